@@ -1,0 +1,5 @@
+include: "workflow/Snakefile"
+
+
+# An include never sets the default target.
+workflow.default_target = "all"

@@ -1,0 +1,22 @@
+"""Parameter sweeps of distributed Quality-Diversity experiments.
+
+From Python:
+    >>> from qdsweep import load, load_sweep
+    >>> run = load("results/runs/ID")  # doctest: +SKIP
+    >>> run.archive, run.metrics, run.config  # doctest: +SKIP
+    >>> load_sweep("demo")  # doctest: +SKIP
+"""
+
+from typing import Any
+
+__version__ = "0.1.0"
+__all__ = ["load", "load_sweep"]
+
+
+def __getattr__(name: str) -> Any:
+    # Lazily: most commands need neither pandas nor ribs, and their settings come first.
+    if name in __all__:
+        from qdsweep.analysis import load as module
+
+        return getattr(module, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,1 @@
+"""From the config to pyribs' archives, emitters and schedulers."""

@@ -1,0 +1,57 @@
+"""Centroids of CVT archives: computed once, kept, shared by the runs of a sweep."""
+
+import fcntl
+import hashlib
+import json
+from pathlib import Path
+
+import numpy as np
+
+from qdsweep.config.algorithm import CVTArchive
+from qdsweep.domains.base import Floats
+from qdsweep.files import atomic
+
+
+class Centroids:
+    """A folder of centroids, one file for each (cells, ranges, samples, seed).
+
+    k-means takes half a minute for 10,000 cells, and its last bits change with the number of
+    threads: so whoever comes first computes them and everybody else reads the file.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def get(self, archive: CVTArchive, cells: int, ranges: list[tuple[float, float]]) -> Floats:
+        """Gives the centroids (Vassiliades et al. 2018, alg. 1).
+
+        Args:
+            archive: The archive's config.
+            cells: Number of centroids.
+            ranges: (lower, upper) of each measure.
+
+        Returns:
+            ``(cells, m)`` centroids.
+        """
+        key = json.dumps([cells, ranges, archive.samples, archive.centroids_seed])
+        name = f"cvt-{cells}-{hashlib.sha256(key.encode()).hexdigest()[:10]}.npy"
+        path = self.folder / name
+        if not path.exists():
+            self.folder.mkdir(parents=True, exist_ok=True)
+            with (self.folder / f".{name}.lock").open("w") as lock:
+                fcntl.flock(lock, fcntl.LOCK_EX)  # the others wait, then read
+                if not path.exists():
+                    with atomic(path) as file:
+                        np.save(file, _k_means(archive, cells, ranges))
+        return np.load(path, allow_pickle=False)
+
+
+def _k_means(archive: CVTArchive, cells: int, ranges: list[tuple[float, float]]) -> Floats:
+    from ribs.archives import k_means_centroids  # pulls scikit-learn
+
+    return k_means_centroids(
+        centroids=cells,
+        ranges=ranges,
+        samples=archive.samples,
+        seed=archive.centroids_seed,
+    )[0]

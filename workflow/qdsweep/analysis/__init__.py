@@ -1,0 +1,1 @@
+"""From run directories to tables, figures and reports."""

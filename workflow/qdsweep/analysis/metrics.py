@@ -1,0 +1,83 @@
+"""One run's metrics: read once, cut at a row's budget, thinned to a short curve."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from qdsweep.analysis.files import require
+from qdsweep.analysis.plan import Row
+from qdsweep.errors import BadInput
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+CURVES = ("qd_score", "norm_qd_score", "coverage", "obj_max")
+STATE = ("iteration", "evaluations", "num_elites", *CURVES, "obj_mean", "restarts")
+SECONDS = ("seconds_ask", "seconds_evaluate", "seconds_tell", "seconds_reload")
+STRUCTURED = ("grid", "cvt", "sliding_boundaries", "categorical")
+POINTS = 500
+
+
+@dataclass(frozen=True)
+class Curve:
+    """What a run had reached after some numbers of evaluations."""
+
+    evaluations: np.ndarray
+    values: dict[str, np.ndarray]
+
+    def at(self, evaluations: np.ndarray, name: str) -> np.ndarray:
+        """Returns the last value known at each of `evaluations`, never one reached later."""
+        last = np.searchsorted(self.evaluations, evaluations, side="right") - 1
+        return self.values[name][last]
+
+
+def read_metrics(run_dir: Path, archive_type: str) -> "pd.DataFrame":
+    """Reads the columns of metrics.csv that tables and curves need.
+
+    An unstructured archive has no cells, so its coverage and normalised QD score (pyribs
+    gives 1 and the mean objective) are left empty.
+
+    Raises:
+        BadInput: metrics.csv is missing or is not such a table.
+    """
+    import pandas as pd
+
+    path = require(run_dir / "metrics.csv", "Run `snakemake` again to make it.")
+    try:
+        table = pd.read_csv(path, usecols=[*STATE, *SECONDS])
+    except ValueError as error:
+        raise BadInput(f"{path} is not a table of metrics: {error}") from error
+    if archive_type not in STRUCTURED:
+        table[["coverage", "norm_qd_score"]] = np.nan
+    return table
+
+
+def budget_row(metrics: "pd.DataFrame", row: Row) -> int | None:
+    """Returns the position of the metrics at a row's budget, None if it is not reached."""
+    if row.iterations is not None:
+        position = int(np.searchsorted(metrics["iteration"], row.iterations))
+    elif row.evaluations is not None:
+        position = int(np.searchsorted(metrics["evaluations"], row.evaluations))
+    else:
+        position = len(metrics) - 1
+    return position if 0 <= position < len(metrics) else None
+
+
+def thin_curve(metrics: "pd.DataFrame", position: int) -> Curve:
+    """Returns at most `POINTS` rows up to `position`, evenly spaced, first and last included."""
+    kept = np.unique(np.linspace(0, position, min(position + 1, POINTS)).round().astype(int))
+    columns = {name: metrics[name].to_numpy(float)[kept] for name in CURVES}
+    return Curve(metrics["evaluations"].to_numpy()[kept], columns)
+
+
+def common_grid(curves: list[Curve]) -> np.ndarray:
+    """Returns the evaluations at which to compare `curves`: where all of them have a value.
+
+    They are the first curve's own, so that curves with the same evaluations are not shifted.
+    """
+    start = max(curve.evaluations[0] for curve in curves)
+    end = min(curve.evaluations[-1] for curve in curves)
+    own = curves[0].evaluations
+    return np.union1d(own[(own >= start) & (own <= end)], [end])

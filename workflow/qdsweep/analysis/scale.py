@@ -1,0 +1,39 @@
+"""What two runs must share for their QD scores and colours to be comparable."""
+
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from qdsweep.analysis.files import require
+
+
+def scale_of(run_dir: Path, summary: dict[str, Any]) -> str:
+    """Returns the domain, archive and QD-score offset of a run in words.
+
+    Runs with different texts must not share a QD-score axis or a colour scale.
+
+    Args:
+        run_dir: The run's folder, whose config.yaml names the domain.
+        summary: The run's summary.json.
+    """
+    archive = summary["archive"]
+    dims, cells, ranges = archive.get("dims"), archive.get("cells"), archive.get("ranges")
+    size = " × ".join(map(str, dims)) if dims else f"{cells:,} cells" if cells else "no cells"
+    parts = [domain_name(run_dir), f"{archive['type']} archive, {size}"]
+    if ranges:
+        parts.append(" × ".join(f"[{low:g}, {high:g}]" for low, high in ranges))
+    parts.append(f"QD-score offset {archive['qd_score_offset']:g}")
+    return "; ".join(parts)
+
+
+def domain_name(run_dir: Path) -> str:
+    """Returns the name of a run's domain."""
+    path = require(run_dir / "config.yaml", "Run `snakemake` again to make it.")
+    return str(load_yaml(path)["domain"]["name"])
+
+
+def load_yaml(path: Path) -> dict[str, Any]:
+    """Reads a YAML mapping with libyaml where PyYAML has it: ten times as fast."""
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    return dict(yaml.load(path.read_text(encoding="utf-8"), Loader=loader))

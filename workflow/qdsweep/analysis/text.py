@@ -1,0 +1,47 @@
+"""How values and measurements are written for a human reader."""
+
+import json
+import math
+from collections.abc import Iterable
+from typing import Any
+
+
+def value_text(value: Any) -> str:
+    """Returns a swept value as one would type it in a sweep."""
+    if isinstance(value, str):
+        return value
+    return json.dumps(value)
+
+
+def number(value: float, decimals: int = 0) -> str:
+    """Returns a number with thousands separators, or a dash for a missing one."""
+    if not math.isfinite(value):
+        return "–"
+    return f"{value:,.{decimals}f}".replace("-", "−")
+
+
+def mean_and_error(mean: float, error: float, decimals: int = 0) -> str:
+    """Returns `mean ± standard error`, or the mean alone where there is no error."""
+    if not math.isfinite(error):
+        return number(mean, decimals)
+    return f"{number(mean, decimals)} ± {number(error, decimals)}"
+
+
+def common_decimals(means: Iterable[float], errors: Iterable[float]) -> int:
+    """Returns how many decimals a column of means and standard errors deserves.
+
+    A typical standard error keeps two significant digits; without any standard error the
+    means keep four.
+    """
+    sizes, digits = [abs(e) for e in errors if math.isfinite(e) and e != 0], 2
+    if not sizes:
+        sizes, digits = [abs(m) for m in means if math.isfinite(m) and m != 0], 4
+    if not sizes:
+        return 0
+    typical = sorted(sizes)[len(sizes) // 2]
+    return min(max(digits - 1 - math.floor(math.log10(typical)), 0), 6)
+
+
+def plural(count: int, noun: str) -> str:
+    """Returns `1 seed`, `3 seeds`."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"

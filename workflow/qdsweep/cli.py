@@ -1,0 +1,201 @@
+"""The command line: `qdsweep COMMAND`."""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from qdsweep.errors import BadInput, QdsweepError
+
+if TYPE_CHECKING:
+    from qdsweep.config.cluster import Cluster
+
+RUN = """\
+examples:
+  qdsweep run lunar_lander --out /tmp/lander
+  qdsweep run lunar_lander --set algorithm=cma_me --set seed=3 --workers 4 --out /tmp/lander
+  qdsweep run my_experiment.yaml --set sigma0=0.5 --out runs/first
+  Ctrl-C, then the same command: the run goes on where it stopped.
+
+exit codes:
+  0 finished; 75 stopped before the end on purpose (the same command goes on);
+  2 bad input; 1 anything else (run.log says what)
+"""
+EXPAND = """\
+examples:
+  qdsweep expand "::: algorithm cma_me map_elites ::: seed 1 2 3"
+  qdsweep expand ::: a 1 2 :::+ b x y
+  qdsweep expand ::: seed 1 2 :::: values.txt
+The grammar is GNU parallel's (man parallel): what `parallel --header :` would run.
+"""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs a command and returns its exit code."""
+    arguments = _parser().parse_args(argv)
+    try:
+        return arguments.command(arguments)
+    except QdsweepError as error:
+        print(f"qdsweep: {error}", file=sys.stderr)
+        return error.exit_code
+    except BrokenPipeError:  # | head
+        sys.stderr.close()
+        return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="qdsweep",
+        description="Parameter sweeps of distributed Quality-Diversity experiments.",
+        epilog="`qdsweep COMMAND --help` shows examples. Whole sweeps: `snakemake --cores 8`.",
+    )
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+
+    def add(name: str, text: str, epilog: str = "") -> argparse.ArgumentParser:
+        return commands.add_parser(
+            name,
+            help=text,
+            description=text,
+            epilog=epilog,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+
+    run = add("run", "Run one experiment, or go on with it.", RUN)
+    run.add_argument("experiment", help="a YAML file, or a preset of config/experiments/")
+    run.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="override a key, as in a sweep (repeatable)",
+    )
+    run.add_argument("--cluster", default="local", help="a YAML file or a preset (default: local)")
+    run.add_argument("--workers", type=int, help="workers on this machine (default: the cluster's)")
+    run.add_argument("--out", type=Path, required=True, metavar="DIR", help="the run's folder")
+    run.add_argument(
+        "--allow-version-change",
+        action="store_true",
+        help="go on from a reload file of other library versions",
+    )
+    run.set_defaults(command=_run)
+
+    launch = add("launch", "Run one run of a sweep (for the rule qd_run).")
+    launch.add_argument("run", metavar="ID")
+    launch.add_argument("--runs", type=Path, default=Path("results/runs"))
+    launch.add_argument("--budget", required=True, metavar="UNIT=AMOUNT")
+    launch.add_argument("--cluster", default="local")
+    launch.add_argument("--workers", type=int)
+    launch.set_defaults(command=_launch)
+
+    expand = add("expand", "Print the rows of a sweep as tab-separated values.", EXPAND)
+    expand.add_argument("sweep", nargs=argparse.REMAINDER, help="the sweep, one or many words")
+    expand.set_defaults(command=_expand)
+
+    check = add("check", "Check a domain of yours: shapes, row independence, gradients.")
+    check.add_argument("domain", help="module:Class of config/plugins/, or a domain preset")
+    check.set_defaults(command=_check)
+
+    for name, text in (
+        ("aggregate", "Collect the runs of a sweep into tables."),
+        ("plot", "Draw the figures of a sweep."),
+        ("report", "Write the HTML report of a sweep."),
+    ):
+        stage = add(name, text)
+        stage.add_argument("name", help="the sweep's name (a folder of results/sweeps/)")
+        stage.add_argument("--results", type=Path, default=Path("results"))
+        stage.set_defaults(command=_stage, stage=name)
+    return parser
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    from qdsweep.config.compose import compose
+    from qdsweep.sweep.values import typed
+
+    overrides = {}
+    for setting in arguments.set:
+        key, equals, value = setting.partition("=")
+        if not equals or not key:
+            raise BadInput(f"--set {setting}: KEY=VALUE was expected, such as --set seed=3")
+        if key in overrides:
+            raise BadInput(f"--set {key} is given twice")
+        overrides[key] = typed(value)
+    experiment = compose(arguments.experiment, overrides, source="--set")
+    from qdsweep.experiment.start import start
+
+    return start(
+        experiment,
+        arguments.out,
+        _cluster(arguments),
+        terminal=True,
+        allow_version_change=arguments.allow_version_change,
+    )
+
+
+def _launch(arguments: argparse.Namespace) -> int:
+    from qdsweep.config.compose import compose
+    from qdsweep.sweep.ids import run_id
+    from qdsweep.sweep.values import typed
+
+    out = arguments.runs / arguments.run
+    unit, _, amount = arguments.budget.partition("=")
+    file = out / "state" / "config.yaml"
+    experiment = compose(str(file), {unit: typed(amount)}, source="--budget")
+    if run_id(experiment) != arguments.run:
+        raise BadInput(
+            f"{file} is the experiment of {run_id(experiment)}, not of {arguments.run}: it was "
+            "changed or copied by hand; remove it and start snakemake again"
+        )
+    from qdsweep.experiment.start import start
+
+    return start(experiment, out, _cluster(arguments), terminal=False)
+
+
+def _cluster(arguments: argparse.Namespace) -> "Cluster":
+    from qdsweep.config.cluster import read_cluster
+
+    cluster = read_cluster(arguments.cluster)
+    if arguments.workers is None:
+        return cluster
+    if arguments.workers < 1:
+        raise BadInput(f"--workers {arguments.workers}: at least 1 is needed")
+    return cluster.model_copy(update={"workers_per_node": arguments.workers})
+
+
+def _expand(arguments: argparse.Namespace) -> int:
+    from qdsweep.sweep.expand import from_argv, to_tsv
+
+    sys.stdout.write(to_tsv(from_argv(arguments.sweep)))
+    return 0
+
+
+def _check(arguments: argparse.Namespace) -> int:
+    from qdsweep.config.compose import read_domain
+    from qdsweep.cpu import apply_baseline
+
+    config = read_domain(arguments.domain)
+    apply_baseline("avx2")
+    from qdsweep.domains import make_domain
+    from qdsweep.domains.check import check_rows
+
+    check_rows(make_domain(config))
+    print(f"{arguments.domain}: fit for use")
+    return 0
+
+
+def _stage(arguments: argparse.Namespace) -> int:
+    sweep = arguments.results / "sweeps" / arguments.name
+    runs = arguments.results / "runs"
+    if arguments.stage == "aggregate":
+        from qdsweep.analysis.aggregate import aggregate
+
+        aggregate(sweep, runs)
+    elif arguments.stage == "plot":
+        from qdsweep.analysis.plots import plot
+
+        plot(sweep, runs)
+    else:
+        from qdsweep.analysis.report import report
+
+        report(sweep, runs)
+    return 0

@@ -1,0 +1,1 @@
+"""Config: models, composition and messages. Imports neither numpy nor ribs."""

@@ -1,0 +1,44 @@
+"""The cluster: where runs are computed. It changes the speed, never a result."""
+
+import json
+from typing import Literal
+
+from pydantic import Field, ValidationError
+
+from qdsweep.config.base import Model
+from qdsweep.config.explain import explain
+from qdsweep.config.files import read_preset
+from qdsweep.errors import BadInput
+
+
+class Cluster(Model):
+    """Engine, nodes, workers and what they need."""
+
+    engine: Literal["auto", "serial", "processes"] = Field(
+        default="auto",
+        description="what evaluates a batch; auto: serial with one worker, else processes",
+    )
+    workers_per_node: int = Field(
+        default=1, ge=1, description="workers of a run; each takes one core [processes]"
+    )
+
+    @property
+    def workers(self) -> int:
+        """Workers of a run."""
+        return self.workers_per_node
+
+
+def read_cluster(name: str) -> Cluster:
+    """Reads a cluster config.
+
+    Args:
+        name: A preset of config/clusters/, or a path of a YAML file.
+
+    Raises:
+        BadInput: The file, a key or a value is wrong.
+    """
+    data, source = read_preset("clusters", name)
+    try:
+        return Cluster.model_validate_json(json.dumps(data))
+    except ValidationError as error:
+        raise BadInput(explain(error, Cluster, data, {(): source})) from None

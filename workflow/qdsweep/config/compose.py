@@ -1,0 +1,172 @@
+"""Composes an experiment: defaults < algorithm < domain < experiment file < overrides."""
+
+import copy
+import itertools
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+
+from qdsweep.config.domain import Domain, DomainConfig
+from qdsweep.config.experiment import Experiment
+from qdsweep.config.explain import explain
+from qdsweep.config.files import read_preset
+from qdsweep.config.keys import Path, dotted, key_paths, resolve
+from qdsweep.errors import BadInput
+
+PRESETS = ("experiment", "domain", "algorithm")
+# Two ways to say one thing: the later layer's replaces the earlier layer's.
+_EXCLUSIVE: tuple[tuple[Path, Path], ...] = (
+    (("iterations",), ("evaluations",)),
+    (("archive", "dims"), ("archive", "cells")),
+)
+
+
+@dataclass
+class _Draft:
+    """Raw values and, for messages, the source that set each."""
+
+    data: dict[str, Any] = field(default_factory=dict)
+    sources: dict[Path, str] = field(default_factory=dict)
+
+    def put(self, path: Path, value: Any, source: str) -> None:
+        """Sets one key; a mapping is merged into what is there."""
+        if isinstance(value, dict) and value and path:
+            for key, item in value.items():
+                self.put((*path, key), item, source)
+            return
+        node: Any = self.data
+        for part, following in itertools.pairwise(path):
+            if isinstance(node, dict) and not isinstance(node.get(part), dict | list):
+                node[part] = [] if isinstance(following, int) else {}
+            node = node[part]
+        for pair in _EXCLUSIVE:
+            if path in pair and isinstance(node, dict) and value is not None:
+                node.pop(pair[pair.index(path) - 1][-1], None)
+        node[path[-1]] = value
+        self.sources[path] = source
+
+
+def compose(
+    experiment: str | Mapping[str, Any],
+    overrides: Mapping[str, Any] | None = None,
+    *,
+    source: str = "the command line",
+) -> Experiment:
+    """Composes and validates an experiment.
+
+    Args:
+        experiment: A preset's name, a path of a YAML file, or the mapping itself.
+        overrides: Names (see `keys.resolve`) and their values. `experiment`, `domain` and
+            `algorithm` are applied first, wherever they stand.
+        source: Where the overrides come from, for messages.
+
+    Returns:
+        The resolved experiment.
+
+    Raises:
+        BadInput: A file, a key, a value or a combination is wrong.
+    """
+    overrides = dict(overrides or {})
+    presets = {name: overrides.pop(name) for name in PRESETS if name in overrides}
+    for name, value in presets.items():
+        if not isinstance(value, str):
+            raise BadInput(f"{source}: {name} = {value!r}: the name of a preset was expected")
+    draft = _base(presets.pop("experiment", experiment), presets, source)
+    paths = list(key_paths(Experiment, draft.data))
+    owners = _owners(draft.data)
+    set_by: dict[Path, str] = {}
+    for name, value in overrides.items():
+        try:
+            path = resolve(name, paths, owners)
+        except BadInput as error:
+            raise BadInput(f"{source}: {error}") from None
+        if path in set_by:
+            raise BadInput(f"{source}: {set_by[path]} and {name} are one key, {dotted(path)}")
+        for pair in _EXCLUSIVE:
+            if path in pair and pair[pair.index(path) - 1] in set_by:
+                raise BadInput(f"{source}: give one of {dotted(pair[0])} and {dotted(pair[1])}")
+        set_by[path] = name
+        draft.put(path, value, source)
+    return _validate(draft)
+
+
+def read_domain(name: str) -> Domain:
+    """Reads a domain: a preset's name, a path or a `module:Class`.
+
+    Raises:
+        BadInput: There is none, or a key or value of it is wrong.
+    """
+    data, source = _preset("domain", name)
+    try:
+        return TypeAdapter(Domain).validate_json(json.dumps(data))
+    except ValidationError as error:
+        raise BadInput(explain(error, DomainConfig, data, {(): source})) from None
+
+
+def _base(experiment: str | Mapping[str, Any], presets: dict[str, str], source: str) -> _Draft:
+    """The draft of everything but the overrides."""
+    if isinstance(experiment, str):
+        data, file = read_preset("experiments", experiment)
+    else:
+        data, file = dict(experiment), "the experiment"
+    data = copy.deepcopy(data)
+    draft = _Draft()
+    for kind in ("algorithm", "domain"):
+        part = data.pop(kind, None)
+        own = part if isinstance(part, dict) else {}
+        preset = presets.get(kind) or (part if isinstance(part, str) else own.pop("preset", None))
+        if preset is not None:
+            values, origin = _preset(kind, preset)
+            draft.put((kind,), copy.deepcopy(values), origin)
+        elif not own:
+            raise BadInput(
+                f"{file}: the key {kind!r} is missing: give a preset's name or the values"
+            )
+        if own:
+            draft.put((kind,), own, file)
+        whole = draft.data[kind]
+        if kind == "domain" and "type" not in whole:
+            raise BadInput(f"{file}: the key domain.type is missing")
+        whole.setdefault("name", "custom" if kind == "algorithm" else _name(whole["type"]))
+    for key in [key for key in data if key in Experiment.model_fields]:
+        draft.put((key,), data.pop(key), file)
+    if data:  # short names, as in a sweep
+        paths = list(key_paths(Experiment, draft.data))
+        for name, value in data.items():
+            try:
+                draft.put(resolve(name, paths, _owners(draft.data)), value, file)
+            except BadInput as error:
+                raise BadInput(f"{file}: {error}") from None
+    return draft
+
+
+def _preset(kind: str, name: str) -> tuple[dict[str, Any], str]:
+    if kind == "domain" and ":" in name:
+        return {"type": name, "name": _name(name)}, name
+    values, origin = read_preset(f"{kind}s", name)
+    stem = name.rsplit("/", 1)[-1].removesuffix(".yaml").removesuffix(".yml")
+    return {"name": stem, **values}, origin
+
+
+def _name(kind: Any) -> str:
+    """The name of a domain that no preset names: its type, or a class's own name."""
+    return str(kind).rsplit(":", 1)[-1]
+
+
+def _owners(data: Mapping[str, Any]) -> str:
+    return f"algorithm {data['algorithm']['name']} or domain {data['domain']['name']}"
+
+
+def _validate(draft: _Draft) -> Experiment:
+    try:
+        text = json.dumps(draft.data)
+    except (TypeError, ValueError) as error:
+        raise BadInput(f"a value is not plain data: {error}") from None
+    try:
+        # As JSON, where pydantic's strict mode takes a list for a tuple and 1 for 1.0 only.
+        return Experiment.model_validate_json(text)
+    except ValidationError as error:
+        raise BadInput(explain(error, Experiment, draft.data, draft.sources)) from None

@@ -1,0 +1,195 @@
+"""The experiment: what is computed. Nothing in it says where."""
+
+import math
+from typing import Literal
+
+from pydantic import Field, model_validator
+
+from qdsweep.config.algorithm import (
+    Algorithm,
+    EvolutionStrategy,
+    GradientArborescence,
+    GradientOperator,
+    GridArchive,
+    ProximityArchive,
+    SlidingBoundariesArchive,
+)
+from qdsweep.config.base import Model
+from qdsweep.config.domain import Domain
+
+# Raised when a default or the meaning of a key changes: it is part of every run id.
+MODEL_VERSION = 1
+
+
+class ArchiveSize(Model):
+    """How finely the measure space is cut; exactly one of the two keys."""
+
+    dims: list[int] | None = Field(
+        default=None,
+        min_length=1,
+        description="cells along each measure (a cvt or dns archive takes their product) [cells]",
+    )
+    cells: int | None = Field(
+        default=None, ge=1, description="number of cells of a cvt or dns archive [cells]"
+    )
+
+    @property
+    def size(self) -> int:
+        """Number of cells."""
+        return math.prod(self.dims) if self.dims is not None else self.cells or 0
+
+    @model_validator(mode="after")
+    def _check(self) -> "ArchiveSize":
+        if (self.dims is None) == (self.cells is None):
+            raise ValueError("give exactly one of archive.dims and archive.cells")
+        if self.dims is not None and min(self.dims) < 1:
+            raise ValueError(f"archive.dims = {self.dims}: every number must be at least 1")
+        return self
+
+
+class ReloadFile(Model):
+    """How often the reload file is written. Never changes a result."""
+
+    max_cost: float = Field(
+        default=0.02,
+        gt=0,
+        le=1,
+        description="share of the run's time that saving may take [fraction]",
+    )
+    min_seconds: float = Field(default=1.0, ge=0, description="least time between two saves [s]")
+    max_seconds: float = Field(
+        default=600.0,
+        gt=0,
+        description="longest time between two saves: the most that a kill can lose [s]",
+    )
+
+
+class Experiment(Model):
+    """One fully resolved run: domain, archive, algorithm, budget and seed."""
+
+    domain: Domain = Field(description="the objective and the measures")
+    algorithm: Algorithm = Field(description="archive, emitters and scheduler")
+    archive: ArchiveSize = Field(description="the number of cells")
+    num_emitters: int = Field(default=5, ge=1, description="number of emitters")
+    batch_size: int = Field(
+        default=30,
+        ge=1,
+        description="solutions of each emitter in an iteration, gradient steps included",
+    )
+    iterations: int | None = Field(
+        default=None, ge=1, description="the budget: ask - evaluate - tell [iterations]"
+    )
+    evaluations: int | None = Field(
+        default=None,
+        ge=1,
+        description=(
+            "the budget in evaluations: the run ends with the first iteration that reaches it "
+            "[evaluations]"
+        ),
+    )
+    seed: int = Field(
+        default=0, ge=0, lt=2**63, description="the seed of all randomness of the run"
+    )
+    cpu_baseline: Literal["avx2", "native"] = Field(
+        default="avx2",
+        description=(
+            "avx2: the same bits on every x86-64 machine with AVX2; native: whatever the CPU "
+            "offers, repeatable on equal machines only"
+        ),
+    )
+    reload: ReloadFile = Field(default=ReloadFile(), description="when the reload file is written")
+
+    @property
+    def budget(self) -> dict[str, int]:
+        """The one budget key that is set."""
+        if self.iterations is not None:
+            return {"iterations": self.iterations}
+        return {"evaluations": self.evaluations or 0}
+
+    @model_validator(mode="after")
+    def _check_budget(self) -> "Experiment":
+        if (self.iterations is None) == (self.evaluations is None):
+            raise ValueError("give the budget: exactly one of iterations and evaluations")
+        return self
+
+    @model_validator(mode="after")
+    def _check_archive(self) -> "Experiment":
+        archive, dims = self.algorithm.archive, self.archive.dims
+        gridded = isinstance(archive, GridArchive | SlidingBoundariesArchive) or (
+            isinstance(archive, ProximityArchive) and self.algorithm.result_archive
+        )
+        if gridded and dims is None:
+            raise ValueError(
+                f"algorithm {self.algorithm.name} has a grid and needs archive.dims, the cells "
+                "along each measure; archive.cells is for cvt and dns"
+            )
+        measures = self.domain.measure_dim
+        if dims is not None and measures is not None and len(dims) != measures:
+            raise ValueError(
+                f"archive.dims = {dims} has {len(dims)} entries, but the domain "
+                f"{self.domain.name} has {measures} measures"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _check_emitters(self) -> "Experiment":
+        groups = self.algorithm.emitters
+        if self.num_emitters % len(groups):
+            raise ValueError(
+                f"num_emitters = {self.num_emitters} cannot be divided equally among the "
+                f"{len(groups)} groups of algorithm {self.algorithm.name}"
+            )
+        for emitter in groups:
+            if isinstance(emitter, EvolutionStrategy):
+                check_strategy(self, emitter, self.domain.known_solution_dim)
+            if isinstance(emitter, GradientArborescence) and self.batch_size < 3:
+                raise ValueError(
+                    f"batch_size = {self.batch_size}: gradient_arborescence needs at least 3, "
+                    "one of them for the gradient"
+                )
+            if isinstance(emitter, GradientOperator) and self.batch_size % 2:
+                raise ValueError(
+                    f"batch_size = {self.batch_size}: gradient_operator needs an even number, "
+                    "half of it for the gradients"
+                )
+        if self.algorithm.needs_jacobian and self.domain.has_jacobian is False:
+            raise ValueError(
+                f"algorithm {self.algorithm.name} needs gradients, but the domain "
+                f"{self.domain.name} has no jacobian; take an algorithm without gradients, "
+                "such as cma_me"
+            )
+        return self
+
+
+def check_strategy(
+    experiment: Experiment, emitter: EvolutionStrategy, solution_dim: int | None
+) -> None:
+    """Refuses an evolution strategy that cannot work with these sizes.
+
+    Args:
+        experiment: The experiment.
+        emitter: One of its emitters.
+        solution_dim: Parameters of a solution, or None where only the domain knows.
+
+    Raises:
+        ValueError: The sizes do not fit.
+    """
+    batch = experiment.batch_size
+    if batch < 2:
+        raise ValueError(f"batch_size = {batch}: an evolution strategy needs at least 2")
+    mirror = emitter.es_kwargs.get("mirror_sampling", True)
+    if emitter.es == "openai_es" and mirror and batch % 2:
+        raise ValueError(
+            f"batch_size = {batch}: openai_es with mirror_sampling needs an even number"
+        )
+    if solution_dim is None:
+        return
+    if solution_dim < 2:
+        raise ValueError(
+            f"{emitter.es} cannot adapt a solution of {solution_dim} parameter; take emitters of "
+            "type gaussian (algorithm map_elites)"
+        )
+    if emitter.es == "lm_ma_es" and batch > solution_dim:
+        raise ValueError(
+            f"batch_size = {batch}: lm_ma_es needs at most solution_dim = {solution_dim}"
+        )

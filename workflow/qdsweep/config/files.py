@@ -1,0 +1,137 @@
+"""Config files: where they are found and how YAML is read."""
+
+import difflib
+import functools
+import re
+from collections.abc import Hashable, Iterable
+from pathlib import Path
+from typing import Any, ClassVar
+
+import yaml
+
+from qdsweep.errors import BadInput
+
+# The clone's own config/, for a working directory elsewhere (`snakemake --directory`).
+CLONE = Path(__file__).resolve().parents[3] / "config"
+
+
+class _Loader(yaml.CSafeLoader if hasattr(yaml, "CSafeLoader") else yaml.SafeLoader):  # type: ignore[misc]
+    """YAML with the 1.2 core scalars (`1e-3` is a number, `no` is text) and no repeated keys."""
+
+    yaml_implicit_resolvers: ClassVar[dict[Any, Any]] = {}  # filled below
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
+        seen: set[Any] = set()
+        for key_node, _ in node.value:
+            key = self.construct_object(key_node, deep=True)
+            if key in seen:
+                raise yaml.constructor.ConstructorError(
+                    None, None, f"the key {key!r} stands here twice", key_node.start_mark
+                )
+            seen.add(key)
+        return super().construct_mapping(node, deep)
+
+
+for _tag, _pattern, _first in (
+    ("bool", r"true|True|TRUE|false|False|FALSE", "tTfF"),
+    ("null", r"~|null|Null|NULL|", ["~", "n", "N", ""]),
+    ("int", r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+", "-+0123456789"),
+    (
+        "float",
+        r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?|[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)",
+        "-+.0123456789",
+    ),
+):
+    _Loader.add_implicit_resolver(
+        f"tag:yaml.org,2002:{_tag}", re.compile(f"^(?:{_pattern})$"), list(_first)
+    )
+_Loader.add_constructor(
+    "tag:yaml.org,2002:int", lambda loader, node: int(node.value, _base(node.value))
+)
+_Loader.add_constructor(
+    "tag:yaml.org,2002:float",
+    lambda loader, node: float(re.sub(r"\.(?=[iInN])", "", node.value)),
+)
+
+
+def _base(text: str) -> int:
+    return {"0o": 8, "0x": 16}.get(text[:2], 10)
+
+
+def read_yaml(path: Path) -> dict[str, Any]:
+    """Reads a YAML mapping.
+
+    Args:
+        path: The file.
+
+    Raises:
+        BadInput: The file is missing, unreadable, not YAML or not a mapping.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadInput(f"{path}: cannot be read ({error})") from None
+    try:
+        data = yaml.load(text, Loader=_Loader)
+    except yaml.YAMLError as error:
+        raise BadInput(f"{path}: not valid YAML: {error}") from None
+    if not isinstance(data, dict) or not all(isinstance(key, str) for key in data):
+        raise BadInput(f"{path}: a mapping of keys to values was expected")
+    return data
+
+
+@functools.lru_cache
+def read_preset(kind: str, name: str) -> tuple[dict[str, Any], str]:
+    """Reads `config/KIND/NAME.yaml`, or the file that `name` is the path of.
+
+    A preset in the working directory's config/ comes before the clone's.
+
+    Args:
+        kind: The folder: experiments, domains, algorithms, clusters.
+        name: A preset's name, or a path that ends with .yaml or .yml.
+
+    Returns:
+        The mapping (not to be changed) and the file as messages name it.
+
+    Raises:
+        BadInput: There is no such preset or file; the message names the nearest.
+    """
+    path = find_preset(kind, name)
+    return read_yaml(path), _shown(path)
+
+
+def find_config(name: str) -> str:
+    """The file `config/NAME` of the working directory, or else of the clone."""
+    path = Path("config", name)
+    return str(path if path.exists() else CLONE / name)
+
+
+def find_preset(kind: str, name: str) -> Path:
+    """Finds the file of a preset; see `read_preset`."""
+    if name.endswith((".yaml", ".yml")):
+        if Path(name).is_file():
+            return Path(name)
+        raise BadInput(f"{name}: there is no such file (looked for a file of config/{kind}/)")
+    folders = [Path("config", kind), CLONE / kind]
+    for folder in folders:
+        if (folder / f"{name}.yaml").is_file():
+            return folder / f"{name}.yaml"
+    known = sorted({path.stem for folder in folders for path in folder.glob("*.yaml")})
+    raise BadInput(
+        f"{kind[:-1]} = {name!r}: there is no config/{kind}/{name}.yaml; "
+        f"{nearest(name, known)}known: {', '.join(known)}"
+    )
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """A "did you mean ...?; " for messages, or nothing."""
+    match = difflib.get_close_matches(name, list(known), n=1)
+    return f"did you mean {match[0]!r}? " if match else ""
+
+
+def _shown(path: Path) -> str:
+    """The path as a message shows it: from config/ on where it is one of the clone's."""
+    try:
+        return str(Path("config") / path.resolve().relative_to(CLONE))
+    except ValueError:
+        return str(path)

@@ -1,0 +1,110 @@
+"""The keys of an experiment: their dotted paths and the names that stand for them."""
+
+import types
+from collections.abc import Iterator, Sequence
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
+
+from qdsweep.config.base import Model
+from qdsweep.config.files import nearest
+from qdsweep.errors import BadInput
+
+Path = tuple[str | int, ...]
+
+
+def key_paths(model: type[Model], data: Any, prefix: Path = ()) -> Iterator[tuple[Path, Any]]:
+    """Yields the path and the annotation of every key that `data` may set.
+
+    Args:
+        model: The model of `data`.
+        data: What is set so far; the `type` keys in it decide which keys there are.
+        prefix: The path of `data` itself.
+    """
+    data = data if isinstance(data, dict) else {}
+    for name, field in model.model_fields.items():
+        yield from _paths(field.annotation, data.get(name, field.default), (*prefix, name))
+
+
+def _paths(annotation: Any, value: Any, path: Path) -> Iterator[tuple[Path, Any]]:
+    value = value.model_dump() if isinstance(value, Model) else value
+    models = list(_models(annotation))
+    if get_origin(annotation) is list and models:
+        for index, item in enumerate(value if isinstance(value, list) else []):
+            yield from _paths(get_args(annotation)[0], item, (*path, index))
+    elif models:
+        chosen = [model for model in models if len(models) == 1 or _is_chosen(model, value)]
+        for model in chosen:
+            yield from key_paths(model, value, path)
+    else:
+        yield path, annotation
+
+
+def _models(annotation: Any) -> Iterator[type[Model]]:
+    """The models that an annotation names, in unions, lists and Annotated too."""
+    origin = get_origin(annotation)
+    if origin in (Union, types.UnionType, list):
+        for part in get_args(annotation):
+            yield from _models(part)
+    elif origin is Annotated:
+        yield from _models(get_args(annotation)[0])
+    elif isinstance(annotation, type) and issubclass(annotation, Model):
+        yield annotation
+
+
+def _is_chosen(model: type[Model], value: Any) -> bool:
+    kind = value.get("type") if isinstance(value, dict) else None
+    annotation = model.model_fields["type"].annotation
+    if get_origin(annotation) is Literal:
+        return kind in get_args(annotation)
+    return isinstance(kind, str) and ":" in kind  # a module:Class
+
+
+def resolve(name: str, paths: Sequence[tuple[Path, Any]], owners: str) -> Path:
+    """The path that a name stands for.
+
+    A name is a dotted path, or the part of one that ends in the same key, where that is unique:
+    `sigma0` and `algorithm.sigma0` stand for `algorithm.emitters.0.sigma0`.
+
+    Args:
+        name: As the user wrote it.
+        paths: All keys, from `key_paths`.
+        owners: "algorithm X and domain Y", for the message.
+
+    Raises:
+        BadInput: No key or more than one key has this name; the message lists candidates.
+    """
+    parts: Path = tuple(int(part) if part.isdigit() else part for part in name.split("."))
+    known = [path for path, _ in paths]
+    if parts in known:
+        return parts
+    found = [path for path in known if path[-1] == parts[-1] and _within(parts[:-1], path[:-1])]
+    if not found:  # a key of a free mapping, such as es_kwargs.lr
+        found = [
+            (*path, parts[-1])
+            for path, annotation in paths
+            if get_origin(annotation) is dict
+            and len(parts) > 1
+            and path[-1] == parts[-2]
+            and _within(parts[:-2], path[:-1])
+        ]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise BadInput(
+            f"the name {name!r} is ambiguous: write one of {', '.join(map(dotted, found))}"
+        )
+    hint = nearest(name, [str(path[-1]) for path in known] + [dotted(path) for path in known])
+    raise BadInput(
+        f"unknown name {name!r}: neither the experiment nor {owners} has such a key. "
+        f"{hint}Keys: {', '.join(sorted({str(path[-1]) for path in known}))}"
+    )
+
+
+def _within(parts: Path, path: Path) -> bool:
+    """Whether `parts` occur in `path` in this order."""
+    rest = iter(path)
+    return all(part in rest for part in parts)
+
+
+def dotted(path: Path) -> str:
+    """The path as a user writes it."""
+    return ".".join(map(str, path))

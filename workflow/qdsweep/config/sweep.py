@@ -1,0 +1,43 @@
+"""The sweep file: which experiment, which values, where."""
+
+from pathlib import Path
+from typing import Any
+
+from pydantic import Field
+
+from qdsweep.config.base import Model
+from qdsweep.config.cluster import Cluster, read_cluster
+
+
+class SweepFile(Model):
+    """What `config/config.yaml`, `--configfile` and `--config` say."""
+
+    name: str = Field(
+        pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.\-]*$",
+        description="the sweep's name, a folder of results/sweeps/",
+    )
+    experiment: str | dict[str, Any] = Field(
+        description="a preset of config/experiments/, a YAML file, or the experiment itself"
+    )
+    sweep: str = Field(
+        default="",
+        description="the values, in GNU parallel's grammar; empty for the experiment alone",
+    )
+    cluster: str = Field(
+        default="auto",
+        description="auto, a preset of config/clusters/, or a YAML file",
+    )
+
+    @property
+    def title(self) -> str:
+        """The experiment's name, for reports."""
+        return Path(self.experiment).stem if isinstance(self.experiment, str) else "experiment"
+
+    @property
+    def cluster_name(self) -> str:
+        """The cluster config that `cluster` stands for."""
+        return "local" if self.cluster == "auto" else self.cluster
+
+    def read_cluster(self) -> Cluster:
+        """Reads the cluster config."""
+        return read_cluster(self.cluster_name)

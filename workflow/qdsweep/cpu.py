@@ -1,0 +1,49 @@
+"""Makes every x86-64 machine with AVX2 compute the same bits. Import it before numpy."""
+
+import os
+import sys
+from pathlib import Path
+from typing import Literal
+
+from qdsweep.errors import BadInput
+
+# More threads change neither the speed nor the bits of ask and tell, but those of k-means.
+_THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS")
+# OpenBLAS picks a kernel, and numpy's exp, log and tanh a loop, by the CPU: other bits each.
+_AVX2 = {
+    "OPENBLAS_CORETYPE": "Haswell",
+    "NPY_DISABLE_CPU_FEATURES": "X86_V4 AVX512_ICL AVX512_SPR",
+}
+
+
+def apply_baseline(baseline: Literal["avx2", "native"]) -> None:
+    """Sets what numpy and OpenBLAS read at their import, here and in child processes.
+
+    Args:
+        baseline: The experiment's `cpu_baseline`.
+
+    Raises:
+        BadInput: The CPU has no AVX2.
+        RuntimeError: numpy is imported already, so that it is too late.
+    """
+    wanted = dict.fromkeys(_THREADS, "1") | (_AVX2 if baseline == "avx2" else {})
+    missing = {name: value for name, value in wanted.items() if os.environ.get(name) != value}
+    if not missing:
+        return
+    if "numpy" in sys.modules:
+        raise RuntimeError(f"numpy was imported before its settings were made: {missing}")
+    if baseline == "avx2" and not has_avx2():
+        raise BadInput(
+            "cpu_baseline = 'avx2': this CPU has no AVX2; set cpu_baseline: native, and compare "
+            "its results only with those of equal machines"
+        )
+    os.environ.update(missing)
+
+
+def has_avx2() -> bool:
+    """Whether this CPU has AVX2 (assumed where the system does not tell)."""
+    try:
+        flags = Path("/proc/cpuinfo").read_text()
+    except OSError:
+        return True
+    return "avx2" in flags

@@ -1,0 +1,80 @@
+"""Domains: objective and measures of solutions. `make_domain` makes one from its config."""
+
+from typing import TYPE_CHECKING
+
+from qdsweep.config import domain as config
+from qdsweep.errors import BadInput
+
+if TYPE_CHECKING:  # numpy and gymnasium are imported with the domain that needs them
+    from qdsweep.domains.base import Domain
+
+# The mutation scale of a user's class that has none.
+_STEP = 0.5
+
+
+def make_domain(domain: config.DomainConfig) -> "Domain":
+    """Makes a domain, with the config's values in the place of its own.
+
+    Args:
+        domain: One of the models of `qdsweep.config.domain`.
+
+    Returns:
+        The domain. Besides the attributes of `Domain` it has `x0` ``(d,)`` float64, where a
+        search starts, and `step`, the natural mutation scale.
+
+    Raises:
+        BadInput: What the config names does not exist or does not fit.
+    """
+    import numpy as np
+
+    made = _make(domain)
+    values: dict[str, object] = {}
+    if domain.ranges is not None:
+        if len(domain.ranges) != len(made.measures):
+            raise BadInput(
+                f"domain.ranges has {len(domain.ranges)} entries, but {domain.type} has "
+                f"{len(made.measures)} measures: {', '.join(made.measures)}"
+            )
+        values["measures"] = dict(zip(made.measures, domain.ranges, strict=True))
+    if domain.objective_range is not None:
+        values["objective_range"] = domain.objective_range
+    x0 = domain.x0 if domain.x0 is not None else getattr(made, "x0", 0.0)
+    try:
+        x0 = np.broadcast_to(np.asarray(x0, dtype=np.float64), made.solution_dim)
+    except ValueError:
+        raise BadInput(
+            f"domain.x0 has the shape {np.shape(x0)}, but a solution of {domain.type} has "
+            f"{made.solution_dim} parameters"
+        ) from None
+    values["x0"] = x0.copy()
+    values["step"] = domain.step if domain.step is not None else getattr(made, "step", _STEP)
+    for name, value in values.items():
+        try:
+            setattr(made, name, value)
+        except AttributeError as error:
+            raise BadInput(f"{domain.type} does not let {name} be set: {error}") from None
+    return made
+
+
+def _make(domain: config.DomainConfig) -> Any:
+    if isinstance(domain, config.LinearProjection):
+        from qdsweep.domains.linear_projection import LinearProjection
+
+        return LinearProjection(domain.function, domain.solution_dim)
+    if isinstance(domain, config.Arm):
+        from qdsweep.domains.arm import Arm
+
+        return Arm(domain.solution_dim)
+    if isinstance(domain, config.LunarLander):
+        from qdsweep.domains.lunar_lander import LunarLander
+
+        return LunarLander(domain.episodes)
+    if isinstance(domain, config.Gymnasium):
+        from qdsweep.domains.gymnasium_task import GymnasiumTask
+
+        return GymnasiumTask(domain)
+    if isinstance(domain, config.Plugin):
+        from qdsweep.domains.plugin import make_plugin
+
+        return make_plugin(domain)
+    raise TypeError(f"not a domain's config: {domain!r}")

@@ -1,0 +1,60 @@
+"""The planar arm (arm repertoire), as in the CMA-MAE paper (arXiv:2205.10752, section 5)."""
+
+import numpy as np
+
+from qdsweep.domains.base import Evaluation, Floats, Seeds
+
+
+class Arm:
+    """An arm of d unit links in the plane; a solution is its joint angles [rad].
+
+    Objective: (1 - variance of the angles) * 100, so 100 for equal angles and below 0 where the
+    variance exceeds 1. Measures: where the end effector is [link lengths]. (Settings of
+    icaros-usc/cma_mae, experiments/arm.)
+
+    Attributes: see `qdsweep.domains.base.Domain`.
+    """
+
+    def __init__(self, solution_dim: int) -> None:
+        """Makes the domain.
+
+        Args:
+            solution_dim: Number of joints, at least 1.
+        """
+        self.solution_dim = solution_dim
+        reach = float(solution_dim)
+        self.measures = {"end effector x": (-reach, reach), "end effector y": (-reach, reach)}
+        self.objective_range = (0.0, 100.0)
+        self.fields: dict[str, tuple[int, ...]] = {}
+
+    def evaluate(self, solutions: Floats, seeds: Seeds) -> Evaluation:
+        """Evaluates a batch.
+
+        Args:
+            solutions: ``(n, d)`` joint angles [rad].
+            seeds: Not used: there is no randomness.
+        """
+        # numpy sums a row in an order that depends on the memory layout: fix it.
+        angles = np.ascontiguousarray(solutions, dtype=np.float64)
+        headings = np.cumsum(angles, axis=1)
+        ends = [np.cos(headings).sum(axis=1), np.sin(headings).sum(axis=1)]
+        return Evaluation((1 - np.var(angles, axis=1)) * 100, np.stack(ends, axis=1))
+
+    def jacobian(self, solutions: Floats) -> Floats:
+        """The gradients, of the objective first.
+
+        Args:
+            solutions: ``(n, d)`` joint angles [rad].
+
+        Returns:
+            ``(n, 3, d)`` gradients.
+        """
+        angles = np.ascontiguousarray(solutions, dtype=np.float64)
+        headings = np.cumsum(angles, axis=1)
+        result = np.empty((len(angles), 3, self.solution_dim))
+        mean = angles.mean(axis=1, keepdims=True)
+        result[:, 0] = -200 / self.solution_dim * (angles - mean)
+        # Joint i turns link i and every link after it.
+        result[:, 1] = -np.cumsum(np.sin(headings)[:, ::-1], axis=1)[:, ::-1]
+        result[:, 2] = np.cumsum(np.cos(headings)[:, ::-1], axis=1)[:, ::-1]
+        return result

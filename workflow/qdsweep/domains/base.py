@@ -1,0 +1,61 @@
+"""What a domain is: the objective and the measures of a batch of solutions."""
+
+from typing import NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Seeds = NDArray[np.uint32]
+
+
+class Evaluation(NamedTuple):
+    """The result of evaluating n solutions, row by row.
+
+    Attributes:
+        objective: ``(n,)`` objective values, in the domain's own scale.
+        measures: ``(n, m)`` measures, in the order of the domain's `measures`.
+        fields: Further values to keep with each elite, each ``(n, ...)`` (pyribs extra fields).
+        jacobian: ``(n, 1 + m, d)`` gradients of the objective and of each measure, or None.
+    """
+
+    objective: Floats
+    measures: Floats
+    fields: dict[str, NDArray] = {}  # noqa: RUF012 - never mutated
+    jacobian: Floats | None = None
+
+
+class Domain(Protocol):
+    """An objective function with measures.
+
+    A domain is pure and row-independent: row i of a result has the same bits whatever else is in
+    the batch, whichever process computes it and however often. (So no BLAS product across rows:
+    ``X @ W`` on a part of a batch differs in the last bits from the same rows of the whole.)
+
+    A domain may also have ``jacobian(solutions) -> (n, 1 + m, d)``, which the gradient emitters
+    need.
+
+    Attributes:
+        solution_dim: Number of parameters of a solution, d.
+        measures: Name -> (lower, upper) range of each measure, in order.
+        objective_range: (lowest, best) objective; the lower end gives the QD-score offset.
+        x0: ``(d,)`` where a search starts. (A class of yours may leave it out: zeros.)
+        step: Natural mutation scale, > 0. (A class of yours may leave it out: 0.5.)
+        fields: Name -> shape of the extra fields that `evaluate` returns.
+    """
+
+    solution_dim: int
+    measures: dict[str, tuple[float, float]]
+    objective_range: tuple[float, float]
+    x0: Floats
+    step: float
+    fields: dict[str, tuple[int, ...]]
+
+    def evaluate(self, solutions: Floats, seeds: Seeds) -> Evaluation:
+        """Evaluates a batch.
+
+        Args:
+            solutions: ``(n, d)`` solutions.
+            seeds: ``(n,)`` seeds, all the randomness that an evaluation may use.
+        """
+        ...

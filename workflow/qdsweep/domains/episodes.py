@@ -1,0 +1,56 @@
+"""Evaluations that average over episodes."""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from qdsweep.domains.base import Evaluation, Floats, Seeds
+
+Rollout = Callable[[Floats, int], list[float]]
+
+
+def episode_seeds(seed: int, episodes: int) -> list[int]:
+    """The seeds of an evaluation's episodes: its own where there is one, else its children.
+
+    Args:
+        seed: The seed of the evaluation.
+        episodes: Number of episodes.
+    """
+    if episodes == 1:
+        return [int(seed)]
+    return np.random.SeedSequence(int(seed)).generate_state(episodes).tolist()
+
+
+def episode_fields(episodes: int) -> dict[str, tuple[int, ...]]:
+    """The extra fields of `evaluate_episodes`: their names and shapes."""
+    return {"objective_std": ()} if episodes > 1 else {}
+
+
+def evaluate_episodes(
+    rollout: Rollout, solutions: Floats, seeds: Seeds, episodes: int
+) -> Evaluation:
+    """Plays every solution's episodes and averages objective and measures.
+
+    Args:
+        rollout: Maps a solution ``(d,)`` and an episode's seed to the objective and the measures.
+        solutions: ``(n, d)`` solutions.
+        seeds: ``(n,)`` seeds of the evaluations.
+        episodes: Number of episodes.
+
+    Returns:
+        The means; with more than one episode also the objective's standard deviation over them
+        (of the episodes played, ddof 0), ``objective_std`` ``(n,)``.
+    """
+    solutions = np.ascontiguousarray(solutions, dtype=np.float64)
+    # Means are taken solution by solution: over the whole batch at once, numpy's order of
+    # summation would be its own business.
+    played = [
+        np.array([rollout(solution, one) for one in episode_seeds(seed, episodes)])
+        for solution, seed in zip(solutions, seeds, strict=True)
+    ]
+    means = np.array([results.mean(axis=0) for results in played])
+    fields = {
+        name: np.array([results[:, 0].std() for results in played])
+        for name in episode_fields(episodes)
+    }
+    return Evaluation(means[:, 0], means[:, 1:], fields)

@@ -1,0 +1,139 @@
+"""Gymnasium environments as domains: a policy plays episodes, which are measured."""
+
+import copy
+import difflib
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+from gymnasium.envs.registration import EnvSpec
+
+from qdsweep.config import domain as config
+from qdsweep.domains.base import Evaluation, Floats, Seeds
+from qdsweep.domains.episodes import episode_fields, evaluate_episodes
+from qdsweep.domains.measures import check_components, measure_episode
+from qdsweep.domains.policies import Policy, make_actions
+from qdsweep.errors import BadInput
+
+# Environments whose `reset` leaves nothing of the episodes before (tested), so one can be kept.
+# Others may: a BipedalWalker that is used again gives other bits, as its physics world lives on.
+_KEPT = ("gymnasium.envs.classic_control.", "gymnasium.envs.mujoco.")
+
+
+class GymnasiumTask:
+    """An environment and a policy. The objective is the return, the sum of the rewards.
+
+    The results equal those of a fresh `gymnasium.make` for every episode, bit for bit.
+
+    Attributes: see `qdsweep.domains.base.Domain`.
+    """
+
+    def __init__(self, task: config.Gymnasium) -> None:
+        """Makes the environment and the policy.
+
+        Args:
+            task: The settings.
+
+        Raises:
+            BadInput: The environment is unknown, lacks a dependency, refuses its arguments, or
+                has spaces that do not fit the policy or the measures.
+        """
+        self._task = task
+        self._spec = find_spec(task.env)
+        env = make_env(self._spec, task.env_kwargs)
+        space = env.observation_space
+        if not isinstance(space, gym.spaces.Box) or len(space.shape) != 1:
+            raise BadInput(
+                f"domain.env = {task.env!r}: its observations are {space}; only 1-D Box "
+                "observations work. Write a domain of your own (module:Class) for it"
+            )
+        self._actions = make_actions(env.action_space, task.env)
+        check_components(task.measures, task.env, space.shape[0], self._actions.size)
+        self._policy = Policy(task.policy, space.shape[0], self._actions.size)
+        kept = type(env).__module__.startswith(_KEPT)  # so not inside a wrapper either
+        self._env = env if kept else None
+        if not kept:
+            env.close()
+        self._limit = task.max_episode_steps or self._spec.max_episode_steps
+        self.solution_dim = self._policy.solution_dim
+        self.measures = {measure.label: measure.range for measure in task.measures}
+        self.objective_range = task.objective_range
+        self.fields = episode_fields(task.episodes)
+
+    def evaluate(self, solutions: Floats, seeds: Seeds) -> Evaluation:
+        """Evaluates a batch.
+
+        Args:
+            solutions: ``(n, d)`` weights of the policy, see `Policy.network`.
+            seeds: ``(n,)`` seeds; an episode is reset with its evaluation's seed, or, of
+                several, with a child of it.
+        """
+        return evaluate_episodes(self._play, solutions, seeds, self._task.episodes)
+
+    def _play(self, solution: Floats, seed: int) -> list[float]:
+        env = self._env or make_env(self._spec, self._task.env_kwargs)
+        network, choose = self._policy.network(solution), self._actions.choose
+        total, seen, done = 0.0, [], []
+        raw, _ = env.reset(seed=seed)
+        ended = False
+        while not ended:
+            observation = np.array(raw, dtype=np.float64)  # a copy: an env may reuse its buffer
+            seen.append(observation)
+            action = choose(network(observation))
+            raw, reward, terminated, truncated, _ = env.step(action)
+            total += float(reward)
+            done.append(action)
+            ended = terminated or truncated or len(done) == self._limit
+        seen.append(np.array(raw, dtype=np.float64))
+        if env is not self._env:
+            env.close()
+        observations, actions = np.array(seen[1:]), self._actions.vectors(done)
+        return [total, *measure_episode(self._task.measures, observations, actions)]
+
+
+def find_spec(env_id: str) -> EnvSpec:
+    """Finds a registered environment.
+
+    Args:
+        env_id: `Name-vN`, or `module:Name-vN` where importing the module registers it.
+
+    Raises:
+        BadInput: There is no such environment; the message names near ones.
+    """
+    try:
+        return gym.spec(env_id)
+    except (gym.error.Error, ImportError) as error:
+        near = difflib.get_close_matches(env_id, list(gym.registry), n=3, cutoff=0.5)
+        hint = f" Near: {', '.join(near)}." if near else ""
+        raise BadInput(
+            f"domain.env = {env_id!r}: there is no such environment.{hint} {error}"
+        ) from error
+
+
+def make_env(spec: EnvSpec, kwargs: dict[str, Any]) -> gym.Env:
+    """Makes an environment without gymnasium's checks and without its time limit.
+
+    The wrappers that check the order of calls and the spaces cost time and change no result; the
+    time limit is the caller's.
+
+    Args:
+        spec: The environment.
+        kwargs: Its arguments.
+
+    Raises:
+        BadInput: A dependency is missing, or the arguments do not fit.
+    """
+    bare = copy.copy(spec)
+    bare.order_enforce = False
+    try:
+        return gym.make(bare, max_episode_steps=-1, disable_env_checker=True, **kwargs)
+    except (gym.error.DependencyNotInstalled, ImportError) as error:
+        entry = str(spec.entry_point)
+        hint = " (or: pip install 'qdsweep[mujoco]')" if "mujoco" in entry else ""
+        raise BadInput(
+            f"domain.env = {spec.id!r}: a package that it needs is missing: {error}{hint}"
+        ) from error
+    except (gym.error.Error, TypeError) as error:
+        raise BadInput(
+            f"domain.env = {spec.id!r} cannot be made with env_kwargs = {kwargs}: {error}"
+        ) from error

@@ -1,0 +1,131 @@
+"""The linear projection benchmark (Fontaine et al. 2020, arXiv:1912.02400, section 4).
+
+Settings as in the CMA-MAE paper (Fontaine and Nikolaidis 2023, arXiv:2205.10752) and its code
+(icaros-usc/cma_mae, experiments/lin_proj): the best objective is 100, the corner where every
+parameter is -5.12 has 0.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from qdsweep.domains.base import Evaluation, Floats, Seeds
+
+BOUND = 5.12
+OPTIMUM = BOUND * 0.4  # 2.048, off the centre of the measure space
+_A = 10.0  # Rastrigin's amplitude
+
+
+class _Function(NamedTuple):
+    """A sum of one term a parameter; the objective falls from 100 (sum 0) to 0.
+
+    Attributes:
+        term: ``(n, d) -> (n, d)``, the terms.
+        slope: ``(n, d) -> (n, d)``, their derivatives.
+        worst: The term of which a full set gives objective 0.
+    """
+
+    term: Callable[[Floats], Floats]
+    slope: Callable[[Floats], Floats]
+    worst: float
+
+
+def _sphere(x: Floats) -> Floats:
+    return np.square(x - OPTIMUM)
+
+
+def _sphere_slope(x: Floats) -> Floats:
+    return 2 * (x - OPTIMUM)
+
+
+def _rastrigin(x: Floats) -> Floats:
+    y = x - OPTIMUM
+    return np.square(y) - _A * np.cos(2 * np.pi * y) + _A
+
+
+def _rastrigin_slope(x: Floats) -> Floats:
+    y = x - OPTIMUM
+    return 2 * y + 2 * np.pi * _A * np.sin(2 * np.pi * y)
+
+
+def _plateau(x: Floats) -> Floats:
+    return np.square(np.maximum(np.abs(x) - BOUND, 0))
+
+
+def _plateau_slope(x: Floats) -> Floats:
+    return 2 * np.sign(x) * np.maximum(np.abs(x) - BOUND, 0)
+
+
+_CORNER = np.array(-BOUND)
+_FUNCTIONS = {
+    "sphere": _Function(_sphere, _sphere_slope, float(_sphere(_CORNER))),
+    "rastrigin": _Function(_rastrigin, _rastrigin_slope, float(_rastrigin(_CORNER))),
+    # The published plateau subtracts the mean of the penalties itself.
+    "plateau": _Function(_plateau, _plateau_slope, 100.0),
+}
+
+
+class LinearProjection:
+    """A function of d parameters; the measures are the sums of the clipped halves.
+
+    A parameter x counts as x inside [-5.12, 5.12] and as 5.12 / x outside, so the edges of the
+    measure space are hard to reach: nearly all of a half must stand at a bound.
+
+    Attributes: see `qdsweep.domains.base.Domain`.
+    """
+
+    def __init__(self, function: str, solution_dim: int) -> None:
+        """Makes the domain.
+
+        Args:
+            function: sphere, rastrigin or plateau.
+            solution_dim: Number of parameters, at least 2.
+        """
+        self.solution_dim = solution_dim
+        self._half = solution_dim // 2
+        edges = BOUND * self._half, BOUND * (solution_dim - self._half)
+        self.measures = {
+            "sum of first half": (-edges[0], edges[0]),
+            "sum of second half": (-edges[1], edges[1]),
+        }
+        self.objective_range = (0.0, 100.0)
+        self.fields: dict[str, tuple[int, ...]] = {}
+        self._function = _FUNCTIONS[function]
+        self._worst = self._function.worst * solution_dim
+
+    def evaluate(self, solutions: Floats, seeds: Seeds) -> Evaluation:
+        """Evaluates a batch.
+
+        Args:
+            solutions: ``(n, d)`` solutions.
+            seeds: Not used: there is no randomness.
+        """
+        # numpy sums a row in an order that depends on the memory layout: fix it.
+        x = np.ascontiguousarray(solutions, dtype=np.float64)
+        raw = np.sum(self._function.term(x), axis=1)
+        objective = (raw - self._worst) / -self._worst * 100
+        clipped = np.divide(BOUND, x, out=x.copy(), where=np.abs(x) > BOUND)
+        halves = clipped[:, : self._half], clipped[:, self._half :]
+        return Evaluation(objective, np.stack([half.sum(axis=1) for half in halves], axis=1))
+
+    def jacobian(self, solutions: Floats) -> Floats:
+        """The true gradients, of the objective first.
+
+        (The published code leaves out the objective's scale, which normalised gradients do not
+        see, and has -2 for every parameter outside the plateau, which is not its gradient.)
+
+        Args:
+            solutions: ``(n, d)`` solutions.
+
+        Returns:
+            ``(n, 3, d)`` gradients.
+        """
+        x = np.ascontiguousarray(solutions, dtype=np.float64)
+        result = np.zeros((len(x), 3, self.solution_dim))
+        result[:, 0] = -100 / self._worst * self._function.slope(x)
+        outside = np.abs(x) > BOUND
+        slope = np.divide(-BOUND, np.square(x), out=np.ones_like(x), where=outside)
+        result[:, 1, : self._half] = slope[:, : self._half]
+        result[:, 2, self._half :] = slope[:, self._half :]
+        return result

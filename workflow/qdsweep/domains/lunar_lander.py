@@ -1,0 +1,72 @@
+"""LunarLander-v3 with a linear policy: the task of pyribs' examples/lunar_lander.py."""
+
+import math
+
+import numpy as np
+
+from qdsweep.domains.base import Evaluation, Floats, Seeds
+from qdsweep.domains.episodes import episode_fields, evaluate_episodes
+from qdsweep.domains.gymnasium_task import find_spec, make_env
+
+_ACTIONS, _OBSERVATIONS = 4, 8
+_X, _Y_VELOCITY, _LEFT_LEG, _RIGHT_LEG = 0, 3, 6, 7  # components of an observation
+
+
+class LunarLander:
+    """A landing, flown by argmax(W observation).
+
+    The results equal those of pyribs' example for the same seed, bit for bit. One environment
+    is kept: unlike other Box2D environments, LunarLander makes a new physics world in `reset`.
+
+    Attributes: see `qdsweep.domains.base.Domain`.
+    """
+
+    def __init__(self, episodes: int) -> None:
+        """Makes the environment.
+
+        Args:
+            episodes: Landings that an evaluation averages.
+
+        Raises:
+            BadInput: Box2D is missing.
+        """
+        spec = find_spec("LunarLander-v3")
+        self._env = make_env(spec, {})
+        self._limit = spec.max_episode_steps or 1000
+        self._episodes = episodes
+        self.solution_dim = _ACTIONS * _OBSERVATIONS
+        self.measures = {"impact x-position": (-1.0, 1.0), "impact y-velocity": (-3.0, 0.0)}
+        self.objective_range = (-600.0, 300.0)
+        self.fields = episode_fields(episodes)
+
+    def evaluate(self, solutions: Floats, seeds: Seeds) -> Evaluation:
+        """Evaluates a batch.
+
+        Args:
+            solutions: ``(n, 32)`` weights W, ``(4, 8)`` row by row.
+            seeds: ``(n,)`` seeds of the terrain and of the lander's first push.
+        """
+        return evaluate_episodes(self._land, solutions, seeds, self._episodes)
+
+    def _land(self, solution: Floats, seed: int) -> list[float]:
+        """The return, and x-position and y-velocity when a leg first touches the ground.
+
+        A lander that never touches it has its last x-position and its fastest descent.
+        """
+        env = self._env
+        weights = solution.reshape(_ACTIONS, _OBSERVATIONS)
+        total, lowest, impact = 0.0, math.inf, None
+        observation, _ = env.reset(seed=seed)
+        for _ in range(self._limit):
+            # Weights of float64 times an observation of float32, as in the example.
+            observation, reward, terminated, truncated, _ = env.step(
+                np.argmax(weights @ observation)
+            )
+            total += reward
+            lowest = min(lowest, observation[_Y_VELOCITY])
+            if impact is None and (observation[_LEFT_LEG] or observation[_RIGHT_LEG]):
+                impact = observation[_X], observation[_Y_VELOCITY]
+            if terminated or truncated:
+                break
+        x, y_velocity = impact or (observation[_X], lowest)
+        return [float(total), float(x), float(y_velocity)]

@@ -1,0 +1,67 @@
+"""The catalogue of measures of gymnasium tasks."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from qdsweep.config.domain import Measure
+from qdsweep.domains.base import Floats
+from qdsweep.errors import BadInput
+
+# Each maps the series (T,) of one component over an episode of T steps to its measure.
+_STATISTICS: dict[str, Callable[[Floats], Any]] = {
+    "mean": np.mean,
+    "min": np.min,
+    "max": np.max,
+    "range": np.ptp,
+    "final": lambda series: series[-1],
+    "mean_abs": lambda series: np.mean(np.abs(series)),
+}
+
+
+def check_components(
+    measures: Sequence[Measure], env: str, observations: int, actions: int
+) -> None:
+    """Refuses components that the environment lacks.
+
+    Args:
+        measures: The measures.
+        env: The environment's id, for the message.
+        observations: Components of an observation.
+        actions: Components of an action (of a Discrete space: its number of actions).
+
+    Raises:
+        BadInput: A component is out of range.
+    """
+    for measure in measures:
+        kind = "action" if measure.measure.endswith("_action") else "observation"
+        size = actions if kind == "action" else observations
+        if measure.component is not None and measure.component >= size:
+            raise BadInput(
+                f"domain.measures: {measure.measure} of component {measure.component}: an "
+                f"{kind} of {env} has only the components 0 to {size - 1}"
+            )
+
+
+def measure_episode(
+    measures: Sequence[Measure], observations: Floats, actions: Floats
+) -> list[float]:
+    """The measures of an episode.
+
+    Args:
+        measures: The measures.
+        observations: ``(T, o)`` observations, one after each step.
+        actions: ``(T, a)`` actions; one-hot vectors for a Discrete space.
+    """
+    return [_value(measure, observations, actions) for measure in measures]
+
+
+def _value(measure: Measure, observations: Floats, actions: Floats) -> float:
+    if measure.measure == "episode_length":
+        return float(len(observations))
+    if measure.threshold is not None:  # fraction_above, and only it, has one
+        return float(np.mean(observations[:, measure.component] > measure.threshold))
+    statistic, kind = measure.measure.rsplit("_", 1)
+    source = actions if kind == "action" else observations
+    return float(_STATISTICS[statistic](source[:, measure.component]))

@@ -1,0 +1,127 @@
+"""Policies: how a solution's parameters map an observation to an action."""
+
+import math
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+from gymnasium import spaces
+
+from qdsweep.config import domain as config
+from qdsweep.domains.base import Floats
+from qdsweep.errors import BadInput
+
+Network = Callable[[Floats], Floats]
+_ACTIVATIONS: dict[str, Network] = {"tanh": np.tanh, "relu": lambda x: np.maximum(x, 0)}
+
+
+class Policy:
+    """A network of fixed shape whose weights are a solution.
+
+    Products are of one observation at a time, so they cannot depend on the batch.
+
+    Attributes:
+        solution_dim: Number of weights and biases, d.
+    """
+
+    def __init__(self, policy: config.Linear | config.MLP, inputs: int, outputs: int) -> None:
+        """Makes the policy.
+
+        Args:
+            policy: Linear (W times the observation, no bias) or MLP (biases in every layer).
+            inputs: Size of an observation.
+            outputs: Size of the network's output.
+        """
+        hidden = policy.hidden if isinstance(policy, config.MLP) else []
+        self._bias = isinstance(policy, config.MLP)
+        self._activation = _ACTIVATIONS[getattr(policy, "activation", "tanh")]
+        self._shapes = [(after, before) for before, after in pairwise([inputs, *hidden, outputs])]
+        self.solution_dim = sum(math.prod(shape) + self._bias * shape[0] for shape in self._shapes)
+
+    def network(self, solution: Floats) -> Network:
+        """The network with a solution's weights.
+
+        Args:
+            solution: ``(d,)``: layer by layer the weights ``(outputs, inputs)`` row by row, then,
+                in an MLP, the biases.
+
+        Returns:
+            A function from an observation ``(inputs,)`` to the output ``(outputs,)``.
+        """
+        layers = []
+        start = 0
+        for shape in self._shapes:
+            end = start + math.prod(shape)
+            weights, bias = solution[start:end].reshape(shape), None
+            start = end
+            if self._bias:
+                bias = solution[start : start + shape[0]]
+                start += shape[0]
+            layers.append((weights, bias))
+        activation, last = self._activation, len(layers) - 1
+
+        def forward(x: Floats) -> Floats:
+            for index, (weights, bias) in enumerate(layers):
+                x = weights @ x
+                if bias is not None:
+                    x = x + bias
+                if index < last:
+                    x = activation(x)
+            return x
+
+        return forward
+
+
+class Actions(NamedTuple):
+    """How a network's output becomes an action.
+
+    Attributes:
+        size: Size of the output.
+        choose: Output ``(size,)`` -> the action for `env.step`.
+        vectors: T actions -> the vectors ``(T, size)`` that measures see.
+    """
+
+    size: int
+    choose: Callable[[Floats], Any]
+    vectors: Callable[[list[Any]], Floats]
+
+
+def make_actions(space: spaces.Space, env: str) -> Actions:
+    """The actions of a space.
+
+    Discrete: the argmax; measures see a one-hot vector. Box: where a component is bounded
+    on both sides, the tanh of the output scaled to the bounds; else the output itself.
+
+    Args:
+        space: The environment's action space.
+        env: The environment's id, for the message.
+
+    Raises:
+        BadInput: The space is neither Discrete nor a 1-D Box of floats.
+    """
+    if isinstance(space, spaces.Discrete):
+        start, one_hot = int(space.start), np.eye(int(space.n))
+        return Actions(
+            int(space.n),
+            lambda output: start + int(np.argmax(output)),
+            lambda actions: one_hot[np.array(actions) - start],
+        )
+    if not (
+        isinstance(space, spaces.Box)
+        and len(space.shape) == 1
+        and np.issubdtype(space.dtype, np.floating)
+    ):
+        raise BadInput(
+            f"domain.env = {env!r}: its actions are {space}; only Discrete and 1-D Box actions of "
+            "floats work. Write a domain of your own (module:Class) for it"
+        )
+    low, high = space.low.astype(np.float64), space.high.astype(np.float64)
+    bounded = np.isfinite(low) & np.isfinite(high)
+    centre = np.where(bounded, (low + high) / 2, 0.0)
+    half = np.where(bounded, (high - low) / 2, 0.0)
+
+    def choose(output: Floats) -> Floats:
+        return np.where(bounded, centre + half * np.tanh(output), output).astype(space.dtype)
+
+    return Actions(len(low), choose, lambda actions: np.array(actions, dtype=np.float64))

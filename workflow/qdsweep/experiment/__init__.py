@@ -1,0 +1,1 @@
+"""One run: the loop, its reload files, metrics, log, lock and signals."""

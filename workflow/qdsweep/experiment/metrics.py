@@ -1,0 +1,105 @@
+"""metrics.csv: a row an iteration, appended; cut to the reload file's row on a new start."""
+
+import math
+import os
+from pathlib import Path
+from typing import Any
+
+from qdsweep.experiment.state import State
+from qdsweep.files import atomic
+
+COLUMNS = (
+    "iteration",
+    "evaluations",
+    "num_elites",
+    "coverage",
+    "qd_score",
+    "norm_qd_score",
+    "obj_max",
+    "obj_mean",
+    "restarts",
+    "seconds_ask",
+    "seconds_evaluate",
+    "seconds_tell",
+    "seconds_reload",
+)
+
+
+class Metrics:
+    """The metrics file of a run.
+
+    Args:
+        path: `state/metrics.csv`.
+        iteration: The iteration that the run goes on from; later rows are cut off.
+    """
+
+    def __init__(self, path: Path, iteration: int) -> None:
+        self.path = path
+        header = ",".join(COLUMNS)
+        kept = [header, *read_rows(path)[:iteration]]
+        with atomic(path, "w") as file:
+            file.write("\n".join(kept) + "\n")
+        self._file = path.open("a")
+
+    def add(self, row: dict[str, Any]) -> None:
+        """Adds a row; it may wait in memory for `flush`."""
+        self._file.write(",".join(map(_text, map(row.__getitem__, COLUMNS))) + "\n")
+
+    def flush(self, *, durable: bool = False) -> None:
+        """Hands all rows to the system, and on demand waits until the disk has them."""
+        self._file.flush()
+        if durable:
+            os.fsync(self._file.fileno())
+
+    def close(self) -> None:
+        """Writes what waits and closes the file."""
+        self._file.close()
+
+
+def read_rows(path: Path) -> list[str]:
+    """The whole rows of a metrics file, as text: 1, 2, 3, ... without a gap."""
+    try:
+        lines = path.read_text().splitlines(keepends=True)
+    except (OSError, UnicodeDecodeError):
+        return []
+    rows: list[str] = []
+    for number, line in enumerate(lines[1:], start=1):
+        whole = line.endswith("\n") and line.count(",") == len(COLUMNS) - 1
+        if not whole or not line.startswith(f"{number},"):
+            break
+        rows.append(line.rstrip("\n"))
+    return rows
+
+
+def measure(state: State) -> dict[str, Any]:
+    """The metrics of the result archive, from what pyribs keeps: nothing of O(archive)."""
+    scheduler = state.scheduler
+    archive = scheduler.result_archive
+    stats = archive.stats
+    structured = has_cells(archive)
+    emitters = getattr(scheduler, "emitter_pool", None)
+    emitters = scheduler.emitters if emitters is None else emitters
+    return {
+        "iteration": state.iterations,
+        "evaluations": state.evaluations,
+        "num_elites": int(stats.num_elites),
+        "coverage": float(stats.coverage) if structured else None,
+        "qd_score": float(stats.qd_score),
+        "norm_qd_score": float(stats.norm_qd_score) if structured else None,
+        "obj_max": None if stats.obj_max is None else float(stats.obj_max),
+        "obj_mean": None if stats.obj_mean is None else float(stats.obj_mean),
+        "restarts": sum(getattr(emitter, "restarts", 0) for emitter in emitters),
+    }
+
+
+def has_cells(archive: Any) -> bool:
+    """Whether an archive divides the measure space: else coverage means nothing."""
+    return type(archive).__name__ not in ("ProximityArchive", "DNSArchive")
+
+
+def _text(value: float | int | None) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, float):
+        return repr(value) if math.isfinite(value) else ""
+    return str(value)

@@ -1,0 +1,83 @@
+"""The files of a run's folder: written into state/, then given their declared names."""
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from qdsweep.files import atomic, link
+
+# Declared to Snakemake, which deletes them when it starts a job: each is a second name (a hard
+# link) of a file in state/, so that they come back in no time.
+DECLARED = ("config.yaml", "metrics.csv", "archive.npz", "summary.json", "run.log")
+
+
+def write_json(path: Path, data: Any) -> None:
+    """Writes JSON that a reader never meets half of."""
+    with atomic(path, "w") as file:
+        json.dump(data, file, indent=1)
+        file.write("\n")
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """Reads JSON; empty where the file is missing or no JSON."""
+    try:
+        data = json.loads(path.read_text())
+    except (OSError, ValueError):
+        return {}
+    return data if isinstance(data, dict) else {}
+
+
+def archive_rows(archive: Any, *, indexed: bool) -> dict[str, NDArray[Any]]:
+    """The rows of an archive in a fixed order.
+
+    Args:
+        archive: A pyribs archive.
+        indexed: Whether its rows have a cell index; else they are sorted by the solution's bytes.
+
+    Returns:
+        index ``(n,)`` int64 (where there is one), objective, measures, solution, extra fields.
+    """
+    data = {name: np.asarray(values) for name, values in archive.data().items()}
+    data.pop("threshold", None)
+    index = data.pop("index").astype("<i8")
+    named = ("objective", "measures", "solution")
+    rows = {name: np.ascontiguousarray(data.pop(name), dtype="<f8") for name in named}
+    if indexed:
+        order = np.argsort(index, kind="stable")
+        rows = {"index": index, **rows}
+    else:
+        order = np.array(sorted(range(len(index)), key=lambda i: rows["solution"][i].tobytes()))
+        order = order.astype(int)
+    return {name: values[order] for name, values in (rows | data).items()}
+
+
+def archive_digest(rows: dict[str, NDArray[Any]]) -> str:
+    """SHA-256 over the rows: index (int64), objective, measures, solution (float64).
+
+    Args:
+        rows: From `archive_rows`.
+
+    Returns:
+        The digest [hex]; equal digests mean equal results.
+    """
+    names = [name for name in ("index", "objective", "measures", "solution") if name in rows]
+    digest = hashlib.sha256()
+    for values in zip(*(rows[name] for name in names), strict=True):
+        for value in values:
+            digest.update(value.tobytes())
+    return digest.hexdigest()
+
+
+def publish(out: Path) -> None:
+    """Gives the files of `out/state/` their declared names in `out/`."""
+    state = out / "state"
+    for name in DECLARED:
+        if (state / name).exists():
+            link(state / name, out / name)
+    newest = max(state.glob("reload-*.pkl"), default=None)
+    if newest is not None:
+        link(newest, out / "reload.pkl")

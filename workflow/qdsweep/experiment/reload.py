@@ -1,0 +1,176 @@
+"""Reload files: the whole state of a run, written so that no kill can spoil it."""
+
+import hashlib
+import importlib.metadata
+import io
+import json
+import logging
+import pickle
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from ribs.archives import ArrayStore
+
+from qdsweep.errors import BadInput
+from qdsweep.experiment.state import State
+from qdsweep.files import atomic
+
+FORMAT = 1
+KEPT = 2
+_MAGIC = b"qdsweep reload file\n"
+
+log = logging.getLogger(__name__)
+
+
+def save(state: State, folder: Path, fingerprint: str, versions: dict[str, str]) -> Path:
+    """Writes `reload-ITERATION.pkl` and removes all but the last two.
+
+    Args:
+        state: The state, between two iterations or with a pending batch.
+        folder: The run's `state/`.
+        fingerprint: The experiment's fingerprint.
+        versions: The versions that the state was computed with.
+
+    Returns:
+        The file. When this returns, the disk has it.
+    """
+    payload = _dumps(state)
+    header = {
+        "format": FORMAT,
+        "fingerprint": fingerprint,
+        "iteration": state.iterations,
+        "sha256": hashlib.sha256(payload).hexdigest(),
+        "versions": versions,
+    }
+    path = folder / f"reload-{state.iterations:09d}.pkl"
+    with atomic(path, durable=True) as file:
+        file.write(_MAGIC + json.dumps(header).encode() + b"\n")
+        file.write(payload)
+    for old in _newest_first(folder)[KEPT:]:
+        old.unlink()
+    return path
+
+
+def newest(
+    folder: Path,
+    fingerprint: str,
+    versions: dict[str, str],
+    *,
+    usable: Callable[[dict[str, Any]], bool] = lambda header: True,
+    allow_version_change: bool = False,
+) -> State | None:
+    """Reads the newest reload file that is whole.
+
+    Args:
+        folder: The run's `state/`.
+        fingerprint: The experiment's fingerprint.
+        versions: The versions of now.
+        usable: Says of a header whether the run can go on from there.
+        allow_version_change: Go on although decisive versions differ.
+
+    Returns:
+        The state, or None where there is no reload file that is whole.
+
+    Raises:
+        BadInput: A reload file is of another experiment, or of other versions.
+    """
+    for path in _newest_first(folder):
+        try:
+            header, payload = _read(path)
+        except (OSError, ValueError) as error:
+            log.warning("%s is passed over: %s", path, error)
+            continue
+        if header["fingerprint"] != fingerprint:
+            raise BadInput(
+                f"{path} is a reload file of another experiment (its fingerprint is "
+                f"{header['fingerprint'][:10]}, this run's {fingerprint[:10]}): remove it, or "
+                "start the run in another folder"
+            )
+        _check_versions(path, header["versions"], versions, allow_version_change)
+        if usable(header):
+            return pickle.loads(payload)  # the user's own file, see the README
+        log.warning("%s is passed over: metrics.csv ends before its iteration", path)
+    return None
+
+
+def installed_versions(libraries: Iterable[str]) -> dict[str, str]:
+    """The versions of distributions; one that is not installed is left out."""
+    found = {}
+    for name in libraries:
+        try:
+            found[name] = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+def _newest_first(folder: Path) -> list[Path]:
+    return sorted(folder.glob("reload-*.pkl"), reverse=True)
+
+
+def _read(path: Path) -> tuple[dict[str, Any], bytes]:
+    """Header and payload of a reload file; ValueError where it is torn or corrupt."""
+    content = path.read_bytes()
+    if not content.startswith(_MAGIC):
+        raise ValueError("it is torn or corrupt (no header)")
+    line, _, payload = content[len(_MAGIC) :].partition(b"\n")
+    header = json.loads(line)
+    if not isinstance(header, dict) or header.get("format") != FORMAT:
+        raise ValueError("it is torn, corrupt or of another format")
+    if hashlib.sha256(payload).hexdigest() != header.get("sha256"):
+        raise ValueError("it is torn or corrupt (its checksum is wrong)")
+    return header, payload
+
+
+def _check_versions(path: Path, then: dict[str, str], now: dict[str, str], allowed: bool) -> None:
+    changed = [
+        f"{name} {then.get(name)} -> {now.get(name)}"
+        for name in sorted(then.keys() | now.keys())
+        if then.get(name) != now.get(name)
+    ]
+    if changed and not allowed:
+        raise BadInput(
+            f"{path} was made under other versions ({', '.join(changed)}): go on with the old "
+            "ones, or give --allow-version-change and accept that the result is of neither"
+        )
+    if changed:
+        log.warning("goes on under other versions: %s", ", ".join(changed))
+
+
+class _Pickler(pickle.Pickler):
+    """Pickles of an archive's store only the occupied rows, and equal states to equal bytes.
+
+    pyribs keeps the whole capacity, with whatever memory held in the empty rows.
+    """
+
+    def reducer_override(self, obj: Any) -> Any:
+        if type(obj) is not ArrayStore:
+            return NotImplemented
+        occupied = np.array(obj.occupied_list)
+        rows = {name: np.ascontiguousarray(array[occupied]) for name, array in obj._fields.items()}
+        return _restore_store, (obj.field_desc, obj.capacity, occupied, rows, obj._props["updates"])
+
+
+def _restore_store(
+    field_desc: dict[str, Any],
+    capacity: int,
+    occupied: np.ndarray,
+    rows: dict[str, np.ndarray],
+    updates: list[int],
+) -> ArrayStore:
+    store = ArrayStore(field_desc, capacity)
+    store._props["occupied"][occupied] = True
+    store._props["occupied_list"][: len(occupied)] = occupied
+    store._props["n_occupied"] = len(occupied)
+    store._props["updates"] = list(updates)
+    for name, values in rows.items():
+        store._fields[name][occupied] = values
+    return store
+
+
+def _dumps(state: State) -> bytes:
+    buffer = io.BytesIO()
+    _Pickler(buffer, protocol=5).dump(state)
+    return buffer.getvalue()

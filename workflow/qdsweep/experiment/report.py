@@ -1,0 +1,162 @@
+"""What a person sees of a run: its log with a text plot, and progress on a terminal."""
+
+import logging
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from qdsweep.experiment.metrics import COLUMNS, read_rows
+
+log = logging.getLogger("qdsweep")
+
+FIRST_PLOT_SECONDS = 60.0
+
+
+def start_log(path: Path, *, terminal: bool) -> None:
+    """Logs to `path` (appended), and to the terminal where a person sits at one."""
+    formatter = logging.Formatter("%(asctime)s %(levelname)-7s %(message)s", "%Y-%m-%d %H:%M:%S")
+    handlers: list[logging.Handler] = [logging.FileHandler(path)]
+    if terminal:
+        handlers.append(logging.StreamHandler(sys.stderr))
+    root = logging.getLogger()
+    for old in root.handlers[:]:
+        root.removeHandler(old)
+        old.close()
+    for handler in handlers:
+        handler.setFormatter(formatter)
+        root.addHandler(handler)
+    root.setLevel(logging.WARNING)
+    logging.captureWarnings(True)
+    log.setLevel(logging.INFO)
+
+
+class Progress:
+    """Log lines now and then, a text plot more rarely, a bar on a terminal.
+
+    Args:
+        budget: The budget key and its amount.
+        done: How much of it is done already.
+        metrics: The run's metrics file, for the plots.
+        bar: Whether to draw a bar.
+    """
+
+    def __init__(self, budget: dict[str, int], done: int, metrics: Path, *, bar: bool) -> None:
+        ((unit, self.total),) = budget.items()
+        self._column = "iteration" if unit == "iterations" else unit
+        self._metrics = metrics
+        self._started = self._logged = self._plotted = time.monotonic()
+        self._first = done
+        self._interval = 10.0
+        self._plot_interval = FIRST_PLOT_SECONDS
+        self._bar = None
+        if bar:
+            from rich.progress import (
+                BarColumn,
+                MofNCompleteColumn,
+                TextColumn,
+                TimeRemainingColumn,
+            )
+            from rich.progress import (
+                Progress as Bar,
+            )
+
+            self._bar = Bar(
+                TextColumn("{task.description}"),
+                BarColumn(),
+                MofNCompleteColumn(),
+                TimeRemainingColumn(),
+            )
+            self._bar.add_task(unit, total=self.total, completed=done)
+            self._bar.start()
+
+    def eta(self, done: int) -> float | None:
+        """Seconds to the end at the rate since the start, or None where that is unknown."""
+        gone = done - self._first
+        if gone <= 0:
+            return None
+        return (time.monotonic() - self._started) / gone * max(0, self.total - done)
+
+    def show(self, row: dict[str, Any]) -> None:
+        """Takes note of a new row of metrics."""
+        now = time.monotonic()
+        done = row[self._column]
+        if self._bar is not None:
+            text = f"QD score {row['qd_score']:.4g}, best {row['obj_max'] or 0:.4g}"
+            self._bar.update(self._bar.task_ids[0], completed=done, description=text)
+        if now - self._logged >= self._interval:
+            self._logged = now
+            self._interval = min(600.0, self._interval * 1.5)
+            log.info("%s", self.line(row))
+        if now - self._plotted >= self._plot_interval:
+            self._plotted = now
+            self._plot_interval = min(3600.0, self._plot_interval * 2)
+            self.plot()
+
+    def line(self, row: dict[str, Any]) -> str:
+        """One line about where the run stands."""
+        eta = self.eta(row[self._column])
+        coverage = "" if row["coverage"] is None else f", coverage {100 * row['coverage']:.2f} %"
+        best = "" if row["obj_max"] is None else f", best objective {row['obj_max']:.6g}"
+        return (
+            f"iteration {row['iteration']}, evaluations {row['evaluations']}, "
+            f"QD score {row['qd_score']:.6g}{coverage}{best}"
+            + (f", {duration(eta)} left" if eta else "")
+        )
+
+    def plot(self) -> None:
+        """Logs a text plot of QD score, coverage and seconds an iteration."""
+        text = text_plot(self._metrics)
+        if text:
+            log.info("so far:\n%s", text)
+
+    def close(self) -> None:
+        """Takes the bar away."""
+        if self._bar is not None:
+            self._bar.stop()
+
+
+def text_plot(metrics: Path, width: int = 100, height: int = 12) -> str:
+    """A plot in text of QD score, coverage and seconds an iteration, over evaluations.
+
+    Args:
+        metrics: A metrics.csv.
+        width: Characters.
+        height: Lines.
+
+    Returns:
+        The plot, or nothing where there are fewer than two rows.
+    """
+    rows = read_rows(metrics)
+    if len(rows) < 2:
+        return ""
+    import plotext
+
+    step = max(1, len(rows) // (2 * width))
+    cells = [row.split(",") for row in [*rows[:-1:step], rows[-1]]]
+    at = {name: index for index, name in enumerate(COLUMNS)}
+    evaluations = [int(row[at["evaluations"]]) for row in cells]
+    curves = {"QD score": [float(row[at["qd_score"]]) for row in cells]}
+    if cells[-1][at["coverage"]]:
+        curves["coverage [%]"] = [100 * float(row[at["coverage"]] or 0) for row in cells]
+    phases = [at[name] for name in COLUMNS if name.startswith("seconds_")]
+    curves["seconds an iteration"] = [sum(float(row[i]) for i in phases) for row in cells]
+    plotext.clear_figure()
+    plotext.subplots(1, len(curves))
+    plotext.plot_size(width, height)
+    for column, (title, values) in enumerate(curves.items(), start=1):
+        plot = plotext.subplot(1, column)
+        plot.theme("clear")
+        plot.plot(evaluations, values, marker="braille")
+        plot.title(title)
+        plot.xfrequency(2)
+    return plotext.uncolorize(plotext.build())
+
+
+def duration(seconds: float) -> str:
+    """A time in words: 42 s, 3 min, 2.5 h."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    if seconds < 5400:
+        return f"{seconds / 60:.0f} min"
+    return f"{seconds / 3600:.1f} h"

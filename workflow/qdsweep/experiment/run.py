@@ -1,0 +1,286 @@
+"""One run, from its experiment to its folder: go on from the reload file, or start."""
+
+import logging
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from qdsweep.algorithms.build import build_scheduler
+from qdsweep.algorithms.centroids import Centroids
+from qdsweep.config.cluster import Cluster
+from qdsweep.config.experiment import Experiment
+from qdsweep.domains import make_domain
+from qdsweep.domains.base import Domain
+from qdsweep.engines import make_engine
+from qdsweep.experiment import reload
+from qdsweep.experiment.lock import this_process
+from qdsweep.experiment.loop import search
+from qdsweep.experiment.metrics import Metrics, has_cells, measure, read_rows
+from qdsweep.experiment.outputs import (
+    archive_digest,
+    archive_rows,
+    read_json,
+    write_json,
+)
+from qdsweep.experiment.report import Progress
+from qdsweep.experiment.state import State, reached
+from qdsweep.experiment.stop import Interrupted, Stop
+from qdsweep.files import atomic
+from qdsweep.sweep.ids import fingerprint, run_id
+from qdsweep.sweep.plan import write_experiment
+
+log = logging.getLogger("qdsweep")
+
+STATUS_SECONDS = 1.0
+# The bits of a result may depend on these; the domain names its own libraries besides.
+DECISIVE = ("numpy", "scipy", "ribs", "scikit-learn")
+
+
+def compute(
+    experiment: Experiment,
+    out: Path,
+    cluster: Cluster,
+    stop: Stop,
+    *,
+    allow_version_change: bool = False,
+    bar: bool = False,
+) -> None:
+    """Computes a run to the end of its budget, from its newest reload file if it has one.
+
+    Args:
+        experiment: The experiment.
+        out: The run's folder, locked by the caller.
+        cluster: Where the evaluations are computed.
+        stop: Says when to stop before the end.
+        allow_version_change: Go on from a reload file of other library versions.
+        bar: Draw a progress bar.
+
+    Raises:
+        Interrupted: The run was asked to stop; its state is saved.
+        QdsweepError: It cannot go on.
+    """
+    folder = out / "state"
+    identity = fingerprint(experiment)
+    versions = reload.installed_versions((*DECISIVE, *experiment.domain.libraries))
+    domain = make_domain(experiment.domain)
+    rows = len(read_rows(folder / "metrics.csv"))
+    state = reload.newest(
+        folder,
+        identity,
+        versions,
+        usable=lambda header: header["iteration"] <= rows,
+        allow_version_change=allow_version_change,
+    )
+    if state is None:
+        log.info("a new run")
+        state = State(build_scheduler(experiment, domain, Centroids(centroids_folder(out))))
+    else:
+        log.info("goes on after iteration %d, from the reload file", state.iterations)
+    write_experiment(folder / "config.yaml", experiment)
+    recorder = Recorder(experiment, domain, folder, identity, versions, state, cluster, bar=bar)
+    engine = make_engine(cluster, experiment.domain, domain)
+    log.info("engine %s, %d worker(s)", engine.name, engine.workers)
+    with recorder.attempt(state, stop):
+        try:
+            search(experiment, state, engine, stop, recorder.after_iteration)
+        finally:
+            engine.close()
+
+
+def centroids_folder(out: Path) -> Path:
+    """results/centroids for a run of results/runs, else a folder of the run's own."""
+    return out.parent.parent / "centroids" if out.parent.name == "runs" else out / "state"
+
+
+class Recorder:
+    """Writes what a run leaves behind: metrics, status, log, reload files, results."""
+
+    def __init__(
+        self,
+        experiment: Experiment,
+        domain: Domain,
+        folder: Path,
+        identity: str,
+        versions: dict[str, str],
+        state: State,
+        cluster: Cluster,
+        *,
+        bar: bool,
+    ) -> None:
+        self.experiment = experiment
+        self.domain = domain
+        self.folder = folder
+        self.identity = identity
+        self.versions = versions
+        self.workers = cluster.workers
+        self.metrics = Metrics(folder / "metrics.csv", state.iterations)
+        ((unit, _),) = experiment.budget.items()
+        self.progress = Progress(
+            experiment.budget, getattr(state, unit), folder / "metrics.csv", bar=bar
+        )
+        self.attempts: list[dict[str, Any]] = read_json(folder / "status.json").get("attempts", [])
+        for lost in self.attempts:  # ended without a word
+            lost.setdefault("how", "killed")
+        self.attempts.append({**this_process(), "started": now(), "from": state.iterations})
+        self.save_seconds = self.unrecorded = 0.0
+        self.saved_at = self.status_at = time.monotonic()
+        self.row: dict[str, Any] = measure(state)
+
+    def after_iteration(self, state: State, seconds: dict[str, float]) -> None:
+        """Takes down an iteration; saves when the time has come."""
+        self._add_row(state, seconds)
+        due = time.monotonic() - self.saved_at >= self._interval()
+        if due and not reached(state, self.experiment.budget):
+            self.save(state)
+        if time.monotonic() - self.status_at >= STATUS_SECONDS:
+            self.write_status(state, "running")
+        self.progress.show(self.row)
+
+    def _interval(self) -> float:
+        """Seconds between two saves: as rare as their cost wants, within the bounds."""
+        limits = self.experiment.reload
+        by_cost = self.save_seconds / limits.max_cost
+        return min(limits.max_seconds, max(limits.min_seconds, by_cost))
+
+    def _add_row(self, state: State, seconds: dict[str, float]) -> None:
+        # A row must be on disk before the reload file that follows it, so that the seconds of
+        # saving stand in the next row.
+        seconds = {**seconds, "reload": self.unrecorded}
+        self.unrecorded = 0.0
+        for phase, value in seconds.items():
+            state.seconds[phase] += value
+        self.row = measure(state) | {f"seconds_{phase}": s for phase, s in seconds.items()}
+        self.metrics.add(self.row)
+
+    def save(self, state: State) -> None:
+        """Writes the rows of metrics, then the reload file that counts on them."""
+        start = time.perf_counter()
+        self.metrics.flush(durable=True)
+        reload.save(state, self.folder, self.identity, self.versions)
+        self.saved_at = time.monotonic()
+        self.save_seconds = time.perf_counter() - start
+        self.unrecorded += self.save_seconds
+
+    def write_status(self, state: State, status: str) -> None:
+        """Writes status.json, the one file that `qdsweep status` reads of a live run."""
+        self.metrics.flush()
+        self.status_at = time.monotonic()
+        ((unit, amount),) = self.experiment.budget.items()
+        write_json(
+            self.folder / "status.json",
+            {
+                "id": run_id(self.experiment),
+                "status": status,
+                "budget": {unit: amount},
+                **{key: value for key, value in self.row.items() if "seconds" not in key},
+                "eta_seconds": self.progress.eta(getattr(state, unit)),
+                "seconds": state.seconds,
+                "workers": self.workers,
+                "updated": now(),
+                "attempts": self.attempts,
+            },
+        )
+
+    @contextmanager
+    def attempt(self, state: State, stop: Stop) -> Iterator[None]:
+        """Around the search: whatever ends it, state, status and log say how."""
+        self.write_status(state, "running")
+        try:
+            yield
+        except Interrupted as interruption:
+            self.save(state)
+            self._end(state, "stopped", str(interruption))
+            log.info(
+                "stopped by %s in iteration %d; saved: the same command goes on from here",
+                interruption,
+                state.iterations + 1,
+            )
+            raise
+        except BaseException as error:
+            self._end(state, "failed", f"{type(error).__name__}: {error}")
+            raise
+        else:
+            self.save(state)
+            self._write_results(state)
+            self._end(state, "finished", "finished")
+            self.progress.plot()
+            log.info("finished: %s", self.progress.line(self.row))
+        finally:
+            self.metrics.close()
+            self.progress.close()
+
+    def _end(self, state: State, status: str, how: str) -> None:
+        self.attempts[-1] |= {"ended": now(), "how": how, "iteration": state.iterations}
+        self.write_status(state, status)
+
+    def _write_results(self, state: State) -> None:
+        """Writes archive.npz and summary.json, and drops the older reload file."""
+        archive = state.scheduler.result_archive
+        rows = archive_rows(archive, indexed=has_cells(archive))
+        about = describe_archive(archive, self.domain)
+        with atomic(self.folder / "archive.npz") as file:
+            if hasattr(archive, "centroids"):
+                rows["centroids"] = archive.centroids
+            np.savez_compressed(file, **rows)  # type: ignore[arg-type]
+        self.attempts[-1] |= {"ended": now(), "how": "finished", "iteration": state.iterations}
+        write_json(
+            self.folder / "summary.json",
+            {
+                "id": run_id(self.experiment),
+                "status": "finished",
+                "iterations": state.iterations,
+                **{key: value for key, value in measure(state).items() if key != "iteration"},
+                "archive_digest": archive_digest(rows),
+                "archive": about,
+                "timings": {**state.seconds, "total": sum(state.seconds.values())},
+                "versions": {
+                    **reload.installed_versions(("qdsweep", "gymnasium", "pandas", "dask")),
+                    **self.versions,
+                    "python": platform_python(),
+                },
+                "cpu_baseline": self.experiment.cpu_baseline,
+                "workers": self.workers,
+                "attempts": self.attempts,
+            },
+        )
+        for old in sorted(self.folder.glob("reload-*.pkl"))[:-1]:
+            old.unlink()
+
+
+def describe_archive(archive: Any, domain: Domain) -> dict[str, Any]:
+    """The geometry of an archive, for whoever reads archive.npz."""
+    kinds = {
+        "GridArchive": "grid",
+        "CVTArchive": "cvt",
+        "SlidingBoundariesArchive": "sliding_boundaries",
+        "ProximityArchive": "proximity",
+        "DNSArchive": "dns",
+    }
+    dims = getattr(archive, "dims", None)
+    return {
+        "type": kinds[type(archive).__name__],
+        "cells": int(archive.cells) if has_cells(archive) else None,
+        "dims": None if dims is None else [int(n) for n in dims],
+        "ranges": [[float(low), float(high)] for low, high in domain.measures.values()],
+        "measures": list(domain.measures),
+        "objective_range": [float(value) for value in domain.objective_range],
+        "qd_score_offset": float(domain.objective_range[0]),
+        "solution_dim": int(domain.solution_dim),
+    }
+
+
+def platform_python() -> str:
+    """Python's version."""
+    import platform
+
+    return platform.python_version()
+
+
+def now() -> str:
+    """The time, as files show it."""
+    return datetime.now(UTC).isoformat(timespec="seconds")

@@ -1,0 +1,108 @@
+"""The state of a run: all that it needs to go on, bit for bit."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from qdsweep.domains.base import Evaluation, Seeds
+from qdsweep.engines.base import Batch
+
+
+@dataclass
+class Pending:
+    """Solutions that the emitters gave and whose results they have not been told.
+
+    Attributes:
+        batch: The solutions.
+        done: ``(n,)`` whether a row is evaluated.
+        results: Name -> ``(n, ...)`` array, rows that are not done hold nothing.
+    """
+
+    batch: Batch
+    done: NDArray[np.bool_]
+    results: dict[str, NDArray[Any]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, batch: Batch) -> "Pending":
+        """Nothing of the batch is evaluated yet."""
+        return cls(batch, np.zeros(len(batch.solutions), dtype=bool))
+
+    def put(self, rows: slice, evaluation: Evaluation) -> None:
+        """Keeps the results of some rows."""
+        for name, values in _named(evaluation).items():
+            if name not in self.results:
+                shape = (len(self.done), *values.shape[1:])
+                self.results[name] = np.zeros(shape, dtype=values.dtype)
+            self.results[name][rows] = values
+        self.done[rows] = True  # last: an interruption above leaves the rows to be repeated
+
+    def missing(self) -> list[slice]:
+        """The rows that are not evaluated, as slices in order."""
+        edges = np.flatnonzero(np.diff(np.concatenate(([True], self.done, [True]))))
+        return [slice(int(a), int(b)) for a, b in edges.reshape(-1, 2)]
+
+
+def _named(evaluation: Evaluation) -> dict[str, NDArray[Any]]:
+    named: dict[str, NDArray[Any]] = {
+        "objective": evaluation.objective,
+        "measures": evaluation.measures,
+        **evaluation.fields,
+    }
+    if evaluation.jacobian is not None:
+        named["jacobian"] = evaluation.jacobian
+    return named
+
+
+@dataclass
+class State:
+    """What a reload file holds.
+
+    Attributes:
+        scheduler: The pyribs scheduler, with archives, emitters and their generators.
+        iterations: Finished iterations.
+        evaluations: Evaluated solutions of the finished iterations.
+        asked: Solutions of the iteration under way, all its batches.
+        pending: The batch under way, or None between two iterations.
+        seconds: Time spent so far, by phase [s].
+    """
+
+    scheduler: Any
+    iterations: int = 0
+    evaluations: int = 0
+    asked: int = 0
+    pending: Pending | None = None
+    seconds: dict[str, float] = field(
+        default_factory=lambda: dict.fromkeys(("ask", "evaluate", "tell", "reload"), 0.0)
+    )
+
+
+def evaluation_seeds(policy: str | int, seed: int, iteration: int, first: int, count: int) -> Seeds:
+    """The seeds of an iteration's evaluations.
+
+    They depend on the experiment's seed, the iteration and the index of the solution, never on
+    who evaluates what. One SeedSequence an iteration: one a solution costs a hundred times more.
+
+    Args:
+        policy: "fixed" (one for all), "iteration" (one an iteration), "solution" (one each), or
+            a number that every evaluation gets.
+        seed: The experiment's seed.
+        iteration: The iteration, from 0.
+        first: Index of the first solution within the iteration.
+        count: Number of solutions.
+
+    Returns:
+        ``(count,)`` uint32 seeds.
+    """
+    if isinstance(policy, int):
+        return np.full(count, policy, dtype=np.uint32)
+    sequence = np.random.SeedSequence(seed, spawn_key=(1, 0 if policy == "fixed" else iteration))
+    if policy == "solution":
+        return sequence.generate_state(first + count)[first:].astype(np.uint32)
+    return np.repeat(sequence.generate_state(1).astype(np.uint32), count)
+
+
+def reached(state: State, budget: dict[str, int]) -> bool:
+    """Whether a run has used its budget."""
+    return all(getattr(state, unit) >= amount for unit, amount in budget.items())

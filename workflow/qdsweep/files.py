@@ -1,0 +1,57 @@
+"""Writing files so that a reader, or a kill, never meets half of one."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any
+
+
+@contextmanager
+def atomic(path: Path, mode: str = "wb", *, durable: bool = False) -> Iterator[IO[Any]]:
+    """Opens a temporary file beside `path` that takes its place when the block ends well.
+
+    Args:
+        path: The file to make or to replace.
+        mode: "wb" or "w".
+        durable: Also wait until the disk has it (fsync of the file and of its folder).
+    """
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        with temporary.open(mode) as file:
+            yield file
+            if durable:
+                file.flush()
+                os.fsync(file.fileno())
+        temporary.replace(path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+    if durable:
+        sync_folder(path.parent)
+
+
+def sync_folder(folder: Path) -> None:
+    """Waits until the disk has the names in a folder."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def link(source: Path, target: Path) -> None:
+    """Makes `target` another name of `source`'s file, replacing what is there.
+
+    On a file system without hard links it is copied.
+    """
+    temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+    temporary.unlink(missing_ok=True)
+    try:
+        os.link(source, temporary)
+    except OSError:
+        with atomic(target) as file:
+            file.write(source.read_bytes())
+        return
+    temporary.replace(target)
+    temporary.unlink(missing_ok=True)  # rename() does nothing between two names of one file

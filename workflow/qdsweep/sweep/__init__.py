@@ -1,0 +1,1 @@
+"""From a sweep's text to its runs: grammar, table and ids."""

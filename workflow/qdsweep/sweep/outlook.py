@@ -1,0 +1,86 @@
+"""The line at every start: how much of a sweep is done, and what is left."""
+
+import json
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+from qdsweep.config.experiment import Experiment
+from qdsweep.sweep.runs import Sweep
+
+
+def outlook(name: str, sweep: Sweep, runs_dir: Path) -> str:
+    """Counts runs, evaluations and core-hours.
+
+    Core-hours are estimated from finished runs of the same domain and algorithm, or else of the
+    same domain.
+
+    Args:
+        name: The sweep's name.
+        sweep: Its runs.
+        runs_dir: `results/runs`.
+
+    Returns:
+        One line.
+    """
+    finished = evaluations = 0
+    left: list[tuple[Experiment, int]] = []
+    costs: dict[tuple[str, ...], list[float]] = defaultdict(list)
+    for run, experiment in sweep.runs.items():
+        status = _status(runs_dir / run)
+        total = planned_evaluations(experiment)
+        done = int(status.get("evaluations", 0))
+        if done:
+            seconds = sum(status["seconds"].values()) * status.get("workers", 1)
+            for kind in _kinds(experiment):
+                costs[kind].append(seconds / done)
+        if status.get("status") == "finished" and _reached(experiment, status):
+            finished += 1
+        else:
+            evaluations += max(0, total - done)
+            left.append((experiment, max(0, total - done)))
+    line = f"qdsweep: {name}: {_count(len(sweep.runs), 'run')}, {finished} finished"
+    if sweep.duplicates:
+        line += f" ({_count(sweep.duplicates, 'duplicate row')} of the sweep run once)"
+    if not left:
+        return line + ", nothing left"
+    return f"{line}, {evaluations:,} evaluations left, {_core_hours(left, costs)}"
+
+
+def planned_evaluations(experiment: Experiment) -> int:
+    """The evaluations of a whole run (first batches of another size aside)."""
+    if experiment.evaluations is not None:
+        return experiment.evaluations
+    return (experiment.iterations or 0) * experiment.num_emitters * experiment.batch_size
+
+
+def _core_hours(
+    left: list[tuple[Experiment, int]], costs: dict[tuple[str, ...], list[float]]
+) -> str:
+    seconds = 0.0
+    for experiment, evaluations in left:
+        known = next((costs[kind] for kind in _kinds(experiment) if kind in costs), None)
+        if known is None:
+            return "core-hours unknown until a run has begun"
+        seconds += evaluations * sum(known) / len(known)
+    return f"about {seconds / 3600:.2g} core-hours left"
+
+
+def _kinds(experiment: Experiment) -> list[tuple[str, ...]]:
+    return [(experiment.domain.name, experiment.algorithm.name), (experiment.domain.name,)]
+
+
+def _reached(experiment: Experiment, status: dict[str, Any]) -> bool:
+    column = "iteration" if experiment.iterations is not None else "evaluations"
+    return all(status.get(column, 0) >= amount for amount in experiment.budget.values())
+
+
+def _status(run_dir: Path) -> dict[str, Any]:
+    try:
+        return json.loads((run_dir / "state" / "status.json").read_bytes())
+    except (OSError, ValueError):
+        return {}
+
+
+def _count(number: int, thing: str) -> str:
+    return f"{number:,} {thing}{'' if number == 1 else 's'}"

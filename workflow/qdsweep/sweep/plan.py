@@ -1,0 +1,44 @@
+"""What the start of a sweep leaves for its jobs: its plan, and each run's experiment."""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from qdsweep.config.experiment import Experiment
+from qdsweep.files import atomic
+
+
+def write_plan(plan: dict[str, Any], runs: Mapping[str, Experiment], results: Path) -> None:
+    """Writes `sweeps/NAME/plan.json`, and `runs/ID/state/config.yaml` of runs that have none.
+
+    Args:
+        plan: From `Sweep.plan`.
+        runs: Run id -> experiment.
+        results: The folder results/.
+    """
+    for run, experiment in runs.items():
+        path = results / "runs" / run / "state" / "config.yaml"
+        if not path.exists():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write_experiment(path, experiment)
+    path = results / "sweeps" / plan["name"] / "plan.json"
+    text = json.dumps(plan, indent=1) + "\n"
+    if not path.exists() or path.read_text() != text:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with atomic(path, "w") as file:
+            file.write(text)
+
+
+def write_experiment(path: Path, experiment: Experiment) -> None:
+    """Writes the resolved experiment; `qdsweep run` takes it as it is."""
+    with atomic(path, "w") as file:
+        yaml.safe_dump(experiment.model_dump(mode="json"), file, sort_keys=False)
+
+
+def digest(plan: dict[str, Any]) -> str:
+    """Changes whenever the tables of the sweep must be made again."""
+    return hashlib.sha256(json.dumps(plan, sort_keys=True).encode()).hexdigest()[:16]

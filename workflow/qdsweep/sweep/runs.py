@@ -1,0 +1,89 @@
+"""The table of runs: a sweep's rows, each with its experiment and its run."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from qdsweep.config.compose import compose
+from qdsweep.config.experiment import Experiment
+from qdsweep.errors import BadInput
+from qdsweep.sweep.grammar import expand
+from qdsweep.sweep.ids import run_id
+from qdsweep.sweep.values import typed
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of a sweep: the values as they were meant, and the run that they ask for."""
+
+    values: dict[str, Any]
+    id: str
+    experiment: Experiment
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """A sweep's rows and its distinct runs."""
+
+    columns: tuple[str, ...]
+    rows: tuple[Row, ...]
+    runs: dict[str, Experiment]
+    """Run id -> its experiment, with the largest budget that a row asks for."""
+
+    @property
+    def duplicates(self) -> int:
+        """Rows that ask for a run of another row, budget and all: run once."""
+        asked = {(row.id, *row.experiment.budget.items()) for row in self.rows}
+        return len(self.rows) - len(asked)
+
+    def plan(self, **about: Any) -> dict[str, Any]:
+        """The sweep as plain data, for the stages that only read files."""
+        rows = [
+            {
+                "values": row.values,
+                "id": row.id,
+                "iterations": row.experiment.iterations,
+                "evaluations": row.experiment.evaluations,
+            }
+            for row in self.rows
+        ]
+        return {**about, "columns": list(self.columns), "rows": rows}
+
+
+def table_of_runs(
+    experiment: str | Mapping[str, Any], sweep: str, directory: Path = Path()
+) -> Sweep:
+    """Expands a sweep over an experiment.
+
+    Args:
+        experiment: A preset's name, a path or a mapping (see `compose`).
+        sweep: The sweep in GNU parallel's grammar; empty for the experiment alone.
+        directory: Where the files of `::::` sources are looked for.
+
+    Raises:
+        BadInput: The sweep or one of its experiments is wrong.
+    """
+    table = expand(sweep, directory) if sweep.strip() else None
+    columns = table.names if table else ()
+    rows = []
+    for number, cells in enumerate(table.rows if table else [()], start=1):
+        values = {name: typed(cell) for name, cell in zip(columns, cells, strict=True)}
+        composed = compose(experiment, values, source=f"sweep, row {number}")
+        rows.append(Row(values, run_id(composed), composed))
+    return Sweep(columns, tuple(rows), dict(_longest(rows)))
+
+
+def _longest(rows: list[Row]) -> Iterator[tuple[str, Experiment]]:
+    """Each run once, with the largest of the budgets that rows give it."""
+    runs: dict[str, Experiment] = {}
+    for row in rows:
+        known = runs.get(row.id)
+        if known is not None and known.budget.keys() != row.experiment.budget.keys():
+            raise BadInput(
+                f"the run {row.id} has a budget in iterations in one row and in evaluations in "
+                "another: use one of the two in a sweep"
+            )
+        if known is None or [*known.budget.values()] < [*row.experiment.budget.values()]:
+            runs[row.id] = row.experiment
+    yield from runs.items()

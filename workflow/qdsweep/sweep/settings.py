@@ -1,0 +1,46 @@
+"""Reads a sweep's settings from what Snakemake made of files and command line."""
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from pydantic import ValidationError
+
+from qdsweep.config.explain import explain
+from qdsweep.config.keys import Path
+from qdsweep.config.sweep import SweepFile
+from qdsweep.errors import BadInput
+from qdsweep.sweep.expand import recover
+from qdsweep.sweep.ids import adhoc_name
+
+
+def read_sweep(config: Mapping[str, Any], command_line: Iterable[str] | None = ()) -> SweepFile:
+    """Reads what Snakemake made of the sweep's files and of `--config`.
+
+    Args:
+        config: Snakemake's config.
+        command_line: The `KEY=VALUE` of `--config` as they were typed.
+
+    Raises:
+        BadInput: A key or a value is wrong.
+    """
+    command_line = list(command_line or ())
+    data = json.loads(json.dumps(dict(config), default=str))
+    typed_here = {entry.partition("=")[0] for entry in command_line}
+    if "sweep" in data:
+        data["sweep"] = recover(data["sweep"], command_line)
+    if "experiment" not in data:
+        raise BadInput("the key experiment is missing: give a preset's name or a YAML file")
+    if "sweep" in typed_here and "name" not in typed_here:
+        # Never over the tables of the sweep that the file names.
+        data["name"] = adhoc_name(data["experiment"], data["sweep"])
+    for key in ("name", "cluster"):
+        if isinstance(data.get(key), int | float) and not isinstance(data.get(key), bool):
+            data[key] = str(data[key])
+    try:
+        return SweepFile.model_validate_json(json.dumps(data))
+    except ValidationError as error:
+        sources: dict[Path, str] = {(key,): f"--config {key}" for key in typed_here} | {
+            (): "the sweep file"
+        }
+        raise BadInput(explain(error, SweepFile, data, sources)) from None

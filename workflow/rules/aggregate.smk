@@ -1,0 +1,31 @@
+# From run directories to tables.
+
+
+localrules:
+    aggregate,
+
+
+rule aggregate:
+    input:
+        expand("results/runs/{run}/summary.json", run=SWEEP.runs),
+    output:
+        runs="results/sweeps/{sweep}/runs.tsv",
+        summary="results/sweeps/{sweep}/summary.csv",
+        curves="results/sweeps/{sweep}/curves.csv",
+        csv="results/sweeps/{sweep}/table.csv",
+        markdown=report(
+            "results/sweeps/{sweep}/table.md",
+            caption="../report/table.rst",
+            category="Tables",
+            labels={"sweep": "{sweep}", "table": "results by group"},
+        ),
+    log:
+        "results/sweeps/{sweep}/logs/aggregate.log",
+    conda:
+        "../../envs/qdsweep.yaml"
+    params:
+        plan=digest(PLAN),
+    message:
+        "tables of the sweep {wildcards.sweep}"
+    shell:
+        "qdsweep aggregate {wildcards.sweep} 2> {log}"

@@ -1,0 +1,54 @@
+# The sweep of this start: its config, its table of runs, and what every rule may ask.
+
+import os
+import re
+import sys
+from pathlib import Path
+
+from snakemake.exceptions import WorkflowError
+
+from qdsweep.config.files import find_config
+from qdsweep.errors import BadInput
+from qdsweep.sweep.outlook import outlook
+from qdsweep.sweep.plan import digest, write_plan
+from qdsweep.sweep.runs import table_of_runs
+from qdsweep.sweep.settings import read_sweep
+
+# `qdsweep` in a shell command is the one of this Python, with or without an active venv.
+os.environ.update(
+    PATH=os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
+)
+
+
+# A file given with --configfile stands for itself: nothing of the default sweep leaks into it.
+if not workflow.overwrite_configfiles:
+
+    configfile: find_config("config.yaml")
+
+
+try:
+    SETTINGS = read_sweep(config, workflow.config_settings.config_args)
+    SWEEP = table_of_runs(SETTINGS.experiment, SETTINGS.sweep)
+    CLUSTER = SETTINGS.read_cluster()
+except BadInput as error:
+    raise WorkflowError(str(error))
+
+PLAN = SWEEP.plan(name=SETTINGS.name, experiment=SETTINGS.title, sweep=SETTINGS.sweep)
+
+if workflow.is_main_process:
+    print(outlook(SETTINGS.name, SWEEP, Path("results/runs")), file=sys.stderr)
+
+
+wildcard_constraints:
+    run=r"[A-Za-z0-9_.\-]+",
+    sweep=re.escape(SETTINGS.name),
+
+
+onstart:
+    write_plan(PLAN, SWEEP.runs, Path("results"))
+
+
+def budget_of(wildcards):
+    """The budget of a run as `launch` takes it: a larger one lengthens the run."""
+    ((unit, amount),) = SWEEP.runs[wildcards.run].budget.items()
+    return f"{unit}={amount}"

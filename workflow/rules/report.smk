@@ -1,0 +1,21 @@
+# From tables and figures to one page.
+
+
+localrules:
+    report_page,
+
+
+rule report_page:
+    input:
+        rules.aggregate.output,
+        rules.plot.output,
+    output:
+        "results/sweeps/{sweep}/report.html",
+    log:
+        "results/sweeps/{sweep}/logs/report.log",
+    conda:
+        "../../envs/qdsweep.yaml"
+    message:
+        "report of the sweep {wildcards.sweep}: {output}"
+    shell:
+        "qdsweep report {wildcards.sweep} 2> {log}"
