@@ -1,6 +1,6 @@
 """Domains: objective and measures of solutions. `make_domain` makes one from its config."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from qdsweep.config import domain as config
 from qdsweep.errors import BadInput

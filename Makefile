@@ -1,0 +1,40 @@
+# make demo   the LunarLander sweep, from nothing to its report
+# make test   all tests          make lint   all linters
+# make venv   the set-up alone: .venv/bin/qdsweep, .venv/bin/snakemake
+PYTHON ?= python3
+BIN := .venv/bin
+CORES ?= all
+
+.PHONY: demo test lint venv figure schemas
+
+venv: .venv/installed
+
+.venv/installed: envs/requirements.lock envs/dev.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit("Python >= 3.11 is needed, this is %d.%d; give PYTHON=..." % sys.version_info[:2] if sys.version_info < (3, 11) else 0)'
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r envs/requirements.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r envs/dev.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@touch $@
+
+demo: venv
+	$(BIN)/snakemake --cores $(CORES)
+	@echo "open results/sweeps/demo/report.html"
+
+test: venv
+	$(BIN)/python -m pytest
+
+lint: venv
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/snakefmt --check Snakefile workflow
+	$(BIN)/snakemake --lint
+
+# The README's figure, from the demo's results.
+figure: demo
+	cp results/sweeps/demo/plots/overview.png docs/overview.png
+
+# What is generated from the config models: schemas and config/README.md.
+schemas: venv
+	$(BIN)/python -m qdsweep.config.manual

@@ -1,0 +1,42 @@
+"""What tests share: a tiny experiment, commands."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+REPO = Path(__file__).resolve().parents[1]
+BIN = Path(sys.executable).parent
+
+# A run of seconds, with every kind of emitter's state: CMA-ES, restarts, a result archive.
+TINY = {
+    "domain": {"preset": "lp_sphere", "solution_dim": 10},
+    "algorithm": "cma_mae",
+    "archive": {"dims": [12, 12]},
+    "num_emitters": 2,
+    "batch_size": 8,
+    "iterations": 12,
+    "seed": 5,
+}
+
+
+def command(*words: object, cwd: Path | None = None, check: int | None = 0, **env: str):
+    """Runs a program of the venv and returns what it printed and its exit code."""
+    done = subprocess.run(
+        [BIN / str(words[0]), *map(str, words[1:])],
+        cwd=cwd,
+        env={**os.environ, **env},
+        text=True,
+        capture_output=True,
+        timeout=500,
+    )
+    if check is not None:
+        assert done.returncode == check, f"{words}: {done.returncode}\n{done.stdout}\n{done.stderr}"
+    return done
+
+
+def snakemake(*words: object, cwd: Path, check: int | None = 0):
+    """Runs the project's Snakefile in a folder elsewhere."""
+    return command(
+        "snakemake", "-s", REPO / "Snakefile", "--directory", cwd, *words, cwd=cwd, check=check
+    )

@@ -1,0 +1,211 @@
+"""The loop, in this process: resuming, engines, seeds, reload files, metrics."""
+
+import json
+import pickle
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from support import TINY
+
+from qdsweep.algorithms.build import build_scheduler
+from qdsweep.algorithms.centroids import Centroids
+from qdsweep.config.cluster import Cluster
+from qdsweep.config.compose import compose
+from qdsweep.config.experiment import Experiment
+from qdsweep.domains import make_domain
+from qdsweep.domains.base import Evaluation
+from qdsweep.engines.base import Batch
+from qdsweep.engines.serial import Serial
+from qdsweep.errors import BadInput
+from qdsweep.experiment import reload
+from qdsweep.experiment.loop import search
+from qdsweep.experiment.metrics import COLUMNS, Metrics, has_cells, read_rows
+from qdsweep.experiment.outputs import archive_digest, archive_rows
+from qdsweep.experiment.run import compute
+from qdsweep.experiment.state import Pending, State, evaluation_seeds
+from qdsweep.experiment.stop import Interrupted, Stop
+
+ALGORITHMS = sorted(
+    path.stem for path in (Path(__file__).parents[2] / "config/algorithms").glob("*.yaml")
+)
+
+
+def experiment(**changes: object) -> Experiment:
+    return compose(TINY, changes)
+
+
+def fresh(exp: Experiment, folder: Path) -> tuple[State, Serial]:
+    domain = make_domain(exp.domain)
+    return State(build_scheduler(exp, domain, Centroids(folder))), Serial(domain)
+
+
+def digest(state: State) -> str:
+    archive = state.scheduler.result_archive
+    return archive_digest(archive_rows(archive, indexed=has_cells(archive)))
+
+
+def straight(exp: Experiment, folder: Path) -> str:
+    state, engine = fresh(exp, folder)
+    search(exp, state, engine, Stop(), lambda state, seconds: None)
+    return digest(state)
+
+
+class StopsAfter(Serial):
+    """Evaluates a number of parts, one row each, then asks the run to stop."""
+
+    def __init__(self, domain, stop: Stop, parts: int) -> None:
+        super().__init__(domain)
+        self.stop, self.parts = stop, parts
+
+    def evaluate(self, batch: Batch, rows: list[slice]):
+        for part in (slice(i, i + 1) for wide in rows for i in range(wide.start, wide.stop)):
+            if self.parts == 0:
+                self.stop.ask("test")
+            self.parts -= 1
+            yield from super().evaluate(batch, [part])
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_every_preset_goes_on_bit_for_bit_after_every_iteration(algorithm, tmp_path):
+    """Pickled and loaded after each iteration, every preset ends as it does in one go."""
+    exp = compose(TINY, {"algorithm": algorithm, "iterations": 8})
+    state, engine = fresh(exp, tmp_path)
+    for last in range(1, 9):
+        short = exp.model_copy(update={"iterations": last})
+        search(short, state, engine, Stop(), lambda state, seconds: None)
+        state = pickle.loads(reload._dumps(state))
+    assert digest(state) == straight(exp, tmp_path)
+
+
+@given(parts=st.lists(st.integers(0, 60), min_size=1, max_size=6))
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@pytest.mark.parametrize("algorithm", ["cma_mae", "cma_mega"])
+def test_stopped_during_evaluations_it_goes_on_bit_for_bit(algorithm, tmp_path, parts):
+    """Interrupted after any number of evaluations, saved with what is pending, loaded again."""
+    exp = compose(TINY, {"algorithm": algorithm, "iterations": 6})
+    state, engine = fresh(exp, tmp_path)
+    for count in parts:
+        stop = Stop()
+        try:
+            search(exp, state, StopsAfter(engine.domain, stop, count), stop, lambda *_: None)
+        except Interrupted:
+            state = pickle.loads(reload._dumps(state))
+    search(exp, state, engine, Stop(), lambda *_: None)
+    assert digest(state) == straight(exp, tmp_path)
+
+
+def test_equal_states_have_equal_bytes(tmp_path):
+    """A reload file holds no garbage of empty cells: a second run writes the same bytes."""
+    exp = experiment(algorithm="map_elites")
+    states = []
+    for _ in range(2):
+        state, engine = fresh(exp, tmp_path)
+        search(exp, state, engine, Stop(), lambda *_: None)
+        states.append(reload._dumps(state))
+    assert states[0] == states[1]
+    full = pickle.dumps(pickle.loads(states[0]))
+    assert len(states[0]) < len(full), "only occupied rows are stored"
+
+
+def test_another_seed_is_another_result(tmp_path):
+    assert straight(experiment(seed=1), tmp_path) != straight(experiment(seed=2), tmp_path)
+
+
+def test_evaluation_seeds_follow_their_policy():
+    seeds = evaluation_seeds("solution", 7, 3, 0, 6)
+    assert seeds.dtype == np.uint32
+    assert len(set(seeds)) == 6
+    expected = np.random.SeedSequence(7, spawn_key=(1, 3)).generate_state(6)
+    np.testing.assert_array_equal(seeds, expected)
+    np.testing.assert_array_equal(evaluation_seeds("solution", 7, 3, 2, 4), seeds[2:])
+    assert len({*evaluation_seeds("iteration", 7, 3, 0, 5)}) == 1
+    assert evaluation_seeds("iteration", 7, 3, 0, 1) != evaluation_seeds("iteration", 7, 4, 0, 1)
+    assert evaluation_seeds("fixed", 7, 3, 0, 1) == evaluation_seeds("fixed", 7, 9, 0, 1)
+    assert set(evaluation_seeds(52, 7, 3, 0, 5)) == {52}
+
+
+@given(st.lists(st.booleans(), min_size=1, max_size=30))
+def test_missing_rows_are_found(done):
+    pending = Pending.of(Batch(np.zeros((len(done), 1)), np.zeros(len(done), np.uint32)))
+    pending.done[:] = done
+    rows = [i for part in pending.missing() for i in range(part.start, part.stop)]
+    assert rows == [i for i, value in enumerate(done) if not value]
+
+
+def test_a_row_counts_only_when_all_of_it_is_there():
+    pending = Pending.of(Batch(np.zeros((4, 1)), np.zeros(4, np.uint32)))
+    pending.put(slice(1, 3), Evaluation(np.ones(2), np.ones((2, 2)), {"extra": np.ones((2, 3))}))
+    assert pending.missing() == [slice(0, 1), slice(3, 4)]
+    assert pending.results["extra"].shape == (4, 3)
+
+
+class TestReloadFiles:
+    versions = {"numpy": "1"}  # noqa: RUF012
+
+    def save(self, folder: Path, iterations: int) -> Path:
+        state, _ = fresh(experiment(), folder)
+        state.iterations = iterations
+        return reload.save(state, folder, "print", self.versions)
+
+    def test_two_are_kept_and_the_newest_is_read(self, tmp_path):
+        for iterations in (1, 2, 3):
+            self.save(tmp_path, iterations)
+        assert len(list(tmp_path.glob("reload-*.pkl"))) == 2
+        assert reload.newest(tmp_path, "print", self.versions).iterations == 3
+
+    @pytest.mark.parametrize("place", [0, 0.1, 0.5, 0.999])
+    @pytest.mark.parametrize("damage", ["truncated", "flipped"])
+    def test_a_spoilt_one_is_passed_over(self, tmp_path, caplog, place, damage):
+        self.save(tmp_path, 1)
+        path = self.save(tmp_path, 2)
+        content = bytearray(path.read_bytes())
+        at = int(place * len(content))
+        if damage == "flipped":
+            content[at] ^= 1
+        path.write_bytes(content[:at] if damage == "truncated" else content)
+        assert reload.newest(tmp_path, "print", self.versions).iterations == 1
+        assert "passed over" in caplog.text
+
+    def test_one_of_another_experiment_is_refused(self, tmp_path):
+        self.save(tmp_path, 1)
+        with pytest.raises(BadInput, match="another experiment"):
+            reload.newest(tmp_path, "other", self.versions)
+
+    def test_other_versions_are_refused_unless_allowed(self, tmp_path):
+        self.save(tmp_path, 1)
+        with pytest.raises(BadInput, match="numpy 1 -> 2.*--allow-version-change"):
+            reload.newest(tmp_path, "print", {"numpy": "2"})
+        found = reload.newest(tmp_path, "print", {"numpy": "2"}, allow_version_change=True)
+        assert found.iterations == 1
+
+
+class TestMetrics:
+    def test_rows_after_the_reload_file_are_cut_off(self, tmp_path):
+        path = tmp_path / "metrics.csv"
+        metrics = Metrics(path, 0)
+        for iteration in range(1, 6):
+            metrics.add(dict.fromkeys(COLUMNS, 0.5) | {"iteration": iteration})
+        metrics.close()
+        with path.open("a") as file:
+            file.write("6,12")  # torn by a kill
+        assert len(read_rows(path)) == 5
+        Metrics(path, 3).close()
+        assert [row.split(",")[0] for row in read_rows(path)] == ["1", "2", "3"]
+
+
+def test_compute_writes_what_design_names(tmp_path):
+    out = tmp_path / "run"
+    (out / "state").mkdir(parents=True)
+    compute(experiment(), out, Cluster(), Stop())
+    summary = json.loads((out / "state/summary.json").read_text())
+    rows = np.load(out / "state/archive.npz", allow_pickle=False)
+    assert summary["status"] == "finished"
+    assert summary["num_elites"] == len(rows["index"]) == len(rows["solution"])
+    assert archive_digest(dict(rows)) == summary["archive_digest"]
+    assert summary["qd_score"] == pytest.approx(rows["objective"].sum())
+    assert summary["norm_qd_score"] == pytest.approx(summary["qd_score"] / 144)
+    assert len(read_rows(out / "state/metrics.csv")) == 12
+    assert len(list((out / "state").glob("reload-*"))) == 1
