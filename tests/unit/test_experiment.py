@@ -81,7 +81,9 @@ def test_every_preset_goes_on_bit_for_bit_after_every_iteration(algorithm, tmp_p
 
 
 @given(parts=st.lists(st.integers(0, 60), min_size=1, max_size=6))
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @pytest.mark.parametrize("algorithm", ["cma_mae", "cma_mega"])
 def test_stopped_during_evaluations_it_goes_on_bit_for_bit(algorithm, tmp_path, parts):
     """Interrupted after any number of evaluations, saved with what is pending, loaded again."""
@@ -176,7 +178,7 @@ class TestReloadFiles:
 
     def test_other_versions_are_refused_unless_allowed(self, tmp_path):
         self.save(tmp_path, 1)
-        with pytest.raises(BadInput, match="numpy 1 -> 2.*--allow-version-change"):
+        with pytest.raises(BadInput, match=r"numpy 1 -> 2.*--allow-version-change"):
             reload.newest(tmp_path, "print", {"numpy": "2"})
         found = reload.newest(tmp_path, "print", {"numpy": "2"}, allow_version_change=True)
         assert found.iterations == 1

@@ -108,7 +108,7 @@ class Progress:
         """Logs a text plot of QD score, coverage and seconds an iteration."""
         text = text_plot(self._metrics)
         if text:
-            log.info("so far:\n%s", text)
+            log.info("the run so far, over evaluations:\n%s", text)
 
     def close(self) -> None:
         """Takes the bar away."""

@@ -1,0 +1,260 @@
+"""The real Snakefile on a tiny sweep, in a folder elsewhere."""
+
+import json
+import os
+import shutil
+import signal
+import stat
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+import yaml
+from snakemake.target_jobs import parse_target_jobs_cli_args
+from snakemake_interface_executor_plugins.utils import TargetSpec, encode_target_jobs_cli_args
+from support import BIN, REPO, TINY, command, snakemake
+
+from qdsweep.sweep.runs import table_of_runs
+
+SWEEP = "::: algorithm map_elites cma_mae ::: seed 1 2"
+
+
+def write_config(folder: Path, sweep: str = SWEEP, name: str = "tiny", **experiment) -> Path:
+    path = folder / "mine.yaml"
+    data = {"name": name, "experiment": {**TINY, **experiment}, "sweep": sweep}
+    path.write_text(yaml.safe_dump(data))
+    return path
+
+
+def digests(folder: Path) -> dict[str, str]:
+    return {
+        path.parent.name: json.loads(path.read_text())["archive_digest"]
+        for path in folder.glob("results/runs/*/summary.json")
+    }
+
+
+def stamps(folder: Path) -> dict[str, int]:
+    return {
+        str(path.relative_to(folder)): path.stat().st_mtime_ns
+        for path in folder.glob("results/runs/*/state/reload-*.pkl")
+    }
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory) -> Path:
+    """A finished sweep; tests that change it work on a copy."""
+    folder = tmp_path_factory.mktemp("finished")
+    snakemake("--cores", 2, "--configfile", write_config(folder), cwd=folder)
+    return folder
+
+
+@pytest.fixture
+def copy(finished, tmp_path) -> Path:
+    folder = tmp_path / "copy"
+    subprocess.run(["cp", "-a", finished, folder], check=True)  # keeps hard links and times
+    return folder
+
+
+def test_a_sweep_ends_with_tables_figures_and_a_report(finished):
+    folder = finished / "results/sweeps/tiny"
+    for name in ("runs.tsv", "summary.csv", "table.csv", "table.md", "report.html"):
+        assert (folder / name).stat().st_size > 0, name
+    for name in ("overview", "learning_curves", "heatmaps"):
+        assert (folder / f"plots/{name}.pdf").read_bytes().startswith(b"%PDF")
+        assert (folder / f"plots/{name}.png").read_bytes().startswith(b"\x89PNG")
+    assert len(digests(finished)) == 4
+    assert len((folder / "runs.tsv").read_text().splitlines()) == 5
+    run = next((finished / "results/runs").iterdir())
+    names = {path.name for path in run.iterdir()}
+    declared = {"config.yaml", "metrics.csv", "archive.npz", "reload.pkl", "summary.json"}
+    assert names == declared | {"run.log", "state"}
+    assert (run / "reload.pkl").samefile(next(run.glob("state/reload-*.pkl")))
+
+
+def test_a_finished_sweep_has_nothing_to_do(finished):
+    done = snakemake("-n", "--cores", 8, "--configfile", finished / "mine.yaml", cwd=finished)
+    assert "Nothing to be done" in done.stdout + done.stderr
+    assert "4 runs, 4 finished, nothing left" in done.stderr
+
+
+def test_the_command_line_gives_the_same_digest_as_snakemake(finished, tmp_path):
+    for run, digest in digests(finished).items():
+        config = finished / "results/runs" / run / "config.yaml"
+        for workers in (1, 2, 3) if "cma_mae-s1" in run else (1,):
+            out = tmp_path / f"{run}-{workers}"
+            command("qdsweep", "run", config, "--workers", workers, "--out", out)
+            summary = json.loads((out / "summary.json").read_text())
+            assert summary["id"] == run
+            assert summary["archive_digest"] == digest, f"{workers} workers"
+
+
+def test_values_that_are_added_leave_finished_runs_alone(copy):
+    before = stamps(copy)
+    config = write_config(copy, "::: seed 3 2 1 ::: algorithm cma_mae map_elites")
+    plan = snakemake("-n", "--cores", 2, "--configfile", config, cwd=copy)
+    assert "6 runs, 4 finished" in plan.stderr
+    snakemake("--cores", 2, "--configfile", config, cwd=copy)
+    after = stamps(copy)
+    assert len(after) == 6
+    assert before.items() <= after.items()
+    assert len((copy / "results/sweeps/tiny/runs.tsv").read_text().splitlines()) == 7
+
+
+def test_a_raised_budget_goes_on_and_equals_a_straight_run(copy, tmp_path):
+    longer = SWEEP + " ::: iterations 17"
+    snakemake("--cores", 2, "--configfile", write_config(copy, longer), cwd=copy)
+    for run, digest in digests(copy).items():
+        log = (copy / "results/runs" / run / "run.log").read_text()
+        assert "goes on after iteration 12" in log
+        out = tmp_path / run
+        config = copy / "results/runs" / run / "config.yaml"
+        command("qdsweep", "run", config, "--out", out)
+        assert json.loads((out / "summary.json").read_text())["archive_digest"] == digest
+    # The lower budget again: nothing is lost, tables show the runs at iteration 12.
+    snakemake("--cores", 2, "--configfile", write_config(copy), cwd=copy)
+    table = (copy / "results/sweeps/tiny/summary.csv").read_text().splitlines()
+    column = table[0].split(",").index("iterations")
+    assert {row.split(",")[column] for row in table[1:]} == {"12"}
+    summaries = copy.glob("results/runs/*/summary.json")
+    assert {json.loads(path.read_text())["iterations"] for path in summaries} == {17}
+
+
+def test_two_spellings_of_a_run_are_run_once_and_reported(tmp_path):
+    config = write_config(tmp_path, "::: sigma0 0.5 0.50 5e-1")
+    plan = snakemake("-n", "--cores", 1, "--configfile", config, cwd=tmp_path)
+    assert "1 run, 0 finished (2 duplicate rows of the sweep run once)" in plan.stderr
+
+
+def test_a_sweep_on_the_command_line_has_a_name_of_its_own(copy):
+    before = (copy / "results/sweeps/tiny/table.csv").read_bytes()
+    settings = ("--configfile", copy / "mine.yaml", "--config", "sweep=::: seed 1 2")
+    snakemake("--cores", 2, *settings, cwd=copy)
+    (own,) = copy.glob("results/sweeps/adhoc-*")
+    assert len((own / "runs.tsv").read_text().splitlines()) == 3
+    assert (copy / "results/sweeps/tiny/table.csv").read_bytes() == before
+
+
+def test_declared_files_come_back_without_computing(copy):
+    before = stamps(copy)
+    for path in copy.glob("results/runs/*/*"):
+        if path.is_file():
+            path.unlink()
+    start = time.monotonic()
+    run = next((copy / "results/runs").iterdir()).name
+    words = ("launch", run, "--budget", "iterations=12")
+    command("qdsweep", *words, cwd=copy)
+    assert time.monotonic() - start < 3, "a start of Python and some links"
+    snakemake("--cores", 2, "--configfile", copy / "mine.yaml", cwd=copy)
+    assert stamps(copy) == before
+    assert len(digests(copy)) == 4
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGUSR1])
+def test_a_stopped_run_exits_75_and_goes_on(tmp_path, number, finished):
+    run = next(run for run in digests(finished) if "cma_mae-s1" in run)
+    config = finished / "results/runs" / run / "config.yaml"
+    words = [BIN / "qdsweep", "run", config, "--set", "iterations=4000", "--out", tmp_path / "out"]
+    process = subprocess.Popen(words, stderr=subprocess.DEVNULL)
+    log = tmp_path / "out/state/run.log"
+    while not log.exists() or "engine" not in log.read_text():
+        time.sleep(0.05)
+    time.sleep(0.5)
+    process.send_signal(number)
+    assert process.wait(10) == 75
+    assert f"stopped by {number.name}" in log.read_text()
+    status = json.loads((tmp_path / "out/state/status.json").read_text())
+    assert status["status"] == "stopped"
+    stopped_at = status["iteration"]
+    target = stopped_at + 5
+    assert target < 4000, "it was stopped before its end"
+    again = command(
+        "qdsweep", "run", config, "--set", f"iterations={target}", "--out", tmp_path / "out"
+    )
+    assert again.returncode == 0
+    command(
+        "qdsweep", "run", config, "--set", f"iterations={target}", "--out", tmp_path / "straight"
+    )
+    summaries = [
+        json.loads((tmp_path / n / "summary.json").read_text()) for n in ("out", "straight")
+    ]
+    assert summaries[0]["archive_digest"] == summaries[1]["archive_digest"]
+    rows = [(tmp_path / n / "metrics.csv").read_text().splitlines() for n in ("out", "straight")]
+    strip = [[",".join(row.split(",")[:9]) for row in part] for part in rows]
+    assert strip[0] == strip[1]
+
+
+def test_it_works_from_a_read_only_clone(tmp_path, finished):
+    clone = tmp_path / "clone"
+    shutil.copytree(REPO, clone, ignore=shutil.ignore_patterns(".*", "results", "__pycache__"))
+    for path in [*clone.rglob("*"), clone]:
+        path.chmod(stat.S_IMODE(path.stat().st_mode) & ~0o222)
+    work = tmp_path / "elsewhere"
+    work.mkdir()
+    config = write_config(work, "::: seed 1", algorithm="cma_mae")
+    unprivileged = ["setpriv", "--reuid=65534", "--clear-groups"] if os.getuid() == 0 else []
+    for folder in [work, *work.parents]:  # a root test: the unprivileged user must get there
+        if os.getuid() == 0 and folder.stat().st_uid == 0 and folder != Path("/"):
+            folder.chmod(folder.stat().st_mode | 0o755)
+    if unprivileged:
+        os.chown(work, 65534, -1)
+    env = {**os.environ, "HOME": str(work), "PYTHONPATH": str(clone / "workflow")}
+    words = [BIN / "snakemake", "--directory", work, "--configfile", config, "--cores", "1"]
+    done = subprocess.run(
+        [*unprivileged, *words], cwd=clone, env=env, capture_output=True, text=True, timeout=300
+    )
+    assert done.returncode == 0, done.stderr
+    expected = {run: digest for run, digest in digests(finished).items() if "cma_mae-s1" in run}
+    assert digests(work) == expected
+    for path in [*clone.rglob("*"), clone]:
+        path.chmod(path.stat().st_mode | 0o200)
+
+
+@pytest.mark.parametrize(
+    ("sweep", "changes", "words"),
+    [
+        ("::: sigma 1", {}, ["sweep, row 1", "sigma", "did you mean 'sigma0'"]),
+        ("::: seed -1", {}, ["seed = -1", "greater than or equal to 0"]),
+        ("::: seed", {}, ["seed"]),
+        (SWEEP, {"batch_size": 0}, ["batch_size = 0"]),
+        (SWEEP, {"archive": {"dims": [3, 3, 3]}}, ["archive.dims = [3, 3, 3]", "2 measures"]),
+    ],
+)
+def test_bad_input_ends_before_any_job(tmp_path, sweep, changes, words):
+    config = write_config(tmp_path, sweep, **changes)
+    done = snakemake("--cores", 1, "--configfile", config, cwd=tmp_path, check=1)
+    for word in words:
+        assert word in done.stdout + done.stderr
+    assert not (tmp_path / "results").exists()
+
+
+def test_snakemakes_own_report(finished, tmp_path):
+    page = tmp_path / "report.html"
+    snakemake("--configfile", finished / "mine.yaml", "--report", page, cwd=finished)
+    text = page.read_text()
+    for word in ("learning curves", "overview", "Archives", "Tables"):
+        assert word in text
+
+
+def test_run_ids_survive_snakemakes_job_encoding():
+    sweep = table_of_runs(TINY, SWEEP)
+    for run in sweep.runs:
+        spec = TargetSpec("qd_run", {"run": run})
+        (text,) = encode_target_jobs_cli_args([spec])
+        (back,) = parse_target_jobs_cli_args([text])
+        assert back.wildcards_dict == {"run": run}
+
+
+def test_the_snakefile_imports_nothing_heavy(finished):
+    probe = finished / "probe.smk"
+    probe.write_text(
+        f'include: "{REPO / "Snakefile"}"\n'
+        "import sys\n"
+        'heavy = {"ribs", "pandas", "gymnasium", "numba", "matplotlib"} & set(sys.modules)\n'
+        'print("HEAVY", sorted(heavy), file=sys.stderr)\n'
+    )
+    done = command(
+        "snakemake", "-s", probe, "--configfile", finished / "mine.yaml", "-n", "--cores", 1,
+        cwd=finished,
+    )  # fmt: skip
+    assert "HEAVY []" in done.stderr
