@@ -74,6 +74,12 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--workers", type=int, help="workers on this machine (default: the cluster's)")
     run.add_argument("--out", type=Path, required=True, metavar="DIR", help="the run's folder")
     run.add_argument(
+        "--max-seconds",
+        type=float,
+        metavar="S",
+        help="stop after so long and exit 75; the same command goes on",
+    )
+    run.add_argument(
         "--allow-version-change",
         action="store_true",
         help="go on from a reload file of other library versions",
@@ -86,6 +92,7 @@ def _parser() -> argparse.ArgumentParser:
     launch.add_argument("--budget", required=True, metavar="UNIT=AMOUNT")
     launch.add_argument("--cluster", default="local")
     launch.add_argument("--workers", type=int)
+    launch.add_argument("--attempt", type=int, default=1)
     launch.set_defaults(command=_launch)
 
     expand = add("expand", "Print the rows of a sweep as tab-separated values.", EXPAND)
@@ -121,15 +128,14 @@ def _run(arguments: argparse.Namespace) -> int:
             raise BadInput(f"--set {key} is given twice")
         overrides[key] = typed(value)
     experiment = compose(arguments.experiment, overrides, source="--set")
-    from qdsweep.experiment.start import start
+    from qdsweep.experiment.start import Options, start
 
-    return start(
-        experiment,
-        arguments.out,
-        _cluster(arguments),
+    options = Options(
         terminal=True,
+        max_seconds=arguments.max_seconds,
         allow_version_change=arguments.allow_version_change,
     )
+    return start(experiment, arguments.out, _cluster(arguments), options)
 
 
 def _launch(arguments: argparse.Namespace) -> int:
@@ -146,9 +152,11 @@ def _launch(arguments: argparse.Namespace) -> int:
             f"{file} is the experiment of {run_id(experiment)}, not of {arguments.run}: it was "
             "changed or copied by hand; remove it and start snakemake again"
         )
-    from qdsweep.experiment.start import start
+    from qdsweep.experiment.start import Options, start
 
-    return start(experiment, out, _cluster(arguments), terminal=False)
+    cluster = _cluster(arguments)
+    options = Options(max_seconds=cluster.max_seconds, attempt=arguments.attempt)
+    return start(experiment, out, cluster, options)
 
 
 def _cluster(arguments: argparse.Namespace) -> "Cluster":

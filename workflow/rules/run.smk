@@ -15,10 +15,11 @@ rule qd_run:
     threads: CLUSTER.workers
     resources:
         cluster=SETTINGS.cluster_name,
+        attempt=lambda wildcards, attempt: attempt,
     params:
         budget=budget_of,
     message:
         "run {wildcards.run} ({params.budget}, {threads} worker(s))"
     shell:
         "qdsweep launch {wildcards.run} --budget {params.budget}"
-        " --cluster {resources.cluster} --workers {threads}"
+        " --cluster {resources.cluster} --workers {threads} --attempt {resources.attempt}"

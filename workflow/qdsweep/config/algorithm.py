@@ -2,16 +2,27 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Discriminator, Field, Tag, field_validator, model_validator
+from pydantic import (
+    Discriminator,
+    Field,
+    Tag,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 
-from qdsweep.config.base import Model
+from qdsweep.config.base import Interval, Model
+from qdsweep.config.files import nearest
 
 # What each evolution strategy takes besides sigma0, dimension, batch size, seed and bounds.
-ES_ARGUMENTS: dict[str, frozenset[str]] = {
-    "cma_es": frozenset(),
-    "sep_cma_es": frozenset(),
-    "lm_ma_es": frozenset({"n_vectors"}),
-    "openai_es": frozenset({"mirror_sampling", "lr", "beta1", "beta2", "epsilon", "l2_coeff"}),
+ES_ARGUMENTS: dict[str, dict[str, type]] = {
+    "cma_es": {},
+    "sep_cma_es": {},
+    "lm_ma_es": {"n_vectors": int},
+    "openai_es": {
+        "mirror_sampling": bool,
+        **dict.fromkeys(("lr", "beta1", "beta2", "epsilon", "l2_coeff"), float),
+    },
 }
 # What would break the promise "same experiment, same archive digest".
 REFUSED = {
@@ -38,7 +49,7 @@ class _Initial(Model):
             "default [solutions an emitter]"
         ),
     )
-    bounds: tuple[float, float] | None = Field(
+    bounds: Interval | None = Field(
         default=None, description="lower and upper bound of every parameter, or null for none"
     )
 
@@ -89,7 +100,7 @@ class _Adaptive(Model):
             "[iterations]"
         ),
     )
-    bounds: tuple[float, float] | None = Field(
+    bounds: Interval | None = Field(
         default=None, description="lower and upper bound of every parameter, or null for none"
     )
 
@@ -100,13 +111,26 @@ class _Adaptive(Model):
             raise ValueError(REFUSED[str(value)])
         return value
 
-    @model_validator(mode="after")
-    def _check_es_kwargs(self) -> "_Adaptive":
-        unknown = sorted(set(self.es_kwargs) - ES_ARGUMENTS[self.es])
-        if unknown:
-            known = ", ".join(sorted(ES_ARGUMENTS[self.es])) or "none"
-            raise ValueError(f"{self.es} has no argument {unknown[0]!r} (it has: {known})")
-        return self
+    @field_validator("es_kwargs")
+    @classmethod
+    def _check_es_kwargs(
+        cls, arguments: dict[str, bool | int | float], info: ValidationInfo
+    ) -> dict[str, bool | int | float]:
+        es = info.data.get("es")
+        if es is None:  # wrong itself
+            return arguments
+        known = ES_ARGUMENTS[es]
+        for name, value in arguments.items():
+            if name not in known:
+                raise ValueError(
+                    f"{es} has no argument {name!r}; {nearest(name, known)}"
+                    f"it has: {', '.join(known) or 'none'}"
+                )
+            allowed = (int, float) if known[name] is float else (known[name],)
+            if type(value) not in allowed:
+                raise ValueError(f"{name} = {value!r}: should be of type {known[name].__name__}")
+        # 1 for 1.0 is the same run.
+        return {name: known[name](value) for name, value in arguments.items()}
 
 
 class EvolutionStrategy(_Adaptive):
@@ -279,7 +303,7 @@ class Algorithm(Model):
 
     name: str = Field(
         default="custom",
-        pattern=r"^[A-Za-z0-9_.]+$",
+        pattern=r"^[A-Za-z0-9_.][A-Za-z0-9_.\-]*$",
         description="the preset's name; shown in run ids and figures",
     )
     archive: Archive = Field(description="the archive that the emitters search with")

@@ -1,6 +1,8 @@
 """The base of every config model: strict, immutable, documented."""
 
-from pydantic import BaseModel, ConfigDict
+from typing import Annotated
+
+from pydantic import AfterValidator, BaseModel, ConfigDict
 
 
 class Model(BaseModel):
@@ -11,3 +13,13 @@ class Model(BaseModel):
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
+
+
+def ordered(interval: tuple[float, float]) -> tuple[float, float]:
+    """Refuses an interval whose lower end is not below its upper end."""
+    if interval[0] >= interval[1]:
+        raise ValueError(f"the lower end {interval[0]} is not below the upper end {interval[1]}")
+    return interval
+
+
+Interval = Annotated[tuple[float, float], AfterValidator(ordered)]

@@ -21,6 +21,14 @@ class Cluster(Model):
     workers_per_node: int = Field(
         default=1, ge=1, description="workers of a run; each takes one core [processes]"
     )
+    max_seconds: float | None = Field(
+        default=None,
+        gt=0,
+        description=(
+            "stop a run after so long, to go on with the next attempt; null for the end of the "
+            "Slurm job, if there is one [s]"
+        ),
+    )
 
     @property
     def workers(self) -> int:

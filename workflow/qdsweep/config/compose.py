@@ -12,7 +12,7 @@ from pydantic import TypeAdapter, ValidationError
 from qdsweep.config.domain import Domain, DomainConfig
 from qdsweep.config.experiment import Experiment
 from qdsweep.config.explain import explain
-from qdsweep.config.files import read_preset
+from qdsweep.config.files import nearest, read_preset
 from qdsweep.config.keys import Path, dotted, key_paths, resolve
 from qdsweep.errors import BadInput
 
@@ -32,21 +32,35 @@ class _Draft:
     sources: dict[Path, str] = field(default_factory=dict)
 
     def put(self, path: Path, value: Any, source: str) -> None:
-        """Sets one key; a mapping is merged into what is there."""
-        if isinstance(value, dict) and value and path:
+        """Sets one key; a mapping is merged into what is there, if that is of the same type."""
+        if isinstance(value, dict) and value:
+            old = self._at(path)
+            if isinstance(old, dict) and value.get("type", old.get("type")) != old.get("type"):
+                old.clear()
+                self.sources = {k: v for k, v in self.sources.items() if k[: len(path)] != path}
             for key, item in value.items():
-                self.put((*path, key), item, source)
+                self.put((*path, str(key)), item, source)
             return
         node: Any = self.data
         for part, following in itertools.pairwise(path):
-            if isinstance(node, dict) and not isinstance(node.get(part), dict | list):
-                node[part] = [] if isinstance(following, int) else {}
+            if isinstance(node, dict) and (
+                not isinstance(node.get(part), list if isinstance(following, int) else dict)
+            ):
+                node[part] = {}
             node = node[part]
         for pair in _EXCLUSIVE:
-            if path in pair and isinstance(node, dict) and value is not None:
-                node.pop(pair[pair.index(path) - 1][-1], None)
+            if path in pair and value is not None:
+                other = pair[pair.index(path) - 1]
+                if node.pop(other[-1], None) is not None and self.sources[other] == source:
+                    raise BadInput(f"{source}: give one of {dotted(pair[0])} and {dotted(pair[1])}")
         node[path[-1]] = value
         self.sources[path] = source
+
+    def _at(self, path: Path) -> Any:
+        node: Any = self.data
+        for part in path:
+            node = node.get(part) if isinstance(node, dict) else None
+        return node
 
 
 def compose(
@@ -85,9 +99,6 @@ def compose(
             raise BadInput(f"{source}: {error}") from None
         if path in set_by:
             raise BadInput(f"{source}: {set_by[path]} and {name} are one key, {dotted(path)}")
-        for pair in _EXCLUSIVE:
-            if path in pair and pair[pair.index(path) - 1] in set_by:
-                raise BadInput(f"{source}: give one of {dotted(pair[0])} and {dotted(pair[1])}")
         set_by[path] = name
         draft.put(path, value, source)
     return _validate(draft)
@@ -116,14 +127,22 @@ def _base(experiment: str | Mapping[str, Any], presets: dict[str, str], source: 
     draft = _Draft()
     for kind in ("algorithm", "domain"):
         part = data.pop(kind, None)
+        if not isinstance(part, dict | str | None):
+            raise BadInput(f"{file}: {kind} = {part!r}: a preset's name or a mapping was expected")
         own = part if isinstance(part, dict) else {}
-        preset = presets.get(kind) or (part if isinstance(part, str) else own.pop("preset", None))
+        named = part if isinstance(part, str) else own.pop("preset", None)
+        preset = presets.get(kind, named)
         if preset is not None:
-            values, origin = _preset(kind, preset)
+            try:
+                values, origin = _preset(kind, preset)
+            except BadInput as error:
+                raise BadInput(f"{source if kind in presets else file}: {error}") from None
             draft.put((kind,), copy.deepcopy(values), origin)
         elif not own:
+            hint = nearest(kind, [key for key in data if key not in Experiment.model_fields])
             raise BadInput(
                 f"{file}: the key {kind!r} is missing: give a preset's name or the values"
+                + (f" ({hint.replace('did you mean', 'is it').rstrip()})" if hint else "")
             )
         if own:
             draft.put((kind,), own, file)
@@ -137,13 +156,18 @@ def _base(experiment: str | Mapping[str, Any], presets: dict[str, str], source: 
         paths = list(key_paths(Experiment, draft.data))
         for name, value in data.items():
             try:
-                draft.put(resolve(name, paths, _owners(draft.data)), value, file)
+                path = resolve(name, paths, _owners(draft.data))
             except BadInput as error:
                 raise BadInput(f"{file}: {error}") from None
+            if draft.sources.get(path) == file:
+                raise BadInput(f"{file}: the key {dotted(path)} is given twice, also as {name}")
+            draft.put(path, value, file)
     return draft
 
 
-def _preset(kind: str, name: str) -> tuple[dict[str, Any], str]:
+def _preset(kind: str, name: Any) -> tuple[dict[str, Any], str]:
+    if not isinstance(name, str):
+        raise BadInput(f"{kind}.preset = {name!r}: the name of a preset was expected")
     if kind == "domain" and ":" in name:
         return {"type": name, "name": _name(name)}, name
     values, origin = read_preset(f"{kind}s", name)

@@ -3,25 +3,9 @@
 from collections import Counter
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import (
-    AfterValidator,
-    Discriminator,
-    Field,
-    Tag,
-    field_validator,
-    model_validator,
-)
+from pydantic import Discriminator, Field, Tag, field_validator, model_validator
 
-from qdsweep.config.base import Model
-
-
-def _ordered(interval: tuple[float, float]) -> tuple[float, float]:
-    if interval[0] >= interval[1]:
-        raise ValueError(f"the lower end {interval[0]} is not below the upper end {interval[1]}")
-    return interval
-
-
-Interval = Annotated[tuple[float, float], AfterValidator(_ordered)]
+from qdsweep.config.base import Interval, Model
 
 
 class DomainConfig(Model):
@@ -35,7 +19,7 @@ class DomainConfig(Model):
     type: str = Field(description="which domain: a built-in one or a `module:Class` of yours")
     name: str = Field(
         default="",
-        pattern=r"^[A-Za-z0-9_.]*$",
+        pattern=r"^[A-Za-z0-9_.][A-Za-z0-9_.\-]*$",
         description="the preset's name; shown in run ids and figures",
     )
     ranges: list[Interval] | None = Field(

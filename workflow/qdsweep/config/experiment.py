@@ -47,6 +47,16 @@ class ArchiveSize(Model):
         return self
 
 
+class OnFailure(Model):
+    """What becomes of a solution whose evaluation fails, instead of stopping the run."""
+
+    objective: float = Field(
+        description=(
+            "its objective; its measures are the lower ends of their ranges [objective units]"
+        )
+    )
+
+
 class ReloadFile(Model):
     """How often the reload file is written. Never changes a result."""
 
@@ -62,6 +72,15 @@ class ReloadFile(Model):
         gt=0,
         description="longest time between two saves: the most that a kill can lose [s]",
     )
+
+    @model_validator(mode="after")
+    def _check(self) -> "ReloadFile":
+        if self.min_seconds > self.max_seconds:
+            raise ValueError(
+                f"reload.min_seconds = {self.min_seconds} is above reload.max_seconds = "
+                f"{self.max_seconds}"
+            )
+        return self
 
 
 class Experiment(Model):
@@ -95,6 +114,21 @@ class Experiment(Model):
         description=(
             "avx2: the same bits on every x86-64 machine with AVX2; native: whatever the CPU "
             "offers, repeatable on equal machines only"
+        ),
+    )
+    on_failure: OnFailure | None = Field(
+        default=None,
+        description=(
+            "score a solution whose evaluation fails (exception, NaN, wrong shape) and go on; "
+            "null stops the run and says which solution it was"
+        ),
+    )
+    timeout: float | None = Field(
+        default=None,
+        gt=0,
+        description=(
+            "stop the run when nothing has been evaluated for so long; a solution is never "
+            "scored for being slow [s]"
         ),
     )
     reload: ReloadFile = Field(default=ReloadFile(), description="when the reload file is written")

@@ -28,40 +28,62 @@ def explain(
         sources: The source of each value, by path; `()` for everything else.
     """
     known = [path for path, _ in key_paths(model, data)]
-    return "\n".join(_line(detail, data, sources, known) for detail in error.errors())
+    lines = [_line(detail, data, sources, known) for detail in error.errors()]
+    # The branches of a union each have their say: one line for them.
+    joined: dict[str, list[str]] = {}
+    for line, should in lines:
+        joined.setdefault(line, []).append(should)
+    return "\n".join(
+        line + " or ".join(filter(None, dict.fromkeys(shoulds))) for line, shoulds in joined.items()
+    )
 
 
-def _line(detail: ErrorDetails, data: Any, sources: Mapping[Path, str], known: list[Path]) -> str:
-    kind, message = detail["type"], detail["msg"]
+def _line(
+    detail: ErrorDetails, data: Any, sources: Mapping[Path, str], known: list[Path]
+) -> tuple[str, str]:
+    """What is wrong, and what the value should be where it is of the wrong kind."""
+    kind, message, value = detail["type"], detail["msg"], detail["input"]
     path = _real_path(detail["loc"], data, absent=kind == "missing")
     place = f"{_source(path, sources)}: "
     if kind == "extra_forbidden":
-        siblings = [str(p[-1]) for p in known if p[:-1] == path[:-1]] or [str(p[-1]) for p in known]
+        here = [p[len(path) - 1] for p in known if p[: len(path) - 1] == path[:-1]]
+        siblings = [str(key) for key in dict.fromkeys(here)]
         hint = nearest(str(path[-1]), siblings)
-        return f"{place}unknown key {dotted(path)}; {hint}known here: {', '.join(siblings)}"
+        return f"{place}unknown key {dotted(path)}; {hint}known here: {', '.join(siblings)}", ""
     if kind in ("union_tag_invalid", "union_tag_not_found"):
-        context = detail.get("ctx", {})
-        named = detail["input"].get("type") if isinstance(detail["input"], dict) else None
-        where = dotted((*path, "type"))
-        if named is None:
-            return f"{place}the key {where} is missing"
-        if named in REFUSED:
-            return f"{place}{where} = {named!r}: {REFUSED[named]}"
-        options = re.findall(r"'(\w+)'", str(context.get("expected_tags", "")))
-        kinds = ", ".join(option for option in options if option != "plugin")
-        own = " or a module:Class of yours" if "plugin" in options else ""
-        return f"{place}{where} = {named!r}: {nearest(named, options)}known: {kinds}{own}"
-    if kind == "missing":
-        return f"{place}the key {dotted(path)} is missing"
-    message = message.removeprefix("Value error, ").removeprefix("Input should be ")
+        return f"{place}{_wrong_type(path, value, detail.get('ctx', {}))}", ""
+    if kind == "missing" and isinstance(path[-1], str):
+        return f"{place}the key {dotted(path)} is missing", ""
     if kind in ("value_error", "assertion_error"):
+        message = message.removeprefix("Value error, ")
         prefix = f"{dotted(path)}: " if path and dotted(path) not in message else ""
-        return f"{place}{prefix}{message}"
-    if kind == "literal_error" and isinstance(detail["input"], str):
-        options = [part.strip("' ") for part in message.replace(" or ", ", ").split(",")]
-        hint = nearest(detail["input"], options)
-        return f"{place}{dotted(path)} = {detail['input']!r}: {hint}should be {message}"
-    return f"{place}{dotted(path)} = {detail['input']!r}: should be {message}"
+        return f"{place}{prefix}{message}", ""
+    if kind == "missing":  # an item of a list of fixed length
+        return f"{place}{dotted(path[:-1])} = {value!r}: ", "should have more items"
+    message = re.sub(r"^\w+ should ", "should ", message).replace(" after validation", "")
+    message = message.replace("a valid array", "a list").replace("an object", "a mapping")
+    if kind == "literal_error" and isinstance(value, str):
+        options = re.findall(r"'([^']*)'", message)
+        message = nearest(value, options) + message
+    return f"{place}{dotted(path)} = {value!r}: ", message
+
+
+def _wrong_type(path: Path, value: Any, context: Mapping[str, Any]) -> str:
+    """The message for a part whose `type` is none of those there are."""
+    named = value.get("type") if isinstance(value, dict) else None
+    where = dotted((*path, "type"))
+    if not isinstance(value, dict):
+        return f"{dotted(path)} = {value!r}: should be a mapping with the key type"
+    if named is None:
+        return f"the key {where} is missing"
+    if not isinstance(named, str):
+        return f"{where} = {named!r}: should be text"
+    if named in REFUSED:
+        return f"{where} = {named!r}: {REFUSED[named]}"
+    options = re.findall(r"'([\w:]+)'", str(context.get("expected_tags", "")))
+    kinds = [option for option in options if option not in ("plugin", "module:Class")]
+    own = " or a module:Class of yours" if len(kinds) < len(options) else ""
+    return f"{where} = {named!r}: {nearest(named, kinds)}known: {', '.join(kinds)}{own}"
 
 
 def _real_path(loc: tuple[int | str, ...], data: Any, *, absent: bool) -> Path:

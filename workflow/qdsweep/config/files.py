@@ -2,6 +2,7 @@
 
 import difflib
 import functools
+import json
 import re
 from collections.abc import Hashable, Iterable
 from pathlib import Path
@@ -24,6 +25,10 @@ class _Loader(yaml.CSafeLoader if hasattr(yaml, "CSafeLoader") else yaml.SafeLoa
         seen: set[Any] = set()
         for key_node, _ in node.value:
             key = self.construct_object(key_node, deep=True)
+            if not isinstance(key, Hashable):
+                raise yaml.constructor.ConstructorError(
+                    None, None, "a key is not plain text", key_node.start_mark
+                )
             if key in seen:
                 raise yaml.constructor.ConstructorError(
                     None, None, f"the key {key!r} stands here twice", key_node.start_mark
@@ -73,8 +78,10 @@ def read_yaml(path: Path) -> dict[str, Any]:
         raise BadInput(f"{path}: cannot be read ({error})") from None
     try:
         data = yaml.load(text, Loader=_Loader)
-    except yaml.YAMLError as error:
-        raise BadInput(f"{path}: not valid YAML: {error}") from None
+        json.dumps(data)  # refuses dates and other objects, and what contains itself
+    except (yaml.YAMLError, TypeError, ValueError, RecursionError) as error:
+        reason = str(error).replace('in "<unicode string>", ', "")
+        raise BadInput(f"{path}: not valid YAML: {reason}") from None
     if not isinstance(data, dict) or not all(isinstance(key, str) for key in data):
         raise BadInput(f"{path}: a mapping of keys to values was expected")
     return data
@@ -109,18 +116,25 @@ def find_config(name: str) -> str:
 def find_preset(kind: str, name: str) -> Path:
     """Finds the file of a preset; see `read_preset`."""
     if name.endswith((".yaml", ".yml")):
-        if Path(name).is_file():
+        if _is_file(Path(name)):
             return Path(name)
         raise BadInput(f"{name}: there is no such file (looked for a file of config/{kind}/)")
     folders = [Path("config", kind), CLONE / kind]
     for folder in folders:
-        if (folder / f"{name}.yaml").is_file():
+        if _is_file(folder / f"{name}.yaml"):
             return folder / f"{name}.yaml"
     known = sorted({path.stem for folder in folders for path in folder.glob("*.yaml")})
     raise BadInput(
         f"{kind[:-1]} = {name!r}: there is no config/{kind}/{name}.yaml; "
         f"{nearest(name, known)}known: {', '.join(known)}"
     )
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except (OSError, ValueError):  # no file can have such a name
+        return False
 
 
 def nearest(name: str, known: Iterable[str]) -> str:

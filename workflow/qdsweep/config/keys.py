@@ -72,7 +72,7 @@ def resolve(name: str, paths: Sequence[tuple[Path, Any]], owners: str) -> Path:
     Raises:
         BadInput: No key or more than one key has this name; the message lists candidates.
     """
-    parts: Path = tuple(int(part) if part.isdigit() else part for part in name.split("."))
+    parts: Path = tuple(int(part) if part.isdecimal() else part for part in name.split("."))
     known = [path for path, _ in paths]
     if parts in known:
         return parts
@@ -91,6 +91,11 @@ def resolve(name: str, paths: Sequence[tuple[Path, Any]], owners: str) -> Path:
     if found:
         raise BadInput(
             f"the name {name!r} is ambiguous: write one of {', '.join(map(dotted, found))}"
+        )
+    inner = [path for path in known if path[: len(parts)] == parts]
+    if inner:
+        raise BadInput(
+            f"{name!r} is not one value: set one of {', '.join(dict.fromkeys(map(dotted, inner)))}"
         )
     hint = nearest(name, [str(path[-1]) for path in known] + [dotted(path) for path in known])
     raise BadInput(

@@ -1,17 +1,18 @@
 """Engines: what evaluates a batch of solutions."""
 
 from qdsweep.config.cluster import Cluster
-from qdsweep.config.domain import Domain as DomainConfig
+from qdsweep.config.experiment import Experiment
 from qdsweep.domains.base import Domain
 from qdsweep.engines.base import Engine
 
 
-def make_engine(cluster: Cluster, config: DomainConfig, domain: Domain) -> Engine:
+def make_engine(cluster: Cluster, experiment: Experiment, domain: Domain) -> Engine:
     """Makes the engine that a cluster config asks for."""
+    scored = experiment.on_failure.objective if experiment.on_failure else None
     if cluster.engine == "processes" or (cluster.engine == "auto" and cluster.workers > 1):
         from qdsweep.engines.processes import Processes
 
-        return Processes(config, cluster.workers)
+        return Processes(experiment.domain, cluster.workers, scored)
     from qdsweep.engines.serial import Serial
 
-    return Serial(domain)
+    return Serial(domain, scored)

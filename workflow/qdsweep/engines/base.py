@@ -1,9 +1,12 @@
 """What an engine is: it evaluates a batch, in parts, somewhere."""
 
 from collections.abc import Iterator
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from qdsweep.domains.base import Domain, Evaluation, Floats, Seeds
+
+if TYPE_CHECKING:
+    from qdsweep.engines.failures import Outcome
 
 
 class Batch(NamedTuple):
@@ -35,12 +38,15 @@ class Engine(Protocol):
     name: str
     workers: int
 
-    def evaluate(self, batch: Batch, rows: list[slice]) -> Iterator[tuple[slice, Evaluation]]:
+    def evaluate(self, batch: Batch, rows: list[slice]) -> Iterator[tuple[slice, "Outcome"]]:
         """Evaluates some rows of a batch and yields them in parts, in any order.
 
         Args:
             batch: The whole batch.
             rows: What of it is to be evaluated.
+
+        Raises:
+            EvaluationFailed: An evaluation failed, and the experiment has no `on_failure`.
         """
         ...
 

@@ -1,10 +1,10 @@
 """The serial engine: evaluates in the main process."""
 
-import time
 from collections.abc import Iterator
 
-from qdsweep.domains.base import Domain, Evaluation
-from qdsweep.engines.base import Batch, cut, evaluate
+from qdsweep.domains.base import Domain
+from qdsweep.engines.base import Batch, cut
+from qdsweep.engines.failures import Outcome, evaluate_safely
 
 # Long enough that cutting costs nothing, short enough to save often and to stop at once.
 PART_SECONDS = 0.5
@@ -16,25 +16,26 @@ class Serial:
     name = "serial"
     workers = 1
 
-    def __init__(self, domain: Domain) -> None:
+    def __init__(self, domain: Domain, objective_on_failure: float | None = None) -> None:
         self.domain = domain
+        self.objective_on_failure = objective_on_failure
         self._size = 1
 
-    def evaluate(self, batch: Batch, rows: list[slice]) -> Iterator[tuple[slice, Evaluation]]:
+    def evaluate(self, batch: Batch, rows: list[slice]) -> Iterator[tuple[slice, Outcome]]:
         """See `Engine.evaluate`."""
         waiting = list(reversed(rows))
         while waiting:
             part, *rest = cut([waiting.pop()], self._size)
             if rest:
                 waiting.append(slice(rest[0].start, rest[-1].stop))
-            start = time.perf_counter()
-            result = evaluate(self.domain, batch.part(part))
-            seconds = time.perf_counter() - start
-            if seconds < PART_SECONDS / 2:
+            outcome = evaluate_safely(
+                self.domain, batch.part(part), part.start, self.objective_on_failure
+            )
+            if outcome.seconds < PART_SECONDS / 2:
                 self._size *= 2
-            elif seconds > 2 * PART_SECONDS:
+            elif outcome.seconds > 2 * PART_SECONDS:
                 self._size = max(1, self._size // 2)
-            yield part, result
+            yield part, outcome
 
     def close(self) -> None:
         """Nothing to end."""

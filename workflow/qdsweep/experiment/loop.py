@@ -1,13 +1,17 @@
 """The QD loop: ask, evaluate, tell, and now and then a reload file."""
 
+import logging
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from qdsweep.config.experiment import Experiment
 from qdsweep.engines.base import Batch, Engine
+from qdsweep.engines.failures import describe_failure
 from qdsweep.experiment.state import Pending, State, evaluation_seeds, reached
 from qdsweep.experiment.stop import Stop
+
+log = logging.getLogger("qdsweep")
 
 
 def search(
@@ -30,6 +34,8 @@ def search(
 
     Raises:
         Interrupted: The run was asked to stop.
+        EvaluationFailed: An evaluation failed and the experiment has no `on_failure`.
+        Hanging: Nothing was evaluated for the experiment's `timeout`.
     """
     # An emitter of gradients asks twice: for solutions with their jacobian, then for others.
     batches = (True, False) if experiment.algorithm.needs_jacobian else (False,)
@@ -42,9 +48,13 @@ def search(
             pending = state.pending
             if pending.batch.gradients != gradients:
                 continue  # reloaded in the second batch of the iteration
-            with timed(seconds, "evaluate"), stop.interruptible():
-                for rows, evaluation in engine.evaluate(pending.batch, pending.missing()):
-                    pending.put(rows, evaluation)
+            with timed(seconds, "evaluate"), stop.interruptible(experiment.timeout):
+                for rows, outcome in engine.evaluate(pending.batch, pending.missing()):
+                    pending.put(rows, outcome.evaluation)
+                    stop.progress()
+                    for failure in outcome.failures:
+                        state.failures += 1
+                        log.warning("scored, not evaluated: %s", describe_failure(failure))
             with timed(seconds, "tell"):
                 tell(state, pending)
         state.iterations += 1

@@ -1,6 +1,8 @@
 """One run, from its experiment to its folder: go on from the reload file, or start."""
 
+import contextlib
 import logging
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,6 +19,8 @@ from qdsweep.config.experiment import Experiment
 from qdsweep.domains import make_domain
 from qdsweep.domains.base import Domain
 from qdsweep.engines import make_engine
+from qdsweep.engines.failures import EvaluationFailed
+from qdsweep.engines.processes import WorkerDied
 from qdsweep.experiment import reload
 from qdsweep.experiment.lock import this_process
 from qdsweep.experiment.loop import search
@@ -29,7 +33,8 @@ from qdsweep.experiment.outputs import (
 )
 from qdsweep.experiment.report import Progress
 from qdsweep.experiment.state import State, reached
-from qdsweep.experiment.stop import Interrupted, Stop
+from qdsweep.experiment.start import Options
+from qdsweep.experiment.stop import Hanging, Interrupted, Stop
 from qdsweep.files import atomic
 from qdsweep.sweep.ids import fingerprint, run_id
 from qdsweep.sweep.plan import write_experiment
@@ -37,6 +42,8 @@ from qdsweep.sweep.plan import write_experiment
 log = logging.getLogger("qdsweep")
 
 STATUS_SECONDS = 1.0
+# Besides three times a save: closing the workers, writing the last files [s].
+WALL_TIME_MARGIN = 5.0
 # The bits of a result may depend on these; the domain names its own libraries besides.
 DECISIVE = ("numpy", "scipy", "ribs", "scikit-learn")
 
@@ -46,9 +53,8 @@ def compute(
     out: Path,
     cluster: Cluster,
     stop: Stop,
-    *,
-    allow_version_change: bool = False,
-    bar: bool = False,
+    options: Options = Options(),  # noqa: B008 - immutable
+    deadline: float | None = None,
 ) -> None:
     """Computes a run to the end of its budget, from its newest reload file if it has one.
 
@@ -57,8 +63,8 @@ def compute(
         out: The run's folder, locked by the caller.
         cluster: Where the evaluations are computed.
         stop: Says when to stop before the end.
-        allow_version_change: Go on from a reload file of other library versions.
-        bar: Draw a progress bar.
+        options: How.
+        deadline: When the process must have ended, as `time.monotonic` counts.
 
     Raises:
         Interrupted: The run was asked to stop; its state is saved.
@@ -74,7 +80,7 @@ def compute(
         identity,
         versions,
         usable=lambda header: header["iteration"] <= rows,
-        allow_version_change=allow_version_change,
+        allow_version_change=options.allow_version_change,
     )
     if state is None:
         log.info("a new run")
@@ -82,14 +88,16 @@ def compute(
     else:
         log.info("goes on after iteration %d, from the reload file", state.iterations)
     write_experiment(folder / "config.yaml", experiment)
+    bar = options.terminal and sys.stderr.isatty()
     recorder = Recorder(experiment, domain, folder, identity, versions, state, cluster, bar=bar)
-    engine = make_engine(cluster, experiment.domain, domain)
+    recorder.deadline = deadline
+    engine = make_engine(cluster, experiment, domain)
     log.info("engine %s, %d worker(s)", engine.name, engine.workers)
     with recorder.attempt(state, stop):
         try:
             search(experiment, state, engine, stop, recorder.after_iteration)
         finally:
-            engine.close()
+            engine.close()  # before the last save, which then has the machine for itself
 
 
 def centroids_folder(out: Path) -> Path:
@@ -128,6 +136,8 @@ class Recorder:
             lost.setdefault("how", "killed")
         self.attempts.append({**this_process(), "started": now(), "from": state.iterations})
         self.save_seconds = self.unrecorded = 0.0
+        self.deadline: float | None = None
+        self.stop: Stop | None = None
         self.saved_at = self.status_at = time.monotonic()
         self.row: dict[str, Any] = measure(state)
 
@@ -165,6 +175,13 @@ class Recorder:
         self.saved_at = time.monotonic()
         self.save_seconds = time.perf_counter() - start
         self.unrecorded += self.save_seconds
+        self._watch_wall_time()
+
+    def _watch_wall_time(self) -> None:
+        """Stops the run in time for one more save, by what the last one cost."""
+        if self.deadline is not None and self.stop is not None:
+            margin = WALL_TIME_MARGIN + 3 * self.save_seconds
+            self.stop.before(self.deadline - margin)
 
     def write_status(self, state: State, status: str) -> None:
         """Writes status.json, the one file that `qdsweep status` reads of a live run."""
@@ -189,20 +206,21 @@ class Recorder:
     @contextmanager
     def attempt(self, state: State, stop: Stop) -> Iterator[None]:
         """Around the search: whatever ends it, state, status and log say how."""
+        self.stop = stop
+        self._watch_wall_time()
         self.write_status(state, "running")
         try:
             yield
-        except Interrupted as interruption:
+        except (Interrupted, EvaluationFailed, Hanging, WorkerDied) as error:
+            # All raised while solutions are evaluated, where the state is whole.
             self.save(state)
-            self._end(state, "stopped", str(interruption))
-            log.info(
-                "stopped by %s in iteration %d; saved: the same command goes on from here",
-                interruption,
-                state.iterations + 1,
-            )
+            stopped = isinstance(error, Interrupted)
+            self._end(state, "stopped" if stopped else "failed", str(error))
+            log.info("saved in iteration %d", state.iterations + 1)
             raise
         except BaseException as error:
-            self._end(state, "failed", f"{type(error).__name__}: {error}")
+            with contextlib.suppress(OSError):  # a full disk must not hide the error
+                self._end(state, "failed", f"{type(error).__name__}: {error}")
             raise
         else:
             self.save(state)

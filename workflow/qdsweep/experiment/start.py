@@ -2,35 +2,46 @@
 
 import logging
 import sys
+import time
 from pathlib import Path
+from typing import NamedTuple
 
 from qdsweep.config.cluster import Cluster
 from qdsweep.config.experiment import Experiment
 from qdsweep.cpu import apply_baseline
-from qdsweep.errors import BadInput, QdsweepError
+from qdsweep.errors import QdsweepError
 from qdsweep.experiment.lock import Lock, describe, this_process
 from qdsweep.experiment.stop import Interrupted, Stop
-from qdsweep.sweep.ids import run_id
+from qdsweep.experiment.wall_time import seconds_left
+from qdsweep.sweep.ids import fingerprint, run_id
 
 STOPPED = 75  # EX_TEMPFAIL: the same command goes on
 
 
-def start(
-    experiment: Experiment,
-    out: Path,
-    cluster: Cluster,
-    *,
-    terminal: bool,
-    allow_version_change: bool = False,
-) -> int:
+class Options(NamedTuple):
+    """How a run is computed, besides its cluster; none of it changes a result.
+
+    Attributes:
+        terminal: A person is watching: log there too, and draw a bar.
+        max_seconds: Stop after so long, to go on later [s].
+        attempt: Snakemake's count of attempts, from 1.
+        allow_version_change: Go on from a reload file of other library versions.
+    """
+
+    terminal: bool = False
+    max_seconds: float | None = None
+    attempt: int = 1
+    allow_version_change: bool = False
+
+
+def start(experiment: Experiment, out: Path, cluster: Cluster, options: Options) -> int:
     """Computes a run and returns the exit code.
 
     Args:
         experiment: The experiment.
         out: The run's folder.
         cluster: Where it is computed.
-        terminal: Whether a person is watching: log there too, and draw a bar on a terminal.
-        allow_version_change: Go on from a reload file of other library versions.
+        options: How.
 
     Returns:
         0 finished, 75 stopped on purpose.
@@ -38,52 +49,83 @@ def start(
     Raises:
         QdsweepError: It failed; the message says why.
     """
+    began = time.monotonic()
+    left = seconds_left(options.max_seconds)
     apply_baseline(experiment.cpu_baseline)
-    from qdsweep.experiment.outputs import publish, read_json
-    from qdsweep.experiment.report import start_log
-
     folder = out / "state"
     with Stop() as stop:
         try:
             folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise BadInput(f"--out {out}: the folder cannot be made ({error})") from None
-        with Lock(folder / "lock"):
-            start_log(folder / "run.log", terminal=terminal)
-            log = logging.getLogger("qdsweep")
-            log.info("%s, %s", run_id(experiment), describe(this_process()))
-            log.info("budget: %s", " ".join(f"{n} {unit}" for unit, n in experiment.budget.items()))
-            try:
-                if _is_finished(experiment, read_json(folder / "summary.json")):
-                    log.info("is finished already: nothing to compute")
-                    return 0
-                from qdsweep.experiment.run import compute  # imports ribs: seconds
+            with Lock(folder / "lock"):
+                from qdsweep.experiment.report import start_log
 
-                compute(
-                    experiment,
-                    out,
-                    cluster,
-                    stop,
-                    allow_version_change=allow_version_change,
-                    bar=terminal and sys.stderr.isatty(),
-                )
-            except Interrupted:
-                return STOPPED
-            except QdsweepError as error:
-                log.error("%s", error)
-                raise
-            except Exception as error:
-                log.exception("an error that was not foreseen:")
-                raise QdsweepError(
-                    f"{type(error).__name__}: {error} (the traceback is in {folder / 'run.log'})"
-                ) from error
-            finally:
-                publish(out)
+                start_log(folder / "run.log", terminal=options.terminal)
+                deadline = None if left is None else began + left
+                return _locked(experiment, out, cluster, options, stop, deadline)
+        except OSError as error:
+            raise QdsweepError(
+                f"{error.filename or out}: cannot be written ({error.strerror}); with that "
+                "mended, the same command goes on"
+            ) from None
+
+
+def _locked(
+    experiment: Experiment,
+    out: Path,
+    cluster: Cluster,
+    options: Options,
+    stop: Stop,
+    deadline: float | None,
+) -> int:
+    from qdsweep.experiment.outputs import publish, read_json
+
+    log = logging.getLogger("qdsweep")
+    folder = out / "state"
+    log.info("%s, %s", run_id(experiment), describe(this_process()))
+    log.info("budget: %s", " ".join(f"{n} {unit}" for unit, n in experiment.budget.items()))
+    try:
+        done = _done(experiment, read_json(folder / "summary.json"))
+        if done is not None:
+            log.info("is finished already%s: nothing to compute", done)
+            return 0
+        from qdsweep.experiment.endings import refuse_repetition, write_ending
+
+        identity = fingerprint(experiment)
+        refuse_repetition(folder, identity, options.attempt)
+        from qdsweep.experiment.run import compute  # imports ribs: seconds
+
+        try:
+            compute(experiment, out, cluster, stop, options, deadline)
+        except BaseException as error:
+            write_ending(folder, error, identity)
+            raise
+    except Interrupted as interruption:
+        log.warning(
+            "stopped by %s and saved: the same command, or Snakemake's retry, goes on from here",
+            interruption,
+        )
+        return STOPPED
+    except QdsweepError as error:
+        log.error("%s", error)
+        raise
+    except OSError:
+        raise
+    except Exception as error:
+        log.exception("an error that was not foreseen:")
+        raise QdsweepError(
+            f"{type(error).__name__}: {error} (the traceback is in {folder / 'run.log'})"
+        ) from error
+    finally:
+        publish(out)
     return 0
 
 
-def _is_finished(experiment: Experiment, summary: dict[str, object]) -> bool:
-    """Whether the results in state/ are of this experiment and at least of this budget."""
+def _done(experiment: Experiment, summary: dict[str, object]) -> str | None:
+    """None if there is something to compute; else how far the results in state/ go."""
     if summary.get("id") != run_id(experiment):
-        return False
-    return all(int(str(summary[unit])) >= n for unit, n in experiment.budget.items())
+        return None
+    ((unit, amount),) = experiment.budget.items()
+    reached = int(str(summary[unit]))
+    if reached < amount:
+        return None
+    return f" and went further, to {reached} {unit}" if reached > amount else ""

@@ -64,6 +64,7 @@ class State:
         iterations: Finished iterations.
         evaluations: Evaluated solutions of the finished iterations.
         asked: Solutions of the iteration under way, all its batches.
+        failures: Evaluations that failed and were scored.
         pending: The batch under way, or None between two iterations.
         seconds: Time spent so far, by phase [s].
     """
@@ -72,6 +73,7 @@ class State:
     iterations: int = 0
     evaluations: int = 0
     asked: int = 0
+    failures: int = 0
     pending: Pending | None = None
     seconds: dict[str, float] = field(
         default_factory=lambda: dict.fromkeys(("ask", "evaluate", "tell", "reload"), 0.0)

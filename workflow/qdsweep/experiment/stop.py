@@ -1,10 +1,12 @@
-"""Stopping on purpose: signals set a flag, and interrupt nothing but evaluations."""
+"""Stopping before the end: on a signal, before the wall time ends, when evaluations hang."""
 
 import signal
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType, TracebackType
+
+from qdsweep.errors import QdsweepError
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)
 
@@ -16,18 +18,29 @@ class Interrupted(BaseException):
     """
 
 
+class Hanging(QdsweepError):
+    """Nothing was evaluated for the experiment's `timeout`."""
+
+
 class Stop:
-    """Whether and why a run is to stop. A context manager that holds the signal handlers."""
+    """Whether and why a run is to stop. A context manager that holds the signal handlers.
+
+    A signal sets a flag; only evaluations are interrupted, because they are pure and can be
+    repeated.
+    """
 
     def __init__(self) -> None:
         self.reason: str | None = None
-        self.asked_at = 0.0
         self._interruptible = False
+        self._deadline: float | None = None
+        self._timeout: float | None = None
+        self._progress_at = 0.0
         self._previous: dict[int, object] = {}
 
     def __enter__(self) -> "Stop":
         for number in SIGNALS:
             self._previous[number] = signal.signal(number, self._handle)
+        self._previous[signal.SIGALRM] = signal.signal(signal.SIGALRM, self._alarm)
         return self
 
     def __exit__(
@@ -36,6 +49,7 @@ class Stop:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        signal.setitimer(signal.ITIMER_REAL, 0)
         for number, handler in self._previous.items():
             signal.signal(number, handler)  # type: ignore[arg-type]
 
@@ -43,21 +57,64 @@ class Stop:
         """Asks the run to stop; an evaluation that is under way is given up."""
         if self.reason is None:
             self.reason = reason
-            self.asked_at = time.monotonic()
         if self._interruptible:
             self._interruptible = False
             raise Interrupted(self.reason)
 
-    def _handle(self, number: int, frame: FrameType | None) -> None:
-        self.ask(signal.Signals(number).name)
+    def before(self, deadline: float | None) -> None:
+        """Asks the run to stop at a time of `time.monotonic`, None for never."""
+        self._deadline = deadline
+        self._arm()
 
     @contextmanager
-    def interruptible(self) -> Iterator[None]:
-        """In this block a signal raises `Interrupted` at once; elsewhere it only sets a flag."""
+    def interruptible(self, timeout: float | None = None) -> Iterator[None]:
+        """In this block a signal raises `Interrupted` at once; elsewhere it only sets a flag.
+
+        Args:
+            timeout: Longest time without a call of `progress` [s], None for ever.
+
+        Raises:
+            Interrupted: The run is to stop.
+            Hanging: There was no progress for so long.
+        """
         if self.reason is not None:
             raise Interrupted(self.reason)
+        self._timeout = timeout
         self._interruptible = True
         try:
+            self.progress()
             yield
         finally:
             self._interruptible = False
+            self._timeout = None
+
+    def progress(self) -> None:
+        """Says that something was evaluated."""
+        if self._timeout is not None:
+            self._progress_at = time.monotonic()
+            self._arm()
+
+    def _arm(self) -> None:
+        """Sets the one timer of this process to what is due first."""
+        due = [] if self._deadline is None else [self._deadline]
+        if self._timeout is not None:
+            due.append(self._progress_at + self._timeout)
+        wait = max(0.001, min(due) - time.monotonic()) if due else 0.0
+        signal.setitimer(signal.ITIMER_REAL, wait)
+
+    def _alarm(self, number: int, frame: FrameType | None) -> None:
+        now = time.monotonic()
+        if self._deadline is not None and now >= self._deadline:
+            self._deadline = None
+            self.ask("the end of the wall time")
+        timeout = self._timeout
+        if self._interruptible and timeout is not None and now >= self._progress_at + timeout:
+            self._interruptible = False
+            raise Hanging(
+                f"nothing was evaluated for timeout = {timeout:g} s: an evaluation hangs, or the "
+                "timeout is too short for one"
+            )
+        self._arm()
+
+    def _handle(self, number: int, frame: FrameType | None) -> None:
+        self.ask(signal.Signals(number).name)

@@ -1,0 +1,97 @@
+"""Every command of the README, in the order in which a new user would type them."""
+
+import os
+import re
+import shlex
+import subprocess
+from pathlib import Path
+
+import pandas as pd
+import pytest
+import yaml
+from support import BIN, REPO
+
+README = (REPO / "README.md").read_text()
+# Run elsewhere: `make test` is what runs this; Slurm has tests of its own.
+ELSEWHERE = ("make test", "snakemake --executor slurm")
+
+
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```", README, flags=re.M | re.S)
+
+
+def commands() -> list[str]:
+    lines = [line.strip() for block in blocks("sh") for line in block.splitlines()]
+    return [line for line in lines if line and not line.startswith(ELSEWHERE)]
+
+
+@pytest.fixture(scope="module")
+def clone(tmp_path_factory) -> Path:
+    """A fresh clone of what is committed or not, with this venv."""
+    folder = tmp_path_factory.mktemp("readme") / "qdsweep"
+    files = subprocess.run(
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard"],
+        cwd=REPO,
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.splitlines()
+    for name in files:
+        if (REPO / name).is_file():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / name).write_bytes((REPO / name).read_bytes())
+            (folder / name).chmod((REPO / name).stat().st_mode)
+    (folder / ".venv").symlink_to(BIN.parent)
+    (folder / "my_sweep.yaml").write_text(
+        yaml.safe_dump({"name": "mine", "experiment": "arm", "sweep": "::: seed 1 2"})
+    )
+    return folder
+
+
+@pytest.mark.timeout(1800)
+def test_every_command_of_the_readme_works(clone):
+    env = {
+        **os.environ,
+        "PATH": f"{BIN}:{os.environ['PATH']}",
+        "PYTHONPATH": str(clone / "workflow"),
+        "MAKEFLAGS": "-o .venv/installed",  # this venv, as it is
+    }
+    assert len(commands()) > 15
+    for line in commands():
+        done = subprocess.run(
+            ["bash", "-c", line], cwd=clone, env=env, capture_output=True, text=True, timeout=1500
+        )
+        assert done.returncode == 0, f"{line}\n{done.stdout}\n{done.stderr}"
+    (python,) = blocks("python")
+    done = subprocess.run(
+        [BIN / "python", "-c", python + "\nprint(run.archive.stats, len(run.metrics))"],
+        cwd=clone,
+        env=env,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.rstrip().endswith(" 100")
+    table = pd.read_csv(clone / "results/sweeps/demo/summary.csv")
+    assert len(table) == 6
+    assert table["algorithm"].nunique() == 3
+    assert table["obj_max"].max() > 200, "the demo lands"
+    assert (clone / "results/sweeps/demo/report.html").stat().st_size > 10_000
+
+
+def test_the_sweep_of_the_readme_is_yaml_as_it_stands():
+    for block in blocks("yaml"):
+        assert isinstance(yaml.safe_load(block)["sweep"], str)
+
+
+def test_links_lead_somewhere():
+    for target in re.findall(r"\]\((?!http)([^)#]+)\)", README):
+        assert (REPO / target).exists(), target
+
+
+def test_the_first_lines_are_short():
+    head = README.splitlines()[:40]
+    assert sum("![" in line for line in head) == 1, "one figure, no badges"
+    assert any(
+        shlex.split(line)[:2] == ["make", "demo"] for line in head if line.startswith("make")
+    )

@@ -1,0 +1,158 @@
+"""Evaluations that fail: found, named, and stopped at or scored as the experiment says."""
+
+import os
+import socket
+import time
+import traceback
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from qdsweep.domains.base import Domain, Evaluation, Floats
+from qdsweep.engines.base import Batch, evaluate
+from qdsweep.errors import QdsweepError
+
+
+class Failure(NamedTuple):
+    """A solution whose evaluation failed.
+
+    Attributes:
+        row: Its row in the batch.
+        seed: Its evaluation seed.
+        solution: ``(d,)`` the solution.
+        problem: What went wrong, in one line.
+        trace: The traceback, or nothing.
+        worker: Host and process that evaluated it.
+    """
+
+    row: int
+    seed: int
+    solution: Floats
+    problem: str
+    trace: str
+    worker: str
+
+
+def describe_failure(failure: Failure) -> str:
+    """A failure in one line."""
+    return (
+        f"solution {failure.row} of the batch (evaluation seed {failure.seed}, "
+        f"{failure.worker}): {failure.problem}"
+    )
+
+
+class EvaluationFailed(QdsweepError):
+    """An evaluation failed and the experiment has no `on_failure`."""
+
+    def __init__(self, failure: Failure) -> None:
+        super().__init__(describe_failure(failure))
+        self.failure = failure
+
+    def __reduce__(self) -> Any:
+        return EvaluationFailed, (self.failure,)
+
+
+class Outcome(NamedTuple):
+    """Results of some rows.
+
+    Attributes:
+        evaluation: The results.
+        failures: Those of the rows that failed and were scored.
+        seconds: The time that the evaluations took [s].
+    """
+
+    evaluation: Evaluation
+    failures: list[Failure]
+    seconds: float
+
+
+def evaluate_safely(
+    domain: Domain, batch: Batch, first: int, objective_on_failure: float | None
+) -> Outcome:
+    """Evaluates rows; finds the row that fails by evaluating one at a time.
+
+    Args:
+        domain: The domain.
+        batch: The rows.
+        first: Row of the whole batch that the first one is, for messages.
+        objective_on_failure: The objective of a solution that fails, or None to raise. Its
+            measures are the lower ends of their ranges, its fields and gradients 0.
+
+    Raises:
+        EvaluationFailed: An evaluation failed and there is no `objective_on_failure`.
+    """
+    start = time.perf_counter()
+    try:
+        result = evaluate(domain, batch)
+        problem = find_problem(domain, batch, result)
+    except Exception as error:
+        problem = f"{type(error).__name__}: {error}"
+        trace = traceback.format_exc()
+    else:
+        if problem is None:
+            return Outcome(result, [], time.perf_counter() - start)
+        trace = ""
+    count = len(batch.solutions)
+    if count > 1:  # rows are independent, so one at a time gives the same
+        parts = [
+            evaluate_safely(domain, batch.part(slice(i, i + 1)), first + i, objective_on_failure)
+            for i in range(count)
+        ]
+        return Outcome(
+            _concatenate([part.evaluation for part in parts]),
+            [failure for part in parts for failure in part.failures],
+            time.perf_counter() - start,
+        )
+    failure = Failure(
+        first,
+        int(batch.seeds[0]),
+        batch.solutions[0].copy(),
+        problem,
+        trace,
+        f"process {os.getpid()} on {socket.gethostname()}",
+    )
+    if objective_on_failure is None:
+        raise EvaluationFailed(failure)
+    scored = _scored(domain, batch, objective_on_failure)
+    return Outcome(scored, [failure], time.perf_counter() - start)
+
+
+def find_problem(domain: Domain, batch: Batch, result: Evaluation) -> str | None:
+    """What is wrong with a result's shapes or numbers, or None."""
+    count, measures = len(batch.solutions), len(domain.measures)
+    expected: dict[str, tuple[Any, tuple[int, ...]]] = {
+        "objective": (result.objective, (count,)),
+        "measures": (result.measures, (count, measures)),
+    }
+    if batch.gradients:
+        expected["jacobian"] = (result.jacobian, (count, 1 + measures, domain.solution_dim))
+    for name, shape in domain.fields.items():
+        if name not in result.fields:
+            return f"the field {name} is missing"
+        expected[name] = (result.fields[name], (count, *shape))
+    for name, (values, wanted) in expected.items():
+        if np.shape(values) != wanted:
+            return f"{name} has the shape {np.shape(values)}, not {wanted}"
+        if not np.isfinite(values).all():
+            return f"{name} is NaN or infinite"
+    return None
+
+
+def _scored(domain: Domain, batch: Batch, objective: float) -> Evaluation:
+    lowest = [low for low, _ in domain.measures.values()]
+    return Evaluation(
+        np.array([objective]),
+        np.array([lowest]),
+        {name: np.zeros((1, *shape)) for name, shape in domain.fields.items()},
+        np.zeros((1, 1 + len(lowest), domain.solution_dim)) if batch.gradients else None,
+    )
+
+
+def _concatenate(parts: list[Evaluation]) -> Evaluation:
+    jacobians = [part.jacobian for part in parts if part.jacobian is not None]
+    return Evaluation(
+        np.concatenate([part.objective for part in parts]),
+        np.concatenate([part.measures for part in parts]),
+        {name: np.concatenate([p.fields[name] for p in parts]) for name in parts[0].fields},
+        np.concatenate(jacobians) if jacobians else None,
+    )
