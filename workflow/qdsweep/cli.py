@@ -29,6 +29,18 @@ examples:
   qdsweep expand ::: seed 1 2 :::: values.txt
 The grammar is GNU parallel's (man parallel): what `parallel --header :` would run.
 """
+STATUS = """\
+examples:
+  qdsweep status          the sweep that was started last
+  qdsweep status demo
+  watch -n 5 qdsweep status demo
+"""
+CLEAN = """\
+examples:
+  qdsweep clean --dry-run             what a kill has left behind
+  qdsweep clean --orphans --dry-run   runs that no sweep of results/sweeps refers to
+  qdsweep clean --orphans
+"""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -98,6 +110,17 @@ def _parser() -> argparse.ArgumentParser:
     expand = add("expand", "Print the rows of a sweep as tab-separated values.", EXPAND)
     expand.add_argument("sweep", nargs=argparse.REMAINDER, help="the sweep, one or many words")
     expand.set_defaults(command=_expand)
+
+    status = add("status", "Show where the runs of a sweep stand.", STATUS)
+    status.add_argument("name", nargs="?", help="the sweep (default: the one started last)")
+    status.add_argument("--results", type=Path, default=Path("results"))
+    status.set_defaults(command=_status)
+
+    clean = add("clean", "List and remove what nothing refers to.", CLEAN)
+    clean.add_argument("--orphans", action="store_true", help="also runs that no sweep refers to")
+    clean.add_argument("--dry-run", action="store_true", help="list only")
+    clean.add_argument("--results", type=Path, default=Path("results"))
+    clean.set_defaults(command=_clean)
 
     check = add("check", "Check a domain of yours: shapes, row independence, gradients.")
     check.add_argument("domain", help="module:Class of config/plugins/, or a domain preset")
@@ -174,6 +197,45 @@ def _expand(arguments: argparse.Namespace) -> int:
     from qdsweep.sweep.expand import from_argv, to_tsv
 
     sys.stdout.write(to_tsv(from_argv(arguments.sweep)))
+    return 0
+
+
+def _status(arguments: argparse.Namespace) -> int:
+    from rich.console import Console
+    from rich.table import Table
+
+    from qdsweep.analysis.status import read_standings, sweep_names, table, total
+
+    names = sweep_names(arguments.results)
+    if arguments.name is None and not names:
+        raise BadInput(f"{arguments.results}: no sweep was started here yet")
+    name = arguments.name or names[0]
+    standings = read_standings(arguments.results / "sweeps" / name, arguments.results / "runs")
+    columns = ("run", "state", "done", "QD score", "ETA", "core-h", "left", "note")
+    grid = Table(*columns, title=f"sweep {name}", box=None, title_justify="left")
+    for cells in table(standings):
+        grid.add_row(*cells, style="red" if cells[1] == "failed" else None)
+    # A pipe has no width: nothing is cut there.
+    width = None if sys.stdout.isatty() else 1000
+    console = Console(width=width, highlight=False)
+    console.print(grid)
+    console.print(total(standings), markup=False)
+    return 0
+
+
+def _clean(arguments: argparse.Namespace) -> int:
+    from qdsweep.experiment.clean import leftovers, orphans, remove, size
+
+    found = list(leftovers(arguments.results))
+    if arguments.orphans:
+        found += orphans(arguments.results)
+    sizes = [size(path) for path in found]
+    for path, bytes_ in zip(found, sizes, strict=True):
+        print(f"{bytes_ / 1e6:10.3f} MB  {path}")
+        if not arguments.dry_run:
+            remove(path)
+    done = "would be removed" if arguments.dry_run else "removed"
+    print(f"{len(found)} found, {sum(sizes) / 1e6:.3f} MB {done}")
     return 0
 
 

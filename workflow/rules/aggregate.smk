@@ -21,6 +21,7 @@ rule aggregate:
         ),
     log:
         "results/sweeps/{sweep}/logs/aggregate.log",
+    retries: 0
     conda:
         "../../envs/qdsweep.yaml"
     params:

@@ -47,6 +47,7 @@ rule plot:
         ),
     log:
         "results/sweeps/{sweep}/logs/plot.log",
+    retries: 0
     conda:
         "../../envs/qdsweep.yaml"
     message:

@@ -13,6 +13,7 @@ rule report_page:
         "results/sweeps/{sweep}/report.html",
     log:
         "results/sweeps/{sweep}/logs/report.log",
+    retries: 0
     conda:
         "../../envs/qdsweep.yaml"
     message:

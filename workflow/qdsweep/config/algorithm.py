@@ -50,7 +50,8 @@ class _Initial(Model):
         ),
     )
     bounds: Interval | None = Field(
-        default=None, description="lower and upper bound of every parameter, or null for none"
+        default=None,
+        description="lower and upper bound of every parameter, or null for none [parameter units]",
     )
 
 
@@ -61,7 +62,9 @@ class Gaussian(_Initial):
     sigma: float | None = Field(
         default=None,
         gt=0,
-        description="standard deviation of the noise; null for the domain's `step`",
+        description=(
+            "standard deviation of the noise; null for the domain's `step` [parameter units]"
+        ),
     )
 
 
@@ -72,10 +75,15 @@ class IsoLine(_Initial):
     iso_sigma: float | None = Field(
         default=None,
         gt=0,
-        description="standard deviation of the isotropic noise; null for the domain's `step`",
+        description=(
+            "standard deviation of the isotropic noise; null for the domain's `step` "
+            "[parameter units]"
+        ),
     )
     line_sigma: float = Field(
-        default=0.2, ge=0, description="standard deviation of the noise along the line"
+        default=0.2,
+        ge=0,
+        description="standard deviation of the noise along the line [fraction of the distance]",
     )
 
 
@@ -87,7 +95,11 @@ class _Adaptive(Model):
         default="cma_es", description="the evolution strategy"
     )
     es_kwargs: dict[str, bool | int | float] = Field(
-        default={}, description="further arguments of the evolution strategy"
+        default={},
+        description=(
+            "further arguments of the evolution strategy: n_vectors of lm_ma_es; mirror_sampling, "
+            "lr, beta1, beta2, epsilon and l2_coeff of openai_es"
+        ),
     )
     selection_rule: SelectionRule = Field(
         default="filter",
@@ -101,7 +113,8 @@ class _Adaptive(Model):
         ),
     )
     bounds: Interval | None = Field(
-        default=None, description="lower and upper bound of every parameter, or null for none"
+        default=None,
+        description="lower and upper bound of every parameter, or null for none [parameter units]",
     )
 
     @field_validator("es", mode="before")
@@ -138,7 +151,9 @@ class EvolutionStrategy(_Adaptive):
 
     type: Literal["evolution_strategy"]
     sigma0: float | None = Field(
-        default=None, gt=0, description="initial step size; null for the domain's `step`"
+        default=None,
+        gt=0,
+        description="initial step size; null for the domain's `step` [parameter units]",
     )
 
 
@@ -163,13 +178,18 @@ class GradientOperator(_Initial):
     sigma: float | None = Field(
         default=None,
         gt=0,
-        description="standard deviation of the noise before the gradient step; null for `step`",
+        description=(
+            "standard deviation of the noise before the gradient step; null for the domain's "
+            "`step` [parameter units]"
+        ),
     )
     sigma_g: float = Field(
         default=10.0, gt=0, description="standard deviation of the gradient coefficients"
     )
     line_sigma: float = Field(
-        default=0.0, ge=0, description="standard deviation of the noise along the line"
+        default=0.0,
+        ge=0,
+        description="standard deviation of the noise along the line [fraction of the distance]",
     )
     measure_gradients: bool = Field(
         default=True, description="follow the gradients of the measures too"
@@ -202,7 +222,10 @@ class GridArchive(Model):
     )
     threshold_min: float | None = Field(
         default=None,
-        description="CMA-MAE's first threshold; null for the lowest objective of the domain",
+        description=(
+            "CMA-MAE's first threshold; null for the lowest objective of the domain "
+            "[objective units]"
+        ),
     )
 
 
@@ -215,7 +238,10 @@ class CVTArchive(Model):
     )
     threshold_min: float | None = Field(
         default=None,
-        description="CMA-MAE's first threshold; null for the lowest objective of the domain",
+        description=(
+            "CMA-MAE's first threshold; null for the lowest objective of the domain "
+            "[objective units]"
+        ),
     )
     samples: int = Field(
         default=100_000, ge=1, description="points for the k-means centroids [points]"

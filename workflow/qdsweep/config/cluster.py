@@ -31,6 +31,13 @@ class Cluster(Model):
     )
 
     @property
+    def engine_name(self) -> str:
+        """The engine that `auto` stands for."""
+        if self.engine != "auto":
+            return self.engine
+        return "serial" if self.workers == 1 else "processes"
+
+    @property
     def workers(self) -> int:
         """Workers of a run."""
         return self.workers_per_node

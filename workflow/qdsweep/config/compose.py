@@ -1,6 +1,7 @@
 """Composes an experiment: defaults < algorithm < domain < experiment file < overrides."""
 
 import copy
+import difflib
 import itertools
 import json
 from collections.abc import Mapping
@@ -12,7 +13,7 @@ from pydantic import TypeAdapter, ValidationError
 from qdsweep.config.domain import Domain, DomainConfig
 from qdsweep.config.experiment import Experiment
 from qdsweep.config.explain import explain
-from qdsweep.config.files import nearest, read_preset
+from qdsweep.config.files import read_preset
 from qdsweep.config.keys import Path, dotted, key_paths, resolve
 from qdsweep.errors import BadInput
 
@@ -139,10 +140,11 @@ def _base(experiment: str | Mapping[str, Any], presets: dict[str, str], source: 
                 raise BadInput(f"{source if kind in presets else file}: {error}") from None
             draft.put((kind,), copy.deepcopy(values), origin)
         elif not own:
-            hint = nearest(kind, [key for key in data if key not in Experiment.model_fields])
+            others = [key for key in data if key not in Experiment.model_fields]
+            close = difflib.get_close_matches(kind, others, n=1)
             raise BadInput(
                 f"{file}: the key {kind!r} is missing: give a preset's name or the values"
-                + (f" ({hint.replace('did you mean', 'is it').rstrip()})" if hint else "")
+                + (f" (is {close[0]!r} misspelled?)" if close else "")
             )
         if own:
             draft.put((kind,), own, file)

@@ -89,11 +89,13 @@ class Experiment(Model):
     domain: Domain = Field(description="the objective and the measures")
     algorithm: Algorithm = Field(description="archive, emitters and scheduler")
     archive: ArchiveSize = Field(description="the number of cells")
-    num_emitters: int = Field(default=5, ge=1, description="number of emitters")
+    num_emitters: int = Field(default=5, ge=1, description="number of emitters [emitters]")
     batch_size: int = Field(
         default=30,
         ge=1,
-        description="solutions of each emitter in an iteration, gradient steps included",
+        description=(
+            "solutions of each emitter in an iteration, gradient steps included [solutions]"
+        ),
     )
     iterations: int | None = Field(
         default=None, ge=1, description="the budget: ask - evaluate - tell [iterations]"

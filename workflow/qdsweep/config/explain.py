@@ -32,10 +32,11 @@ def explain(
     # The branches of a union each have their say: one line for them.
     joined: dict[str, list[str]] = {}
     for line, should in lines:
-        joined.setdefault(line, []).append(should)
-    return "\n".join(
-        line + " or ".join(filter(None, dict.fromkeys(shoulds))) for line, shoulds in joined.items()
-    )
+        shoulds = joined.setdefault(line, [])
+        should = should.removeprefix("should ") if shoulds else should
+        if should and should not in shoulds:
+            shoulds.append(should)
+    return "\n".join(line + " or ".join(shoulds) for line, shoulds in joined.items())
 
 
 def _line(

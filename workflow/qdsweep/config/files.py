@@ -79,7 +79,7 @@ def read_yaml(path: Path) -> dict[str, Any]:
     try:
         data = yaml.load(text, Loader=_Loader)
         json.dumps(data)  # refuses dates and other objects, and what contains itself
-    except (yaml.YAMLError, TypeError, ValueError, RecursionError) as error:
+    except (yaml.YAMLError, LookupError, TypeError, ValueError, RecursionError) as error:
         reason = str(error).replace('in "<unicode string>", ', "")
         raise BadInput(f"{path}: not valid YAML: {reason}") from None
     if not isinstance(data, dict) or not all(isinstance(key, str) for key in data):

@@ -26,7 +26,7 @@ def key_paths(model: type[Model], data: Any, prefix: Path = ()) -> Iterator[tupl
 
 def _paths(annotation: Any, value: Any, path: Path) -> Iterator[tuple[Path, Any]]:
     value = value.model_dump() if isinstance(value, Model) else value
-    models = list(_models(annotation))
+    models = list(models_in(annotation))
     if get_origin(annotation) is list and models:
         for index, item in enumerate(value if isinstance(value, list) else []):
             yield from _paths(get_args(annotation)[0], item, (*path, index))
@@ -38,14 +38,14 @@ def _paths(annotation: Any, value: Any, path: Path) -> Iterator[tuple[Path, Any]
         yield path, annotation
 
 
-def _models(annotation: Any) -> Iterator[type[Model]]:
+def models_in(annotation: Any) -> Iterator[type[Model]]:
     """The models that an annotation names, in unions, lists and Annotated too."""
     origin = get_origin(annotation)
     if origin in (Union, types.UnionType, list):
         for part in get_args(annotation):
-            yield from _models(part)
+            yield from models_in(part)
     elif origin is Annotated:
-        yield from _models(get_args(annotation)[0])
+        yield from models_in(get_args(annotation)[0])
     elif isinstance(annotation, type) and issubclass(annotation, Model):
         yield annotation
 

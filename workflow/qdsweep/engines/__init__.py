@@ -9,7 +9,7 @@ from qdsweep.engines.base import Engine
 def make_engine(cluster: Cluster, experiment: Experiment, domain: Domain) -> Engine:
     """Makes the engine that a cluster config asks for."""
     scored = experiment.on_failure.objective if experiment.on_failure else None
-    if cluster.engine == "processes" or (cluster.engine == "auto" and cluster.workers > 1):
+    if cluster.engine_name == "processes":
         from qdsweep.engines.processes import Processes
 
         return Processes(experiment.domain, cluster.workers, scored)

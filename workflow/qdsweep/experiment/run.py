@@ -125,7 +125,7 @@ class Recorder:
         self.folder = folder
         self.identity = identity
         self.versions = versions
-        self.workers = cluster.workers
+        self.engine, self.workers = cluster.engine_name, cluster.workers
         self.metrics = Metrics(folder / "metrics.csv", state.iterations)
         ((unit, _),) = experiment.budget.items()
         self.progress = Progress(
@@ -253,6 +253,7 @@ class Recorder:
                 "status": "finished",
                 "iterations": state.iterations,
                 **{key: value for key, value in measure(state).items() if key != "iteration"},
+                "failures": state.failures,
                 "archive_digest": archive_digest(rows),
                 "archive": about,
                 "timings": {**state.seconds, "total": sum(state.seconds.values())},
@@ -262,6 +263,7 @@ class Recorder:
                     "python": platform_python(),
                 },
                 "cpu_baseline": self.experiment.cpu_baseline,
+                "engine": self.engine,
                 "workers": self.workers,
                 "attempts": self.attempts,
             },

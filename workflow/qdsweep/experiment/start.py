@@ -83,6 +83,8 @@ def _locked(
     folder = out / "state"
     log.info("%s, %s", run_id(experiment), describe(this_process()))
     log.info("budget: %s", " ".join(f"{n} {unit}" for unit, n in experiment.budget.items()))
+    for torn in folder.glob(".*.tmp"):  # of a process that was killed; the lock is ours
+        torn.unlink()
     try:
         done = _done(experiment, read_json(folder / "summary.json"))
         if done is not None:

@@ -1,0 +1,59 @@
+"""Domains that go wrong, for the tests: written into a folder's config/plugins."""
+
+FAULTY = '''
+import os, time
+import numpy as np
+from qdsweep.domains.base import Evaluation
+
+
+class Faulty:
+    """Goes wrong for the solution with evaluation seed 666 modulo 40, as `how` says."""
+
+    solution_dim = 4
+    measures = {"x": (-3.0, 3.0), "y": (-3.0, 3.0)}
+    objective_range = (-100.0, 0.0)
+    fields = {}
+
+    def __init__(self, how="raise"):
+        self.how = how
+
+    def evaluate(self, solutions, seeds):
+        objective = -np.sum(solutions**2, axis=1)
+        measures = solutions[:, :2].copy()
+        for i, seed in enumerate(seeds):
+            if seed % 40 == 7:
+                if self.how == "raise":
+                    raise RuntimeError("the simulator exploded")
+                if self.how == "nan":
+                    objective[i] = np.nan
+                if self.how == "inf":
+                    measures[i, 1] = np.inf
+                if self.how == "shape":
+                    measures = measures[:, :1]
+                if self.how == "hang":
+                    time.sleep(1000)
+                if self.how == "exit":
+                    os._exit(3)
+        return Evaluation(objective, measures)
+
+
+class Slow(Faulty):
+    """Takes 20 ms a solution and never fails."""
+
+    def evaluate(self, solutions, seeds):
+        time.sleep(0.02 * len(solutions))
+        return Evaluation(-np.sum(solutions**2, axis=1), solutions[:, :2].copy())
+
+
+class Wide(Faulty):
+    """1,000 parameters; measures that fill every cell of a grid."""
+
+    solution_dim = 1000
+    measures = {"x": (0.0, 1.0), "y": (0.0, 1.0)}
+
+    def evaluate(self, solutions, seeds):
+        from math import erf
+
+        measures = np.array([[0.5 + erf(v / 1.4142135) / 2 for v in row[:2]] for row in solutions])
+        return Evaluation(-np.sum(solutions[:, 2:8] ** 2, axis=1), measures)
+'''

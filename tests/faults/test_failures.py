@@ -1,0 +1,303 @@
+"""Evaluations, disks and folders that go wrong."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+from plugins import FAULTY
+from support import BIN, TINY, command
+
+from qdsweep.experiment.lock import Lock, Locked
+
+EXPERIMENT = {
+    "domain": {"type": "faulty:Faulty", "name": "faulty"},
+    "algorithm": "map_elites",
+    "archive": {"dims": [8, 8]},
+    "num_emitters": 1,
+    "batch_size": 16,
+    "initial_solutions": 16,
+    "iterations": 30,
+}
+
+
+@pytest.fixture
+def folder(tmp_path) -> Path:
+    (tmp_path / "config/plugins").mkdir(parents=True)
+    (tmp_path / "config/plugins/faulty.py").write_text(FAULTY)
+    return tmp_path
+
+
+def run(folder: Path, how: str, *words: object, check: int | None = None, **changes):
+    experiment = {**EXPERIMENT, **changes}
+    experiment["domain"] = {**experiment["domain"], "arguments": {"how": how}}
+    (folder / "faulty.yaml").write_text(yaml.safe_dump(experiment))
+    return command("qdsweep", "run", "faulty.yaml", "--out", "out", *words, cwd=folder, check=check)
+
+
+def read(path: Path) -> dict:
+    return json.loads(path.read_text())
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize(
+    ("how", "words"),
+    [
+        ("raise", "RuntimeError: the simulator exploded"),
+        ("nan", "objective is NaN or infinite"),
+        ("inf", "measures is NaN or infinite"),
+        ("shape", "measures has the shape (1, 1), not (1, 2)"),
+    ],
+)
+def test_a_failing_evaluation_stops_the_run_and_is_named(folder, how, words, workers):
+    done = run(folder, how, "--workers", workers, check=1)
+    for word in (words, "solution", "evaluation seed", "process"):
+        assert word in done.stderr
+    state = folder / "out/state"
+    failure = read(state / "failure.json")
+    assert failure["seed"] % 40 == 7
+    kept = np.load(state / "failed_solution.npz")
+    assert kept["solution"].shape == (4,)
+    assert kept["seed"] == failure["seed"]
+    assert ("Traceback" in failure["traceback"]) == (how == "raise")
+    assert list(state.glob("reload-*.pkl")), "the run saves before it stops"
+    assert read(state / "status.json")["status"] == "failed"
+    # A retry of Snakemake does not burn time on it again.
+    shutil.move(folder / "out", folder / read(state / "status.json")["id"])
+
+
+def test_on_failure_scores_counts_and_goes_on(folder):
+    results = []
+    for workers in (1, 2):
+        done = run(folder, "raise", "--workers", workers, on_failure={"objective": -50.0}, check=0)
+        assert "scored, not evaluated" in done.stderr
+        results.append(read(folder / "out/summary.json"))
+        shutil.rmtree(folder / "out")
+    assert results[0]["archive_digest"] == results[1]["archive_digest"]
+    assert results[0]["failures"] == results[1]["failures"] > 0
+
+
+def test_a_retry_of_a_failure_ends_at_once_with_the_same_message(folder):
+    run(folder, "raise", check=1)
+    name = read(folder / "out/state/status.json")["id"]
+    (folder / "results/runs").mkdir(parents=True)
+    shutil.move(folder / "out", folder / "results/runs" / name)
+    start = time.monotonic()
+    words = ("launch", name, "--budget", "iterations=30", "--attempt", "2")
+    done = command("qdsweep", *words, cwd=folder, check=1)
+    assert time.monotonic() - start < 3
+    assert "not tried again, it failed before" in done.stderr
+    assert "the simulator exploded" in done.stderr
+    # Typed again by the user it is tried again.
+    done = command("qdsweep", *words[:-1], "1", cwd=folder, check=1)
+    assert "not tried again" not in done.stderr
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_an_evaluation_that_hangs_stops_the_run(folder, workers):
+    start = time.monotonic()
+    done = run(folder, "hang", "--workers", workers, timeout=2.0, check=1)
+    assert "nothing was evaluated for timeout = 2 s" in done.stderr
+    assert time.monotonic() - start < 40
+    assert list((folder / "out/state").glob("reload-*.pkl"))
+
+
+def test_a_worker_that_dies_again_and_again_ends_the_run(folder):
+    done = run(folder, "exit", "--workers", 2, check=1)
+    assert "a worker process died 3 times in one batch" in done.stderr
+    assert read(folder / "out/state/last_stop.json")["cause"] == "memory"
+
+
+def test_a_killed_worker_changes_nothing(folder):
+    slow = {"domain": {"type": "faulty:Slow", "name": "slow"}, "iterations": 8}
+    run(folder, "raise", "--workers", 2, check=0, **slow)
+    expected = read(folder / "out/summary.json")["archive_digest"]
+    shutil.rmtree(folder / "out")
+    process = subprocess.Popen(
+        [BIN / "qdsweep", "run", "faulty.yaml", "--out", "out", "--workers", "2"],
+        cwd=folder,
+        stderr=subprocess.DEVNULL,
+    )
+    metrics = folder / "out/state/status.json"
+    while not metrics.exists() or read(metrics).get("iteration", 0) < 2:
+        time.sleep(0.05)
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+    workers = [
+        pid for pid in children if b"spawn_main" in Path(f"/proc/{pid}/cmdline").read_bytes()
+    ]
+    os.kill(int(workers[0]), signal.SIGKILL)
+    assert process.wait(60) == 0
+    assert read(folder / "out/summary.json")["archive_digest"] == expected
+
+
+def test_no_worker_outlives_a_killed_main_process(folder):
+    slow = {"domain": {"type": "faulty:Slow", "name": "slow"}, "iterations": 500}
+    (folder / "faulty.yaml").write_text(yaml.safe_dump({**EXPERIMENT, **slow}))
+    process = subprocess.Popen(
+        [BIN / "qdsweep", "run", "faulty.yaml", "--out", "out", "--workers", "2"],
+        cwd=folder,
+        stderr=subprocess.DEVNULL,
+    )
+    while not (folder / "out/state/metrics.csv").exists():
+        time.sleep(0.1)
+    time.sleep(2)
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+    assert len(children) >= 2
+    process.kill()
+    process.wait()
+    deadline = time.monotonic() + 10
+    while any(_runs(pid) for pid in children) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert not any(_runs(pid) for pid in children)
+
+
+def _runs(pid: str) -> bool:
+    try:
+        return "Z" not in Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return False
+
+
+def test_a_large_archive_is_saved_within_ten_seconds_of_a_signal(folder):
+    """100 x 100 cells of 1,000-d solutions."""
+    wide = {
+        "domain": {"type": "faulty:Wide", "name": "wide"},
+        "archive": {"dims": [100, 100]},
+        "batch_size": 2000,
+        "initial_solutions": 60_000,
+        "sigma": 1.0,
+        "iterations": 100_000,
+        "reload": {"min_seconds": 1000.0, "max_seconds": 1000.0},
+    }
+    (folder / "faulty.yaml").write_text(yaml.safe_dump({**EXPERIMENT, **wide}))
+    process = subprocess.Popen(
+        [BIN / "qdsweep", "run", "faulty.yaml", "--out", "out"],
+        cwd=folder,
+        stderr=subprocess.DEVNULL,
+    )
+    status = folder / "out/state/status.json"
+    while not status.exists() or read(status).get("num_elites", 0) < 9900:
+        time.sleep(0.2)
+        assert process.poll() is None
+    start = time.monotonic()
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(30) == 75
+    seconds = time.monotonic() - start
+    print(f"{seconds:.2f} s from the signal to the exit")
+    assert seconds < 10
+    assert next((folder / "out/state").glob("reload-*.pkl")).stat().st_size > 79e6
+
+
+def test_max_seconds_stops_in_time_and_goes_on(folder):
+    slow = {"domain": {"type": "faulty:Slow", "name": "slow"}, "iterations": 60}
+    start = time.monotonic()
+    done = run(folder, "raise", "--max-seconds", 16, check=75, **slow)
+    assert time.monotonic() - start < 16
+    assert "stopped by the end of the wall time and saved" in done.stderr
+    assert read(folder / "out/state/last_stop.json")["cause"] == "stopped"
+    run(folder, "raise", check=0, **slow)
+    assert [attempt["how"] for attempt in read(folder / "out/summary.json")["attempts"]] == [
+        "the end of the wall time",
+        "finished",
+    ]
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="mounting a small tmpfs needs root")
+def test_a_full_disk_leaves_the_last_reload_file_whole(tmp_path):
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    experiment = tmp_path / "experiment.yaml"
+    tiny = {**TINY, "iterations": 4000, "reload": {"min_seconds": 0.05}}
+    experiment.write_text(yaml.safe_dump(tiny))
+    words = ("run", experiment, "--out", disk / "out")
+    command("qdsweep", "run", experiment, "--out", tmp_path / "straight")
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=400k", "tmpfs", disk], check=True)
+    try:
+        done = command("qdsweep", *words, check=1)
+        assert "No space left on device" in done.stderr
+        assert "Traceback" not in done.stderr
+        assert list((disk / "out/state").glob("reload-*.pkl"))
+        subprocess.run(["mount", "-o", "remount,size=20m", disk], check=True)
+        again = command("qdsweep", *words)
+        assert "goes on after iteration" in again.stderr
+        digests = [
+            read(out / "summary.json")["archive_digest"]
+            for out in (disk / "out", tmp_path / "straight")
+        ]
+        assert digests[0] == digests[1]
+    finally:
+        subprocess.run(["umount", disk], check=True)
+
+
+def test_a_read_only_folder_is_one_clear_message(tmp_path):
+    parent = tmp_path / "locked"
+    parent.mkdir()
+    experiment = tmp_path / "experiment.yaml"
+    experiment.write_text(yaml.safe_dump(TINY))
+    parent.chmod(0o555)
+    words = [BIN / "qdsweep", "run", experiment, "--out", parent / "out"]
+    if os.getuid() == 0:
+        words = ["setpriv", "--reuid=65534", "--clear-groups", *words]
+        for folder in [tmp_path, *tmp_path.parents][:-1]:
+            folder.chmod(folder.stat().st_mode | 0o055)
+    done = subprocess.run(words, capture_output=True, text=True)
+    assert done.returncode == 1
+    assert "Permission denied" in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
+
+
+def test_a_reload_file_of_another_run_is_refused(tmp_path):
+    experiment = tmp_path / "experiment.yaml"
+    experiment.write_text(yaml.safe_dump(TINY))
+    for seed in (1, 2):
+        words = ("--set", f"seed={seed}", "--out", tmp_path / f"{seed}")
+        command("qdsweep", "run", experiment, *words)
+    state = tmp_path / "2/state"
+    (reload_file,) = (tmp_path / "1/state").glob("reload-*.pkl")
+    shutil.copy(reload_file, state / "reload-000000013.pkl")
+    words = ("--set", "seed=2", "--set", "iterations=14", "--out", tmp_path / "2")
+    done = command("qdsweep", "run", experiment, *words, check=2)
+    assert "is a reload file of another experiment" in done.stderr
+
+
+HOLD = """
+import sys, time
+from pathlib import Path
+from qdsweep.experiment.lock import Lock
+with Lock(Path(sys.argv[1])):
+    print("held", flush=True)
+    time.sleep(60)
+"""
+
+
+def test_a_lock_is_held_named_and_taken_over_from_the_dead(tmp_path):
+    path = tmp_path / "state/lock"
+    holder = subprocess.Popen([sys.executable, "-c", HOLD, path], stdout=subprocess.PIPE)
+    assert holder.stdout is not None
+    holder.stdout.readline()
+    with pytest.raises(Locked, match=f"process {holder.pid} on"), Lock(path, wait=0.6):
+        pass
+    assert Locked("").exit_code == 75
+    holder.kill()
+    holder.wait()
+    with Lock(path, wait=5):
+        assert json.loads(path.read_text())["pid"] == os.getpid()
+    assert path.read_text() == ""
+
+
+def test_two_processes_that_start_one_run_compute_it_once(tmp_path):
+    experiment = tmp_path / "experiment.yaml"
+    experiment.write_text(yaml.safe_dump(TINY))
+    words = [BIN / "qdsweep", "run", experiment, "--out", tmp_path / "out"]
+    both = [subprocess.Popen(words, stderr=subprocess.PIPE, text=True) for _ in range(2)]
+    printed = [process.communicate(timeout=120)[1] for process in both]
+    assert [process.returncode for process in both] == [0, 0]
+    assert sum("is finished already" in text for text in printed) == 1
+    assert sum("a new run" in text for text in printed) == 1

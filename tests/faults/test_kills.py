@@ -1,0 +1,138 @@
+"""Real processes, really killed: the result is that of the undisturbed run, bit for bit."""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import yaml
+from kill_at import BOUNDARIES
+from support import BIN, TINY, snakemake
+
+HERE = Path(__file__).parent
+LONG = bool(os.environ.get("QDSWEEP_TORTURE"))  # make torture
+KILLS = 100 if LONG else 6
+
+RUN = {**TINY, "iterations": 3000, "reload": {"min_seconds": 0.05}}
+
+
+def write_experiment(folder: Path, **changes) -> Path:
+    path = folder / "experiment.yaml"
+    path.write_text(yaml.safe_dump({**RUN, **changes}))
+    return path
+
+
+def summary(out: Path) -> dict:
+    return json.loads((out / "summary.json").read_text())
+
+
+def metrics(out: Path) -> list[list[str]]:
+    """The rows without the seconds."""
+    return [line.split(",")[:9] for line in (out / "metrics.csv").read_text().splitlines()]
+
+
+def wait_for(path: Path, text: str, count: int = 1) -> None:
+    for _ in range(1000):
+        if path.exists() and path.read_text().count(text) >= count:
+            return
+        time.sleep(0.03)
+    raise AssertionError(f"{text!r} never stood in {path}")
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("undisturbed")
+    out = folder / "out"
+    subprocess.run(
+        [BIN / "qdsweep", "run", write_experiment(folder), "--out", out],
+        check=True,
+        capture_output=True,
+    )
+    return out
+
+
+def same(out: Path, undisturbed: Path) -> None:
+    assert summary(out)["archive_digest"] == summary(undisturbed)["archive_digest"]
+    assert metrics(out) == metrics(undisturbed)
+
+
+@pytest.mark.timeout(3000)
+def test_sigkill_at_random_moments(undisturbed, tmp_path):
+    """Killed again and again, started again each time with another number of workers."""
+    chance = random.Random(1)
+    out = tmp_path / "out"
+    words = [BIN / "qdsweep", "run", write_experiment(tmp_path), "--out", out]
+    log = out / "state/run.log"
+    for kill in range(1, KILLS + 1):
+        workers = str(chance.choice([1, 1, 2]))
+        process = subprocess.Popen([*words, "--workers", workers], stderr=subprocess.DEVNULL)
+        if chance.random() < 0.8:
+            wait_for(log, "engine", kill - log_misses(log, kill))
+        time.sleep(chance.uniform(0, 1.2))
+        process.kill()
+        process.wait()
+    subprocess.run(words, check=True, capture_output=True)
+    same(out, undisturbed)
+    attempts = summary(out)["attempts"]
+    assert sum(attempt["how"] == "killed" for attempt in attempts) >= KILLS // 2
+
+
+def log_misses(log: Path, kill: int) -> int:
+    """Starts that were killed before they had an engine."""
+    started = log.read_text().count("engine") if log.exists() else 0
+    return kill - 1 - started
+
+
+@pytest.mark.parametrize("boundary", BOUNDARIES)
+def test_sigkill_at_every_boundary_of_a_save(undisturbed, tmp_path, boundary):
+    out = tmp_path / "out"
+    words = ["run", str(write_experiment(tmp_path)), "--out", str(out)]
+    for save in (1, 3) if LONG else (2,):
+        killed = subprocess.run(
+            [sys.executable, HERE / "kill_at.py", boundary, str(save), *words],
+            capture_output=True,
+        )
+        assert killed.returncode == -signal.SIGKILL
+    again = subprocess.run([BIN / "qdsweep", *words], capture_output=True, text=True, check=True)
+    assert "goes on after iteration" in again.stderr
+    same(out, undisturbed)
+    left = {path.name for path in (out / "state").iterdir() if ".tmp" in path.name}
+    assert left == set(), "what the kill left behind is gone"
+
+
+@pytest.mark.timeout(1200)
+def test_the_whole_process_group_of_snakemake_is_killed(tmp_path):
+    """A sweep of 6 runs, killed with everything that belongs to it, typed again."""
+    chance = random.Random(2)
+    config = tmp_path / "sweep.yaml"
+    sweep = "::: algorithm map_elites cma_mae ::: seed 1 2 3"
+    experiment = {**RUN, "iterations": 1500}
+    config.write_text(yaml.safe_dump({"name": "t", "experiment": experiment, "sweep": sweep}))
+    killed, straight = tmp_path / "killed", tmp_path / "straight"
+    killed.mkdir()
+    straight.mkdir()
+    snakemake("--cores", 2, "--configfile", config, cwd=straight)
+    from support import REPO
+
+    words = [BIN / "snakemake", "-s", REPO / "Snakefile", "--directory", killed]
+    words += ["--configfile", config, "--cores", "2"]
+    for _ in range(10 if LONG else 3):
+        process = subprocess.Popen(
+            words, start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
+        time.sleep(chance.uniform(6, 14))
+        try:
+            os.killpg(process.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            break
+        process.wait()
+    snakemake("--cores", 2, "--configfile", config, cwd=killed)
+    runs = sorted(path.name for path in (straight / "results/runs").iterdir())
+    assert len(runs) == 6
+    for run in runs:
+        same(killed / "results/runs" / run, straight / "results/runs" / run)

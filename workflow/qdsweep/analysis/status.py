@@ -1,0 +1,153 @@
+"""Where the runs of a sweep stand, from nothing but what they write into state/."""
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from qdsweep.errors import BadInput
+from qdsweep.experiment.lock import describe, is_alive, read_owner
+from qdsweep.experiment.outputs import read_json
+from qdsweep.experiment.report import duration
+
+UNITS = ("iterations", "evaluations")
+
+
+class Standing(NamedTuple):
+    """Where one run stands.
+
+    Attributes:
+        id: The run.
+        state: finished, running, stopped, failed or waiting (not started).
+        done: How much of the budget is used.
+        budget: The budget.
+        unit: iterations or evaluations.
+        qd_score: QD score now, or None.
+        eta: Seconds to the end, or None.
+        core_seconds: Core-seconds used.
+        core_seconds_left: Core-seconds left at this run's own rate, or None.
+        note: Why it failed or stopped, or who computes it.
+    """
+
+    id: str
+    state: str
+    done: int
+    budget: int
+    unit: str
+    qd_score: float | None
+    eta: float | None
+    core_seconds: float
+    core_seconds_left: float | None
+    note: str
+
+
+def read_standings(sweep_dir: Path, runs_dir: Path) -> list[Standing]:
+    """Reads where each run of a sweep stands.
+
+    Args:
+        sweep_dir: `results/sweeps/NAME`.
+        runs_dir: `results/runs`.
+
+    Raises:
+        BadInput: There is no such sweep; the message lists those that there are.
+    """
+    plan = read_json(sweep_dir / "plan.json")
+    if not plan:
+        known = sorted(path.parent.name for path in sweep_dir.parent.glob("*/plan.json"))
+        raise BadInput(
+            f"{sweep_dir}: there is no such sweep here; known: {', '.join(known) or 'none'} "
+            "(a sweep is known from its first start on)"
+        )
+    budgets: dict[str, tuple[str, int]] = {}
+    for row in plan["rows"]:
+        unit = next(unit for unit in UNITS if row[unit] is not None)
+        largest = max(row[unit], budgets.get(row["id"], (unit, 0))[1])
+        budgets[row["id"]] = (unit, largest)
+    return [standing(runs_dir / run, unit, budget) for run, (unit, budget) in budgets.items()]
+
+
+def standing(run_dir: Path, unit: str, budget: int) -> Standing:
+    """Where one run stands against a budget."""
+    folder = run_dir / "state"
+    status = read_json(folder / "status.json")
+    done = int(status.get("iteration" if unit == "iterations" else unit, 0))
+    seconds = sum(status.get("seconds", {}).values())
+    workers = status.get("workers", 1)
+    left = seconds / done * max(0, budget - done) if done else None
+    state, note = _state(folder, status, done >= budget > 0)
+    return Standing(
+        run_dir.name,
+        state,
+        done,
+        budget,
+        unit,
+        status.get("qd_score"),
+        left if state == "running" else None,
+        seconds * workers,
+        0.0 if state == "finished" else None if left is None else left * workers,
+        note,
+    )
+
+
+def _state(folder: Path, status: dict[str, Any], reached: bool) -> tuple[str, str]:
+    if is_alive(folder / "lock"):
+        return "running", describe(read_owner(folder / "lock"))
+    if not status:
+        return "waiting", ""
+    if reached and (folder / "summary.json").exists():
+        return "finished", ""
+    ending = read_json(folder / "last_stop.json")
+    if status.get("status") == "running":
+        return "stopped", "killed without a word; goes on from its reload file"
+    if status.get("status") == "failed":
+        return "failed", f"{ending.get('message', '')} | {last_line(folder / 'run.log')}".strip(
+            " |"
+        )
+    return "stopped", str(ending.get("message", ""))
+
+
+def last_line(path: Path) -> str:
+    """The last line of a log that says something."""
+    try:
+        lines = path.read_text(errors="replace").splitlines()
+    except OSError:
+        return ""
+    return next((line for line in reversed(lines) if line.strip()), "")
+
+
+def sweep_names(results: Path) -> list[str]:
+    """The sweeps that there are, the one started last first."""
+    plans = (results / "sweeps").glob("*/plan.json")
+    return [path.parent.name for path in sorted(plans, key=_age)]
+
+
+def _age(path: Path) -> float:
+    return -path.stat().st_mtime
+
+
+def table(standings: Iterable[Standing]) -> Iterator[tuple[str, ...]]:
+    """The rows of `qdsweep status`, as text."""
+    for run in standings:
+        yield (
+            run.id,
+            run.state,
+            f"{run.done:,}/{run.budget:,}",
+            "" if run.qd_score is None else f"{run.qd_score:,.6g}",
+            "" if run.eta is None else duration(run.eta),
+            f"{run.core_seconds / 3600:.3f}",
+            "" if run.core_seconds_left is None else f"{run.core_seconds_left / 3600:.3f}",
+            run.note,
+        )
+
+
+def total(standings: list[Standing]) -> str:
+    """The sum of a sweep in one line."""
+    states = [run.state for run in standings]
+    counts = ", ".join(
+        f"{states.count(state)} {state}"
+        for state in ("finished", "running", "stopped", "failed", "waiting")
+        if state in states
+    )
+    used = sum(run.core_seconds for run in standings) / 3600
+    known = [run.core_seconds_left for run in standings if run.core_seconds_left is not None]
+    left = f"{sum(known) / 3600:.3f}" + ("" if len(known) == len(standings) else " or more")
+    return f"{len(standings)} runs: {counts}; core-hours: {used:.3f} used, {left} left"
