@@ -4,10 +4,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from qdsweep.analysis.heatmap import color_limits, color_scale, draw_archive
-from qdsweep.analysis.learning_curves import draw_curves
+from qdsweep.analysis.learning_curves import add_legend, draw_curves
 from qdsweep.analysis.load import Run, load
 from qdsweep.analysis.selection import Tables, band_text, budget_text, shown_text
-from qdsweep.analysis.style import NOTE, add_caption, short_numbers
+from qdsweep.analysis.style import NOTE, add_caption, add_heading, short_numbers
 from qdsweep.analysis.text import number
 
 if TYPE_CHECKING:
@@ -56,11 +56,17 @@ def heatmaps(tables: Tables, runs_dir: Path) -> tuple["Figure", str]:
     }
     columns = min(_COLUMNS, max(len(groups) for groups in blocks.values()))
     heights = [-(-len(groups) // columns) for groups in blocks.values()]
-    figure = Figure(figsize=(2.7 * columns + 1.1, 2.75 * sum(heights)), layout="constrained")
-    rows = figure.subfigures(len(blocks), 1, height_ratios=heights, squeeze=False)[:, 0]
-    for block, (scale, groups) in zip(rows, blocks.items(), strict=True):
+    if columns == 1:  # Blocks of one archive each stand side by side.
+        across = min(3, len(blocks))
+        heights = [1] * -(-len(blocks) // across)
+    else:
+        across = 1
+    width = 2.7 * columns + 1.1
+    figure = Figure(figsize=(width * across, 3.0 * sum(heights)), layout="constrained")
+    parts = figure.subfigures(len(heights), across, height_ratios=heights, squeeze=False)
+    for block, (scale, groups) in zip(parts.flat, blocks.items(), strict=False):
         _heatmap_block(block, tables, groups, runs_dir, columns)
-        block.suptitle(scale, fontsize=8.5, color="0.35")
+        add_heading(block, scale, inches=width)
     shown = [group for groups in blocks.values() for group in groups]
     caption = (
         f"The final archive of each group's run with the median QD score. {_EMPTY}"
@@ -83,20 +89,17 @@ def overview(tables: Tables, runs_dir: Path) -> tuple["Figure", str]:
     _heatmap_block(left, tables, pictured, runs_dir, count)
     ax = right.subplots()
     draw_curves(ax, tables, lines, "qd_score")
-    if len(lines) <= 4:
-        ax.legend(loc="best", handlelength=3)
-    else:
-        right.legend(loc="outside right center", handlelength=3, fontsize=7.5)
+    add_legend(ax if len(lines) <= 4 else right, ax, tables, lines)
     which = "each group" if count == len(groups) else f"the best {count} of {len(groups)} groups"
     caption = (
         f"{scale}. Maps: the final archive of {which}, of the run with the median QD score."
-        f" {_EMPTY} Right: QD score over evaluations; {band_text(tables.counts(lines))}."
+        f" {_EMPTY} Right: QD score over evaluations; lines and bands: {band_text(tables.counts(lines))}."
         f" Budget: {_budgets(tables, lines)} evaluations a run."
         f"{_beyond_budget(tables, pictured)}{shown_text(len(lines), len(groups))}"
     )
     if len(tables.scales) > 1:
         caption += " Groups with another domain, archive or offset are not shown."
-    add_caption(bottom, caption, width=int(figure.get_figwidth() * 17))
+    add_caption(bottom, caption, inches=figure.get_figwidth())
     return figure, caption
 
 

@@ -145,14 +145,16 @@ def _parallel_axes(ax: "Axes", run: Run, limits: Limits) -> None:
     ax.set(xlim=(-0.1, len(low) - 0.9), ylim=(-0.02, 1.02), yticks=[])
     for position, (bottom, top) in enumerate(zip(low, high, strict=True)):
         ax.axvline(position, color="0.3", linewidth=0.7)
+        side = -1 if position == len(low) - 1 else 1  # The last axis has no room at its right.
         for height, value in ((0.0, bottom), (1.0, top)):
             ax.annotate(
                 f"{value:.4g}".replace("-", "−"),
                 (position, height),
-                (3, 3 if height == 0 else -3),
+                (3 * side, 3 if height == 0 else -3),
                 textcoords="offset points",
+                ha="left" if side > 0 else "right",
                 va="bottom" if height == 0 else "top",
-                backgroundcolor=(1, 1, 1, 0.7),
+                bbox={"facecolor": "white", "alpha": 0.7, "linewidth": 0, "pad": 1},
                 **(NOTE | {"fontsize": 6.5}),
             )
     names = measure_names(run)

@@ -1,13 +1,14 @@
 """QD score, coverage and best objective over evaluations, a line a group."""
 
+import textwrap
 from typing import TYPE_CHECKING
 
 from qdsweep.analysis.selection import Tables, band_text, shown_text
-from qdsweep.analysis.style import line_style, short_numbers
+from qdsweep.analysis.style import add_heading, line_style, short_numbers
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+    from matplotlib.figure import Figure, SubFigure
 
 MAX_LINES = 12
 MAX_SCALES = 4
@@ -29,9 +30,8 @@ def learning_curves(tables: Tables) -> tuple["Figure", str]:
         axes = row.subplots(1, len(_PANELS))
         for ax, metric in zip(axes, _PANELS, strict=True):
             draw_curves(ax, tables, shown, metric)
-        handles, labels = axes[0].get_legend_handles_labels()
-        row.legend(handles, labels, loc="outside right center", handlelength=3)
-        row.suptitle(scale, fontsize=8.5, color="0.35")
+        add_legend(row, axes[0], tables, shown)
+        add_heading(row, scale, inches=11)
     return figure, _caption(tables, scales)
 
 
@@ -76,9 +76,27 @@ def draw_curves(ax: "Axes", tables: Tables, groups: list[str], metric: str) -> N
         ax.set_yticks([])
 
 
+def add_legend(place: "Axes | SubFigure", ax: "Axes", tables: Tables, groups: list[str]) -> None:
+    """Adds a legend of the lines of `ax`, inside it or, for a subfigure, to the right of it.
+
+    Its title names the band.
+    """
+    handles, labels = ax.get_legend_handles_labels()
+    title = textwrap.fill(band_text(tables.counts(groups)), 24)
+    where = "best" if place is ax else "outside right center"
+    size = 8.5 if len(labels) <= 6 else 7.5
+    legend = place.legend(
+        handles, labels, title=title, loc=where, handlelength=3, fontsize=size, title_fontsize=7.5
+    )
+    legend.set_alignment("left")
+
+
 def _caption(tables: Tables, scales: list[tuple[str, list[str]]]) -> str:
     shown = [group for _, groups in scales for group in tables.best(groups, MAX_LINES)]
-    text = f"QD score, coverage and best objective over evaluations; {band_text(tables.counts(shown))}."
+    text = (
+        "QD score, coverage and best objective over evaluations;"
+        f" lines and bands: {band_text(tables.counts(shown))}."
+    )
     if len(tables.scales) > 1:
         text += (
             " Rows differ in domain, archive or QD-score offset, so their scores do not compare."

@@ -80,14 +80,13 @@ def read_tables(sweep_dir: Path) -> Tables:
 
 
 def band_text(counts: list[int]) -> str:
-    """Returns what lines and bands are: the band is named, or its absence explained."""
+    """Returns what a figure's lines and bands are, from the number of seeds of each group."""
     if max(counts) == 1:
-        return "lines: one seed each, so no band"
+        return "one seed each, no band"
     if min(counts) == max(counts):
-        return f"lines and bands: mean ± standard error over {plural(counts[0], 'seed')}"
-    some = f"{min(counts)} to {max(counts)} seeds"
-    alone = " (no band where there is one)" if min(counts) == 1 else ""
-    return f"lines and bands: mean ± standard error over {some}{alone}"
+        return f"mean ± standard error over {plural(counts[0], 'seed')}"
+    alone = ", no band for one" if min(counts) == 1 else ""
+    return f"mean ± standard error over {min(counts)} to {max(counts)} seeds{alone}"
 
 
 def shown_text(shown: int, total: int) -> str:

@@ -17,7 +17,7 @@ COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#00
 DASHES: tuple[Any, ...] = ("-", (0, (5, 1.5)), (0, (1, 1)), (0, (5, 1.5, 1, 1.5)))
 COLORMAP = "viridis"
 EMPTY_CELL = "#e9e9e9"
-NOTE = {"fontsize": 7.5, "color": "0.35"}
+NOTE: dict[str, Any] = {"fontsize": 7.5, "color": "0.35"}
 
 _RC: dict[str, Any] = {
     "font.family": "DejaVu Sans",
@@ -85,9 +85,14 @@ def short_number(value: float) -> str:
     return f"{value:.6g}".replace("-", "−")
 
 
-def add_caption(figure: "Figure | SubFigure", text: str, width: int) -> None:
-    """Writes a caption, wrapped at `width` characters, into a figure of its own."""
-    figure.text(0.01, 0.9, textwrap.fill(text, width), va="top", ha="left", **NOTE)
+def add_heading(figure: "Figure | SubFigure", text: str, inches: float) -> None:
+    """Writes a heading above a figure or a part of it that is `inches` wide, wrapped."""
+    figure.suptitle(textwrap.fill(text, int(inches * 14)), fontsize=8.5, color="0.35")
+
+
+def add_caption(figure: "Figure | SubFigure", text: str, inches: float) -> None:
+    """Writes a caption into a part of its own that is `inches` wide, wrapped."""
+    figure.text(0.01, 0.9, textwrap.fill(text, int(inches * 16)), va="top", ha="left", **NOTE)
 
 
 def save(figure: "Figure", stem: Path, suffixes: tuple[str, ...]) -> None:

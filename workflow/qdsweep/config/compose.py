@@ -115,7 +115,7 @@ def read_domain(name: str) -> Domain:
     try:
         return TypeAdapter(Domain).validate_json(json.dumps(data))
     except ValidationError as error:
-        raise BadInput(explain(error, DomainConfig, data, {(): source})) from None
+        raise BadInput(explain(error, DomainConfig, data, {(): source or name})) from None
 
 
 def _base(experiment: str | Mapping[str, Any], presets: dict[str, str], source: str) -> _Draft:
@@ -133,12 +133,15 @@ def _base(experiment: str | Mapping[str, Any], presets: dict[str, str], source: 
         own = part if isinstance(part, dict) else {}
         named = part if isinstance(part, str) else own.pop("preset", None)
         preset = presets.get(kind, named)
+        if named is None and kind in presets:
+            own = {}  # it was the whole part, not what differs from a preset
         if preset is not None:
+            by = source if kind in presets else file
             try:
                 values, origin = _preset(kind, preset)
             except BadInput as error:
-                raise BadInput(f"{source if kind in presets else file}: {error}") from None
-            draft.put((kind,), copy.deepcopy(values), origin)
+                raise BadInput(f"{by}: {error}") from None
+            draft.put((kind,), copy.deepcopy(values), origin or by)
         elif not own:
             others = [key for key in data if key not in Experiment.model_fields]
             close = difflib.get_close_matches(kind, others, n=1)
@@ -168,10 +171,11 @@ def _base(experiment: str | Mapping[str, Any], presets: dict[str, str], source: 
 
 
 def _preset(kind: str, name: Any) -> tuple[dict[str, Any], str]:
+    """The values and the file, which is empty for a `module:Class`."""
     if not isinstance(name, str):
         raise BadInput(f"{kind}.preset = {name!r}: the name of a preset was expected")
     if kind == "domain" and ":" in name:
-        return {"type": name, "name": _name(name)}, name
+        return {"type": name, "name": _name(name)}, ""
     values, origin = read_preset(f"{kind}s", name)
     stem = name.rsplit("/", 1)[-1].removesuffix(".yaml").removesuffix(".yml")
     return {"name": stem, **values}, origin

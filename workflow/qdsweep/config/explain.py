@@ -33,7 +33,8 @@ def explain(
     joined: dict[str, list[str]] = {}
     for line, should in lines:
         shoulds = joined.setdefault(line, [])
-        should = should.removeprefix("should ") if shoulds else should
+        if shoulds:
+            should = should.removeprefix("should ").removeprefix("be ")
         if should and should not in shoulds:
             shoulds.append(should)
     return "\n".join(line + " or ".join(shoulds) for line, shoulds in joined.items())

@@ -74,7 +74,7 @@ def read_yaml(path: Path) -> dict[str, Any]:
     """
     try:
         text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
+    except (OSError, ValueError) as error:
         raise BadInput(f"{path}: cannot be read ({error})") from None
     try:
         data = yaml.load(text, Loader=_Loader)

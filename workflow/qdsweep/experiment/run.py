@@ -32,8 +32,8 @@ from qdsweep.experiment.outputs import (
     write_json,
 )
 from qdsweep.experiment.report import Progress
-from qdsweep.experiment.state import State, reached
 from qdsweep.experiment.start import Options
+from qdsweep.experiment.state import State, reached
 from qdsweep.experiment.stop import Hanging, Interrupted, Stop
 from qdsweep.files import atomic
 from qdsweep.sweep.ids import fingerprint, run_id
@@ -241,9 +241,13 @@ class Recorder:
         archive = state.scheduler.result_archive
         rows = archive_rows(archive, indexed=has_cells(archive))
         about = describe_archive(archive, self.domain)
+        digest = archive_digest(rows)
+        rows.setdefault("index", np.arange(len(rows["objective"])))
         with atomic(self.folder / "archive.npz") as file:
             if hasattr(archive, "centroids"):
                 rows["centroids"] = archive.centroids
+            if about["type"] == "sliding_boundaries":
+                rows["boundaries"] = archive._boundaries
             np.savez_compressed(file, **rows)  # type: ignore[arg-type]
         self.attempts[-1] |= {"ended": now(), "how": "finished", "iteration": state.iterations}
         write_json(
@@ -254,7 +258,7 @@ class Recorder:
                 "iterations": state.iterations,
                 **{key: value for key, value in measure(state).items() if key != "iteration"},
                 "failures": state.failures,
-                "archive_digest": archive_digest(rows),
+                "archive_digest": digest,
                 "archive": about,
                 "timings": {**state.seconds, "total": sum(state.seconds.values())},
                 "versions": {

@@ -1,7 +1,6 @@
 """Starts a run: settings before numpy, the lock, the log, the exit code."""
 
 import logging
-import sys
 import time
 from pathlib import Path
 from typing import NamedTuple

@@ -18,6 +18,10 @@ class Interrupted(BaseException):
     """
 
 
+class _TooLong(BaseException):
+    """Raised in an evaluation; outside of `Stop.interruptible` it is `Hanging`."""
+
+
 class Hanging(QdsweepError):
     """Nothing was evaluated for the experiment's `timeout`."""
 
@@ -84,6 +88,11 @@ class Stop:
         try:
             self.progress()
             yield
+        except _TooLong:
+            raise Hanging(
+                f"nothing was evaluated for timeout = {timeout:g} s: an evaluation hangs, or the "
+                "timeout is too short for one"
+            ) from None
         finally:
             self._interruptible = False
             self._timeout = None
@@ -110,10 +119,7 @@ class Stop:
         timeout = self._timeout
         if self._interruptible and timeout is not None and now >= self._progress_at + timeout:
             self._interruptible = False
-            raise Hanging(
-                f"nothing was evaluated for timeout = {timeout:g} s: an evaluation hangs, or the "
-                "timeout is too short for one"
-            )
+            raise _TooLong
         self._arm()
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
