@@ -135,6 +135,11 @@ def _parser() -> argparse.ArgumentParser:
         stage.add_argument("name", help="the sweep's name (a folder of results/sweeps/)")
         stage.add_argument("--results", type=Path, default=Path("results"))
         stage.set_defaults(command=_stage, stage=name)
+        if name == "aggregate":
+            stage.add_argument(
+                "--partial", action="store_true", help="take runs that are not finished, too"
+            )
+            stage.add_argument("--at", help=argparse.SUPPRESS)  # makes Snakemake do it again
     return parser
 
 
@@ -175,11 +180,18 @@ def _launch(arguments: argparse.Namespace) -> int:
             f"{file} is the experiment of {run_id(experiment)}, not of {arguments.run}: it was "
             "changed or copied by hand; remove it and start snakemake again"
         )
-    from qdsweep.experiment.start import Options, start
+    from qdsweep.experiment.start import STOPPED, Options, start
 
     cluster = _cluster(arguments)
     options = Options(max_seconds=cluster.max_seconds, attempt=arguments.attempt)
-    return start(experiment, out, cluster, options)
+    code = start(experiment, out, cluster, options)
+    if code == STOPPED:
+        print(
+            f"qdsweep: {arguments.run} stopped before its end and saved its state; Snakemake's "
+            "retry, or the same command, goes on from there (exit code 75)",
+            file=sys.stderr,
+        )
+    return code
 
 
 def _cluster(arguments: argparse.Namespace) -> "Cluster":
@@ -258,8 +270,11 @@ def _stage(arguments: argparse.Namespace) -> int:
     runs = arguments.results / "runs"
     if arguments.stage == "aggregate":
         from qdsweep.analysis.aggregate import aggregate
+        from qdsweep.analysis.partial import take_snapshots
 
-        aggregate(sweep, runs)
+        if arguments.partial:
+            take_snapshots(sweep, runs)
+        aggregate(sweep, runs, partial=arguments.partial)
     elif arguments.stage == "plot":
         from qdsweep.analysis.plots import plot
 

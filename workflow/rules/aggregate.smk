@@ -7,7 +7,7 @@ localrules:
 
 rule aggregate:
     input:
-        expand("results/runs/{run}/summary.json", run=SWEEP.runs),
+        expand("results/runs/{run}/summary.json", run=AWAITED),
     output:
         runs="results/sweeps/{sweep}/runs.tsv",
         summary="results/sweeps/{sweep}/summary.csv",
@@ -26,7 +26,8 @@ rule aggregate:
         "../../envs/qdsweep.yaml"
     params:
         plan=digest(PLAN),
+        partial=PARTIAL,
     message:
         "tables of the sweep {wildcards.sweep}"
     shell:
-        "qdsweep aggregate {wildcards.sweep} 2> {log}"
+        "qdsweep aggregate {wildcards.sweep} {params.partial} 2> {log}"

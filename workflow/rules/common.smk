@@ -3,14 +3,16 @@
 import os
 import re
 import sys
+import time
 from pathlib import Path
 
 from snakemake.exceptions import WorkflowError
 
 from qdsweep.config.files import find_config
 from qdsweep.errors import BadInput
-from qdsweep.sweep.outlook import outlook
+from qdsweep.sweep.outlook import outlook, runs_elsewhere
 from qdsweep.sweep.plan import digest, write_plan
+from qdsweep.sweep.resources import memory_mb
 from qdsweep.sweep.runs import table_of_runs
 from qdsweep.sweep.settings import read_sweep
 
@@ -35,8 +37,15 @@ except BadInput as error:
 
 PLAN = SWEEP.plan(name=SETTINGS.name, experiment=SETTINGS.title, sweep=SETTINGS.sweep)
 
+# The runs that tables wait for. With `--config partial=true` there are none, and tables are made
+# anew at each start.
+AWAITED = [] if SETTINGS.partial else list(SWEEP.runs)
+PARTIAL = f"--partial --at {time.time():.0f}" if SETTINGS.partial else ""
+
 if workflow.is_main_process:
     print(outlook(SETTINGS.name, SWEEP, Path("results/runs")), file=sys.stderr)
+    for line in runs_elsewhere(SWEEP, Path("results/runs")):
+        print(line, file=sys.stderr)
 
 
 wildcard_constraints:
@@ -46,6 +55,11 @@ wildcard_constraints:
 
 onstart:
     write_plan(PLAN, SWEEP.runs, Path("results"))
+
+
+def memory_of(wildcards):
+    """Memory of a run: more only after it has run out of it."""
+    return memory_mb(CLUSTER, Path("results/runs") / wildcards.run)
 
 
 def budget_of(wildcards):

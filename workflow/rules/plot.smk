@@ -8,7 +8,7 @@ localrules:
 rule plot:
     input:
         rules.aggregate.output,
-        expand("results/runs/{run}/archive.npz", run=SWEEP.runs),
+        expand("results/runs/{run}/archive.npz", run=AWAITED),
     output:
         overview=report(
             "results/sweeps/{sweep}/plots/overview.svg",

@@ -15,6 +15,7 @@ rule qd_run:
     threads: CLUSTER.workers
     resources:
         cluster=SETTINGS.cluster_name,
+        mem_mb=memory_of,
         attempt=lambda wildcards, attempt: attempt,
     params:
         budget=budget_of,

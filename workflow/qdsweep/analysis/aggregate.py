@@ -18,6 +18,7 @@ from qdsweep.analysis.metrics import (
     read_metrics,
     thin_curve,
 )
+from qdsweep.analysis.partial import results_of
 from qdsweep.analysis.plan import BUDGETS, Plan, Row, read_plan
 from qdsweep.analysis.scale import scale_of
 from qdsweep.analysis.text import common_decimals, mean_and_error
@@ -40,7 +41,7 @@ _INTEGERS = ("iteration", "evaluations", "num_elites", "restarts", "workers", "t
 _LAST = ("total_evaluations", "group", "scale")
 
 
-def aggregate(sweep_dir: Path, runs_dir: Path) -> None:
+def aggregate(sweep_dir: Path, runs_dir: Path, *, partial: bool = False) -> None:
     """Writes the tables of a sweep.
 
     A row of the sweep is reported at its own budget, even if its run went further. A run that
@@ -49,6 +50,7 @@ def aggregate(sweep_dir: Path, runs_dir: Path) -> None:
     Args:
         sweep_dir: `results/sweeps/NAME`, with the plan.json that the workflow wrote.
         runs_dir: `results/runs`.
+        partial: Take a run that has not reached its budget at where it is.
 
     Raises:
         BadInput: There is no plan.json, or none of its runs has any result.
@@ -57,7 +59,7 @@ def aggregate(sweep_dir: Path, runs_dir: Path) -> None:
 
     plan = read_plan(sweep_dir)
     _write_runs(plan, sweep_dir / "runs.tsv")
-    records, curves = _read_runs(plan, runs_dir)
+    records, curves = _read_runs(plan, runs_dir, partial)
     if not any(curve is not None for curve in curves):
         raise BadInput(
             f"None of the {len(plan.rows)} rows of {sweep_dir / 'plan.json'} has reached its budget"
@@ -92,7 +94,9 @@ def _write_runs(plan: Plan, path: Path) -> None:
     write_with(path, write)
 
 
-def _read_runs(plan: Plan, runs_dir: Path) -> tuple[list[dict[str, Any]], list[Curve | None]]:
+def _read_runs(
+    plan: Plan, runs_dir: Path, partial: bool
+) -> tuple[list[dict[str, Any]], list[Curve | None]]:
     """Returns a record and a thinned curve of every row, each run's files being read once."""
     names = column_names(plan)
     positions: dict[str, list[int]] = {}
@@ -101,7 +105,8 @@ def _read_runs(plan: Plan, runs_dir: Path) -> tuple[list[dict[str, Any]], list[C
     records: list[dict[str, Any]] = [{} for _ in plan.rows]
     curves: list[Curve | None] = [None for _ in plan.rows]
     for run, rows_of_run in positions.items():
-        results = _results(runs_dir / run, [plan.rows[p] for p in rows_of_run])
+        folder = results_of(runs_dir / run)
+        results = _results(folder, [plan.rows[p] for p in rows_of_run], partial)
         for position, (result, curve) in zip(rows_of_run, results, strict=True):
             row = plan.rows[position]
             swept = {names[name]: value for name, value in row.values.items()}
@@ -112,7 +117,9 @@ def _read_runs(plan: Plan, runs_dir: Path) -> tuple[list[dict[str, Any]], list[C
     return [{name: record.get(name) for name in columns} for record in records], curves
 
 
-def _results(run_dir: Path, rows: list[Row]) -> list[tuple[dict[str, Any], Curve | None]]:
+def _results(
+    run_dir: Path, rows: list[Row], partial: bool
+) -> list[tuple[dict[str, Any], Curve | None]]:
     """Returns the results and the curve of one run at the budget of each of `rows`."""
     if not (run_dir / "summary.json").exists():
         return [({"status": "missing"}, None) for _ in rows]
@@ -125,20 +132,22 @@ def _results(run_dir: Path, rows: list[Row]) -> list[tuple[dict[str, Any], Curve
         "total_evaluations": summary["evaluations"],
         "scale": scale_of(run_dir, summary),
     }
-    return [_result(metrics, row, about) for row in rows]
+    return [_result(metrics, row, about, partial) for row in rows]
 
 
 def _result(
-    metrics: "pd.DataFrame", row: Row, about: dict[str, Any]
+    metrics: "pd.DataFrame", row: Row, about: dict[str, Any], partial: bool
 ) -> tuple[dict[str, Any], Curve | None]:
-    position = budget_row(metrics, row)
+    position, status = budget_row(metrics, row), "finished"
     if position is None:
-        return {**about, "status": "unfinished"}, None
+        if not partial or metrics.empty:
+            return {**about, "status": "unfinished"}, None
+        position, status = len(metrics) - 1, "partial"
     seconds = metrics.loc[:position, list(SECONDS)].sum()
     cores = max(int(about["workers"] or 1), 1)
     result = {
         **about,
-        "status": "finished",
+        "status": status,
         **{name: metrics[name].iat[position] for name in STATE},
         **seconds.to_dict(),
         "core_seconds": seconds.sum() * cores,
@@ -217,10 +226,10 @@ def _markdown(plan: Plan, table: "pd.DataFrame") -> str:
     ]
     cells = {metric: format_metric(table, metric) for metric in shown}
     counts = table[[f"{metric}_n" for metric in METRICS]].max(axis=1)
-    for position, row in table.iterrows():
+    for position, row in enumerate(table.to_dict("records")):
         texts = [str(row[name]).replace("|", "\\|") for name in groups.values()]
-        texts.append(str(counts[position]))
-        texts += [cells[metric][int(str(position))] for metric in shown]
+        texts.append(str(counts.iat[position]))
+        texts += [cells[metric][position] for metric in shown]
         lines.append("| " + " | ".join(texts) + " |")
     lines += ["", "Mean ± standard error over n runs (seeds), each at its own budget."]
     return "\n".join(lines) + "\n"

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from qdsweep.analysis.heatmap import color_limits, color_scale, draw_archive
 from qdsweep.analysis.learning_curves import add_legend, draw_curves
 from qdsweep.analysis.load import Run, load
+from qdsweep.analysis.partial import results_of
 from qdsweep.analysis.selection import Tables, band_text, budget_text, shown_text
 from qdsweep.analysis.style import NOTE, add_caption, add_heading, short_numbers
 from qdsweep.analysis.text import number
@@ -71,7 +72,7 @@ def heatmaps(tables: Tables, runs_dir: Path) -> tuple["Figure", str]:
     caption = (
         f"The final archive of each group's run with the median QD score. {_EMPTY}"
         " One colour scale for all archives of a block."
-        f"{_beyond_budget(tables, shown)}{shown_text(len(shown), len(tables.table))}"
+        f"{_beyond_budget(tables, shown)}{shown_text(tables, blocks)}"
     )
     return figure, caption
 
@@ -84,8 +85,8 @@ def overview(tables: Tables, runs_dir: Path) -> tuple["Figure", str]:
     pictured, lines = tables.best(groups, 3), tables.best(groups, MAX_PANELS)
     count = len(pictured)
     figure = Figure(figsize=(2.45 * count + 4.6, 3.6), layout="constrained")
-    top, bottom = figure.subfigures(2, 1, height_ratios=[5.2, 1])
-    left, right = top.subfigures(1, 2, width_ratios=[2.45 * count + 0.7, 3.9])
+    top, bottom = figure.subfigures(2, 1, height_ratios=[5.2, 1], squeeze=False)[:, 0]
+    left, right = top.subfigures(1, 2, width_ratios=[2.45 * count + 0.7, 3.9], squeeze=False)[0]
     _heatmap_block(left, tables, pictured, runs_dir, count)
     ax = right.subplots()
     draw_curves(ax, tables, lines, "qd_score")
@@ -93,12 +94,10 @@ def overview(tables: Tables, runs_dir: Path) -> tuple["Figure", str]:
     which = "each group" if count == len(groups) else f"the best {count} of {len(groups)} groups"
     caption = (
         f"{scale}. Maps: the final archive of {which}, of the run with the median QD score."
-        f" {_EMPTY} Right: QD score over evaluations; lines and bands: {band_text(tables.counts(lines))}."
-        f" Budget: {_budgets(tables, lines)} evaluations a run."
-        f"{_beyond_budget(tables, pictured)}{shown_text(len(lines), len(groups))}"
+        f" {_EMPTY} Right: QD score over evaluations; lines and bands:"
+        f" {band_text(tables.counts(lines))}. Budget: {_budgets(tables, lines)} evaluations a run."
+        f"{_beyond_budget(tables, pictured)}{shown_text(tables, {scale: lines})}"
     )
-    if len(tables.scales) > 1:
-        caption += " Groups with another domain, archive or offset are not shown."
     add_caption(bottom, caption, inches=figure.get_figwidth())
     return figure, caption
 
@@ -108,7 +107,7 @@ def _heatmap_block(
 ) -> None:
     """Draws an archive a group, `columns` in a row, with one colour scale."""
     rows = [tables.median_run(group) for group in groups]
-    runs = [load(runs_dir / row["id"]) for row in rows]
+    runs = [load(results_of(runs_dir / row["id"])) for row in rows]
     limits = color_limits(runs)
     grid = block.subplots(-(-len(groups) // columns), columns, squeeze=False)
     axes = list(grid.flat)
@@ -140,7 +139,7 @@ def _color_bar(
 ) -> None:
     bar = figure.colorbar(color_scale(limits), ax=axes, pad=0.02, aspect=25)
     bar.set_label("Objective")
-    bar.outline.set_visible(False)  # type: ignore[operator]
+    bar.outline.set_visible(False)
     short_numbers(bar.ax.yaxis, 6)
 
 

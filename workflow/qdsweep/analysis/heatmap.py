@@ -7,6 +7,7 @@ import numpy as np
 
 from qdsweep.analysis.load import Run
 from qdsweep.analysis.style import COLORMAP, EMPTY_CELL, NOTE, short_numbers
+from qdsweep.analysis.text import short
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -100,7 +101,8 @@ def _map(ax: "Axes", run: Run, limits: Limits) -> None:
 def _points(ax: "Axes", run: Run, limits: Limits) -> None:
     measures, objective = run.arrays["measures"], run.arrays["objective"]
     ax.scatter(
-        *measures.T,
+        measures[:, 0],
+        measures[:, 1],
         c=objective,
         s=4,
         linewidths=0,
@@ -148,7 +150,7 @@ def _parallel_axes(ax: "Axes", run: Run, limits: Limits) -> None:
         side = -1 if position == len(low) - 1 else 1  # The last axis has no room at its right.
         for height, value in ((0.0, bottom), (1.0, top)):
             ax.annotate(
-                f"{value:.4g}".replace("-", "−"),
+                short(value, 4),
                 (position, height),
                 (3 * side, 3 if height == 0 else -3),
                 textcoords="offset points",

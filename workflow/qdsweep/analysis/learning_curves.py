@@ -1,7 +1,7 @@
 """QD score, coverage and best objective over evaluations, a line a group."""
 
 import textwrap
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from qdsweep.analysis.selection import Tables, band_text, shown_text
 from qdsweep.analysis.style import add_heading, line_style, short_numbers
@@ -22,17 +22,19 @@ def learning_curves(tables: Tables) -> tuple["Figure", str]:
     """
     from matplotlib.figure import Figure
 
-    scales = list(tables.scales.items())[:MAX_SCALES]
-    figure = Figure(figsize=(11, 3.1 * len(scales)), layout="constrained")
-    rows = figure.subfigures(len(scales), 1, squeeze=False)[:, 0]
-    for row, (scale, groups) in zip(rows, scales, strict=True):
-        shown = tables.best(groups, MAX_LINES)
+    shown = {
+        scale: tables.best(groups, MAX_LINES)
+        for scale, groups in list(tables.scales.items())[:MAX_SCALES]
+    }
+    figure = Figure(figsize=(11, 3.1 * len(shown)), layout="constrained")
+    rows = figure.subfigures(len(shown), 1, squeeze=False)[:, 0]
+    for row, (scale, groups) in zip(rows, shown.items(), strict=True):
         axes = row.subplots(1, len(_PANELS))
         for ax, metric in zip(axes, _PANELS, strict=True):
-            draw_curves(ax, tables, shown, metric)
-        add_legend(row, axes[0], tables, shown)
+            draw_curves(ax, tables, groups, metric)
+        add_legend(row, axes[0], tables, groups)
         add_heading(row, scale, inches=11)
-    return figure, _caption(tables, scales)
+    return figure, _caption(tables, shown)
 
 
 def draw_curves(ax: "Axes", tables: Tables, groups: list[str], metric: str) -> None:
@@ -82,23 +84,23 @@ def add_legend(place: "Axes | SubFigure", ax: "Axes", tables: Tables, groups: li
     Its title names the band.
     """
     handles, labels = ax.get_legend_handles_labels()
-    title = textwrap.fill(band_text(tables.counts(groups)), 24)
-    where = "best" if place is ax else "outside right center"
-    size = 8.5 if len(labels) <= 6 else 7.5
-    legend = place.legend(
-        handles, labels, title=title, loc=where, handlelength=3, fontsize=size, title_fontsize=7.5
-    )
+    look: dict[str, Any] = {
+        "title": textwrap.fill(band_text(tables.counts(groups)), 24),
+        "loc": "best" if place is ax else "outside right center",
+        "fontsize": 8.5 if len(labels) <= 6 else 7.5,
+    }
+    legend = place.legend(handles, labels, handlelength=3, title_fontsize=7.5, **look)
     legend.set_alignment("left")
 
 
-def _caption(tables: Tables, scales: list[tuple[str, list[str]]]) -> str:
-    shown = [group for _, groups in scales for group in tables.best(groups, MAX_LINES)]
+def _caption(tables: Tables, shown: dict[str, list[str]]) -> str:
+    counts = tables.counts([group for groups in shown.values() for group in groups])
     text = (
         "QD score, coverage and best objective over evaluations;"
-        f" lines and bands: {band_text(tables.counts(shown))}."
+        f" lines and bands: {band_text(counts)}."
     )
-    if len(tables.scales) > 1:
+    if len(shown) > 1:
         text += (
             " Rows differ in domain, archive or QD-score offset, so their scores do not compare."
         )
-    return text + shown_text(len(shown), len(tables.table))
+    return text + shown_text(tables, shown)

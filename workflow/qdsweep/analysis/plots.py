@@ -7,6 +7,7 @@ from qdsweep.analysis.archive_figures import heatmaps, overview, run_figure
 from qdsweep.analysis.files import write_text
 from qdsweep.analysis.learning_curves import learning_curves
 from qdsweep.analysis.load import load
+from qdsweep.analysis.partial import results_of
 from qdsweep.analysis.selection import read_tables
 from qdsweep.analysis.style import save, style
 
@@ -33,9 +34,8 @@ def plot(sweep_dir: Path, runs_dir: Path) -> None:
         }
         for name, (figure, _) in figures.items():
             save(figure, plots / name, (".pdf", ".png", ".svg"))
-        finished = tables.summary["status"] == "finished"
-        for run_id in tables.summary.loc[finished, "id"].unique():
-            plot_run(runs_dir / run_id, plots / "archives" / f"{run_id}.png")
+        for run_id in tables.with_results["id"].unique():
+            plot_run(results_of(runs_dir / run_id), plots / "archives" / f"{run_id}.png")
     captions = {name: caption for name, (_, caption) in figures.items()}
     write_text(plots / "captions.json", json.dumps(captions, indent=2, ensure_ascii=False) + "\n")
 

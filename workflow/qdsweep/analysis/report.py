@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from qdsweep.analysis.aggregate import METRICS, column_names, format_metric
 from qdsweep.analysis.files import read_json, require, write_text
+from qdsweep.analysis.partial import results_of
 from qdsweep.analysis.plan import Plan, read_plan
 from qdsweep.analysis.scale import load_yaml
 from qdsweep.analysis.selection import Tables, read_tables
@@ -60,15 +61,18 @@ def report(sweep_dir: Path, runs_dir: Path) -> None:
 
 def summary_text(plan: Plan, tables: Tables) -> str:
     """What was swept and what came out, in words."""
-    done = tables.summary[tables.summary["status"] == "finished"].drop_duplicates("id")
+    done = tables.with_results.drop_duplicates("id")
     text = (
         f"{plural(len({row.run for row in plan.rows}), 'run')} of {plan.experiment} in "
         f"{plural(len(plan.groups), 'group')}, {number(done['evaluations'].sum())} evaluations, "
         f"{done['core_seconds'].sum() / 3600:.2f} core-hours."
     )
-    missing = len(tables.summary) - (tables.summary["status"] == "finished").sum()
+    partial = int((tables.summary["status"] == "partial").sum())
+    if partial:
+        text += f" {plural(partial, 'row')} of unfinished runs, taken at where they are."
+    missing = len(tables.summary) - len(tables.with_results)
     if missing:
-        text += f" {plural(int(missing), 'row')} without results: the tables leave them out."
+        text += f" {plural(missing, 'row')} without results: the tables leave them out."
     for groups in tables.scales.values():
         (best,) = tables.best(groups, 1)
         row = tables.table.set_index("group").loc[best]
@@ -124,7 +128,7 @@ def settings(tables: Tables, runs_dir: Path) -> list[tuple[str, str, str]]:
     """The resolved experiment and the versions of one run of each group, as text."""
     found = []
     for group in tables.position:
-        run_dir = runs_dir / str(tables.median_run(group)["id"])
+        run_dir = results_of(runs_dir / str(tables.median_run(group)["id"]))
         config = load_yaml(require(run_dir / "config.yaml", "Run `snakemake` again."))
         versions = read_json(run_dir / "summary.json", "Run `snakemake` again.")["versions"]
         listed = ", ".join(f"{name} {version}" for name, version in versions.items())

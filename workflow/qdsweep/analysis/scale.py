@@ -6,6 +6,7 @@ from typing import Any
 import yaml
 
 from qdsweep.analysis.files import require
+from qdsweep.analysis.text import TIMES, short
 
 
 def scale_of(run_dir: Path, summary: dict[str, Any]) -> str:
@@ -20,18 +21,14 @@ def scale_of(run_dir: Path, summary: dict[str, Any]) -> str:
     archive = summary["archive"]
     dims, cells, ranges = archive.get("dims"), archive.get("cells"), archive.get("ranges")
     if dims and len(dims) > 1:
-        size = " × ".join(map(str, dims)) + " cells"
+        size = f" {TIMES} ".join(map(str, dims)) + " cells"
     else:
         size = f"{cells:,} cells" if cells else "no cells"
     parts = [domain_name(run_dir), f"{archive['type']} archive, {size}"]
     if ranges:
-        parts.append(" × ".join(f"[{_text(low)}, {_text(high)}]" for low, high in ranges))
-    parts.append(f"QD-score offset {_text(archive['qd_score_offset'])}")
+        parts.append(f" {TIMES} ".join(f"[{short(low)}, {short(high)}]" for low, high in ranges))
+    parts.append(f"QD-score offset {short(archive['qd_score_offset'])}")
     return "; ".join(parts)
-
-
-def _text(value: float) -> str:
-    return f"{value:g}".replace("-", "−")
 
 
 def domain_name(run_dir: Path) -> str:

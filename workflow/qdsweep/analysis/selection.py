@@ -10,6 +10,8 @@ from qdsweep.analysis.text import number, plural
 if TYPE_CHECKING:
     import pandas as pd
 
+HAS_RESULTS = ("finished", "partial")
+
 
 @dataclass(frozen=True)
 class Tables:
@@ -29,6 +31,11 @@ class Tables:
     scales: dict[str, list[str]]
     position: dict[str, int]
 
+    @property
+    def with_results(self) -> "pd.DataFrame":
+        """The rows of `summary` that have results."""
+        return self.summary[self.summary["status"].isin(HAS_RESULTS)]
+
     def best(self, groups: list[str], limit: int) -> list[str]:
         """Returns the `limit` groups with the highest mean QD score, in the sweep's order."""
         scores = self.table.set_index("group")["qd_score_mean"]
@@ -37,9 +44,7 @@ class Tables:
 
     def median_run(self, group: str) -> "pd.Series":
         """Returns the row of the run with the group's (lower) median QD score."""
-        runs = self.summary[
-            (self.summary["group"] == group) & (self.summary["status"] == "finished")
-        ]
+        runs = self.with_results[self.with_results["group"] == group]
         runs = runs.drop_duplicates("id").sort_values("qd_score", kind="stable")
         return runs.iloc[(len(runs) - 1) // 2]
 
@@ -70,7 +75,7 @@ def read_tables(sweep_dir: Path) -> Tables:
         for name in ("summary", "table", "curves")
     )
     table = table[table["qd_score_n"] > 0]
-    done = summary[summary["status"] == "finished"]
+    done = summary[summary["status"].isin(HAS_RESULTS)]
     scale_of = done.drop_duplicates("group").set_index("group")["scale"]
     scales: dict[str, list[str]] = {}
     for group in table["group"]:
@@ -89,11 +94,27 @@ def band_text(counts: list[int]) -> str:
     return f"mean ± standard error over {min(counts)} to {max(counts)} seeds{alone}"
 
 
-def shown_text(shown: int, total: int) -> str:
-    """Returns which groups are shown if it is not all of them, else nothing."""
-    if shown == total:
-        return ""
-    return f" Shown: the {shown} of {total} groups with the highest final mean QD score."
+def shown_text(tables: Tables, shown: dict[str, list[str]]) -> str:
+    """Returns what a figure leaves out, nothing if that is nothing.
+
+    Args:
+        tables: The sweep's tables.
+        shown: Scale in words -> groups in the figure.
+    """
+    text = ""
+    for scale, groups in shown.items():
+        if len(groups) < len(tables.scales[scale]):
+            where = "" if len(tables.scales) == 1 else f" of {scale}"
+            text += (
+                f" Shown: the {len(groups)} of {len(tables.scales[scale])} groups{where}"
+                " with the highest final mean QD score."
+            )
+    left_out = [len(groups) for scale, groups in tables.scales.items() if scale not in shown]
+    if left_out:
+        text += (
+            f" Not shown: {plural(sum(left_out), 'group')} of another domain, archive or offset."
+        )
+    return text
 
 
 def budget_text(run: "pd.Series") -> str:

@@ -3,10 +3,12 @@
 import textwrap
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from qdsweep.analysis.files import write_with
+from qdsweep.analysis.text import short
 
 if TYPE_CHECKING:
     from matplotlib.axis import Axis
@@ -81,8 +83,8 @@ def short_number(value: float) -> str:
     """Returns a number as 950, 2.5k, 100k or 1.5M, with a true minus."""
     for size, unit in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
         if abs(value) >= size:
-            return f"{value / size:.6g}{unit}".replace("-", "−")
-    return f"{value:.6g}".replace("-", "−")
+            return short(value / size) + unit
+    return short(value)
 
 
 def add_heading(figure: "Figure | SubFigure", text: str, inches: float) -> None:
@@ -98,7 +100,5 @@ def add_caption(figure: "Figure | SubFigure", text: str, inches: float) -> None:
 def save(figure: "Figure", stem: Path, suffixes: tuple[str, ...]) -> None:
     """Saves a figure atomically under each suffix, the same bytes for the same figure."""
     for suffix in suffixes:
-        write_with(
-            stem.with_name(stem.name + suffix),
-            lambda path, metadata=_METADATA[suffix]: figure.savefig(path, metadata=metadata),
-        )
+        write = partial(figure.savefig, metadata=_METADATA[suffix])
+        write_with(stem.with_name(stem.name + suffix), write)

@@ -5,6 +5,10 @@ import math
 from collections.abc import Iterable
 from typing import Any
 
+TIMES = "\u00d7"
+_MINUS = "\u2212"
+_DASH = "\u2013"
+
 
 def value_text(value: Any) -> str:
     """Returns a swept value as one would type it in a sweep."""
@@ -16,8 +20,13 @@ def value_text(value: Any) -> str:
 def number(value: float, decimals: int = 0) -> str:
     """Returns a number with thousands separators, or a dash for a missing one."""
     if not math.isfinite(value):
-        return "–"
-    return f"{value:,.{decimals}f}".replace("-", "−")
+        return _DASH
+    return f"{value:,.{decimals}f}".replace("-", _MINUS)
+
+
+def short(value: float, digits: int = 6) -> str:
+    """Returns a number as it comes, at most `digits` significant ones, with a true minus."""
+    return f"{value:.{digits}g}".replace("-", _MINUS)
 
 
 def mean_and_error(mean: float, error: float, decimals: int = 0) -> str:

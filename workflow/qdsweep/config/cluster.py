@@ -3,7 +3,7 @@
 import json
 from typing import Literal
 
-from pydantic import Field, ValidationError
+from pydantic import Field, ValidationError, model_validator
 
 from qdsweep.config.base import Model
 from qdsweep.config.explain import explain
@@ -21,6 +21,10 @@ class Cluster(Model):
     workers_per_node: int = Field(
         default=1, ge=1, description="workers of a run; each takes one core [processes]"
     )
+    mem_mb_main: int = Field(
+        default=1000, ge=1, description="memory of the main process, the archive included [MB]"
+    )
+    mem_mb_per_worker: int = Field(default=500, ge=1, description="memory of each worker [MB]")
     max_seconds: float | None = Field(
         default=None,
         gt=0,
@@ -29,6 +33,15 @@ class Cluster(Model):
             "Slurm job, if there is one [s]"
         ),
     )
+
+    @model_validator(mode="after")
+    def _check_engine(self) -> "Cluster":
+        if self.engine == "serial" and self.workers_per_node > 1:
+            raise ValueError(
+                f"engine serial has one worker, not workers_per_node = {self.workers_per_node}; "
+                "take engine processes, or auto"
+            )
+        return self
 
     @property
     def engine_name(self) -> str:

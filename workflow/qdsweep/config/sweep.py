@@ -28,6 +28,14 @@ class SweepFile(Model):
         description="auto, a preset of config/clusters/, or a YAML file",
     )
 
+    partial: bool = Field(
+        default=False,
+        description=(
+            "make tables, figures and report of the runs that are there, finished or not, and "
+            "start none"
+        ),
+    )
+
     @property
     def title(self) -> str:
         """The experiment's name, for reports."""

@@ -41,8 +41,10 @@ def write_ending(folder: Path, error: BaseException, fingerprint: str) -> None:
     """
     cause = cause_of(error)
     iteration = read_json(folder / "status.json").get("iteration", 0)
+    stops = read_json(folder / "last_stop.json").get("memory_stops", 0)
     about: dict[str, Any] = {
         "cause": cause,
+        "memory_stops": stops + (cause == "memory"),
         "iteration": iteration,
         "message": str(error),
         "fingerprint": fingerprint,
@@ -81,5 +83,5 @@ def refuse_repetition(folder: Path, fingerprint: str, attempt: int) -> None:
     failure = read_json(folder / "failure.json")
     if attempt > 1 and failure.get("fingerprint") == fingerprint:
         raise QdsweepError(f"not tried again, it failed before: {failure['message']}")
-    for name in ("failure.json", "failed_solution.npz", "last_stop.json"):
+    for name in ("failure.json", "failed_solution.npz"):
         (folder / name).unlink(missing_ok=True)

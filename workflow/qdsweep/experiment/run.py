@@ -2,6 +2,7 @@
 
 import contextlib
 import logging
+import shutil
 import sys
 import time
 from collections.abc import Iterator
@@ -9,8 +10,6 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from qdsweep.algorithms.build import build_scheduler
 from qdsweep.algorithms.centroids import Centroids
@@ -24,18 +23,13 @@ from qdsweep.engines.processes import WorkerDied
 from qdsweep.experiment import reload
 from qdsweep.experiment.lock import this_process
 from qdsweep.experiment.loop import search
-from qdsweep.experiment.metrics import Metrics, has_cells, measure, read_rows
-from qdsweep.experiment.outputs import (
-    archive_digest,
-    archive_rows,
-    read_json,
-    write_json,
-)
+from qdsweep.experiment.metrics import Metrics, measure, read_rows
+from qdsweep.experiment.outputs import read_json, write_json
 from qdsweep.experiment.report import Progress
+from qdsweep.experiment.results import all_versions, write_results
 from qdsweep.experiment.start import Options
 from qdsweep.experiment.state import State, reached
 from qdsweep.experiment.stop import Hanging, Interrupted, Stop
-from qdsweep.files import atomic
 from qdsweep.sweep.ids import fingerprint, run_id
 from qdsweep.sweep.plan import write_experiment
 
@@ -197,6 +191,7 @@ class Recorder:
                 **{key: value for key, value in self.row.items() if "seconds" not in key},
                 "eta_seconds": self.progress.eta(getattr(state, unit)),
                 "seconds": state.seconds,
+                "engine": self.engine,
                 "workers": self.workers,
                 "updated": now(),
                 "attempts": self.attempts,
@@ -237,72 +232,19 @@ class Recorder:
         self.write_status(state, status)
 
     def _write_results(self, state: State) -> None:
-        """Writes archive.npz and summary.json, and drops the older reload file."""
-        archive = state.scheduler.result_archive
-        rows = archive_rows(archive, indexed=has_cells(archive))
-        about = describe_archive(archive, self.domain)
-        digest = archive_digest(rows)
-        rows.setdefault("index", np.arange(len(rows["objective"])))
-        with atomic(self.folder / "archive.npz") as file:
-            if hasattr(archive, "centroids"):
-                rows["centroids"] = archive.centroids
-            if about["type"] == "sliding_boundaries":
-                rows["boundaries"] = archive._boundaries
-            np.savez_compressed(file, **rows)  # type: ignore[arg-type]
+        """Writes archive.npz and summary.json, and drops what they make superfluous."""
         self.attempts[-1] |= {"ended": now(), "how": "finished", "iteration": state.iterations}
-        write_json(
-            self.folder / "summary.json",
-            {
-                "id": run_id(self.experiment),
-                "status": "finished",
-                "iterations": state.iterations,
-                **{key: value for key, value in measure(state).items() if key != "iteration"},
-                "failures": state.failures,
-                "archive_digest": digest,
-                "archive": about,
-                "timings": {**state.seconds, "total": sum(state.seconds.values())},
-                "versions": {
-                    **reload.installed_versions(("qdsweep", "gymnasium", "pandas", "dask")),
-                    **self.versions,
-                    "python": platform_python(),
-                },
-                "cpu_baseline": self.experiment.cpu_baseline,
-                "engine": self.engine,
-                "workers": self.workers,
-                "attempts": self.attempts,
-            },
-        )
+        about = {
+            "status": "finished",
+            "versions": all_versions(self.versions),
+            "engine": self.engine,
+            "workers": self.workers,
+            "attempts": self.attempts,
+        }
+        write_results(self.folder, self.experiment, self.domain, state, about)
+        shutil.rmtree(self.folder / "partial", ignore_errors=True)
         for old in sorted(self.folder.glob("reload-*.pkl"))[:-1]:
             old.unlink()
-
-
-def describe_archive(archive: Any, domain: Domain) -> dict[str, Any]:
-    """The geometry of an archive, for whoever reads archive.npz."""
-    kinds = {
-        "GridArchive": "grid",
-        "CVTArchive": "cvt",
-        "SlidingBoundariesArchive": "sliding_boundaries",
-        "ProximityArchive": "proximity",
-        "DNSArchive": "dns",
-    }
-    dims = getattr(archive, "dims", None)
-    return {
-        "type": kinds[type(archive).__name__],
-        "cells": int(archive.cells) if has_cells(archive) else None,
-        "dims": None if dims is None else [int(n) for n in dims],
-        "ranges": [[float(low), float(high)] for low, high in domain.measures.values()],
-        "measures": list(domain.measures),
-        "objective_range": [float(value) for value in domain.objective_range],
-        "qd_score_offset": float(domain.objective_range[0]),
-        "solution_dim": int(domain.solution_dim),
-    }
-
-
-def platform_python() -> str:
-    """Python's version."""
-    import platform
-
-    return platform.python_version()
 
 
 def now() -> str:

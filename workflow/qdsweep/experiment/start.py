@@ -2,6 +2,7 @@
 
 import logging
 import time
+import zipfile
 from pathlib import Path
 from typing import NamedTuple
 
@@ -85,7 +86,7 @@ def _locked(
     for torn in folder.glob(".*.tmp"):  # of a process that was killed; the lock is ours
         torn.unlink()
     try:
-        done = _done(experiment, read_json(folder / "summary.json"))
+        done = _done(experiment, read_json(folder / "summary.json"), folder)
         if done is not None:
             log.info("is finished already%s: nothing to compute", done)
             return 0
@@ -121,9 +122,15 @@ def _locked(
     return 0
 
 
-def _done(experiment: Experiment, summary: dict[str, object]) -> str | None:
+def _done(experiment: Experiment, summary: dict[str, object], folder: Path) -> str | None:
     """None if there is something to compute; else how far the results in state/ go."""
+    from qdsweep.experiment.metrics import read_rows
+
     if summary.get("id") != run_id(experiment):
+        return None
+    torn = not zipfile.is_zipfile(folder / "archive.npz")
+    if torn or len(read_rows(folder / "metrics.csv")) < int(str(summary["iterations"])):
+        logging.getLogger("qdsweep").warning("the results in %s are torn: made anew", folder)
         return None
     ((unit, amount),) = experiment.budget.items()
     reached = int(str(summary[unit]))

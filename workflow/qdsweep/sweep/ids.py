@@ -5,6 +5,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from qdsweep.config.algorithm import PluginEmitter
 from qdsweep.config.domain import Plugin
 from qdsweep.config.experiment import MODEL_VERSION, Experiment
 from qdsweep.config.plugin import source_hash
@@ -29,6 +30,9 @@ def identity(experiment: Experiment) -> dict[str, Any]:
     domain = experiment.domain
     own = isinstance(domain, Plugin)
     part["domain_version"] = source_hash(domain.type) if own else domain.version
+    emitters = [e.type for e in experiment.algorithm.emitters if isinstance(e, PluginEmitter)]
+    if emitters:
+        part["emitter_versions"] = [source_hash(emitter) for emitter in emitters]
     return part
 
 

@@ -2,10 +2,12 @@
 
 import json
 from collections import defaultdict
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from qdsweep.config.experiment import Experiment
+from qdsweep.experiment.lock import describe, is_alive, read_owner
 from qdsweep.sweep.runs import Sweep
 
 
@@ -45,6 +47,20 @@ def outlook(name: str, sweep: Sweep, runs_dir: Path) -> str:
     if not left:
         return line + ", nothing left"
     return f"{line}, {evaluations:,} evaluations left, {_core_hours(left, costs)}"
+
+
+def runs_elsewhere(sweep: Sweep, runs_dir: Path) -> Iterator[str]:
+    """A line for each run that another process computes at this moment, and what to do."""
+    for run in sweep.runs:
+        lock = runs_dir / run / "state" / "lock"
+        if lock.exists() and is_alive(lock):
+            owner = read_owner(lock) or {}
+            job = owner.get("slurm_job")
+            end = f"scancel {job}" if job else f"kill {owner.get('pid')} on {owner.get('host')}"
+            yield (
+                f"qdsweep: {run} is being computed by {describe(owner)}: wait for it, or end it "
+                f"({end}; it saves its state)"
+            )
 
 
 def planned_evaluations(experiment: Experiment) -> int:

@@ -7,6 +7,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from qdsweep.config.explain import explain
+from qdsweep.config.files import nearest
 from qdsweep.config.keys import Path
 from qdsweep.config.sweep import SweepFile
 from qdsweep.errors import BadInput
@@ -30,7 +31,12 @@ def read_sweep(config: Mapping[str, Any], command_line: Iterable[str] | None = (
     if "sweep" in data:
         data["sweep"] = recover(data["sweep"], command_line)
     if "experiment" not in data:
-        raise BadInput("the key experiment is missing: give a preset's name or a YAML file")
+        near = [key for key in data if nearest(key, ["experiment"])]
+        hint = f" ({near[0]!r} is no key)" if near else ""
+        raise BadInput(
+            "the sweep file: the key experiment is missing: give a preset's name or a YAML file"
+            + hint
+        )
     if "sweep" in typed_here and "name" not in typed_here:
         # Never over the tables of the sweep that the file names.
         data["name"] = adhoc_name(data["experiment"], data["sweep"])
