@@ -5,7 +5,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 CORES ?= all
 
-.PHONY: demo test lint venv figure schemas
+.PHONY: demo test torture lint venv figure schemas
 
 venv: .venv/installed
 
@@ -23,6 +23,10 @@ demo: venv
 
 test: venv
 	$(BIN)/python -m pytest
+
+# The long form of the fault tests: 100 kills instead of 6.
+torture: venv
+	QDSWEEP_TORTURE=1 $(BIN)/python -m pytest tests/faults --timeout 7200
 
 lint: venv
 	$(BIN)/ruff check .

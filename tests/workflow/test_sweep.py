@@ -114,7 +114,7 @@ def test_a_raised_budget_goes_on_and_equals_a_straight_run(copy, tmp_path):
     # The lower budget again: nothing is lost, tables show the runs at iteration 12.
     snakemake("--cores", 2, "--configfile", write_config(copy), cwd=copy)
     table = (copy / "results/sweeps/tiny/summary.csv").read_text().splitlines()
-    column = table[0].split(",").index("iterations")
+    column = table[0].split(",").index("iteration")
     assert {row.split(",")[column] for row in table[1:]} == {"12"}
     summaries = copy.glob("results/runs/*/summary.json")
     assert {json.loads(path.read_text())["iterations"] for path in summaries} == {17}

@@ -70,7 +70,10 @@ def aggregate(sweep_dir: Path, runs_dir: Path, *, partial: bool = False) -> None
     _write_csv(summary, sweep_dir / "summary.csv")
     table = _table(plan, summary)
     _write_csv(table, sweep_dir / "table.csv")
-    write_text(sweep_dir / "table.md", _markdown(plan, table))
+    write_text(
+        sweep_dir / "table.md",
+        _markdown(plan, table, partial=(summary["status"] == "partial").any()),
+    )
     _write_csv(_curves(plan, curves), sweep_dir / "curves.csv")
 
 
@@ -215,7 +218,7 @@ def _curves(plan: Plan, curves: list[Curve | None]) -> "pd.DataFrame":
     return pd.concat(tables, ignore_index=True)
 
 
-def _markdown(plan: Plan, table: "pd.DataFrame") -> str:
+def _markdown(plan: Plan, table: "pd.DataFrame", *, partial: bool) -> str:
     """Returns the table of the groups as Markdown, mean ± standard error."""
     names = column_names(plan)
     groups = {name: names[name] for name in plan.group_columns} or {"group": "group"}
@@ -232,6 +235,8 @@ def _markdown(plan: Plan, table: "pd.DataFrame") -> str:
         texts += [cells[metric][position] for metric in shown]
         lines.append("| " + " | ".join(texts) + " |")
     lines += ["", "Mean ± standard error over n runs (seeds), each at its own budget."]
+    if partial:
+        lines[-1] = "Mean ± standard error over n runs (seeds); unfinished runs as far as they are."
     return "\n".join(lines) + "\n"
 
 

@@ -1,9 +1,9 @@
 """Figures of archives: one run's, the groups side by side, and the overview of a sweep."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from qdsweep.analysis.heatmap import color_limits, color_scale, draw_archive
+from qdsweep.analysis.heatmap import Limits, beyond, color_limits, color_scale, draw_archive
 from qdsweep.analysis.learning_curves import add_legend, draw_curves
 from qdsweep.analysis.load import Run, load
 from qdsweep.analysis.partial import results_of
@@ -30,7 +30,7 @@ def run_figure(run: Run) -> "Figure":
     ax = figure.subplots()
     limits = color_limits([run])
     draw_archive(ax, run, limits)
-    _color_bar(figure, [ax], limits)
+    _color_bar(figure, [ax], [run], limits)
     summary = run.summary
     coverage = summary.get("coverage")
     covered = f", coverage {100 * coverage:.1f} %" if coverage is not None else ""
@@ -131,13 +131,14 @@ def _heatmap_block(
             ax.set_xticklabels([])
     for ax in axes[len(groups) :]:
         ax.set_visible(False)
-    _color_bar(block, axes[: len(groups)], limits)
+    _color_bar(block, axes[: len(groups)], runs, limits)
 
 
 def _color_bar(
-    figure: "Figure | SubFigure", axes: list["Axes"], limits: tuple[float, float]
+    figure: "Figure | SubFigure", axes: list["Axes"], runs: list[Run], limits: Limits
 ) -> None:
-    bar = figure.colorbar(color_scale(limits), ax=axes, pad=0.02, aspect=25)
+    look: dict[str, Any] = {"extend": beyond(runs, limits), "extendfrac": 0.03}
+    bar = figure.colorbar(color_scale(limits), ax=axes, pad=0.02, aspect=25, **look)
     bar.set_label("Objective")
     bar.outline.set_visible(False)
     short_numbers(bar.ax.yaxis, 6)
@@ -145,11 +146,11 @@ def _color_bar(
 
 def _beyond_budget(tables: Tables, groups: list[str]) -> str:
     """Returns a warning if an archive shown comes from beyond its row's budget."""
-    beyond = [_is_beyond(tables.median_run(group)) for group in groups]
-    if not any(beyond):
+    further = [_is_beyond(tables.median_run(group)) for group in groups]
+    if not any(further):
         return ""
     return (
-        f" {sum(beyond)} of these runs went on beyond the budget of the table, for a larger one:"
+        f" {sum(further)} of these runs went on beyond the budget of the table, for a larger one:"
         " only the final archive is kept, and that is what is shown."
     )
 

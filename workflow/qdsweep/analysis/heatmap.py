@@ -28,6 +28,13 @@ def color_limits(runs: list[Run]) -> Limits:
     return (low, high) if low < high else (low - 0.5, high + 0.5)
 
 
+def beyond(runs: list[Run], limits: Limits) -> str:
+    """Returns which ends of a colour bar need an arrow: objectives of `runs` lie outside."""
+    objectives = np.concatenate([run.arrays["objective"] for run in runs])
+    below, above = bool((objectives < limits[0]).any()), bool((objectives > limits[1]).any())
+    return {(1, 1): "both", (1, 0): "min", (0, 1): "max"}.get((below, above), "neither")
+
+
 def color_scale(limits: Limits) -> "ScalarMappable":
     """Returns the colours of objectives between `limits`, for a colour bar."""
     from matplotlib.cm import ScalarMappable

@@ -51,12 +51,17 @@ def report(sweep_dir: Path, runs_dir: Path) -> None:
         groups=group_table(plan, tables.table),
         runs=run_table(plan, tables.summary, sweep_dir / "plots" / "archives"),
         figures=[
-            (title, _picture(sweep_dir / "plots" / f"{name}.svg"), captions[name])
+            (title, _picture(sweep_dir / "plots" / f"{name}.svg"), shown_caption(name, captions))
             for name, title in _FIGURES.items()
         ],
         settings=settings(tables, runs_dir),
     )
     write_text(sweep_dir / "report.html", page)
+
+
+def shown_caption(name: str, captions: dict[str, str]) -> str:
+    """A figure's caption, unless the figure has it inside."""
+    return "" if name == "overview" else captions[name]
 
 
 def summary_text(plan: Plan, tables: Tables) -> str:

@@ -1,0 +1,115 @@
+"""Goodput: what a fixed schedule of kills costs, against the same sweep undisturbed.
+
+Runs a sweep of 4 lunar-lander runs twice, in turn: undisturbed, and with 2 SIGKILLs and 2 stops
+for wall time, each started again at once. Prints useful evaluation seconds over allocated
+core-seconds for both, their ratio, the work lost a kill, and the seconds from a restart to its
+first new evaluation.
+
+    python benchmarks/goodput.py [--seconds 60]
+"""
+
+import argparse
+import json
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+BIN = Path(sys.executable).parent
+# Run -> what happens to it, at these shares of its undisturbed time.
+SCHEDULE = {1: ("kill", 0.3), 2: ("kill", 0.7), 3: ("wall time", 0.4), 4: ("wall time", 0.6)}
+
+
+def start(out: Path, seed: int, iterations: int, *more: str) -> subprocess.Popen[bytes]:
+    settings = [f"seed={seed}", f"iterations={iterations}", "algorithm=map_elites"]
+    words = [word for setting in settings for word in ("--set", setting)]
+    return subprocess.Popen(
+        [BIN / "qdsweep", "run", "lunar_lander", *words, "--out", out, *more],
+        stderr=subprocess.DEVNULL,
+    )
+
+
+def read(out: Path, name: str) -> dict:
+    return json.loads((out / "state" / name).read_text())
+
+
+def last_iteration(out: Path) -> int:
+    return len((out / "state/metrics.csv").read_text().splitlines()) - 1
+
+
+def undisturbed(folder: Path, seed: int, iterations: int) -> tuple[float, float, str]:
+    """Evaluation seconds, allocated seconds, digest."""
+    out = folder / f"straight-{seed}"
+    begin = time.monotonic()
+    assert start(out, seed, iterations).wait() == 0
+    allocated = time.monotonic() - begin
+    summary = read(out, "summary.json")
+    return summary["timings"]["evaluate"], allocated, summary["archive_digest"]
+
+
+def disturbed(
+    folder: Path, seed: int, iterations: int, expected: float
+) -> tuple[float, float, str, float | None, float]:
+    """The same, with the seconds of work lost (kills only) and of the restart."""
+    how, share = SCHEDULE[seed]
+    out = folder / f"disturbed-{seed}"
+    begin = time.monotonic()
+    if how == "kill":
+        process = start(out, seed, iterations)
+        time.sleep(share * expected)
+        process.kill()
+        process.wait()
+    else:
+        assert start(out, seed, iterations, "--max-seconds", str(share * expected)).wait() == 75
+    reached = last_iteration(out)
+    seconds = (out / "state/metrics.csv").read_text().splitlines()[1:]
+    saved = max(
+        json.loads(path.read_bytes().split(b"\n", 2)[1])["iteration"]
+        for path in (out / "state").glob("reload-*.pkl")
+    )
+    lost = None
+    if how == "kill":
+        lost = sum(sum(map(float, row.split(",")[9:])) for row in seconds[saved:reached])
+    again = time.monotonic()
+    process = start(out, seed, iterations)
+    while last_iteration(out) <= saved and process.poll() is None:
+        time.sleep(0.02)
+    restart = time.monotonic() - again
+    assert process.wait() == 0
+    summary = read(out, "summary.json")
+    allocated = time.monotonic() - begin
+    return summary["timings"]["evaluate"], allocated, summary["archive_digest"], lost, restart
+
+
+def main() -> None:
+    """Runs both sweeps and prints the figures."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--iterations", type=int, default=60, help="of each run (60: a minute)")
+    iterations = parser.parse_args().iterations
+    useful, straight, broken, lost, restarts = 0.0, 0.0, 0.0, [], []
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        for seed in SCHEDULE:
+            evaluating, allocated, digest = undisturbed(folder, seed, iterations)
+            _, allocated_too, digest_too, gone, restart = disturbed(
+                folder, seed, iterations, allocated
+            )
+            assert digest == digest_too, "a kill changed the result"
+            useful += evaluating
+            straight += allocated
+            broken += allocated_too
+            restarts.append(restart)
+            if gone is not None:
+                lost.append(gone)
+            print(f"seed {seed}: {allocated:.1f} s undisturbed, {allocated_too:.1f} s disturbed")
+    print(f"goodput undisturbed       {useful / straight:.3f}")
+    print(f"goodput with 4 faults     {useful / broken:.3f}")
+    print(f"ratio                     {straight / broken:.3f}   (must be >= 0.90)")
+    print(f"work lost a kill [s]      median {statistics.median(lost):.2f}, worst {max(lost):.2f}")
+    print(f"restart to first new iteration [s]  median {statistics.median(restarts):.2f}")
+
+
+if __name__ == "__main__":
+    main()
