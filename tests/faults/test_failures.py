@@ -15,7 +15,7 @@ import yaml
 from plugins import FAULTY
 from support import BIN, TINY, command
 
-from qdsweep.experiment.lock import Lock, Locked
+from qdsweep.lock import Lock, Locked
 
 EXPERIMENT = {
     "domain": {"type": "faulty:Faulty", "name": "faulty"},
@@ -273,7 +273,7 @@ def test_a_reload_file_of_another_run_is_refused(tmp_path):
 HOLD = """
 import sys, time
 from pathlib import Path
-from qdsweep.experiment.lock import Lock
+from qdsweep.lock import Lock
 with Lock(Path(sys.argv[1])):
     print("held", flush=True)
     time.sleep(60)

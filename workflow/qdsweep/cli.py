@@ -156,7 +156,8 @@ def _run(arguments: argparse.Namespace) -> int:
             raise BadInput(f"--set {key} is given twice")
         overrides[key] = typed(value)
     experiment = compose(arguments.experiment, overrides, source="--set")
-    from qdsweep.experiment.start import Options, start
+    from qdsweep.experiment.options import Options
+    from qdsweep.experiment.start import start
 
     options = Options(
         terminal=True,
@@ -180,7 +181,8 @@ def _launch(arguments: argparse.Namespace) -> int:
             f"{file} is the experiment of {run_id(experiment)}, not of {arguments.run}: it was "
             "changed or copied by hand; remove it and start snakemake again"
         )
-    from qdsweep.experiment.start import STOPPED, Options, start
+    from qdsweep.experiment.options import Options
+    from qdsweep.experiment.start import STOPPED, start
 
     cluster = _cluster(arguments)
     options = Options(max_seconds=cluster.max_seconds, attempt=arguments.attempt)

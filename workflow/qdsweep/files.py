@@ -13,12 +13,12 @@ def atomic(path: Path, mode: str = "wb", *, durable: bool = False) -> Iterator[I
 
     Args:
         path: The file to make or to replace.
-        mode: "wb" or "w".
+        mode: "wb", or "w" for UTF-8.
         durable: Also wait until the disk has it (fsync of the file and of its folder).
     """
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
-        with temporary.open(mode) as file:
+        with temporary.open(mode, encoding=None if "b" in mode else "utf-8") as file:
             yield file
             if durable:
                 file.flush()
@@ -29,6 +29,12 @@ def atomic(path: Path, mode: str = "wb", *, durable: bool = False) -> Iterator[I
         raise
     if durable:
         sync_folder(path.parent)
+
+
+def write_text(path: Path, text: str) -> None:
+    """Writes a text file whole or not at all."""
+    with atomic(path, "w") as file:
+        file.write(text)
 
 
 def sync_folder(folder: Path) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from qdsweep.analysis.files import read_json, write_text, write_with
+from qdsweep.analysis.files import read_json
 from qdsweep.analysis.metrics import (
     CURVES,
     SECONDS,
@@ -23,6 +23,7 @@ from qdsweep.analysis.plan import BUDGETS, Plan, Row, read_plan
 from qdsweep.analysis.scale import scale_of
 from qdsweep.analysis.text import common_decimals, mean_and_error
 from qdsweep.errors import BadInput
+from qdsweep.files import atomic, write_text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -85,16 +86,12 @@ def column_names(plan: Plan) -> dict[str, str]:
 
 def _write_runs(plan: Plan, path: Path) -> None:
     budgets = [name for name in BUDGETS if name not in plan.columns]
-
-    def write(temporary: Path) -> None:
-        with temporary.open("w", newline="", encoding="utf-8") as file:
-            writer = csv.writer(file, delimiter="\t", lineterminator="\n")
-            writer.writerow([*plan.columns, "id", *budgets])
-            for row in plan.rows:
-                budget = [getattr(row, name) for name in budgets]
-                writer.writerow([*row.values.values(), row.run, *budget])
-
-    write_with(path, write)
+    with atomic(path, "w") as file:
+        writer = csv.writer(file, delimiter="\t", lineterminator="\n")
+        writer.writerow([*plan.columns, "id", *budgets])
+        for row in plan.rows:
+            budget = [getattr(row, name) for name in budgets]
+            writer.writerow([*row.values.values(), row.run, *budget])
 
 
 def _read_runs(
@@ -251,4 +248,5 @@ def format_metric(table: "pd.DataFrame", metric: str) -> list[str]:
 
 
 def _write_csv(table: "pd.DataFrame", path: Path) -> None:
-    write_with(path, lambda temporary: table.to_csv(temporary, index=False, lineterminator="\n"))
+    with atomic(path, "w") as file:
+        table.to_csv(file, index=False, lineterminator="\n")

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from qdsweep.analysis.files import read_json, require
-from qdsweep.analysis.scale import load_yaml
+from qdsweep.config.files import read_yaml
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -40,7 +40,7 @@ class Run:
     @cached_property
     def config(self) -> dict[str, Any]:
         """config.yaml: the resolved experiment."""
-        return load_yaml(self.path / "config.yaml")
+        return read_yaml(self.path / "config.yaml")
 
     @cached_property
     def metrics(self) -> "pd.DataFrame":

@@ -4,12 +4,12 @@ import json
 from pathlib import Path
 
 from qdsweep.analysis.archive_figures import heatmaps, overview, run_figure
-from qdsweep.analysis.files import write_text
 from qdsweep.analysis.learning_curves import learning_curves
 from qdsweep.analysis.load import load
 from qdsweep.analysis.partial import results_of
 from qdsweep.analysis.selection import read_tables
 from qdsweep.analysis.style import save, style
+from qdsweep.files import write_text
 
 
 def plot(sweep_dir: Path, runs_dir: Path) -> None:

@@ -7,12 +7,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from qdsweep.analysis.aggregate import METRICS, column_names, format_metric
-from qdsweep.analysis.files import read_json, require, write_text
+from qdsweep.analysis.files import read_json, require
 from qdsweep.analysis.partial import results_of
 from qdsweep.analysis.plan import Plan, read_plan
-from qdsweep.analysis.scale import load_yaml
 from qdsweep.analysis.selection import Tables, read_tables
 from qdsweep.analysis.text import number, plural
+from qdsweep.config.files import read_yaml
+from qdsweep.files import write_text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -134,7 +135,7 @@ def settings(tables: Tables, runs_dir: Path) -> list[tuple[str, str, str]]:
     found = []
     for group in tables.position:
         run_dir = results_of(runs_dir / str(tables.median_run(group)["id"]))
-        config = load_yaml(require(run_dir / "config.yaml", "Run `snakemake` again."))
+        config = read_yaml(require(run_dir / "config.yaml", "Run `snakemake` again."))
         versions = read_json(run_dir / "summary.json", "Run `snakemake` again.")["versions"]
         listed = ", ".join(f"{name} {version}" for name, version in versions.items())
         found.append((group, json.dumps(config, indent=1), listed))

@@ -3,10 +3,9 @@
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from qdsweep.analysis.files import require
 from qdsweep.analysis.text import TIMES, short
+from qdsweep.config.files import read_yaml
 
 
 def scale_of(run_dir: Path, summary: dict[str, Any]) -> str:
@@ -34,10 +33,4 @@ def scale_of(run_dir: Path, summary: dict[str, Any]) -> str:
 def domain_name(run_dir: Path) -> str:
     """Returns the name of a run's domain."""
     path = require(run_dir / "config.yaml", "Run `snakemake` again to make it.")
-    return str(load_yaml(path)["domain"]["name"])
-
-
-def load_yaml(path: Path) -> dict[str, Any]:
-    """Reads a YAML mapping with libyaml where PyYAML has it: ten times as fast."""
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    return dict(yaml.load(path.read_text(encoding="utf-8"), Loader=loader))
+    return str(read_yaml(path)["domain"]["name"])

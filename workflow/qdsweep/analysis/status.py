@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from qdsweep.errors import BadInput
-from qdsweep.experiment.lock import describe, is_alive, read_owner
 from qdsweep.experiment.outputs import read_json
 from qdsweep.experiment.report import duration
+from qdsweep.lock import describe, is_alive, read_owner
 
 UNITS = ("iterations", "evaluations")
 

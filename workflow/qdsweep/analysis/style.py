@@ -3,12 +3,11 @@
 import textwrap
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from qdsweep.analysis.files import write_with
 from qdsweep.analysis.text import short
+from qdsweep.files import atomic
 
 if TYPE_CHECKING:
     from matplotlib.axis import Axis
@@ -99,6 +98,7 @@ def add_caption(figure: "Figure | SubFigure", text: str, inches: float) -> None:
 
 def save(figure: "Figure", stem: Path, suffixes: tuple[str, ...]) -> None:
     """Saves a figure atomically under each suffix, the same bytes for the same figure."""
+    stem.parent.mkdir(parents=True, exist_ok=True)
     for suffix in suffixes:
-        write = partial(figure.savefig, metadata=_METADATA[suffix])
-        write_with(stem.with_name(stem.name + suffix), write)
+        with atomic(stem.with_name(stem.name + suffix)) as file:
+            figure.savefig(file, format=suffix[1:], metadata=_METADATA[suffix])

@@ -1,12 +1,9 @@
 """What an engine is: it evaluates a batch, in parts, somewhere."""
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
-from qdsweep.domains.base import Domain, Evaluation, Floats, Seeds
-
-if TYPE_CHECKING:
-    from qdsweep.engines.failures import Outcome
+from qdsweep.domains.base import Evaluation, Floats, Seeds
 
 
 class Batch(NamedTuple):
@@ -27,6 +24,40 @@ class Batch(NamedTuple):
         return Batch(self.solutions[rows], self.seeds[rows], self.gradients)
 
 
+class Failure(NamedTuple):
+    """A solution whose evaluation failed.
+
+    Attributes:
+        row: Its row in the batch.
+        seed: Its evaluation seed.
+        solution: ``(d,)`` the solution.
+        problem: What went wrong, in one line.
+        trace: The traceback, or nothing.
+        worker: Host and process that evaluated it.
+    """
+
+    row: int
+    seed: int
+    solution: Floats
+    problem: str
+    trace: str
+    worker: str
+
+
+class Outcome(NamedTuple):
+    """Results of some rows.
+
+    Attributes:
+        evaluation: The results.
+        failures: Those of the rows that failed and were scored.
+        seconds: The time that the evaluations took [s].
+    """
+
+    evaluation: Evaluation
+    failures: list[Failure]
+    seconds: float
+
+
 class Engine(Protocol):
     """Evaluates batches. The result of a row depends on nothing but the row.
 
@@ -38,7 +69,7 @@ class Engine(Protocol):
     name: str
     workers: int
 
-    def evaluate(self, batch: Batch, rows: list[slice]) -> Iterator[tuple[slice, "Outcome"]]:
+    def evaluate(self, batch: Batch, rows: list[slice]) -> Iterator[tuple[slice, Outcome]]:
         """Evaluates some rows of a batch and yields them in parts, in any order.
 
         Args:
@@ -53,14 +84,6 @@ class Engine(Protocol):
     def close(self) -> None:
         """Ends the workers."""
         ...
-
-
-def evaluate(domain: Domain, batch: Batch) -> Evaluation:
-    """Evaluates a batch here and now, with the jacobian where it is wanted."""
-    result = domain.evaluate(batch.solutions, batch.seeds)
-    if batch.gradients:
-        result = result._replace(jacobian=domain.jacobian(batch.solutions))  # type: ignore[attr-defined]
-    return result
 
 
 def cut(rows: list[slice], size: int) -> list[slice]:

@@ -4,33 +4,13 @@ import os
 import socket
 import time
 import traceback
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from qdsweep.domains.base import Domain, Evaluation, Floats
-from qdsweep.engines.base import Batch, evaluate
+from qdsweep.domains.base import Domain, Evaluation
+from qdsweep.engines.base import Batch, Failure, Outcome
 from qdsweep.errors import QdsweepError
-
-
-class Failure(NamedTuple):
-    """A solution whose evaluation failed.
-
-    Attributes:
-        row: Its row in the batch.
-        seed: Its evaluation seed.
-        solution: ``(d,)`` the solution.
-        problem: What went wrong, in one line.
-        trace: The traceback, or nothing.
-        worker: Host and process that evaluated it.
-    """
-
-    row: int
-    seed: int
-    solution: Floats
-    problem: str
-    trace: str
-    worker: str
 
 
 def describe_failure(failure: Failure) -> str:
@@ -50,20 +30,6 @@ class EvaluationFailed(QdsweepError):
 
     def __reduce__(self) -> Any:
         return EvaluationFailed, (self.failure,)
-
-
-class Outcome(NamedTuple):
-    """Results of some rows.
-
-    Attributes:
-        evaluation: The results.
-        failures: Those of the rows that failed and were scored.
-        seconds: The time that the evaluations took [s].
-    """
-
-    evaluation: Evaluation
-    failures: list[Failure]
-    seconds: float
 
 
 def evaluate_safely(
@@ -115,6 +81,14 @@ def evaluate_safely(
         raise EvaluationFailed(failure)
     scored = _scored(domain, batch, objective_on_failure)
     return Outcome(scored, [failure], time.perf_counter() - start)
+
+
+def evaluate(domain: Domain, batch: Batch) -> Evaluation:
+    """Evaluates a batch here and now, with the jacobian where it is wanted."""
+    result = domain.evaluate(batch.solutions, batch.seeds)
+    if batch.gradients:
+        result = result._replace(jacobian=domain.jacobian(batch.solutions))  # type: ignore[attr-defined]
+    return result
 
 
 def find_problem(domain: Domain, batch: Batch, result: Evaluation) -> str | None:

@@ -8,8 +8,7 @@ from concurrent.futures.process import BrokenProcessPool
 
 from qdsweep.config.domain import Domain as DomainConfig
 from qdsweep.engines import worker
-from qdsweep.engines.base import Batch, cut
-from qdsweep.engines.failures import Outcome
+from qdsweep.engines.base import Batch, Outcome, cut
 from qdsweep.errors import QdsweepError
 
 PARTS_PER_WORKER = 2

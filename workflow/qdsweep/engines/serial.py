@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 
 from qdsweep.domains.base import Domain
-from qdsweep.engines.base import Batch, cut
-from qdsweep.engines.failures import Outcome, evaluate_safely
+from qdsweep.engines.base import Batch, Outcome, cut
+from qdsweep.engines.failures import evaluate_safely
 
 # Long enough that cutting costs nothing, short enough to save often and to stop at once.
 PART_SECONDS = 0.5

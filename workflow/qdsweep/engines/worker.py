@@ -7,8 +7,8 @@ import signal
 from qdsweep.config.domain import Domain as DomainConfig
 from qdsweep.domains import make_domain
 from qdsweep.domains.base import Domain
-from qdsweep.engines.base import Batch
-from qdsweep.engines.failures import Outcome, evaluate_safely
+from qdsweep.engines.base import Batch, Outcome
+from qdsweep.engines.failures import evaluate_safely
 
 _domain: Domain | None = None
 _objective_on_failure: float | None = None

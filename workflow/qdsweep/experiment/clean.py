@@ -4,8 +4,8 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-from qdsweep.experiment.lock import is_alive
 from qdsweep.experiment.outputs import read_json
+from qdsweep.lock import is_alive
 
 # What a kill can leave behind: the second half of an atomic write.
 _LEFTOVERS = ("runs/*/.*.tmp", "runs/*/state/.*.tmp", "sweeps/*/.*.tmp", "centroids/.*.tmp")

@@ -4,34 +4,18 @@ import logging
 import time
 import zipfile
 from pathlib import Path
-from typing import NamedTuple
 
 from qdsweep.config.cluster import Cluster
 from qdsweep.config.experiment import Experiment
 from qdsweep.cpu import apply_baseline
 from qdsweep.errors import QdsweepError
-from qdsweep.experiment.lock import Lock, describe, this_process
+from qdsweep.experiment.options import Options
 from qdsweep.experiment.stop import Interrupted, Stop
 from qdsweep.experiment.wall_time import seconds_left
+from qdsweep.lock import Lock, describe, this_process
 from qdsweep.sweep.ids import fingerprint, run_id
 
 STOPPED = 75  # EX_TEMPFAIL: the same command goes on
-
-
-class Options(NamedTuple):
-    """How a run is computed, besides its cluster; none of it changes a result.
-
-    Attributes:
-        terminal: A person is watching: log there too, and draw a bar.
-        max_seconds: Stop after so long, to go on later [s].
-        attempt: Snakemake's count of attempts, from 1.
-        allow_version_change: Go on from a reload file of other library versions.
-    """
-
-    terminal: bool = False
-    max_seconds: float | None = None
-    attempt: int = 1
-    allow_version_change: bool = False
 
 
 def start(experiment: Experiment, out: Path, cluster: Cluster, options: Options) -> int:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from qdsweep.config.experiment import Experiment
-from qdsweep.experiment.lock import describe, is_alive, read_owner
+from qdsweep.lock import describe, is_alive, read_owner
 from qdsweep.sweep.runs import Sweep
 
 
