@@ -45,6 +45,21 @@ class Slow(Faulty):
         return Evaluation(-np.sum(solutions**2, axis=1), solutions[:, :2].copy())
 
 
+from ribs.emitters import GaussianEmitter  # noqa: E402
+
+
+class Shrinking(GaussianEmitter):
+    """An emitter of the user's, with a state of its own: steps get smaller."""
+
+    def __init__(self, archive, *, x0, batch_size, seed, rate):
+        super().__init__(archive, x0=x0, sigma=1.0, batch_size=batch_size, seed=seed)
+        self.rate = rate
+
+    def ask(self):
+        self._sigma = self._sigma * self.rate
+        return super().ask()
+
+
 class Wide(Faulty):
     """1,000 parameters; measures that fill every cell of a grid."""
 

@@ -115,6 +115,25 @@ def test_a_worker_that_dies_again_and_again_ends_the_run(folder):
     assert read(folder / "out/state/last_stop.json")["cause"] == "memory"
 
 
+def test_an_emitter_of_the_users_goes_on_bit_for_bit(folder):
+    emitter = {"type": "faulty:Shrinking", "arguments": {"rate": 0.99}}
+    algorithm = {"archive": {"type": "grid"}, "emitters": [emitter]}
+    changes = {
+        "domain": {"type": "faulty:Slow", "name": "slow"},
+        "algorithm": algorithm,
+    }
+    experiment = {k: v for k, v in EXPERIMENT.items() if k != "initial_solutions"} | changes
+    (folder / "own.yaml").write_text(yaml.safe_dump(experiment))
+    for out, lengths in (("straight", [6]), ("in_two", [3, 6])):
+        for length in lengths:
+            words = ("own.yaml", "--set", f"iterations={length}", "--out", out)
+            command("qdsweep", "run", *words, cwd=folder)
+    digests = [
+        read(folder / out / "summary.json")["archive_digest"] for out in ("straight", "in_two")
+    ]
+    assert digests[0] == digests[1]
+
+
 def test_a_killed_worker_changes_nothing(folder):
     slow = {"domain": {"type": "faulty:Slow", "name": "slow"}, "iterations": 40}
     run(folder, "raise", "--workers", 2, check=0, **slow)

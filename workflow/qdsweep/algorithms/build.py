@@ -100,6 +100,13 @@ def build_scheduler(experiment: Experiment, domain: Domain, centroids: Centroids
     return kind(archive, emitters, result, **arguments)
 
 
+def import_plugins(experiment: Experiment) -> None:
+    """Imports the user's emitters, which a reload file can only name."""
+    for group in experiment.algorithm.emitters:
+        if isinstance(group, config.PluginEmitter):
+            load_class(group.type)
+
+
 def build_archive(
     experiment: Experiment,
     domain: Domain,

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from qdsweep.algorithms.build import import_plugins
 from qdsweep.config.compose import compose
 from qdsweep.config.experiment import Experiment
 from qdsweep.domains import make_domain
@@ -102,6 +103,8 @@ def snapshot(run_dir: Path) -> Path | None:
     if not (folder / "config.yaml").exists():
         return None
     experiment = compose(str(folder / "config.yaml"))
+    domain = make_domain(experiment.domain)
+    import_plugins(experiment)
     state = reload.newest(folder, fingerprint(experiment), {}, allow_version_change=True)
     if state is None:
         return None
@@ -119,5 +122,5 @@ def snapshot(run_dir: Path) -> Path | None:
         "workers": status.get("workers", 1),
         "attempts": status.get("attempts", []),
     }
-    write_results(target, experiment, make_domain(experiment.domain), state, about)
+    write_results(target, experiment, domain, state, about)
     return target

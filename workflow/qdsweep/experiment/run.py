@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from qdsweep.algorithms.build import build_scheduler
+from qdsweep.algorithms.build import build_scheduler, import_plugins
 from qdsweep.algorithms.centroids import Centroids
 from qdsweep.config.cluster import Cluster
 from qdsweep.config.experiment import Experiment
@@ -68,6 +68,7 @@ def compute(
     identity = fingerprint(experiment)
     versions = reload.installed_versions((*DECISIVE, *experiment.domain.libraries))
     domain = make_domain(experiment.domain)
+    import_plugins(experiment)
     rows = len(read_rows(folder / "metrics.csv"))
     state = reload.newest(
         folder,
