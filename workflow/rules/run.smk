@@ -14,7 +14,7 @@ rule qd_run:
         "../../envs/qdsweep.yaml"
     threads: CLUSTER.workers
     resources:
-        cluster=SETTINGS.cluster_name,
+        cluster_config=SETTINGS.cluster_name,
         mem_mb=memory_of,
         attempt=lambda wildcards, attempt: attempt,
     params:
@@ -23,4 +23,4 @@ rule qd_run:
         "run {wildcards.run} ({params.budget}, {threads} worker(s))"
     shell:
         "qdsweep launch {wildcards.run} --budget {params.budget}"
-        " --cluster {resources.cluster} --workers {threads} --attempt {resources.attempt}"
+        " --cluster {resources.cluster_config} --workers {threads} --attempt {resources.attempt}"
