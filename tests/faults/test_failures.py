@@ -289,6 +289,26 @@ def test_a_reload_file_of_another_run_is_refused(tmp_path):
     assert "is a reload file of another experiment" in done.stderr
 
 
+@pytest.mark.parametrize("name", ["archive.npz", "metrics.csv", "summary.json"])
+def test_torn_results_are_made_anew(tmp_path, name):
+    experiment = tmp_path / "experiment.yaml"
+    experiment.write_text(yaml.safe_dump(TINY))
+    words = ("run", experiment, "--out", tmp_path / "out")
+    command("qdsweep", *words)
+    digest = read(tmp_path / "out/summary.json")["archive_digest"]
+    rows = [r.split(",")[:9] for r in (tmp_path / "out/metrics.csv").read_text().splitlines()]
+    torn = tmp_path / "out/state" / name
+    content = torn.read_bytes()
+    torn.unlink()
+    torn.write_bytes(content[: len(content) // 2])
+    command("qdsweep", *words)
+    assert read(tmp_path / "out/summary.json")["archive_digest"] == digest
+    again = [r.split(",")[:9] for r in (tmp_path / "out/metrics.csv").read_text().splitlines()]
+    assert again == rows
+    with np.load(tmp_path / "out/archive.npz") as kept:
+        assert len(kept["objective"]) == read(tmp_path / "out/summary.json")["num_elites"]
+
+
 HOLD = """
 import sys, time
 from pathlib import Path

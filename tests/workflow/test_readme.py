@@ -57,7 +57,7 @@ def test_every_command_of_the_readme_works(clone):
     }
     assert len(commands()) > 15
     for line in commands():
-        line = line.replace("make ", "make -o .venv/installed ", 1)  # this venv, as it is
+        line = re.sub(r"^make ", "make -o .venv/installed ", line)  # this venv, as it is
         done = subprocess.run(
             ["bash", "-c", line], cwd=clone, env=env, capture_output=True, text=True, timeout=1500
         )
