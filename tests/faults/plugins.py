@@ -34,6 +34,15 @@ class Faulty:
                     time.sleep(1000)
                 if self.how == "exit":
                     os._exit(3)
+                if self.how == "sys.exit":
+                    raise SystemExit(0)
+                if self.how == "in place":
+                    solutions[i] = 0.0
+                if self.how == "complex":
+                    objective = objective + 1j
+        if self.how == "ints":  # ints where all are, as a part of a batch may have it
+            whole = [int(v) if v > -3 else float(v) for v in objective]
+            return Evaluation(whole, measures.tolist())
         return Evaluation(objective, measures)
 
 

@@ -171,6 +171,14 @@ class TestReloadFiles:
         assert reload.newest(tmp_path, "print", self.versions).iterations == 1
         assert "passed over" in caplog.text
 
+    def test_a_save_outlives_spoilt_files_of_later_iterations(self, tmp_path):
+        """A run that goes back makes progress from there, whatever stands in its way."""
+        for iterations in (7, 8):
+            self.save(tmp_path, iterations).write_bytes(b"")
+        path = self.save(tmp_path, 3)
+        assert list(tmp_path.glob("reload-*.pkl")) == [path]
+        assert reload.newest(tmp_path, "print", self.versions).iterations == 3
+
     def test_one_of_another_experiment_is_refused(self, tmp_path):
         self.save(tmp_path, 1)
         with pytest.raises(BadInput, match="another experiment"):
@@ -196,6 +204,14 @@ class TestMetrics:
         assert len(read_rows(path)) == 5
         Metrics(path, 3).close()
         assert [row.split(",")[0] for row in read_rows(path)] == ["1", "2", "3"]
+
+
+def test_torn_centroids_are_computed_again(tmp_path):
+    exp = compose(TINY, {"algorithm": "cvt_map_elites", "iterations": 1})
+    expected = straight(exp, tmp_path)
+    (path,) = tmp_path.glob("cvt-*.npy")
+    path.write_bytes(path.read_bytes()[:50])
+    assert straight(exp, tmp_path) == expected
 
 
 def test_compute_writes_what_design_names(tmp_path):

@@ -135,6 +135,53 @@ def test_a_sweep_on_the_command_line_has_a_name_of_its_own(copy):
     assert (copy / "results/sweeps/tiny/table.csv").read_bytes() == before
 
 
+def test_the_tables_of_an_unfinished_sweep(copy):
+    """One run finished, one stopped half-way, one not started."""
+    sweep = "::: algorithm map_elites ::: seed 1 2 3 ::: iterations 12"
+    config = write_config(copy, sweep, name="half")
+    snakemake("--cores", 2, "--configfile", config, "-n", cwd=copy)
+    stopped = next(copy.glob("results/runs/*map_elites-s2*"))
+    words = ("run", stopped / "config.yaml", "--set", "iterations=7", "--out", copy / "short")
+    command("qdsweep", *words, cwd=copy)
+    for path in stopped.iterdir():
+        if path.is_file():
+            path.unlink()
+    shutil.rmtree(stopped / "state")
+    shutil.move(copy / "short/state", stopped / "state")
+    (stopped / "state/summary.json").unlink()
+    partial = ("--cores", 2, "--configfile", config, "--config", "partial=true")
+    done = snakemake(*partial, cwd=copy)
+    folder = copy / "results/sweeps/half"
+    assert "not finished, taken as it is" in done.stdout
+    assert "missing, nothing saved yet" in done.stdout
+    lines = (folder / "summary.csv").read_text().splitlines()
+    at = {name: i for i, name in enumerate(lines[0].split(","))}
+    rows = [line.split(",") for line in lines[1:]]
+    assert [row[at["status"]] for row in rows] == ["finished", "partial", "missing"]
+    assert [row[at["iteration"]] for row in rows] == ["12", "7", ""]
+    assert "1 row of unfinished runs" in (folder / "report.html").read_text()
+    assert "unfinished runs as far as they are" in (folder / "table.md").read_text()
+    # The whole sweep afterwards: tables are made again, of finished runs alone.
+    snakemake("--cores", 2, "--configfile", config, cwd=copy)
+    assert "partial" not in (folder / "summary.csv").read_text()
+    assert digests(copy).keys() >= {path.name for path in [stopped]}
+
+
+def test_odd_files_never_stop_a_start_and_no_finished_run_is_cleaned_away(copy):
+    status = next(copy.glob("results/runs/*/state/status.json"))
+    for text in ("", "[1]", "null", '{"evaluations": "x"}', '{"evaluations": 5}'):
+        status.write_text(text)
+        plan = snakemake("-n", "--cores", 1, "--configfile", copy / "mine.yaml", cwd=copy)
+        assert "qdsweep: tiny: 4 runs" in plan.stderr
+    plan_file = copy / "results/sweeps/tiny/plan.json"
+    plan_file.write_text(plan_file.read_text()[:60])
+    done = command("qdsweep", "clean", "--orphans", cwd=copy, check=2)
+    assert "plan.json is damaged" in done.stderr
+    assert len(digests(copy)) == 4
+    done = command("qdsweep", "status", "tiny", cwd=copy, check=2)
+    assert "plan.json is damaged" in done.stderr
+
+
 def test_declared_files_come_back_without_computing(copy):
     before = stamps(copy)
     for path in copy.glob("results/runs/*/*"):

@@ -175,7 +175,12 @@ def _launch(arguments: argparse.Namespace) -> int:
     out = arguments.runs / arguments.run
     unit, _, amount = arguments.budget.partition("=")
     file = out / "state" / "config.yaml"
-    experiment = compose(str(file), {unit: typed(amount)}, source="--budget")
+    try:
+        experiment = compose(str(file), {unit: typed(amount)}, source="--budget")
+    except BadInput as error:
+        raise BadInput(
+            f"{error}; remove {file} and start snakemake again, to make it anew"
+        ) from None
     if run_id(experiment) != arguments.run:
         raise BadInput(
             f"{file} is the experiment of {run_id(experiment)}, not of {arguments.run}: it was "

@@ -74,6 +74,9 @@ class Lock:
         except OSError:
             os.close(file)
             return False
+        if not self._is_ours(file):  # removed or replaced in between
+            os.close(file)
+            return False
         owner = read_owner(self.path)
         elsewhere = owner and owner.get("host") != socket.gethostname()
         if elsewhere and time.time() - os.fstat(file).st_mtime < DEAD_SECONDS:
@@ -83,6 +86,12 @@ class Lock:
         os.write(file, json.dumps(this_process()).encode())
         self._file = file
         return True
+
+    def _is_ours(self, file: int) -> bool:
+        try:
+            return os.fstat(file).st_ino == self.path.stat().st_ino
+        except OSError:
+            return False
 
     def _beat(self) -> None:
         while not self._done.wait(BEAT_SECONDS):

@@ -36,14 +36,25 @@ class Centroids:
         key = json.dumps([cells, ranges, archive.samples, archive.centroids_seed])
         name = f"cvt-{cells}-{hashlib.sha256(key.encode()).hexdigest()[:10]}.npy"
         path = self.folder / name
-        if not path.exists():
+        centroids = _read(path)
+        if centroids is None:
             self.folder.mkdir(parents=True, exist_ok=True)
             with (self.folder / f".{name}.lock").open("w") as lock:
                 fcntl.flock(lock, fcntl.LOCK_EX)  # the others wait, then read
-                if not path.exists():
-                    with atomic(path) as file:
-                        np.save(file, _k_means(archive, cells, ranges))
+                centroids = _read(path)
+                if centroids is None:
+                    centroids = _k_means(archive, cells, ranges)
+                    with atomic(path, durable=True) as file:
+                        np.save(file, centroids)
+        return centroids
+
+
+def _read(path: Path) -> Floats | None:
+    """The centroids of a file, or None where it is missing or torn."""
+    try:
         return np.load(path, allow_pickle=False)
+    except (OSError, ValueError, EOFError):
+        return None
 
 
 def _k_means(archive: CVTArchive, cells: int, ranges: list[tuple[float, float]]) -> Floats:

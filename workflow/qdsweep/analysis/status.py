@@ -51,6 +51,11 @@ def read_standings(sweep_dir: Path, runs_dir: Path) -> list[Standing]:
         BadInput: There is no such sweep; the message lists those that there are.
     """
     plan = read_json(sweep_dir / "plan.json")
+    if (sweep_dir / "plan.json").exists() and not _is_plan(plan):
+        raise BadInput(
+            f"{sweep_dir / 'plan.json'} is damaged: start snakemake with that sweep, which writes "
+            "it anew"
+        )
     if not plan:
         known = sorted(path.parent.name for path in sweep_dir.parent.glob("*/plan.json"))
         raise BadInput(
@@ -63,6 +68,13 @@ def read_standings(sweep_dir: Path, runs_dir: Path) -> list[Standing]:
         largest = max(row[unit], budgets.get(row["id"], (unit, 0))[1])
         budgets[row["id"]] = (unit, largest)
     return [standing(runs_dir / run, unit, budget) for run, (unit, budget) in budgets.items()]
+
+
+def _is_plan(plan: dict[str, Any]) -> bool:
+    try:
+        return all({"id", *UNITS} <= row.keys() for row in plan["rows"])
+    except (KeyError, TypeError, AttributeError):
+        return False
 
 
 def standing(run_dir: Path, unit: str, budget: int) -> Standing:

@@ -31,7 +31,7 @@ def load_class(target: str) -> type:
     source = find_source(target)
     try:
         module = importlib.import_module(module_name)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise BadInput(
             f"{target}: {source} cannot be imported: {type(error).__name__}: {error}"
         ) from error

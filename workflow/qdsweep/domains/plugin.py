@@ -1,12 +1,16 @@
 """The plug-in door: a user's own domain, as `module:Class`."""
 
 import inspect
+import math
 from typing import Any
 
 from qdsweep.config.domain import Plugin
 from qdsweep.config.plugin import load_class
 from qdsweep.domains.base import Domain
 from qdsweep.errors import BadInput
+
+# Names that pyribs' archives have themselves.
+_TAKEN = ("index", "solution", "objective", "measures", "threshold", "jacobian")
 
 
 def make_plugin(plugin: Plugin) -> Domain:
@@ -68,7 +72,7 @@ def _is_dim(value: Any) -> bool:
 def _is_range(value: Any) -> bool:
     try:
         lower, upper = value
-        return bool(lower < upper)
+        return bool(lower < upper and math.isfinite(lower) and math.isfinite(upper))
     except (TypeError, ValueError):
         return False
 
@@ -78,4 +82,6 @@ def _are_ranges(value: Any) -> bool:
 
 
 def _are_shapes(value: Any) -> bool:
-    return isinstance(value, dict) and all(isinstance(shape, tuple) for shape in value.values())
+    return isinstance(value, dict) and all(
+        isinstance(shape, tuple) and name not in _TAKEN for name, shape in value.items()
+    )

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from qdsweep.domains.base import Domain, Evaluation
+from qdsweep.domains.base import Domain, Evaluation, Floats
 from qdsweep.engines.base import Batch, Failure, Outcome
 from qdsweep.errors import QdsweepError
 
@@ -51,7 +51,7 @@ def evaluate_safely(
     try:
         result = evaluate(domain, batch)
         problem = find_problem(domain, batch, result)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         problem = f"{type(error).__name__}: {error}"
         trace = traceback.format_exc()
     else:
@@ -85,10 +85,29 @@ def evaluate_safely(
 
 def evaluate(domain: Domain, batch: Batch) -> Evaluation:
     """Evaluates a batch here and now, with the jacobian where it is wanted."""
-    result = domain.evaluate(batch.solutions, batch.seeds)
-    if batch.gradients:
-        result = result._replace(jacobian=domain.jacobian(batch.solutions))  # type: ignore[attr-defined]
-    return result
+    solutions = batch.solutions.view()
+    solutions.flags.writeable = False  # they belong to the emitters
+    result = domain.evaluate(solutions, batch.seeds)
+    if not isinstance(result, Evaluation):
+        raise TypeError(
+            f"evaluate returned a {type(result).__name__}; "
+            "return qdsweep.domains.base.Evaluation(objective, measures)"
+        )
+    jacobian = domain.jacobian(solutions) if batch.gradients else None  # type: ignore[attr-defined]
+    # One type, whatever a part holds: else a batch's type would be that of its first part.
+    return Evaluation(
+        _floats("objective", result.objective),
+        _floats("measures", result.measures),
+        {name: _floats(name, values) for name, values in result.fields.items()},
+        None if jacobian is None else _floats("jacobian", jacobian),
+    )
+
+
+def _floats(name: str, values: Any) -> Floats:
+    array = np.asarray(values)
+    if array.dtype.kind not in "fiub":
+        raise TypeError(f"{name} holds {array.dtype}, not real numbers")
+    return array.astype(np.float64)
 
 
 def find_problem(domain: Domain, batch: Batch, result: Evaluation) -> str | None:

@@ -76,7 +76,7 @@ class Processes:
                     raise WorkerDied(
                         f"a worker process died {deaths} times in one batch (solutions "
                         f"{sorted(part.start for part in waiting)[0]} and later were under way): "
-                        "out of memory, or a crash in a library of the domain"
+                        "out of memory, a crash in a library of the domain, or its own os._exit"
                     ) from None
                 self._pool.shutdown(wait=False, cancel_futures=True)
                 self._pool = self._start()

@@ -4,11 +4,18 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
+from qdsweep.errors import BadInput
 from qdsweep.experiment.outputs import read_json
 from qdsweep.lock import is_alive
 
 # What a kill can leave behind: the second half of an atomic write.
-_LEFTOVERS = ("runs/*/.*.tmp", "runs/*/state/.*.tmp", "sweeps/*/.*.tmp", "centroids/.*.tmp")
+_LEFTOVERS = (
+    "runs/*/.*.tmp",
+    "runs/*/state/.*.tmp",
+    "sweeps/*/.*.tmp",
+    "sweeps/*/plots/**/.*.tmp",
+    "centroids/.*.tmp",
+)
 
 
 def leftovers(results: Path) -> Iterator[Path]:
@@ -21,12 +28,20 @@ def leftovers(results: Path) -> Iterator[Path]:
 
 
 def orphans(results: Path) -> Iterator[Path]:
-    """Runs that no sweep in `results/sweeps` refers to, and that nobody computes now."""
-    wanted = {
-        row["id"]
-        for plan in (results / "sweeps").glob("*/plan.json")
-        for row in read_json(plan).get("rows", [])
-    }
+    """Runs that no sweep in `results/sweeps` refers to, and that nobody computes now.
+
+    Raises:
+        BadInput: A plan is damaged, so that nobody knows what it refers to.
+    """
+    wanted = set()
+    for plan in (results / "sweeps").glob("*/plan.json"):
+        try:
+            wanted |= {row["id"] for row in read_json(plan)["rows"]}
+        except (KeyError, TypeError):
+            raise BadInput(
+                f"{plan} is damaged, so the runs of its sweep are not known: start snakemake "
+                "with that sweep, which writes it anew, or remove the file"
+            ) from None
     for run in sorted((results / "runs").glob("*")):
         if run.name not in wanted and not is_alive(run / "state" / "lock"):
             yield run

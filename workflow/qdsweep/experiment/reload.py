@@ -25,7 +25,9 @@ log = logging.getLogger(__name__)
 
 
 def save(state: State, folder: Path, fingerprint: str, versions: dict[str, str]) -> Path:
-    """Writes `reload-ITERATION.pkl` and removes all but the last two.
+    """Writes `reload-ITERATION.pkl`; keeps it and the one before.
+
+    A file of a later iteration was passed over when this state was read, so it goes too.
 
     Args:
         state: The state, between two iterations or with a pending batch.
@@ -48,9 +50,16 @@ def save(state: State, folder: Path, fingerprint: str, versions: dict[str, str])
     with atomic(path, durable=True) as file:
         file.write(_MAGIC + json.dumps(header).encode() + b"\n")
         file.write(payload)
-    for old in _newest_first(folder)[KEPT:]:
-        old.unlink()
+    files = _newest_first(folder)
+    keep_only(folder, files[files.index(path) :][:KEPT])
     return path
+
+
+def keep_only(folder: Path, kept: list[Path]) -> None:
+    """Removes all reload files but these."""
+    for path in _newest_first(folder):
+        if path not in kept:
+            path.unlink()
 
 
 def newest(
@@ -92,6 +101,8 @@ def newest(
         if usable(header):
             return pickle.loads(payload)  # the user's own file, see the README
         log.warning("%s is passed over: metrics.csv ends before its iteration", path)
+    if _newest_first(folder):
+        log.warning("no reload file can be used: the run is computed again from its start")
     return None
 
 

@@ -1,6 +1,7 @@
 """What a person sees of a run: its log with a text plot, and progress on a terminal."""
 
 import logging
+import math
 import sys
 import time
 from pathlib import Path
@@ -136,11 +137,13 @@ def text_plot(metrics: Path, width: int = 100, height: int = 12) -> str:
     cells = [row.split(",") for row in [*rows[:-1:step], rows[-1]]]
     at = {name: index for index, name in enumerate(COLUMNS)}
     evaluations = [int(row[at["evaluations"]]) for row in cells]
-    curves = {"QD score": [float(row[at["qd_score"]]) for row in cells]}
+    curves = {"QD score": [float(row[at["qd_score"]] or "nan") for row in cells]}
     if cells[-1][at["coverage"]]:
         curves["coverage [%]"] = [100 * float(row[at["coverage"]] or 0) for row in cells]
     phases = [at[name] for name in COLUMNS if name.startswith("seconds_")]
     curves["seconds an iteration"] = [sum(float(row[i]) for i in phases) for row in cells]
+    if not all(math.isfinite(value) for values in curves.values() for value in values):
+        return ""
     plotext.clear_figure()
     plotext.subplots(1, len(curves))
     plotext.plot_size(width, height)

@@ -131,6 +131,7 @@ class Recorder:
             lost.setdefault("how", "killed")
         self.attempts.append({**this_process(), "started": now(), "from": state.iterations})
         self.save_seconds = self.unrecorded = 0.0
+        self.saved = folder
         self.deadline: float | None = None
         self.stop: Stop | None = None
         self.saved_at = self.status_at = time.monotonic()
@@ -166,7 +167,7 @@ class Recorder:
         """Writes the rows of metrics, then the reload file that counts on them."""
         start = time.perf_counter()
         self.metrics.flush(durable=True)
-        reload.save(state, self.folder, self.identity, self.versions)
+        self.saved = reload.save(state, self.folder, self.identity, self.versions)
         self.saved_at = time.monotonic()
         self.save_seconds = time.perf_counter() - start
         self.unrecorded += self.save_seconds
@@ -244,8 +245,7 @@ class Recorder:
         }
         write_results(self.folder, self.experiment, self.domain, state, about)
         shutil.rmtree(self.folder / "partial", ignore_errors=True)
-        for old in sorted(self.folder.glob("reload-*.pkl"))[:-1]:
-            old.unlink()
+        reload.keep_only(self.folder, [self.saved])
 
 
 def now() -> str:

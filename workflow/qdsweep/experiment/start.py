@@ -36,6 +36,7 @@ def start(experiment: Experiment, out: Path, cluster: Cluster, options: Options)
     began = time.monotonic()
     left = seconds_left(options.max_seconds)
     apply_baseline(experiment.cpu_baseline)
+    out = out.absolute()  # a domain may change the working directory
     folder = out / "state"
     with Stop() as stop:
         try:
@@ -106,14 +107,23 @@ def _locked(
     return 0
 
 
+def _is_whole(path: Path) -> bool:
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return archive.testzip() is None
+    except (OSError, zipfile.BadZipFile):
+        return False
+
+
 def _done(experiment: Experiment, summary: dict[str, object], folder: Path) -> str | None:
     """None if there is something to compute; else how far the results in state/ go."""
     from qdsweep.experiment.metrics import read_rows
 
     if summary.get("id") != run_id(experiment):
         return None
-    torn = not zipfile.is_zipfile(folder / "archive.npz")
-    if torn or len(read_rows(folder / "metrics.csv")) < int(str(summary["iterations"])):
+    if not _is_whole(folder / "archive.npz") or len(read_rows(folder / "metrics.csv")) < int(
+        str(summary["iterations"])
+    ):
         logging.getLogger("qdsweep").warning("the results in %s are torn: made anew", folder)
         return None
     ((unit, amount),) = experiment.budget.items()

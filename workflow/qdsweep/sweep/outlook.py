@@ -31,11 +31,10 @@ def outlook(name: str, sweep: Sweep, runs_dir: Path) -> str:
     for run, experiment in sweep.runs.items():
         status = _status(runs_dir / run)
         total = planned_evaluations(experiment)
-        done = int(status.get("evaluations", 0))
+        done = status.get("evaluations", 0)
         if done:
-            seconds = sum(status["seconds"].values()) * status.get("workers", 1)
             for kind in _kinds(experiment):
-                costs[kind].append(seconds / done)
+                costs[kind].append(status["core_seconds"] / done)
         if status.get("status") == "finished" and _reached(experiment, status):
             finished += 1
         else:
@@ -93,9 +92,15 @@ def _reached(experiment: Experiment, status: dict[str, Any]) -> bool:
 
 def _status(run_dir: Path) -> dict[str, Any]:
     try:
-        return json.loads((run_dir / "state" / "status.json").read_bytes())
-    except (OSError, ValueError):
-        return {}
+        status = json.loads((run_dir / "state" / "status.json").read_bytes())
+        return {
+            "status": status["status"],
+            "iteration": int(status["iteration"]),
+            "evaluations": int(status["evaluations"]),
+            "core_seconds": float(sum(status["seconds"].values()) * status["workers"]),
+        }
+    except (OSError, ValueError, TypeError, KeyError, AttributeError):
+        return {}  # it only feeds an estimate
 
 
 def _count(number: int, thing: str) -> str:

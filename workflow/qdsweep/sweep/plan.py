@@ -22,7 +22,7 @@ def write_plan(plan: dict[str, Any], runs: Mapping[str, Experiment], results: Pa
     """
     for run, experiment in runs.items():
         path = results / "runs" / run / "state" / "config.yaml"
-        if not path.exists():
+        if not path.exists() or path.stat().st_size == 0:
             path.parent.mkdir(parents=True, exist_ok=True)
             write_experiment(path, experiment)
     path = results / "sweeps" / plan["name"] / "plan.json"

@@ -13,6 +13,7 @@ from qdsweep.config.sweep import SweepFile
 from qdsweep.errors import BadInput
 from qdsweep.sweep.expand import recover
 from qdsweep.sweep.ids import adhoc_name
+from qdsweep.sweep.values import typed
 
 
 def read_sweep(config: Mapping[str, Any], command_line: Iterable[str] | None = ()) -> SweepFile:
@@ -40,6 +41,8 @@ def read_sweep(config: Mapping[str, Any], command_line: Iterable[str] | None = (
     if "sweep" in typed_here and "name" not in typed_here:
         # Never over the tables of the sweep that the file names.
         data["name"] = adhoc_name(data["experiment"], data["sweep"])
+    if "partial" in typed_here and isinstance(data.get("partial"), str):
+        data["partial"] = typed(data["partial"])  # Snakemake leaves it text
     for key in ("name", "cluster"):
         if isinstance(data.get(key), int | float) and not isinstance(data.get(key), bool):
             data[key] = str(data[key])

@@ -2,6 +2,8 @@
 
 import re
 
+from qdsweep.errors import BadInput
+
 Value = int | float | bool | str | list["Value"] | None
 
 _NAMED = {
@@ -31,10 +33,13 @@ def typed(value: str) -> Value:
     Returns:
         The typed value, e.g. `[1, [0.001, "a"]]` for `[1, [1e-3, a]]`.
     """
-    if value.startswith("["):
-        whole = _list(value, 1)
-        return whole[0] if whole and whole[1] == len(value) else value
-    return _scalar(value)
+    try:
+        if value.startswith("["):
+            whole = _list(value, 1)
+            return whole[0] if whole and whole[1] == len(value) else value
+        return _scalar(value)
+    except (RecursionError, ValueError):
+        raise BadInput(f"the value {value[:40]}... is too deep or too long for a number") from None
 
 
 def _scalar(value: str) -> int | float | bool | str | None:
