@@ -281,6 +281,17 @@ def test_bad_input_ends_before_any_job(tmp_path, sweep, changes, words):
     assert not (tmp_path / "results").exists()
 
 
+def test_a_sweep_file_is_yaml_1_2_without_repeated_keys(tmp_path):
+    config = write_config(tmp_path, "::: seed 1")
+    text = config.read_text()
+    config.write_text(text + "name: other\n")
+    done = snakemake("-n", "--cores", 1, "--configfile", config, cwd=tmp_path, check=1)
+    assert "mine.yaml" in done.stdout + done.stderr
+    assert "stands here twice" in done.stdout + done.stderr
+    config.write_text(text.replace("seed: 5", "sigma0: 1e-3"))
+    snakemake("-n", "--cores", 1, "--configfile", config, cwd=tmp_path)
+
+
 def test_snakemakes_own_report(finished, tmp_path):
     page = tmp_path / "report.html"
     snakemake("--configfile", finished / "mine.yaml", "--report", page, cwd=finished)

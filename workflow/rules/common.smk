@@ -29,7 +29,9 @@ if not workflow.overwrite_configfiles:
 
 
 try:
-    SETTINGS = read_sweep(config, workflow.config_settings.config_args)
+    SETTINGS = read_sweep(
+        config, workflow.config_settings.config_args, workflow.configfiles
+    )
     SWEEP = table_of_runs(SETTINGS.experiment, SETTINGS.sweep)
     CLUSTER = SETTINGS.read_cluster()
 except BadInput as error:

@@ -1,13 +1,15 @@
 """Reads a sweep's settings from what Snakemake made of files and command line."""
 
 import json
+import os
+import pathlib
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from pydantic import ValidationError
 
 from qdsweep.config.explain import explain
-from qdsweep.config.files import nearest
+from qdsweep.config.files import nearest, read_yaml
 from qdsweep.config.keys import Path
 from qdsweep.config.sweep import SweepFile
 from qdsweep.errors import BadInput
@@ -16,19 +18,30 @@ from qdsweep.sweep.ids import adhoc_name
 from qdsweep.sweep.values import typed
 
 
-def read_sweep(config: Mapping[str, Any], command_line: Iterable[str] | None = ()) -> SweepFile:
+def read_sweep(
+    config: Mapping[str, Any],
+    command_line: Iterable[str] | None = (),
+    files: Iterable[str | os.PathLike[str]] = (),
+) -> SweepFile:
     """Reads what Snakemake made of the sweep's files and of `--config`.
 
     Args:
         config: Snakemake's config.
         command_line: The `KEY=VALUE` of `--config` as they were typed.
+        files: The config files, later ones over earlier ones. They are read again: Snakemake's
+            YAML takes `1e-3` for text and a key that stands twice without a word.
 
     Raises:
-        BadInput: A key or a value is wrong.
+        BadInput: A file, a key or a value is wrong.
     """
     command_line = list(command_line or ())
-    data = json.loads(json.dumps(dict(config), default=str))
     typed_here = {entry.partition("=")[0] for entry in command_line}
+    read: dict[str, Any] = {}
+    for file in files:
+        read |= read_yaml(pathlib.Path(file))
+    if read:
+        read |= {key: value for key, value in config.items() if key in typed_here}
+    data = json.loads(json.dumps(read or dict(config), default=str))
     if "sweep" in data:
         data["sweep"] = recover(data["sweep"], command_line)
     if "experiment" not in data:
