@@ -1,11 +1,11 @@
 """Goodput: what a fixed schedule of kills costs, against the same sweep undisturbed.
 
-Runs a sweep of 4 lunar-lander runs twice, in turn: undisturbed, and with 2 SIGKILLs and 2 stops
-for wall time, each started again at once. Prints useful evaluation seconds over allocated
+Runs a sweep of 4 lunar-lander runs twice: undisturbed, and with 2 SIGKILLs and 2 stops for wall
+time, each started again at once. Prints useful evaluation seconds over allocated
 core-seconds for both, their ratio, the work lost a kill, and the seconds from a restart to its
 first new evaluation.
 
-    python benchmarks/goodput.py [--seconds 60]
+    python benchmarks/goodput.py [--iterations 150] [--cores 2]
 """
 
 import argparse
@@ -15,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 BIN = Path(sys.executable).parent
@@ -84,29 +85,34 @@ def disturbed(
 
 
 def main() -> None:
-    """Runs both sweeps and prints the figures."""
+    """Runs both sweeps, as many runs at once as there are cores, and prints the figures."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--iterations", type=int, default=60, help="of each run (60: a minute)")
-    iterations = parser.parse_args().iterations
-    useful, straight, broken, lost, restarts = 0.0, 0.0, 0.0, [], []
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        for seed in SCHEDULE:
-            evaluating, allocated, digest = undisturbed(folder, seed, iterations)
-            _, allocated_too, digest_too, gone, restart = disturbed(
-                folder, seed, iterations, allocated
+    parser.add_argument("--iterations", type=int, default=150, help="of each run (150: a minute)")
+    parser.add_argument("--cores", type=int, default=2)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as name, ThreadPoolExecutor(options.cores) as pool:
+        folder, count = Path(name), options.iterations
+        straight = list(pool.map(lambda seed: undisturbed(folder, seed, count), SCHEDULE))
+        expected = [allocated for _, allocated, _ in straight]
+        broken = list(
+            pool.map(
+                lambda seed, seconds: disturbed(folder, seed, count, seconds), SCHEDULE, expected
             )
-            assert digest == digest_too, "a kill changed the result"
-            useful += evaluating
-            straight += allocated
-            broken += allocated_too
-            restarts.append(restart)
-            if gone is not None:
-                lost.append(gone)
-            print(f"seed {seed}: {allocated:.1f} s undisturbed, {allocated_too:.1f} s disturbed")
-    print(f"goodput undisturbed       {useful / straight:.3f}")
-    print(f"goodput with 4 faults     {useful / broken:.3f}")
-    print(f"ratio                     {straight / broken:.3f}   (must be >= 0.90)")
+        )
+    for seed, (_, before, digest), (_, after, digest_too, _, _) in zip(
+        SCHEDULE, straight, broken, strict=True
+    ):
+        assert digest == digest_too, "a fault changed the result"
+        fault = "{} at {:.0%}".format(*SCHEDULE[seed])
+        print(f"seed {seed}, {fault}: {before:.1f} s undisturbed, {after:.1f} s disturbed")
+    useful = sum(evaluating for evaluating, _, _ in straight)
+    undisturbed_seconds = sum(expected)
+    disturbed_seconds = sum(run[1] for run in broken)
+    lost = [run[3] for run in broken if run[3] is not None]
+    restarts = [run[4] for run in broken]
+    print(f"goodput undisturbed       {useful / undisturbed_seconds:.3f}")
+    print(f"goodput with 4 faults     {useful / disturbed_seconds:.3f}")
+    print(f"ratio                     {undisturbed_seconds / disturbed_seconds:.3f} (>= 0.90)")
     print(f"work lost a kill [s]      median {statistics.median(lost):.2f}, worst {max(lost):.2f}")
     print(f"restart to first new iteration [s]  median {statistics.median(restarts):.2f}")
 

@@ -71,7 +71,7 @@ def test_every_command_of_the_readme_works(clone):
         text=True,
     )
     assert done.returncode == 0, done.stderr
-    assert done.stdout.rstrip().endswith(" 100")
+    assert done.stdout.rstrip().endswith(" 150"), "lengthened by a later command"
     table = pd.read_csv(clone / "results/sweeps/demo/summary.csv")
     assert len(table) == 6
     assert table["algorithm"].nunique() == 3
