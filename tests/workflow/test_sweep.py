@@ -113,6 +113,8 @@ def test_a_raised_budget_goes_on_and_equals_a_straight_run(copy, tmp_path):
         assert json.loads((out / "summary.json").read_text())["archive_digest"] == digest
     # The lower budget again: nothing is lost, tables show the runs at iteration 12.
     snakemake("--cores", 2, "--configfile", write_config(copy), cwd=copy)
+    nothing = snakemake("-n", "--cores", 2, "--configfile", copy / "mine.yaml", cwd=copy)
+    assert "Nothing to be done" in nothing.stdout + nothing.stderr
     table = (copy / "results/sweeps/tiny/summary.csv").read_text().splitlines()
     column = table[0].split(",").index("iteration")
     assert {row.split(",")[column] for row in table[1:]} == {"12"}

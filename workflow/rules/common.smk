@@ -12,7 +12,7 @@ from qdsweep.config.files import find_config
 from qdsweep.errors import BadInput
 from qdsweep.sweep.outlook import outlook, runs_elsewhere
 from qdsweep.sweep.plan import digest, write_plan
-from qdsweep.sweep.resources import memory_mb
+from qdsweep.sweep.resources import launch_budget, memory_mb
 from qdsweep.sweep.runs import table_of_runs
 from qdsweep.sweep.settings import read_sweep
 
@@ -66,5 +66,5 @@ def memory_of(wildcards):
 
 def budget_of(wildcards):
     """The budget of a run as `launch` takes it: a larger one lengthens the run."""
-    ((unit, amount),) = SWEEP.runs[wildcards.run].budget.items()
-    return f"{unit}={amount}"
+    run = wildcards.run
+    return launch_budget(SWEEP.runs[run], Path("results/runs") / run)

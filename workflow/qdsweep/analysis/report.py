@@ -85,9 +85,11 @@ def summary_text(plan: Plan, tables: Tables) -> str:
         value, error, n = (row[f"qd_score_{part}"] for part in ("mean", "se", "n"))
         spread = f" ± {number(error)}" if math.isfinite(error) else ""
         text += (
-            f" The highest mean QD score has {best}: {number(value)}{spread}"
-            f" over {plural(int(n), 'seed')}; best objective {number(row['obj_max_mean'], 2)}."
+            f" {best} has the highest mean QD score, {number(value)}{spread}"
+            f" over {plural(int(n), 'seed')}."
         )
+    top = done.loc[done["obj_max"].idxmax()]
+    text += f" The best objective of all runs is {number(top['obj_max'], 2)} ({top['group']})."
     return text
 
 
