@@ -36,6 +36,10 @@ def read(out: Path, name: str) -> dict:
     return json.loads((out / "state" / name).read_text())
 
 
+def reload_files(out: Path) -> list[Path]:
+    return list((out / "state").glob("reload-*.pkl"))
+
+
 def last_iteration(out: Path) -> int:
     return len((out / "state/metrics.csv").read_text().splitlines()) - 1
 
@@ -53,26 +57,22 @@ def undisturbed(folder: Path, seed: int, iterations: int) -> tuple[float, float,
 def disturbed(
     folder: Path, seed: int, iterations: int, expected: float
 ) -> tuple[float, float, str, float | None, float]:
-    """The same, with the seconds of work lost (kills only) and of the restart."""
+    """The same, with the seconds since the last save (kills only) and of the restart."""
     how, share = SCHEDULE[seed]
     out = folder / f"disturbed-{seed}"
     begin = time.monotonic()
+    lost = None
     if how == "kill":
         process = start(out, seed, iterations)
         time.sleep(share * expected)
         process.kill()
         process.wait()
+        lost = time.time() - max(path.stat().st_mtime for path in reload_files(out))
     else:
         assert start(out, seed, iterations, "--max-seconds", str(share * expected)).wait() == 75
-    reached = last_iteration(out)
-    seconds = (out / "state/metrics.csv").read_text().splitlines()[1:]
     saved = max(
-        json.loads(path.read_bytes().split(b"\n", 2)[1])["iteration"]
-        for path in (out / "state").glob("reload-*.pkl")
+        json.loads(path.read_bytes().split(b"\n", 2)[1])["iteration"] for path in reload_files(out)
     )
-    lost = None
-    if how == "kill":
-        lost = sum(sum(map(float, row.split(",")[9:])) for row in seconds[saved:reached])
     again = time.monotonic()
     process = start(out, seed, iterations)
     while last_iteration(out) <= saved and process.poll() is None:
