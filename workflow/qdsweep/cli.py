@@ -29,6 +29,13 @@ examples:
   qdsweep expand ::: seed 1 2 :::: values.txt
 The grammar is GNU parallel's (man parallel): what `parallel --header :` would run.
 """
+WORKER = """\
+examples:
+  qdsweep worker --join results/runs/ID --workers 8
+  sbatch --cpus-per-task 8 --wrap ".venv/bin/qdsweep worker --join results/runs/ID --workers 8"
+      more workers for a run that is being computed with the dask engine (see its run.log); the
+      result stays the same, and they may leave at any time
+"""
 STATUS = """\
 examples:
   qdsweep status          the sweep that was started last
@@ -103,9 +110,21 @@ def _parser() -> argparse.ArgumentParser:
     launch.add_argument("--runs", type=Path, default=Path("results/runs"))
     launch.add_argument("--budget", required=True, metavar="UNIT=AMOUNT")
     launch.add_argument("--cluster", default="local")
-    launch.add_argument("--workers", type=int)
+    launch.add_argument("--cores", type=int, help="cores of this machine that it may use")
     launch.add_argument("--attempt", type=int, default=1)
     launch.set_defaults(command=_launch)
+
+    worker = add("worker", "Evaluate for a run of the dask engine, from any node.", WORKER)
+    which = worker.add_mutually_exclusive_group(required=True)
+    which.add_argument("--join", type=Path, metavar="DIR", help="the folder of a live run")
+    which.add_argument(
+        "--connect",
+        type=Path,
+        metavar="FILE",
+        help="the connection file of a run that is about to start (for srun)",
+    )
+    worker.add_argument("--workers", type=int, default=1, help="worker processes (default: 1)")
+    worker.set_defaults(command=_worker)
 
     expand = add("expand", "Print the rows of a sweep as tab-separated values.", EXPAND)
     expand.add_argument("sweep", nargs=argparse.REMAINDER, help="the sweep, one or many words")
@@ -186,10 +205,13 @@ def _launch(arguments: argparse.Namespace) -> int:
             f"{file} is the experiment of {run_id(experiment)}, not of {arguments.run}: it was "
             "changed or copied by hand; remove it and start snakemake again"
         )
+    from qdsweep.config.cluster import read_cluster
     from qdsweep.experiment.options import Options
     from qdsweep.experiment.start import STOPPED, start
 
-    cluster = _cluster(arguments)
+    cluster = read_cluster(arguments.cluster)
+    if arguments.cores is not None:
+        cluster = cluster.within(arguments.cores)
     options = Options(max_seconds=cluster.max_seconds, attempt=arguments.attempt)
     code = start(experiment, out, cluster, options)
     if code == STOPPED:
@@ -199,6 +221,25 @@ def _launch(arguments: argparse.Namespace) -> int:
             file=sys.stderr,
         )
     return code
+
+
+def _worker(arguments: argparse.Namespace) -> int:
+    from qdsweep.engines.crew import work
+
+    if arguments.workers < 1:
+        raise BadInput(f"--workers {arguments.workers}: at least 1 is needed")
+    if arguments.connect is not None:
+        run = arguments.connect.absolute().parents[2]
+    else:
+        run = arguments.join.absolute()
+        file = run / "state" / "dask" / "connection.json"
+        if not file.exists():
+            raise BadInput(
+                f"{arguments.join}: no run with the dask engine is being computed there ({file} "
+                "is missing); see its run.log, and `qdsweep status`"
+            )
+    work(run, arguments.workers)
+    return 0
 
 
 def _cluster(arguments: argparse.Namespace) -> "Cluster":

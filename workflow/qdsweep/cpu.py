@@ -40,6 +40,11 @@ def apply_baseline(baseline: Literal["avx2", "native"]) -> None:
     os.environ.update(missing)
 
 
+def settings() -> dict[str, str]:
+    """What this process has of the settings: equal in all that compute for a run."""
+    return {name: os.environ.get(name, "unset") for name in (*_THREADS, *_AVX2)}
+
+
 def has_avx2() -> bool:
     """Whether this CPU has AVX2 (assumed where the system does not tell)."""
     try:

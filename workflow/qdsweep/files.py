@@ -8,17 +8,23 @@ from typing import IO, Any
 
 
 @contextmanager
-def atomic(path: Path, mode: str = "wb", *, durable: bool = False) -> Iterator[IO[Any]]:
+def atomic(
+    path: Path, mode: str = "wb", *, durable: bool = False, private: bool = False
+) -> Iterator[IO[Any]]:
     """Opens a temporary file beside `path` that takes its place when the block ends well.
 
     Args:
         path: The file to make or to replace.
         mode: "wb", or "w" for UTF-8.
         durable: Also wait until the disk has it (fsync of the file and of its folder).
+        private: Readable for the owner alone, from the first moment.
     """
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
-        with temporary.open(mode, encoding=None if "b" in mode else "utf-8") as file:
+        descriptor = os.open(
+            temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600 if private else 0o666
+        )
+        with os.fdopen(descriptor, mode, encoding=None if "b" in mode else "utf-8") as file:
             yield file
             if durable:
                 file.flush()

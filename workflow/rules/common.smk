@@ -8,11 +8,12 @@ from pathlib import Path
 
 from snakemake.exceptions import WorkflowError
 
+from qdsweep.config.cluster import read_cluster
 from qdsweep.config.files import find_config
 from qdsweep.errors import BadInput
 from qdsweep.sweep.outlook import outlook, runs_elsewhere
 from qdsweep.sweep.plan import digest, write_plan
-from qdsweep.sweep.resources import launch_budget, memory_mb
+from qdsweep.sweep.resources import check_fit, launch_budget, memory_mb, slurm_request
 from qdsweep.sweep.runs import table_of_runs
 from qdsweep.sweep.settings import read_sweep
 
@@ -33,7 +34,12 @@ try:
         config, workflow.config_settings.config_args, workflow.configfiles
     )
     SWEEP = table_of_runs(SETTINGS.experiment, SETTINGS.sweep)
-    CLUSTER = SETTINGS.read_cluster()
+    CLUSTERS = {
+        name: read_cluster(name)
+        for name in (
+            ("local", "slurm") if SETTINGS.cluster == "auto" else (SETTINGS.cluster,)
+        )
+    }
 except BadInput as error:
     raise WorkflowError(str(error))
 
@@ -56,12 +62,36 @@ wildcard_constraints:
 
 
 onstart:
+    try:
+        check_fit(CLUSTERS[cluster_name()], cluster_name(), SWEEP.runs)
+    except BadInput as error:
+        raise WorkflowError(str(error))
     write_plan(PLAN, SWEEP.runs, Path("results"))
+
+
+def cluster_name(wildcards=None):
+    """The cluster config. `auto` is decided by where the jobs of this Snakemake run.
+
+    The executor is not known before the DAG is made. The Snakemake of a Slurm job executes on its
+    node, but knows that it does so for another one.
+    """
+    if SETTINGS.cluster != "auto":
+        return SETTINGS.cluster
+    plugin = workflow.executor_plugin
+    remote = workflow.remote_exec or not (
+        plugin is None or plugin.common_settings.local_exec
+    )
+    return "slurm" if remote else "local"
 
 
 def memory_of(wildcards):
     """Memory of a run: more only after it has run out of it."""
-    return memory_mb(CLUSTER, Path("results/runs") / wildcards.run)
+    return memory_mb(CLUSTERS[cluster_name()], Path("results/runs") / wildcards.run)
+
+
+def slurm(key):
+    """A resource of the run's Slurm job."""
+    return lambda wildcards: slurm_request(CLUSTERS[cluster_name()]).get(key)
 
 
 def budget_of(wildcards):

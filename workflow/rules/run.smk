@@ -12,15 +12,22 @@ rule qd_run:
         "results/runs/{run}/run.log",
     conda:
         "../../envs/qdsweep.yaml"
-    threads: CLUSTER.workers
+    threads: lambda wildcards: CLUSTERS[cluster_name()].workers_per_node
     resources:
-        cluster_config=SETTINGS.cluster_name,
+        cluster_config=cluster_name,
         mem_mb=memory_of,
+        runtime=slurm("runtime"),
+        nodes=slurm("nodes"),
+        tasks=slurm("tasks"),
+        cpus_per_task=slurm("cpus_per_task"),
+        mpi=slurm("mpi"),
+        gres=slurm("gres"),
+        slurm_extra=slurm("slurm_extra"),
         attempt=lambda wildcards, attempt: attempt,
     params:
         budget=budget_of,
     message:
-        "run {wildcards.run} ({params.budget}, {threads} worker(s))"
+        "run {wildcards.run} ({params.budget}, cluster {resources.cluster_config})"
     shell:
         "qdsweep launch {wildcards.run} --budget {params.budget}"
-        " --cluster {resources.cluster_config} --workers {threads} --attempt {resources.attempt}"
+        " --cluster {resources.cluster_config} --cores {threads} --attempt {resources.attempt}"

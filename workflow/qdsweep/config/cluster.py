@@ -1,6 +1,7 @@
 """The cluster: where runs are computed. It changes the speed, never a result."""
 
 import json
+import os
 from typing import Literal
 
 from pydantic import Field, ValidationError, model_validator
@@ -14,17 +15,38 @@ from qdsweep.errors import BadInput
 class Cluster(Model):
     """Engine, nodes, workers and what they need."""
 
-    engine: Literal["auto", "serial", "processes"] = Field(
+    engine: Literal["auto", "serial", "processes", "dask"] = Field(
         default="auto",
-        description="what evaluates a batch; auto: serial with one worker, else processes",
+        description=(
+            "what evaluates a batch; auto: serial with one worker, processes with more, dask over "
+            "several nodes"
+        ),
     )
+    nodes: int = Field(default=1, ge=1, description="nodes of a run's Slurm job")
     workers_per_node: int = Field(
-        default=1, ge=1, description="workers of a run; each takes one core [processes]"
+        default=1, ge=1, description="workers on each node; each takes one core [processes]"
     )
     mem_mb_main: int = Field(
-        default=1000, ge=1, description="memory of the main process, the archive included [MB]"
+        default=1000,
+        ge=400,
+        description="memory of the main process, the archive and Snakemake included [MB]",
     )
     mem_mb_per_worker: int = Field(default=500, ge=1, description="memory of each worker [MB]")
+    runtime_min: int = Field(
+        default=60, ge=1, description="wall time of a run's Slurm job, whole minutes [min]"
+    )
+    gpus: int = Field(default=0, ge=0, description="GPUs on each node of a run's Slurm job")
+    interface: str | None = Field(
+        default=None,
+        description=(
+            "network interface that workers of other nodes connect to, such as ib0; null for the "
+            "one that the system takes"
+        ),
+    )
+    extra: str = Field(
+        default="",
+        description="further options of sbatch for a run's job, such as --exclusive",
+    )
     max_seconds: float | None = Field(
         default=None,
         gt=0,
@@ -36,10 +58,15 @@ class Cluster(Model):
 
     @model_validator(mode="after")
     def _check_engine(self) -> "Cluster":
-        if self.engine == "serial" and self.workers_per_node > 1:
+        if self.engine == "serial" and self.workers > 1:
             raise ValueError(
-                f"engine serial has one worker, not workers_per_node = {self.workers_per_node}; "
-                "take engine processes, or auto"
+                f"engine serial has one worker, not nodes = {self.nodes} with workers_per_node = "
+                f"{self.workers_per_node}; take another engine, or auto"
+            )
+        if self.engine == "processes" and self.nodes > 1:
+            raise ValueError(
+                f"engine processes works on one node, not on nodes = {self.nodes}; take engine "
+                "dask, or auto"
             )
         return self
 
@@ -48,12 +75,23 @@ class Cluster(Model):
         """The engine that `auto` stands for."""
         if self.engine != "auto":
             return self.engine
+        if self.nodes > 1:
+            return "dask"
         return "serial" if self.workers == 1 else "processes"
 
     @property
     def workers(self) -> int:
-        """Workers of a run."""
-        return self.workers_per_node
+        """Workers of a run, on all its nodes."""
+        return self.nodes * self.workers_per_node
+
+    def within(self, cores: int) -> "Cluster":
+        """The cluster with no more workers than cores, where it is this machine alone."""
+        if self.nodes > 1 and "SLURM_JOB_ID" in os.environ:
+            return self
+        workers = min(self.workers, max(1, cores))
+        return self.model_copy(
+            update={"nodes": 1, "workers_per_node": workers, "engine": self.engine_name}
+        )
 
 
 def read_cluster(name: str) -> Cluster:

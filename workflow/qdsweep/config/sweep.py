@@ -6,7 +6,6 @@ from typing import Any
 from pydantic import Field
 
 from qdsweep.config.base import Model
-from qdsweep.config.cluster import Cluster, read_cluster
 
 
 class SweepFile(Model):
@@ -25,9 +24,11 @@ class SweepFile(Model):
     )
     cluster: str = Field(
         default="auto",
-        description="auto, a preset of config/clusters/, or a YAML file",
+        description=(
+            "a preset of config/clusters/, or a YAML file; auto: slurm with `--executor slurm`, "
+            "else local"
+        ),
     )
-
     partial: bool = Field(
         default=False,
         description=(
@@ -40,12 +41,3 @@ class SweepFile(Model):
     def title(self) -> str:
         """The experiment's name, for reports."""
         return Path(self.experiment).stem if isinstance(self.experiment, str) else "experiment"
-
-    @property
-    def cluster_name(self) -> str:
-        """The cluster config that `cluster` stands for."""
-        return "local" if self.cluster == "auto" else self.cluster
-
-    def read_cluster(self) -> Cluster:
-        """Reads the cluster config."""
-        return read_cluster(self.cluster_name)

@@ -69,6 +69,14 @@ class Engine(Protocol):
     name: str
     workers: int
 
+    def wait(self) -> None:
+        """Returns when there is somebody to evaluate.
+
+        Raises:
+            NoWorkers: Nobody came.
+        """
+        ...
+
     def evaluate(self, batch: Batch, rows: list[slice]) -> Iterator[tuple[slice, Outcome]]:
         """Evaluates some rows of a batch and yields them in parts, in any order.
 

@@ -12,6 +12,9 @@ from qdsweep.domains.base import Domain, Evaluation, Floats
 from qdsweep.engines.base import Batch, Failure, Outcome
 from qdsweep.errors import QdsweepError
 
+# A part that kills its worker this often (out of memory, a crash in C) ends the run.
+MAX_DEATHS = 3
+
 
 def describe_failure(failure: Failure) -> str:
     """A failure in one line."""
@@ -30,6 +33,20 @@ class EvaluationFailed(QdsweepError):
 
     def __reduce__(self) -> Any:
         return EvaluationFailed, (self.failure,)
+
+
+class NoWorkers(QdsweepError):
+    """No worker came, or all were lost. Another attempt may have more luck."""
+
+
+class WorkerDied(QdsweepError):
+    """Workers die, whatever they are started with."""
+
+    def __init__(self, deaths: int, row: int) -> None:
+        super().__init__(
+            f"a worker died {deaths} times in one batch (solutions {row} and later were under "
+            "way): out of memory, a crash in a library of the domain, or its own os._exit"
+        )
 
 
 def evaluate_safely(

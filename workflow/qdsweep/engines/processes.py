@@ -1,24 +1,15 @@
 """The processes engine: a pool of worker processes on this machine."""
 
 import multiprocessing
-from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 
 from qdsweep.config.domain import Domain as DomainConfig
 from qdsweep.engines import worker
-from qdsweep.engines.base import Batch, Outcome, cut
-from qdsweep.errors import QdsweepError
-
-PARTS_PER_WORKER = 2
-PART_SECONDS = 0.25
-# A part that kills its worker this often (out of memory, a crash in C) ends the run.
-MAX_DEATHS = 3
-
-
-class WorkerDied(QdsweepError):
-    """Worker processes die, whatever they are started with."""
+from qdsweep.engines.base import Batch, Outcome
+from qdsweep.engines.failures import MAX_DEATHS, WorkerDied
+from qdsweep.engines.parts import PER_WORKER, Parts
 
 
 class Processes:
@@ -38,7 +29,7 @@ class Processes:
         self.domain = domain
         self.workers = workers
         self.objective_on_failure = objective_on_failure
-        self._row_seconds: float | None = None
+        self._parts = Parts()
         self._pool = self._start()
 
     def _start(self) -> ProcessPoolExecutor:
@@ -50,50 +41,37 @@ class Processes:
             initargs=(self.domain, self.objective_on_failure),
         )
 
+    def wait(self) -> None:
+        """Nothing to wait for."""
+
     def evaluate(self, batch: Batch, rows: list[slice]) -> Iterator[tuple[slice, Outcome]]:
         """See `Engine.evaluate`."""
-        waiting = deque(rows)
+        self._parts.begin(rows)
         running: dict[Future[Outcome], slice] = {}
         deaths = 0
-        while waiting or running:
+        while self._parts or running:
             try:
-                while waiting and len(running) < PARTS_PER_WORKER * self.workers:
-                    part = self._next_part(waiting)
+                while self._parts and len(running) < PER_WORKER * self.workers:
+                    part = self._parts.take(self.workers)
                     future = self._pool.submit(worker.evaluate, batch.part(part), part.start)
                     running[future] = part
                 done, _ = wait(running, return_when=FIRST_COMPLETED)
                 for future in done:
                     outcome = future.result()
                     part = running.pop(future)
-                    self._row_seconds = outcome.seconds / (part.stop - part.start)
+                    self._parts.learn(part, outcome.seconds)
                     yield part, outcome
             except BrokenProcessPool:
                 deaths += 1
                 # Lost with the pool; evaluations are pure, so they are repeated.
-                waiting.extendleft(running.values())
+                first = min((part.start for part in running.values()), default=0)
+                for part in running.values():
+                    self._parts.give_back(part)
                 running = {}
                 if deaths == MAX_DEATHS:
-                    raise WorkerDied(
-                        f"a worker process died {deaths} times in one batch (solutions "
-                        f"{sorted(part.start for part in waiting)[0]} and later were under way): "
-                        "out of memory, a crash in a library of the domain, or its own os._exit"
-                    ) from None
+                    raise WorkerDied(deaths, first) from None
                 self._pool.shutdown(wait=False, cancel_futures=True)
                 self._pool = self._start()
-
-    def _next_part(self, waiting: deque[slice]) -> slice:
-        """Takes the next rows: some tenths of a second, and less towards the end of the batch."""
-        left = sum(part.stop - part.start for part in waiting)
-        size = left // (PARTS_PER_WORKER * self.workers)
-        if self._row_seconds is None:
-            size = 1  # nothing is known yet
-        elif self._row_seconds > 0:
-            size = min(size, int(PART_SECONDS / self._row_seconds))
-        rows = waiting.popleft()
-        part, *rest = cut([rows], max(1, size))
-        if rest:
-            waiting.appendleft(slice(rest[0].start, rows.stop))
-        return part
 
     def close(self) -> None:
         """Ends the workers, also in the middle of an evaluation."""

@@ -21,6 +21,9 @@ class Serial:
         self.objective_on_failure = objective_on_failure
         self._size = 1
 
+    def wait(self) -> None:
+        """Nothing to wait for."""
+
     def evaluate(self, batch: Batch, rows: list[slice]) -> Iterator[tuple[slice, Outcome]]:
         """See `Engine.evaluate`."""
         waiting = list(reversed(rows))

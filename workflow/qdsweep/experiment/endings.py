@@ -1,19 +1,20 @@
 """How a run ended: `state/last_stop.json`, and `state/failure.json` where it would fail again."""
 
+import os
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from qdsweep.engines.failures import EvaluationFailed
-from qdsweep.engines.processes import WorkerDied
+from qdsweep.engines.failures import EvaluationFailed, NoWorkers, WorkerDied
 from qdsweep.errors import QdsweepError
 from qdsweep.experiment.outputs import read_json, write_json
 from qdsweep.experiment.stop import Interrupted
 from qdsweep.files import atomic
+from qdsweep.slurm import end_state
 
 # Causes that Snakemake's retry can cure, by going on from the reload file.
-CURABLE = ("stopped", "memory", "storage")
+CURABLE = ("stopped", "memory", "storage", "workers")
 
 
 class StorageError(QdsweepError):
@@ -21,11 +22,13 @@ class StorageError(QdsweepError):
 
 
 def cause_of(error: BaseException) -> str:
-    """One word for what ended a run: stopped, memory, storage or failure."""
+    """One word for what ended a run: stopped, memory, workers, storage or failure."""
     if isinstance(error, Interrupted):
         return "stopped"
     if isinstance(error, MemoryError | WorkerDied):
         return "memory"
+    if isinstance(error, NoWorkers):
+        return "workers"
     if isinstance(error, OSError | StorageError):
         return "storage"
     return "failure"
@@ -65,6 +68,30 @@ def write_ending(folder: Path, error: BaseException, fingerprint: str) -> None:
             "solution": str(folder / "failed_solution.npz"),
         }
     write_json(folder / "failure.json", about)
+
+
+def explain_kill(folder: Path, attempt: dict[str, Any]) -> str:
+    """Finds out why an attempt ended without a word, as far as Slurm knows.
+
+    Args:
+        folder: The run's `state/`.
+        attempt: The attempt, of `status.json`.
+
+    Returns:
+        How it ended, for its record.
+    """
+    job = attempt.get("slurm_job")
+    if job is None:
+        return "killed"
+    if job == os.environ.get("SLURM_JOB_ID"):
+        return f"killed (Slurm started job {job} again)"
+    state = end_state(job)
+    if state == "OUT_OF_MEMORY":
+        stop = read_json(folder / "last_stop.json")
+        stops = stop.get("memory_stops", 0) + 1
+        about = {"cause": "memory", "memory_stops": stops, "message": f"Slurm job {job}: {state}"}
+        write_json(folder / "last_stop.json", {**stop, **about})
+    return f"killed (Slurm job {job}: {state or 'state unknown'})"
 
 
 def refuse_repetition(folder: Path, fingerprint: str, attempt: int) -> None:

@@ -1,12 +1,11 @@
 """Reload files: the whole state of a run, written so that no kill can spoil it."""
 
 import hashlib
-import importlib.metadata
 import io
 import json
 import logging
 import pickle
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -104,17 +103,6 @@ def newest(
     if _newest_first(folder):
         log.warning("no reload file can be used: the run is computed again from its start")
     return None
-
-
-def installed_versions(libraries: Iterable[str]) -> dict[str, str]:
-    """The versions of distributions; one that is not installed is left out."""
-    found = {}
-    for name in libraries:
-        try:
-            found[name] = importlib.metadata.version(name)
-        except importlib.metadata.PackageNotFoundError:
-            continue
-    return found
 
 
 def _newest_first(folder: Path) -> list[Path]:

@@ -18,6 +18,7 @@ from qdsweep.experiment.outputs import archive_digest, archive_rows, read_json, 
 from qdsweep.experiment.state import State
 from qdsweep.files import atomic
 from qdsweep.sweep.ids import fingerprint, run_id
+from qdsweep.versions import installed_versions
 
 _KINDS = {
     "GridArchive": "grid",
@@ -86,7 +87,7 @@ def describe_archive(archive: Any, domain: Domain) -> dict[str, Any]:
 
 def all_versions(decisive: dict[str, str]) -> dict[str, str]:
     """The versions that summary.json lists: decisive ones and some that are good to know."""
-    others = reload.installed_versions(("qdsweep", "gymnasium", "pandas", "dask"))
+    others = installed_versions(("qdsweep", "gymnasium", "pandas", "dask"))
     return {**others, **decisive, "python": platform.python_version()}
 
 

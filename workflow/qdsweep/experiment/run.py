@@ -18,9 +18,10 @@ from qdsweep.config.experiment import Experiment
 from qdsweep.domains import make_domain
 from qdsweep.domains.base import Domain
 from qdsweep.engines import make_engine
-from qdsweep.engines.failures import EvaluationFailed
-from qdsweep.engines.processes import WorkerDied
+from qdsweep.engines.failures import EvaluationFailed, NoWorkers, WorkerDied
+from qdsweep.engines.start_crew import Crew
 from qdsweep.experiment import reload
+from qdsweep.experiment.endings import explain_kill
 from qdsweep.experiment.loop import search
 from qdsweep.experiment.metrics import Metrics, measure, read_rows
 from qdsweep.experiment.options import Options
@@ -32,6 +33,7 @@ from qdsweep.experiment.stop import Hanging, Interrupted, Stop
 from qdsweep.lock import this_process
 from qdsweep.sweep.ids import fingerprint, run_id
 from qdsweep.sweep.plan import write_experiment
+from qdsweep.versions import installed_versions
 
 log = logging.getLogger("qdsweep")
 
@@ -49,6 +51,7 @@ def compute(
     stop: Stop,
     options: Options = Options(),  # noqa: B008 - immutable
     deadline: float | None = None,
+    crew: Crew | None = None,
 ) -> None:
     """Computes a run to the end of its budget, from its newest reload file if it has one.
 
@@ -59,6 +62,7 @@ def compute(
         stop: Says when to stop before the end.
         options: How.
         deadline: When the process must have ended, as `time.monotonic` counts.
+        crew: What starts the workers, where the cluster config says dask.
 
     Raises:
         Interrupted: The run was asked to stop; its state is saved.
@@ -66,7 +70,7 @@ def compute(
     """
     folder = out / "state"
     identity = fingerprint(experiment)
-    versions = reload.installed_versions((*DECISIVE, *experiment.domain.libraries))
+    versions = installed_versions((*DECISIVE, *experiment.domain.libraries))
     domain = make_domain(experiment.domain)
     import_plugins(experiment)
     rows = len(read_rows(folder / "metrics.csv"))
@@ -86,10 +90,12 @@ def compute(
     bar = options.terminal and sys.stderr.isatty()
     recorder = Recorder(experiment, domain, folder, identity, versions, state, cluster, bar=bar)
     recorder.deadline = deadline
-    engine = make_engine(cluster, experiment, domain)
+    engine = make_engine(cluster, experiment, domain, out, crew, versions)
     log.info("engine %s, %d worker(s)", engine.name, engine.workers)
     with recorder.attempt(state, stop):
         try:
+            with stop.interruptible():
+                engine.wait()
             search(experiment, state, engine, stop, recorder.after_iteration)
         finally:
             engine.close()  # before the last save, which then has the machine for itself
@@ -127,8 +133,10 @@ class Recorder:
             experiment.budget, getattr(state, unit), folder / "metrics.csv", bar=bar
         )
         self.attempts: list[dict[str, Any]] = read_json(folder / "status.json").get("attempts", [])
-        for lost in self.attempts:  # ended without a word
-            lost.setdefault("how", "killed")
+        for lost in self.attempts:
+            if "how" not in lost:  # it ended without a word
+                lost["how"] = explain_kill(folder, lost)
+                log.warning("the last attempt was %s", lost["how"])
         self.attempts.append({**this_process(), "started": now(), "from": state.iterations})
         self.save_seconds = self.unrecorded = 0.0
         self.saved = folder
@@ -208,7 +216,7 @@ class Recorder:
         self.write_status(state, "running")
         try:
             yield
-        except (Interrupted, EvaluationFailed, Hanging, WorkerDied) as error:
+        except (Interrupted, EvaluationFailed, Hanging, NoWorkers, WorkerDied) as error:
             # All raised while solutions are evaluated, where the state is whole.
             self.save(state)
             stopped = isinstance(error, Interrupted)
@@ -244,7 +252,8 @@ class Recorder:
             "attempts": self.attempts,
         }
         write_results(self.folder, self.experiment, self.domain, state, about)
-        shutil.rmtree(self.folder / "partial", ignore_errors=True)
+        for superfluous in ("partial", "workers"):
+            shutil.rmtree(self.folder / superfluous, ignore_errors=True)
         reload.keep_only(self.folder, [self.saved])
 
 

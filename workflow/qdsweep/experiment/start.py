@@ -1,6 +1,7 @@
 """Starts a run: settings before numpy, the lock, the log, the exit code."""
 
 import logging
+import os
 import time
 import zipfile
 from pathlib import Path
@@ -13,6 +14,7 @@ from qdsweep.experiment.options import Options
 from qdsweep.experiment.stop import Interrupted, Stop
 from qdsweep.experiment.wall_time import seconds_left
 from qdsweep.lock import Lock, describe, this_process
+from qdsweep.slurm import job_details
 from qdsweep.sweep.ids import fingerprint, run_id
 
 STOPPED = 75  # EX_TEMPFAIL: the same command goes on
@@ -67,6 +69,9 @@ def _locked(
     log = logging.getLogger("qdsweep")
     folder = out / "state"
     log.info("%s, %s", run_id(experiment), describe(this_process()))
+    job = os.environ.get("SLURM_JOB_ID")
+    if job is not None:
+        log.info("Slurm job %s, its log: %s", job, job_details(job).get("StdOut", "unknown"))
     log.info("budget: %s", " ".join(f"{n} {unit}" for unit, n in experiment.budget.items()))
     for torn in folder.glob(".*.tmp"):  # of a process that was killed; the lock is ours
         torn.unlink()
@@ -79,13 +84,21 @@ def _locked(
 
         identity = fingerprint(experiment)
         refuse_repetition(folder, identity, options.attempt)
-        from qdsweep.experiment.run import compute  # imports ribs: seconds
+        crew = None
+        if cluster.engine_name == "dask":  # workers start while this process imports
+            from qdsweep.engines.start_crew import Crew
 
+            crew = Crew(cluster, out)
         try:
-            compute(experiment, out, cluster, stop, options, deadline)
+            from qdsweep.experiment.run import compute  # imports ribs: seconds
+
+            compute(experiment, out, cluster, stop, options, deadline, crew)
         except BaseException as error:
             write_ending(folder, error, identity)
             raise
+        finally:
+            if crew is not None:
+                crew.close(patience=0.0)
     except Interrupted as interruption:
         log.warning(
             "stopped by %s and saved: the same command, or Snakemake's retry, goes on from here",

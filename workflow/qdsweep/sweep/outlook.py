@@ -1,14 +1,13 @@
 """The line at every start: how much of a sweep is done, and what is left."""
 
-import json
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from qdsweep.config.experiment import Experiment
 from qdsweep.lock import describe, is_alive, read_owner
 from qdsweep.sweep.runs import Sweep
+from qdsweep.sweep.standing import Standing, read_standing
 
 
 def outlook(name: str, sweep: Sweep, runs_dir: Path) -> str:
@@ -29,13 +28,13 @@ def outlook(name: str, sweep: Sweep, runs_dir: Path) -> str:
     left: list[tuple[Experiment, int]] = []
     costs: dict[tuple[str, ...], list[float]] = defaultdict(list)
     for run, experiment in sweep.runs.items():
-        status = _status(runs_dir / run)
+        standing = read_standing(runs_dir / run)
         total = planned_evaluations(experiment)
-        done = status.get("evaluations", 0)
+        done = standing.evaluations
         if done:
             for kind in _kinds(experiment):
-                costs[kind].append(status["core_seconds"] / done)
-        if status.get("status") == "finished" and _reached(experiment, status):
+                costs[kind].append(standing.core_seconds / done)
+        if standing.status == "finished" and _reached(experiment, standing):
             finished += 1
         else:
             evaluations += max(0, total - done)
@@ -85,22 +84,8 @@ def _kinds(experiment: Experiment) -> list[tuple[str, ...]]:
     return [(experiment.domain.name, experiment.algorithm.name), (experiment.domain.name,)]
 
 
-def _reached(experiment: Experiment, status: dict[str, Any]) -> bool:
-    column = "iteration" if experiment.iterations is not None else "evaluations"
-    return all(status.get(column, 0) >= amount for amount in experiment.budget.values())
-
-
-def _status(run_dir: Path) -> dict[str, Any]:
-    try:
-        status = json.loads((run_dir / "state" / "status.json").read_bytes())
-        return {
-            "status": status["status"],
-            "iteration": int(status["iteration"]),
-            "evaluations": int(status["evaluations"]),
-            "core_seconds": float(sum(status["seconds"].values()) * status["workers"]),
-        }
-    except (OSError, ValueError, TypeError, KeyError, AttributeError):
-        return {}  # it only feeds an estimate
+def _reached(experiment: Experiment, standing: Standing) -> bool:
+    return all(getattr(standing, unit) >= amount for unit, amount in experiment.budget.items())
 
 
 def _count(number: int, thing: str) -> str:

@@ -1,10 +1,13 @@
-"""What a run asks of Snakemake: its budget, and memory."""
+"""What a run asks of Snakemake: its budget, and what its Slurm job needs."""
 
-import json
+from collections.abc import Mapping
 from pathlib import Path
 
 from qdsweep.config.cluster import Cluster
 from qdsweep.config.experiment import Experiment
+from qdsweep.errors import BadInput
+from qdsweep.slurm import ran_out_of_memory
+from qdsweep.sweep.standing import read_standing
 
 GROWTH = 1.5
 
@@ -20,25 +23,65 @@ def launch_budget(experiment: Experiment, run_dir: Path) -> str:
         run_dir: The run's folder.
     """
     ((unit, amount),) = experiment.budget.items()
-    try:
-        status = json.loads((run_dir / "state" / "status.json").read_bytes())
-        if status["status"] == "finished":
-            amount = max(amount, int(status["budget"][unit]))
-    except (OSError, ValueError, KeyError, TypeError):
-        pass  # a new run, or a budget in another unit
+    standing = read_standing(run_dir)
+    if standing.status == "finished":
+        amount = max(amount, standing.budget.get(unit, 0))
     return f"{unit}={amount}"
 
 
 def memory_mb(cluster: Cluster, run_dir: Path) -> int:
-    """Memory of a run [MB]: of the cluster config, times 1.5 for each time it ran out of it.
+    """Memory of a run on each node [MB]: 1.5 times more for each time it ran out of it.
 
     Args:
         cluster: The cluster config.
-        run_dir: The run's folder, whose `state/last_stop.json` says how it stopped.
+        run_dir: The run's folder, whose files say how it stopped.
     """
-    try:
-        stops = json.loads((run_dir / "state" / "last_stop.json").read_bytes())["memory_stops"]
-    except (OSError, ValueError, KeyError):
-        stops = 0
-    needed = cluster.mem_mb_main + cluster.workers * cluster.mem_mb_per_worker
+    standing = read_standing(run_dir)
+    stops = standing.memory_stops
+    if standing.killed_job is not None:
+        stops += ran_out_of_memory(standing.killed_job)
+    needed = cluster.mem_mb_main + cluster.workers_per_node * cluster.mem_mb_per_worker
     return round(needed * GROWTH ** min(stops, 4))
+
+
+def slurm_request(cluster: Cluster) -> dict[str, int | str]:
+    """The resources of a run's Slurm job, as the Slurm plugin of Snakemake names them.
+
+    Over several nodes the job's command runs on the first one and starts the workers with srun;
+    the plugin calls such a job `mpi`. A node that fails must not end the job then (--no-kill).
+    """
+    request: dict[str, int | str] = {
+        "runtime": cluster.runtime_min,
+        "cpus_per_task": cluster.workers_per_node,
+    }
+    extra = cluster.extra.split()
+    if cluster.gpus:
+        request["gres"] = f"gpu:{cluster.gpus}"
+    if cluster.nodes > 1:
+        request |= {"nodes": cluster.nodes, "tasks": cluster.nodes, "mpi": "srun"}
+        extra.append("--no-kill")
+    if extra:
+        request["slurm_extra"] = " ".join(extra)
+    return request
+
+
+def check_fit(cluster: Cluster, name: str, runs: Mapping[str, Experiment]) -> None:
+    """Refuses more workers than a run has solutions at a time.
+
+    Args:
+        cluster: The cluster config.
+        name: Its name, for the message.
+        runs: Run id -> experiment.
+
+    Raises:
+        BadInput: Some workers would never have anything to do.
+    """
+    for run, experiment in runs.items():
+        batch = experiment.num_emitters * experiment.batch_size
+        if cluster.workers > batch:
+            raise BadInput(
+                f"cluster {name}: nodes = {cluster.nodes} with workers_per_node = "
+                f"{cluster.workers_per_node} are {cluster.workers} workers, but {run} has only "
+                f"{batch} solutions an iteration (num_emitters x batch_size): take at most "
+                f"{batch} workers, or a larger batch_size"
+            )

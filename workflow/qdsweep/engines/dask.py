@@ -1,0 +1,111 @@
+"""The dask engine: workers on this machine, or on the nodes of a Slurm job."""
+
+import os
+import queue
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from distributed.utils import get_ip, get_ip_interface
+
+from qdsweep.config.cluster import Cluster
+from qdsweep.config.domain import Domain as DomainConfig
+from qdsweep.engines.base import Batch, Outcome
+from qdsweep.engines.connection import (
+    Connection,
+    connection_path,
+    remove_connection,
+    temporary_credentials,
+    write_connection,
+)
+from qdsweep.engines.failures import NoWorkers
+from qdsweep.engines.hub import Hub
+from qdsweep.engines.start_crew import Crew
+
+# How long a run waits for its first worker, or for another one when it has lost them all [s].
+PATIENCE = 300.0
+
+
+class Dask:
+    """Evaluates with workers that connect to this process by mutual TLS.
+
+    Args:
+        domain: The domain's config; each worker builds its own.
+        cluster: How many workers, and on which network.
+        run: The run's folder; its connection file brings the workers here.
+        crew: What starts the workers.
+        versions: Library -> version that every worker must have.
+        objective_on_failure: See `evaluate_safely`.
+    """
+
+    name = "dask"
+
+    def __init__(
+        self,
+        domain: DomainConfig,
+        cluster: Cluster,
+        run: Path,
+        crew: Crew,
+        versions: dict[str, str],
+        objective_on_failure: float | None = None,
+    ) -> None:
+        self.workers = cluster.workers
+        self._file = connection_path(run)
+        self._crew = crew
+        certificate, key = temporary_credentials()
+        connection = Connection("", certificate, key, str(Path.cwd()))
+        self._hub = Hub(
+            domain,
+            objective_on_failure,
+            versions,
+            connection.security(),
+            f"tls://{_host(cluster.interface)}",
+        )
+        write_connection(self._file, connection._replace(address=self._hub.address))
+
+    def wait(self) -> None:
+        """Returns when the first worker is there."""
+        while self._hub.workers == 0:
+            self._check_workers()
+            time.sleep(0.01)
+
+    def evaluate(self, batch: Batch, rows: list[slice]) -> Iterator[tuple[slice, Outcome]]:
+        """See `Engine.evaluate`."""
+        left = sum(part.stop - part.start for part in rows)
+        self._hub.begin(batch, rows)
+        while left:
+            try:
+                result = self._hub.results.get(timeout=1.0)
+            except queue.Empty:
+                self._check_workers()
+                continue
+            if isinstance(result, Exception):
+                raise result
+            part, _ = result
+            left -= part.stop - part.start
+            yield result
+
+    def _check_workers(self) -> None:
+        since = self._hub.lonely_since
+        if since is None:
+            return
+        if self._crew.is_gone():
+            raise NoWorkers(f"the workers could not be started: see {self._crew.logs}")
+        if time.monotonic() - since > PATIENCE:
+            raise NoWorkers(
+                f"no worker connected to {self._hub.address} for {PATIENCE:.0f} s: see "
+                f"{self._crew.logs} (the cluster's `interface` chooses the network)"
+            )
+
+    def close(self) -> None:
+        """Sends the workers away, also in the middle of an evaluation."""
+        remove_connection(self._file)
+        self._hub.close()
+        self._crew.close()
+
+
+def _host(interface: str | None) -> str:
+    """Where to listen: the chosen network; loopback outside of a Slurm job."""
+    if interface is not None:
+        return get_ip_interface(interface)
+    return get_ip() if "SLURM_JOB_ID" in os.environ else "127.0.0.1"

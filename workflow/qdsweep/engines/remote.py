@@ -1,0 +1,114 @@
+"""A worker process that connects to the hub of a run, on whatever node it is."""
+
+import asyncio
+import contextlib
+import logging
+import os
+import queue
+import socket
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+from distributed.comm import connect
+from distributed.comm.core import Comm
+from distributed.protocol import to_serialize
+
+from qdsweep.cpu import settings
+from qdsweep.engines import worker
+from qdsweep.engines.connection import connection_path, read_connection
+from qdsweep.engines.failures import EvaluationFailed
+from qdsweep.engines.worker_log import WorkerLog
+from qdsweep.versions import installed_versions
+
+# Exit codes: left because the run ended or cannot be found; turned away; lost the connection.
+LEFT, TURNED_AWAY, LOST = 0, 4, 5
+
+
+def serve(run: Path, logs: Path, patience: float) -> int:
+    """Evaluates parts until the run sends the worker away; returns or exits with a code.
+
+    Args:
+        run: The run's folder.
+        logs: Folder of the log file, `HOST-PID.log`.
+        patience: How long to look for the run's main process [s].
+    """
+    lines = WorkerLog(logs / f"{socket.gethostname()}-{os.getpid()}.log")
+    lines.take_over_output()
+    inbox: queue.SimpleQueue[Any] = queue.SimpleQueue()
+    talk = _Talk(run, patience, lines, inbox)
+    threading.Thread(target=asyncio.run, args=(talk.hold(),), daemon=True).start()
+    welcome = inbox.get()
+    os.chdir(welcome["directory"])  # the user's plug-ins lie there
+    worker.start(welcome["domain"], welcome["objective_on_failure"])
+    while True:
+        message = inbox.get()
+        try:
+            outcome = worker.evaluate(message["batch"], message["first"])
+            answer = {"outcome": to_serialize(outcome)}
+        except EvaluationFailed as error:
+            answer = {"failure": to_serialize(error.failure)}
+        talk.answer({**answer, "lines": lines.take()})
+
+
+class _Talk:
+    """The connection, in a thread of its own: it notices at once when the run is gone."""
+
+    def __init__(
+        self, run: Path, patience: float, lines: WorkerLog, inbox: "queue.SimpleQueue[Any]"
+    ) -> None:
+        self._file = connection_path(run)
+        self._patience = patience
+        self._lines = lines
+        self._inbox = inbox
+
+    async def hold(self) -> None:
+        """Reads messages until the end, which ends the process."""
+        code = LOST
+        try:
+            self._loop = asyncio.get_running_loop()
+            self._comm, directory = await self._connect()
+            self._lines.prefix = f"{self._comm.local_address} "
+            welcome = await self._comm.read()
+            about = {
+                "host": socket.gethostname(),
+                "pid": os.getpid(),
+                "has": installed_versions(welcome["libraries"]) | settings(),
+            }
+            await self._comm.write(about)
+            self._inbox.put({**welcome, "directory": directory})
+            while True:
+                message = await self._comm.read()
+                if "leave" in message:
+                    code = TURNED_AWAY if message["leave"] else LEFT
+                    print(message["leave"] or "the run has ended", file=sys.stderr)
+                    return
+                self._inbox.put(message)
+        except TimeoutError as error:
+            code = LEFT
+            print(error, file=sys.stderr)
+        except OSError as error:
+            print(f"lost the run: {error}", file=sys.stderr)
+        except BaseException:
+            logging.exception("the connection broke")
+        finally:
+            os._exit(code)  # also in the middle of an evaluation
+
+    def answer(self, message: dict[str, Any]) -> None:
+        """Sends a message from the main thread."""
+        asyncio.run_coroutine_threadsafe(self._comm.write(message), self._loop).result()
+
+    async def _connect(self) -> tuple[Comm, str]:
+        """Connects as the file says, which may be that of an earlier attempt: read it again."""
+        deadline = time.monotonic() + self._patience
+        while time.monotonic() < deadline:
+            connection = read_connection(self._file)
+            if connection is not None:
+                arguments = connection.security().get_connection_args("worker")
+                with contextlib.suppress(OSError, asyncio.TimeoutError):
+                    comm = await connect(connection.address, timeout=5, **arguments)
+                    return comm, connection.directory
+            await asyncio.sleep(0.1)
+        raise TimeoutError(f"{self._file}: no main process found for {self._patience:.0f} s")

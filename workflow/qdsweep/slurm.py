@@ -1,0 +1,49 @@
+"""What Slurm says about a job. Every question is bounded in time, and may stay unanswered."""
+
+import functools
+import re
+import subprocess
+from datetime import datetime
+
+SECONDS = 30
+
+
+@functools.cache
+def job_details(job: str) -> dict[str, str]:
+    """The fields of `scontrol show job`; empty where Slurm does not answer."""
+    text = _ask("scontrol", "--oneliner", "show", "job", job)
+    return dict(re.findall(r"(\S+?)=(\S*)", text))
+
+
+def end_of_job(job: str) -> float | None:
+    """When the wall time of a job ends, as `time.time` counts."""
+    try:
+        return datetime.fromisoformat(job_details(job).get("EndTime", "")).timestamp()
+    except ValueError:
+        return None
+
+
+@functools.cache
+def end_state(job: str) -> str | None:
+    """How a job ended: OUT_OF_MEMORY, TIMEOUT, NODE_FAIL, ..., or None where it is not known.
+
+    Where memory ran out within a step, the job itself says FAILED: so a step's OUT_OF_MEMORY
+    counts.
+    """
+    text = _ask("sacct", "--noheader", "--parsable2", "--jobs", job, "--format", "State")
+    states = [line.split(" ")[0] for line in text.splitlines() if line]
+    if not states:
+        return None
+    return "OUT_OF_MEMORY" if "OUT_OF_MEMORY" in states else states[0]
+
+
+def ran_out_of_memory(job: str) -> bool:
+    """Whether Slurm ended a job, or a part of it, for its memory."""
+    return end_state(job) == "OUT_OF_MEMORY"
+
+
+def _ask(*words: str) -> str:
+    try:
+        return subprocess.run(words, capture_output=True, text=True, timeout=SECONDS).stdout
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
