@@ -6,11 +6,12 @@ and vanishes with the run.
 
 import json
 from pathlib import Path
-from typing import NamedTuple
-
-from distributed.security import Security
+from typing import TYPE_CHECKING, NamedTuple
 
 from qdsweep.files import atomic
+
+if TYPE_CHECKING:
+    from distributed.security import Security
 
 
 class Connection(NamedTuple):
@@ -29,8 +30,10 @@ class Connection(NamedTuple):
     key: str
     directory: str
 
-    def security(self) -> Security:
+    def security(self) -> "Security":
         """The credentials as Dask takes them."""
+        from distributed.security import Security  # imports numpy, which needs settings first
+
         return Security(
             require_encryption=True,
             tls_ca_file=self.certificate,
@@ -48,6 +51,8 @@ def connection_path(run: Path) -> Path:
 
 def temporary_credentials() -> tuple[str, str]:
     """Makes a certificate and its private key (PEM)."""
+    from distributed.security import Security
+
     made = Security.temporary()
     return made.tls_ca_file, made.tls_scheduler_key
 

@@ -11,6 +11,7 @@ from qdsweep.config.compose import compose
 from qdsweep.config.domain import Domain as DomainConfig
 from qdsweep.config.domain import Plugin
 from qdsweep.cpu import apply_baseline
+from qdsweep.engines.connection import connection_path, read_connection
 from qdsweep.errors import QdsweepError
 
 # How long a worker looks for the main process [s]: the first time, when that may have to start
@@ -32,6 +33,9 @@ def work(run: Path, workers: int) -> None:
     Raises:
         QdsweepError: The run turned the workers away.
     """
+    connection = read_connection(connection_path(run))
+    if connection is not None:  # joining from anywhere: the user's plug-ins lie there
+        os.chdir(connection.directory)
     config = run / "state" / "config.yaml"
     if config.exists():  # a run that was never started before has none yet
         experiment = compose(str(config))

@@ -90,7 +90,9 @@ class Dask:
         if since is None:
             return
         if self._crew.is_gone():
-            raise NoWorkers(f"the workers could not be started: see {self._crew.logs}")
+            raise NoWorkers(
+                f"the workers could not be started or ended for good: see {self._crew.logs}"
+            )
         if time.monotonic() - since > PATIENCE:
             raise NoWorkers(
                 f"no worker connected to {self._hub.address} for {PATIENCE:.0f} s: see "

@@ -15,7 +15,7 @@ from collections import Counter, deque
 from typing import Any
 
 import dask
-from distributed.comm import CommClosedError, listen
+from distributed.comm import listen
 from distributed.comm.core import Comm
 from distributed.protocol import to_serialize
 from distributed.security import Security
@@ -28,7 +28,9 @@ from qdsweep.engines.parts import PER_WORKER, Parts
 
 log = logging.getLogger("qdsweep")
 
-GREETING_SECONDS = 30.0
+# A worker imports the domain's libraries meanwhile, from a file system that may be slow.
+GREETING_SECONDS = 300.0
+LOSS_SECONDS = 0.3
 # A peer that the network lost is given up after so long.
 SILENCE = "30s"
 
@@ -133,6 +135,10 @@ class Hub:
             log.warning("worker %s turned away: %s", name, reason)
             await comm.write({"leave": reason})
             return None
+        made = await asyncio.wait_for(comm.read(), GREETING_SECONDS)
+        if made["problem"] is not None:
+            log.warning("worker %s cannot make the domain: %s", name, made["problem"])
+            return None
         return name
 
     async def _employ(self, comm: Comm, name: str) -> None:
@@ -161,14 +167,16 @@ class Hub:
             with contextlib.suppress(OSError):
                 await comm.write({"leave": None})
                 await comm.close()
-        except (OSError, CommClosedError):
+        except OSError:
             log.warning("worker %s is lost, %d left", name, self.workers - 1)
         finally:
             self.workers -= 1
             if self.workers == 0:
                 self.lonely_since = time.monotonic()
-            if not leaving:
-                self._give_back(running)
+        if not leaving:
+            # Of the workers of a lost node none may take what another one had.
+            await asyncio.sleep(LOSS_SECONDS)
+            self._give_back(running)
 
     def _finish(self, running: deque[slice], answer: dict[str, Any], address: str) -> None:
         part = running.popleft()

@@ -42,7 +42,13 @@ def serve(run: Path, logs: Path, patience: float) -> int:
     threading.Thread(target=asyncio.run, args=(talk.hold(),), daemon=True).start()
     welcome = inbox.get()
     os.chdir(welcome["directory"])  # the user's plug-ins lie there
-    worker.start(welcome["domain"], welcome["objective_on_failure"])
+    try:
+        worker.start(welcome["domain"], welcome["objective_on_failure"])
+    except Exception as error:
+        logging.exception("the domain cannot be made here")
+        talk.answer({"problem": f"{type(error).__name__}: {error}"})
+        return TURNED_AWAY
+    talk.answer({"problem": None})
     while True:
         message = inbox.get()
         try:

@@ -11,6 +11,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import psutil
+
 from qdsweep.algorithms.build import build_scheduler, import_plugins
 from qdsweep.algorithms.centroids import Centroids
 from qdsweep.config.cluster import Cluster
@@ -147,6 +149,8 @@ class Recorder:
 
     def after_iteration(self, state: State, seconds: dict[str, float]) -> None:
         """Takes down an iteration; saves when the time has come."""
+        if "first_evaluation" not in self.attempts[-1]:
+            self._note_start(seconds)
         self._add_row(state, seconds)
         due = time.monotonic() - self.saved_at >= self._interval()
         if due and not reached(state, self.experiment.budget):
@@ -154,6 +158,13 @@ class Recorder:
         if time.monotonic() - self.status_at >= STATUS_SECONDS:
             self.write_status(state, "running")
         self.progress.show(self.row)
+
+    def _note_start(self, seconds: dict[str, float]) -> None:
+        """Notes how long it took to the first evaluation: imports, workers, the first ask."""
+        began = psutil.Process().create_time()
+        since = time.time() - began - seconds["evaluate"] - seconds["tell"]
+        self.attempts[-1]["first_evaluation"] = round(since, 2)
+        log.info("first evaluation after %.1f s of this process", since)
 
     def _interval(self) -> float:
         """Seconds between two saves: as rare as their cost wants, within the bounds."""

@@ -1,0 +1,203 @@
+"""The dask engine on one machine: workers that come, go and die; who is let in."""
+
+import json
+import os
+import re
+import signal
+import socket
+import ssl
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import psutil
+import pytest
+from patient import digest, make_folder, says, undisturbed_digest, wait_until
+from support import BIN
+
+DASK = "engine: dask\nworkers_per_node: 3\n"
+
+
+@pytest.fixture(scope="module")
+def expected(tmp_path_factory) -> str:
+    return undisturbed_digest(tmp_path_factory.mktemp("undisturbed"))
+
+
+class Live:
+    """A run of the dask engine in the background."""
+
+    def __init__(self, folder: Path, cluster: str = DASK, seconds: float = 0.02, **env: str):
+        self.folder, self.out = make_folder(folder), folder / "out"
+        self.log = self.out / "state/run.log"
+        (folder / "cluster.yaml").write_text(cluster)
+        words = ["run", "experiment.yaml", "--cluster", "cluster.yaml", "--out", "out"]
+        self.process = subprocess.Popen(
+            [BIN / "qdsweep", *words],
+            cwd=folder,
+            env={**os.environ, "PATIENT_SECONDS": str(seconds), **env},
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def ready(self, workers: int = 3) -> "Live":
+        wait_until(lambda: says(self.log, f", {workers} now"), what="workers")
+        return self
+
+    def crew(self) -> list[psutil.Process]:
+        """The processes that work for the run."""
+        return [
+            process
+            for process in psutil.process_iter()
+            if str(self.folder) in " ".join(cmdline(process)) and "worker" in cmdline(process)
+        ]
+
+    def workers(self) -> list[psutil.Process]:
+        here = self.crew()
+        return [process for process in here if process.parent() in here]
+
+
+def cmdline(process: psutil.Process) -> list[str]:
+    try:
+        return process.cmdline()
+    except psutil.Error:
+        return []
+
+
+def test_the_result_is_that_of_the_serial_engine(tmp_path, expected):
+    run = Live(tmp_path, seconds=0).ready()
+    assert run.process.wait(60) == 0
+    assert digest(run.out) == expected
+    text = run.log.read_text()
+    assert re.search(r"\[tls://127\.0\.0\.1:\d+\] evaluates \d+", text), "prints reach the log"
+    assert re.search(r"first evaluation after \d+\.\d s", text)
+    assert not run.crew()
+    left = {path.name for path in (run.out / "state").iterdir()}
+    assert not left & {"dask", "workers"}, "credentials and workers' logs vanish"
+
+
+def test_a_killed_worker_is_replaced_and_its_solutions_repeated(tmp_path, expected):
+    run = Live(tmp_path).ready()
+    for _ in range(2):
+        run.workers()[0].kill()
+    wait_until(lambda: says(run.log, "is lost"), what="the loss is noted")
+    wait_until(lambda: len(run.workers()) == 3, what="a new worker")
+    assert run.process.wait(60) == 0
+    assert digest(run.out) == expected
+
+
+def test_all_workers_stopped_for_good_stop_the_run_and_it_goes_on(tmp_path, expected):
+    run = Live(tmp_path, seconds=0.05).ready()
+    (supervisor,) = set(run.crew()) - set(run.workers())
+    supervisor.kill()
+    assert run.process.wait(60) == 1
+    assert "could not be started, or ended for good" in run.log.read_text().splitlines()[-1]
+    again = subprocess.run(
+        [BIN / "qdsweep", "run", "experiment.yaml", "--out", "out"], cwd=tmp_path, check=False
+    )
+    assert again.returncode == 0
+    assert digest(run.out) == expected
+
+
+def test_workers_that_cannot_start_end_the_run_at_once(tmp_path):
+    run = Live(tmp_path, PATIENT_BREAKS="1")
+    assert run.process.wait(60) == 1
+    assert str(run.out / "state/workers") in run.process.stderr.read()
+    assert "cannot make the domain" in run.log.read_text()
+    logs = (run.out / "state/workers").iterdir()
+    assert any("no luck" in log.read_text() for log in logs)
+
+
+def test_joining_and_leaving(tmp_path, expected):
+    run = Live(tmp_path, "engine: dask\n", seconds=0.05).ready(1)
+    words = [BIN / "qdsweep", "worker", "--join", run.out, "--workers", "2"]
+    helper = subprocess.Popen(words, cwd="/")  # from anywhere
+    run.ready(3)
+    helper.send_signal(signal.SIGTERM)
+    helper.wait(10)
+    wait_until(lambda: says(run.log, ", 1 left"), what="they have left")
+    assert run.process.wait(90) == 0
+    assert digest(run.out) == expected
+    late = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert late.returncode == 2
+    assert "no run with the dask engine" in late.stderr
+
+
+def test_no_worker_outlives_a_killed_main_process(tmp_path):
+    run = Live(tmp_path, seconds=1.0).ready()
+    run.process.kill()
+    run.process.wait()
+    wait_until(lambda: not run.crew(), seconds=15, what="the workers have left")
+
+
+def test_a_stopped_run_goes_on(tmp_path, expected):
+    run = Live(tmp_path, seconds=0.05).ready()
+    wait_until(lambda: says(run.log, "evaluates", 20), what="some results")
+    run.process.send_signal(signal.SIGTERM)
+    assert run.process.wait(10) == 75
+    assert not run.crew()
+    words = [BIN / "qdsweep", "run", "experiment.yaml", "--cluster", "cluster.yaml", "--out", "out"]
+    subprocess.run(words, cwd=tmp_path, check=True, capture_output=True)
+    assert digest(run.out) == expected
+
+
+def test_a_worker_with_other_versions_is_turned_away(tmp_path, expected):
+    run = Live(tmp_path, "engine: dask\n", seconds=0.05).ready(1)
+    code = (
+        "import importlib.metadata as m, sys; real = m.version;"
+        "m.version = lambda name: '0.0' if name == 'numpy' else real(name);"
+        "from qdsweep.cli import main; sys.exit(main(sys.argv[1:]))"
+    )
+    words = [sys.executable, "-c", code, "worker", "--join", run.out]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 1
+    assert "turned" in done.stderr
+    assert re.search("turned away: .* numpy 0.0 ", run.log.read_text())
+    assert run.process.wait(90) == 0
+    assert digest(run.out) == expected
+
+
+def test_nobody_without_the_credentials_gets_in(tmp_path, expected):
+    from distributed.security import Security
+
+    run = Live(tmp_path / "one", seconds=0.05).ready()
+    file = run.out / "state/dask/connection.json"
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert stat.S_IMODE(file.parent.stat().st_mode) == 0o700
+    listening = {
+        connection.laddr
+        for process in [psutil.Process(run.process.pid), *run.crew()]
+        for connection in process.net_connections(kind="inet")
+        if connection.status == psutil.CONN_LISTEN
+    }
+    assert len(listening) == 1, "one port in all, that of the main process"
+    (address,) = listening
+    foreign = Security.temporary()
+    contexts = [ssl.create_default_context(), ssl.create_default_context()]
+    for context in contexts:
+        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    certificate, key = tmp_path / "foreign.pem", tmp_path / "foreign.key"
+    certificate.write_text(foreign.tls_ca_file)
+    key.write_text(foreign.tls_worker_key)
+    contexts[1].load_cert_chain(certificate, key)
+    for context in contexts:  # no certificate, and that of another run
+        with (
+            pytest.raises(OSError),
+            socket.create_connection(address, timeout=5) as plain,
+            context.wrap_socket(plain) as encrypted,
+        ):
+            encrypted.sendall(b"hello")
+            # With TLS 1.3 the refusal comes after the client's side of the handshake.
+            if not encrypted.recv(1):
+                raise ConnectionResetError
+    with socket.create_connection(address, timeout=5) as plain:
+        plain.sendall(b"\0" * 64)
+        try:
+            answer = plain.recv(100)
+        except ConnectionResetError:
+            answer = b""
+        assert len(answer) < 10, "at most a TLS alert"
+    assert json.loads(file.read_text())["address"].startswith("tls://")
+    assert run.process.wait(90) == 0
+    assert digest(run.out) == expected
+    assert not file.exists()

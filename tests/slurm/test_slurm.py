@@ -1,0 +1,197 @@
+"""The real Snakefile on a real Slurm: results, faults, and what is left behind."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+import yaml
+from patient import make_folder, says, undisturbed_digest, wait_until
+from support import BIN, REPO, TINY, snakemake
+
+HERE = Path(__file__).parent
+TWO_NODES = {"nodes": 2, "workers_per_node": 3, "mem_mb_main": 600, "mem_mb_per_worker": 200}
+SLURM = ("--executor", "slurm", "--jobs", "4", "--slurm-init-seconds-before-status-checks", "2")
+
+
+@pytest.fixture(scope="module")
+def expected(tmp_path_factory) -> str:
+    return undisturbed_digest(tmp_path_factory.mktemp("undisturbed"), iterations=60)
+
+
+class Sweep:
+    """A sweep of one patient run, with Snakemake and Slurm, in the background."""
+
+    def __init__(self, folder: Path, seconds: float, **cluster: object):
+        self.folder = make_folder(folder, iterations=60)
+        self.cluster = {**TWO_NODES, "runtime_min": 10, **cluster}
+        (folder / "cluster.yaml").write_text(yaml.safe_dump(self.cluster))
+        self.seconds = seconds
+        config = {"name": "s", "experiment": "experiment.yaml", "cluster": "cluster.yaml"}
+        (folder / "sweep.yaml").write_text(yaml.safe_dump(config))
+        self.printed = folder / "printed.txt"
+        self.start()
+
+    def start(self, **env: str) -> "Sweep":
+        words = ["-s", REPO / "Snakefile", "--configfile", "sweep.yaml", *SLURM]
+        with self.printed.open("ab") as printed:
+            self.snakemake = subprocess.Popen(
+                [BIN / "snakemake", *words],
+                cwd=self.folder,
+                env={**os.environ, "PATIENT_SECONDS": str(self.seconds), **env},
+                stdout=printed,
+                stderr=printed,
+                start_new_session=True,
+            )
+        return self
+
+    @property
+    def run(self) -> Path:
+        (run,) = (self.folder / "results/runs").iterdir()
+        return run
+
+    @property
+    def log(self) -> Path:
+        return self.run / "state/run.log"
+
+    def job(self) -> str:
+        """The Slurm job that computes now."""
+        return json.loads((self.run / "state/lock").read_text())["slurm_job"]
+
+    def computing(self, times: int = 1) -> "Sweep":
+        """Waits until an attempt evaluates, the n-th one that has begun."""
+        runs = self.folder / "results/runs"
+        wait_until(lambda: runs.exists() and any(runs.iterdir()), 90, "a run's folder")
+        wait_until(lambda: says(self.log, "first evaluation after", times), 150, "evaluations")
+        return self
+
+    def finish(self, expected: str, seconds: float = 300) -> None:
+        assert self.snakemake.wait(seconds) == 0, self.printed.read_text()[-5000:]
+        summary = json.loads((self.run / "summary.json").read_text())
+        assert summary["archive_digest"] == expected
+        no_process_is_left(self.folder)
+
+    def attempts(self) -> list[str]:
+        return [a["how"] for a in json.loads((self.run / "summary.json").read_text())["attempts"]]
+
+
+def no_process_is_left(folder: Path) -> None:
+    def ours() -> list[list[str]]:
+        found = []
+        for process in psutil.process_iter(["cmdline"]):
+            words = process.info["cmdline"] or []
+            if str(folder) in " ".join(words) and "worker" in words:
+                found.append(words)
+        return found
+
+    wait_until(lambda: not ours(), 20, "all workers have left")
+
+
+def squeue() -> str:
+    return subprocess.run(["squeue", "-h"], capture_output=True, text=True, check=True).stdout
+
+
+def test_a_sweep_over_nodes_equals_that_of_one_machine(tmp_path):
+    digests = {}
+    for name, words in (("local", ("--cores", "2")), ("slurm", ())):
+        folder = tmp_path / name
+        folder.mkdir()
+        (folder / "two.yaml").write_text(yaml.safe_dump({**TWO_NODES, "runtime_min": 5}))
+        (folder / "tiny.yaml").write_text(yaml.safe_dump(TINY))
+        config = {"name": "t", "experiment": "tiny.yaml", "sweep": "::: seed 1 2"}
+        (folder / "sweep.yaml").write_text(yaml.safe_dump(config))
+        if name == "slurm":
+            words = ("--profile", REPO / "profiles/slurm", *SLURM[4:])
+            words += ("--config", "cluster=two.yaml")
+        snakemake("--configfile", "sweep.yaml", *words, cwd=folder)
+        digests[name] = {
+            path.parent.name: json.loads(path.read_text())["archive_digest"]
+            for path in folder.glob("results/runs/*/summary.json")
+        }
+    assert len(digests["local"]) == 2
+    assert digests["local"] == digests["slurm"]
+    (summary, *_) = (tmp_path / "slurm").glob("results/runs/*/summary.json")
+    about = json.loads(summary.read_text())
+    assert (about["engine"], about["workers"]) == ("dask", 6)
+    log = (summary.parent / "run.log").read_text()
+    assert ", 6 now" in log
+    assert re.search(r"Slurm job \d+, its log: /\S+\.log", log)
+    # Where it was computed is no reason to compute it again.
+    again = ("--configfile", "sweep.yaml", "--cores", "2", "-n")
+    assert "Nothing to be done" in snakemake(*again, cwd=tmp_path / "slurm").stderr
+    no_process_is_left(tmp_path)
+
+
+def test_worker_and_node_lost_slurmctld_restarted_main_snakemake_killed(tmp_path, expected):
+    sweep = Sweep(tmp_path, seconds=0.1).computing()
+    job = sweep.job()
+    (state,) = {p.parent for p in tmp_path.rglob("state/workers")}
+    worker = next(
+        p
+        for p in psutil.process_iter(["cmdline"])
+        if str(tmp_path) in " ".join(p.info["cmdline"] or [])
+        and p.parent() is not None
+        and "worker" in p.parent().cmdline()
+        and "worker" in (p.info["cmdline"] or [])
+    )
+    worker.kill()
+    wait_until(lambda: says(sweep.log, "is lost"), 20, "the worker's loss is noted")
+    subprocess.run("kill -9 $(cat /var/lib/slurm-test/run/slurmctld.pid)", shell=True, check=True)
+    subprocess.run([HERE / "slurm-up.sh"], check=True, capture_output=True, timeout=100)
+    subprocess.run([HERE / "node-kill.sh", "n2"], check=True, capture_output=True, timeout=30)
+    wait_until(lambda: says(sweep.log, "is lost", 4), 30, "the node's loss is noted")
+    assert (state / "dask/connection.json").exists(), "the run goes on with the other node"
+    # Snakemake is killed and started again while the job runs: no second process may write.
+    os.killpg(sweep.snakemake.pid, signal.SIGKILL)
+    sweep.snakemake.wait()
+    assert job in squeue()
+    subprocess.run([HERE / "node-up.sh", "n2"], check=True, timeout=60)
+    sweep.start()
+    wait_until(lambda: says(sweep.printed, f"scancel {job}"), 60, "the live run is named")
+    sweep.finish(expected)
+    assert sweep.attempts() == ["finished"]
+
+
+def test_scancel_and_the_end_of_the_wall_time(tmp_path, expected):
+    sweep = Sweep(tmp_path, seconds=0.35, runtime_min=1).computing()
+    subprocess.run(["scancel", sweep.job()], check=True)
+    sweep.computing(times=2)
+    sweep.finish(expected, 400)
+    cut = [how for how in sweep.attempts() if how == "the end of the wall time"]
+    assert len(cut) >= 1, sweep.attempts()
+    assert "CANCELLED" in sweep.attempts()[0] or "SIGTERM" in sweep.attempts()[0]
+
+
+def test_the_first_node_lost_and_a_preemption(tmp_path, expected):
+    sweep = Sweep(tmp_path, seconds=0.1).computing()
+    job = sweep.job()
+    subprocess.run([HERE / "node-kill.sh", "n1"], check=True, capture_output=True, timeout=30)
+    time.sleep(12)  # until Slurm has noticed
+    subprocess.run([HERE / "node-up.sh", "n1"], check=True, timeout=60)
+    sweep.computing(times=2)
+    # A job of a partition with a higher tier takes both nodes.
+    words = ["sbatch", "-p", "short", "-N2", "--exclusive", "--parsable", "--wrap", "sleep 5"]
+    subprocess.run(words, check=True, capture_output=True)
+    sweep.computing(times=3)
+    sweep.finish(expected)
+    assert any(f"Slurm started job {job} again" in how for how in sweep.attempts())
+
+
+def test_memory_grows_only_after_running_out_of_it(tmp_path, expected):
+    small = {"nodes": 1, "workers_per_node": 1, "mem_mb_main": 500, "mem_mb_per_worker": 100}
+    sweep = Sweep(tmp_path, seconds=0.0, **small)
+    os.killpg(sweep.snakemake.pid, signal.SIGKILL)
+    sweep.snakemake.wait()
+    sweep.start(PATIENT_MB="700")
+    sweep.finish(expected)
+    assert any("OUT_OF_MEMORY" in how for how in sweep.attempts()), sweep.attempts()
+    asked = subprocess.run(
+        ["sacct", "-n", "-X", "-P", "-o", "ReqMem,WorkDir"], capture_output=True, text=True
+    ).stdout
+    memory = [line.split("|")[0] for line in asked.splitlines() if line.endswith(str(tmp_path))]
+    assert memory[:2] == ["600M", "900M"], memory
