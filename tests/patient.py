@@ -5,6 +5,7 @@ import subprocess
 import time
 from pathlib import Path
 
+import psutil
 import yaml
 from support import BIN
 
@@ -76,3 +77,19 @@ def wait_until(true, seconds: float = 60.0, what: str = "") -> None:
 
 def says(log: Path, text: str, count: int = 1) -> bool:
     return log.exists() and log.read_text().count(text) >= count
+
+
+def crew_of(folder: Path) -> list[psutil.Process]:
+    """The processes of `qdsweep worker` for the runs of a folder."""
+    found = []
+    for process in psutil.process_iter(["cmdline"]):
+        words = process.info["cmdline"] or []
+        if words[1:4] == ["-m", "qdsweep", "worker"] and str(folder) in " ".join(words):
+            found.append(process)
+    return found
+
+
+def workers_of(folder: Path) -> list[psutil.Process]:
+    """Those that evaluate: forked by another one."""
+    crew = crew_of(folder)
+    return [process for process in crew if process.parent() in crew]

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import psutil
 import pytest
-from patient import digest, make_folder, says, undisturbed_digest, wait_until
+from patient import crew_of, digest, make_folder, says, undisturbed_digest, wait_until, workers_of
 from support import BIN
 
 DASK = "engine: dask\nworkers_per_node: 3\n"
@@ -45,23 +45,10 @@ class Live:
         return self
 
     def crew(self) -> list[psutil.Process]:
-        """The processes that work for the run."""
-        return [
-            process
-            for process in psutil.process_iter()
-            if str(self.folder) in " ".join(cmdline(process)) and "worker" in cmdline(process)
-        ]
+        return crew_of(self.folder)
 
     def workers(self) -> list[psutil.Process]:
-        here = self.crew()
-        return [process for process in here if process.parent() in here]
-
-
-def cmdline(process: psutil.Process) -> list[str]:
-    try:
-        return process.cmdline()
-    except psutil.Error:
-        return []
+        return workers_of(self.folder)
 
 
 def test_the_result_is_that_of_the_serial_engine(tmp_path, expected):

@@ -168,12 +168,12 @@ mv /etc/slurm/slurm.conf.new /etc/slurm/slurm.conf
 if ! alive "$STATE/run/slurmdbd.pid"; then
   setsid slurmdbd -D >"$STATE/log/slurmdbd.out" 2>&1 </dev/null &
 fi
-wait_for 30 sacctmgr -n list cluster
-sacctmgr -n list cluster format=cluster | grep -qw testcluster || sacctmgr -i add cluster testcluster >/dev/null
+wait_for 30 sacctmgr -nP list cluster
+sacctmgr -nP list cluster format=cluster | grep -w testcluster >/dev/null || sacctmgr -i add cluster testcluster >/dev/null
 for a in testcluster alt; do
-  sacctmgr -n list account format=account | grep -qw $a || sacctmgr -i add account $a Cluster=testcluster Description=$a Organization=testcluster >/dev/null
+  sacctmgr -nP list account format=account | grep -w $a >/dev/null || sacctmgr -i add account $a Cluster=testcluster Description=$a Organization=testcluster >/dev/null
   for u in root "$JOBUSER"; do
-    sacctmgr -n list assoc user=$u account=$a format=user | grep -q . || sacctmgr -i add user $u account=$a defaultaccount=testcluster >/dev/null
+    sacctmgr -nP list assoc user=$u account=$a format=user | grep . >/dev/null || sacctmgr -i add user $u account=$a defaultaccount=testcluster >/dev/null
   done
 done
 if ! alive "$STATE/run/slurmctld.pid"; then

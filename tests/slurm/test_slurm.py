@@ -8,13 +8,12 @@ import subprocess
 import time
 from pathlib import Path
 
-import psutil
+import cluster
 import pytest
 import yaml
-from patient import make_folder, says, undisturbed_digest, wait_until
+from patient import crew_of, make_folder, says, undisturbed_digest, wait_until, workers_of
 from support import BIN, REPO, TINY, snakemake
 
-HERE = Path(__file__).parent
 TWO_NODES = {"nodes": 2, "workers_per_node": 3, "mem_mb_main": 600, "mem_mb_per_worker": 200}
 SLURM = ("--executor", "slurm", "--jobs", "4", "--slurm-init-seconds-before-status-checks", "2")
 
@@ -27,10 +26,10 @@ def expected(tmp_path_factory) -> str:
 class Sweep:
     """A sweep of one patient run, with Snakemake and Slurm, in the background."""
 
-    def __init__(self, folder: Path, seconds: float, **cluster: object):
+    def __init__(self, folder: Path, seconds: float, **needs: object):
         self.folder = make_folder(folder, iterations=60)
-        self.cluster = {**TWO_NODES, "runtime_min": 10, **cluster}
-        (folder / "cluster.yaml").write_text(yaml.safe_dump(self.cluster))
+        needs = {**TWO_NODES, "runtime_min": 10, **needs}
+        (folder / "cluster.yaml").write_text(yaml.safe_dump(needs))
         self.seconds = seconds
         config = {"name": "s", "experiment": "experiment.yaml", "cluster": "cluster.yaml"}
         (folder / "sweep.yaml").write_text(yaml.safe_dump(config))
@@ -81,15 +80,7 @@ class Sweep:
 
 
 def no_process_is_left(folder: Path) -> None:
-    def ours() -> list[list[str]]:
-        found = []
-        for process in psutil.process_iter(["cmdline"]):
-            words = process.info["cmdline"] or []
-            if str(folder) in " ".join(words) and "worker" in words:
-                found.append(words)
-        return found
-
-    wait_until(lambda: not ours(), 20, "all workers have left")
+    wait_until(lambda: not crew_of(folder), 20, "all workers have left")
 
 
 def squeue() -> str:
@@ -123,36 +114,31 @@ def test_a_sweep_over_nodes_equals_that_of_one_machine(tmp_path):
     assert re.search(r"Slurm job \d+, its log: /\S+\.log", log)
     # Where it was computed is no reason to compute it again.
     again = ("--configfile", "sweep.yaml", "--cores", "2", "-n")
-    assert "Nothing to be done" in snakemake(*again, cwd=tmp_path / "slurm").stderr
+    assert "Nothing to be done" in snakemake(*again, cwd=tmp_path / "slurm").stdout
     no_process_is_left(tmp_path)
 
 
 def test_worker_and_node_lost_slurmctld_restarted_main_snakemake_killed(tmp_path, expected):
-    sweep = Sweep(tmp_path, seconds=0.1).computing()
+    sweep = Sweep(tmp_path, seconds=0.15).computing()
     job = sweep.job()
     (state,) = {p.parent for p in tmp_path.rglob("state/workers")}
-    worker = next(
-        p
-        for p in psutil.process_iter(["cmdline"])
-        if str(tmp_path) in " ".join(p.info["cmdline"] or [])
-        and p.parent() is not None
-        and "worker" in p.parent().cmdline()
-        and "worker" in (p.info["cmdline"] or [])
-    )
-    worker.kill()
+    workers_of(tmp_path)[0].kill()
     wait_until(lambda: says(sweep.log, "is lost"), 20, "the worker's loss is noted")
-    subprocess.run("kill -9 $(cat /var/lib/slurm-test/run/slurmctld.pid)", shell=True, check=True)
-    subprocess.run([HERE / "slurm-up.sh"], check=True, capture_output=True, timeout=100)
-    subprocess.run([HERE / "node-kill.sh", "n2"], check=True, capture_output=True, timeout=30)
+    cluster.kill_slurmctld()
+    time.sleep(1)
+    cluster.up()
+    time.sleep(4)  # until the nodes have registered again
+    cluster.kill_node("n2")
     wait_until(lambda: says(sweep.log, "is lost", 4), 30, "the node's loss is noted")
     assert (state / "dask/connection.json").exists(), "the run goes on with the other node"
     # Snakemake is killed and started again while the job runs: no second process may write.
     os.killpg(sweep.snakemake.pid, signal.SIGKILL)
     sweep.snakemake.wait()
     assert job in squeue()
-    subprocess.run([HERE / "node-up.sh", "n2"], check=True, timeout=60)
     sweep.start()
     wait_until(lambda: says(sweep.printed, f"scancel {job}"), 60, "the live run is named")
+    wait_until(lambda: "n2" in cluster.nodes_of("down"), 60, "Slurm gives the node up")
+    cluster.start_node("n2")
     sweep.finish(expected)
     assert sweep.attempts() == ["finished"]
 
@@ -170,9 +156,9 @@ def test_scancel_and_the_end_of_the_wall_time(tmp_path, expected):
 def test_the_first_node_lost_and_a_preemption(tmp_path, expected):
     sweep = Sweep(tmp_path, seconds=0.1).computing()
     job = sweep.job()
-    subprocess.run([HERE / "node-kill.sh", "n1"], check=True, capture_output=True, timeout=30)
-    time.sleep(12)  # until Slurm has noticed
-    subprocess.run([HERE / "node-up.sh", "n1"], check=True, timeout=60)
+    cluster.kill_node("n1")
+    wait_until(lambda: "n1" in cluster.nodes_of("down"), 60, "Slurm gives the node up")
+    cluster.start_node("n1")
     sweep.computing(times=2)
     # A job of a partition with a higher tier takes both nodes.
     words = ["sbatch", "-p", "short", "-N2", "--exclusive", "--parsable", "--wrap", "sleep 5"]

@@ -91,7 +91,7 @@ class Dask:
             return
         if self._crew.is_gone():
             raise NoWorkers(
-                f"the workers could not be started or ended for good: see {self._crew.logs}"
+                f"the workers could not be started, or ended for good: see {self._crew.logs}"
             )
         if time.monotonic() - since > PATIENCE:
             raise NoWorkers(

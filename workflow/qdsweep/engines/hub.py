@@ -11,7 +11,7 @@ import logging
 import queue
 import threading
 import time
-from collections import Counter, deque
+from collections import deque
 from typing import Any
 
 import dask
@@ -23,14 +23,17 @@ from distributed.security import Security
 from qdsweep.config.domain import Domain as DomainConfig
 from qdsweep.cpu import settings
 from qdsweep.engines.base import Batch, Outcome
-from qdsweep.engines.failures import MAX_DEATHS, EvaluationFailed, WorkerDied
+from qdsweep.engines.failures import EvaluationFailed, WorkerDied
 from qdsweep.engines.parts import PER_WORKER, Parts
 
 log = logging.getLogger("qdsweep")
 
 # A worker imports the domain's libraries meanwhile, from a file system that may be slow.
 GREETING_SECONDS = 300.0
-LOSS_SECONDS = 0.3
+# A part whose workers were lost so often ends the run: it kills them. Losses that follow each
+# other within some seconds count once, as those of a lost node or of workers that were taken away.
+MAX_LOSSES = 4
+INCIDENT_SECONDS = 3.0
 # A peer that the network lost is given up after so long.
 SILENCE = "30s"
 
@@ -66,7 +69,7 @@ class Hub:
         self._security = security
         self._parts = Parts()
         self._batch: Batch | None = None
-        self._deaths: Counter[int] = Counter()
+        self._losses: dict[int, tuple[int, float]] = {}  # row -> how often, when at last
         self._peers: set[asyncio.Task[None]] = set()
         self._started = threading.Event()
         self._thread = threading.Thread(
@@ -102,7 +105,7 @@ class Hub:
 
     def _begin(self, batch: Batch, rows: list[slice]) -> None:
         self._batch = batch
-        self._deaths.clear()
+        self._losses.clear()
         self._parts.begin(rows)
         self._more.set()
 
@@ -174,8 +177,6 @@ class Hub:
             if self.workers == 0:
                 self.lonely_since = time.monotonic()
         if not leaving:
-            # Of the workers of a lost node none may take what another one had.
-            await asyncio.sleep(LOSS_SECONDS)
             self._give_back(running)
 
     def _finish(self, running: deque[slice], answer: dict[str, Any], address: str) -> None:
@@ -191,10 +192,17 @@ class Hub:
 
     def _give_back(self, running: deque[slice]) -> None:
         """Lets others evaluate what a lost worker had, with the same seeds."""
-        for place, part in enumerate(running):
-            if place == 0:  # the one under way; the others only waited
-                self._deaths[part.start] += 1
-                if self._deaths[part.start] == MAX_DEATHS:
-                    self.results.put(WorkerDied(MAX_DEATHS, part.start))
+        for part in running:
             self._parts.give_back(part)
+        if running:
+            self._note_loss(running[0].start)  # the part under way; the others only waited
         self._more.set()
+
+    def _note_loss(self, row: int) -> None:
+        losses, last = self._losses.get(row, (0, -INCIDENT_SECONDS))
+        now = time.monotonic()
+        if now - last < INCIDENT_SECONDS:
+            return
+        self._losses[row] = losses + 1, now
+        if losses + 1 == MAX_LOSSES:
+            self.results.put(WorkerDied(MAX_LOSSES, row))
