@@ -4,6 +4,7 @@ import os
 import subprocess
 
 import cluster
+import psutil
 import pytest
 
 
@@ -18,9 +19,13 @@ def slurm():
 
 
 @pytest.fixture(autouse=True)
-def quiet_cluster(slurm):
-    """Every test finds both nodes up and leaves no job behind."""
+def quiet_cluster(slurm, tmp_path):
+    """Every test finds both nodes up and leaves no process and no job behind."""
     yield
+    for process in psutil.process_iter(["cwd"]):
+        folder = process.info["cwd"]
+        if folder is not None and folder.startswith(str(tmp_path)) and process.pid != os.getpid():
+            process.kill()
     subprocess.run("scancel $(squeue -h -o %A)", shell=True, check=False, capture_output=True)
     for node in ("n1", "n2"):
         if cluster.is_dead(node) or node in cluster.nodes_of("down"):

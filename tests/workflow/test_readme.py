@@ -12,8 +12,14 @@ import yaml
 from support import BIN, REPO
 
 README = (REPO / "README.md").read_text()
-# Run elsewhere: `make test` is what runs this; Slurm has tests of its own.
-ELSEWHERE = ("make test", "snakemake --executor slurm")
+# Run elsewhere: `make test` is what runs this; tests/slurm and tests/faults run the others.
+ELSEWHERE = (
+    "make test",
+    "snakemake --executor slurm",
+    "snakemake --profile profiles/slurm",
+    "sbatch",
+    "qdsweep worker",
+)
 
 
 def blocks(language: str) -> list[str]:

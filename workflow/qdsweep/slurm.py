@@ -42,6 +42,16 @@ def ran_out_of_memory(job: str) -> bool:
     return end_state(job) == "OUT_OF_MEMORY"
 
 
+def is_running(job: str) -> bool:
+    """Whether a job has its nodes at this moment."""
+    return _ask("squeue", "--noheader", "--jobs", job, "--format", "%T").strip() == "RUNNING"
+
+
+def requeue(job: str) -> None:
+    """Has Slurm start a job again from its beginning."""
+    _ask("scontrol", "requeue", job)
+
+
 def _ask(*words: str) -> str:
     try:
         return subprocess.run(words, capture_output=True, text=True, timeout=SECONDS).stdout

@@ -16,6 +16,7 @@ from qdsweep.sweep.plan import digest, write_plan
 from qdsweep.sweep.resources import check_fit, launch_budget, memory_mb, slurm_request
 from qdsweep.sweep.runs import table_of_runs
 from qdsweep.sweep.settings import read_sweep
+from qdsweep.sweep.watch import watch_jobs
 
 # `qdsweep` in a shell command is the one of this Python, with or without an active venv.
 os.environ.update(
@@ -67,6 +68,8 @@ onstart:
     except BadInput as error:
         raise WorkflowError(str(error))
     write_plan(PLAN, SWEEP.runs, Path("results"))
+    if CLUSTERS[cluster_name()].nodes > 1:
+        watch_jobs(SWEEP.runs, Path("results/runs"))
 
 
 def cluster_name(wildcards=None):

@@ -103,7 +103,7 @@ class Dask:
         """Sends the workers away, also in the middle of an evaluation."""
         remove_connection(self._file)
         self._hub.close()
-        self._crew.close()
+        self._crew.is_leaving = True
 
 
 def _host(interface: str | None) -> str:

@@ -18,9 +18,14 @@ class Crew:
     Args:
         cluster: How many, and on how many nodes.
         run: The run's folder.
+
+    Attributes:
+        logs: Where they write what they have to say.
+        is_leaving: Whether the hub has sent them away.
     """
 
     def __init__(self, cluster: Cluster, run: Path) -> None:
+        self.is_leaving = False
         self.logs = run / "state" / "workers"
         self.logs.mkdir(parents=True, exist_ok=True)
         file = run / "state" / "dask" / "connection.json"
@@ -40,10 +45,10 @@ class Crew:
         """Whether all its workers have ended for good."""
         return self._process.poll() is not None
 
-    def close(self, patience: float = LEAVING_SECONDS) -> None:
-        """Waits until the workers, sent away by the hub, have left; then makes them."""
+    def close(self) -> None:
+        """Waits until the workers have left; makes those leave that the hub could not tell."""
         for seconds, end in (
-            (patience, None),
+            (LEAVING_SECONDS if self.is_leaving else 0.0, None),
             (LEAVING_SECONDS, self._process.terminate),
             (LEAVING_SECONDS, self._process.kill),
         ):

@@ -98,7 +98,7 @@ def _locked(
             raise
         finally:
             if crew is not None:
-                crew.close(patience=0.0)
+                crew.close()
     except Interrupted as interruption:
         log.warning(
             "stopped by %s and saved: the same command, or Snakemake's retry, goes on from here",

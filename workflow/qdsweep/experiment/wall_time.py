@@ -5,6 +5,9 @@ import time
 
 from qdsweep.slurm import end_of_job
 
+# The Snakemakes around a run, and its workers' step, end after it [s].
+SLURM_MARGIN = 10.0
+
 
 def seconds_left(max_seconds: float | None) -> float | None:
     """Seconds until the run must have ended, or None for no limit.
@@ -22,4 +25,4 @@ def _slurm_seconds_left() -> float | None:
         return None
     end = os.environ.get("SLURM_JOB_END_TIME")  # since Slurm 22.11
     found = float(end) if end is not None and end.isdigit() else end_of_job(job)
-    return None if found is None else found - time.time()
+    return None if found is None else found - SLURM_MARGIN - time.time()

@@ -1,0 +1,223 @@
+"""What it costs to spread evaluations over workers, beside the pyribs example's way (Dask tasks).
+
+Prints, for batches of 540 solutions whose evaluation sleeps:
+
+- the share of the ideal time, max(longest evaluation, sum / workers), that the engine `dask`
+  reaches, and that of `Client.map` with a task a solution;
+- its capacity: 120 workers that sleep 50 ms;
+- seconds of ask and tell for d = 100, 1,000 and 5,000, and the number of workers at which they
+  and the hub take a tenth of an iteration of 50-ms evaluations;
+- seconds from the start of a run to its first evaluation, beside the bare imports.
+
+    python benchmarks/workers.py [--quick]
+"""
+
+import argparse
+import os
+import re
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from qdsweep.cpu import apply_baseline
+
+apply_baseline("avx2")
+
+import numpy as np  # noqa: E402
+
+from qdsweep.config.cluster import Cluster  # noqa: E402
+from qdsweep.config.compose import compose  # noqa: E402
+from qdsweep.engines.base import Batch  # noqa: E402
+
+BATCH = 540
+DOMAIN = """
+import time
+import numpy as np
+from qdsweep.domains.base import Evaluation
+
+
+class Sleep:
+    measures = {"x": (-1.0, 1.0), "y": (-1.0, 1.0)}
+    objective_range = (0.0, 1.0)
+    fields = {}
+
+    def __init__(self, seconds, solution_dim=10):
+        self.seconds, self.solution_dim = seconds, solution_dim
+
+    def evaluate(self, solutions, seeds):
+        for _ in solutions:
+            time.sleep(self.seconds)
+        return Evaluation(np.zeros(len(solutions)), solutions[:, :2].copy())
+"""
+EXPERIMENT = {
+    "domain": {"type": "sleep:Sleep", "name": "sleep", "arguments": {"seconds": 0.01}},
+    "algorithm": "map_elites_line",
+    "archive": {"dims": [20, 20]},
+    "num_emitters": 15,
+    "batch_size": 36,
+    "iterations": 2,
+}
+
+
+def sleeping(seconds: float) -> dict:
+    return {**EXPERIMENT, "domain": {**EXPERIMENT["domain"], "arguments": {"seconds": seconds}}}
+
+
+def batch(dimension: int = 10) -> Batch:
+    rng = np.random.default_rng(1)
+    return Batch(rng.normal(size=(BATCH, dimension)), np.arange(BATCH, dtype=np.uint32))
+
+
+def timed(work: Callable[[], object], repeats: int) -> float:
+    """The median, after one call that warms up."""
+    work()
+    seconds = []
+    for _ in range(repeats):
+        start = time.perf_counter()
+        work()
+        seconds.append(time.perf_counter() - start)
+    return statistics.median(seconds)
+
+
+def ours(seconds: float, workers: int, repeats: int) -> float:
+    """Seconds of a batch with the engine dask."""
+    from qdsweep.engines.dask import Dask
+    from qdsweep.engines.start_crew import Crew
+    from qdsweep.sweep.plan import write_experiment
+
+    experiment = compose(sleeping(seconds))
+    run = Path(tempfile.mkdtemp(dir="."))
+    (run / "state").mkdir()
+    write_experiment(run / "state/config.yaml", experiment)
+    cluster = Cluster(engine="dask", workers_per_node=workers)
+    crew = Crew(cluster, run.absolute())
+    engine = Dask(experiment.domain, cluster, run.absolute(), crew, {})
+    try:
+        while engine._hub.workers < workers:
+            time.sleep(0.1)
+        rows = [slice(0, BATCH)]
+        return timed(lambda: list(engine.evaluate(batch(), rows)), repeats)
+    finally:
+        engine.close()
+        crew.close()
+
+
+def tasks(seconds: float, workers: int, repeats: int) -> float:
+    """Seconds of a batch as in the pyribs example: a Dask task a solution."""
+    from distributed import Client, LocalCluster
+
+    with (
+        LocalCluster(
+            n_workers=workers, threads_per_worker=1, processes=True, dashboard_address=None
+        ) as cluster,
+        Client(cluster) as client,
+    ):
+        solutions = batch().solutions
+
+        def evaluate() -> None:
+            work = client.map(lambda _: time.sleep(seconds), solutions, pure=False)
+            client.gather(work)
+
+        return timed(evaluate, repeats)
+
+
+def overhead(repeats: int) -> None:
+    print("batch 540, 4 workers       share of the ideal    Dask, a task a solution   ratio")
+    for seconds in (0.01, 0.001):
+        ideal = max(seconds, seconds * BATCH / 4)
+        mine, peer = ours(seconds, 4, repeats), tasks(seconds, 4, repeats)
+        print(
+            f"{1000 * seconds:4.0f} ms an evaluation     {ideal / mine:10.3f}"
+            f"{ideal / peer:24.3f} {peer / mine:20.2f}"
+        )
+
+
+def capacity(repeats: int) -> None:
+    workers, seconds = 120, 0.05
+    took = ours(seconds, workers, repeats)
+    ideal = max(seconds, seconds * BATCH / workers)
+    whole = seconds * -(-BATCH // workers)
+    print(
+        f"120 workers, 50 ms: {1000 * took:.0f} ms a batch, {ideal / took:.3f} of sum / workers, "
+        f"{whole / took:.3f} of what whole evaluations allow ({BATCH} on {workers} workers: "
+        f"{-(-BATCH // workers)} rounds)"
+    )
+    hub = (ours(0.0, 4, repeats)) / BATCH
+    for dimension, algorithm in (
+        (100, "cma_me"),
+        (1000, "cma_me"),
+        (1000, "sep_cma_es"),
+        (5000, "sep_cma_es"),
+        (5000, "map_elites_line"),
+    ):
+        main = ask_and_tell(dimension, algorithm, repeats) + hub * BATCH
+        most = BATCH * seconds / 9 / main
+        print(
+            f"d = {dimension}, {algorithm}: ask + tell + hub {1000 * main:.1f} ms an iteration, "
+            f"a tenth of it with {most:.0f} workers of 50 ms"
+        )
+
+
+def ask_and_tell(dimension: int, algorithm: str, repeats: int) -> float:
+    from qdsweep.algorithms.build import build_scheduler
+    from qdsweep.algorithms.centroids import Centroids
+    from qdsweep.domains import make_domain
+
+    data = sleeping(0.0)
+    data["algorithm"] = algorithm
+    data["domain"]["arguments"]["solution_dim"] = dimension
+    experiment = compose(data)
+    scheduler = build_scheduler(experiment, make_domain(experiment.domain), Centroids(Path()))
+    rng = np.random.default_rng(2)
+
+    def step() -> None:
+        solutions = scheduler.ask()
+        measures = rng.uniform(-1, 1, (len(solutions), 2))
+        scheduler.tell(rng.uniform(0, 1, len(solutions)), measures)
+
+    return timed(step, 3 * repeats)
+
+
+def start_up(repeats: int) -> None:
+    """From the process's start to the first evaluation, 4 workers."""
+    Path("experiment.yaml").write_text(__import__("json").dumps(sleeping(0.0)))
+    Path("cluster.yaml").write_text("engine: dask\nworkers_per_node: 4\n")
+    mine, bare = [], []
+    for repeat in range(repeats):
+        start = time.perf_counter()
+        code = "import numpy, ribs, gymnasium, distributed"
+        subprocess.run([sys.executable, "-c", code], check=True)
+        bare.append(time.perf_counter() - start)
+        words = ["run", "experiment.yaml", "--cluster", "cluster.yaml", "--out", f"start{repeat}"]
+        subprocess.run([sys.executable, "-m", "qdsweep", *words], check=True, capture_output=True)
+        log = Path(f"start{repeat}/run.log").read_text()
+        found = re.search(r"first evaluation after (\S+) s", log)
+        assert found is not None
+        mine.append(float(found[1]))
+    first, imports = statistics.median(mine), statistics.median(bare)
+    print(
+        f"start to first evaluation, 4 workers: {first:.1f} s; bare imports of numpy, ribs, "
+        f"gymnasium, distributed: {imports:.1f} s; ratio {first / imports:.2f}"
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="fewer repeats")
+    repeats = 2 if parser.parse_args().quick else 7
+    with tempfile.TemporaryDirectory() as folder:
+        os.chdir(folder)
+        Path("config/plugins").mkdir(parents=True)
+        Path("config/plugins/sleep.py").write_text(DOMAIN)
+        start_up(min(repeats, 3))
+        overhead(repeats)
+        capacity(repeats)
+        os.chdir("/")
+
+
+if __name__ == "__main__":
+    main()
