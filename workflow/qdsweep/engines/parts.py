@@ -4,21 +4,27 @@ from collections import deque
 
 from qdsweep.engines.base import cut
 
+# Parts that a worker may have at a time: one ahead of the one under way hides the way to it.
 PER_WORKER = 2
 SECONDS = 0.25
+# Below this relative spread of the times of rows, equal shares are best.
+EVEN = 0.1
 
 
 class Parts:
-    """The rows that wait for a worker, given out in parts of some tenths of a second.
+    """The rows that wait for a worker, given out in parts of at most some tenths of a second.
 
-    Parts shrink towards the end of a batch, so that no worker waits long for the last one
-    (guided self-scheduling, Polychronopoulos and Kuck 1987). How long a row takes is remembered
-    from one batch to the next.
+    Where all rows take about the same time, everybody gets an equal share. Else parts shrink
+    towards the end of the batch, so that no worker waits long for the last one (guided
+    self-scheduling, Polychronopoulos and Kuck 1987). How long rows take is remembered from one
+    batch to the next.
     """
 
     def __init__(self) -> None:
         self._waiting: deque[slice] = deque()
+        self._left = self._total = self._given = 0
         self._row_seconds: float | None = None
+        self._spread = 1.0
 
     def __bool__(self) -> bool:
         return bool(self._waiting)
@@ -26,14 +32,25 @@ class Parts:
     def begin(self, rows: list[slice]) -> None:
         """Takes the rows of a batch, in the place of what is left of the last one."""
         self._waiting = deque(rows)
+        self._left = self._total = sum(part.stop - part.start for part in rows)
+        self._given = 0
 
     def give_back(self, part: slice) -> None:
         """Takes back a part whose worker was lost."""
         self._waiting.appendleft(part)
+        self._left += part.stop - part.start
 
     def learn(self, part: slice, seconds: float) -> None:
-        """Notes how long a part took [s]."""
-        self._row_seconds = seconds / (part.stop - part.start)
+        """Notes how long a part took [s]; recent ones count more."""
+        now = max(1e-9, seconds / (part.stop - part.start))
+        if self._row_seconds is None:
+            self._row_seconds = now
+        self._spread += 0.1 * (abs(now - self._row_seconds) / self._row_seconds - self._spread)
+        self._row_seconds += 0.1 * (now - self._row_seconds)
+
+    def plenty(self, workers: int) -> bool:
+        """Whether there is more than a part for everybody."""
+        return self._left > workers * self._size(workers)
 
     def take(self, workers: int) -> slice:
         """Takes the next part.
@@ -41,14 +58,20 @@ class Parts:
         Args:
             workers: How many workers share what is left.
         """
-        left = sum(part.stop - part.start for part in self._waiting)
-        size = -(-left // (PER_WORKER * workers))
-        if self._row_seconds is None:
-            size = 1  # nothing is known yet
-        elif self._row_seconds > 0:
-            size = min(size, int(SECONDS / self._row_seconds))
         rows = self._waiting.popleft()
-        part, *rest = cut([rows], max(1, size))
+        part, *rest = cut([rows], self._size(workers))
+        self._given += 1
         if rest:
             self._waiting.appendleft(slice(rest[0].start, rows.stop))
+        self._left -= part.stop - part.start
         return part
+
+    def _size(self, workers: int) -> int:
+        if self._row_seconds is None:
+            return 1  # nothing is known yet
+        longest = SECONDS / self._row_seconds
+        if self._spread > EVEN:
+            return max(1, min(-(-self._left // (PER_WORKER * workers)), int(longest)))
+        rounds = max(1, round(self._total / workers / longest))
+        size, larger = divmod(self._total, rounds * workers)
+        return max(1, size + (self._given < larger))

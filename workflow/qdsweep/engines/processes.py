@@ -51,7 +51,13 @@ class Processes:
         deaths = 0
         while self._parts or running:
             try:
-                while self._parts and len(running) < PER_WORKER * self.workers:
+                while self._parts and (
+                    len(running) < self.workers
+                    or (
+                        len(running) < PER_WORKER * self.workers
+                        and self._parts.plenty(self.workers)
+                    )
+                ):
                     part = self._parts.take(self.workers)
                     future = self._pool.submit(worker.evaluate, batch.part(part), part.start)
                     running[future] = part

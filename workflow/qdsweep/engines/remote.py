@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import logging
 import os
+import pickle
 import queue
 import socket
 import sys
@@ -14,7 +15,6 @@ from typing import Any
 
 from distributed.comm import connect
 from distributed.comm.core import Comm
-from distributed.protocol import to_serialize
 
 from qdsweep.cpu import settings
 from qdsweep.engines import worker
@@ -43,7 +43,7 @@ def serve(run: Path, logs: Path, patience: float) -> int:
     welcome = inbox.get()
     os.chdir(welcome["directory"])  # the user's plug-ins lie there
     try:
-        worker.start(welcome["domain"], welcome["objective_on_failure"])
+        worker.start(pickle.loads(welcome["domain"]), welcome["objective_on_failure"])
     except Exception as error:
         logging.exception("the domain cannot be made here")
         talk.answer({"problem": f"{type(error).__name__}: {error}"})
@@ -52,10 +52,10 @@ def serve(run: Path, logs: Path, patience: float) -> int:
     while True:
         message = inbox.get()
         try:
-            outcome = worker.evaluate(message["batch"], message["first"])
-            answer = {"outcome": to_serialize(outcome)}
+            outcome = worker.evaluate(pickle.loads(message["batch"]), message["first"])
+            answer = {"outcome": pickle.dumps(outcome, protocol=5)}
         except EvaluationFailed as error:
-            answer = {"failure": to_serialize(error.failure)}
+            answer = {"failure": pickle.dumps(error.failure)}
         talk.answer({**answer, "lines": lines.take()})
 
 
