@@ -123,7 +123,7 @@ def test_an_evaluation_that_hangs_stops_the_run(folder, workers):
 
 def test_a_worker_that_dies_again_and_again_ends_the_run(folder):
     done = run(folder, "exit", "--workers", 2, check=1)
-    assert "a worker process died 3 times in one batch" in done.stderr
+    assert "a worker died 3 times in one batch" in done.stderr
     assert read(folder / "out/state/last_stop.json")["cause"] == "memory"
 
 
