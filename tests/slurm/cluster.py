@@ -20,6 +20,12 @@ def _do(script: str, *words: str, check: bool = True, **env: str) -> None:
     assert done.returncode == 0 or not check, done.stdout + done.stderr
 
 
+def is_foreign() -> bool:
+    """Whether this machine has a Slurm that is not ours."""
+    config = Path("/etc/slurm/slurm.conf")
+    return config.exists() and "ClusterName=testcluster" not in config.read_text()
+
+
 def up() -> None:
     """Two nodes that say they have 8 cores and 6 GB each; starts what is not running."""
     _do("slurm-up.sh", NODES="2", CPUS="8", MEM="6000")

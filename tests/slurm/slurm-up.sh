@@ -15,6 +15,10 @@ say(){ echo "[slurm-up] $*"; }
 alive(){ [ -s "$1" ] && grep -qsE "maria|slurm|munge" "/proc/$(cat "$1")/comm"; }   # pid files outlive reboots
 wait_for(){ local t=$1; shift; local i; for ((i=0;i<t*10;i++)); do "$@" >/dev/null 2>&1 && return 0; sleep 0.1; done; say "timed out: $*"; return 1; }
 
+if [ -e /etc/slurm/slurm.conf ] && ! grep -q '^ClusterName=testcluster' /etc/slurm/slurm.conf; then
+  say "this machine has a Slurm of its own (/etc/slurm/slurm.conf): left alone"; exit 3
+fi
+
 # ---- 1. packages
 if ! command -v slurmctld >/dev/null || ! command -v slurmd >/dev/null || ! command -v slurmdbd >/dev/null \
    || ! command -v munged >/dev/null || ! command -v mariadbd >/dev/null; then

@@ -3,8 +3,9 @@
 import argparse
 import sys
 from collections.abc import Sequence
+from importlib import metadata
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from qdsweep.errors import BadInput, QdsweepError
 
@@ -50,6 +51,14 @@ examples:
 """
 
 
+RESULTS: dict[str, Any] = {
+    "type": Path,
+    "default": Path("results"),
+    "metavar": "DIR",
+    "help": "where the workflow wrote (default: results)",
+}
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs a command and returns its exit code."""
     arguments = _parser().parse_args(argv)
@@ -68,6 +77,9 @@ def _parser() -> argparse.ArgumentParser:
         prog="qdsweep",
         description="Parameter sweeps of distributed Quality-Diversity experiments.",
         epilog="`qdsweep COMMAND --help` shows examples. Whole sweeps: `snakemake --cores 8`.",
+    )
+    parser.add_argument(
+        "--version", action="version", version=f"qdsweep {metadata.version('qdsweep')}"
     )
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
@@ -107,7 +119,9 @@ def _parser() -> argparse.ArgumentParser:
 
     launch = add("launch", "Run one run of a sweep (for the rule qd_run).")
     launch.add_argument("run", metavar="ID")
-    launch.add_argument("--runs", type=Path, default=Path("results/runs"))
+    launch.add_argument(
+        "--runs", type=Path, default=Path("results/runs"), metavar="DIR", help="the runs' folder"
+    )
     launch.add_argument("--budget", required=True, metavar="UNIT=AMOUNT")
     launch.add_argument("--cluster", default="local")
     launch.add_argument("--cores", type=int, help="cores of this machine that it may use")
@@ -132,13 +146,13 @@ def _parser() -> argparse.ArgumentParser:
 
     status = add("status", "Show where the runs of a sweep stand.", STATUS)
     status.add_argument("name", nargs="?", help="the sweep (default: the one started last)")
-    status.add_argument("--results", type=Path, default=Path("results"))
+    status.add_argument("--results", **RESULTS)
     status.set_defaults(command=_status)
 
     clean = add("clean", "List and remove what nothing refers to.", CLEAN)
     clean.add_argument("--orphans", action="store_true", help="also runs that no sweep refers to")
     clean.add_argument("--dry-run", action="store_true", help="list only")
-    clean.add_argument("--results", type=Path, default=Path("results"))
+    clean.add_argument("--results", **RESULTS)
     clean.set_defaults(command=_clean)
 
     check = add("check", "Check a domain of yours: shapes, row independence, gradients.")
@@ -152,7 +166,7 @@ def _parser() -> argparse.ArgumentParser:
     ):
         stage = add(name, text)
         stage.add_argument("name", help="the sweep's name (a folder of results/sweeps/)")
-        stage.add_argument("--results", type=Path, default=Path("results"))
+        stage.add_argument("--results", **RESULTS)
         stage.set_defaults(command=_stage, stage=name)
         if name == "aggregate":
             stage.add_argument(

@@ -59,9 +59,15 @@ def source_hash(target: str) -> str:
         target: `module:Class`.
 
     Raises:
-        BadInput: There is no such module.
+        BadInput: There is no such module, or it is no Python.
     """
-    return hashlib.sha256(find_source(target).read_bytes()).hexdigest()
+    source = find_source(target)
+    text = source.read_bytes()
+    try:
+        compile(text, source, "exec")  # every start comes by here: before any job has begun
+    except (SyntaxError, ValueError) as error:
+        raise BadInput(f"{target}: {source} is no Python: {error}") from None
+    return hashlib.sha256(text).hexdigest()
 
 
 def find_source(target: str) -> Path:

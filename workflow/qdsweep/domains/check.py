@@ -1,5 +1,6 @@
 """The test of a domain's promises, for `qdsweep check module:Class`."""
 
+import traceback
 from collections.abc import Mapping
 
 import numpy as np
@@ -35,7 +36,15 @@ def check_rows(domain: Domain, batch: int = 24, seed: int = 0) -> None:
     solutions = x0 + step * rng.normal(size=(batch, domain.solution_dim))
     seeds = rng.integers(2**32, size=batch, dtype=np.uint32)
     before = solutions.copy()
-    whole = _columns(domain, domain.evaluate(solutions, seeds), batch)
+    try:
+        result = domain.evaluate(solutions, seeds)
+    except Exception as error:
+        place = traceback.extract_tb(error.__traceback__)[-1]
+        raise BadInput(
+            f"{name}.evaluate raised {type(error).__name__}: {error} "
+            f"({place.filename}, line {place.lineno}: {place.line})"
+        ) from error
+    whole = _columns(domain, result, batch)
     if not np.array_equal(before, solutions):
         raise BadInput(f"{name}.evaluate changes the solutions that it is given; copy them")
     _same(name, whole, _evaluate(domain, solutions, seeds), "evaluated a second time")

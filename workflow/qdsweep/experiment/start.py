@@ -107,6 +107,8 @@ def _locked(
         return STOPPED
     except QdsweepError as error:
         log.error("%s", error)
+        if (folder / "failure.json").exists():
+            log.error("all about it: %s", folder / "failure.json")
         raise
     except OSError:
         raise
