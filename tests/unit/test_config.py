@@ -725,6 +725,7 @@ def test_wrong_files(in_own_folder: Path):
         ("workers_per_node: true\n", ["workers_per_node = True", "integer"]),
         ("engine: processes\nnodes: 2\n", ["engine processes", "nodes = 2", "dask"]),
         ("runtime_min: 1h30m\n", ["runtime_min = '1h30m'", "integer"]),
+        ("extra: '; rm -rf x'\n", ["extra = '; rm -rf x'"]),
         ("mem_mb_main: 300\n", ["mem_mb_main = 300", "400"]),
     ],
 )

@@ -45,6 +45,8 @@ class Cluster(Model):
     )
     extra: str = Field(
         default="",
+        # It becomes a part of a shell command.
+        pattern=r"^[A-Za-z0-9_@%+=:,./\-\[\] ]*$",
         description="further options of sbatch for a run's job, such as --exclusive",
     )
     max_seconds: float | None = Field(

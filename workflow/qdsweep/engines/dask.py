@@ -21,6 +21,7 @@ from qdsweep.engines.connection import (
 from qdsweep.engines.failures import NoWorkers
 from qdsweep.engines.hub import Hub
 from qdsweep.engines.start_crew import Crew
+from qdsweep.errors import BadInput
 
 # How long a run waits for its first worker, or for another one when it has lost them all [s].
 PATIENCE = 300.0
@@ -109,5 +110,8 @@ class Dask:
 def _host(interface: str | None) -> str:
     """Where to listen: the chosen network; loopback outside of a Slurm job."""
     if interface is not None:
-        return get_ip_interface(interface)
+        try:
+            return get_ip_interface(interface)
+        except ValueError as error:
+            raise BadInput(f"cluster: interface = {interface!r}: {error}") from None
     return get_ip() if "SLURM_JOB_ID" in os.environ else "127.0.0.1"
