@@ -1,7 +1,10 @@
 """The command line: `qdsweep COMMAND`."""
 
 import argparse
+import logging
+import os
 import sys
+import threading
 from collections.abc import Sequence
 from importlib import metadata
 from pathlib import Path
@@ -63,13 +66,25 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Runs a command and returns its exit code."""
     arguments = _parser().parse_args(argv)
     try:
-        return arguments.command(arguments)
+        code = arguments.command(arguments)
+        _leave_threads(code)
+        return code
     except QdsweepError as error:
         print(f"qdsweep: {error}", file=sys.stderr)
         return error.exit_code
     except BrokenPipeError:  # | head
         sys.stderr.close()
         return 0
+
+
+def _leave_threads(code: int) -> None:
+    """Exits now where a domain has left threads behind, which Python would wait for."""
+    left = [thread for thread in threading.enumerate() if not thread.daemon]
+    if left != [threading.main_thread()]:
+        logging.shutdown()
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -189,6 +204,11 @@ def _run(arguments: argparse.Namespace) -> int:
             raise BadInput(f"--set {key} is given twice")
         overrides[key] = typed(value)
     experiment = compose(arguments.experiment, overrides, source="--set")
+    cluster = _cluster(arguments)
+    if arguments.workers is None:
+        from qdsweep.sweep.resources import check_fit
+
+        check_fit(cluster, arguments.cluster, {arguments.experiment: experiment})
     from qdsweep.experiment.options import Options
     from qdsweep.experiment.start import start
 
@@ -197,7 +217,7 @@ def _run(arguments: argparse.Namespace) -> int:
         max_seconds=arguments.max_seconds,
         allow_version_change=arguments.allow_version_change,
     )
-    return start(experiment, arguments.out, _cluster(arguments), options)
+    return start(experiment, arguments.out, cluster, options)
 
 
 def _launch(arguments: argparse.Namespace) -> int:
@@ -242,17 +262,19 @@ def _worker(arguments: argparse.Namespace) -> int:
 
     if arguments.workers < 1:
         raise BadInput(f"--workers {arguments.workers}: at least 1 is needed")
+    place = Path("state", "dask", "connection.json")
     if arguments.connect is not None:
-        run = arguments.connect.absolute().parents[2]
-    else:
-        run = arguments.join.absolute()
-        file = run / "state" / "dask" / "connection.json"
-        if not file.exists():
-            raise BadInput(
-                f"{arguments.join}: no run with the dask engine is being computed there ({file} "
-                "is missing); see its run.log, and `qdsweep status`"
-            )
-    work(run, arguments.workers)
+        file = arguments.connect.absolute()
+        if Path(*file.parts[-3:]) != place:
+            raise BadInput(f"--connect {arguments.connect}: RUN/{place} was expected")
+        work(file.parents[2], arguments.workers, patience=600.0)  # it may have to start itself
+        return 0
+    if not (arguments.join / place).exists():
+        raise BadInput(
+            f"{arguments.join}: no run with the dask engine is being computed there "
+            f"({arguments.join / place} is missing); see its run.log, and `qdsweep status`"
+        )
+    work(arguments.join.absolute(), arguments.workers, patience=15.0)
     return 0
 
 

@@ -41,6 +41,8 @@ try:
             ("local", "slurm") if SETTINGS.cluster == "auto" else (SETTINGS.cluster,)
         )
     }
+    if SETTINGS.cluster != "auto":  # else it is not known before the executor is
+        check_fit(CLUSTERS[SETTINGS.cluster], SETTINGS.cluster, SWEEP.runs)
 except BadInput as error:
     raise WorkflowError(str(error))
 

@@ -22,6 +22,7 @@ rule qd_run:
         cpus_per_task=slurm("cpus_per_task"),
         mpi=slurm("mpi"),
         gres=slurm("gres"),
+        tasks_per_gpu=slurm("tasks_per_gpu"),
         slurm_extra=slurm("slurm_extra"),
         attempt=lambda wildcards, attempt: attempt,
     params:

@@ -1,22 +1,25 @@
 """Engines: what evaluates a batch of solutions."""
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from qdsweep.config.cluster import Cluster
-from qdsweep.config.experiment import Experiment
-from qdsweep.domains.base import Domain
-from qdsweep.engines.base import Engine
-from qdsweep.engines.start_crew import Crew
+# No numpy here: a worker's settings must be made before it is imported.
+if TYPE_CHECKING:
+    from qdsweep.config.cluster import Cluster
+    from qdsweep.config.experiment import Experiment
+    from qdsweep.domains.base import Domain
+    from qdsweep.engines.base import Engine
+    from qdsweep.engines.start_crew import Crew
 
 
 def make_engine(
-    cluster: Cluster,
-    experiment: Experiment,
-    domain: Domain,
+    cluster: "Cluster",
+    experiment: "Experiment",
+    domain: "Domain",
     run: Path,
-    crew: Crew | None,
+    crew: "Crew | None",
     versions: dict[str, str],
-) -> Engine:
+) -> "Engine":
     """Makes the engine that a cluster config asks for.
 
     Args:
@@ -31,7 +34,7 @@ def make_engine(
     if crew is not None:
         from qdsweep.engines.dask import Dask
 
-        return Dask(experiment.domain, cluster, run, crew, versions, scored)
+        return Dask(experiment.domain, cluster, run, crew, versions, scored, experiment.timeout)
     if cluster.engine_name == "processes":
         from qdsweep.engines.processes import Processes
 

@@ -14,13 +14,11 @@ from qdsweep.cpu import apply_baseline
 from qdsweep.engines.connection import connection_path, read_connection
 from qdsweep.errors import QdsweepError
 
-# How long a worker looks for the main process [s]: the first time, when that may have to start
-# itself, and after it has lost it.
-FIRST_PATIENCE = 600.0
+# How long a worker looks for the main process after it has lost it [s].
 PATIENCE = 5.0
 
 
-def work(run: Path, workers: int) -> None:
+def work(run: Path, workers: int, patience: float) -> None:
     """Evaluates for a run until it ends.
 
     What workers need is imported once, then they are forked: a node with 100 workers reads the
@@ -29,6 +27,7 @@ def work(run: Path, workers: int) -> None:
     Args:
         run: The run's folder.
         workers: Number of worker processes.
+        patience: How long to look for the run's main process at first [s].
 
     Raises:
         QdsweepError: The run turned the workers away.
@@ -59,7 +58,7 @@ def work(run: Path, workers: int) -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, leave)
     for _ in range(workers):
-        start(FIRST_PATIENCE)
+        start(patience)
     codes = []
     while alive:
         pid, status = os.wait()

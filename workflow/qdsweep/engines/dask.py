@@ -37,6 +37,8 @@ class Dask:
         crew: What starts the workers.
         versions: Library -> version that every worker must have.
         objective_on_failure: See `evaluate_safely`.
+        timeout: The experiment's `timeout` [s]: a run without workers does not hang, and is to
+            say so before.
     """
 
     name = "dask"
@@ -49,10 +51,12 @@ class Dask:
         crew: Crew,
         versions: dict[str, str],
         objective_on_failure: float | None = None,
+        timeout: float | None = None,
     ) -> None:
         self.workers = cluster.workers
         self._file = connection_path(run)
         self._crew = crew
+        self._patience = PATIENCE if timeout is None else min(PATIENCE, timeout / 2)
         certificate, key = temporary_credentials()
         connection = Connection("", certificate, key, str(Path.cwd()))
         self._hub = Hub(
@@ -67,7 +71,7 @@ class Dask:
     def wait(self) -> None:
         """Returns when the first worker is there."""
         while self._hub.workers == 0:
-            self._check_workers()
+            self._check_workers(PATIENCE)
             time.sleep(0.01)
 
     def evaluate(self, batch: Batch, rows: list[slice]) -> Iterator[tuple[slice, Outcome]]:
@@ -78,7 +82,7 @@ class Dask:
             try:
                 result = self._hub.results.get(timeout=1.0)
             except queue.Empty:
-                self._check_workers()
+                self._check_workers(self._patience)
                 continue
             if isinstance(result, Exception):
                 raise result
@@ -86,17 +90,18 @@ class Dask:
             left -= part.stop - part.start
             yield result
 
-    def _check_workers(self) -> None:
+    def _check_workers(self, patience: float) -> None:
         since = self._hub.lonely_since
         if since is None:
             return
         if self._crew.is_gone():
             raise NoWorkers(
-                f"the workers could not be started, or ended for good: see {self._crew.logs}"
+                "the workers could not be started, or what starts them has ended: "
+                f"{self._crew.logs} may say why; the same command starts them again"
             )
-        if time.monotonic() - since > PATIENCE:
+        if time.monotonic() - since > patience:
             raise NoWorkers(
-                f"no worker connected to {self._hub.address} for {PATIENCE:.0f} s: see "
+                f"no worker connected to {self._hub.address} for {patience:.0f} s: see "
                 f"{self._crew.logs} (the cluster's `interface` chooses the network)"
             )
 

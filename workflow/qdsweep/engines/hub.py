@@ -30,9 +30,11 @@ log = logging.getLogger("qdsweep")
 
 # A worker imports the domain's libraries meanwhile, from a file system that may be slow.
 GREETING_SECONDS = 300.0
+# Lines of workers in the run's log, in all.
+MAX_LINES = 1000
 # A part whose workers were lost so often ends the run: it kills them. Losses that follow each
 # other within some seconds count once, as those of a lost node or of workers that were taken away.
-MAX_LOSSES = 4
+MAX_LOSSES = 3
 INCIDENT_SECONDS = 3.0
 # A peer that the network lost is given up after so long.
 SILENCE = "30s"
@@ -67,10 +69,13 @@ class Hub:
         }
         self._expected = versions | settings()
         self._security = security
+        self._lines = 0
         self._parts = Parts()
         self._batch: Batch | None = None
         self._losses: dict[int, tuple[int, float]] = {}  # row -> how often, when at last
         self._peers: set[asyncio.Task[None]] = set()
+        self._comms: set[Comm] = set()
+        self._ending = False
         self._started = threading.Event()
         self._thread = threading.Thread(
             target=asyncio.run, args=(self._serve(listen_at),), daemon=True, name="hub"
@@ -99,6 +104,11 @@ class Hub:
             self._started.set()
             await self._closing.wait()
         listener.stop()
+        self._ending = True
+        for comm in list(self._comms):  # first, because a cancelled read breaks the connection
+            with contextlib.suppress(OSError, asyncio.TimeoutError):
+                await asyncio.wait_for(comm.write({"leave": None}), 1.0)
+                await comm.close()
         for peer in self._peers:
             peer.cancel()
         await asyncio.gather(*self._peers, return_exceptions=True)
@@ -150,7 +160,7 @@ class Hub:
         self.workers += 1
         self.lonely_since = None
         log.info("worker %s, %d now", name, self.workers)
-        leaving = False
+        self._comms.add(comm)
         try:
             while True:
                 while self._parts and (
@@ -167,30 +177,32 @@ class Hub:
                 else:
                     self._more.clear()
                     await self._more.wait()
-        except asyncio.CancelledError:
-            leaving = True
-            with contextlib.suppress(OSError):
-                await comm.write({"leave": None})
-                await comm.close()
         except OSError:
-            log.warning("worker %s is lost, %d left", name, self.workers - 1)
+            if not self._ending:
+                log.warning("worker %s is lost, %d left", name, self.workers - 1)
+                self._give_back(running)
         finally:
+            self._comms.discard(comm)
             self.workers -= 1
             if self.workers == 0:
                 self.lonely_since = time.monotonic()
-        if not leaving:
-            self._give_back(running)
 
     def _finish(self, running: deque[slice], answer: dict[str, Any], address: str) -> None:
         part = running.popleft()
-        for line in answer["lines"]:
-            log.info("[%s] %s", address, line)
+        self._log(address, answer["lines"])
         if "failure" in answer:
             self.results.put(EvaluationFailed(pickle.loads(answer["failure"])))
             return
         outcome: Outcome = pickle.loads(answer["outcome"])
         self._parts.learn(part, outcome.seconds)
         self.results.put((part, outcome))
+
+    def _log(self, address: str, lines: list[str]) -> None:
+        for line in lines[: max(0, MAX_LINES - self._lines)]:
+            log.info("[%s] %s", address, line)
+        before, self._lines = self._lines, self._lines + len(lines)
+        if before < MAX_LINES <= self._lines:
+            log.info("what workers say from now on stands in state/workers alone")
 
     def _give_back(self, running: deque[slice]) -> None:
         """Lets others evaluate what a lost worker had, with the same seeds."""

@@ -7,7 +7,9 @@ from pathlib import Path
 
 from qdsweep.config.cluster import Cluster
 
-LEAVING_SECONDS = 15.0
+# After the hub has sent the workers away; then the starter is told to end them.
+LEAVING_SECONDS = 2.0
+ENDING_SECONDS = 10.0
 
 
 class Crew:
@@ -49,8 +51,8 @@ class Crew:
         """Waits until the workers have left; makes those leave that the hub could not tell."""
         for seconds, end in (
             (LEAVING_SECONDS if self.is_leaving else 0.0, None),
-            (LEAVING_SECONDS, self._process.terminate),
-            (LEAVING_SECONDS, self._process.kill),
+            (ENDING_SECONDS, self._process.terminate),
+            (ENDING_SECONDS, self._process.kill),
         ):
             if end is not None:
                 end()

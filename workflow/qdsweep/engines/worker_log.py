@@ -9,6 +9,8 @@ from pathlib import Path
 
 # Lines of one part that reach the run's log; the file has them all.
 LIMIT = 20
+# Of a worker's file.
+MAX_BYTES = 10_000_000
 
 
 class WorkerLog(io.TextIOBase):
@@ -43,7 +45,8 @@ class WorkerLog(io.TextIOBase):
         """Takes text; whole lines go on."""
         *lines, self._unfinished = (self._unfinished + text).split("\n")
         for line in lines:
-            self._file.write(f"{self.prefix}{line}\n")
+            if self._file.tell() < MAX_BYTES:
+                self._file.write(f"{self.prefix}{line}\n")
         self._lines += lines[: LIMIT + 1]
         return len(text)
 

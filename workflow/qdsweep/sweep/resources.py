@@ -56,7 +56,8 @@ def slurm_request(cluster: Cluster) -> dict[str, int | str]:
     }
     extra = cluster.extra.split()
     if cluster.gpus:
-        request["gres"] = f"gpu:{cluster.gpus}"
+        # Of each node; tasks have nothing to do with them (the plugin would tie them together).
+        request |= {"gres": f"gpu:{cluster.gpus}", "tasks_per_gpu": 0}
     if cluster.nodes > 1:
         request |= {"nodes": cluster.nodes, "tasks": cluster.nodes, "mpi": "srun"}
         extra.append("--no-kill")
