@@ -33,9 +33,10 @@ sweep: "::: seed {seeds}"
 
 def core_seconds(since: str) -> float:
     """CPU time of the Slurm jobs since then."""
-    words = ["sacct", "-n", "-P", "-X", "-S", since, "-o", "TotalCPU"]
+    words = ["sacct", "-n", "-P", "-S", since, "-o", "JobID,TotalCPU"]
     lines = subprocess.run(words, capture_output=True, text=True, check=True).stdout.split()
-    return sum(map(seconds, lines))
+    rows = [line.split("|") for line in lines]
+    return sum(seconds(total) for job, total in rows if "." not in job)  # a job's has its steps'
 
 
 def seconds(text: str) -> float:
