@@ -1,5 +1,6 @@
 """Writing files so that a reader, or a kill, never meets half of one."""
 
+import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -41,6 +42,20 @@ def write_text(path: Path, text: str) -> None:
     """Writes a text file whole or not at all."""
     with atomic(path, "w") as file:
         file.write(text)
+
+
+def write_json(path: Path, data: Any) -> None:
+    """Writes JSON that a reader never meets half of."""
+    write_text(path, json.dumps(data, indent=1) + "\n")
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """Reads JSON; empty where the file is missing or no JSON."""
+    try:
+        data = json.loads(path.read_text())
+    except (OSError, ValueError):
+        return {}
+    return data if isinstance(data, dict) else {}
 
 
 def sync_folder(folder: Path) -> None:

@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from qdsweep.errors import BadInput
-from qdsweep.experiment.outputs import read_json
 from qdsweep.experiment.report import duration
+from qdsweep.files import read_json
 from qdsweep.lock import describe, is_alive, read_owner
 
 UNITS = ("iterations", "evaluations")

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from qdsweep.errors import BadInput
-from qdsweep.experiment.outputs import read_json
+from qdsweep.files import read_json
 from qdsweep.lock import is_alive
 
 # What a kill can leave behind: the second half of an atomic write.

@@ -1,34 +1,17 @@
 """The files of a run's folder: written into state/, then given their declared names."""
 
 import hashlib
-import json
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from qdsweep.files import atomic, link
+from qdsweep.files import link
 
 # Declared to Snakemake, which deletes them when it starts a job: each is a second name (a hard
 # link) of a file in state/, so that they come back in no time.
 DECLARED = ("config.yaml", "metrics.csv", "archive.npz", "summary.json", "run.log")
-
-
-def write_json(path: Path, data: Any) -> None:
-    """Writes JSON that a reader never meets half of."""
-    with atomic(path, "w") as file:
-        json.dump(data, file, indent=1)
-        file.write("\n")
-
-
-def read_json(path: Path) -> dict[str, Any]:
-    """Reads JSON; empty where the file is missing or no JSON."""
-    try:
-        data = json.loads(path.read_text())
-    except (OSError, ValueError):
-        return {}
-    return data if isinstance(data, dict) else {}
 
 
 def archive_rows(archive: Any, *, indexed: bool) -> dict[str, NDArray[Any]]:

@@ -14,9 +14,9 @@ from qdsweep.domains import make_domain
 from qdsweep.domains.base import Domain
 from qdsweep.experiment import reload
 from qdsweep.experiment.metrics import COLUMNS, has_cells, measure, read_rows
-from qdsweep.experiment.outputs import archive_digest, archive_rows, read_json, write_json
+from qdsweep.experiment.outputs import archive_digest, archive_rows
 from qdsweep.experiment.state import State
-from qdsweep.files import atomic
+from qdsweep.files import atomic, read_json, write_json
 from qdsweep.sweep.ids import fingerprint, run_id
 from qdsweep.versions import installed_versions
 

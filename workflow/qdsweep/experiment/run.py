@@ -27,11 +27,11 @@ from qdsweep.experiment.endings import explain_kill
 from qdsweep.experiment.loop import search
 from qdsweep.experiment.metrics import Metrics, measure, read_rows
 from qdsweep.experiment.options import Options
-from qdsweep.experiment.outputs import read_json, write_json
 from qdsweep.experiment.report import Progress
 from qdsweep.experiment.results import all_versions, write_results
 from qdsweep.experiment.state import State, reached
 from qdsweep.experiment.stop import Hanging, Interrupted, Stop
+from qdsweep.files import read_json, write_json
 from qdsweep.lock import this_process
 from qdsweep.sweep.ids import fingerprint, run_id
 from qdsweep.sweep.plan import write_experiment

@@ -13,6 +13,7 @@ from qdsweep.errors import QdsweepError
 from qdsweep.experiment.options import Options
 from qdsweep.experiment.stop import Interrupted, Stop
 from qdsweep.experiment.wall_time import seconds_left
+from qdsweep.files import read_json
 from qdsweep.lock import Lock, describe, this_process
 from qdsweep.slurm import job_details
 from qdsweep.sweep.ids import fingerprint, run_id
@@ -64,7 +65,7 @@ def _locked(
     stop: Stop,
     deadline: float | None,
 ) -> int:
-    from qdsweep.experiment.outputs import publish, read_json
+    from qdsweep.experiment.outputs import publish
 
     log = logging.getLogger("qdsweep")
     folder = out / "state"

@@ -1,9 +1,9 @@
 """Where a run stands, as far as the start of a sweep wants to know: a few numbers of state/."""
 
-import json
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+
+from qdsweep.files import read_json
 
 
 @dataclass(frozen=True)
@@ -31,8 +31,8 @@ class Standing:
 
 def read_standing(run_dir: Path) -> Standing:
     """Reads where a run stands; a file that is missing or damaged says nothing."""
-    status = _read(run_dir / "state" / "status.json")
-    stop = _read(run_dir / "state" / "last_stop.json")
+    status = read_json(run_dir / "state" / "status.json")
+    stop = read_json(run_dir / "state" / "last_stop.json")
     try:
         last = (status.get("attempts") or [{}])[-1]
         return Standing(
@@ -46,11 +46,3 @@ def read_standing(run_dir: Path) -> Standing:
         )
     except (ValueError, TypeError, AttributeError):
         return Standing()
-
-
-def _read(path: Path) -> dict[str, Any]:
-    try:
-        data = json.loads(path.read_bytes())
-    except (OSError, ValueError):
-        return {}
-    return data if isinstance(data, dict) else {}
