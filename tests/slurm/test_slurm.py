@@ -112,7 +112,7 @@ def test_a_sweep_over_nodes_equals_that_of_one_machine(tmp_path):
     assert (about["engine"], about["workers"]) == ("dask", 6)
     log = (summary.parent / "run.log").read_text()
     assert ", 6 now" in log
-    assert re.search(r"Slurm job \d+, its log: /\S+\.log", log)
+    assert re.search(r"Slurm job \d+, its log, .*: /\S+\.log", log)
     # Where it was computed is no reason to compute it again.
     again = ("--configfile", "sweep.yaml", "--cores", "2", "-n")
     assert "Nothing to be done" in snakemake(*again, cwd=tmp_path / "slurm").stdout

@@ -92,6 +92,8 @@ class Dask:
 
     def _check_workers(self, patience: float) -> None:
         since = self._hub.lonely_since
+        if not self._hub.is_alive():
+            raise NoWorkers("what connects the workers has ended: run.log says why")
         if since is None:
             return
         if self._crew.is_gone():

@@ -69,7 +69,7 @@ def evaluate_safely(
         result = evaluate(domain, batch)
         problem = find_problem(domain, batch, result)
     except (Exception, SystemExit) as error:
-        problem = f"{type(error).__name__}: {error}"
+        problem = " ".join(f"{type(error).__name__}: {error}".split())
         trace = traceback.format_exc()
     else:
         if problem is None:

@@ -77,20 +77,35 @@ class Hub:
         self._comms: set[Comm] = set()
         self._ending = False
         self._started = threading.Event()
-        self._thread = threading.Thread(
-            target=asyncio.run, args=(self._serve(listen_at),), daemon=True, name="hub"
-        )
+        self._failure: BaseException | None = None
+        self._thread = threading.Thread(target=self._run, args=(listen_at,), daemon=True)
         self._thread.start()
         self._started.wait()
+        if self._failure is not None:
+            raise self._failure
 
     def begin(self, batch: Batch, rows: list[slice]) -> None:
         """Hands out some rows of a batch; what comes back goes to `results`."""
         self._loop.call_soon_threadsafe(self._begin, batch, rows)
 
+    def is_alive(self) -> bool:
+        """Whether it still serves."""
+        return self._thread.is_alive()
+
     def close(self) -> None:
         """Tells the workers to leave and ends the thread."""
-        self._loop.call_soon_threadsafe(self._closing.set)
+        with contextlib.suppress(RuntimeError):  # its loop has ended already
+            self._loop.call_soon_threadsafe(self._closing.set)
         self._thread.join(10)
+
+    def _run(self, listen_at: str) -> None:
+        try:
+            asyncio.run(self._serve(listen_at))
+        except BaseException as error:
+            self._failure = error
+            log.exception("the hub has ended")
+        finally:
+            self._started.set()
 
     async def _serve(self, listen_at: str) -> None:
         self._loop = asyncio.get_running_loop()
@@ -173,13 +188,15 @@ class Hub:
                     content = pickle.dumps(self._batch.part(part), protocol=5)
                     await comm.write({"batch": content, "first": part.start})
                 if running:
-                    self._finish(running, await comm.read(), comm.peer_address)
+                    answer = await comm.read()
+                    self._finish(running[0], answer, comm.peer_address)
+                    running.popleft()
                 else:
                     self._more.clear()
                     await self._more.wait()
-        except OSError:
+        except Exception as error:  # whatever it is, nobody may wait for these rows for ever
             if not self._ending:
-                log.warning("worker %s is lost, %d left", name, self.workers - 1)
+                log.warning("worker %s is lost, %d left (%s)", name, self.workers - 1, error)
                 self._give_back(running)
         finally:
             self._comms.discard(comm)
@@ -187,8 +204,7 @@ class Hub:
             if self.workers == 0:
                 self.lonely_since = time.monotonic()
 
-    def _finish(self, running: deque[slice], answer: dict[str, Any], address: str) -> None:
-        part = running.popleft()
+    def _finish(self, part: slice, answer: dict[str, Any], address: str) -> None:
         self._log(address, answer["lines"])
         if "failure" in answer:
             self.results.put(EvaluationFailed(pickle.loads(answer["failure"])))

@@ -47,7 +47,7 @@ class Progress:
         self._column = "iteration" if unit == "iterations" else unit
         self._metrics = metrics
         self._started = self._logged = self._plotted = time.monotonic()
-        self._first = done
+        self._first: int | None = None
         self._interval = 10.0
         self._plot_interval = FIRST_PLOT_SECONDS
         self._bar = None
@@ -72,16 +72,18 @@ class Progress:
             self._bar.start()
 
     def eta(self, done: int) -> float | None:
-        """Seconds to the end at the rate since the start, or None where that is unknown."""
-        gone = done - self._first
-        if gone <= 0:
+        """Seconds to the end at the rate since the first row, or None where that is unknown."""
+        if self._first is None or done <= self._first:
             return None
+        gone = done - self._first
         return (time.monotonic() - self._started) / gone * max(0, self.total - done)
 
     def show(self, row: dict[str, Any]) -> None:
         """Takes note of a new row of metrics."""
         now = time.monotonic()
         done = row[self._column]
+        if self._first is None:  # what comes before is start-up: imports, numba's compilation
+            self._first, self._started = done, now
         if self._bar is not None:
             text = f"QD score {row['qd_score']:.4g}, best {row['obj_max'] or 0:.4g}"
             self._bar.update(self._bar.task_ids[0], completed=done, description=text)

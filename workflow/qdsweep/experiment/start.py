@@ -72,7 +72,11 @@ def _locked(
     log.info("%s, %s", run_id(experiment), describe(this_process()))
     job = os.environ.get("SLURM_JOB_ID")
     if job is not None:
-        log.info("Slurm job %s, its log: %s", job, job_details(job).get("StdOut", "unknown"))
+        log.info(
+            "Slurm job %s, its log, removed after success: %s",
+            job,
+            job_details(job).get("StdOut", "unknown"),
+        )
     log.info("budget: %s", " ".join(f"{n} {unit}" for unit, n in experiment.budget.items()))
     for torn in folder.glob(".*.tmp"):  # of a process that was killed; the lock is ours
         torn.unlink()
