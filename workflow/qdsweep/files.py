@@ -22,10 +22,9 @@ def atomic(
     """
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
-        descriptor = os.open(
-            temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600 if private else 0o666
-        )
-        with os.fdopen(descriptor, mode, encoding=None if "b" in mode else "utf-8") as file:
+        if private:
+            temporary.touch(mode=0o600, exist_ok=False)
+        with temporary.open(mode, encoding=None if "b" in mode else "utf-8") as file:
             yield file
             if durable:
                 file.flush()
