@@ -145,7 +145,7 @@ def test_worker_and_node_lost_slurmctld_restarted_main_snakemake_killed(tmp_path
 
 
 def test_the_end_of_the_wall_time_twice(tmp_path, expected):
-    sweep = Sweep(tmp_path, seconds=0.4, runtime_min=1)
+    sweep = Sweep(tmp_path, seconds=0.33, runtime_min=1)
     sweep.finish(expected, 500)
     cut = [how for how in sweep.attempts() if how == "the end of the wall time"]
     assert len(cut) >= 2, sweep.attempts()

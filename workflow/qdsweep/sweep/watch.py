@@ -11,12 +11,10 @@ import time
 from collections.abc import Iterable
 from pathlib import Path
 
-from qdsweep.lock import read_owner
+from qdsweep.lock import DEAD_SECONDS, read_owner
 from qdsweep.slurm import is_running, requeue
 
-PAUSE_SECONDS = 20.0
-# The owner of a lock touches it every 5 s.
-SILENT_SECONDS = 90.0
+PAUSE_SECONDS = 10.0
 
 
 def watch_jobs(runs: Iterable[str], runs_dir: Path) -> None:
@@ -43,7 +41,7 @@ def _check(lock: Path) -> None:
     except OSError:
         return
     job = (read_owner(lock) or {}).get("slurm_job")
-    if job is None or silent < SILENT_SECONDS or not is_running(job):
+    if job is None or silent < DEAD_SECONDS or not is_running(job):
         return
     print(
         f"qdsweep: {lock.parent.parent.name}: Slurm job {job} has lost its main process "
