@@ -228,3 +228,22 @@ def test_the_commands_of_the_readme(tmp_path):
         check=True,
     )
     assert "Nothing to be done" in again.stderr
+
+
+@pytest.mark.parametrize(
+    ("needs", "place", "words"),
+    [
+        ({"extra": "--nonsense=3"}, "slurm_account=testcluster", "unrecognized option"),
+        ({}, "slurm_partition=nowhere", "invalid partition specified: nowhere"),
+    ],
+)
+def test_what_slurm_refuses_ends_before_it_is_submitted(tmp_path, needs, place, words):
+    make_folder(tmp_path)
+    (tmp_path / "mine.yaml").write_text(yaml.safe_dump({**TWO_NODES, **needs}))
+    config = {"name": "s", "experiment": "experiment.yaml", "cluster": "mine.yaml"}
+    (tmp_path / "sweep.yaml").write_text(yaml.safe_dump(config))
+    options = ("--configfile", "sweep.yaml", *SLURM, "--default-resources", place)
+    done = snakemake(*options, cwd=tmp_path, check=1)
+    assert "cluster mine.yaml: Slurm says" in done.stderr
+    assert words in done.stderr
+    assert "submitted" not in done.stderr

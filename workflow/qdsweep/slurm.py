@@ -42,6 +42,29 @@ def ran_out_of_memory(job: str) -> bool:
     return end_state(job) == "OUT_OF_MEMORY"
 
 
+def objection(options: list[str]) -> tuple[str, bool]:
+    """What sbatch has against a job, without submitting it.
+
+    Args:
+        options: Of sbatch.
+
+    Returns:
+        Its words, empty where it has nothing against it, and whether the options themselves are
+        wrong. Else the cluster may have what is asked for at another time (nodes that are down).
+    """
+    words = ["sbatch", "--test-only", *options, "--wrap", "true"]
+    try:
+        done = subprocess.run(words, capture_output=True, text=True, timeout=SECONDS)
+    except OSError as error:
+        return f"{error}: is this a node that can submit jobs?", True
+    except subprocess.TimeoutExpired:
+        return f"no answer for {SECONDS} s", False
+    lines = done.stderr.strip().splitlines()
+    if done.returncode == 0 or not lines:
+        return "", False
+    return lines[0], not lines[0].startswith("allocation failure")
+
+
 def is_running(job: str) -> bool:
     """Whether a job has its nodes at this moment."""
     return _ask("squeue", "--noheader", "--jobs", job, "--format", "%T").strip() == "RUNNING"

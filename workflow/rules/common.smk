@@ -13,7 +13,13 @@ from qdsweep.config.files import find_config
 from qdsweep.errors import BadInput
 from qdsweep.sweep.outlook import outlook, runs_elsewhere
 from qdsweep.sweep.plan import digest, write_plan
-from qdsweep.sweep.resources import check_fit, launch_budget, memory_mb, slurm_request
+from qdsweep.sweep.resources import (
+    check_fit,
+    check_request,
+    launch_budget,
+    memory_mb,
+    slurm_request,
+)
 from qdsweep.sweep.runs import table_of_runs
 from qdsweep.sweep.settings import read_sweep
 from qdsweep.sweep.watch import watch_jobs
@@ -67,6 +73,16 @@ wildcard_constraints:
 onstart:
     try:
         check_fit(CLUSTERS[cluster_name()], cluster_name(), SWEEP.runs)
+        if is_remote():
+            defaults = workflow.resource_settings.default_resources or {}
+            place = {
+                key: str(getattr(defaults[key], "raw", defaults[key])).strip("'\"")
+                for key in ("slurm_account", "slurm_partition")
+                if key in defaults
+            }
+            doubt = check_request(CLUSTERS[cluster_name()], cluster_name(), place)
+            if doubt:
+                print(f"qdsweep: warning: {doubt}", file=sys.stderr)
     except BadInput as error:
         raise WorkflowError(str(error))
     write_plan(PLAN, SWEEP.runs, Path("results"))
@@ -74,19 +90,23 @@ onstart:
         watch_jobs(SWEEP.runs, Path("results/runs"))
 
 
-def cluster_name(wildcards=None):
-    """The cluster config. `auto` is decided by where the jobs of this Snakemake run.
+def is_remote():
+    """Whether the jobs of this Snakemake run elsewhere.
 
     The executor is not known before the DAG is made. The Snakemake of a Slurm job executes on its
     node, but knows that it does so for another one.
     """
-    if SETTINGS.cluster != "auto":
-        return SETTINGS.cluster
     plugin = workflow.executor_plugin
-    remote = workflow.remote_exec or not (
+    return workflow.remote_exec or not (
         plugin is None or plugin.common_settings.local_exec
     )
-    return "slurm" if remote else "local"
+
+
+def cluster_name(wildcards=None):
+    """The cluster config. `auto` is decided by where the jobs run."""
+    if SETTINGS.cluster != "auto":
+        return SETTINGS.cluster
+    return "slurm" if is_remote() else "local"
 
 
 def memory_of(wildcards):

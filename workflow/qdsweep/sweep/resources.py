@@ -6,7 +6,7 @@ from pathlib import Path
 from qdsweep.config.cluster import Cluster
 from qdsweep.config.experiment import Experiment
 from qdsweep.errors import BadInput
-from qdsweep.slurm import ran_out_of_memory
+from qdsweep.slurm import objection, ran_out_of_memory
 from qdsweep.sweep.standing import read_standing
 
 GROWTH = 1.5
@@ -64,6 +64,45 @@ def slurm_request(cluster: Cluster) -> dict[str, int | str]:
     if extra:
         request["slurm_extra"] = " ".join(extra)
     return request
+
+
+def check_request(cluster: Cluster, name: str, place: Mapping[str, str]) -> str:
+    """Asks Slurm whether it would take the jobs, before any is submitted.
+
+    Args:
+        cluster: The cluster config.
+        name: Its name, for the message.
+        place: `slurm_account` and `slurm_partition`, where they are set.
+
+    Returns:
+        What Slurm has against them and may be over some day, or nothing.
+
+    Raises:
+        BadInput: Slurm refuses them for good.
+    """
+    request = slurm_request(cluster)
+    options = {
+        "--time": cluster.runtime_min,
+        "--nodes": cluster.nodes,
+        "--ntasks": cluster.nodes,
+        "--cpus-per-task": cluster.workers_per_node,
+        "--mem": cluster.mem_mb_main + cluster.workers_per_node * cluster.mem_mb_per_worker,
+        "--gres": request.get("gres"),
+        "--account": place.get("slurm_account"),
+        "--partition": place.get("slurm_partition"),
+    }
+    words = [f"{key}={value}" for key, value in options.items() if value is not None]
+    words += str(request.get("slurm_extra", "")).split()
+    text, wrong = objection(words)
+    if not text:
+        return ""
+    message = (
+        f"cluster {name}: Slurm says of a run's job: {text} (asked for: {' '.join(words)}; "
+        "account and partition: profiles/slurm/profile.yaml)"
+    )
+    if wrong:
+        raise BadInput(message)
+    return message
 
 
 def check_fit(cluster: Cluster, name: str, runs: Mapping[str, Experiment]) -> None:
