@@ -1,5 +1,6 @@
 """A real Slurm cluster of two nodes on this machine, for the tests of this folder."""
 
+import contextlib
 import os
 import subprocess
 
@@ -28,7 +29,8 @@ def quiet_cluster(slurm, tmp_path):
     for process in psutil.process_iter(["cwd"]):
         folder = process.info["cwd"]
         if folder is not None and folder.startswith(str(tmp_path)) and process.pid != os.getpid():
-            process.kill()
+            with contextlib.suppress(psutil.NoSuchProcess):  # it may end by itself
+                process.kill()
     subprocess.run("scancel $(squeue -h -o %A)", shell=True, check=False, capture_output=True)
     for node in ("n1", "n2"):
         if cluster.is_dead(node) or node in cluster.nodes_of("down"):
