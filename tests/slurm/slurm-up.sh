@@ -5,6 +5,7 @@
 #   CGROUP=auto|yes|no    memory/cpu confinement through cgroup v1 (auto: yes where it is writable)
 # Everything it makes lies in $STATE, plus /etc/slurm/{slurm,slurmdbd,cgroup}.conf (see NOTE) and /run/munge.
 set -euo pipefail
+cd /   # what is started here outlives the folder that it was started from
 STATE=${STATE:-/var/lib/slurm-test}
 NODES=${NODES:-4}; CPUS=${CPUS:-8}; MEM=${MEM:-6000}
 CGROUP=${CGROUP:-auto}
