@@ -258,21 +258,24 @@ def _launch(arguments: argparse.Namespace) -> int:
 
 
 def _worker(arguments: argparse.Namespace) -> int:
+    from qdsweep.engines.connection import connection_path
     from qdsweep.engines.crew import work
 
     if arguments.workers < 1:
         raise BadInput(f"--workers {arguments.workers}: at least 1 is needed")
-    place = Path("state", "dask", "connection.json")
     if arguments.connect is not None:
         file = arguments.connect.absolute()
-        if Path(*file.parts[-3:]) != place:
-            raise BadInput(f"--connect {arguments.connect}: RUN/{place} was expected")
-        work(file.parents[2], arguments.workers, patience=600.0)  # it may have to start itself
+        run = Path(*file.parts[:-3])
+        if file != connection_path(run):
+            expected = connection_path(Path("RUN"))
+            raise BadInput(f"--connect {arguments.connect}: {expected} was expected")
+        work(run, arguments.workers, patience=600.0)  # it may have to start itself
         return 0
-    if not (arguments.join / place).exists():
+    file = connection_path(arguments.join)
+    if not file.exists():
         raise BadInput(
             f"{arguments.join}: no run with the dask engine is being computed there "
-            f"({arguments.join / place} is missing); see its run.log, and `qdsweep status`"
+            f"({file} is missing); see its run.log, and `qdsweep status`"
         )
     work(arguments.join.absolute(), arguments.workers, patience=15.0)
     return 0

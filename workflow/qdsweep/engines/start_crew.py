@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 from qdsweep.config.cluster import Cluster
+from qdsweep.engines.connection import connection_path
 
 # After the hub has sent the workers away; then the starter is told to end them.
 LEAVING_SECONDS = 2.0
@@ -30,7 +31,7 @@ class Crew:
         self.is_leaving = False
         self.logs = run / "state" / "workers"
         self.logs.mkdir(parents=True, exist_ok=True)
-        file = run / "state" / "dask" / "connection.json"
+        file = connection_path(run)
         over_nodes = cluster.nodes > 1 and "SLURM_JOB_ID" in os.environ
         here = cluster.workers_per_node if over_nodes else cluster.workers
         words = [sys.executable, "-m", "qdsweep", "worker", "--connect", str(file)]
