@@ -6,6 +6,8 @@ import subprocess
 from datetime import datetime
 
 SECONDS = 30
+NOT_ENDED = ("PENDING", "RUNNING", "REQUEUED", "RESIZING", "SUSPENDED")
+_ended: dict[str, str] = {}  # job -> its end state; asked for again with every resource of a run
 
 
 @functools.cache
@@ -23,18 +25,22 @@ def end_of_job(job: str) -> float | None:
         return None
 
 
-@functools.cache
 def end_state(job: str) -> str | None:
     """How a job ended: OUT_OF_MEMORY, TIMEOUT, NODE_FAIL, ..., or None where it is not known.
 
     Where memory ran out within a step, the job itself says FAILED: so a step's OUT_OF_MEMORY
-    counts.
+    counts. The state of a job that has not ended is not remembered: it will be another one.
     """
-    text = _ask("sacct", "--noheader", "--parsable2", "--jobs", job, "--format", "State")
-    states = [line.split(" ")[0] for line in text.splitlines() if line]
-    if not states:
-        return None
-    return "OUT_OF_MEMORY" if "OUT_OF_MEMORY" in states else states[0]
+    if job not in _ended:
+        text = _ask("sacct", "--noheader", "--parsable2", "--jobs", job, "--format", "State")
+        states = [line.split(" ")[0] for line in text.splitlines() if line]
+        if not states:
+            return None
+        state = "OUT_OF_MEMORY" if "OUT_OF_MEMORY" in states else states[0]
+        if states[0] in NOT_ENDED:
+            return state
+        _ended[job] = state
+    return _ended[job]
 
 
 def ran_out_of_memory(job: str) -> bool:
