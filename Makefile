@@ -1,11 +1,12 @@
 # make demo   the LunarLander sweep, from nothing to its report
 # make test   all tests          make lint   all linters
 # make venv   the set-up alone: .venv/bin/qdsweep, .venv/bin/snakemake
+# make image  containers/qdsweep.sif, for `snakemake --sdm apptainer`
 PYTHON ?= python3
 BIN := .venv/bin
 CORES ?= all
 
-.PHONY: demo test torture lint venv figure schemas
+.PHONY: demo test torture lint venv figure schemas image
 
 venv: .venv/installed
 
@@ -34,6 +35,10 @@ lint: venv
 	$(BIN)/mypy
 	$(BIN)/snakefmt --check Snakefile workflow
 	$(BIN)/snakemake --lint
+
+# The image that `--sdm apptainer` takes: containers/build.sh --help.
+image:
+	containers/build.sh
 
 # The README's figure, five seeds: about half an hour on two cores.
 figure: venv

@@ -86,7 +86,7 @@ def timed(work: Callable[[], object], repeats: int) -> float:
 def ours(seconds: float, workers: int, repeats: int) -> float:
     """Seconds of a batch with the engine dask."""
     from qdsweep.engines.dask import Dask
-    from qdsweep.engines.start_crew import Crew
+    from qdsweep.engines.start_crew import Crew, start_crew
     from qdsweep.sweep.plan import write_experiment
 
     experiment = compose(sleeping(seconds))
@@ -94,7 +94,7 @@ def ours(seconds: float, workers: int, repeats: int) -> float:
     (run / "state").mkdir()
     write_experiment(run / "state/config.yaml", experiment)
     cluster = Cluster(engine="dask", workers_per_node=workers)
-    crew = Crew(cluster, run.absolute())
+    crew = Crew(start_crew(cluster, run.absolute()), run.absolute())
     engine = Dask(experiment.domain, cluster, run.absolute(), crew, {})
     try:
         while engine._hub.workers < workers:

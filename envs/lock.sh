@@ -7,3 +7,4 @@ cd "$(dirname "$0")/.."
 lock() { uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate "$@"; }
 lock pyproject.toml -o envs/requirements.lock
 lock envs/dev.in -o envs/dev.lock
+python3 envs/conda.py > envs/qdsweep.yaml

@@ -6,10 +6,10 @@ import os
 import sys
 import threading
 from collections.abc import Sequence
-from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from qdsweep import __version__
 from qdsweep.errors import BadInput, QdsweepError
 
 if TYPE_CHECKING:
@@ -64,8 +64,13 @@ RESULTS: dict[str, Any] = {
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs a command and returns its exit code."""
+    argv = list(sys.argv[1:] if argv is None else argv)
     arguments = _parser().parse_args(argv)
     try:
+        if arguments.image:
+            from qdsweep.container.enter import enter
+
+            enter(arguments.image, arguments, _after_options(argv))
         code = arguments.command(arguments)
         _leave_threads(code)
         return code
@@ -75,6 +80,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # | head
         sys.stderr.close()
         return 0
+
+
+def _after_options(argv: list[str]) -> list[str]:
+    """The command and what follows it."""
+    first = 0
+    while argv[first].startswith("-"):
+        first += 1 if "=" in argv[first] else 2
+    return argv[first:]
 
 
 def _leave_threads(code: int) -> None:
@@ -94,7 +107,12 @@ def _parser() -> argparse.ArgumentParser:
         epilog="`qdsweep COMMAND --help` shows examples. Whole sweeps: `snakemake --cores 8`.",
     )
     parser.add_argument(
-        "--version", action="version", version=f"qdsweep {metadata.version('qdsweep')}"
+        "--version", action="version", version=f"qdsweep {__version__}"
+    )
+    parser.add_argument(
+        "--image",
+        metavar="FILE",
+        help="run the command in this Apptainer image: a file, or a URL such as docker://...",
     )
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 

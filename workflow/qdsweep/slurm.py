@@ -5,9 +5,13 @@ import re
 import subprocess
 from datetime import datetime
 
+from qdsweep.container.host import told
+
 SECONDS = 30
 NOT_ENDED = ("PENDING", "RUNNING", "REQUEUED", "RESIZING", "SUSPENDED")
 _ended: dict[str, str] = {}  # job -> its end state; asked for again with every resource of a run
+# Question -> answer: a process in an image, where Slurm does not exist, is told them by its host.
+answers: dict[str, str] = {}
 
 
 @functools.cache
@@ -82,7 +86,13 @@ def requeue(job: str) -> None:
 
 
 def _ask(*words: str) -> str:
+    question = " ".join(words)
+    from_host = told().get("slurm", {})
+    if question in from_host:
+        return str(from_host[question])
     try:
-        return subprocess.run(words, capture_output=True, text=True, timeout=SECONDS).stdout
+        done = subprocess.run(words, capture_output=True, text=True, timeout=SECONDS)
     except (OSError, subprocess.TimeoutExpired):
         return ""
+    answers[question] = done.stdout
+    return done.stdout

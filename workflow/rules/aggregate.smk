@@ -24,10 +24,12 @@ rule aggregate:
     retries: 0
     conda:
         "../../envs/qdsweep.yaml"
+    resources:
+        image=image_name,
     params:
         plan=digest(PLAN),
         partial=PARTIAL,
     message:
         "tables of the sweep {wildcards.sweep}"
     shell:
-        "qdsweep aggregate {wildcards.sweep} {params.partial} 2> {log}"
+        "python -m qdsweep --image {resources.image:q} aggregate {wildcards.sweep} {params.partial} 2> {log}"

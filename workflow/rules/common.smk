@@ -7,9 +7,11 @@ import time
 from pathlib import Path
 
 from snakemake.exceptions import WorkflowError
+from snakemake_interface_executor_plugins.settings import DeploymentMethod
 
 from qdsweep.config.cluster import read_cluster
-from qdsweep.config.files import find_config
+from qdsweep.config.files import CLONE, find_config
+from qdsweep.container.image import prepare
 from qdsweep.errors import BadInput
 from qdsweep.sweep.outlook import outlook, runs_elsewhere
 from qdsweep.sweep.plan import digest, write_plan
@@ -24,9 +26,13 @@ from qdsweep.sweep.runs import table_of_runs
 from qdsweep.sweep.settings import read_sweep
 from qdsweep.sweep.watch import watch_jobs
 
-# `qdsweep` in a shell command is the one of this Python, with or without an active venv.
+# `python` in a shell command is this one, with or without an active venv; in a conda environment
+# of `--sdm conda` it is that one's, which finds the package here.
 os.environ.update(
-    PATH=os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
+    PATH=os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")]),
+    PYTHONPATH=os.pathsep.join(
+        filter(None, [str(CLONE.parent / "workflow"), os.environ.get("PYTHONPATH")])
+    ),
 )
 
 
@@ -73,6 +79,8 @@ wildcard_constraints:
 onstart:
     try:
         check_fit(CLUSTERS[cluster_name()], cluster_name(), SWEEP.runs)
+        if image_name():
+            prepare(image_name())
         if is_remote():
             defaults = workflow.resource_settings.default_resources or {}
             place = {
@@ -107,6 +115,13 @@ def cluster_name(wildcards=None):
     if SETTINGS.cluster != "auto":
         return SETTINGS.cluster
     return "slurm" if is_remote() else "local"
+
+
+def image_name(wildcards=None):
+    """The image that every job runs in; nothing without `--sdm apptainer`."""
+    if DeploymentMethod.APPTAINER not in workflow.deployment_settings.deployment_method:
+        return ""
+    return CLUSTERS[cluster_name()].image
 
 
 def memory_of(wildcards):

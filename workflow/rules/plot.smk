@@ -50,7 +50,9 @@ rule plot:
     retries: 0
     conda:
         "../../envs/qdsweep.yaml"
+    resources:
+        image=image_name,
     message:
         "figures of the sweep {wildcards.sweep}"
     shell:
-        "qdsweep plot {wildcards.sweep} 2> {log}"
+        "python -m qdsweep --image {resources.image:q} plot {wildcards.sweep} 2> {log}"

@@ -16,7 +16,9 @@ rule report_page:
     retries: 0
     conda:
         "../../envs/qdsweep.yaml"
+    resources:
+        image=image_name,
     message:
         "report of the sweep {wildcards.sweep}: {output}"
     shell:
-        "qdsweep report {wildcards.sweep} 2> {log}"
+        "python -m qdsweep --image {resources.image:q} report {wildcards.sweep} 2> {log}"

@@ -15,6 +15,7 @@ rule qd_run:
     threads: lambda wildcards: CLUSTERS[cluster_name()].workers_per_node
     resources:
         cluster_config=cluster_name,
+        image=image_name,
         mem_mb=memory_of,
         runtime=slurm("runtime"),
         nodes=slurm("nodes"),
@@ -30,5 +31,6 @@ rule qd_run:
     message:
         "run {wildcards.run} ({params.budget}, cluster {resources.cluster_config})"
     shell:
-        "qdsweep launch {wildcards.run} --budget {params.budget}"
+        "python -m qdsweep --image {resources.image:q}"
+        " launch {wildcards.run} --budget {params.budget}"
         " --cluster {resources.cluster_config} --cores {threads} --attempt {resources.attempt}"

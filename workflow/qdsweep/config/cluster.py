@@ -36,6 +36,14 @@ class Cluster(Model):
         default=60, ge=1, description="wall time of a run's Slurm job, whole minutes [min]"
     )
     gpus: int = Field(default=0, ge=0, description="GPUs on each node of a run's Slurm job")
+    image: str = Field(
+        default="containers/qdsweep.sif",
+        min_length=1,
+        description=(
+            "image that every job runs in with `--sdm apptainer`: a file (.sif), relative to the "
+            "working directory or to the project's folder, or a URL that Apptainer takes"
+        ),
+    )
     interface: str | None = Field(
         default=None,
         description=(
@@ -86,9 +94,13 @@ class Cluster(Model):
         """Workers of a run, on all its nodes."""
         return self.nodes * self.workers_per_node
 
+    def over_nodes(self) -> bool:
+        """Whether this process is in a Slurm job whose workers are on several nodes."""
+        return self.nodes > 1 and "SLURM_JOB_ID" in os.environ
+
     def within(self, cores: int) -> "Cluster":
         """The cluster with no more workers than cores, where it is this machine alone."""
-        if self.nodes > 1 and "SLURM_JOB_ID" in os.environ:
+        if self.over_nodes():
             return self
         workers = min(self.workers, max(1, cores))
         return self.model_copy(

@@ -1,9 +1,14 @@
 """Starts the workers of a run: on this machine, or on the nodes of its Slurm job."""
 
-import os
+import contextlib
+import signal
 import subprocess
 import sys
+import time
+from collections.abc import Sequence
 from pathlib import Path
+
+import psutil
 
 from qdsweep.config.cluster import Cluster
 from qdsweep.engines.connection import connection_path
@@ -11,15 +16,37 @@ from qdsweep.engines.connection import connection_path
 # After the hub has sent the workers away; then the starter is told to end them.
 LEAVING_SECONDS = 2.0
 ENDING_SECONDS = 10.0
+PYTHON = (sys.executable, "-m", "qdsweep")
 
 
-class Crew:
-    """The process that starts workers, and what it says.
+def start_crew(cluster: Cluster, run: Path, qdsweep: Sequence[str] = PYTHON) -> int:
+    """Starts the process that starts the workers, and returns its pid.
 
     Workers start, and import what they need, while the main process does the same.
 
     Args:
         cluster: How many, and on how many nodes.
+        run: The run's folder, absolute.
+        qdsweep: How qdsweep is called on each node, such as through an image.
+    """
+    logs = _logs(run)
+    logs.mkdir(parents=True, exist_ok=True)
+    here = cluster.workers_per_node if cluster.over_nodes() else cluster.workers
+    words = [*qdsweep, "worker", "--connect", str(connection_path(run)), "--workers", str(here)]
+    if cluster.over_nodes():
+        words = [*_srun(cluster, logs), *words]
+    # Out of this process's group: Ctrl-C asks the main process, which sends them away.
+    with (logs / "start.log").open("ab") as log:
+        return psutil.Popen(
+            words, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+        ).pid
+
+
+class Crew:
+    """What the main process sees of the process that starts the workers.
+
+    Args:
+        pid: Of that process, which may have been started from outside of an image.
         run: The run's folder.
 
     Attributes:
@@ -27,41 +54,43 @@ class Crew:
         is_leaving: Whether the hub has sent them away.
     """
 
-    def __init__(self, cluster: Cluster, run: Path) -> None:
+    def __init__(self, pid: int, run: Path) -> None:
         self.is_leaving = False
-        self.logs = run / "state" / "workers"
-        self.logs.mkdir(parents=True, exist_ok=True)
-        file = connection_path(run)
-        over_nodes = cluster.nodes > 1 and "SLURM_JOB_ID" in os.environ
-        here = cluster.workers_per_node if over_nodes else cluster.workers
-        words = [sys.executable, "-m", "qdsweep", "worker", "--connect", str(file)]
-        words += ["--workers", str(here)]
-        if over_nodes:
-            words = [*_srun(cluster, self.logs), *words]
-        # Out of this process's group: Ctrl-C asks the main process, which sends them away.
-        with (self.logs / "start.log").open("ab") as log:
-            self._process = subprocess.Popen(
-                words, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
-            )
+        self.logs = _logs(run)
+        self._process: psutil.Process | None = None
+        with contextlib.suppress(psutil.NoSuchProcess):
+            self._process = psutil.Process(pid)
 
     def is_gone(self) -> bool:
         """Whether all its workers have ended for good."""
-        return self._process.poll() is not None
+        try:
+            return self._process is None or (
+                not self._process.is_running() or self._process.status() == psutil.STATUS_ZOMBIE
+            )
+        except psutil.NoSuchProcess:
+            return True
 
     def close(self) -> None:
         """Waits until the workers have left; makes those leave that the hub could not tell."""
         for seconds, end in (
             (LEAVING_SECONDS if self.is_leaving else 0.0, None),
-            (ENDING_SECONDS, self._process.terminate),
-            (ENDING_SECONDS, self._process.kill),
+            (ENDING_SECONDS, signal.SIGTERM),
+            (ENDING_SECONDS, signal.SIGKILL),
         ):
-            if end is not None:
-                end()
-            try:
-                self._process.wait(seconds)
+            if end is not None and self._process is not None:
+                with contextlib.suppress(psutil.NoSuchProcess):
+                    self._process.send_signal(end)
+            deadline = time.monotonic() + seconds
+            while not self.is_gone():
+                if time.monotonic() >= deadline:
+                    break
+                time.sleep(0.01)
+            else:
                 return
-            except subprocess.TimeoutExpired:
-                continue
+
+
+def _logs(run: Path) -> Path:
+    return run / "state" / "workers"
 
 
 def _srun(cluster: Cluster, logs: Path) -> list[str]:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+import qdsweep
 from qdsweep.algorithms.build import import_plugins
 from qdsweep.config.compose import compose
 from qdsweep.config.experiment import Experiment
@@ -87,8 +88,9 @@ def describe_archive(archive: Any, domain: Domain) -> dict[str, Any]:
 
 def all_versions(decisive: dict[str, str]) -> dict[str, str]:
     """The versions that summary.json lists: decisive ones and some that are good to know."""
-    others = installed_versions(("qdsweep", "gymnasium", "pandas", "dask"))
-    return {**others, **decisive, "python": platform.python_version()}
+    others = installed_versions(("gymnasium", "pandas", "dask"))
+    python = platform.python_version()
+    return {"qdsweep": qdsweep.__version__, **others, **decisive, "python": python}
 
 
 def snapshot(run_dir: Path) -> Path | None:

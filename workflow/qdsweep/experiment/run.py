@@ -17,6 +17,7 @@ from qdsweep.algorithms.build import build_scheduler, import_plugins
 from qdsweep.algorithms.centroids import Centroids
 from qdsweep.config.cluster import Cluster
 from qdsweep.config.experiment import Experiment
+from qdsweep.container.host import image
 from qdsweep.domains import make_domain
 from qdsweep.domains.base import Domain
 from qdsweep.engines import make_engine
@@ -139,7 +140,9 @@ class Recorder:
             if "how" not in lost:  # it ended without a word
                 lost["how"] = explain_kill(folder, lost)
                 log.warning("the last attempt was %s", lost["how"])
-        self.attempts.append({**this_process(), "started": now(), "from": state.iterations})
+        self.attempts.append(
+            {**this_process(), "image": image(), "started": now(), "from": state.iterations}
+        )
         self.save_seconds = self.unrecorded = 0.0
         self.saved = folder
         self.deadline: float | None = None
@@ -258,6 +261,7 @@ class Recorder:
         about = {
             "status": "finished",
             "versions": all_versions(self.versions),
+            "image": image(),
             "engine": self.engine,
             "workers": self.workers,
             "attempts": self.attempts,

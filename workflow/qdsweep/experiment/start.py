@@ -5,9 +5,11 @@ import os
 import time
 import zipfile
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from qdsweep.config.cluster import Cluster
 from qdsweep.config.experiment import Experiment
+from qdsweep.container import host
 from qdsweep.cpu import apply_baseline
 from qdsweep.errors import QdsweepError
 from qdsweep.experiment.options import Options
@@ -17,6 +19,9 @@ from qdsweep.files import read_json
 from qdsweep.lock import Lock, describe, this_process
 from qdsweep.slurm import job_details
 from qdsweep.sweep.ids import fingerprint, run_id
+
+if TYPE_CHECKING:
+    from qdsweep.engines.start_crew import Crew
 
 STOPPED = 75  # EX_TEMPFAIL: the same command goes on
 
@@ -77,6 +82,9 @@ def _locked(
             job,
             job_details(job).get("StdOut", "unknown"),
         )
+    image = host.image()
+    if image is not None:
+        log.info("image %s (SHA-256 %s)", image["path"], image["sha256"] or "unknown")
     log.info("budget: %s", " ".join(f"{n} {unit}" for unit, n in experiment.budget.items()))
     for torn in folder.glob(".*.tmp"):  # of a process that was killed; the lock is ours
         torn.unlink()
@@ -89,11 +97,7 @@ def _locked(
 
         identity = fingerprint(experiment)
         refuse_repetition(folder, identity, options.attempt)
-        crew = None
-        if cluster.engine_name == "dask":  # workers start while this process imports
-            from qdsweep.engines.start_crew import Crew
-
-            crew = Crew(cluster, out)
+        crew = _find_crew(cluster, out)
         try:
             from qdsweep.experiment.run import compute  # imports ribs: seconds
 
@@ -125,6 +129,16 @@ def _locked(
     finally:
         publish(out)
     return 0
+
+
+def _find_crew(cluster: Cluster, out: Path) -> "Crew | None":
+    """The workers of the dask engine, which start while this process imports."""
+    if cluster.engine_name != "dask":
+        return None
+    from qdsweep.engines.start_crew import Crew, start_crew
+
+    # In an image they were started before, from outside.
+    return Crew(host.told().get("crew") or start_crew(cluster, out), out)
 
 
 def _is_whole(path: Path) -> bool:

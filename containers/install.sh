@@ -1,0 +1,22 @@
+#!/bin/sh
+# What is installed in the image, by the Dockerfile and by qdsweep.def: install.sh libraries|project
+set -eu
+home=/opt/qdsweep
+site=$(python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
+case $1 in
+libraries)
+    # Tests of libraries are left out, a tenth of the size; matplotlib finds its fonts once, here.
+    python -m pip install --quiet --no-cache-dir --disable-pip-version-check \
+        --root-user-action=ignore --require-hashes -r $home/envs/requirements.lock
+    find "$site" -type d -name tests -prune -exec rm -r {} +
+    python -c 'import matplotlib.font_manager'
+    ;;
+project)
+    find $home -name __pycache__ -prune -exec rm -r {} +
+    python -m compileall -q $home/workflow
+    echo $home/workflow > "$site/qdsweep.pth"
+    printf '#!/bin/sh\nexec python -m qdsweep "$@"\n' > /usr/local/bin/qdsweep
+    chmod 755 /usr/local/bin/qdsweep
+    chmod -R a+rX $home
+    ;;
+esac

@@ -1,0 +1,99 @@
+"""Enters the image: the same command again, inside."""
+
+import argparse
+import json
+import os
+from pathlib import Path
+
+from qdsweep import slurm
+from qdsweep.config.cluster import Cluster, read_cluster
+from qdsweep.config.files import CLONE
+from qdsweep.container.apptainer import find_program
+from qdsweep.container.host import VARIABLE
+from qdsweep.container.image import digest, find_image, prepare
+from qdsweep.errors import BadInput
+from qdsweep.sweep.standing import read_standing
+
+# Where the Dockerfile puts the project.
+PROJECT = "/opt/qdsweep"
+# Numba refuses to work without a folder for its cache; this one vanishes with the process.
+SCRATCH = "/scratch"
+# All else of the host's environment stays outside; users hand in more with APPTAINERENV_NAME.
+HANDED_IN = ("SLURM_JOB_ID", "SLURM_JOB_END_TIME", "CUDA_VISIBLE_DEVICES", "TERM", "COLUMNS")
+
+
+def enter(name: str, arguments: argparse.Namespace, words: list[str]) -> None:
+    """Replaces this process by the same command inside the image.
+
+    The workers of other nodes are started first, from outside: srun does not exist inside.
+    Apptainer hands signals in and the exit code out.
+
+    Args:
+        name: The image; see `find_image`.
+        arguments: The command's.
+        words: The command as it was typed, without the image.
+
+    Raises:
+        BadInput: Something is missing.
+    """
+    program, prefix = find_program()
+    command = words[0]
+    # Whoever starts a sweep has prepared the image for all its runs.
+    image = find_image(name) if command == "launch" else prepare(name)
+    cluster = _cluster(arguments)
+    about: dict[str, object] = {"image": str(image), "digest": digest(image), "slurm": {}}
+    for variable in HANDED_IN:
+        if variable in os.environ:
+            os.environ[prefix + variable] = os.environ[variable]
+    os.environ[prefix + "NUMBA_CACHE_DIR"] = SCRATCH
+    inside = [program, "--silent", "exec", "--cleanenv", "--no-home", "--scratch", SCRATCH]
+    inside += ["--pwd", os.getcwd()]
+    inside += [word for bind in _binds(arguments) for word in ("--bind", bind)]
+    inside += ["--nv"] if cluster is not None and cluster.gpus else []
+    inside += [str(image), "python", "-m", "qdsweep"]
+    run = run_folder(arguments)
+    if run is not None:
+        about["slurm"] = _ask_slurm(run)
+        if cluster is not None and cluster.over_nodes():
+            from qdsweep.engines.start_crew import start_crew
+
+            about["crew"] = start_crew(cluster, run.absolute(), inside)
+    os.environ[prefix + VARIABLE] = json.dumps(about)
+    os.execv(program, [*inside, *words])
+
+
+def run_folder(arguments: argparse.Namespace) -> Path | None:
+    """The folder of the run that a command computes, if it does."""
+    if "out" in arguments:
+        return Path(arguments.out)
+    return Path(arguments.runs, arguments.run) if "runs" in arguments else None
+
+
+def _cluster(arguments: argparse.Namespace) -> Cluster | None:
+    return read_cluster(arguments.cluster) if "cluster" in arguments else None
+
+
+def _ask_slurm(run: Path) -> dict[str, str]:
+    if "SLURM_JOB_ID" in os.environ:
+        slurm.job_details(os.environ["SLURM_JOB_ID"])
+    killed = read_standing(run).killed_job
+    if killed is not None:
+        slurm.end_state(killed)
+    return slurm.answers
+
+
+def _binds(arguments: argparse.Namespace) -> list[str]:
+    """The folders that the command reads and writes, under their own names."""
+    paths = [Path(), Path("results")]
+    for value in vars(arguments).values():
+        if isinstance(value, Path) or (isinstance(value, str) and Path(value).is_file()):
+            path = Path(value)
+            while not path.is_dir():  # a file, or what is still to be made
+                path = path.absolute().parent
+            paths.append(path)
+    folders = {str(path.absolute()) for path in paths if path.exists()}
+    folders |= {str(path.resolve()) for path in paths if path.exists()}
+    for folder in folders:
+        if ":" in folder or "," in folder:
+            raise BadInput(f"{folder}: Apptainer takes no folder with ':' or ',' in its name")
+    return [*sorted(folders), f"{CLONE}:{PROJECT}/config:ro"]

@@ -1,0 +1,24 @@
+"""What a process in the image is told of the host: there is no Slurm inside."""
+
+import functools
+import json
+import os
+from typing import Any
+
+VARIABLE = "QDSWEEP_HOST"
+
+
+@functools.cache
+def told() -> dict[str, Any]:
+    """Empty outside of an image; else see `enter`.
+
+    `image`: the file; `digest`: its SHA-256; `slurm`: question -> answer; `crew`: the process
+    that starts the workers, if they are on several nodes.
+    """
+    return dict(json.loads(os.environ.get(VARIABLE, "{}")))
+
+
+def image() -> dict[str, Any] | None:
+    """The image that this process runs in, as summary.json names it."""
+    path = told().get("image") or os.environ.get("APPTAINER_CONTAINER")
+    return None if path is None else {"path": path, "sha256": told().get("digest")}
