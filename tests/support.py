@@ -1,6 +1,7 @@
 """What tests share: a tiny experiment, commands."""
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -33,6 +34,18 @@ def command(*words: object, cwd: Path | None = None, check: int | None = 0, **en
     if check is not None:
         assert done.returncode == check, f"{words}: {done.returncode}\n{done.stdout}\n{done.stderr}"
     return done
+
+
+def copy_project(folder: Path) -> Path:
+    """A fresh clone, of what is committed and what is not yet, with this venv."""
+    words = ["git", "ls-files", "--cached", "--others", "--exclude-standard"]
+    names = subprocess.run(words, cwd=REPO, capture_output=True, text=True, check=True).stdout
+    for name in names.splitlines():
+        if (REPO / name).is_file():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(REPO / name, folder / name)
+    (folder / ".venv").symlink_to(BIN.parent)
+    return folder
 
 
 def snakemake(*words: object, cwd: Path, check: int | None = 0):

@@ -1,4 +1,4 @@
-"""A real Slurm cluster of two nodes on this machine, for the tests of this folder."""
+"""Every test of this folder runs on a real Slurm cluster of two nodes, on this machine."""
 
 import contextlib
 import os
@@ -7,19 +7,6 @@ import subprocess
 import cluster
 import psutil
 import pytest
-
-
-@pytest.fixture(scope="session")
-def slurm():
-    """Brings the cluster up. It needs root, so that elsewhere the tests say why they do not run."""
-    if not os.environ.get("CI"):  # there they are never skipped
-        if os.geteuid() != 0:
-            pytest.skip("a test cluster of Slurm needs root (munge, slurmctld, slurmd)")
-        if cluster.is_foreign():
-            pytest.skip("this machine has a Slurm of its own, which is left alone")
-    cluster.up()
-    yield
-    cluster.down()
 
 
 @pytest.fixture(autouse=True)

@@ -3,7 +3,6 @@
 import json
 import os
 import re
-import shutil
 import signal
 import subprocess
 import time
@@ -13,7 +12,7 @@ import cluster
 import pytest
 import yaml
 from patient import crew_of, make_folder, says, undisturbed_digest, wait_until, workers_of
-from support import BIN, REPO, TINY, snakemake
+from support import BIN, REPO, TINY, copy_project, snakemake
 
 TWO_NODES = {"nodes": 2, "workers_per_node": 3, "mem_mb_main": 600, "mem_mb_per_worker": 200}
 SLURM = ("--executor", "slurm", "--jobs", "4", "--slurm-init-seconds-before-status-checks", "2")
@@ -191,14 +190,7 @@ def test_the_commands_of_the_readme(tmp_path):
     (controller,) = re.findall(r"^sbatch .*--wrap .*$", readme, flags=re.M)
     (pilot,) = re.findall(r"^sbatch .*profiles/pilot/job.sh$", readme, flags=re.M)
     assert "\nsnakemake --executor slurm --jobs 100 " in readme
-    clone = tmp_path / "clone"
-    words = ["git", "ls-files", "--cached", "--others", "--exclude-standard"]
-    names = subprocess.run(words, cwd=REPO, capture_output=True, text=True, check=True).stdout
-    for name in names.splitlines():
-        if (REPO / name).is_file():
-            (clone / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(REPO / name, clone / name)
-    (clone / ".venv").symlink_to(BIN.parent)
+    clone = copy_project(tmp_path / "clone")
     env = {**os.environ, "PATH": f"{BIN}:{os.environ['PATH']}"}
 
     def sweep(seeds: str) -> None:

@@ -9,12 +9,18 @@ from pathlib import Path
 import pandas as pd
 import pytest
 import yaml
-from support import BIN, REPO
+from support import BIN, REPO, copy_project
 
 README = (REPO / "README.md").read_text()
-# Run elsewhere: `make test` is what runs this; tests/slurm and tests/faults run the others.
+# Run elsewhere: `make test` is what runs this; tests/slurm, tests/container and tests/faults run
+# the others.
 ELSEWHERE = (
     "make test",
+    "make venv",
+    "make image",
+    "containers/build.sh",
+    "apptainer build",
+    "qdsweep --image",
     "snakemake --executor slurm",
     "snakemake --profile profiles/slurm",
     "sbatch",
@@ -33,21 +39,8 @@ def commands() -> list[str]:
 
 @pytest.fixture(scope="module")
 def clone(tmp_path_factory) -> Path:
-    """A fresh clone of what is committed or not, with this venv."""
-    folder = tmp_path_factory.mktemp("readme") / "qdsweep"
-    files = subprocess.run(
-        ["git", "ls-files", "--cached", "--others", "--exclude-standard"],
-        cwd=REPO,
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout.splitlines()
-    for name in files:
-        if (REPO / name).is_file():
-            (folder / name).parent.mkdir(parents=True, exist_ok=True)
-            (folder / name).write_bytes((REPO / name).read_bytes())
-            (folder / name).chmod((REPO / name).stat().st_mode)
-    (folder / ".venv").symlink_to(BIN.parent)
+    """A fresh clone."""
+    folder = copy_project(tmp_path_factory.mktemp("readme") / "qdsweep")
     (folder / "my_sweep.yaml").write_text(
         yaml.safe_dump({"name": "mine", "experiment": "arm", "sweep": "::: seed 1 2"})
     )

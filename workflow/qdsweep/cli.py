@@ -106,9 +106,7 @@ def _parser() -> argparse.ArgumentParser:
         description="Parameter sweeps of distributed Quality-Diversity experiments.",
         epilog="`qdsweep COMMAND --help` shows examples. Whole sweeps: `snakemake --cores 8`.",
     )
-    parser.add_argument(
-        "--version", action="version", version=f"qdsweep {__version__}"
-    )
+    parser.add_argument("--version", action="version", version=f"qdsweep {__version__}")
     parser.add_argument(
         "--image",
         metavar="FILE",

@@ -29,7 +29,9 @@ from qdsweep.sweep.watch import watch_jobs
 # `python` in a shell command is this one, with or without an active venv; in a conda environment
 # of `--sdm conda` it is that one's, which finds the package here.
 os.environ.update(
-    PATH=os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")]),
+    PATH=os.pathsep.join(
+        [str(Path(sys.executable).parent), os.environ.get("PATH", "")]
+    ),
     PYTHONPATH=os.pathsep.join(
         filter(None, [str(CLONE.parent / "workflow"), os.environ.get("PYTHONPATH")])
     ),

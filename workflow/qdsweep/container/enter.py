@@ -46,12 +46,9 @@ def enter(name: str, arguments: argparse.Namespace, words: list[str]) -> None:
         if variable in os.environ:
             os.environ[prefix + variable] = os.environ[variable]
     os.environ[prefix + "NUMBA_CACHE_DIR"] = SCRATCH
-    inside = [program, "--silent", "exec", "--cleanenv", "--no-home", "--scratch", SCRATCH]
-    inside += ["--pwd", os.getcwd()]
-    inside += [word for bind in _binds(arguments) for word in ("--bind", bind)]
-    inside += ["--nv"] if cluster is not None and cluster.gpus else []
-    inside += [str(image), "python", "-m", "qdsweep"]
-    run = run_folder(arguments)
+    has_gpus = cluster is not None and cluster.gpus > 0
+    inside = [program, *options(binds(arguments), has_gpus), str(image), "python", "-m", "qdsweep"]
+    run = _run_folder(arguments)
     if run is not None:
         about["slurm"] = _ask_slurm(run)
         if cluster is not None and cluster.over_nodes():
@@ -62,7 +59,15 @@ def enter(name: str, arguments: argparse.Namespace, words: list[str]) -> None:
     os.execv(program, [*inside, *words])
 
 
-def run_folder(arguments: argparse.Namespace) -> Path | None:
+def options(folders: list[str], has_gpus: bool) -> list[str]:
+    """The options of Apptainer: what the process inside sees of this machine."""
+    words = ["--silent", "exec", "--cleanenv", "--no-home", "--scratch", SCRATCH]
+    words += ["--pwd", str(Path.cwd())]
+    words += [word for folder in folders for word in ("--bind", folder)]
+    return [*words, "--nv"] if has_gpus else words
+
+
+def _run_folder(arguments: argparse.Namespace) -> Path | None:
     """The folder of the run that a command computes, if it does."""
     if "out" in arguments:
         return Path(arguments.out)
@@ -82,7 +87,7 @@ def _ask_slurm(run: Path) -> dict[str, str]:
     return slurm.answers
 
 
-def _binds(arguments: argparse.Namespace) -> list[str]:
+def binds(arguments: argparse.Namespace) -> list[str]:
     """The folders that the command reads and writes, under their own names."""
     paths = [Path(), Path("results")]
     for value in vars(arguments).values():

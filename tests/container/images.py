@@ -1,0 +1,193 @@
+"""A real Apptainer, images that are built on this machine, and a user without rights."""
+
+import contextlib
+import os
+import pwd
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from support import BIN, REPO, copy_project
+
+HERE = Path(__file__).parent
+BASE = "docker.io/library/python:3.11-slim-bookworm"
+DEF_HEADER = "Bootstrap: docker\nFrom: python:3.11-slim-bookworm"
+USER = "hpcuser"  # the one of the test cluster
+# Storage and temporary files of our own; quick compression; root of a test machine lacks the rights
+# that a real one has.
+SETTINGS = {
+    "BUILDAH_ISOLATION": "chroot",
+    "BUILDAH_LAYERS": "true",
+    "APPTAINER_MKSQUASHFS_ARGS": "-comp gzip -Xcompression-level 1",
+    "APPTAINER_DROP_CAPS": "CAP_SYS_RESOURCE",
+}
+
+
+def readme_command(start: str) -> str:
+    """The one command of the README that starts so, without its comment."""
+    lines = (REPO / "README.md").read_text().splitlines()
+    (found,) = [line.split("  #")[0].strip() for line in lines if line.startswith(start)]
+    return found
+
+
+class Workshop:
+    """Where the images of a test session are made.
+
+    Attributes:
+        clone: A clone, with `containers/qdsweep.sif`.
+        env: The environment of programs that make images.
+    """
+
+    def __init__(self) -> None:
+        self.folder = Path(tempfile.mkdtemp(prefix="qdsweep-images-"))
+        self.folder.chmod(0o755)
+        self.clone = copy_project(self.folder / "qdsweep")
+        self.env = {
+            **os.environ,
+            **SETTINGS,
+            "CONTAINERS_STORAGE_CONF": str(self.folder / "storage.conf"),
+            "APPTAINER_CACHEDIR": str(self.folder / "cache"),
+            "APPTAINER_TMPDIR": str(self.folder),
+        }
+        (self.folder / "storage.conf").write_text(
+            f'[storage]\ndriver = "overlay"\ngraphroot = "{self.folder}/layers"\n'
+            f'runroot = "{self.folder}/run"\n'
+        )
+
+    @property
+    def image(self) -> Path:
+        return self.clone / "containers/qdsweep.sif"
+
+    def do(self, command: str, seconds: float = 900) -> str:
+        """Runs a command in the clone, as a user would type it."""
+        done = subprocess.run(
+            ["bash", "-c", command],
+            cwd=self.clone,
+            env=self.env,
+            capture_output=True,
+            text=True,
+            timeout=seconds,
+        )
+        assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
+        return done.stdout + done.stderr
+
+    def set_up(self) -> None:
+        """Installs what makes and runs images, and makes the base image."""
+        env = {**self.env, "DEBIAN_FRONTEND": "noninteractive"}
+        if not (shutil.which("buildah") and shutil.which("mmdebstrap")):
+            install = "apt-get install -y -q --no-install-recommends buildah mmdebstrap"
+            subprocess.run(
+                f"{install} || (apt-get update -q && {install})",
+                shell=True, env=env, check=True, capture_output=True,
+            )  # fmt: skip
+        subprocess.run([HERE / "install-apptainer.sh"], env=env, check=True, capture_output=True)
+        self.do(f"id {USER} || useradd -m {USER}")
+        self.do(f"{HERE}/base-image.sh {BASE}")
+
+    def close(self) -> None:
+        subprocess.run(["buildah", "rm", "--all"], env=self.env, capture_output=True)
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+class Person:
+    """Somebody who uses the project: root, or a user without rights."""
+
+    def __init__(self, name: str, folder: Path, clone: Path) -> None:
+        self.name = name
+        self.folder = folder
+        self.clone = clone
+        self.uid = pwd.getpwnam(name).pw_uid
+
+    def snakemake(self, *words: object, check: int | None = 0, **env: str):
+        """Runs the project's Snakefile in the person's folder."""
+        return self.python("snakemake", "-s", self.clone / "Snakefile", *words, check=check, **env)
+
+    def qdsweep(self, *words: object, check: int | None = 0, **env: str):
+        return self.python("qdsweep", *words, check=check, **env)
+
+    def command(self, module: str, *words: object) -> list[str]:
+        return [*self.prefix, "-m", module, *map(str, words)]
+
+    def python(self, module: str, *words: object, check: int | None, **env: str):
+        done = subprocess.run(
+            self.command(module, *words),
+            cwd=self.folder,
+            env={**self.env, **env},
+            capture_output=True,
+            text=True,
+            timeout=500,
+        )
+        if check is not None:
+            assert done.returncode == check, f"{words}\n{done.stdout}\n{done.stderr}"
+        return done
+
+    @property
+    def prefix(self) -> list[str]:
+        return [str(BIN / "python")]
+
+    @property
+    def env(self) -> dict[str, str]:
+        return {**os.environ}
+
+
+class Unprivileged(Person):
+    """Sees this Python and the project by mounts, because root's folders are closed to others."""
+
+    mounts: Path
+
+    @property
+    def prefix(self) -> list[str]:
+        return ["runuser", "-u", self.name, "--", str(self.mounts / "python/bin/python3.11")]
+
+    @property
+    def env(self) -> dict[str, str]:
+        packages = self.mounts / "packages"
+        keep = {key: os.environ[key] for key in ("LANG", "TZ") if key in os.environ}
+        return {
+            **keep,
+            "HOME": str(self.folder / "home"),
+            "PATH": f"{self.mounts}/python/bin:/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin",
+            "PYTHONPATH": f"{self.clone / 'workflow'}:{packages}",
+        }
+
+
+@contextlib.contextmanager
+def person(name: str, clone: Path) -> Iterator[Person]:
+    """A user with a folder of their own, and a home that must not leak into an image."""
+    folder = Path(tempfile.mkdtemp(prefix=f"qdsweep-{name}-"))
+    folder.chmod(0o755)
+    site = folder / "home/.local/lib/python3.11/site-packages"
+    site.mkdir(parents=True)
+    (site / "usercustomize.py").write_text("from_home = True\n")
+    mounted = []
+    try:
+        if name == "root":
+            yield Person(name, folder, clone)
+            return
+        with tempfile.TemporaryDirectory(prefix="qdsweep-mounts-") as mounts:
+            Path(mounts).chmod(0o755)
+            base = subprocess.run(
+                [BIN / "python", "-c", "import sys; print(sys.base_prefix)"],
+                capture_output=True, text=True, check=True,
+            ).stdout.strip()  # fmt: skip
+            for source, target in (
+                (base, "python"),
+                (BIN.parent / "lib/python3.11/site-packages", "packages"),
+            ):
+                point = Path(mounts) / target
+                point.mkdir()
+                subprocess.run(["mount", "--bind", source, point], check=True)
+                mounted.append(point)
+            who = Unprivileged(name, folder, clone)
+            who.mounts = Path(mounts)
+            for path in (folder, *folder.rglob("*")):
+                os.chown(path, who.uid, -1)
+            try:
+                yield who
+            finally:
+                for point in mounted:
+                    subprocess.run(["umount", "--lazy", point], check=True)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)

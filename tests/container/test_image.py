@@ -1,0 +1,282 @@
+"""Runs inside a real image: nothing of the host comes in, and the results are the same."""
+
+import importlib.metadata
+import json
+import os
+import re
+import shutil
+import signal
+import stat
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+import witness
+from images import BASE, DEF_HEADER, USER, Person, person, readme_command
+from packaging.requirements import Requirement
+from patient import says, wait_until
+from support import BIN, REPO, command
+
+LOCAL = ("--configfile", "sweep.yaml", "--cores", "2")
+IN_IMAGE = (*LOCAL, "--sdm", "apptainer")
+
+
+@pytest.fixture(scope="module")
+def expected(tmp_path_factory) -> str:
+    """The digest in the venv, with the serial engine."""
+    folder = tmp_path_factory.mktemp("venv")
+    witness.make_folder(folder)
+    command("qdsweep", "run", "experiment.yaml", "--set", "seed=1", "--out", "out", cwd=folder)
+    return summary(folder / "out")["archive_digest"]
+
+
+@pytest.fixture
+def root(workshop):
+    with person("root", workshop.clone) as who:
+        witness.make_folder(who.folder)
+        yield who
+
+
+@pytest.fixture(scope="module")
+def other_image(workshop) -> Path:
+    """The image of qdsweep.def, on the same base: other bytes, equal versions."""
+    # No registry is reached here, so that the base comes from a file.
+    base = workshop.folder / "base.tar"
+    workshop.do(f"buildah push -q {BASE} docker-archive:{base}:base:latest")
+    definition = workshop.clone / "containers/qdsweep.def"
+    text = definition.read_text()
+    assert DEF_HEADER in text
+    definition.write_text(text.replace(DEF_HEADER, f"Bootstrap: docker-archive\nFrom: {base}"))
+    first = workshop.image.with_suffix(".first")
+    workshop.image.rename(first)
+    try:
+        workshop.do(readme_command("apptainer build containers/qdsweep.sif containers/qdsweep.def"))
+        return workshop.image.rename(workshop.folder / "other.sif")
+    finally:
+        first.rename(workshop.image)
+
+
+def summary(run: Path) -> dict:
+    return json.loads((run / "summary.json").read_text())
+
+
+def the_run(folder: Path) -> Path:
+    (run,) = (folder / "results/runs").iterdir()
+    return run
+
+
+def use(who: Person, image: Path | str, **needs: object) -> None:
+    (who.folder / "cluster.yaml").write_text(json.dumps({"image": str(image), **needs}))
+
+
+@pytest.mark.parametrize("name", ["root", USER])
+def test_a_sweep_in_the_image(workshop, expected, name):
+    with person(name, workshop.clone) as who:
+        witness.make_folder(who.folder)
+        hostile = who.folder / "hostile"
+        hostile.mkdir()
+        (hostile / "sitecustomize.py").write_text("from_host = True\n")
+        subprocess.run(["chown", "-R", name, who.folder], check=True)
+        path = f"{hostile}:{who.env.get('PYTHONPATH', '')}"
+        umask = os.umask(0o027)
+        try:
+            env = {"PYTHONPATH": path, "HOSTILE": "yes", "HOME": str(who.folder / "home")}
+            who.snakemake(*IN_IMAGE, **env)
+        finally:
+            os.umask(umask)
+        witness.check_seen(who.folder, workshop.image, processes=1)
+        run = the_run(who.folder)
+        about = summary(run)
+        assert about["archive_digest"] == expected
+        sha256 = subprocess.run(["sha256sum", workshop.image], capture_output=True, text=True)
+        image = {"path": str(workshop.image), "sha256": sha256.stdout.split()[0]}
+        assert about["image"] == image
+        assert [attempt["image"] for attempt in about["attempts"]] == [image]
+        assert about["versions"]["numpy"] == importlib.metadata.version("numpy")
+        assert (who.folder / "results/sweeps/s/report.html").exists()
+        for file in (who.folder / "results").rglob("*"):
+            assert file.stat().st_uid == who.uid, file
+            assert not stat.S_IMODE(file.lstat().st_mode) & 0o027, file
+        # Where it was computed is no reason to compute it again.
+        assert "Nothing to be done" in who.snakemake(*LOCAL, "-n").stdout
+        use(who, "elsewhere.sif")
+        assert "Nothing to be done" in who.snakemake(*IN_IMAGE, "-n").stdout
+
+
+def test_another_image_goes_on_unless_its_versions_differ(workshop, root, other_image):
+    root.snakemake(*IN_IMAGE)
+    use(root, other_image)
+    longer = ("--config", "sweep=::: seed 1 ::: iterations 40")
+    root.snakemake(*IN_IMAGE, *longer)
+    run = the_run(root.folder)
+    images = [attempt["image"]["path"] for attempt in summary(run)["attempts"]]
+    assert images == [str(workshop.image), str(other_image)]
+    assert summary(run)["iterations"] == 40
+    # As if it had another numpy.
+    sandbox = workshop.folder / "sandbox"
+    workshop.do(f"apptainer build --sandbox {sandbox} {other_image}")
+    try:
+        site = sandbox / "usr/local/lib/python3.11/site-packages"
+        (metadata,) = site.glob("numpy-*.dist-info/METADATA")
+        metadata.write_text(re.sub("(?m)^Version: .*", "Version: 2.4.0", metadata.read_text()))
+        use(root, sandbox)
+        words = ("--config", "sweep=::: seed 1 ::: iterations 50")
+        done = root.snakemake(*IN_IMAGE, *words, "--retries", "0", check=1)
+        assert re.search(r"numpy .*2\.4\.0", done.stdout + done.stderr), done.stdout + done.stderr
+    finally:
+        shutil.rmtree(sandbox)
+    assert summary(run / "state")["iterations"] == 40, "what was finished is kept"
+
+
+def test_the_images_have_what_the_lock_file_says(workshop, other_image):
+    lock = (REPO / "envs/requirements.lock").read_text().replace(" \\\n", " ")
+    requirements = [Requirement(line.split(" --hash")[0]) for line in lock.splitlines()]
+    wanted = {
+        requirement.name: str(requirement.specifier).removeprefix("==")
+        for requirement in requirements
+        if requirement.marker is None or requirement.marker.evaluate()
+    }
+    script = (
+        "import importlib.metadata as m, json, re;"
+        "print(json.dumps({re.sub('[-_.]+', '-', d.name).lower(): d.version"
+        " for d in m.distributions()}))"
+    )
+    for image in (workshop.image, other_image):
+        words = ["apptainer", "--silent", "exec", "--cleanenv", image, "python", "-c", script]
+        done = subprocess.run(words, capture_output=True, text=True, check=True)
+        found = json.loads(done.stdout)
+        assert {name: found.get(name) for name in wanted} == wanted
+        assert not set(found) - set(wanted) - {"pip", "setuptools", "wheel"}
+
+
+def test_the_image_says_what_it_is_and_keeps_no_cache(workshop):
+    labels = json.loads(workshop.do(f"apptainer inspect --json --labels {workshop.image}"))
+    labels = labels["data"]["attributes"]["labels"]
+    version = command("qdsweep", "--version").stdout.split()[1]
+    assert labels["org.opencontainers.image.version"] == version
+    assert labels["org.opencontainers.image.revision"]
+    inside = (
+        "command -v bash python qdsweep; id -u; ls -d /root/.cache /opt/qdsweep/.git"
+        " /opt/qdsweep/results /tmp/pip* 2>/dev/null; true"
+    )
+    said = workshop.do(f"apptainer -s exec --cleanenv --no-home {workshop.image} sh -c '{inside}'")
+    assert said.split() == ["/usr/bin/bash", "/usr/local/bin/python", "/usr/local/bin/qdsweep", "0"]
+    about = json.loads(workshop.do("buildah inspect --type image localhost/qdsweep:" + version))
+    assert about["OCIv1"]["config"]["User"] == "qdsweep"
+
+
+def test_a_signal_saves_the_run_in_the_image(workshop, root, expected):
+    """SIGTERM reaches the process inside, and the exit code comes out."""
+    words = ("--image", workshop.image, "run", "experiment.yaml", "--out", "out")
+    words = (
+        *words,
+        "--set",
+        "seed=1",
+        "--set",
+        "iterations=100000",
+        "--set",
+        "reload.min_seconds=1",
+    )
+    run = subprocess.Popen(
+        root.command("qdsweep", *words), cwd=root.folder, stderr=subprocess.DEVNULL
+    )
+    log = root.folder / "out/state/run.log"
+    wait_until(lambda: says(log, "first evaluation after"), 60, "evaluations")
+    time.sleep(0.5)
+    run.send_signal(signal.SIGTERM)
+    assert run.wait(30) == 75
+    assert "stopped by SIGTERM and saved" in log.read_text()
+    reached = json.loads((root.folder / "out/state/status.json").read_text())["iteration"]
+    assert reached > 0
+    done = root.qdsweep(*words[:-4], "--set", f"iterations={reached + 5}")
+    assert f"goes on after iteration {reached}" in done.stderr
+
+
+def test_a_command_by_hand(workshop):
+    workshop.do(f"PATH={BIN}:$PATH; {readme_command('qdsweep --image')}")
+    assert summary(workshop.clone / "results/in_image")["image"]["path"] == str(workshop.image)
+
+
+def test_docker_on_one_machine_and_apptainer_on_the_cluster(workshop):
+    """The README's way with an archive."""
+    workshop.do(readme_command("containers/build.sh --archive"))
+    first = workshop.image.with_suffix(".first")
+    workshop.image.rename(first)
+    try:
+        workshop.do(readme_command("apptainer build containers/qdsweep.sif docker-archive:"))
+        assert "qdsweep 0" in workshop.do("apptainer exec containers/qdsweep.sif qdsweep --version")
+    finally:
+        first.rename(workshop.image)
+
+
+def refused(who: Person, words: str, **env: str) -> None:
+    """Snakemake says it once, and starts nothing."""
+    done = who.snakemake(*IN_IMAGE, check=1, **env)
+    said = [line for line in done.stderr.splitlines() if re.search(words, line)]
+    assert len(said) == 1, done.stderr
+    assert not (who.folder / "results/runs").exists()
+
+
+def test_what_is_missing_is_said_before_any_job(workshop, root, tmp_path):
+    use(root, "nowhere.sif")
+    refused(root, r"image = 'nowhere.sif': there is no such file; build it with `make image`")
+    workshop.do(f"buildah push -q {BASE} docker-archive:{tmp_path}/base.tar:base:latest")
+    workshop.do(f"apptainer build --sandbox {tmp_path}/bare docker-archive:{tmp_path}/base.tar")
+    use(root, tmp_path / "bare")
+    refused(root, r"it has no qdsweep .*build one with `make image`")
+    (tmp_path / "torn.sif").write_bytes(workshop.image.read_bytes()[:100_000])
+    use(root, tmp_path / "torn.sif")
+    refused(root, r"torn.sif: nothing can be run in it")
+    use(root, "http://127.0.0.1:9/qdsweep.sif")
+    refused(root, r"image = 'http://127.0.0.1:9/qdsweep.sif' cannot be pulled")
+    # Programs that are too old, or are not there: the PATH has nothing else of that name.
+    use(root, workshop.image)
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    for name in ("bash", "sh", "git", "env", "grep", "cat"):
+        (tools / name).symlink_to(shutil.which(name))
+    refused(root, "neither apptainer nor singularity is on the PATH", PATH=str(tools))
+    (tools / "singularity").write_text("#!/bin/sh\necho singularity version 3.5.2\n")
+    (tools / "singularity").chmod(0o755)
+    refused(root, "singularity version 3.5.2.*too old", PATH=str(tools))
+
+
+def test_an_image_of_a_url_is_pulled_once(workshop, root):
+    words = ["python3", "-m", "http.server", "--bind", "127.0.0.1", "0"]
+    server = subprocess.Popen(
+        ["python3", "-u", *words[1:]],
+        cwd=workshop.clone / "containers",
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
+    try:
+        port = re.search(r"port (\d+)", server.stdout.readline())[1]
+        use(root, f"http://127.0.0.1:{port}/qdsweep.sif")
+        root.snakemake(*IN_IMAGE)
+    finally:
+        server.kill()
+    (pulled,) = (root.folder / "results/images").iterdir()
+    assert summary(the_run(root.folder))["image"]["path"] == str(pulled)
+    root.snakemake(*IN_IMAGE, "--config", "sweep=::: seed 2")  # the server is gone
+
+
+def test_no_engine_that_builds(workshop, tmp_path):
+    for name in ("bash", "dirname", "realpath", "sed", "git"):
+        (tmp_path / name).symlink_to(shutil.which(name))
+    words = ["bash", workshop.clone / "containers/build.sh"]
+    done = subprocess.run(words, env={"PATH": str(tmp_path)}, capture_output=True, text=True)
+    assert done.returncode == 2
+    assert "none of docker, podman, buildah is on the PATH" in done.stderr
+    docker = shutil.which("docker")
+    if docker is not None:  # a real client without an engine
+        (tmp_path / "docker").symlink_to(docker)
+    else:
+        (tmp_path / "docker").write_text("#!/bin/sh\nexit 1\n")
+        (tmp_path / "docker").chmod(0o755)
+    env = {"PATH": str(tmp_path), "DOCKER_HOST": "unix:///nonexistent.sock"}
+    done = subprocess.run(words, env=env, capture_output=True, text=True)
+    assert done.returncode == 2
+    assert len(done.stderr.strip().splitlines()) == 1
+    assert "found docker, but it does not answer" in done.stderr

@@ -1,0 +1,68 @@
+"""One lock file is the source of the venv, the image and the conda environment."""
+
+import importlib.util
+import re
+import tomllib
+
+import yaml
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+from support import REPO
+
+LOCK = (REPO / "envs/requirements.lock").read_text()
+
+
+def locked() -> dict[str, Requirement]:
+    lines = LOCK.replace(" \\\n", " ").splitlines()
+    requirements = [Requirement(line.split(" --hash")[0]) for line in lines]
+    return {
+        canonicalize_name(r.name): r
+        for r in requirements
+        if r.marker is None or r.marker.evaluate({"python_full_version": "3.11.7"})
+    }
+
+
+def test_the_lock_file_has_what_pyproject_asks_for():
+    project = tomllib.loads((REPO / "pyproject.toml").read_text())["project"]
+    versions = locked()
+    for line in project["dependencies"]:
+        wanted = Requirement(line)
+        (version,) = versions[canonicalize_name(wanted.name)].specifier
+        assert wanted.specifier.contains(version.version), line
+    assert all("--hash=sha256:" in line for line in LOCK.replace(" \\\n", " ").splitlines())
+    assert "://" not in LOCK
+
+
+def test_the_conda_environment_is_the_lock_file():
+    spec = importlib.util.spec_from_file_location("conda", REPO / "envs/conda.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    text = (REPO / "envs/qdsweep.yaml").read_text()
+    assert text == module.environment(LOCK), "run envs/lock.sh"
+    *conda, last = yaml.safe_load(text)["dependencies"]
+    assert conda == ["python =3.11", "pip"]
+    assert [line.split(" ") for line in last["pip"]] == [
+        line.split() for line in LOCK.replace(" \\\n", " ").splitlines()
+    ]
+
+
+def test_venv_and_images_take_the_lock_file():
+    install = "--require-hashes -r"
+    assert f"{install} envs/requirements.lock" in (REPO / "Makefile").read_text()
+    script = (REPO / "containers/install.sh").read_text()
+    assert f"{install} $home/envs/requirements.lock" in script
+    dockerfile = (REPO / "containers/Dockerfile").read_text()
+    definition = (REPO / "containers/qdsweep.def").read_text()
+    for text in (dockerfile, definition):
+        assert "install.sh libraries" in text
+        assert "install.sh project" in text
+        assert "python:3.11-slim-bookworm" in text
+    (version,) = re.findall(r'requires-python = ">=(.*)"', (REPO / "pyproject.toml").read_text())
+    assert version == "3.11", "the version of the images"
+
+
+def test_the_rules_find_the_package_in_any_environment():
+    """`--sdm conda` has the libraries but not the package, which PYTHONPATH gives."""
+    for file in (REPO / "workflow/rules").glob("*.smk"):
+        text = file.read_text()
+        assert '"qdsweep ' not in text, file
