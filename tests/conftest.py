@@ -44,3 +44,11 @@ def workshop():
         yield made
     finally:
         made.close()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What takes the one test cluster, or the image, is one worker's; the rest is by files."""
+    for item in items:
+        folder, file = item.path.parts[-2:]
+        shared = folder in ("slurm", "container")
+        item.add_marker(pytest.mark.xdist_group("cluster" if shared else file))

@@ -15,12 +15,11 @@ HERE = Path(__file__).parent
 BASE = "docker.io/library/python:3.11-slim-bookworm"
 DEF_HEADER = "Bootstrap: docker\nFrom: python:3.11-slim-bookworm"
 USER = "hpcuser"  # the one of the test cluster
-# Storage and temporary files of our own; quick compression; root of a test machine lacks the rights
-# that a real one has.
+# No compression where a command leaves it open; root of a test machine lacks rights of a real one.
 SETTINGS = {
     "BUILDAH_ISOLATION": "chroot",
     "BUILDAH_LAYERS": "true",
-    "APPTAINER_MKSQUASHFS_ARGS": "-comp gzip -Xcompression-level 1",
+    "APPTAINER_MKSQUASHFS_ARGS": "-noI -noD -noF -noX",
     "APPTAINER_DROP_CAPS": "CAP_SYS_RESOURCE",
 }
 

@@ -20,6 +20,7 @@ from support import BIN, REPO, command
 
 LOCAL = ("--configfile", "sweep.yaml", "--cores", "2")
 IN_IMAGE = (*LOCAL, "--sdm", "apptainer")
+RUNS_ALONE = ("--until", "qd_run")  # without tables and figures
 
 
 @pytest.fixture(scope="module")
@@ -105,10 +106,10 @@ def test_a_sweep_in_the_image(workshop, expected, name):
 
 
 def test_another_image_goes_on_unless_its_versions_differ(workshop, root, other_image):
-    root.snakemake(*IN_IMAGE)
+    root.snakemake(*IN_IMAGE, *RUNS_ALONE)
     use(root, other_image)
     longer = ("--config", "sweep=::: seed 1 ::: iterations 40")
-    root.snakemake(*IN_IMAGE, *longer)
+    root.snakemake(*IN_IMAGE, *RUNS_ALONE, *longer)
     run = the_run(root.folder)
     images = [attempt["image"]["path"] for attempt in summary(run)["attempts"]]
     assert images == [str(workshop.image), str(other_image)]
@@ -234,7 +235,7 @@ def test_what_is_missing_is_said_before_any_job(workshop, root, tmp_path):
     use(root, workshop.image)
     tools = tmp_path / "tools"
     tools.mkdir()
-    for name in ("bash", "sh", "git", "env", "grep", "cat"):
+    for name in ("bash", "sh", "git", "env", "grep", "cat", "which"):
         (tools / name).symlink_to(shutil.which(name))
     refused(root, "neither apptainer nor singularity is on the PATH", PATH=str(tools))
     (tools / "singularity").write_text("#!/bin/sh\necho singularity version 3.5.2\n")
@@ -254,12 +255,13 @@ def test_an_image_of_a_url_is_pulled_once(workshop, root):
     try:
         port = re.search(r"port (\d+)", server.stdout.readline())[1]
         use(root, f"http://127.0.0.1:{port}/qdsweep.sif")
-        root.snakemake(*IN_IMAGE)
+        root.snakemake(*IN_IMAGE, *RUNS_ALONE)
     finally:
         server.kill()
     (pulled,) = (root.folder / "results/images").iterdir()
     assert summary(the_run(root.folder))["image"]["path"] == str(pulled)
-    root.snakemake(*IN_IMAGE, "--config", "sweep=::: seed 2")  # the server is gone
+    # The server is gone.
+    root.snakemake(*IN_IMAGE, *RUNS_ALONE, "--config", "sweep=::: seed 2")
 
 
 def test_no_engine_that_builds(workshop, tmp_path):
