@@ -10,6 +10,7 @@ libraries)
         --root-user-action=ignore --require-hashes -r $home/envs/requirements.lock
     find "$site" -type d -name tests -prune -exec rm -r {} +
     python -c 'import matplotlib.font_manager'
+    rm -rf /root/.cache
     ;;
 project)
     find $home -name __pycache__ -prune -exec rm -r {} +

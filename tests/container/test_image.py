@@ -158,7 +158,7 @@ def test_the_image_says_what_it_is_and_keeps_no_cache(workshop):
     assert labels["org.opencontainers.image.version"] == version
     assert labels["org.opencontainers.image.revision"]
     inside = (
-        "command -v bash python qdsweep; id -u; ls -d /root/.cache /opt/qdsweep/.git"
+        "which bash python qdsweep; id -u; ls -d /root/.cache /opt/qdsweep/.git"
         " /opt/qdsweep/results /tmp/pip* 2>/dev/null; true"
     )
     said = workshop.do(f"apptainer -s exec --cleanenv --no-home {workshop.image} sh -c '{inside}'")
