@@ -161,7 +161,9 @@ def test_the_image_says_what_it_is_and_keeps_no_cache(workshop):
         "which bash python qdsweep; id -u; ls -d /root/.cache /opt/qdsweep/.git"
         " /opt/qdsweep/results /tmp/pip* 2>/dev/null; true"
     )
-    said = workshop.do(f"apptainer -s exec --cleanenv --no-home {workshop.image} sh -c '{inside}'")
+    said = workshop.do(
+        f"apptainer -s exec --contain --cleanenv --no-home {workshop.image} sh -c '{inside}'"
+    )
     assert said.split() == ["/usr/bin/bash", "/usr/local/bin/python", "/usr/local/bin/qdsweep", "0"]
     about = json.loads(workshop.do("buildah inspect --type image localhost/qdsweep:" + version))
     assert about["OCIv1"]["config"]["User"] == "qdsweep"
