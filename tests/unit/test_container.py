@@ -43,3 +43,16 @@ def test_an_image_that_is_not_there():
         find_image("nowhere.sif")
     with pytest.raises(BadInput, match="not pulled yet"):
         find_image("docker://localhost/nowhere:1")
+
+
+def test_what_is_still_to_be_made_has_a_name_too(monkeypatch):
+    with pytest.raises(BadInput, match="a:b"):
+        binds(Namespace(out=Path("a:b/run")))
+    monkeypatch.setattr("qdsweep.container.enter.CLONE", Path("/clones/one,two/config"))
+    with pytest.raises(BadInput, match="one,two"):
+        binds(Namespace())
+
+
+def test_a_name_that_no_file_can_have():
+    with pytest.raises(BadInput, match="no such file"):
+        find_image("x" * 5000)

@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from qdsweep import __version__
 from qdsweep.errors import BadInput, QdsweepError
 
 if TYPE_CHECKING:
@@ -82,6 +81,16 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 0
 
 
+class _Version(argparse.Action):
+    """Reads the package's files only when asked for."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        from qdsweep.versions import own_version
+
+        print(own_version())
+        parser.exit()
+
+
 def _after_options(argv: list[str]) -> list[str]:
     """The command and what follows it."""
     first = 0
@@ -106,7 +115,7 @@ def _parser() -> argparse.ArgumentParser:
         description="Parameter sweeps of distributed Quality-Diversity experiments.",
         epilog="`qdsweep COMMAND --help` shows examples. Whole sweeps: `snakemake --cores 8`.",
     )
-    parser.add_argument("--version", action="version", version=f"qdsweep {__version__}")
+    parser.add_argument("--version", action=_Version, nargs=0, help="show the version and exit")
     parser.add_argument(
         "--image",
         metavar="FILE",

@@ -32,4 +32,4 @@ rule aggregate:
     message:
         "tables of the sweep {wildcards.sweep}"
     shell:
-        "python -m qdsweep --image {resources.image:q} aggregate {wildcards.sweep} {params.partial} 2> {log}"
+        "python -m qdsweep --image={resources.image:q} aggregate {wildcards.sweep} {params.partial} 2> {log}"

@@ -55,4 +55,4 @@ rule plot:
     message:
         "figures of the sweep {wildcards.sweep}"
     shell:
-        "python -m qdsweep --image {resources.image:q} plot {wildcards.sweep} 2> {log}"
+        "python -m qdsweep --image={resources.image:q} plot {wildcards.sweep} 2> {log}"

@@ -21,4 +21,4 @@ rule report_page:
     message:
         "report of the sweep {wildcards.sweep}: {output}"
     shell:
-        "python -m qdsweep --image {resources.image:q} report {wildcards.sweep} 2> {log}"
+        "python -m qdsweep --image={resources.image:q} report {wildcards.sweep} 2> {log}"

@@ -31,6 +31,6 @@ rule qd_run:
     message:
         "run {wildcards.run} ({params.budget}, cluster {resources.cluster_config})"
     shell:
-        "python -m qdsweep --image {resources.image:q}"
+        "python -m qdsweep --image={resources.image:q}"
         " launch {wildcards.run} --budget {params.budget}"
         " --cluster {resources.cluster_config} --cores {threads} --attempt {resources.attempt}"

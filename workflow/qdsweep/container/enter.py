@@ -93,12 +93,17 @@ def binds(arguments: argparse.Namespace) -> list[str]:
     for value in vars(arguments).values():
         if isinstance(value, Path) or (isinstance(value, str) and Path(value).is_file()):
             path = Path(value)
+            _check_name(path.absolute())
             while not path.is_dir():  # a file, or what is still to be made
                 path = path.absolute().parent
             paths.append(path)
     folders = {str(path.absolute()) for path in paths if path.exists()}
     folders |= {str(path.resolve()) for path in paths if path.exists()}
-    for folder in folders:
-        if ":" in folder or "," in folder:
-            raise BadInput(f"{folder}: Apptainer takes no folder with ':' or ',' in its name")
+    for folder in (*folders, str(CLONE)):
+        _check_name(folder)
     return [*sorted(folders), f"{CLONE}:{PROJECT}/config:ro"]
+
+
+def _check_name(path: str | Path) -> None:
+    if ":" in str(path) or "," in str(path):
+        raise BadInput(f"{path}: Apptainer takes no folder with ':' or ',' in its name")

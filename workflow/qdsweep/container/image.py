@@ -1,15 +1,16 @@
 """The image: where it is, whether it is fit for use, what it hashes to."""
 
+import contextlib
 import hashlib
 import os
 import re
 import subprocess
 from pathlib import Path
 
-import qdsweep
 from qdsweep.config.files import CLONE
 from qdsweep.container.apptainer import find_program
 from qdsweep.errors import BadInput
+from qdsweep.versions import own_version
 
 # Where images of a URL are kept, in the working directory.
 PULLED = Path("results/images")
@@ -33,8 +34,9 @@ def find_image(name: str) -> Path:
             raise BadInput(f"image = {name!r} was not pulled yet: {path} is missing")
         return path
     for path in (Path(name), CLONE.parent / name):
-        if path.exists():
-            return path.absolute()
+        with contextlib.suppress(OSError, ValueError):  # no file can have such a name
+            if path.exists():
+                return path.absolute()
     raise BadInput(
         f"image = {name!r}: there is no such file; build it with `make image` (or "
         "containers/build.sh) in the project's folder, or name another file or URL with the key "
@@ -74,11 +76,10 @@ def prepare(name: str) -> Path:
             + ("it has no qdsweep" if missing else "nothing can be run in it")
             + f" ({reason}); build one with `make image`"
         )
-    version = done.stdout.split()[-1]
-    if version != qdsweep.__version__:
+    if done.stdout.strip() != own_version():
         raise BadInput(
-            f"image {path}: it has qdsweep {version}, but this project is qdsweep "
-            f"{qdsweep.__version__}: build it anew with `make image`"
+            f"image {path}: it has {done.stdout.strip()}, but this project is {own_version()}: "
+            "build it anew with `make image`"
         )
     return path
 
