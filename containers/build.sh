@@ -3,7 +3,7 @@
 #   containers/build.sh                          containers/qdsweep.sif (= make image)
 #   containers/build.sh /scratch/me/qdsweep.sif  another place
 #   containers/build.sh --archive qdsweep.tar    only the Docker image, for a cluster that has Apptainer
-#                                                but no Docker; there: apptainer build
+#                                                but no Docker; there: apptainer build --force
 #                                                containers/qdsweep.sif docker-archive:qdsweep.tar
 #   ENGINE=podman containers/build.sh            not the first of docker, podman, buildah that works
 #   DIGEST=sha256:... containers/build.sh        the base image pinned to the byte

@@ -5,11 +5,10 @@ home=/opt/qdsweep
 site=$(python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
 case $1 in
 libraries)
-    # Tests of libraries are left out, a tenth of the size; matplotlib finds its fonts once, here.
+    # Tests of libraries are left out: a tenth of the size.
     python -m pip install --quiet --no-cache-dir --disable-pip-version-check \
         --root-user-action=ignore --require-hashes -r $home/envs/requirements.lock
     find "$site" -type d -name tests -prune -exec rm -r {} +
-    python -c 'import matplotlib.font_manager'
     rm -rf /root/.cache
     ;;
 project)

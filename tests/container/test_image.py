@@ -52,7 +52,9 @@ def other_image(workshop) -> Path:
     first = workshop.image.with_suffix(".first")
     workshop.image.rename(first)
     try:
-        workshop.do(readme_command("apptainer build containers/qdsweep.sif containers/qdsweep.def"))
+        workshop.do(
+            readme_command("apptainer build --force containers/qdsweep.sif containers/qdsweep.def")
+        )
         return workshop.image.rename(workshop.folder / "other.sif")
     finally:
         first.rename(workshop.image)
@@ -207,7 +209,9 @@ def test_docker_on_one_machine_and_apptainer_on_the_cluster(workshop):
     first = workshop.image.with_suffix(".first")
     workshop.image.rename(first)
     try:
-        workshop.do(readme_command("apptainer build containers/qdsweep.sif docker-archive:"))
+        workshop.do(
+            readme_command("apptainer build --force containers/qdsweep.sif docker-archive:")
+        )
         assert "qdsweep 0" in workshop.do("apptainer exec containers/qdsweep.sif qdsweep --version")
     finally:
         first.rename(workshop.image)

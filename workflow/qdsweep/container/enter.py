@@ -16,7 +16,8 @@ from qdsweep.sweep.standing import read_standing
 
 # Where the Dockerfile puts the project.
 PROJECT = "/opt/qdsweep"
-# Numba refuses to work without a folder for its cache; this one vanishes with the process.
+# Numba refuses to work without a folder for its cache, and matplotlib complains; this one vanishes
+# with the process.
 SCRATCH = "/scratch"
 # All else of the host's environment stays outside; users hand in more with APPTAINERENV_NAME.
 HANDED_IN = ("SLURM_JOB_ID", "SLURM_JOB_END_TIME", "CUDA_VISIBLE_DEVICES", "TERM", "COLUMNS")
@@ -45,7 +46,8 @@ def enter(name: str, arguments: argparse.Namespace, words: list[str]) -> None:
     for variable in HANDED_IN:
         if variable in os.environ:
             os.environ[prefix + variable] = os.environ[variable]
-    os.environ[prefix + "NUMBA_CACHE_DIR"] = SCRATCH
+    for variable in ("NUMBA_CACHE_DIR", "MPLCONFIGDIR"):
+        os.environ[prefix + variable] = SCRATCH
     has_gpus = cluster is not None and cluster.gpus > 0
     inside = [program, *options(binds(arguments), has_gpus), str(image), "python", "-m", "qdsweep"]
     run = _run_folder(arguments)
