@@ -75,6 +75,8 @@ def compute(
     identity = fingerprint(experiment)
     versions = installed_versions((*DECISIVE, *experiment.domain.libraries))
     domain = make_domain(experiment.domain)
+    if hasattr(domain, "remark"):
+        log.info(domain.remark)
     import_plugins(experiment)
     rows = len(read_rows(folder / "metrics.csv"))
     state = reload.newest(
