@@ -5,6 +5,6 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 lock() { uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate "$@"; }
-lock pyproject.toml -o envs/requirements.lock
+lock pyproject.toml --extra mujoco -o envs/requirements.lock
 lock envs/dev.in -o envs/dev.lock
 python3 envs/conda.py > envs/qdsweep.yaml

@@ -46,6 +46,7 @@ def workshop():
         made.close()
 
 
+@pytest.hookimpl(tryfirst=True)  # before pytest-xdist looks for groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """What takes the one test cluster, or the image, is one worker's; the rest is by files."""
     for item in items:

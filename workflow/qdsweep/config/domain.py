@@ -197,6 +197,7 @@ _LABELS = {
     "range_observation": "range of observation {component}",
     "final_observation": "final observation {component}",
     "fraction_above": "share of time with observation {component} above {threshold:g}",
+    "contact": "share of time with {geom} on the ground",
     "mean_action": "mean of action {component}",
     "mean_abs_action": "mean magnitude of action {component}",
     "episode_length": "episode length",
@@ -213,13 +214,15 @@ class Measure(Model):
         "range_observation",
         "final_observation",
         "fraction_above",
+        "contact",
         "mean_action",
         "mean_abs_action",
         "episode_length",
     ] = Field(
         description=(
             "what is measured; fraction_above is the share of steps in which the component is "
-            "above `threshold` (foot contacts), episode_length counts steps"
+            "above `threshold`, contact (MuJoCo) the share of steps at whose end `geom` touches "
+            "the floor, episode_length counts steps"
         )
     )
     component: int | None = Field(
@@ -233,6 +236,9 @@ class Measure(Model):
     threshold: float | None = Field(
         default=None, description="the bound of fraction_above [observation units]"
     )
+    geom: str | None = Field(
+        default=None, min_length=1, description="the body's part of contact, as the model names it"
+    )
     range: Interval = Field(description="lower and upper end [measure units]")
     name: str | None = Field(
         default=None, min_length=1, description="the label in tables and figures; null for its own"
@@ -242,14 +248,15 @@ class Measure(Model):
     def label(self) -> str:
         """The measure's name in tables and on axes."""
         return self.name or _LABELS[self.measure].format(
-            component=self.component, threshold=self.threshold
+            component=self.component, threshold=self.threshold, geom=self.geom
         )
 
     @model_validator(mode="after")
     def _check_arguments(self) -> "Measure":
         for key, needed in (
-            ("component", self.measure != "episode_length"),
+            ("component", self.measure not in ("episode_length", "contact")),
             ("threshold", self.measure == "fraction_above"),
+            ("geom", self.measure == "contact"),
         ):
             if (getattr(self, key) is not None) != needed:
                 raise ValueError(f"{self.measure} {'needs a' if needed else 'has no'} {key}")

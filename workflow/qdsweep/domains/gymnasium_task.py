@@ -11,6 +11,7 @@ from gymnasium.envs.registration import EnvSpec
 from qdsweep.config import domain as config
 from qdsweep.domains.base import Evaluation, Floats, Seeds
 from qdsweep.domains.episodes import episode_fields, evaluate_episodes
+from qdsweep.domains.ground import make_ground
 from qdsweep.domains.measures import check_components, measure_episode
 from qdsweep.domains.policies import Policy, make_actions
 from qdsweep.errors import BadInput
@@ -49,6 +50,7 @@ class GymnasiumTask:
             )
         self._actions = make_actions(env.action_space, task.env)
         check_components(task.measures, task.env, space.shape[0], self._actions.size)
+        self._ground = make_ground(env, task)
         self._policy = Policy(task.policy, space.shape[0], self._actions.size)
         kept = type(env).__module__.startswith(_KEPT)  # so not inside a wrapper either
         self._env = env if kept else None
@@ -73,7 +75,7 @@ class GymnasiumTask:
     def _play(self, solution: Floats, seed: int) -> list[float]:
         env = self._env or make_env(self._spec, self._task.env_kwargs)
         network, choose = self._policy.network(solution), self._actions.choose
-        total, seen, done = 0.0, [], []
+        total, seen, done, touching = 0.0, [], [], []
         raw, _ = env.reset(seed=seed)
         ended = False
         while not ended:
@@ -83,12 +85,13 @@ class GymnasiumTask:
             raw, reward, terminated, truncated, _ = env.step(action)
             total += float(reward)
             done.append(action)
+            touching.append(self._ground(env))
             ended = terminated or truncated or len(done) == self._limit
         seen.append(np.array(raw, dtype=np.float64))
         if env is not self._env:
             env.close()
         observations, actions = np.array(seen[1:]), self._actions.vectors(done)
-        return [total, *measure_episode(self._task.measures, observations, actions)]
+        return [total, *measure_episode(self._task.measures, observations, actions, touching)]
 
 
 def find_spec(env_id: str) -> EnvSpec:

@@ -45,7 +45,10 @@ def check_components(
 
 
 def measure_episode(
-    measures: Sequence[Measure], observations: Floats, actions: Floats
+    measures: Sequence[Measure],
+    observations: Floats,
+    actions: Floats,
+    touching: Sequence[frozenset[str]],
 ) -> list[float]:
     """The measures of an episode.
 
@@ -53,11 +56,19 @@ def measure_episode(
         measures: The measures.
         observations: ``(T, o)`` observations, one after each step.
         actions: ``(T, a)`` actions; one-hot vectors for a Discrete space.
+        touching: T sets of names, what touches the floor after each step.
     """
-    return [_value(measure, observations, actions) for measure in measures]
+    return [_value(measure, observations, actions, touching) for measure in measures]
 
 
-def _value(measure: Measure, observations: Floats, actions: Floats) -> float:
+def _value(
+    measure: Measure,
+    observations: Floats,
+    actions: Floats,
+    touching: Sequence[frozenset[str]],
+) -> float:
+    if measure.measure == "contact":
+        return sum(measure.geom in names for names in touching) / len(touching)
     if measure.measure == "episode_length":
         return float(len(observations))
     if measure.threshold is not None:  # fraction_above, and only it, has one
