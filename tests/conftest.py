@@ -6,6 +6,7 @@ from pathlib import Path
 import cluster
 import images
 import pytest
+from xdist.scheduler import LoadScopeScheduling
 
 from qdsweep.cpu import apply_baseline
 
@@ -46,10 +47,13 @@ def workshop():
         made.close()
 
 
-@pytest.hookimpl(tryfirst=True)  # before pytest-xdist looks for groups
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What takes the one test cluster, or the image, is one worker's; the rest is by files."""
-    for item in items:
-        folder, file = item.path.parts[-2:]
-        shared = folder in ("slurm", "container")
-        item.add_marker(pytest.mark.xdist_group("cluster" if shared else file))
+class ByMachinery(LoadScopeScheduling):
+    """What takes the one test cluster, or the image, is one process's; the rest goes by files."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        folder, file = nodeid.split("::")[0].split("/")[-2:]
+        return "cluster" if folder in ("slurm", "container") else file
+
+
+def pytest_xdist_make_scheduler(config, log):
+    return ByMachinery(config, log)
