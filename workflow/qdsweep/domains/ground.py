@@ -11,7 +11,7 @@ from qdsweep.errors import BadInput
 FLOOR = "floor"
 
 
-def make_ground(env: gym.Env, task: config.Gymnasium) -> Callable[[gym.Env], frozenset[str]]:
+def make_ground(env: gym.Env, task: config.Gymnasium) -> Callable[[gym.Env], frozenset[str]] | None:
     """What tells the geoms that touch the floor at this moment, of those that measures name.
 
     Args:
@@ -19,7 +19,7 @@ def make_ground(env: gym.Env, task: config.Gymnasium) -> Callable[[gym.Env], fro
         task: The settings.
 
     Returns:
-        A function from an environment of the task to names.
+        A function from an environment of the task to names; None if no measure needs it.
 
     Raises:
         BadInput: The environment is not MuJoCo's, or has no such geom.
@@ -27,7 +27,7 @@ def make_ground(env: gym.Env, task: config.Gymnasium) -> Callable[[gym.Env], fro
     nothing = frozenset[str]()
     wanted = [measure.geom for measure in task.measures if measure.geom is not None]
     if not wanted:
-        return lambda env: nothing
+        return None
     model: Any = getattr(env.unwrapped, "model", None)
     if not hasattr(model, "ngeom"):
         raise BadInput(f"domain.measures: contact is only known in MuJoCo's tasks, not {task.env}")

@@ -75,6 +75,7 @@ class GymnasiumTask:
     def _play(self, solution: Floats, seed: int) -> list[float]:
         env = self._env or make_env(self._spec, self._task.env_kwargs)
         network, choose = self._policy.network(solution), self._actions.choose
+        ground, limit = self._ground, self._limit
         total, seen, done, touching = 0.0, [], [], []
         raw, _ = env.reset(seed=seed)
         ended = False
@@ -85,8 +86,9 @@ class GymnasiumTask:
             raw, reward, terminated, truncated, _ = env.step(action)
             total += float(reward)
             done.append(action)
-            touching.append(self._ground(env))
-            ended = terminated or truncated or len(done) == self._limit
+            if ground is not None:
+                touching.append(ground(env))
+            ended = terminated or truncated or len(done) == limit
         seen.append(np.array(raw, dtype=np.float64))
         if env is not self._env:
             env.close()

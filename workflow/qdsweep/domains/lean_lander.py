@@ -126,7 +126,7 @@ class LeanLander:
                 lowest = s3
             if impact is None and (on_left or on_right):
                 impact = float(seen[0]), float(seen[3])
-            if not lander.awake:
+            if s2 == 0.0 and s3 == 0.0 and not lander.awake:  # what sleeps has no velocity
                 total += 100
                 break
             if env.game_over or abs(s0) >= 1.0:

@@ -13,7 +13,11 @@ from qdsweep.domains.base import Floats
 from qdsweep.errors import BadInput
 
 Network = Callable[[Floats], Floats]
-_ACTIVATIONS: dict[str, Network] = {"tanh": np.tanh, "relu": lambda x: np.maximum(x, 0)}
+# In place.
+_ACTIVATIONS: dict[str, Callable[[Floats], Any]] = {
+    "tanh": lambda x: np.tanh(x, out=x),
+    "relu": lambda x: np.maximum(x, 0, out=x),
+}
 
 
 class Policy:
@@ -47,7 +51,8 @@ class Policy:
                 in an MLP, the biases.
 
         Returns:
-            A function from an observation ``(inputs,)`` to the output ``(outputs,)``.
+            A function from an observation ``(inputs,)`` to the output ``(outputs,)``, which is
+            overwritten by the next call: nothing is allocated in an episode.
         """
         layers = []
         start = 0
@@ -58,16 +63,17 @@ class Policy:
             if self._bias:
                 bias = solution[start : start + shape[0]]
                 start += shape[0]
-            layers.append((weights, bias))
+            layers.append((weights, bias, np.empty(shape[0])))
         activation, last = self._activation, len(layers) - 1
+        matmul, add = np.matmul, np.add
 
         def forward(x: Floats) -> Floats:
-            for index, (weights, bias) in enumerate(layers):
-                x = weights @ x
+            for index, (weights, bias, output) in enumerate(layers):
+                x = matmul(weights, x, out=output)
                 if bias is not None:
-                    x = x + bias
+                    add(x, bias, out=x)
                 if index < last:
-                    x = activation(x)
+                    activation(x)
             return x
 
         return forward
@@ -78,7 +84,7 @@ class Actions(NamedTuple):
 
     Attributes:
         size: Size of the output.
-        choose: Output ``(size,)`` -> the action for `env.step`.
+        choose: Output ``(size,)``, which may be overwritten -> the action for `env.step`.
         vectors: T actions -> the vectors ``(T, size)`` that measures see.
     """
 
@@ -121,7 +127,14 @@ def make_actions(space: spaces.Space, env: str) -> Actions:
     centre = np.where(bounded, (low + high) / 2, 0.0)
     half = np.where(bounded, (high - low) / 2, 0.0)
 
+    def squash(output: Floats) -> Floats:
+        np.tanh(output, out=output)
+        np.multiply(half, output, out=output)
+        np.add(centre, output, out=output)
+        return output.astype(space.dtype)
+
     def choose(output: Floats) -> Floats:
         return np.where(bounded, centre + half * np.tanh(output), output).astype(space.dtype)
 
-    return Actions(len(low), choose, lambda actions: np.array(actions, dtype=np.float64))
+    chosen = squash if bounded.all() else choose
+    return Actions(len(low), chosen, lambda actions: np.array(actions, dtype=np.float64))

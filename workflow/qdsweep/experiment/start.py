@@ -99,7 +99,10 @@ def _locked(
         refuse_repetition(folder, identity, options.attempt)
         crew = _find_crew(cluster, out)
         try:
-            from qdsweep.experiment.run import compute  # imports ribs: seconds
+            from qdsweep.algorithms.light_ribs import light_ribs
+
+            with light_ribs():
+                from qdsweep.experiment.run import compute  # imports ribs: seconds
 
             compute(experiment, out, cluster, stop, options, deadline, crew)
         except BaseException as error:

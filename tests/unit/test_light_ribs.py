@@ -1,0 +1,46 @@
+"""pyribs without scikit-learn: quicker, and with the same results."""
+
+import json
+import subprocess
+
+import pytest
+import yaml
+from support import BIN, TINY
+
+SCRIPT = """
+import sys
+from pathlib import Path
+{first}
+from qdsweep.cli import main
+code = main(["run", "experiment.yaml", "--out", {out!r}])
+print("sklearn" in sys.modules, "scipy.stats" in sys.modules)
+import sklearn.neighbors, scipy.stats
+assert sklearn.neighbors.KernelDensity.__module__.startswith("sklearn.")
+assert scipy.stats.norm.cdf(0) == 0.5
+sys.exit(code)
+"""
+
+
+def run(folder, out, first=""):
+    words = [BIN / "python", "-c", SCRIPT.format(first=first, out=out)]
+    done = subprocess.run(words, cwd=folder, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    digest = json.loads((folder / out / "summary.json").read_text())["archive_digest"]
+    return digest, done.stdout.split()[-2:]
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "archive", "needs"),
+    [
+        ("map_elites", {"dims": [12, 12]}, "False"),
+        ("cma_mae", {"dims": [12, 12]}, "False"),
+        ("cvt_map_elites", {"cells": 50}, "True"),
+    ],
+)
+def test_results_are_the_same(tmp_path, algorithm, archive, needs):
+    experiment = {**TINY, "algorithm": algorithm, "archive": archive}
+    (tmp_path / "experiment.yaml").write_text(yaml.safe_dump(experiment))
+    light, loaded = run(tmp_path, "light")
+    plain, _ = run(tmp_path, "plain", "import sklearn.cluster, scipy.stats")
+    assert light == plain
+    assert loaded[0] == needs, "scikit-learn is imported only where it is used"

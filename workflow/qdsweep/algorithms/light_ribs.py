@@ -1,0 +1,53 @@
+"""Imports pyribs without scikit-learn and scipy.stats, which take half of its seconds.
+
+pyribs needs them for k-means, density archives and Bayesian optimisation alone, and in functions
+alone: so what it imports of them at first is a stand-in that imports the real thing when it is
+called. Results cannot change (`tests/unit/test_light_ribs.py` compares them).
+"""
+
+import importlib
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import ModuleType
+from typing import Any
+
+# What pyribs 0.12 imports of them.
+_NAMES = {
+    "sklearn": (),
+    "sklearn.cluster": ("k_means",),
+    "sklearn.gaussian_process": ("GaussianProcessRegressor",),
+    "sklearn.gaussian_process.kernels": ("Matern",),
+    "sklearn.neighbors": ("KernelDensity", "NearestNeighbors"),
+    "scipy.stats": ("entropy", "norm"),
+    "scipy.stats.qmc": ("Sobol",),
+}
+
+
+@contextmanager
+def light_ribs() -> Iterator[None]:
+    """In this block `import ribs` is quick; after it, every module is the real one."""
+    # A user's code may have imported them already; then there is nothing to save.
+    if any(name in sys.modules for name in ("ribs", "sklearn", "scipy.stats")):
+        yield
+        return
+    stand_ins = {module: ModuleType(module) for module in _NAMES}
+    for module, names in _NAMES.items():
+        for name in names:
+            setattr(stand_ins[module], name, _later(module, name))
+    warnings = ModuleType("sklearn.exceptions")
+    warnings.ConvergenceWarning = UserWarning  # type: ignore[attr-defined]
+    stand_ins["sklearn.exceptions"] = warnings
+    sys.modules.update(stand_ins)
+    try:
+        yield
+    finally:
+        for module in stand_ins:
+            del sys.modules[module]
+
+
+def _later(module: str, name: str) -> Callable[..., Any]:
+    def call(*arguments: Any, **keywords: Any) -> Any:
+        return getattr(importlib.import_module(module), name)(*arguments, **keywords)
+
+    return call
