@@ -71,6 +71,13 @@ def test_any_time_limit(limit):
         assert lean.land(LANDS.reshape(4, 8), seed) == expected
 
 
+@pytest.mark.filterwarnings("ignore:overflow", "ignore:invalid value")
+def test_weights_that_overflow():
+    domain = LunarLander(1)
+    for scale in (1e150, 1e300, 1.7e308, np.inf):
+        assert domain._land(scale * LANDS, 3) == by_gymnasium(scale * LANDS, 3)[0]
+
+
 def test_other_versions_take_the_plain_path_and_say_so(monkeypatch):
     fast = LunarLander(1)
     monkeypatch.setitem(lean_lander.PROVEN, "box2d", "2.3.9")

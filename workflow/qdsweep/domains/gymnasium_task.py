@@ -80,7 +80,7 @@ class GymnasiumTask:
         raw, _ = env.reset(seed=seed)
         ended = False
         while not ended:
-            observation = np.array(raw, dtype=np.float64)  # a copy: an env may reuse its buffer
+            observation = raw.astype(np.float64)  # a copy: an env may reuse its buffer
             seen.append(observation)
             action = choose(network(observation))
             raw, reward, terminated, truncated, _ = env.step(action)

@@ -28,6 +28,9 @@ _NOZZLE = 4 / _SCALE
 _SIDE_AWAY, _SIDE_HEIGHT = 12 / _SCALE, 14
 _LEG_DOWN = 18 / _SCALE
 _BLOCK = 256
+# An observation has float32, which a policy of float64 takes.
+_round, _unpack = struct.Struct("8f").pack, struct.Struct("8f").unpack
+_write = struct.Struct("8d").pack_into
 _ENVIRONMENT_STEP = (1.0 / _FPS, 6 * 30, 2 * 30)
 
 
@@ -48,10 +51,8 @@ class LeanLander:
     def __init__(self, env: Any, limit: int) -> None:
         self._env = env
         self._limit = limit
-        self._seen = np.empty(8, dtype=np.float32)  # an observation as gymnasium has it
         self._input = np.empty(8)
         self._output = np.empty(4)
-        self._write = struct.Struct("8f").pack_into
 
     def land(self, weights: Floats, seed: int) -> list[float]:
         """Flies argmax(W observation).
@@ -72,11 +73,12 @@ class LeanLander:
         # The same numbers as one draw after the other.
         blocks = iter(lambda: (env.np_random.uniform(-1.0, 1.0, _BLOCK) / _SCALE).tolist(), None)
         noise = chain.from_iterable(blocks)
-        seen, write, x, output = self._seen, self._write, self._input, self._output
-        dot, argmax = weights.dot, output.argmax
+        x, output = self._input, self._output
+        buffer = x.data.cast("B")
+        dot, values = weights.dot, output.tolist
         sin, cos, sqrt = math.sin, math.cos, math.sqrt
+        round_to, unpack, write = _round, _unpack, _write
         time_step, velocity_rounds, position_rounds = _ENVIRONMENT_STEP
-        buffer = seen.data.cast("B")
         x[:] = observation
         # These show Box2D's own memory: they change with each step.
         position, velocity = lander.position, lander.linearVelocity
@@ -84,7 +86,8 @@ class LeanLander:
         total, lowest, impact = 0.0, math.inf, None
         for first, second in islice(zip(noise, noise, strict=False), self._limit):
             dot(x, output)
-            action = argmax()
+            scores = values()
+            action = scores.index(max(scores))
             fuel = 0.0
             if action:
                 tip_x, tip_y = sin(angle), cos(angle)
@@ -96,7 +99,7 @@ class LeanLander:
                     place = (px + ox, py + oy)
                     fuel = 0.30
                 else:
-                    across = 3 * second + (int(action) - 2) * 12 / _SCALE
+                    across = 3 * second + (action - 2) * 12 / _SCALE
                     ox = tip_x * first + -tip_y * across
                     oy = -tip_y * first - tip_x * across
                     force = (-ox * _SIDE_POWER, -oy * _SIDE_POWER)
@@ -112,8 +115,9 @@ class LeanLander:
             s3 = velocity.y * _HALF_H / _FPS
             s6 = 1.0 if on_left else 0.0
             s7 = 1.0 if on_right else 0.0
-            write(buffer, 0, s0, s1, s2, s3, angle, 20.0 * lander.angularVelocity / _FPS, s6, s7)
-            x[:] = seen
+            rounded = round_to(s0, s1, s2, s3, angle, 20.0 * lander.angularVelocity / _FPS, s6, s7)
+            seen = unpack(rounded)
+            write(buffer, 0, *seen)
             before = shaping
             shaping = (
                 -100 * sqrt(s0 * s0 + s1 * s1)
@@ -125,7 +129,7 @@ class LeanLander:
             if s3 < lowest:
                 lowest = s3
             if impact is None and (on_left or on_right):
-                impact = float(seen[0]), float(seen[3])
+                impact = seen[0], seen[3]
             if s2 == 0.0 and s3 == 0.0 and not lander.awake:  # what sleeps has no velocity
                 total += 100
                 break
@@ -133,5 +137,5 @@ class LeanLander:
                 total += -100
                 break
             total += shaping - before - fuel
-        x_end, y_velocity = impact or (float(seen[0]), float(np.float32(lowest)))
+        x_end, y_velocity = impact or (seen[0], float(np.float32(lowest)))
         return [float(total), x_end, y_velocity]

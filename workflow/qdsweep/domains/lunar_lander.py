@@ -10,6 +10,7 @@ from qdsweep.domains.episodes import episode_fields, evaluate_episodes
 from qdsweep.domains.gymnasium_task import find_spec, make_env
 
 _ACTIONS, _OBSERVATIONS = 4, 8
+_HUGE = 1e200
 _X, _Y_VELOCITY, _LEFT_LEG, _RIGHT_LEG = 0, 3, 6, 7  # components of an observation
 
 
@@ -66,7 +67,8 @@ class LunarLander:
         """
         env = self._env
         weights = solution.reshape(_ACTIONS, _OBSERVATIONS)
-        if self._lean is not None:
+        # Huge weights could make values that are no numbers, which argmax has rules of its own for.
+        if self._lean is not None and np.abs(weights).max() < _HUGE:
             return self._lean.land(weights, seed)
         total, lowest, impact = 0.0, math.inf, None
         observation, _ = env.reset(seed=seed)

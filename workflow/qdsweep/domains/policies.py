@@ -13,10 +13,10 @@ from qdsweep.domains.base import Floats
 from qdsweep.errors import BadInput
 
 Network = Callable[[Floats], Floats]
-# In place.
-_ACTIVATIONS: dict[str, Callable[[Floats], Any]] = {
-    "tanh": lambda x: np.tanh(x, out=x),
-    "relu": lambda x: np.maximum(x, 0, out=x),
+# Called with an array and where the result goes.
+_ACTIVATIONS: dict[str, Callable[[Floats, Floats], Any]] = {
+    "tanh": np.tanh,
+    "relu": lambda x, out: np.maximum(x, 0, out),
 }
 
 
@@ -69,11 +69,11 @@ class Policy:
 
         def forward(x: Floats) -> Floats:
             for index, (weights, bias, output) in enumerate(layers):
-                x = matmul(weights, x, out=output)
+                x = matmul(weights, x, output)
                 if bias is not None:
-                    add(x, bias, out=x)
+                    add(x, bias, x)
                 if index < last:
-                    activation(x)
+                    activation(x, x)
             return x
 
         return forward
@@ -128,9 +128,9 @@ def make_actions(space: spaces.Space, env: str) -> Actions:
     half = np.where(bounded, (high - low) / 2, 0.0)
 
     def squash(output: Floats) -> Floats:
-        np.tanh(output, out=output)
-        np.multiply(half, output, out=output)
-        np.add(centre, output, out=output)
+        np.tanh(output, output)
+        np.multiply(half, output, output)
+        np.add(centre, output, output)
         return output.astype(space.dtype)
 
     def choose(output: Floats) -> Floats:
