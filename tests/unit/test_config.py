@@ -159,7 +159,8 @@ def test_every_algorithm_composes(name: str):
 
 @pytest.mark.parametrize("name", presets("domains"))
 def test_every_domain_composes(name: str):
-    experiment = compose("lp_sphere", {"domain": name})
+    dims = [10] * (read_domain(name).measure_dim or 2)
+    experiment = compose("lp_sphere", {"domain": name, "dims": dims})
     assert experiment.domain.name == name
     assert read_domain(name) == experiment.domain
 
