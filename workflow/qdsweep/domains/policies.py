@@ -16,7 +16,7 @@ Network = Callable[[Floats], Floats]
 # Called with an array and where the result goes.
 _ACTIVATIONS: dict[str, Callable[[Floats, Floats], Any]] = {
     "tanh": np.tanh,
-    "relu": lambda x, out: np.maximum(x, 0, out),
+    "relu": lambda x, out: np.maximum(x, 0, out=out),
 }
 
 
