@@ -20,9 +20,9 @@ from qdsweep.cpu import apply_baseline
 
 apply_baseline("avx2")
 
-import gymnasium as gym  # noqa: E402
 import numpy as np  # noqa: E402
 from distributed import Client, LocalCluster  # noqa: E402
+from lander_example import by_make  # noqa: E402
 
 from qdsweep.config.cluster import Cluster  # noqa: E402
 from qdsweep.config.compose import compose  # noqa: E402
@@ -43,24 +43,6 @@ class PlainLander(LunarLander):
         self._lean = None
 """
 HERE = Path(__file__).parent
-
-
-def by_make(policy: np.ndarray) -> tuple[float, float, float]:
-    """An evaluation as in pyribs' example."""
-    env = gym.make("LunarLander-v3")
-    weights = policy.reshape(4, 8)
-    total, impact, lowest, done = 0.0, None, np.inf, False
-    seen, _ = env.reset(seed=SEED)
-    while not done:
-        seen, reward, terminated, truncated, _ = env.step(np.argmax(weights @ seen))
-        done = terminated or truncated
-        total += reward
-        lowest = min(lowest, seen[3])
-        if impact is None and (seen[6] or seen[7]):
-            impact = seen[0], seen[3]
-    x, y = impact or (seen[0], lowest)
-    env.close()
-    return float(total), float(x), float(y)
 
 
 def batches() -> dict[str, np.ndarray]:
@@ -111,7 +93,7 @@ def main() -> None:
         )
 
         def peer(policies: np.ndarray) -> tuple[np.ndarray, float]:
-            futures = client.map(lambda policy: by_make(policy), list(policies), pure=False)
+            futures = client.map(lambda policy: by_make(policy, SEED), list(policies), pure=False)
             return np.array(client.gather(futures)), 0.0
 
         ways = {"example": peer}

@@ -22,6 +22,7 @@ apply_baseline("avx2")
 import Box2D  # noqa: E402
 import gymnasium as gym  # noqa: E402
 import numpy as np  # noqa: E402
+from lander_example import by_make  # noqa: E402
 
 from qdsweep.config import domain as config  # noqa: E402
 from qdsweep.domains.gymnasium_task import GymnasiumTask  # noqa: E402
@@ -69,29 +70,13 @@ def lander(repeats: int) -> dict[str, list[float]]:
     assert lean._lean is not None
     plain._lean = None
 
-    def by_make() -> list[list[float]]:
-        results = []
-        for policy in policies:
-            env = gym.make("LunarLander-v3")
-            weights = policy.reshape(4, 8)
-            total, impact, lowest, done = 0.0, None, np.inf, False
-            seen, _ = env.reset(seed=SEED)
-            while not done:
-                seen, reward, terminated, truncated, _ = env.step(np.argmax(weights @ seen))
-                done = terminated or truncated
-                total += reward
-                lowest = min(lowest, seen[3])
-                if impact is None and (seen[6] or seen[7]):
-                    impact = seen[0], seen[3]
-            x, y = impact or (seen[0], lowest)
-            results.append([float(total), float(x), float(y)])
-            env.close()
-        return results
+    def example() -> list[list[float]]:
+        return [list(by_make(policy, SEED)) for policy in policies]
 
     def ours(domain: LunarLander) -> list[list[float]]:
         return [domain._land(policy, SEED) for policy in policies]
 
-    assert ours(lean) == ours(plain) == by_make(), "the same landings"
+    assert ours(lean) == ours(plain) == example(), "the same landings"
     figures: dict[str, list[float]] = {"fast": [], "plain": [], "make": [], "step": []}
     for _ in range(repeats):
         figures["fast"].append(timed(lambda: ours(lean)))
@@ -99,7 +84,7 @@ def lander(repeats: int) -> dict[str, list[float]]:
             ours(lean)
         figures["step"].append(clock.seconds)
         figures["plain"].append(timed(lambda: ours(plain)))
-        figures["make"].append(timed(by_make))
+        figures["make"].append(timed(example))
     print(f"LunarLander: {len(policies)} landings, {clock.steps} steps")
     return {name: [1e6 * s / clock.steps for s in seconds] for name, seconds in figures.items()}
 

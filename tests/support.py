@@ -6,6 +6,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
 REPO = Path(__file__).resolve().parents[1]
 BIN = Path(sys.executable).parent
 
@@ -46,6 +49,17 @@ def copy_project(folder: Path) -> Path:
             shutil.copy(REPO / name, folder / name)
     (folder / ".venv").symlink_to(BIN.parent)
     return folder
+
+
+def locked() -> dict[str, str]:
+    """The libraries of the lock file that are for this Python, and their versions."""
+    lines = (REPO / "envs/requirements.lock").read_text().replace(" \\\n", " ").splitlines()
+    requirements = [Requirement(line.split(" --hash")[0]) for line in lines]
+    return {
+        canonicalize_name(requirement.name): str(requirement.specifier).removeprefix("==")
+        for requirement in requirements
+        if requirement.marker is None or requirement.marker.evaluate()
+    }
 
 
 def snakemake(*words: object, cwd: Path, check: int | None = 0):

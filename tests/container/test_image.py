@@ -14,9 +14,8 @@ from pathlib import Path
 import pytest
 import witness
 from images import BASE, DEF_HEADER, USER, Person, person, readme_command
-from packaging.requirements import Requirement
 from patient import says, wait_until
-from support import BIN, REPO, command
+from support import BIN, command, locked
 
 LOCAL = ("--configfile", "sweep.yaml", "--cores", "2")
 IN_IMAGE = (*LOCAL, "--sdm", "apptainer")
@@ -133,13 +132,7 @@ def test_another_image_goes_on_unless_its_versions_differ(workshop, root, other_
 
 
 def test_the_images_have_what_the_lock_file_says(workshop, other_image):
-    lock = (REPO / "envs/requirements.lock").read_text().replace(" \\\n", " ")
-    requirements = [Requirement(line.split(" --hash")[0]) for line in lock.splitlines()]
-    wanted = {
-        requirement.name: str(requirement.specifier).removeprefix("==")
-        for requirement in requirements
-        if requirement.marker is None or requirement.marker.evaluate()
-    }
+    wanted = locked()
     script = (
         "import importlib.metadata as m, json, re;"
         "print(json.dumps({re.sub('[-_.]+', '-', d.name).lower(): d.version"

@@ -11,6 +11,7 @@ import pytest
 import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from lander_example import by_gymnasium
 from pydantic import TypeAdapter, ValidationError
 
 from qdsweep.config.domain import MLP, Domain, Linear
@@ -218,26 +219,6 @@ def test_check_rows_accepts(name):
 # ---------------------------------------------------------------- LunarLander
 
 
-def pyribs_simulate(model, seed):
-    """The rollout of pyribs' examples/lunar_lander.py."""
-    env = gym.make("LunarLander-v3")
-    model = model.reshape((env.action_space.n, env.observation_space.shape[0]))
-    total_reward, impact_x_pos, impact_y_vel, all_y_vels = 0.0, None, None, []
-    obs, _ = env.reset(seed=seed)
-    done = False
-    while not done:
-        obs, reward, terminated, truncated, _ = env.step(np.argmax(model @ obs))
-        done = terminated or truncated
-        total_reward += reward
-        all_y_vels.append(obs[3])
-        if impact_x_pos is None and (bool(obs[6]) or bool(obs[7])):
-            impact_x_pos, impact_y_vel = obs[0], obs[3]
-    if impact_x_pos is None:
-        impact_x_pos, impact_y_vel = obs[0], min(all_y_vels)
-    env.close()
-    return total_reward, impact_x_pos, impact_y_vel
-
-
 def test_lunar_lander_has_the_bits_of_the_pyribs_example():
     rng = np.random.default_rng(3)
     x = rng.normal(size=(30, 32))
@@ -247,7 +228,7 @@ def test_lunar_lander_has_the_bits_of_the_pyribs_example():
     seeds = rng.integers(2**32, size=30, dtype=np.uint32)
     seeds[1] = 52
     result = make(type="lunar_lander").evaluate(x, seeds)
-    expected = [pyribs_simulate(row, int(seed)) for row, seed in zip(x, seeds, strict=True)]
+    expected = [by_gymnasium(row, int(seed))[0] for row, seed in zip(x, seeds, strict=True)]
     np.testing.assert_array_equal(
         np.column_stack([result.objective, result.measures]), np.array(expected, dtype=float)
     )

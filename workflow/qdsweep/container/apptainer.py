@@ -1,5 +1,6 @@
 """Finds Apptainer, or a Singularity that does the same."""
 
+import functools
 import re
 import shutil
 import subprocess
@@ -11,6 +12,7 @@ OLDEST = {"apptainer": (1, 0), "singularity-ce": (3, 8), "singularity": (3, 7)}
 INSTALL = "install Apptainer (`module load apptainer` on many clusters), or leave out --sdm"
 
 
+@functools.cache
 def find_program() -> tuple[str, str]:
     """Finds the program that runs images.
 

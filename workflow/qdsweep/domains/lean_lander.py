@@ -25,7 +25,7 @@ _FPS = 50
 _HALF_W, _HALF_H = 600 / _SCALE / 2, 400 / _SCALE / 2
 _MAIN_POWER, _SIDE_POWER = 13.0, 0.6
 _NOZZLE = 4 / _SCALE
-_SIDE_AWAY, _SIDE_HEIGHT = 12 / _SCALE, 14
+_SIDE_AWAY, _SIDE_HEIGHT = 12, 14
 _LEG_DOWN = 18 / _SCALE
 _BLOCK = 256
 # An observation has float32, which a policy of float64 takes.
@@ -99,7 +99,7 @@ class LeanLander:
                     place = (px + ox, py + oy)
                     fuel = 0.30
                 else:
-                    across = 3 * second + (action - 2) * 12 / _SCALE
+                    across = 3 * second + (action - 2) * _SIDE_AWAY / _SCALE
                     ox = tip_x * first + -tip_y * across
                     oy = -tip_y * first - tip_x * across
                     force = (-ox * _SIDE_POWER, -oy * _SIDE_POWER)
