@@ -26,14 +26,13 @@ TINY = {
 
 def command(*words: object, cwd: Path | None = None, check: int | None = 0, **env: str):
     """Runs a program of the venv and returns what it printed and its exit code."""
-    done = subprocess.run(
-        [BIN / str(words[0]), *map(str, words[1:])],
-        cwd=cwd,
-        env={**os.environ, **env},
-        text=True,
-        capture_output=True,
-        timeout=500,
-    )
+    program, *arguments = map(str, words)
+    return run([str(BIN / program), *arguments], cwd=cwd, env={**os.environ, **env}, check=check)
+
+
+def run(words: list[str], *, cwd: Path | None, env: dict[str, str], check: int | None):
+    """Runs a program to its end, which must have the exit code `check` if that is given."""
+    done = subprocess.run(words, cwd=cwd, env=env, text=True, capture_output=True, timeout=500)
     if check is not None:
         assert done.returncode == check, f"{words}: {done.returncode}\n{done.stdout}\n{done.stderr}"
     return done

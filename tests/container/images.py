@@ -9,7 +9,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from support import BIN, REPO, copy_project
+from support import BIN, REPO, copy_project, run
 
 HERE = Path(__file__).parent
 BASE = "docker.io/library/python:3.11-slim-bookworm"
@@ -110,17 +110,8 @@ class Person:
         return [*self.prefix, "-m", module, *map(str, words)]
 
     def python(self, module: str, *words: object, check: int | None, **env: str):
-        done = subprocess.run(
-            self.command(module, *words),
-            cwd=self.folder,
-            env={**self.env, **env},
-            capture_output=True,
-            text=True,
-            timeout=500,
-        )
-        if check is not None:
-            assert done.returncode == check, f"{words}\n{done.stdout}\n{done.stderr}"
-        return done
+        whole = self.command(module, *words)
+        return run(whole, cwd=self.folder, env={**self.env, **env}, check=check)
 
     @property
     def prefix(self) -> list[str]:
