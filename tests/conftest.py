@@ -11,6 +11,11 @@ from xdist.scheduler import LoadScopeScheduling
 from qdsweep.cpu import apply_baseline
 
 apply_baseline("avx2")  # before numpy is imported, as `qdsweep run` does it
+# Snakemake's Slurm plugin asks a cluster that is down for 9 s, at each start: here there is none.
+NO_SLURM = {"SLURM_CONF": os.devnull}
+if "SLURM_CONF" in os.environ:
+    NO_SLURM = {}
+os.environ.update(NO_SLURM)
 
 
 @pytest.fixture(autouse=True)
@@ -28,9 +33,12 @@ def slurm():
             pytest.skip("a test cluster of Slurm needs root (munge, slurmctld, slurmd)")
         if cluster.is_foreign():
             pytest.skip("this machine has a Slurm of its own, which is left alone")
+    for name in NO_SLURM:
+        del os.environ[name]
     cluster.up()
     yield
     cluster.down()
+    os.environ.update(NO_SLURM)
 
 
 @pytest.fixture(scope="session")

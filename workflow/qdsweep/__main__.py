@@ -2,7 +2,19 @@
 
 import sys
 
-from qdsweep.cli import main
+from qdsweep.warm.client import run_warm
+
+
+def main() -> int:
+    """Runs the command; a run of a sweep in a fork of the sweep's warm process, if there is one."""
+    if sys.argv[1:3] == ["--image=", "launch"]:
+        code = run_warm(sys.argv[1:])
+        if code is not None:
+            return code
+    from qdsweep import cli
+
+    return cli.main()
+
 
 if __name__ == "__main__":
     sys.exit(main())

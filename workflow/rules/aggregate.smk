@@ -25,7 +25,7 @@ rule aggregate:
     conda:
         "../../envs/qdsweep.yaml"
     resources:
-        image=image_name,
+        image=IMAGE,
     params:
         plan=digest(PLAN),
         partial=PARTIAL,

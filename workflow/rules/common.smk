@@ -13,7 +13,7 @@ from qdsweep.config.cluster import read_cluster
 from qdsweep.config.files import CLONE, find_config
 from qdsweep.container.image import prepare
 from qdsweep.errors import BadInput
-from qdsweep.sweep.outlook import outlook, runs_elsewhere
+from qdsweep.sweep.outlook import outlook, runs_elsewhere, unfinished
 from qdsweep.sweep.plan import digest, write_plan
 from qdsweep.sweep.resources import (
     check_fit,
@@ -25,6 +25,7 @@ from qdsweep.sweep.resources import (
 from qdsweep.sweep.runs import table_of_runs
 from qdsweep.sweep.settings import read_sweep
 from qdsweep.sweep.watch import watch_jobs
+from qdsweep.warm.start import start_warm
 
 # `python` in a shell command is this one, with or without an active venv; in a conda environment
 # of `--sdm conda` it is that one's, which finds the package here.
@@ -81,7 +82,7 @@ wildcard_constraints:
 onstart:
     try:
         check_fit(CLUSTERS[cluster_name()], cluster_name(), SWEEP.runs)
-        if image_name():
+        if IMAGE:
             prepare(image_name())
         if is_remote():
             defaults = workflow.resource_settings.default_resources or {}
@@ -96,6 +97,11 @@ onstart:
     except BadInput as error:
         raise WorkflowError(str(error))
     write_plan(PLAN, SWEEP.runs, Path("results"))
+    if not (is_remote() or workflow.deployment_settings.deployment_method):
+        start_warm(
+            unfinished(SWEEP, Path("results/runs")),
+            Path(".snakemake/log/qdsweep-warm.log"),
+        )
     if CLUSTERS[cluster_name()].nodes > 1:
         watch_jobs(SWEEP.runs, Path("results/runs"))
 
@@ -120,10 +126,16 @@ def cluster_name(wildcards=None):
 
 
 def image_name(wildcards=None):
-    """The image that every job runs in; nothing without `--sdm apptainer`."""
-    if DeploymentMethod.APPTAINER not in workflow.deployment_settings.deployment_method:
-        return ""
+    """The image that every job runs in with `--sdm apptainer`."""
     return CLUSTERS[cluster_name()].image
+
+
+# What every rule asks for; no function where none is needed (see `slurm`).
+IMAGE = (
+    image_name
+    if DeploymentMethod.APPTAINER in workflow.deployment_settings.deployment_method
+    else ""
+)
 
 
 def memory_of(wildcards):
@@ -132,8 +144,12 @@ def memory_of(wildcards):
 
 
 def slurm(key):
-    """A resource of the run's Slurm job."""
-    return lambda wildcards: slurm_request(CLUSTERS[cluster_name()]).get(key)
+    """A resource of the run's Slurm job, which nothing else looks at.
+
+    No function: Snakemake would evaluate it anew for each job, which is felt in a sweep of 10,000.
+    """
+    name = "slurm" if SETTINGS.cluster == "auto" else SETTINGS.cluster
+    return slurm_request(CLUSTERS[name]).get(key)
 
 
 def budget_of(wildcards):

@@ -51,7 +51,7 @@ rule plot:
     conda:
         "../../envs/qdsweep.yaml"
     resources:
-        image=image_name,
+        image=IMAGE,
     message:
         "figures of the sweep {wildcards.sweep}"
     shell:

@@ -17,7 +17,7 @@ rule report_page:
     conda:
         "../../envs/qdsweep.yaml"
     resources:
-        image=image_name,
+        image=IMAGE,
     message:
         "report of the sweep {wildcards.sweep}: {output}"
     shell:

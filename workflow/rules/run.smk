@@ -15,7 +15,7 @@ rule qd_run:
     threads: lambda wildcards: CLUSTERS[cluster_name()].workers_per_node
     resources:
         cluster_config=cluster_name,
-        image=image_name,
+        image=IMAGE,
         mem_mb=memory_of,
         runtime=slurm("runtime"),
         nodes=slurm("nodes"),

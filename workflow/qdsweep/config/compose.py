@@ -2,6 +2,7 @@
 
 import copy
 import difflib
+import functools
 import itertools
 import json
 from collections.abc import Mapping
@@ -90,7 +91,7 @@ def compose(
         if not isinstance(value, str):
             raise BadInput(f"{source}: {name} = {value!r}: the name of a preset was expected")
     draft = _base(presets.pop("experiment", experiment), presets, source)
-    paths = list(key_paths(Experiment, draft.data))
+    paths = _keys_of(_as_json(draft.data))
     owners = _owners(draft.data)
     set_by: dict[Path, str] = {}
     for name, value in overrides.items():
@@ -158,7 +159,7 @@ def _base(experiment: str | Mapping[str, Any], presets: dict[str, str], source: 
     for key in [key for key in data if key in Experiment.model_fields]:
         draft.put((key,), data.pop(key), file)
     if data:  # short names, as in a sweep
-        paths = list(key_paths(Experiment, draft.data))
+        paths = _keys_of(_as_json(draft.data))
         for name, value in data.items():
             try:
                 path = resolve(name, paths, _owners(draft.data))
@@ -190,11 +191,20 @@ def _owners(data: Mapping[str, Any]) -> str:
     return f"algorithm {data['algorithm']['name']} or domain {data['domain']['name']}"
 
 
-def _validate(draft: _Draft) -> Experiment:
+@functools.lru_cache(maxsize=64)  # the rows of a sweep have few sets of keys
+def _keys_of(data: str) -> list[tuple[Path, Any]]:
+    return list(key_paths(Experiment, json.loads(data)))
+
+
+def _as_json(data: dict[str, Any]) -> str:
     try:
-        text = json.dumps(draft.data)
+        return json.dumps(data)
     except (TypeError, ValueError) as error:
         raise BadInput(f"a value is not plain data: {error}") from None
+
+
+def _validate(draft: _Draft) -> Experiment:
+    text = _as_json(draft.data)
     try:
         # As JSON, where pydantic's strict mode takes a list for a tuple and 1 for 1.0 only.
         return Experiment.model_validate_json(text)

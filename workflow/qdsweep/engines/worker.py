@@ -1,7 +1,5 @@
 """What runs in a worker process: one domain, kept alive. Imports no ribs."""
 
-import ctypes
-import os
 import signal
 
 from qdsweep.config.domain import Domain as DomainConfig
@@ -9,6 +7,7 @@ from qdsweep.domains import make_domain
 from qdsweep.domains.base import Domain
 from qdsweep.engines.base import Batch, Outcome
 from qdsweep.engines.failures import evaluate_safely
+from qdsweep.parent import die_with_parent
 
 _domain: Domain | None = None
 _objective_on_failure: float | None = None
@@ -20,7 +19,7 @@ def start(config: DomainConfig, objective_on_failure: float | None) -> None:
     # Ctrl-C and Slurm reach the whole group; the main process decides what happens.
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1):
         signal.signal(number, signal.SIG_IGN)
-    _die_with_parent()
+    die_with_parent(signal.SIGKILL)
     _domain = make_domain(config)
     _objective_on_failure = objective_on_failure
 
@@ -29,14 +28,3 @@ def evaluate(batch: Batch, first: int) -> Outcome:
     """Evaluates a part of a batch that begins with its row `first`."""
     assert _domain is not None
     return evaluate_safely(_domain, batch, first, _objective_on_failure)
-
-
-def _die_with_parent() -> None:
-    """A main process that is killed leaves no worker behind (Linux: PR_SET_PDEATHSIG)."""
-    parent = os.getppid()
-    try:
-        ctypes.CDLL(None).prctl(1, signal.SIGKILL)
-    except (OSError, AttributeError):
-        return
-    if os.getppid() != parent:  # it died in between
-        os._exit(1)

@@ -34,7 +34,7 @@ def outlook(name: str, sweep: Sweep, runs_dir: Path) -> str:
         if done:
             for kind in _kinds(experiment):
                 costs[kind].append(standing.core_seconds / done)
-        if standing.status == "finished" and _reached(experiment, standing):
+        if _finished(experiment, standing):
             finished += 1
         else:
             evaluations += max(0, total - done)
@@ -45,6 +45,15 @@ def outlook(name: str, sweep: Sweep, runs_dir: Path) -> str:
     if not left:
         return line + ", nothing left"
     return f"{line}, {evaluations:,} evaluations left, {_core_hours(left, costs)}"
+
+
+def unfinished(sweep: Sweep, runs_dir: Path) -> list[Experiment]:
+    """The runs that have not reached their budget."""
+    return [
+        experiment
+        for run, experiment in sweep.runs.items()
+        if not _finished(experiment, read_standing(runs_dir / run))
+    ]
 
 
 def runs_elsewhere(sweep: Sweep, runs_dir: Path) -> Iterator[str]:
@@ -84,8 +93,10 @@ def _kinds(experiment: Experiment) -> list[tuple[str, ...]]:
     return [(experiment.domain.name, experiment.algorithm.name), (experiment.domain.name,)]
 
 
-def _reached(experiment: Experiment, standing: Standing) -> bool:
-    return all(getattr(standing, unit) >= amount for unit, amount in experiment.budget.items())
+def _finished(experiment: Experiment, standing: Standing) -> bool:
+    return standing.status == "finished" and all(
+        getattr(standing, unit) >= amount for unit, amount in experiment.budget.items()
+    )
 
 
 def _count(number: int, thing: str) -> str:

@@ -1,0 +1,164 @@
+"""The warm process: runs that are forked from it give the same results, whoever is killed."""
+
+import json
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+import yaml
+from patient import digest, make_folder, wait_until
+from support import BIN, REPO, snakemake
+
+SWEEP = "::: algorithm map_elites cma_me ::: seed 1 2"
+
+
+def write_sweep(folder: Path) -> list[str]:
+    make_folder(folder, sigma0=0.5)
+    experiment = yaml.safe_load((folder / "experiment.yaml").read_text())
+    for key in ("initial_solutions", "sigma0"):  # not of every algorithm
+        del experiment[key]
+    config = {"name": "warm", "experiment": experiment, "sweep": SWEEP}
+    (folder / "sweep.yaml").write_text(yaml.safe_dump(config))
+    return ["--cores", "2", "--configfile", "sweep.yaml", "--until", "qd_run"]
+
+
+def digests(folder: Path) -> dict[str, str]:
+    return {path.name: digest(path) for path in sorted((folder / "results/runs").iterdir())}
+
+
+def start(folder: Path, words: list[str], **env: str) -> subprocess.Popen:
+    words = [str(BIN / "snakemake"), "-s", str(REPO / "Snakefile"), "--directory", ".", *words]
+    with (folder / "snakemake.log").open("a") as log:
+        return subprocess.Popen(
+            words,
+            cwd=folder,
+            stdout=log,
+            stderr=log,
+            env={**os.environ, **env},
+            start_new_session=True,
+        )
+
+
+def processes(folder: Path, module: str) -> list[psutil.Process]:
+    """Those whose command is `python -m MODULE ...`, in a folder."""
+    found = []
+    for process in psutil.process_iter(["cmdline", "cwd"]):
+        words = process.info["cmdline"] or []
+        if words[1:3] == ["-m", module] and process.info["cwd"] == str(folder):
+            found.append(process)
+    return found
+
+
+def warm_process(folder: Path) -> psutil.Process:
+    (one,) = [p for p in processes(folder, SERVER) if p.ppid() not in map(int, pids(folder))]
+    return one
+
+
+def pids(folder: Path) -> list[int]:
+    return [process.pid for process in processes(folder, SERVER)]
+
+
+def saved(folder: Path) -> list[Path]:
+    return list(folder.glob("results/runs/*/state/reload-*.pkl"))
+
+
+SERVER = "qdsweep.warm.server"
+SLOW = {"PATIENT_SECONDS": "0.01"}
+
+
+@pytest.fixture(scope="module")
+def cold(tmp_path_factory) -> dict[str, str]:
+    """The results of runs that each started by themselves."""
+    folder = tmp_path_factory.mktemp("cold")
+    process = start(folder, write_sweep(folder), QDSWEEP_WARM="off")
+    assert process.wait(300) == 0, (folder / "snakemake.log").read_text()
+    assert not (folder / ".snakemake/log/qdsweep-warm.log").exists()
+    return digests(folder)
+
+
+def finish(folder: Path, process: subprocess.Popen, cold: dict[str, str]) -> None:
+    assert process.wait(300) == 0, (folder / "snakemake.log").read_text()
+    assert digests(folder) == cold
+    wait_until(lambda: not pids(folder), 10, "no process is left")
+
+
+def test_forked_runs_give_the_same_results_and_leave_nothing(tmp_path, cold):
+    process = start(tmp_path, write_sweep(tmp_path), **SLOW)
+    wait_until(lambda: len(pids(tmp_path)) == 3, what="two runs, forked from the warm process")
+    warm = warm_process(tmp_path)
+    assert warm.num_threads() == 1, "else it cannot be forked safely"
+    socket = Path(processes(tmp_path, "qdsweep")[0].environ()["QDSWEEP_WARM"])
+    assert socket.parent.stat().st_mode & 0o777 == 0o700
+    finish(tmp_path, process, cold)
+    assert not socket.parent.exists()
+    assert (tmp_path / ".snakemake/log/qdsweep-warm.log").read_text() == ""
+    attempts = [
+        json.loads(path.read_text())["attempts"]
+        for path in tmp_path.glob("results/runs/*/summary.json")
+    ]
+    assert all(len(each) == 1 for each in attempts)
+
+
+@pytest.mark.parametrize("victim", ["client", "warm process", "run"])
+def test_whoever_is_killed_the_runs_go_on(tmp_path, cold, victim):
+    """SIGKILL; Snakemake's retry goes on from the reload file."""
+    process = start(tmp_path, write_sweep(tmp_path), **SLOW)
+    wait_until(lambda: len(saved(tmp_path)) >= 2, what="reload files")
+    if victim == "client":
+        (first, *_) = processes(tmp_path, "qdsweep")
+        first.kill()
+    elif victim == "warm process":
+        warm_process(tmp_path).kill()
+    else:
+        (first, *_) = warm_process(tmp_path).children()
+        first.kill()
+    finish(tmp_path, process, cold)
+    logs = [path.read_text() for path in tmp_path.glob("results/runs/*/run.log")]
+    assert any("goes on after iteration" in log for log in logs)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+def test_no_run_outlives_its_sweep(tmp_path, cold, number):
+    """Ctrl-C, and a kill of everything in Snakemake's group: runs save and end, and go on later."""
+    words = write_sweep(tmp_path)
+    process = start(tmp_path, words, **SLOW)
+    wait_until(lambda: len(saved(tmp_path)) >= 2, what="reload files")
+    os.killpg(process.pid, number)
+    process.wait(60)
+    wait_until(lambda: not pids(tmp_path), 20, "all have ended")
+    statuses = [
+        json.loads(path.read_text())["status"]
+        for path in tmp_path.glob("results/runs/*/state/status.json")
+    ]
+    assert "stopped" in statuses
+    assert "failed" not in statuses
+    finish(tmp_path, start(tmp_path, words), cold)
+
+
+def test_a_killed_snakemake_alone_lets_its_runs_end(tmp_path, cold):
+    words = write_sweep(tmp_path)
+    process = start(tmp_path, words, PATIENT_SECONDS="0.005")
+    wait_until(lambda: len(saved(tmp_path)) >= 2, what="reload files")
+    process.kill()
+    process.wait(60)
+    wait_until(lambda: not pids(tmp_path), 60, "the runs under way have ended, nothing is left")
+    done = list(tmp_path.glob("results/runs/*/summary.json"))
+    assert len(done) >= 1
+    finish(tmp_path, start(tmp_path, words), cold)
+
+
+def test_one_run_or_another_cpu_baseline_starts_by_itself(tmp_path):
+    words = write_sweep(tmp_path)
+    log = tmp_path / ".snakemake/log/qdsweep-warm.log"
+    snakemake(*words, "--config", "sweep=::: seed 1", cwd=tmp_path)
+    assert not log.exists()
+    snakemake(
+        *words, "--config", "sweep=::: cpu_baseline native avx2 ::: iterations 2", cwd=tmp_path
+    )
+    assert not log.exists()
+    time.sleep(0.1)
+    assert pids(tmp_path) == []

@@ -1,0 +1,191 @@
+"""The warm process: `python -m qdsweep.warm.server SOCKET_FD`, started by `start_warm`.
+
+Its standard input carries the experiments to prepare for, and ends with the Snakemake that
+started it. One thread and no more, so that it can be forked at any time.
+"""
+
+import atexit
+import contextlib
+import gc
+import json
+import os
+import selectors
+import shutil
+import signal
+import socket
+import sys
+import traceback
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from qdsweep.config.experiment import Experiment
+from qdsweep.cpu import apply_baseline, settings
+from qdsweep.parent import die_with_parent
+from qdsweep.warm.client import LENGTH
+
+# A client that has connected sends its command at once.
+PATIENCE = 10.0
+
+
+class Request(NamedTuple):
+    """A command to run: its words, folder, environment, umask and standard streams."""
+
+    argv: list[str]
+    cwd: str
+    env: dict[str, str]
+    umask: int
+    streams: list[int]
+
+
+def main() -> None:
+    """Prepares, then forks a process for each command until Snakemake is gone."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)  # Snakemake's group; its end ends this process
+    listener = socket.socket(fileno=int(sys.argv[1]))
+    folder = Path(listener.getsockname()).parent
+    try:
+        apply_baseline("avx2")
+        prepare(sys.stdin.buffer.readline())
+        gc.freeze()  # what is there now is never copied by a fork's collector
+        _Server(listener).serve()
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def prepare(experiments: bytes) -> None:
+    """Imports what runs need, and has numba compile what their algorithms call.
+
+    Args:
+        experiments: A list of experiments, JSON.
+    """
+    from qdsweep.algorithms.light_ribs import light_ribs
+
+    with light_ribs():
+        import qdsweep.cli
+        import qdsweep.experiment.run  # noqa: F401
+    from qdsweep.warm.rehearsal import rehearse
+
+    for data in json.loads(experiments):
+        # Whatever is wrong with an experiment: its run says so.
+        with contextlib.suppress(Exception):
+            rehearse(Experiment.model_validate(data))
+
+
+class _Server:
+    def __init__(self, listener: socket.socket) -> None:
+        self._listener = listener
+        self._clients: dict[int, socket.socket] = {}  # by the process that runs its command
+        self._ready = selectors.DefaultSelector()
+        self._ready.register(listener, selectors.EVENT_READ, self._accept)
+        self._ready.register(sys.stdin, selectors.EVENT_READ, self._close)
+        waker, wakes = socket.socketpair()
+        waker.setblocking(False)
+        wakes.setblocking(False)
+        self._waker = waker
+        signal.signal(signal.SIGCHLD, lambda number, frame: None)
+        signal.set_wakeup_fd(waker.fileno(), warn_on_full_buffer=False)
+        self._ready.register(wakes, selectors.EVENT_READ, self._reap)
+        self._open = True
+
+    def serve(self) -> None:
+        """Returns when Snakemake and all commands have ended."""
+        while self._open or self._clients:
+            for key, _ in self._ready.select():
+                key.data(key.fileobj)
+
+    def _accept(self, listener: socket.socket) -> None:
+        client, _ = listener.accept()
+        client.settimeout(PATIENCE)
+        try:
+            request = _receive(client)
+        except (OSError, ValueError, TypeError):
+            client.close()
+            return
+        sys.stdout.flush()
+        sys.stderr.flush()
+        pid = os.fork()
+        if pid == 0:
+            _run(request)
+        for stream in request.streams:
+            os.close(stream)
+        self._clients[pid] = client
+        self._ready.register(client, selectors.EVENT_READ, lambda _: self._hang_up(pid))
+        with contextlib.suppress(OSError):
+            client.sendall(b"%d\n" % pid)
+
+    def _hang_up(self, pid: int) -> None:
+        """The client was killed: its command saves its state and ends."""
+        self._ready.unregister(self._clients[pid])
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGTERM)
+
+    def _reap(self, wakes: socket.socket) -> None:
+        wakes.recv(4096)
+        while self._clients:
+            pid, status = os.waitpid(-1, os.WNOHANG)
+            if pid == 0:
+                return
+            client = self._clients.pop(pid)
+            with contextlib.suppress(KeyError):
+                self._ready.unregister(client)
+            with contextlib.suppress(OSError):
+                client.sendall(b"%d\n" % os.waitstatus_to_exitcode(status))
+            client.close()
+
+    def _close(self, stdin: Any) -> None:
+        """Snakemake is gone: nothing new is begun."""
+        self._ready.unregister(stdin)
+        self._ready.unregister(self._listener)
+        self._listener.close()
+        self._open = False
+
+
+def _receive(client: socket.socket) -> Request:
+    head, streams, _, _ = socket.recv_fds(client, LENGTH.size, 3)
+    (left,) = LENGTH.unpack(head)
+    content = b""
+    while left > len(content):
+        more = client.recv(left - len(content))
+        if not more:
+            raise ValueError("the client has left")
+        content += more
+    return Request(**json.loads(content), streams=list(streams))
+
+
+def _run(request: Request) -> None:
+    """In the fork: becomes the process that the client would have been, and ends."""
+    code = 1
+    try:
+        signal.set_wakeup_fd(-1)
+        for number in (signal.SIGCHLD, signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, signal.SIG_DFL)
+        die_with_parent(signal.SIGTERM)  # then the client goes on by itself
+        for target, stream in enumerate(request.streams):
+            os.dup2(stream, target)
+        os.closerange(3, os.sysconf("SC_OPEN_MAX"))
+        os.chdir(request.cwd)
+        os.umask(request.umask)
+        have = settings()
+        os.environ.clear()
+        os.environ.update(request.env | have)
+        sys.argv = ["qdsweep", *request.argv]
+        import numpy as np
+
+        np.random.seed()  # as in a process of its own
+        from qdsweep.cli import main
+
+        code = main(request.argv)
+    except SystemExit as end:
+        code = end.code if isinstance(end.code, int) else 1
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        with contextlib.suppress(BaseException):
+            atexit._run_exitfuncs()
+            sys.stdout.flush()
+            sys.stderr.flush()
+        os._exit(code)
+
+
+if __name__ == "__main__":
+    main()

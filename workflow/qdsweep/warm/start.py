@@ -1,0 +1,48 @@
+"""Starts the warm process of a sweep whose runs are computed on this machine."""
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from qdsweep.config.experiment import Experiment
+from qdsweep.warm.client import VARIABLE
+
+
+def start_warm(experiments: Sequence[Experiment], log: Path) -> None:
+    """Starts the warm process, which ends with this one; the jobs find it by the environment.
+
+    One start-up then serves all runs, and the first ones wait no longer than they would for
+    their own. Nothing depends on it: without it, or when it is killed, each run starts by itself.
+
+    Args:
+        experiments: The runs that are left.
+        log: Where it complains.
+    """
+    native = any(experiment.cpu_baseline != "avx2" for experiment in experiments)
+    if len(experiments) < 2 or native or VARIABLE in os.environ:
+        return
+    kinds = {(e.algorithm.name, e.domain.name): e for e in experiments}
+    data = [experiment.model_dump(mode="json") for experiment in kinds.values()]
+    path = Path(tempfile.mkdtemp(prefix="qdsweep-")) / "warm"  # of this user alone (0700)
+    log.parent.mkdir(parents=True, exist_ok=True)
+    reads, writes = os.pipe()  # `writes` is left open: its end is this process's
+    with socket.socket(socket.AF_UNIX) as listener, log.open("wb") as output:
+        listener.bind(str(path))
+        listener.listen(1024)
+        subprocess.Popen(
+            [sys.executable, "-m", "qdsweep.warm.server", str(listener.fileno())],
+            stdin=reads,
+            stdout=output,
+            stderr=output,
+            pass_fds=[listener.fileno()],
+            start_new_session=True,
+        )
+    os.close(reads)
+    with open(writes, "wb", closefd=False) as pipe:
+        pipe.write(json.dumps(data).encode() + b"\n")
+    os.environ[VARIABLE] = str(path)
