@@ -62,6 +62,14 @@ def pids(folder: Path) -> list[int]:
     return [process.pid for process in processes(folder, SERVER)]
 
 
+def half_way(folder: Path) -> tuple[str, int]:
+    """A run that is being computed and has saved its state, and its process."""
+    for lock in folder.glob("results/runs/*/state/lock"):
+        if lock.read_text() and list(lock.parent.glob("reload-*.pkl")):
+            return lock.parent.parent.name, json.loads(lock.read_text())["pid"]
+    return "", 0
+
+
 def saved(folder: Path) -> list[Path]:
     return list(folder.glob("results/runs/*/state/reload-*.pkl"))
 
@@ -107,18 +115,17 @@ def test_forked_runs_give_the_same_results_and_leave_nothing(tmp_path, cold):
 def test_whoever_is_killed_the_runs_go_on(tmp_path, cold, victim):
     """SIGKILL; Snakemake's retry goes on from the reload file."""
     process = start(tmp_path, write_sweep(tmp_path), **SLOW)
-    wait_until(lambda: len(saved(tmp_path)) >= 2, what="reload files")
-    if victim == "client":
-        (first, *_) = processes(tmp_path, "qdsweep")
-        first.kill()
-    elif victim == "warm process":
-        warm_process(tmp_path).kill()
+    wait_until(lambda: half_way(tmp_path)[1], what="a reload file")
+    run, pid = half_way(tmp_path)
+    if victim == "run":
+        os.kill(pid, signal.SIGKILL)
+    elif victim == "client":
+        (client,) = [p for p in processes(tmp_path, "qdsweep") if run in p.cmdline()]
+        client.kill()
     else:
-        (first, *_) = warm_process(tmp_path).children()
-        first.kill()
+        warm_process(tmp_path).kill()
     finish(tmp_path, process, cold)
-    logs = [path.read_text() for path in tmp_path.glob("results/runs/*/run.log")]
-    assert any("goes on after iteration" in log for log in logs)
+    assert "goes on after iteration" in (tmp_path / f"results/runs/{run}/run.log").read_text()
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
