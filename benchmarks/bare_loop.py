@@ -26,6 +26,8 @@ from ribs.archives import GridArchive
 from ribs.emitters import EvolutionStrategyEmitter, GaussianEmitter
 from ribs.schedulers import Scheduler
 
+SEED = int(sys.argv[3]) if len(sys.argv) > 3 else 1
+
 def sphere(x):
     shift = 5.12 * 0.4
     worst = x.shape[1] * (-5.12 - shift) ** 2
@@ -39,11 +41,11 @@ archive = GridArchive(solution_dim=100, dims=[100, 100], ranges=[(-256, 256)] * 
 if sys.argv[1] == "cma_me":
     emitters = [
         EvolutionStrategyEmitter(archive, x0=np.zeros(100), sigma0=0.5, ranker="2imp",
-                                 selection_rule="mu", restart_rule="basic", batch_size=36, seed=i)
+                                 selection_rule="mu", restart_rule="basic", batch_size=36, seed=SEED + i)
         for i in range(15)
     ]
 else:
-    emitters = [GaussianEmitter(archive, sigma=0.5, x0=np.zeros(100), batch_size=540, seed=1)]
+    emitters = [GaussianEmitter(archive, sigma=0.5, x0=np.zeros(100), batch_size=540, seed=SEED)]
 scheduler = Scheduler(archive, emitters)
 for _ in range(int(sys.argv[2])):
     scheduler.tell(*sphere(scheduler.ask()))

@@ -17,7 +17,7 @@ from qdsweep.config.compose import compose
 from qdsweep.config.experiment import Experiment
 from qdsweep.domains import make_domain
 from qdsweep.domains.base import Evaluation
-from qdsweep.engines.base import Batch
+from qdsweep.engines.base import Batch, nothing
 from qdsweep.engines.serial import Serial
 from qdsweep.errors import BadInput
 from qdsweep.experiment import reload
@@ -60,7 +60,8 @@ class StopsAfter(Serial):
         super().__init__(domain)
         self.stop, self.parts = stop, parts
 
-    def evaluate(self, batch: Batch, rows: list[slice]):
+    def evaluate(self, batch: Batch, rows: list[slice], meanwhile=nothing):
+        meanwhile()
         for part in (slice(i, i + 1) for wide in rows for i in range(wide.start, wide.stop)):
             if self.parts == 0:
                 self.stop.ask("test")

@@ -12,7 +12,7 @@ from support import TINY
 from qdsweep.config.cluster import Cluster
 from qdsweep.config.compose import compose
 from qdsweep.domains import make_domain
-from qdsweep.engines.base import cut
+from qdsweep.engines.base import cut, nothing
 from qdsweep.engines.serial import Serial
 from qdsweep.experiment import run as run_module
 from qdsweep.experiment.metrics import read_rows
@@ -37,7 +37,8 @@ class Chunky(Serial):
         super().__init__(domain)
         self.stop, self.size, self.parts, self.kill = stop, size, parts, kill
 
-    def evaluate(self, batch, rows):
+    def evaluate(self, batch, rows, meanwhile=nothing):
+        meanwhile()
         for part in cut(rows, self.size):
             if self.parts == 0:
                 if self.kill:

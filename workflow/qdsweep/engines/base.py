@@ -1,6 +1,6 @@
 """What an engine is: it evaluates a batch, in parts, somewhere."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import NamedTuple, Protocol
 
 from qdsweep.domains.base import Evaluation, Floats, Seeds
@@ -58,6 +58,10 @@ class Outcome(NamedTuple):
     seconds: float
 
 
+def nothing() -> None:
+    """Nothing to do meanwhile."""
+
+
 class Engine(Protocol):
     """Evaluates batches. The result of a row depends on nothing but the row.
 
@@ -77,12 +81,16 @@ class Engine(Protocol):
         """
         ...
 
-    def evaluate(self, batch: Batch, rows: list[slice]) -> Iterator[tuple[slice, Outcome]]:
+    def evaluate(
+        self, batch: Batch, rows: list[slice], meanwhile: Callable[[], None] = nothing
+    ) -> Iterator[tuple[slice, Outcome]]:
         """Evaluates some rows of a batch and yields them in parts, in any order.
 
         Args:
             batch: The whole batch.
             rows: What of it is to be evaluated.
+            meanwhile: Called once, as soon as the workers have something to do: what is done
+                there costs no time where there are workers.
 
         Raises:
             EvaluationFailed: An evaluation failed, and the experiment has no `on_failure`.

@@ -3,14 +3,14 @@
 import os
 import queue
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from distributed.utils import get_ip, get_ip_interface
 
 from qdsweep.config.cluster import Cluster
 from qdsweep.config.domain import Domain as DomainConfig
-from qdsweep.engines.base import Batch, Outcome
+from qdsweep.engines.base import Batch, Outcome, nothing
 from qdsweep.engines.connection import (
     Connection,
     connection_path,
@@ -74,10 +74,13 @@ class Dask:
             self._check_workers(PATIENCE)
             time.sleep(0.01)
 
-    def evaluate(self, batch: Batch, rows: list[slice]) -> Iterator[tuple[slice, Outcome]]:
+    def evaluate(
+        self, batch: Batch, rows: list[slice], meanwhile: Callable[[], None] = nothing
+    ) -> Iterator[tuple[slice, Outcome]]:
         """See `Engine.evaluate`."""
         left = sum(part.stop - part.start for part in rows)
         self._hub.begin(batch, rows)
+        meanwhile()
         while left:
             try:
                 result = self._hub.results.get(timeout=1.0)

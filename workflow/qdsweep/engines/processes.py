@@ -1,13 +1,13 @@
 """The processes engine: a pool of worker processes on this machine."""
 
 import multiprocessing
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 
 from qdsweep.config.domain import Domain as DomainConfig
 from qdsweep.engines import worker
-from qdsweep.engines.base import Batch, Outcome
+from qdsweep.engines.base import Batch, Outcome, nothing
 from qdsweep.engines.failures import MAX_DEATHS, WorkerDied
 from qdsweep.engines.parts import PER_WORKER, Parts
 
@@ -44,7 +44,9 @@ class Processes:
     def wait(self) -> None:
         """Nothing to wait for."""
 
-    def evaluate(self, batch: Batch, rows: list[slice]) -> Iterator[tuple[slice, Outcome]]:
+    def evaluate(
+        self, batch: Batch, rows: list[slice], meanwhile: Callable[[], None] = nothing
+    ) -> Iterator[tuple[slice, Outcome]]:
         """See `Engine.evaluate`."""
         self._parts.begin(rows)
         running: dict[Future[Outcome], slice] = {}
@@ -61,6 +63,8 @@ class Processes:
                     part = self._parts.take(self.workers)
                     future = self._pool.submit(worker.evaluate, batch.part(part), part.start)
                     running[future] = part
+                meanwhile()
+                meanwhile = nothing
                 done, _ = wait(running, return_when=FIRST_COMPLETED)
                 for future in done:
                     outcome = future.result()

@@ -1,9 +1,9 @@
 """The serial engine: evaluates in the main process."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from qdsweep.domains.base import Domain
-from qdsweep.engines.base import Batch, Outcome, cut
+from qdsweep.engines.base import Batch, Outcome, cut, nothing
 from qdsweep.engines.failures import evaluate_safely
 
 # Long enough that cutting costs nothing, short enough to save often and to stop at once.
@@ -24,8 +24,11 @@ class Serial:
     def wait(self) -> None:
         """Nothing to wait for."""
 
-    def evaluate(self, batch: Batch, rows: list[slice]) -> Iterator[tuple[slice, Outcome]]:
+    def evaluate(
+        self, batch: Batch, rows: list[slice], meanwhile: Callable[[], None] = nothing
+    ) -> Iterator[tuple[slice, Outcome]]:
         """See `Engine.evaluate`."""
+        meanwhile()
         waiting = list(reversed(rows))
         while waiting:
             part, *rest = cut([waiting.pop()], self._size)

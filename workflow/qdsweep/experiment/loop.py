@@ -20,6 +20,7 @@ def search(
     engine: Engine,
     stop: Stop,
     after_iteration: Callable[[State, dict[str, float]], None],
+    save_if_due: Callable[[State], float] = lambda state: 0.0,
 ) -> None:
     """Runs an experiment from `state` to the end of its budget.
 
@@ -30,7 +31,9 @@ def search(
         engine: Evaluates the solutions.
         stop: Says when to stop before the end.
         after_iteration: Called with the state and the seconds of each phase of the iteration;
-            writes metrics and reload files.
+            writes metrics.
+        save_if_due: Called while the workers evaluate; writes a reload file when the time has
+            come, and returns the seconds that it took.
 
     Raises:
         Interrupted: The run was asked to stop.
@@ -40,7 +43,14 @@ def search(
     # An emitter of gradients asks twice: for solutions with their jacobian, then for others.
     batches = (True, False) if experiment.algorithm.needs_jacobian else (False,)
     while not reached(state, experiment.budget):
-        seconds = dict.fromkeys(("ask", "evaluate", "tell"), 0.0)
+        seconds = dict.fromkeys(("ask", "evaluate", "tell", "reload"), 0.0)
+
+        def save(seconds: dict[str, float] = seconds) -> None:
+            with stop.deferred():
+                took = save_if_due(state)
+            seconds["reload"] += took
+            seconds["evaluate"] -= took
+
         for gradients in batches:
             if state.pending is None:
                 with timed(seconds, "ask"):
@@ -49,7 +59,7 @@ def search(
             if pending.batch.gradients != gradients:
                 continue  # reloaded in the second batch of the iteration
             with timed(seconds, "evaluate"), stop.interruptible(experiment.timeout):
-                for rows, outcome in engine.evaluate(pending.batch, pending.missing()):
+                for rows, outcome in engine.evaluate(pending.batch, pending.missing(), save):
                     pending.put(rows, outcome.evaluation)
                     stop.progress()
                     for failure in outcome.failures:

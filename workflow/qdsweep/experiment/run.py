@@ -30,7 +30,7 @@ from qdsweep.experiment.metrics import Metrics, measure, read_rows
 from qdsweep.experiment.options import Options
 from qdsweep.experiment.report import Progress
 from qdsweep.experiment.results import all_versions, write_results
-from qdsweep.experiment.state import State, reached
+from qdsweep.experiment.state import State
 from qdsweep.experiment.stop import Hanging, Interrupted, Stop
 from qdsweep.files import read_json, write_json
 from qdsweep.lock import this_process
@@ -101,7 +101,14 @@ def compute(
         try:
             with stop.interruptible():
                 engine.wait()
-            search(experiment, state, engine, stop, recorder.after_iteration)
+            search(
+                experiment,
+                state,
+                engine,
+                stop,
+                recorder.after_iteration,
+                recorder.save_if_due,
+            )
         finally:
             engine.close()  # before the last save, which then has the machine for itself
 
@@ -145,7 +152,7 @@ class Recorder:
         self.attempts.append(
             {**this_process(), "image": image(), "started": now(), "from": state.iterations}
         )
-        self.save_seconds = self.unrecorded = 0.0
+        self.save_seconds = 0.0
         self.saved = folder
         self.deadline: float | None = None
         self.stop: Stop | None = None
@@ -153,16 +160,20 @@ class Recorder:
         self.row: dict[str, Any] = measure(state)
 
     def after_iteration(self, state: State, seconds: dict[str, float]) -> None:
-        """Takes down an iteration; saves when the time has come."""
+        """Takes down an iteration."""
         if "first_evaluation" not in self.attempts[-1]:
             self._note_start(seconds)
         self._add_row(state, seconds)
-        due = time.monotonic() - self.saved_at >= self._interval()
-        if due and not reached(state, self.experiment.budget):
-            self.save(state)
         if time.monotonic() - self.status_at >= STATUS_SECONDS:
             self.write_status(state, "running")
         self.progress.show(self.row)
+
+    def save_if_due(self, state: State) -> float:
+        """Saves when the time has come; returns the seconds that it took."""
+        if time.monotonic() - self.saved_at < self._interval():
+            return 0.0
+        self.save(state)
+        return self.save_seconds
 
     def _note_start(self, seconds: dict[str, float]) -> None:
         """Notes how long it took to the first evaluation: imports, workers, the first ask."""
@@ -178,10 +189,6 @@ class Recorder:
         return min(limits.max_seconds, max(limits.min_seconds, by_cost))
 
     def _add_row(self, state: State, seconds: dict[str, float]) -> None:
-        # A row must be on disk before the reload file that follows it, so that the seconds of
-        # saving stand in the next row.
-        seconds = {**seconds, "reload": self.unrecorded}
-        self.unrecorded = 0.0
         for phase, value in seconds.items():
             state.seconds[phase] += value
         self.row = measure(state) | {f"seconds_{phase}": s for phase, s in seconds.items()}
@@ -194,7 +201,6 @@ class Recorder:
         self.saved = reload.save(state, self.folder, self.identity, self.versions)
         self.saved_at = time.monotonic()
         self.save_seconds = time.perf_counter() - start
-        self.unrecorded += self.save_seconds
         self._watch_wall_time()
 
     def _watch_wall_time(self) -> None:

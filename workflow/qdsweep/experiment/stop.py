@@ -97,6 +97,15 @@ class Stop:
             self._interruptible = False
             self._timeout = None
 
+    @contextmanager
+    def deferred(self) -> Iterator[None]:
+        """In this block, inside `interruptible`, nothing is interrupted; what came is then."""
+        self._interruptible = False
+        yield
+        if self.reason is not None:
+            raise Interrupted(self.reason)
+        self._interruptible = True
+
     def progress(self) -> None:
         """Says that something was evaluated."""
         if self._timeout is not None:

@@ -1,0 +1,185 @@
+"""What a whole sweep costs, beside GNU parallel and a bare Snakefile.
+
+    python benchmarks/sweeps.py [second] [short] [dry]      (all three without a word)
+
+second: 1,000 runs that evaluate for 1 s of CPU time each, two at a time; GNU parallel runs the
+        same command, forked from a warm process as ours are. That is Snakemake's own cost.
+short:  200 runs of 50 iterations of MAP-Elites on LP sphere, which is less than their start-up;
+        GNU parallel starts a bare pyribs script for each.
+dry:    `snakemake -n` of 10,000 runs, beside a Snakefile of 10,000 jobs with the same files; and
+        beside itself when all have finished.
+
+It needs GNU parallel. Figures are seconds of whole processes, one after the other.
+"""
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import yaml
+from bare_loop import BARE
+from figures import figure
+
+from qdsweep.config.compose import compose
+from qdsweep.sweep.plan import write_plan
+from qdsweep.sweep.runs import Sweep, table_of_runs
+from qdsweep.warm.start import start_warm
+
+BIN = Path(sys.executable).parent
+REPO = Path(__file__).resolve().parents[1]
+SPIN = """
+import time
+import numpy as np
+from qdsweep.domains.base import Evaluation
+
+
+class Spin:
+    solution_dim = 10
+    measures = {"x": (-1.0, 1.0), "y": (-1.0, 1.0)}
+    objective_range = (0.0, 1.0)
+    fields = {}
+
+    def evaluate(self, solutions, seeds):
+        end = time.process_time() + 0.01 * len(solutions)
+        while time.process_time() < end:
+            pass
+        return Evaluation(np.zeros(len(solutions)), solutions[:, :2].copy())
+"""
+SECOND = {
+    "domain": {"type": "spin:Spin", "name": "spin"},
+    "algorithm": "map_elites",
+    "archive": {"dims": [20, 20]},
+    "num_emitters": 1,
+    "batch_size": 10,
+    "iterations": 10,
+}
+SHORT = {
+    "domain": "lp_sphere",
+    "algorithm": "map_elites",
+    "archive": {"dims": [100, 100]},
+    "num_emitters": 1,
+    "batch_size": 540,
+    "iterations": 50,
+}
+# The same files as ours: what Snakemake costs is mostly their number.
+JOBS = """
+rule all:
+    input: expand("runs/{i}/{file}", i=range(10_000), file=FILES)
+
+rule run:
+    output: expand("runs/{{i}}/{file}", file=FILES)
+    log: "runs/{i}/run.log"
+    shell: "touch {output}"
+"""
+
+
+def seconds(words: list[object], folder: Path, **env: str) -> float:
+    """Wall time of a command that succeeds."""
+    start = time.perf_counter()
+    with (folder / "log").open("wb") as log:
+        # Without a Slurm that does not answer, as on a machine that has none.
+        subprocess.run(
+            [str(word) for word in words],
+            cwd=folder,
+            env={**os.environ, "SLURM_CONF": os.devnull, **env},
+            stdout=log,
+            stderr=log,
+            check=True,
+        )
+    return time.perf_counter() - start
+
+
+def make_sweep(folder: Path, experiment: dict, runs: int) -> Sweep:
+    """Writes `sweep.yaml`."""
+    folder.mkdir(exist_ok=True)
+    seeds = "::: seed " + " ".join(map(str, range(1, runs + 1)))
+    config = {"name": "bench", "experiment": experiment, "sweep": seeds}
+    (folder / "sweep.yaml").write_text(yaml.safe_dump(config))
+    return table_of_runs(experiment, seeds)
+
+
+def snakemake(folder: Path, *words: object) -> float:
+    start = [BIN / "snakemake", "-s", REPO / "Snakefile", "--directory", folder]
+    return seconds([*start, "--configfile", "sweep.yaml", "--cores", 2, *words], folder)
+
+
+def second(folder: Path, runs: int) -> None:
+    for name in ("ours", "theirs"):
+        plugin = folder / name / "config/plugins/spin.py"
+        plugin.parent.mkdir(parents=True)
+        plugin.write_text(SPIN)
+        os.chdir(folder / name)  # plug-ins are looked for here, and start_warm's process works here
+        sweep = make_sweep(folder / name, SECOND, runs)
+    ours = snakemake(folder / "ours", "--until", "qd_run")
+    write_plan(sweep.plan(name="bench"), sweep.runs, Path("results"))
+    os.environ["PYTHONPATH"] = str(REPO / "workflow")
+    start = time.perf_counter()
+    start_warm([compose(SECOND), compose(SECOND)], Path("warm.log"))
+    launch = f"{sys.executable} -m qdsweep --image= launch {{}} --budget iterations=10 --cores 1"
+    seconds(["parallel", "-j2", launch, ":::", *sweep.runs], folder / "theirs")
+    theirs = time.perf_counter() - start
+    os.chdir(REPO)
+    assert len(list(folder.glob("*/results/runs/*/summary.json"))) == 2 * runs
+    figure(
+        f"{runs:,} runs of 1 s, two at a time",
+        "GNU parallel with the same command",
+        ours / theirs,
+        "<= 1.1",
+        detail=f"{ours:.0f} s, {theirs:.0f} s",
+    )
+
+
+def short(folder: Path, runs: int) -> None:
+    make_sweep(folder / "ours", SHORT, runs)
+    ours = snakemake(folder / "ours", "--until", "qd_run")
+    assert len(list(folder.glob("ours/results/runs/*/summary.json"))) == runs
+    (folder / "theirs").mkdir()
+    (folder / "theirs/bare.py").write_text(BARE)
+    bare = f"OMP_NUM_THREADS=1 {sys.executable} bare.py map_elites 50 {{}}"
+    theirs = seconds(["parallel", "-j2", bare, ":::", *range(1, runs + 1)], folder / "theirs")
+    figure(
+        f"{runs} MAP-Elites runs of 50 iterations",
+        "GNU parallel with bare pyribs scripts",
+        ours / theirs,
+        "<= 0.5",
+        detail=f"{ours:.0f} s, {theirs:.0f} s",
+    )
+
+
+def dry(folder: Path, runs: int, repeats: int = 3) -> None:
+    make_sweep(folder / "ours", SHORT, runs)
+    (folder / "theirs").mkdir()
+    files = ("config.yaml", "metrics.csv", "archive.npz", "reload.pkl", "summary.json")
+    jobs = f"FILES = {files}\n" + JOBS.replace("10_000", str(runs))
+    (folder / "theirs/Snakefile").write_text(jobs)
+    ours, theirs = [], []
+    for _ in range(repeats):
+        ours.append(snakemake(folder / "ours", "-n"))
+        theirs.append(seconds([BIN / "snakemake", "-n", "--nolock"], folder / "theirs"))
+    middle = sorted(ours)[repeats // 2], sorted(theirs)[repeats // 2]
+    figure(
+        f"`snakemake -n` of {runs:,} runs",
+        "a bare Snakefile of as many jobs and files",
+        middle[0] / middle[1],
+        "<= 1.3",
+        detail=f"{middle[0]:.1f} s, {middle[1]:.1f} s",
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("parts", nargs="*", default=["second", "short", "dry"])
+    parser.add_argument("--scale", type=float, default=1.0, help="of the number of runs")
+    arguments = parser.parse_args()
+    for name, part, runs in (("second", second, 1000), ("short", short, 200), ("dry", dry, 10_000)):
+        if name in arguments.parts:
+            with tempfile.TemporaryDirectory() as folder:
+                part(Path(folder), max(2, round(arguments.scale * runs)))
+
+
+if __name__ == "__main__":
+    main()
