@@ -286,6 +286,11 @@ class Gymnasium(DomainConfig):
     policy: Annotated[Linear | MLP, Field(discriminator="type")] = Field(
         default=Linear(type="linear"), description="what maps observations to actions"
     )
+    normalize_observations: bool = Field(
+        default=False,
+        description="normalise what the policy sees by mean and standard deviation of all "
+        "observations of the earlier iterations; archive.npz has an elite's own",
+    )
     measures: list[Measure] = Field(min_length=1, description="the measures, in order")
     objective_range: Interval = Field(
         description="lowest and best return; the lowest gives the QD-score offset [return]"

@@ -17,12 +17,14 @@ class Evaluation(NamedTuple):
         measures: ``(n, m)`` measures, in the order of the domain's `measures`.
         fields: Further values to keep with each elite, each ``(n, ...)`` (pyribs extra fields).
         jacobian: ``(n, 1 + m, d)`` gradients of the objective and of each measure, or None.
+        tally: ``(n, k)`` what each row adds to the run's context, or None.
     """
 
     objective: Floats
     measures: Floats
     fields: dict[str, NDArray] = {}  # noqa: RUF012 - never mutated
     jacobian: Floats | None = None
+    tally: Floats | None = None
 
 
 class Domain(Protocol):
@@ -33,7 +35,10 @@ class Domain(Protocol):
     ``X @ W`` on a part of a batch differs in the last bits from the same rows of the whole.)
 
     A domain may also have ``jacobian(solutions) -> (n, 1 + m, d)``, which the gradient emitters
-    need.
+    need. And it may learn from all evaluations of a run, as observation normalisation does: with a
+    `context_dim` k, ``evaluate(solutions, seeds, context)`` is also given the run's context
+    ``(k,)``, zeros plus the tallies of all earlier batches, added row by row in order; it is the
+    same for all rows of a batch and part of the reload file.
 
     Attributes:
         solution_dim: Number of parameters of a solution, d.

@@ -13,6 +13,7 @@ from qdsweep.domains.base import Evaluation, Floats, Seeds
 from qdsweep.domains.episodes import episode_fields, evaluate_episodes
 from qdsweep.domains.ground import make_ground
 from qdsweep.domains.measures import check_components, measure_episode
+from qdsweep.domains.normalizer import Normalizer, tally
 from qdsweep.domains.policies import Policy, make_actions
 from qdsweep.errors import BadInput
 
@@ -61,20 +62,41 @@ class GymnasiumTask:
         self.measures = {measure.label: measure.range for measure in task.measures}
         self.objective_range = task.objective_range
         self.fields = episode_fields(task.episodes)
+        if task.normalize_observations:
+            size = space.shape[0]
+            self.fields |= {"observation_mean": (size,), "observation_std": (size,)}
+            self.context_dim = 1 + 2 * size
+        self._normalizer: Normalizer | None = None
+        self._tallies: list[Floats] = []
 
-    def evaluate(self, solutions: Floats, seeds: Seeds) -> Evaluation:
+    def evaluate(
+        self, solutions: Floats, seeds: Seeds, context: Floats | None = None
+    ) -> Evaluation:
         """Evaluates a batch.
 
         Args:
             solutions: ``(n, d)`` weights of the policy, see `Policy.network`.
             seeds: ``(n,)`` seeds; an episode is reset with its evaluation's seed, or, of
                 several, with a child of it.
+            context: See `Normalizer`; None, like zeros, where nothing was observed yet.
         """
-        return evaluate_episodes(self._play, solutions, seeds, self._task.episodes)
+        if not self._task.normalize_observations:
+            return evaluate_episodes(self._play, solutions, seeds, self._task.episodes)
+        size, episodes = self.fields["observation_mean"][0], self._task.episodes
+        before = np.zeros(self.context_dim) if context is None else context
+        self._normalizer, self._tallies = Normalizer(size, before), []
+        result = evaluate_episodes(self._play, solutions, seeds, episodes)
+        played = np.array(self._tallies).reshape(len(solutions), episodes, self.context_dim)
+        own = {"mean": self._normalizer.mean, "std": self._normalizer.std}
+        fields = {f"observation_{n}": np.tile(v, (len(solutions), 1)) for n, v in own.items()}
+        return result._replace(
+            fields=result.fields | fields, tally=np.array([row.sum(axis=0) for row in played])
+        )
 
     def _play(self, solution: Floats, seed: int) -> list[float]:
         env = self._env or make_env(self._spec, self._task.env_kwargs)
         network, choose = self._policy.network(solution), self._actions.choose
+        normalizer = self._normalizer
         ground, limit = self._ground, self._limit
         total, seen, done, touching = 0.0, [], [], []
         raw, _ = env.reset(seed=seed)
@@ -82,6 +104,8 @@ class GymnasiumTask:
         while not ended:
             observation = raw.astype(np.float64)  # a copy: an env may reuse its buffer
             seen.append(observation)
+            if normalizer is not None:
+                observation = normalizer(observation)
             action = choose(network(observation))
             raw, reward, terminated, truncated, _ = env.step(action)
             total += float(reward)
@@ -89,6 +113,8 @@ class GymnasiumTask:
             if ground is not None:
                 touching.append(ground(env))
             ended = terminated or truncated or len(done) == limit
+        if normalizer is not None:
+            self._tallies.append(tally(np.array(seen)))
         seen.append(np.array(raw, dtype=np.float64))
         if env is not self._env:
             env.close()

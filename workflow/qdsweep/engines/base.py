@@ -13,15 +13,17 @@ class Batch(NamedTuple):
         solutions: ``(n, d)`` solutions.
         seeds: ``(n,)`` their evaluation seeds.
         gradients: Whether the jacobian is wanted too.
+        context: ``(k,)`` the run's context, of a domain that has one.
     """
 
     solutions: Floats
     seeds: Seeds
     gradients: bool = False
+    context: Floats | None = None
 
     def part(self, rows: slice) -> "Batch":
         """Some of the rows."""
-        return Batch(self.solutions[rows], self.seeds[rows], self.gradients)
+        return self._replace(solutions=self.solutions[rows], seeds=self.seeds[rows])
 
 
 class Failure(NamedTuple):

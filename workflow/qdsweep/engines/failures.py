@@ -104,7 +104,10 @@ def evaluate(domain: Domain, batch: Batch) -> Evaluation:
     """Evaluates a batch here and now, with the jacobian where it is wanted."""
     solutions = batch.solutions.view()
     solutions.flags.writeable = False  # they belong to the emitters
-    result = domain.evaluate(solutions, batch.seeds)
+    if batch.context is None:
+        result = domain.evaluate(solutions, batch.seeds)
+    else:
+        result = domain.evaluate(solutions, batch.seeds, batch.context)  # type: ignore[call-arg]
     if not isinstance(result, Evaluation):
         raise TypeError(
             f"evaluate returned a {type(result).__name__}; "
@@ -117,6 +120,7 @@ def evaluate(domain: Domain, batch: Batch) -> Evaluation:
         _floats("measures", result.measures),
         {name: _floats(name, values) for name, values in result.fields.items()},
         None if jacobian is None else _floats("jacobian", jacobian),
+        None if batch.context is None else _floats("tally", result.tally),
     )
 
 
@@ -136,6 +140,8 @@ def find_problem(domain: Domain, batch: Batch, result: Evaluation) -> str | None
     }
     if batch.gradients:
         expected["jacobian"] = (result.jacobian, (count, 1 + measures, domain.solution_dim))
+    if batch.context is not None:
+        expected["tally"] = (result.tally, (count, len(batch.context)))
     for name, shape in domain.fields.items():
         if name not in result.fields:
             return f"the field {name} is missing"
@@ -155,14 +161,17 @@ def _scored(domain: Domain, batch: Batch, objective: float) -> Evaluation:
         np.array([lowest]),
         {name: np.zeros((1, *shape)) for name, shape in domain.fields.items()},
         np.zeros((1, 1 + len(lowest), domain.solution_dim)) if batch.gradients else None,
+        None if batch.context is None else np.zeros((1, len(batch.context))),
     )
 
 
 def _concatenate(parts: list[Evaluation]) -> Evaluation:
     jacobians = [part.jacobian for part in parts if part.jacobian is not None]
+    tallies = [part.tally for part in parts if part.tally is not None]
     return Evaluation(
         np.concatenate([part.objective for part in parts]),
         np.concatenate([part.measures for part in parts]),
         {name: np.concatenate([p.fields[name] for p in parts]) for name in parts[0].fields},
         np.concatenate(jacobians) if jacobians else None,
+        np.concatenate(tallies) if tallies else None,
     )

@@ -85,13 +85,17 @@ def ask(experiment: Experiment, state: State, gradients: bool) -> Pending:
         len(solutions),
     )
     state.asked += len(solutions)
-    return Pending.of(Batch(solutions, seeds, gradients))
+    return Pending.of(Batch(solutions, seeds, gradients, state.context))
 
 
 def tell(state: State, pending: Pending) -> None:
     """Tells the emitters the results, in the order in which they asked."""
     told = state.scheduler.tell_dqd if pending.batch.gradients else state.scheduler.tell
-    told(**pending.results)
+    results = dict(pending.results)
+    if state.context is not None:
+        for tally in results.pop("tally"):  # in this order, whoever evaluated what
+            state.context = state.context + tally
+    told(**results)
     state.pending = None
 
 

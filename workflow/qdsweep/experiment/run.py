@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import psutil
 
 from qdsweep.algorithms.build import build_scheduler, import_plugins
@@ -88,7 +89,9 @@ def compute(
     )
     if state is None:
         log.info("a new run")
-        state = State(build_scheduler(experiment, domain, Centroids(centroids_folder(out))))
+        scheduler = build_scheduler(experiment, domain, Centroids(centroids_folder(out)))
+        context = np.zeros(domain.context_dim) if hasattr(domain, "context_dim") else None
+        state = State(scheduler, context=context)
     else:
         log.info("goes on after iteration %d, from the reload file", state.iterations)
     write_experiment(folder / "config.yaml", experiment)

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from qdsweep.domains.base import Evaluation, Seeds
+from qdsweep.domains.base import Evaluation, Floats, Seeds
 from qdsweep.engines.base import Batch
 
 
@@ -52,6 +52,8 @@ def _named(evaluation: Evaluation) -> dict[str, NDArray[Any]]:
     }
     if evaluation.jacobian is not None:
         named["jacobian"] = evaluation.jacobian
+    if evaluation.tally is not None:
+        named["tally"] = evaluation.tally
     return named
 
 
@@ -67,6 +69,7 @@ class State:
         failures: Evaluations that failed and were scored.
         pending: The batch under way, or None between two iterations.
         seconds: Time spent so far, by phase [s].
+        context: ``(k,)`` what the domain has learned from all evaluations, if it does.
     """
 
     scheduler: Any
@@ -78,6 +81,7 @@ class State:
     seconds: dict[str, float] = field(
         default_factory=lambda: dict.fromkeys(("ask", "evaluate", "tell", "reload"), 0.0)
     )
+    context: Floats | None = None
 
 
 def evaluation_seeds(policy: str | int, seed: int, iteration: int, first: int, count: int) -> Seeds:

@@ -1,0 +1,156 @@
+"""Observation normalisation: its statistics are a run's, whoever evaluates what."""
+
+import gymnasium as gym
+import numpy as np
+import pytest
+
+from qdsweep.algorithms.build import build_scheduler
+from qdsweep.algorithms.centroids import Centroids
+from qdsweep.config.cluster import Cluster
+from qdsweep.config.compose import compose
+from qdsweep.domains import make_domain
+from qdsweep.engines import make_engine
+from qdsweep.engines.base import Batch
+from qdsweep.engines.failures import evaluate_safely
+from qdsweep.experiment import reload
+from qdsweep.experiment.loop import search
+from qdsweep.experiment.outputs import archive_digest, archive_rows
+from qdsweep.experiment.state import State
+from qdsweep.experiment.stop import Interrupted, Stop
+
+EXPERIMENT = {
+    "domain": {
+        "type": "gymnasium",
+        "name": "pole",
+        "env": "CartPole-v1",
+        "normalize_observations": True,
+        "episodes": 2,
+        "objective_range": [0, 500],
+        "evaluation_seed": "solution",
+        "measures": [
+            {"measure": "max_observation", "component": 0, "range": [-2, 2]},
+            {"measure": "mean_abs_action", "component": 0, "range": [0, 1]},
+        ],
+    },
+    "algorithm": "map_elites_line",
+    "initial_solutions": 20,
+    "archive": {"dims": [10, 10]},
+    "num_emitters": 1,
+    "batch_size": 20,
+    "iterations": 4,
+}
+
+
+def begin():
+    experiment = compose(EXPERIMENT)
+    domain = make_domain(experiment.domain)
+    scheduler = build_scheduler(experiment, domain, Centroids(None))
+    return experiment, domain, State(scheduler, context=np.zeros(domain.context_dim))
+
+
+def go(experiment, domain, state, engine=None, stop=None, after=lambda *_: None):
+    engine = engine or make_engine(Cluster(), experiment, domain, None, None, {})
+    search(experiment, state, engine, stop or Stop(), after)
+    engine.close()
+    return archive_digest(archive_rows(state.scheduler.result_archive, indexed=True))
+
+
+@pytest.fixture(scope="module")
+def straight():
+    experiment, domain, state = begin()
+    digest = go(experiment, domain, state)
+    return digest, state
+
+
+def test_the_policy_sees_what_the_formula_says():
+    """Played with gymnasium alone: (x - mean) / std of all that was seen before."""
+    domain = make_domain(compose(EXPERIMENT, {"episodes": 1}).domain)
+    rng = np.random.default_rng(2)
+    policies, seeds = rng.normal(size=(6, domain.solution_dim)), np.arange(6, dtype=np.uint32)
+    mean, std, context, seen = np.zeros(4), np.ones(4), np.zeros(9), []
+    for _ in range(2):
+        result = domain.evaluate(policies, seeds, context)
+        for row, policy in enumerate(policies):
+            env = gym.make("CartPole-v1")
+            x, _ = env.reset(seed=row)
+            total, ended = 0.0, False
+            while not ended:
+                seen.append(x.astype(np.float64))
+                scaled = np.clip((seen[-1] - mean) / std, -10, 10)
+                action = int(np.argmax(policy.reshape(2, 4) @ scaled))
+                x, reward, terminated, truncated, _ = env.step(action)
+                total += reward
+                ended = terminated or truncated
+            assert result.objective[row] == total
+            np.testing.assert_array_equal(result.fields["observation_mean"][row], mean)
+        context = context + result.tally.sum(axis=0)
+        assert context[0] == len(seen)
+        mean = context[1:5] / context[0]
+        std = np.sqrt(context[5:] / context[0] - mean**2 + 1e-8)
+        np.testing.assert_allclose(mean, np.mean(seen, axis=0), rtol=1e-12)
+        np.testing.assert_allclose(std, np.std(seen, axis=0), rtol=1e-5)
+
+
+def test_it_changes_results_and_not_those_without_it(straight):
+    plain = compose(EXPERIMENT, {"normalize_observations": False})
+    domain = make_domain(plain.domain)
+    assert not hasattr(domain, "context_dim")
+    state = State(build_scheduler(plain, domain, Centroids(None)))
+    assert go(plain, domain, state) != straight[0]
+    rows = archive_rows(straight[1].scheduler.result_archive, indexed=True)
+    assert (
+        rows["observation_mean"].shape == rows["observation_std"].shape == (len(rows["index"]), 4)
+    )
+    assert len(np.unique(rows["observation_std"], axis=0)) > 1, "elites of several iterations"
+
+
+@pytest.mark.parametrize("workers", [2, 3])
+def test_any_number_of_workers_gives_the_same(straight, workers):
+    experiment, domain, state = begin()
+    cluster = Cluster(engine="processes", workers_per_node=workers)
+    engine = make_engine(cluster, experiment, domain, None, None, {})
+    assert go(experiment, domain, state, engine) == straight[0]
+    np.testing.assert_array_equal(state.context, straight[1].context)
+
+
+@pytest.mark.parametrize("parts", [0, 3, 25, 47])
+def test_stopped_in_a_batch_and_reloaded_it_goes_on_bit_for_bit(straight, tmp_path, parts):
+    experiment, domain, state = begin()
+    stop = Stop()
+
+    class Ends:
+        """One row at a time, and after some of them the end."""
+
+        def __init__(self, left):
+            self.left = left
+
+        def evaluate(self, batch: Batch, rows, meanwhile):
+            for wide in rows:
+                for row in range(wide.start, wide.stop):
+                    if self.left == 0:
+                        stop.ask("test")
+                    self.left -= 1
+                    part = slice(row, row + 1)
+                    yield part, evaluate_safely(domain, batch.part(part), row, None)
+
+        def close(self):
+            pass
+
+    with pytest.raises(Interrupted):
+        go(experiment, domain, state, Ends(parts), stop)
+    (tmp_path / "state").mkdir()
+    reload.save(state, tmp_path, "f", {})
+    again = reload.newest(tmp_path, "f", {})
+    assert go(experiment, domain, again) == straight[0]
+    np.testing.assert_array_equal(again.context, straight[1].context)
+
+
+def test_a_failed_evaluation_adds_nothing():
+    _, domain, state = begin()
+    batch = Batch(
+        np.full((2, domain.solution_dim), np.nan), np.zeros(2, np.uint32), False, state.context
+    )
+    domain._policy = None  # every evaluation fails
+    outcome = evaluate_safely(domain, batch, 0, 0.0)
+    assert len(outcome.failures) == 2
+    np.testing.assert_array_equal(outcome.evaluation.tally, np.zeros((2, 9)))

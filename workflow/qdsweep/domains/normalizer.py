@@ -1,0 +1,44 @@
+"""Observation normalisation (Mania, Guy and Recht 2018, arXiv:1803.07055, algorithm 2, V2)."""
+
+import numpy as np
+
+from qdsweep.domains.base import Floats
+
+# A component that has not changed yet must not become huge as soon as it does.
+_VARIANCE_FLOOR = 1e-8
+_LIMIT = 10.0
+
+
+class Normalizer:
+    """Scales observations by mean and standard deviation of those seen so far.
+
+    Args:
+        size: Components of an observation, o.
+        context: ``(1 + 2 o,)`` number, sum and sum of squares of the observations so far; with
+            none, they are left as they are.
+
+    Attributes:
+        mean: ``(o,)``.
+        std: ``(o,)``.
+    """
+
+    def __init__(self, size: int, context: Floats) -> None:
+        count, sums, squares = context[0], context[1 : 1 + size], context[1 + size :]
+        self.mean, self.std = np.zeros(size), np.ones(size)
+        if count > 0:
+            self.mean = sums / count
+            variance = np.maximum(squares / count - self.mean**2, 0.0)
+            self.std = np.sqrt(variance + _VARIANCE_FLOOR)
+        self._scaled = np.empty(size)
+
+    def __call__(self, observation: Floats) -> Floats:
+        """The normalised observation, overwritten by the next call."""
+        np.subtract(observation, self.mean, self._scaled)
+        np.divide(self._scaled, self.std, self._scaled)
+        return np.clip(self._scaled, -_LIMIT, _LIMIT, out=self._scaled)
+
+
+def tally(observations: Floats) -> Floats:
+    """What ``(T, o)`` observations add to the context ``(1 + 2 o,)``."""
+    sums, squares = observations.sum(axis=0), (observations**2).sum(axis=0)
+    return np.concatenate(([len(observations)], sums, squares))
