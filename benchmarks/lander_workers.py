@@ -1,18 +1,25 @@
 """Lunar lander on the cores of one machine, beside the way of pyribs' example.
 
-    python benchmarks/lander_workers.py [--workers 2] [--repeats 5]
+    python benchmarks/lander_workers.py [--workers 2] [--repeats 5] [--ray]
 
 Batches of 150 policies, as an iteration of CMA-ME with 5 emitters x 30. The peer is Dask with a
 task a solution and `gymnasium.make` in each, as examples/lunar_lander.py has it; ours are the
-engines `processes` and `dask`, with and without the lander's fast path. Repeats are interleaved;
+engines `processes` and `dask`, with and without the lander's fast path. Other peers evaluate as
+the example does, with a task a solution too: `multiprocessing.Pool`, and, with --ray, Ray, which
+is installed into a temporary folder. Repeats are interleaved, but for Ray's, which come after;
 figures are medians. The efficiency is (seconds of the evaluations alone / workers) / wall.
 """
 
 import argparse
 import contextlib
+import functools
+import json
+import multiprocessing
 import statistics
+import subprocess
 import tempfile
 import time
+import venv
 from collections.abc import Callable
 from pathlib import Path
 
@@ -22,6 +29,7 @@ apply_baseline("avx2")
 
 import numpy as np  # noqa: E402
 from distributed import Client, LocalCluster  # noqa: E402
+from figures import figure  # noqa: E402
 from lander_example import by_make  # noqa: E402
 
 from qdsweep.config.cluster import Cluster  # noqa: E402
@@ -33,6 +41,15 @@ from qdsweep.sweep.plan import write_experiment  # noqa: E402
 from qdsweep.versions import installed_versions  # noqa: E402
 
 SEED, BATCH = 52, 150
+EXAMPLE = "pyribs' example: Dask, a task a solution"
+POOL = "`multiprocessing.Pool`, a task a solution"
+RAY = "Ray, a task a solution"
+PLAIN_PATH = "processes, plain path"
+WANTED = {
+    "long": {"processes": ">= 2", "dask": "", PLAIN_PATH: ">= 1.4"},
+    "short": {"processes": ">= 2.5", "dask": "", PLAIN_PATH: ">= 1.4"},
+}
+EFFICIENCY = {"processes": ">= 0.95", "dask": ">= 0.9"}
 PLAIN = """
 from qdsweep.domains.lunar_lander import LunarLander
 
@@ -79,33 +96,61 @@ def engine(
     return evaluate
 
 
+def install_ray(folder: Path) -> Path:
+    """An environment with Ray and our versions of what evaluates; returns its Python."""
+    venv.create(folder, with_pip=True)
+    python = folder / "bin/python"
+    ours = installed_versions(("numpy", "gymnasium", "box2d", "pygame-ce"))
+    packages = ["ray==2.60.0", *(f"{name}=={version}" for name, version in ours.items())]
+    pip = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    subprocess.run([*pip, *packages], check=True)
+    return python
+
+
+def with_ray(
+    python: Path, policies: np.ndarray, workers: int, repeats: int
+) -> tuple[np.ndarray, list[float]]:
+    """Results, and the seconds of each repeat."""
+    np.save("policies.npy", policies)
+    words = [python, HERE / "ray_peer.py", "policies.npy", SEED, workers, repeats]
+    process = subprocess.run(list(map(str, words)), stdout=subprocess.PIPE, text=True, check=True)
+    found = json.loads(process.stdout.splitlines()[-1])
+    return np.array(found["results"]), found["seconds"]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--ray", action="store_true", help="install Ray for a while, as a peer")
     arguments = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+    workers = arguments.workers
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        contextlib.chdir(folder),
+        multiprocessing.Pool(workers) as pool,  # forked before Dask starts its threads
+    ):
         plugin = Path("config/plugins/plain_lander.py")
         plugin.parent.mkdir(parents=True)
         plugin.write_text(PLAIN)
+        python = install_ray(Path(folder, "ray")) if arguments.ray else None
         client = Client(
-            LocalCluster(n_workers=arguments.workers, threads_per_worker=1, dashboard_address=None)
+            LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=None)
         )
 
-        def peer(policies: np.ndarray) -> tuple[np.ndarray, float]:
+        def example(policies: np.ndarray) -> tuple[np.ndarray, float]:
             futures = client.map(lambda policy: by_make(policy, SEED), list(policies), pure=False)
             return np.array(client.gather(futures)), 0.0
 
-        ways = {"example": peer}
-        for name in ("processes", "dask"):
-            ways[name] = engine(name, arguments.workers, Path(folder))
-        ways["processes, plain path"] = engine(
-            "processes", arguments.workers, Path(folder), "plain_lander:PlainLander"
-        )
+        def mapped(policies: np.ndarray) -> tuple[np.ndarray, float]:
+            task = functools.partial(by_make, seed=SEED)
+            return np.array(pool.map(task, policies, chunksize=1)), 0.0
+
+        ours = {name: engine(name, workers, Path(folder)) for name in ("processes", "dask")}
+        ours[PLAIN_PATH] = engine("processes", workers, Path(folder), "plain_lander:PlainLander")
+        ways = {EXAMPLE: example, POOL: mapped, **ours}
         for kind, policies in batches().items():
             results = {name: way(policies)[0] for name, way in ways.items()}  # and warms up
-            for name, found in results.items():
-                np.testing.assert_array_equal(found, results["example"], err_msg=name)
             wall: dict[str, list[float]] = {name: [] for name in ways}
             busy: dict[str, list[float]] = {name: [] for name in ways}
             for _ in range(arguments.repeats):
@@ -114,19 +159,39 @@ def main() -> None:
                     _, seconds = way(policies)
                     wall[name].append(time.perf_counter() - start)
                     busy[name].append(seconds)
-            for name in ways:
-                seconds = statistics.median(wall[name])
-                ratio = statistics.median(wall["example"]) / seconds
-                share = statistics.median(
-                    b / arguments.workers / w for b, w in zip(busy[name], wall[name], strict=True)
+            if python is not None:
+                results[RAY], wall[RAY] = with_ray(python, policies, workers, arguments.repeats)
+            for name, found in results.items():
+                np.testing.assert_array_equal(found, results[EXAMPLE], err_msg=name)
+            report(f"LunarLander, {kind} episodes, {workers} workers", WANTED[kind], wall)
+            for name, wanted in EFFICIENCY.items():
+                pairs = zip(busy[name], wall[name], strict=True)
+                figure(
+                    f"LunarLander, {kind} episodes ({name}): time of the evaluations alone",
+                    f"wall time of {workers} workers",
+                    statistics.median(b / workers / w for b, w in pairs),
+                    wanted,
+                    "1",
+                    f"median of {arguments.repeats} batches of {BATCH} evaluations",
                 )
-                print(
-                    f"{kind} episodes, {name}: {BATCH / seconds:.0f} evaluations/s, "
-                    f"{ratio:.2f} x the example's" + (f", efficiency {share:.3f}" if share else "")
-                )
-        for name in ("processes", "dask", "processes, plain path"):
-            ways[name].close()  # type: ignore[attr-defined]
+        for way in ours.values():
+            way.close()  # type: ignore[attr-defined]
         client.shutdown()
+
+
+def report(work: str, wanted: dict[str, str], wall: dict[str, list[float]]) -> None:
+    """Evaluations/s of ours against those of the example, and then of the other peers."""
+    rate = {name: BATCH / statistics.median(seconds) for name, seconds in wall.items()}
+    pairs = [(name, EXAMPLE) for name in wanted]
+    pairs += [("processes", peer) for peer in (POOL, RAY) if peer in rate]
+    for ours, peer in pairs:
+        figure(
+            f"{work} ({ours}), evaluations/s",
+            peer,
+            rate[ours] / rate[peer],
+            wanted[ours] if peer == EXAMPLE else "",
+            detail=f"{rate[ours]:.0f} evaluations/s against {rate[peer]:.0f}",
+        )
 
 
 if __name__ == "__main__":

@@ -5,8 +5,8 @@
 One core; policies are the same in all columns, repeats are interleaved, figures are medians of
 microseconds a step. LunarLander: our two paths, `gymnasium.make` for every evaluation (pyribs'
 example), and the floor: `b2World.Step` alone, timed inside our fast path. HalfCheetah-v5 with an
-MLP of 64x64: our plain path against `gymnasium.make` for every evaluation. Results must be equal,
-bit for bit.
+MLP of 64x64: our plain path, `gymnasium.make` for every evaluation, and the floor: `mj_step` alone
+with the same actions. Results must be equal, bit for bit.
 """
 
 import argparse
@@ -21,7 +21,9 @@ apply_baseline("avx2")
 
 import Box2D  # noqa: E402
 import gymnasium as gym  # noqa: E402
+import mujoco  # noqa: E402
 import numpy as np  # noqa: E402
+from figures import figure  # noqa: E402
 from lander_example import by_make  # noqa: E402
 
 from qdsweep.config import domain as config  # noqa: E402
@@ -64,7 +66,7 @@ class StepClock:
         self.seconds -= self.steps * (time.perf_counter() - start) / rounds
 
 
-def lander(repeats: int) -> dict[str, list[float]]:
+def lander(repeats: int) -> None:
     policies = np.load(ELITES)
     lean, plain = LunarLander(1), LunarLander(1)
     assert lean._lean is not None
@@ -77,19 +79,34 @@ def lander(repeats: int) -> dict[str, list[float]]:
         return [domain._land(policy, SEED) for policy in policies]
 
     assert ours(lean) == ours(plain) == example(), "the same landings"
-    figures: dict[str, list[float]] = {"fast": [], "plain": [], "make": [], "step": []}
+    times: dict[str, list[float]] = {"fast": [], "plain": [], "make": [], "step": []}
     for _ in range(repeats):
-        figures["fast"].append(timed(lambda: ours(lean)))
+        times["fast"].append(timed(lambda: ours(lean)))
         with StepClock() as clock:
             ours(lean)
-        figures["step"].append(clock.seconds)
-        figures["plain"].append(timed(lambda: ours(plain)))
-        figures["make"].append(timed(example))
-    print(f"LunarLander: {len(policies)} landings, {clock.steps} steps")
-    return {name: [1e6 * s / clock.steps for s in seconds] for name, seconds in figures.items()}
+        times["step"].append(clock.seconds)
+        times["plain"].append(timed(lambda: ours(plain)))
+        times["make"].append(timed(example))
+    us = a_step(times, clock.steps)
+    figure(
+        "LunarLander, us a step",
+        "`b2World.Step` alone",
+        us["fast"] / us["step"],
+        "<= 1.15",
+        "1",
+        f"{us['fast']:.1f} us against {us['step']:.1f} us; plain path {us['plain']:.1f} us, "
+        f"`gymnasium.make` {us['make']:.1f} us",
+    )
+    figure(
+        "LunarLander by `gymnasium.make`, us a step",
+        "`b2World.Step` alone",
+        us["make"] / us["step"],
+        limit="1",
+        detail=f"{us['make']:.1f} us against {us['step']:.1f} us",
+    )
 
 
-def cheetah(repeats: int, episodes: int = 4) -> dict[str, list[float]]:
+def cheetah(repeats: int, episodes: int = 4) -> None:
     task = config.Gymnasium.model_validate_json(
         '{"type": "gymnasium", "env": "HalfCheetah-v5", "objective_range": [-1000, 1000],'
         ' "policy": {"type": "mlp", "hidden": [64, 64]},'
@@ -111,16 +128,21 @@ def cheetah(repeats: int, episodes: int = 4) -> dict[str, list[float]]:
             start += after
         return parts
 
+    actions: list[list[np.ndarray]] = []  # of each episode
+
     def by_make() -> list[list[float]]:
+        actions.clear()
         results = []
         for policy in policies:
             env = gym.make("HalfCheetah-v5")
             w1, b1, w2, b2, w3, b3 = layers(policy)
             x, _ = env.reset(seed=SEED)
             total, seen, done = 0.0, [], False
+            actions.append([])
             while not done:
                 x = w3 @ np.tanh(w2 @ np.tanh(w1 @ x + b1) + b2) + b3
                 action = (centre + half * np.tanh(x)).astype(np.float32)
+                actions[-1].append(action)
                 x, reward, terminated, truncated, _ = env.step(action)
                 total += float(reward)
                 seen.append(x)
@@ -132,31 +154,52 @@ def cheetah(repeats: int, episodes: int = 4) -> dict[str, list[float]]:
     def ours() -> list[list[float]]:
         return [domain._play(policy, SEED) for policy in policies]
 
+    bare = gym.make("HalfCheetah-v5").unwrapped
+    model, data = bare.model, bare.data
+
+    def physics(episode: list[np.ndarray]) -> None:
+        for action in episode:
+            data.ctrl[:] = action
+            mujoco.mj_step(model, data, nstep=bare.frame_skip)
+
     assert ours() == by_make(), "the same runs"
-    figures: dict[str, list[float]] = {"plain": [], "make": []}
+    times: dict[str, list[float]] = {"plain": [], "make": [], "step": []}
     for _ in range(repeats):
-        figures["plain"].append(timed(ours))
-        figures["make"].append(timed(by_make))
-    print(f"HalfCheetah-v5: {episodes} episodes, {steps} steps")
-    return {name: [1e6 * s / steps for s in seconds] for name, seconds in figures.items()}
+        times["plain"].append(timed(ours))
+        times["make"].append(timed(by_make))
+        times["step"].append(0.0)
+        for episode in actions:
+            bare.reset(seed=SEED)
+            times["step"][-1] += timed(lambda episode=episode: physics(episode))
+    us = a_step(times, steps)
+    figure(
+        "HalfCheetah-v5, steps/s",
+        "`gymnasium.make` for every evaluation",
+        us["make"] / us["plain"],
+        ">= 1.08",
+        "1.25",
+        f"{us['plain']:.1f} us a step against {us['make']:.1f} us",
+    )
+    figure(
+        "HalfCheetah-v5, us a step",
+        "`mj_step` alone",
+        us["plain"] / us["step"],
+        limit="1",
+        detail=f"{us['plain']:.1f} us against {us['step']:.1f} us",
+    )
+
+
+def a_step(times: dict[str, list[float]], steps: int) -> dict[str, float]:
+    """Medians in microseconds a step."""
+    return {name: 1e6 * statistics.median(s) / steps for name, s in times.items()}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--repeats", type=int, default=7, help="interleaved repeats (default: 7)")
     repeats = parser.parse_args().repeats
-    us = {name: statistics.median(values) for name, values in lander(repeats).items()}
-    print(
-        f"  us a step: fast path {us['fast']:.1f}, plain path {us['plain']:.1f}, gymnasium.make "
-        f"{us['make']:.1f}, b2World.Step alone {us['step']:.1f}\n"
-        f"  against the floor: fast {us['fast'] / us['step']:.2f} (wanted <= 1.15), plain "
-        f"{us['plain'] / us['step']:.2f}, gymnasium.make {us['make'] / us['step']:.2f}"
-    )
-    us = {name: statistics.median(values) for name, values in cheetah(repeats).items()}
-    print(
-        f"  us a step: plain path {us['plain']:.1f}, gymnasium.make {us['make']:.1f}: ratio "
-        f"{us['make'] / us['plain']:.2f} (wanted >= 1.08)"
-    )
+    lander(repeats)
+    cheetah(repeats)
 
 
 if __name__ == "__main__":
