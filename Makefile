@@ -2,11 +2,12 @@
 # make test   all tests          make lint   all linters
 # make venv   the set-up alone: .venv/bin/qdsweep, .venv/bin/snakemake
 # make image  containers/qdsweep.sif, for `snakemake --sdm apptainer`
+# make bench  all that is compared with a peer: docs/benchmarks.md
 PYTHON ?= python3
 BIN := .venv/bin
 CORES ?= all
 
-.PHONY: demo test torture lint venv figure schemas image
+.PHONY: demo test torture lint venv figure schemas image bench
 
 venv: .venv/installed
 
@@ -45,6 +46,10 @@ image:
 figure: venv
 	$(BIN)/snakemake --cores $(CORES) --configfile config/sweeps/lander.yaml
 	cp results/sweeps/lander/plots/overview.png docs/overview.png
+
+# On a machine that does nothing else; it needs GNU parallel, and a package index for Ray.
+bench: venv
+	$(BIN)/python benchmarks/bench.py
 
 # What is generated from the config models: schemas and config/README.md.
 schemas: venv

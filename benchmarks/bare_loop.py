@@ -21,7 +21,11 @@ from figures import figure
 
 from qdsweep.cpu import apply_baseline, settings
 
-WANTED = {"cma_me": "<= 1.05", "map_elites": "<= 1.15"}  # at 10,000 iterations
+# By the number of iterations; one is the start-up.
+WANTED = {
+    "cma_me": {1: "<= 1.1", 10_000: "<= 1.05"},
+    "map_elites": {1: "<= 1.1", 10_000: "<= 1.15"},
+}
 BARE = """
 import sys
 import time
@@ -106,12 +110,13 @@ def main() -> None:
             for i in range(2)
         )
         alone = statistics.median(float(printed.split()[-1]) for _, _, printed in bare)
-        work = f"{algorithm} on LP sphere, {arguments.iterations:,} iterations"
+        count = f"{arguments.iterations:,} iteration{'s' * (arguments.iterations > 1)}"
+        work = f"{algorithm} on LP sphere, {count}, whole process"
         figure(
             work,
             "a bare pyribs script",
             wall[0] / wall[1],
-            wanted if arguments.iterations == 10_000 else "",
+            wanted.get(arguments.iterations, ""),
             detail=f"wall {wall[0]:.1f} s against {wall[1]:.1f} s, CPU {cpu[0]:.1f} s against "
             f"{cpu[1]:.1f} s (ratio {cpu[0] / cpu[1]:.3f})",
         )

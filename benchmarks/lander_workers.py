@@ -20,7 +20,7 @@ import subprocess
 import tempfile
 import time
 import venv
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from qdsweep.cpu import apply_baseline
@@ -70,9 +70,10 @@ def batches() -> dict[str, np.ndarray]:
     }
 
 
+@contextlib.contextmanager
 def engine(
     name: str, workers: int, folder: Path, domain: str = "lunar_lander"
-) -> Callable[[np.ndarray], tuple]:
+) -> Iterator[Callable[[np.ndarray], tuple[np.ndarray, float]]]:
     """An engine of ours: a batch -> results and seconds of the evaluations alone."""
     experiment = compose("lunar_lander", {"domain": domain})
     run = folder / f"{name}-{domain.split(':')[0]}"
@@ -92,8 +93,12 @@ def engine(
             busy += outcome.seconds
         return results, busy
 
-    evaluate.close = lambda: (made.close(), crew and crew.close())  # type: ignore[attr-defined]
-    return evaluate
+    try:
+        yield evaluate
+    finally:
+        made.close()
+        if crew is not None:
+            crew.close()
 
 
 def install_ray(folder: Path) -> Path:
@@ -129,14 +134,14 @@ def main() -> None:
         tempfile.TemporaryDirectory() as folder,
         contextlib.chdir(folder),
         multiprocessing.Pool(workers) as pool,  # forked before Dask starts its threads
+        LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=None) as cluster,
+        Client(cluster) as client,
+        contextlib.ExitStack() as stack,
     ):
         plugin = Path("config/plugins/plain_lander.py")
         plugin.parent.mkdir(parents=True)
         plugin.write_text(PLAIN)
         python = install_ray(Path(folder, "ray")) if arguments.ray else None
-        client = Client(
-            LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=None)
-        )
 
         def example(policies: np.ndarray) -> tuple[np.ndarray, float]:
             futures = client.map(lambda policy: by_make(policy, SEED), list(policies), pure=False)
@@ -146,9 +151,14 @@ def main() -> None:
             task = functools.partial(by_make, seed=SEED)
             return np.array(pool.map(task, policies, chunksize=1)), 0.0
 
-        ours = {name: engine(name, workers, Path(folder)) for name in ("processes", "dask")}
-        ours[PLAIN_PATH] = engine("processes", workers, Path(folder), "plain_lander:PlainLander")
-        ways = {EXAMPLE: example, POOL: mapped, **ours}
+        plain = engine("processes", workers, Path(folder), "plain_lander:PlainLander")
+        ways = {
+            EXAMPLE: example,
+            POOL: mapped,
+            "processes": stack.enter_context(engine("processes", workers, Path(folder))),
+            "dask": stack.enter_context(engine("dask", workers, Path(folder))),
+            PLAIN_PATH: stack.enter_context(plain),
+        }
         for kind, policies in batches().items():
             results = {name: way(policies)[0] for name, way in ways.items()}  # and warms up
             wall: dict[str, list[float]] = {name: [] for name in ways}
@@ -163,7 +173,7 @@ def main() -> None:
                 results[RAY], wall[RAY] = with_ray(python, policies, workers, arguments.repeats)
             for name, found in results.items():
                 np.testing.assert_array_equal(found, results[EXAMPLE], err_msg=name)
-            report(f"LunarLander, {kind} episodes, {workers} workers", WANTED[kind], wall)
+            report(f"LunarLander, {kind} episodes", WANTED[kind], wall, f"{workers} workers")
             for name, wanted in EFFICIENCY.items():
                 pairs = zip(busy[name], wall[name], strict=True)
                 figure(
@@ -174,12 +184,9 @@ def main() -> None:
                     "1",
                     f"median of {arguments.repeats} batches of {BATCH} evaluations",
                 )
-        for way in ours.values():
-            way.close()  # type: ignore[attr-defined]
-        client.shutdown()
 
 
-def report(work: str, wanted: dict[str, str], wall: dict[str, list[float]]) -> None:
+def report(work: str, wanted: dict[str, str], wall: dict[str, list[float]], where: str) -> None:
     """Evaluations/s of ours against those of the example, and then of the other peers."""
     rate = {name: BATCH / statistics.median(seconds) for name, seconds in wall.items()}
     pairs = [(name, EXAMPLE) for name in wanted]
@@ -190,7 +197,7 @@ def report(work: str, wanted: dict[str, str], wall: dict[str, list[float]]) -> N
             peer,
             rate[ours] / rate[peer],
             wanted[ours] if peer == EXAMPLE else "",
-            detail=f"{rate[ours]:.0f} evaluations/s against {rate[peer]:.0f}",
+            detail=f"{rate[ours]:.0f} evaluations/s against {rate[peer]:.0f}, {where}",
         )
 
 
