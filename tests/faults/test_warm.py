@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import socket
 import subprocess
 import time
 from pathlib import Path
@@ -28,6 +29,11 @@ def write_sweep(folder: Path) -> list[str]:
 
 def digests(folder: Path) -> dict[str, str]:
     return {path.name: digest(path) for path in sorted((folder / "results/runs").iterdir())}
+
+
+def socket_of(folder: Path) -> Path:
+    """Where a client finds the warm process."""
+    return Path(processes(folder, "qdsweep")[0].environ()["QDSWEEP_WARM"])
 
 
 def start(folder: Path, words: list[str], **env: str) -> subprocess.Popen:
@@ -99,10 +105,14 @@ def test_forked_runs_give_the_same_results_and_leave_nothing(tmp_path, cold):
     wait_until(lambda: len(pids(tmp_path)) == 3, what="two runs, forked from the warm process")
     warm = warm_process(tmp_path)
     assert warm.num_threads() == 1, "else it cannot be forked safely"
-    socket = Path(processes(tmp_path, "qdsweep")[0].environ()["QDSWEEP_WARM"])
-    assert socket.parent.stat().st_mode & 0o777 == 0o700
+    place = socket_of(tmp_path)
+    assert place.parent.stat().st_mode & 0o777 == 0o700
+    for nonsense in (b"", b"\0\0\0\2{}", b"\0\0\0\xff{"):
+        with socket.socket(socket.AF_UNIX) as stranger:
+            stranger.connect(str(place))
+            stranger.sendall(nonsense)
     finish(tmp_path, process, cold)
-    assert not socket.parent.exists()
+    assert not place.parent.exists()
     assert (tmp_path / ".snakemake/log/qdsweep-warm.log").read_text() == ""
     attempts = [
         json.loads(path.read_text())["attempts"]
@@ -117,6 +127,7 @@ def test_whoever_is_killed_the_runs_go_on(tmp_path, cold, victim):
     process = start(tmp_path, write_sweep(tmp_path), **SLOW)
     wait_until(lambda: half_way(tmp_path)[1], what="a reload file")
     run, pid = half_way(tmp_path)
+    place = socket_of(tmp_path)
     if victim == "run":
         os.kill(pid, signal.SIGKILL)
     elif victim == "client":
@@ -126,6 +137,46 @@ def test_whoever_is_killed_the_runs_go_on(tmp_path, cold, victim):
         warm_process(tmp_path).kill()
     finish(tmp_path, process, cold)
     assert "goes on after iteration" in (tmp_path / f"results/runs/{run}/run.log").read_text()
+    assert "Traceback" not in (tmp_path / "snakemake.log").read_text()
+    assert not place.parent.exists()
+
+
+def test_a_client_ends_as_its_run_does_and_takes_it_with_it(tmp_path):
+    """By hand, with standard input closed, where a socket may get its number."""
+    process = start(tmp_path, write_sweep(tmp_path), **SLOW)
+    wait_until(lambda: half_way(tmp_path)[1], what="a reload file")
+    run, pid = half_way(tmp_path)
+    (client,) = [p for p in processes(tmp_path, "qdsweep") if run in p.cmdline()]
+    command, env = client.cmdline(), client.environ()
+    os.killpg(process.pid, signal.SIGSTOP)  # it must not start the run again
+    client.kill()
+    wait_until(lambda: pid not in pids(tmp_path), what="the run has saved and ended")
+    state = tmp_path / f"results/runs/{run}/state"
+    for number in (signal.SIGKILL, signal.SIGTERM):
+        mine = subprocess.Popen(
+            command, cwd=tmp_path, env=env, preexec_fn=lambda: os.close(0), stderr=subprocess.PIPE
+        )
+        wait_until(lambda: (state / "lock").read_text(), what="it runs")
+        fork = json.loads((state / "lock").read_text())["pid"]
+        if number == signal.SIGKILL:
+            os.kill(fork, number)
+            assert mine.wait(30) == -number
+            assert b"Traceback" not in mine.stderr.read()
+        else:
+            mine.kill()
+            wait_until(lambda fork=fork: fork not in pids(tmp_path), what="it ends, too")
+    os.killpg(process.pid, signal.SIGCONT)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait(30)
+    wait_until(lambda: not pids(tmp_path), 20, "all have ended")
+
+
+def test_without_a_place_for_a_socket_runs_start_by_themselves(tmp_path, cold):
+    long = tmp_path / ("x" * 120)
+    long.mkdir()
+    finish(tmp_path, start(tmp_path, write_sweep(tmp_path), TMPDIR=str(long)), cold)
+    assert "warning: no warm start" in (tmp_path / "snakemake.log").read_text()
+    assert list(long.glob("qdsweep-*")) == []
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])

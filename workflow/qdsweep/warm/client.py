@@ -3,6 +3,7 @@
 Imports next to nothing: this is what each of many short runs pays.
 """
 
+import contextlib
 import json
 import os
 import signal
@@ -30,12 +31,14 @@ def run_warm(argv: list[str]) -> int | None:
     path = os.environ.pop(VARIABLE, "off")
     if path == "off":
         return None
+    _open_streams()
     child: list[int] = []
 
     def hand_on(number: int, frame: FrameType | None) -> None:
         if not child:
             os._exit(STOPPED)  # nothing has begun
-        os.kill(child[0], number)
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(child[0], number)
 
     previous = {number: signal.signal(number, hand_on) for number in SIGNALS}
     try:
@@ -55,12 +58,27 @@ def run_warm(argv: list[str]) -> int | None:
             answers = connection.makefile("r")
             child.append(int(answers.readline()))
             code = int(answers.readline())
-    except (OSError, ValueError):
+    except (OSError, ValueError) as error:
+        if isinstance(error, ConnectionRefusedError):  # it was killed, and left this behind
+            from pathlib import Path
+
+            with contextlib.suppress(OSError):
+                Path(path).unlink()
+                Path(path).parent.rmdir()
         return None
     finally:
         for number, handler in previous.items():
             signal.signal(number, handler)
     if code < 0:
-        signal.signal(-code, signal.SIG_DFL)
+        with contextlib.suppress(OSError):  # SIGKILL has no handler
+            signal.signal(-code, signal.SIG_DFL)
         os.kill(os.getpid(), -code)
     return code
+
+
+def _open_streams() -> None:
+    """Opens what is closed of 0, 1 and 2, so that no socket gets such a number."""
+    number = 0
+    while number <= 2:
+        number = os.open(os.devnull, os.O_RDWR)
+    os.close(number)

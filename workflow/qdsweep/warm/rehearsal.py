@@ -33,7 +33,7 @@ def rehearse(experiment: Experiment) -> None:
         experiment: The experiment; nothing of it is computed, and no plug-in is imported, which
             may start threads.
     """
-    if ":" not in experiment.domain.type:
+    if ":" not in experiment.domain.type + getattr(experiment.domain, "env", ""):
         make_domain(experiment.domain)
     rng = np.random.default_rng(0)
     measures = len(experiment.archive.dims or (1, 1))

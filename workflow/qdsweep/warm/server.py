@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 from qdsweep.config.experiment import Experiment
 from qdsweep.cpu import apply_baseline, settings
 from qdsweep.parent import die_with_parent
-from qdsweep.warm.client import LENGTH
+from qdsweep.warm.client import LENGTH, SIGNALS
 
 # A client that has connected sends its command at once.
 PATIENCE = 10.0
@@ -67,7 +67,7 @@ def prepare(experiments: bytes) -> None:
 
     for data in json.loads(experiments):
         # Whatever is wrong with an experiment: its run says so.
-        with contextlib.suppress(Exception):
+        with contextlib.suppress(Exception, SystemExit):
             rehearse(Experiment.model_validate(data))
 
 
@@ -103,9 +103,11 @@ class _Server:
             return
         sys.stdout.flush()
         sys.stderr.flush()
+        signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)  # until the fork can take them
         pid = os.fork()
         if pid == 0:
             _run(request)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
         for stream in request.streams:
             os.close(stream)
         self._clients[pid] = client
@@ -142,14 +144,21 @@ class _Server:
 
 def _receive(client: socket.socket) -> Request:
     head, streams, _, _ = socket.recv_fds(client, LENGTH.size, 3)
-    (left,) = LENGTH.unpack(head)
-    content = b""
-    while left > len(content):
-        more = client.recv(left - len(content))
-        if not more:
-            raise ValueError("the client has left")
-        content += more
-    return Request(**json.loads(content), streams=list(streams))
+    try:
+        if len(head) < LENGTH.size or len(streams) < 3:
+            raise ValueError("this is no client")
+        (left,) = LENGTH.unpack(head)
+        content = b""
+        while left > len(content):
+            more = client.recv(left - len(content))
+            if not more:
+                raise ValueError("the client has left")
+            content += more
+        return Request(**json.loads(content), streams=list(streams))
+    except BaseException:
+        for stream in streams:
+            os.close(stream)
+        raise
 
 
 def _run(request: Request) -> None:
@@ -157,8 +166,9 @@ def _run(request: Request) -> None:
     code = 1
     try:
         signal.set_wakeup_fd(-1)
-        for number in (signal.SIGCHLD, signal.SIGINT, signal.SIGTERM):
+        for number in (signal.SIGCHLD, *SIGNALS):
             signal.signal(number, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
         die_with_parent(signal.SIGTERM)  # then the client goes on by itself
         for target, stream in enumerate(request.streams):
             os.dup2(stream, target)
@@ -176,7 +186,7 @@ def _run(request: Request) -> None:
 
         code = main(request.argv)
     except SystemExit as end:
-        code = end.code if isinstance(end.code, int) else 1
+        code = end.code if isinstance(end.code, int) else int(end.code is not None)
     except BaseException:
         traceback.print_exc()
     finally:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import socket
 import subprocess
 import sys
@@ -28,7 +29,17 @@ def start_warm(experiments: Sequence[Experiment], log: Path) -> None:
         return
     kinds = {(e.algorithm.name, e.domain.name): e for e in experiments}
     data = [experiment.model_dump(mode="json") for experiment in kinds.values()]
-    path = Path(tempfile.mkdtemp(prefix="qdsweep-")) / "warm"  # of this user alone (0700)
+    folder = Path(tempfile.mkdtemp(prefix="qdsweep-"))  # of this user alone (0700)
+    try:
+        _start(folder / "warm", json.dumps(data).encode(), log)
+    except OSError as error:  # such as a name that is too long for a socket
+        shutil.rmtree(folder, ignore_errors=True)
+        print(f"qdsweep: warning: no warm start ({folder}: {error})", file=sys.stderr)
+    else:
+        os.environ[VARIABLE] = str(folder / "warm")
+
+
+def _start(path: Path, experiments: bytes, log: Path) -> None:
     log.parent.mkdir(parents=True, exist_ok=True)
     reads, writes = os.pipe()  # `writes` is left open: its end is this process's
     with socket.socket(socket.AF_UNIX) as listener, log.open("wb") as output:
@@ -44,5 +55,4 @@ def start_warm(experiments: Sequence[Experiment], log: Path) -> None:
         )
     os.close(reads)
     with open(writes, "wb", closefd=False) as pipe:
-        pipe.write(json.dumps(data).encode() + b"\n")
-    os.environ[VARIABLE] = str(path)
+        pipe.write(experiments + b"\n")
