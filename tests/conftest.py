@@ -12,10 +12,7 @@ from qdsweep.cpu import apply_baseline
 
 apply_baseline("avx2")  # before numpy is imported, as `qdsweep run` does it
 # Snakemake's Slurm plugin asks a cluster that is down for 9 s, at each start: here there is none.
-NO_SLURM = {"SLURM_CONF": os.devnull}
-if "SLURM_CONF" in os.environ:
-    NO_SLURM = {}
-os.environ.update(NO_SLURM)
+os.environ.setdefault("SLURM_CONF", os.devnull)
 
 
 @pytest.fixture(autouse=True)
@@ -33,12 +30,11 @@ def slurm():
             pytest.skip("a test cluster of Slurm needs root (munge, slurmctld, slurmd)")
         if cluster.is_foreign():
             pytest.skip("this machine has a Slurm of its own, which is left alone")
-    for name in NO_SLURM:
-        del os.environ[name]
+    no_slurm = os.environ.pop("SLURM_CONF")
     cluster.up()
     yield
     cluster.down()
-    os.environ.update(NO_SLURM)
+    os.environ["SLURM_CONF"] = no_slurm
 
 
 @pytest.fixture(scope="session")

@@ -15,6 +15,9 @@ import yaml
 from plugins import FAULTY
 from support import BIN, TINY, command
 
+from qdsweep.config.compose import compose
+from qdsweep.engines.base import Batch
+from qdsweep.engines.processes import Processes
 from qdsweep.lock import Lock, Locked
 
 EXPERIMENT = {
@@ -166,6 +169,26 @@ def test_a_killed_worker_changes_nothing(folder):
     os.kill(int(workers[0]), signal.SIGKILL)
     assert process.wait(60) == 0
     assert read(folder / "out/summary.json")["archive_digest"] == expected
+
+
+def test_no_row_is_lost_when_the_pool_breaks_between_two_batches():
+    """Then the very first part cannot be handed out."""
+    experiment = compose("lp_sphere")
+    engine = Processes(experiment.domain, 2)
+    solutions = np.random.default_rng(1).normal(size=(30, 100))
+    batch = Batch(solutions, np.zeros(30, dtype=np.uint32))
+
+    def rows() -> list[int]:
+        parts = [part for part, _ in engine.evaluate(batch, [slice(0, 30)])]
+        return sorted(row for part in parts for row in range(part.start, part.stop))
+
+    assert rows() == list(range(30))
+    for process in engine._pool._processes.values():
+        process.kill()
+    while not engine._pool._broken:
+        time.sleep(0.01)
+    assert rows() == list(range(30))
+    engine.close()
 
 
 def test_no_worker_outlives_a_killed_main_process(folder):

@@ -61,7 +61,11 @@ class Processes:
                     )
                 ):
                     part = self._parts.take(self.workers)
-                    future = self._pool.submit(worker.evaluate, batch.part(part), part.start)
+                    try:
+                        future = self._pool.submit(worker.evaluate, batch.part(part), part.start)
+                    except BrokenProcessPool:
+                        self._parts.give_back(part)
+                        raise
                     running[future] = part
                 meanwhile()
                 meanwhile = nothing

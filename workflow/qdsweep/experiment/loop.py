@@ -65,6 +65,7 @@ def search(
                     for failure in outcome.failures:
                         state.failures += 1
                         log.warning("scored, not evaluated: %s", describe_failure(failure))
+            assert pending.done.all(), "an engine has lost some rows"
             with timed(seconds, "tell"):
                 tell(state, pending)
         state.iterations += 1
