@@ -16,7 +16,7 @@ from qdsweep.errors import BadInput
 from qdsweep.experiment.state import State
 from qdsweep.files import atomic
 
-FORMAT = 1
+FORMAT = 2
 KEPT = 2
 _MAGIC = b"qdsweep reload file\n"
 
@@ -42,9 +42,9 @@ def save(state: State, folder: Path, fingerprint: str, versions: dict[str, str])
         "format": FORMAT,
         "fingerprint": fingerprint,
         "iteration": state.iterations,
-        "sha256": hashlib.sha256(payload).hexdigest(),
         "versions": versions,
     }
+    header["sha256"] = _checksum(header, payload)
     path = folder / f"reload-{state.iterations:09d}.pkl"
     with atomic(path, durable=True) as file:
         file.write(_MAGIC + json.dumps(header).encode() + b"\n")
@@ -118,9 +118,15 @@ def _read(path: Path) -> tuple[dict[str, Any], bytes]:
     header = json.loads(line)
     if not isinstance(header, dict) or header.get("format") != FORMAT:
         raise ValueError("it is torn, corrupt or of another format")
-    if hashlib.sha256(payload).hexdigest() != header.get("sha256"):
+    if header.pop("sha256", None) != _checksum(header, payload):
         raise ValueError("it is torn or corrupt (its checksum is wrong)")
     return header, payload
+
+
+def _checksum(header: dict[str, Any], payload: bytes) -> str:
+    """Of all that is in the file but itself."""
+    about = json.dumps(header, sort_keys=True).encode()
+    return hashlib.sha256(about + payload).hexdigest()
 
 
 def _check_versions(path: Path, then: dict[str, str], now: dict[str, str], allowed: bool) -> None:
