@@ -105,6 +105,7 @@ class Stop:
         if self.reason is not None:
             raise Interrupted(self.reason)
         self._interruptible = True
+        self.progress()  # a long save is not a hanging evaluation
 
     def progress(self) -> None:
         """Says that something was evaluated."""
