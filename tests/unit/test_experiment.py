@@ -2,6 +2,7 @@
 
 import json
 import pickle
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +18,7 @@ from qdsweep.config.compose import compose
 from qdsweep.config.experiment import Experiment
 from qdsweep.domains import make_domain
 from qdsweep.domains.base import Evaluation
+from qdsweep.engines import make_engine
 from qdsweep.engines.base import Batch, nothing
 from qdsweep.engines.serial import Serial
 from qdsweep.errors import BadInput
@@ -228,3 +230,60 @@ def test_compute_writes_what_design_names(tmp_path):
     assert summary["norm_qd_score"] == pytest.approx(summary["qd_score"] / 144)
     assert len(read_rows(out / "state/metrics.csv")) == 12
     assert len(list((out / "state").glob("reload-*"))) == 1
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_the_main_process_is_free_as_soon_as_the_workers_have_something_to_do(workers):
+    """Once a batch, before its first result: there a reload file costs no time."""
+    exp = experiment()
+    made = make_engine(
+        Cluster(workers_per_node=workers), exp, make_domain(exp.domain), None, None, {}
+    )
+    batch = Batch(np.zeros((16, 10)), np.zeros(16, dtype=np.uint32))
+    for _ in range(2):
+        events = []
+        free = partial(events.append, "free")
+        for part in made.evaluate(batch, [slice(0, 16)], free):
+            events.append(part)  # noqa: PERF402 - it grows meanwhile, too
+        assert events.count("free") == 1
+        assert events[0] == "free"
+    made.close()
+
+
+def test_a_state_saved_while_a_batch_is_evaluated_goes_on_bit_for_bit(tmp_path):
+    """Each save that the loop offers is taken; going on from any of them gives the same."""
+    exp = experiment(iterations=5)
+    expected = straight(exp, tmp_path / "straight")
+    state, engine = fresh(exp, tmp_path)
+    kept = []
+
+    def save(state: State) -> float:
+        kept.append(pickle.dumps(state))
+        return 0.5
+
+    rows = []
+    search(exp, state, engine, Stop(), lambda state, seconds: rows.append(seconds), save)
+    assert digest(state) == expected
+    assert len(kept) == 5
+    assert all(row["reload"] == 0.5 for row in rows), "what the save took is no evaluation's"
+    for content in kept:
+        again = pickle.loads(content)
+        assert again.pending is not None
+        search(exp, again, engine, Stop(), lambda *_: None)
+        assert digest(again) == expected
+
+
+def test_a_signal_during_a_save_waits_for_its_end(tmp_path):
+    exp = experiment()
+    state, engine = fresh(exp, tmp_path)
+    stop, events = Stop(), []
+
+    def save(state: State) -> float:
+        stop.ask("SIGTERM")
+        events.append("saved")
+        return 0.0
+
+    with pytest.raises(Interrupted):
+        search(exp, state, engine, stop, lambda *_: None, save)
+    assert events == ["saved"]
+    assert not state.pending.done.any()
