@@ -244,7 +244,7 @@ def test_the_main_process_is_free_as_soon_as_the_workers_have_something_to_do(wo
         events = []
         free = partial(events.append, "free")
         for part in made.evaluate(batch, [slice(0, 16)], free):
-            events.append(part)  # noqa: PERF402 - it grows meanwhile, too
+            events.append(part)
         assert events.count("free") == 1
         assert events[0] == "free"
     made.close()
