@@ -120,13 +120,14 @@ def main() -> None:
             detail=f"wall {wall[0]:.1f} s against {wall[1]:.1f} s, CPU {cpu[0]:.1f} s against "
             f"{cpu[1]:.1f} s (ratio {cpu[0] / cpu[1]:.3f})",
         )
-        figure(
-            work,
-            "ask and tell alone",
-            wall[0] / alone,
-            limit="1",
-            detail=f"{wall[0]:.1f} s against {alone:.1f} s",
-        )
+        if arguments.iterations > 1:
+            figure(
+                work,
+                "ask and tell alone",
+                wall[0] / alone,
+                limit="1",
+                detail=f"{wall[0]:.1f} s against {alone:.1f} s",
+            )
 
 
 if __name__ == "__main__":

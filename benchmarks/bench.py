@@ -31,8 +31,9 @@ SCRIPTS = {
     "lander_workers": "lander_workers.py --ray",
     "start_up": "bare_loop.py --iterations 1 --repeats 5",
     "bare_loop": "bare_loop.py --iterations 10000 --repeats 1",
-    "sweeps": "sweeps.py short dry",
-    "orchestration": "sweeps.py second",
+    "short": "sweeps.py short",
+    "dry": "sweeps.py dry",
+    "second": "sweeps.py second",
 }
 LIBRARIES = ("numpy", "ribs", "gymnasium", "box2d", "mujoco", "dask", "snakemake")
 COLUMNS = ("script", "work", "peer", "ratio", "wanted", "met", "limit", "detail", "setting")

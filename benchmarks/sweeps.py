@@ -55,6 +55,7 @@ SECOND = {
     "archive": {"dims": [20, 20]},
     "num_emitters": 1,
     "batch_size": 10,
+    "initial_solutions": 0,
     "iterations": 10,
 }
 SHORT = {
