@@ -54,7 +54,7 @@ def run(name: str) -> list[Row]:
             sys.exit(f"benchmarks/{SCRIPTS[name]}: exit code {code}; nothing is written")
         setting = describe()
         return [
-            {**{key: str(value) for key, value in json.loads(line).items()}}
+            {key: str(value) for key, value in json.loads(line).items()}
             | {"script": name, "setting": setting}
             for line in rows.read_text().splitlines()
         ]

@@ -14,6 +14,7 @@ It needs GNU parallel. Figures are seconds of whole processes, one after the oth
 
 import argparse
 import os
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -69,7 +70,7 @@ SHORT = {
 # The same files as ours: what Snakemake costs is mostly their number.
 JOBS = """
 rule all:
-    input: expand("runs/{i}/{file}", i=range(10_000), file=FILES)
+    input: expand("runs/{i}/{file}", i=range(RUNS), file=FILES)
 
 rule run:
     output: expand("runs/{{i}}/{file}", file=FILES)
@@ -78,7 +79,7 @@ rule run:
 """
 
 
-def seconds(words: list[object], folder: Path, **env: str) -> float:
+def seconds(words: list[object], folder: Path) -> float:
     """Wall time of a command that succeeds."""
     start = time.perf_counter()
     with (folder / "log").open("wb") as log:
@@ -86,7 +87,7 @@ def seconds(words: list[object], folder: Path, **env: str) -> float:
         subprocess.run(
             [str(word) for word in words],
             cwd=folder,
-            env={**os.environ, "SLURM_CONF": os.devnull, **env},
+            env={**os.environ, "SLURM_CONF": os.devnull},
             stdout=log,
             stderr=log,
             check=True,
@@ -155,13 +156,13 @@ def dry(folder: Path, runs: int, repeats: int = 3) -> None:
     make_sweep(folder / "ours", SHORT, runs)
     (folder / "theirs").mkdir()
     files = ("config.yaml", "metrics.csv", "archive.npz", "reload.pkl", "summary.json")
-    jobs = f"FILES = {files}\n" + JOBS.replace("10_000", str(runs))
+    jobs = f"RUNS, FILES = {runs}, {files}\n{JOBS}"
     (folder / "theirs/Snakefile").write_text(jobs)
     ours, theirs = [], []
     for _ in range(repeats):
         ours.append(snakemake(folder / "ours", "-n"))
         theirs.append(seconds([BIN / "snakemake", "-n", "--nolock"], folder / "theirs"))
-    middle = sorted(ours)[repeats // 2], sorted(theirs)[repeats // 2]
+    middle = statistics.median(ours), statistics.median(theirs)
     figure(
         f"`snakemake -n` of {runs:,} runs",
         "a bare Snakefile of as many jobs and files",

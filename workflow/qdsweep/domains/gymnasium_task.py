@@ -66,8 +66,6 @@ class GymnasiumTask:
             size = space.shape[0]
             self.fields |= {"observation_mean": (size,), "observation_std": (size,)}
             self.context_dim = 1 + 2 * size
-        self._normalizer: Normalizer | None = None
-        self._tallies: list[Floats] = []
 
     def evaluate(
         self, solutions: Floats, seeds: Seeds, context: Floats | None = None
@@ -82,21 +80,30 @@ class GymnasiumTask:
         """
         if not self._task.normalize_observations:
             return evaluate_episodes(self._play, solutions, seeds, self._task.episodes)
-        size, episodes = self.fields["observation_mean"][0], self._task.episodes
-        before = np.zeros(self.context_dim) if context is None else context
-        self._normalizer, self._tallies = Normalizer(size, before), []
-        result = evaluate_episodes(self._play, solutions, seeds, episodes)
-        played = np.array(self._tallies).reshape(len(solutions), episodes, self.context_dim)
-        own = {"mean": self._normalizer.mean, "std": self._normalizer.std}
+        episodes = self._task.episodes
+        tallies: list[Floats] = []
+        normalizer = Normalizer(np.zeros(self.context_dim) if context is None else context)
+
+        def play(solution: Floats, seed: int) -> list[float]:
+            return self._play(solution, seed, normalizer, tallies)
+
+        result = evaluate_episodes(play, solutions, seeds, episodes)
+        played = np.array(tallies).reshape(len(solutions), episodes, self.context_dim)
+        own = {"mean": normalizer.mean, "std": normalizer.std}
         fields = {f"observation_{n}": np.tile(v, (len(solutions), 1)) for n, v in own.items()}
         return result._replace(
             fields=result.fields | fields, tally=np.array([row.sum(axis=0) for row in played])
         )
 
-    def _play(self, solution: Floats, seed: int) -> list[float]:
+    def _play(
+        self,
+        solution: Floats,
+        seed: int,
+        normalizer: Normalizer | None = None,
+        tallies: list[Floats] | None = None,
+    ) -> list[float]:
         env = self._env or make_env(self._spec, self._task.env_kwargs)
         network, choose = self._policy.network(solution), self._actions.choose
-        normalizer = self._normalizer
         ground, limit = self._ground, self._limit
         total, seen, done, touching = 0.0, [], [], []
         raw, _ = env.reset(seed=seed)
@@ -113,8 +120,8 @@ class GymnasiumTask:
             if ground is not None:
                 touching.append(ground(env))
             ended = terminated or truncated or len(done) == limit
-        if normalizer is not None:
-            self._tallies.append(tally(np.array(seen)))
+        if tallies is not None:
+            tallies.append(tally(np.array(seen)))
         seen.append(np.array(raw, dtype=np.float64))
         if env is not self._env:
             env.close()

@@ -13,7 +13,6 @@ class Normalizer:
     """Scales observations by mean and standard deviation of those seen so far.
 
     Args:
-        size: Components of an observation, o.
         context: ``(1 + 2 o,)`` number, sum and sum of squares of the observations so far; with
             none, they are left as they are.
 
@@ -22,7 +21,8 @@ class Normalizer:
         std: ``(o,)``.
     """
 
-    def __init__(self, size: int, context: Floats) -> None:
+    def __init__(self, context: Floats) -> None:
+        size = len(context) // 2
         count, sums, squares = context[0], context[1 : 1 + size], context[1 + size :]
         self.mean, self.std = np.zeros(size), np.ones(size)
         if count > 0:

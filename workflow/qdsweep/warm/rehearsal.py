@@ -1,6 +1,7 @@
 """Two iterations of an algorithm on random numbers: numba has compiled all of it then."""
 
 import types
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,9 +19,6 @@ SOLUTION_DIM = 10
 
 class _NoCentroids(Centroids):
     """Any points will do, and k-means takes half a minute."""
-
-    def __init__(self) -> None:
-        pass
 
     def get(self, archive: Any, cells: int, ranges: list[tuple[float, float]]) -> Floats:
         return np.random.default_rng(0).random((cells, len(ranges)))
@@ -46,7 +44,7 @@ def rehearse(experiment: Experiment) -> None:
         fields={},
         jacobian=None,
     )
-    scheduler: Any = build_scheduler(experiment, domain, _NoCentroids())
+    scheduler: Any = build_scheduler(experiment, domain, _NoCentroids(Path()))
     for _ in range(ITERATIONS):
         if experiment.algorithm.needs_jacobian:
             n = len(scheduler.ask_dqd())
