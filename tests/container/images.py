@@ -36,20 +36,12 @@ class Workshop:
 
     Attributes:
         clone: A clone, with `containers/qdsweep.sif`.
-        env: The environment of programs that make images.
     """
 
     def __init__(self) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="qdsweep-images-"))
         self.folder.chmod(0o755)
         self.clone = copy_project(self.folder / "qdsweep")
-        self.env = {
-            **os.environ,
-            **SETTINGS,
-            "CONTAINERS_STORAGE_CONF": str(self.folder / "storage.conf"),
-            "APPTAINER_CACHEDIR": str(self.folder / "cache"),
-            "APPTAINER_TMPDIR": str(self.folder),
-        }
         (self.folder / "storage.conf").write_text(
             f'[storage]\ndriver = "overlay"\ngraphroot = "{self.folder}/layers"\n'
             f'runroot = "{self.folder}/run"\n'
@@ -58,6 +50,17 @@ class Workshop:
     @property
     def image(self) -> Path:
         return self.clone / "containers/qdsweep.sif"
+
+    @property
+    def env(self) -> dict[str, str]:
+        """The environment of programs that make images, as it is now: a cluster may be up since."""
+        return {
+            **os.environ,
+            **SETTINGS,
+            "CONTAINERS_STORAGE_CONF": str(self.folder / "storage.conf"),
+            "APPTAINER_CACHEDIR": str(self.folder / "cache"),
+            "APPTAINER_TMPDIR": str(self.folder),
+        }
 
     def do(self, command: str, seconds: float = 900) -> str:
         """Runs a command in the clone, as a user would type it."""
