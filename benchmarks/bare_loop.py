@@ -9,6 +9,7 @@ inside the script.
 """
 
 import argparse
+import json
 import os
 import statistics
 import subprocess
@@ -105,6 +106,7 @@ def main() -> None:
                 bare.append(
                     run([sys.executable, str(script), algorithm, str(arguments.iterations)])
                 )
+            spent = json.loads(Path(out, "summary.json").read_text())["timings"]
         wall, cpu = (
             (statistics.median(s[i] for s in ours), statistics.median(s[i] for s in bare))
             for i in range(2)
@@ -119,6 +121,8 @@ def main() -> None:
             wanted.get(arguments.iterations, ""),
             detail=f"wall {wall[0]:.1f} s against {wall[1]:.1f} s, CPU {cpu[0]:.1f} s against "
             f"{cpu[1]:.1f} s (ratio {cpu[0] / cpu[1]:.3f})",
+            profile=", ".join(f"{name} {seconds:.1f} s" for name, seconds in spent.items())
+            + f"; ask and tell of the bare script {alone:.1f} s",
         )
         if arguments.iterations > 1:
             figure(

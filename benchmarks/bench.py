@@ -36,7 +36,7 @@ SCRIPTS = {
     "second": "sweeps.py second",
 }
 LIBRARIES = ("numpy", "ribs", "gymnasium", "box2d", "mujoco", "dask", "snakemake")
-COLUMNS = ("script", "work", "peer", "ratio", "wanted", "met", "limit", "detail", "setting")
+COLUMNS = "script work peer ratio wanted met limit detail profile setting".split()
 HERE = Path(__file__).resolve().parent
 DOCS = HERE.parent / "docs"
 Row = dict[str, str]
@@ -80,7 +80,7 @@ def as_csv(rows: list[Row]) -> str:
 
 
 def as_markdown(rows: list[Row]) -> str:
-    """Where and when, and a table."""
+    """Where and when, a table, and the profiles of what is not reached."""
     # One line, unless some scripts were run on another day or elsewhere.
     scripts: dict[str, dict[str, None]] = {}
     for row in rows:
@@ -97,6 +97,10 @@ def as_markdown(rows: list[Row]) -> str:
         if row["met"] == "no":
             cells[2:4] = f"**{ratio}**", f"**{row['wanted']}: not reached**"
         lines.append(f"| {' | '.join(cells)} |")
+    missed = [row for row in rows if row["met"] == "no"]
+    if missed:
+        lines += ["", "Where the time goes in what is not reached:", ""]
+        lines += [f"- {row['work']}: {row['profile']}" for row in missed]
     return "\n".join(lines) + "\n"
 
 

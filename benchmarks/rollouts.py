@@ -79,12 +79,28 @@ def lander(repeats: int) -> None:
         return [domain._land(policy, SEED) for policy in policies]
 
     assert ours(lean) == ours(plain) == example(), "the same landings"
+    def resets() -> None:
+        for _ in policies:
+            lean._env.reset(seed=SEED)
+
+    x, output = np.zeros(8), np.empty(4)
+
+    def choices(steps: int) -> None:
+        product, values = policies[0].reshape(4, 8).dot, output.tolist
+        for _ in range(steps):
+            product(x, output)
+            scores = values()
+            scores.index(max(scores))
+
     times: dict[str, list[float]] = {"fast": [], "plain": [], "make": [], "step": []}
+    times |= {"reset": [], "choose": []}
     for _ in range(repeats):
         times["fast"].append(timed(lambda: ours(lean)))
         with StepClock() as clock:
             ours(lean)
         times["step"].append(clock.seconds)
+        times["reset"].append(timed(resets))
+        times["choose"].append(timed(lambda: choices(clock.steps)))
         times["plain"].append(timed(lambda: ours(plain)))
         times["make"].append(timed(example))
     us = a_step(times, clock.steps)
@@ -96,6 +112,10 @@ def lander(repeats: int) -> None:
         "1",
         f"{us['fast']:.1f} us against {us['step']:.1f} us; plain path {us['plain']:.1f} us, "
         f"`gymnasium.make` {us['make']:.1f} us",
+        f"`b2World.Step` {us['step']:.1f} us, gymnasium's `reset` {us['reset']:.1f} us, policy "
+        f"{us['choose']:.1f} us; the other "
+        f"{us['fast'] - us['step'] - us['reset'] - us['choose']:.1f} us are Python: reading eight "
+        "numbers from Box2D, forces, reward",
     )
     figure(
         "LunarLander by `gymnasium.make`, us a step",

@@ -14,6 +14,7 @@ It needs GNU parallel. Figures are seconds of whole processes, one after the oth
 
 import argparse
 import os
+import pstats
 import statistics
 import subprocess
 import sys
@@ -95,6 +96,27 @@ def seconds(words: list[object], folder: Path) -> float:
     return time.perf_counter() - start
 
 
+def profile(folder: Path, *words: object) -> str:
+    """Which of our functions Snakemake spends its time in, as cProfile sees it."""
+    file = folder / "profile"
+    start = ["-m", "cProfile", "-o", file, "-m", "snakemake", "-s", REPO / "Snakefile"]
+    command = [sys.executable, *start, "--configfile", "sweep.yaml", "--cores", 2, *words]
+    seconds(command, folder)
+    # (file, line, function): calls, primitive calls, own seconds, seconds, callers.
+    stats = pstats.Stats(str(file)).stats.items()
+    whole = sum(own for _, (_, _, own, _, _) in stats)
+    ours = {
+        f"`{place[2]}`": spent
+        for place, (_, _, _, spent, callers) in stats
+        if place[0].startswith(f"{REPO / 'workflow'}/")
+        and place[2] != "<module>"
+        and any(caller[0].endswith(".smk") or "/snakemake/" in caller[0] for caller in callers)
+    }
+    most = sorted(ours.items(), key=lambda item: -item[1])[:8]
+    parts = ", ".join(f"{name} {spent / whole:.1%}" for name, spent in most)
+    return f"of {whole:.0f} s under cProfile, in what Snakemake calls of ours: {parts}"
+
+
 def make_sweep(folder: Path, experiment: dict, runs: int) -> Sweep:
     """Writes `sweep.yaml`."""
     folder.mkdir(exist_ok=True)
@@ -117,6 +139,7 @@ def second(folder: Path, runs: int) -> None:
         os.chdir(folder / name)  # plug-ins are looked for here, and start_warm's process works here
         sweep = make_sweep(folder / name, SECOND, runs)
     ours = snakemake(folder / "ours", "--until", "qd_run")
+    again = snakemake(folder / "ours", "--until", "qd_run")
     write_plan(sweep.plan(name="bench"), sweep.runs, Path("results"))
     os.environ["PYTHONPATH"] = str(REPO / "workflow")
     start = time.perf_counter()
@@ -132,6 +155,9 @@ def second(folder: Path, runs: int) -> None:
         ours / theirs,
         "<= 1.1",
         detail=f"{ours:.0f} s, {theirs:.0f} s",
+        profile=f"Snakemake by itself (the same command again, nothing to do) takes {again:.1f} s; "
+        f"the rest, {1000 * (ours - again - theirs) / runs:.0f} ms a run, is how it starts jobs "
+        "and checks their files",
     )
 
 
@@ -163,12 +189,14 @@ def dry(folder: Path, runs: int, repeats: int = 3) -> None:
         ours.append(snakemake(folder / "ours", "-n"))
         theirs.append(seconds([BIN / "snakemake", "-n", "--nolock"], folder / "theirs"))
     middle = statistics.median(ours), statistics.median(theirs)
+    shares = profile(folder / "ours", "-n")
     figure(
         f"`snakemake -n` of {runs:,} runs",
         "a bare Snakefile of as many jobs and files",
         middle[0] / middle[1],
         "<= 1.3",
         detail=f"{middle[0]:.1f} s, {middle[1]:.1f} s",
+        profile=shares,
     )
 
 
