@@ -36,7 +36,18 @@ SCRIPTS = {
     "second": "sweeps.py second",
 }
 LIBRARIES = ("numpy", "ribs", "gymnasium", "box2d", "mujoco", "dask", "snakemake")
-COLUMNS = "script work peer ratio wanted met limit detail profile setting".split()
+COLUMNS = (
+    "script",
+    "work",
+    "peer",
+    "ratio",
+    "wanted",
+    "met",
+    "limit",
+    "detail",
+    "profile",
+    "setting",
+)
 HERE = Path(__file__).resolve().parent
 DOCS = HERE.parent / "docs"
 Row = dict[str, str]

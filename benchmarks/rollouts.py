@@ -79,6 +79,7 @@ def lander(repeats: int) -> None:
         return [domain._land(policy, SEED) for policy in policies]
 
     assert ours(lean) == ours(plain) == example(), "the same landings"
+
     def resets() -> None:
         for _ in policies:
             lean._env.reset(seed=SEED)
