@@ -7,7 +7,8 @@ localrules:
 
 rule aggregate:
     input:
-        expand("results/runs/{run}/summary.json", run=AWAITED),
+        # All files of a run, so that whichever is lost is made again; no later rule lists them anew.
+        expand(rules.qd_run.output, run=AWAITED),
     output:
         runs="results/sweeps/{sweep}/runs.tsv",
         summary="results/sweeps/{sweep}/summary.csv",

@@ -8,7 +8,6 @@ localrules:
 rule plot:
     input:
         rules.aggregate.output,
-        expand("results/runs/{run}/archive.npz", run=AWAITED),
     output:
         overview=report(
             "results/sweeps/{sweep}/plots/overview.svg",

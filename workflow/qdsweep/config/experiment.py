@@ -61,7 +61,7 @@ class ReloadFile(Model):
     """How often the reload file is written. Never changes a result."""
 
     max_cost: float = Field(
-        default=0.02,
+        default=0.01,
         gt=0,
         le=1,
         description="share of the run's time that saving may take [fraction]",

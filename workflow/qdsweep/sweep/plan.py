@@ -11,6 +11,9 @@ import yaml
 from qdsweep.config.experiment import Experiment
 from qdsweep.files import atomic
 
+# libyaml's is four times as fast, which a sweep of 10,000 runs feels.
+_Dumper: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+
 
 def write_plan(plan: dict[str, Any], runs: Mapping[str, Experiment], results: Path) -> None:
     """Writes `sweeps/NAME/plan.json`, and `runs/ID/state/config.yaml` of runs that have none.
@@ -36,7 +39,7 @@ def write_plan(plan: dict[str, Any], runs: Mapping[str, Experiment], results: Pa
 def write_experiment(path: Path, experiment: Experiment) -> None:
     """Writes the resolved experiment; `qdsweep run` takes it as it is."""
     with atomic(path, "w") as file:
-        yaml.safe_dump(experiment.model_dump(mode="json"), file, sort_keys=False)
+        yaml.dump(experiment.model_dump(mode="json"), file, Dumper=_Dumper, sort_keys=False)
 
 
 def digest(plan: dict[str, Any]) -> str:
