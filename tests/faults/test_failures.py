@@ -324,6 +324,19 @@ def test_a_reload_file_of_another_run_is_refused(tmp_path):
     assert "is a reload file of another experiment" in done.stderr
 
 
+def test_the_folder_of_another_run_is_left_as_it_is(tmp_path):
+    experiment = tmp_path / "experiment.yaml"
+    experiment.write_text(yaml.safe_dump(TINY))
+    out = tmp_path / "out"
+    command("qdsweep", "run", experiment, "--out", out)
+    before = {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
+    before.pop(out / "state/lock", None)
+    done = command("qdsweep", "run", experiment, "--set", "seed=2", "--out", out, check=2)
+    assert "give another --out" in done.stderr
+    assert {path: path.read_bytes() for path in before} == before
+    assert not (out / "state/failure.json").exists()
+
+
 @pytest.mark.parametrize("name", ["archive.npz", "metrics.csv", "summary.json"])
 def test_torn_results_are_made_anew(tmp_path, name):
     experiment = tmp_path / "experiment.yaml"

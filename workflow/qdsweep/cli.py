@@ -256,13 +256,13 @@ def _launch(arguments: argparse.Namespace) -> int:
     try:
         experiment = compose(str(file), {unit: typed(amount)}, source="--budget")
     except BadInput as error:
-        raise BadInput(
-            f"{error}; remove {file} and start snakemake again, to make it anew"
-        ) from None
+        damaged = f"; remove {file} and start snakemake again, to make it anew"
+        raise BadInput(f"{error}{damaged if file.exists() else ''}") from None
     if run_id(experiment) != arguments.run:
         raise BadInput(
-            f"{file} is the experiment of {run_id(experiment)}, not of {arguments.run}: it was "
-            "changed or copied by hand; remove it and start snakemake again"
+            f"{file} is now the experiment of {run_id(experiment)}, not of {arguments.run}: the "
+            "source of its module:Class has changed, which makes it another run (start snakemake "
+            "again), or the file was changed or copied by hand (remove it, and start again)"
         )
     from qdsweep.config.cluster import read_cluster
     from qdsweep.experiment.options import Options

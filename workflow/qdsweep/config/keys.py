@@ -97,10 +97,13 @@ def resolve(name: str, paths: Sequence[tuple[Path, Any]], owners: str) -> Path:
         raise BadInput(
             f"{name!r} is not one value: set one of {', '.join(dict.fromkeys(map(dotted, inner)))}"
         )
-    hint = nearest(name, [str(path[-1]) for path in known] + [dotted(path) for path in known])
+    presets = ["algorithm", "domain", "experiment"]
+    hint = nearest(
+        name, [*presets, *(str(path[-1]) for path in known), *(dotted(path) for path in known)]
+    )
     raise BadInput(
         f"unknown name {name!r}: neither the experiment nor {owners} has such a key. "
-        f"{hint}Keys: {', '.join(sorted({str(path[-1]) for path in known}))}"
+        f"{hint}Keys: {', '.join(sorted({*presets, *(str(path[-1]) for path in known)}))}"
     )
 
 

@@ -11,7 +11,7 @@ from qdsweep.config.cluster import Cluster
 from qdsweep.config.experiment import Experiment
 from qdsweep.container import host
 from qdsweep.cpu import apply_baseline
-from qdsweep.errors import QdsweepError
+from qdsweep.errors import BadInput, QdsweepError
 from qdsweep.experiment.options import Options
 from qdsweep.experiment.stop import Interrupted, Stop
 from qdsweep.experiment.wall_time import seconds_left
@@ -50,6 +50,7 @@ def start(experiment: Experiment, out: Path, cluster: Cluster, options: Options)
         try:
             folder.mkdir(parents=True, exist_ok=True)
             with Lock(folder / "lock"):
+                _refuse_other(experiment, out)
                 from qdsweep.experiment.report import start_log
 
                 start_log(folder / "run.log", terminal=options.terminal)
@@ -60,6 +61,16 @@ def start(experiment: Experiment, out: Path, cluster: Cluster, options: Options)
                 f"{error.filename or out}: cannot be written ({error.strerror}); with that "
                 "mended, the same command goes on"
             ) from None
+
+
+def _refuse_other(experiment: Experiment, out: Path) -> None:
+    """Refuses the folder of another run, before anything is written there."""
+    other = read_json(out / "state/status.json").get("id", run_id(experiment))
+    if other != run_id(experiment):
+        raise BadInput(
+            f"{out} is the folder of the run {other}, and this is {run_id(experiment)}: give "
+            "another --out"
+        )
 
 
 def _locked(
