@@ -4,6 +4,7 @@ import shutil
 import tempfile
 from pathlib import Path
 
+import numpy as np
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
@@ -23,7 +24,8 @@ from qdsweep.files import read_json
 # Every iteration is saved, so that a kill can come anywhere between two saves.
 EXPERIMENT = {**TINY, "reload": {"min_seconds": 0.0, "max_cost": 1.0}}
 LENGTHS = (4, 7, 11, 16)
-_straight: dict[int, tuple[str, list[list[str]]]] = {}
+Results = tuple[str, list[list[str]], list[list[float]]]
+_straight: dict[int, Results] = {}
 
 
 class Killed(BaseException):
@@ -50,12 +52,14 @@ class Chunky(Serial):
             yield from super().evaluate(batch, [part])
 
 
-def results(out: Path) -> tuple[str, list[list[str]]]:
+def results(out: Path) -> Results:
     rows = [row.split(",")[:9] for row in read_rows(out / "state/metrics.csv")]
-    return read_json(out / "state/summary.json")["archive_digest"], rows
+    with np.load(out / "state/history.npz") as arrays:
+        insertions = [arrays[name].tolist() for name in ("iteration", "index", "objective")]
+    return read_json(out / "state/summary.json")["archive_digest"], rows, insertions
 
 
-def straight(iterations: int) -> tuple[str, list[list[str]]]:
+def straight(iterations: int) -> Results:
     if iterations not in _straight:
         with tempfile.TemporaryDirectory() as folder:
             out = Path(folder)

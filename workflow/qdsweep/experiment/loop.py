@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from qdsweep.config.experiment import Experiment
+from qdsweep.domains.base import Floats
 from qdsweep.engines.base import Batch, Engine
 from qdsweep.engines.failures import describe_failure
 from qdsweep.experiment.state import Pending, State, evaluation_seeds, reached
@@ -21,6 +22,7 @@ def search(
     stop: Stop,
     after_iteration: Callable[[State, dict[str, float]], None],
     save_if_due: Callable[[State], float] = lambda state: 0.0,
+    told: Callable[[Floats], None] = lambda measures: None,
 ) -> None:
     """Runs an experiment from `state` to the end of its budget.
 
@@ -34,6 +36,7 @@ def search(
             writes metrics.
         save_if_due: Called while the workers evaluate; writes a reload file when the time has
             come, and returns the seconds that it took.
+        told: Called with the measures that the emitters were just told.
 
     Raises:
         Interrupted: The run was asked to stop.
@@ -68,6 +71,7 @@ def search(
             assert pending.done.all(), "an engine has lost some rows"
             with timed(seconds, "tell"):
                 tell(state, pending)
+                told(pending.results["measures"])
         state.iterations += 1
         state.evaluations += state.asked
         state.asked = 0

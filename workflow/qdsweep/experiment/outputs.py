@@ -11,7 +11,7 @@ from qdsweep.files import link
 
 # Declared to Snakemake, which deletes them when it starts a job: each is a second name (a hard
 # link) of a file in state/, so that they come back in no time.
-DECLARED = ("config.yaml", "metrics.csv", "archive.npz", "summary.json", "run.log")
+DECLARED = ("config.yaml", "metrics.csv", "archive.npz", "history.npz", "summary.json", "run.log")
 
 
 def archive_rows(archive: Any, *, indexed: bool) -> dict[str, NDArray[Any]]:

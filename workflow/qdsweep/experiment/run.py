@@ -26,6 +26,7 @@ from qdsweep.engines.failures import EvaluationFailed, NoWorkers, WorkerDied
 from qdsweep.engines.start_crew import Crew
 from qdsweep.experiment import reload
 from qdsweep.experiment.endings import explain_kill
+from qdsweep.experiment.history import History
 from qdsweep.experiment.loop import search
 from qdsweep.experiment.metrics import Metrics, measure, read_rows
 from qdsweep.experiment.options import Options
@@ -111,6 +112,7 @@ def compute(
                 stop,
                 recorder.after_iteration,
                 recorder.save_if_due,
+                recorder.history.told,
             )
         finally:
             engine.close()  # before the last save, which then has the machine for itself
@@ -143,6 +145,7 @@ class Recorder:
         self.versions = versions
         self.engine, self.workers = cluster.engine_name, cluster.workers
         self.metrics = Metrics(folder / "metrics.csv", state.iterations)
+        self.history = History(folder, state.scheduler.result_archive, state.iterations)
         ((unit, _),) = experiment.budget.items()
         self.progress = Progress(
             experiment.budget, getattr(state, unit), folder / "metrics.csv", bar=bar
@@ -196,11 +199,13 @@ class Recorder:
             state.seconds[phase] += value
         self.row = measure(state) | {f"seconds_{phase}": s for phase, s in seconds.items()}
         self.metrics.add(self.row)
+        self.history.add(state.iterations)
 
     def save(self, state: State) -> None:
         """Writes the rows of metrics, then the reload file that counts on them."""
         start = time.perf_counter()
         self.metrics.flush(durable=True)
+        self.history.flush()
         self.saved = reload.save(state, self.folder, self.identity, self.versions)
         self.saved_at = time.monotonic()
         self.save_seconds = time.perf_counter() - start
@@ -260,6 +265,7 @@ class Recorder:
             log.info("finished: %s", self.progress.line(self.row))
         finally:
             self.metrics.close()
+            self.history.close()
             self.progress.close()
 
     def _end(self, state: State, status: str, how: str) -> None:
@@ -278,6 +284,7 @@ class Recorder:
             "attempts": self.attempts,
         }
         write_results(self.folder, self.experiment, self.domain, state, about)
+        self.history.finish()
         for superfluous in ("partial", "workers"):
             shutil.rmtree(self.folder / superfluous, ignore_errors=True)
         reload.keep_only(self.folder, [self.saved])

@@ -1,0 +1,44 @@
+"""The archive of a run at any earlier moment, from history.npz."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True)
+class History:
+    """Every insertion into a run's result archive, in order.
+
+    Attributes:
+        iteration: ``(k,)`` the iteration of each, from 1.
+        index: ``(k,)`` the cell.
+        objective: ``(k,)`` the objective of the new elite.
+    """
+
+    iteration: NDArray[np.int32]
+    index: NDArray[np.int64]
+    objective: NDArray[np.float64]
+
+    def at(self, iteration: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Returns the occupied cells, sorted, and their objectives after an iteration."""
+        end = int(np.searchsorted(self.iteration, iteration, side="right"))
+        # The last insertion of a cell is the first one from behind.
+        cells, last = np.unique(self.index[:end][::-1], return_index=True)
+        return cells, self.objective[:end][::-1][last]
+
+
+def read_history(run_dir: Path) -> History | None:
+    """Reads `history.npz` of a run.
+
+    Returns:
+        The insertions; None for an archive without cells that stay, and for runs of older
+        releases.
+    """
+    path = run_dir / "history.npz"
+    if not path.exists():
+        return None
+    with np.load(path, allow_pickle=False) as arrays:
+        index = arrays["index"].astype(np.int64)
+        return History(arrays["iteration"], index, arrays["objective"])
