@@ -98,6 +98,10 @@ class Cluster(Model):
         """Whether this process is in a Slurm job whose workers are on several nodes."""
         return self.nodes > 1 and "SLURM_JOB_ID" in os.environ
 
+    def on_one_node(self) -> "Cluster":
+        """What is left of it for work that stays on one node, in its own processes."""
+        return self.model_copy(update={"nodes": 1, "engine": "auto"})
+
     def within(self, cores: int) -> "Cluster":
         """The cluster with no more workers than cores, where it is this machine alone."""
         if self.over_nodes():

@@ -1,11 +1,83 @@
 """The sweep file: which experiment, which values, where."""
 
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from qdsweep.config.base import Model
+
+
+def from_to(seeds: tuple[int, int]) -> tuple[int, int]:
+    """Refuses a range of seeds that ends before it begins."""
+    if not 0 <= seeds[0] <= seeds[1]:
+        raise ValueError(f"first and last seed, 0 <= first <= last; {list(seeds)} is no such range")
+    return seeds
+
+
+class Published(Model):
+    """A value of the literature that a group of the sweep is compared with."""
+
+    where: dict[str, Any] = Field(
+        description="swept names and values that choose the group, such as {algorithm: cma_me}"
+    )
+    metric: Literal["norm_qd_score", "qd_score", "coverage", "obj_max"] = Field(
+        description="what was published; coverage is a fraction"
+    )
+    mean: float = Field(description="the published mean")
+    tolerance: float = Field(
+        gt=0, description="how far our mean may be from it, in the metric's unit"
+    )
+    source: str = Field(description="where it was published: paper and table")
+
+
+class Confirm(Model):
+    """The winners of the sweep, run again with seeds that did not choose them."""
+
+    top: int = Field(default=3, ge=1, description="how many groups, by mean normalised QD score")
+    seeds: Annotated[tuple[int, int], AfterValidator(from_to)] = Field(
+        description="the first and the last of the unseen seeds, such as [101, 110]"
+    )
+
+
+class Reevaluate(Model):
+    """Corrected archives: every elite evaluated again with fresh seeds."""
+
+    times: int = Field(default=10, ge=1, description="evaluations of each elite")
+    seed: int = Field(default=1_000_003, ge=0, description="of the fresh evaluation seeds")
+
+    @property
+    def stem(self) -> str:
+        """The name of its files in a run's folder."""
+        return f"reevaluated-{self.times}-{self.seed}"
+
+
+class Rollouts(Model):
+    """Rendered episodes of chosen elites, for domains of gymnasium."""
+
+    elites: list[Literal["best", "median", "corners"]] = Field(
+        default=["best", "median", "corners"],
+        description="which elites of each group's median run; corners: extreme in the measures",
+    )
+    seconds: float = Field(default=6.0, gt=0, description="the longest animation [s]")
+
+
+class Figures(Model):
+    """How the figures of a paper look; colours, order and labels go by a group's name."""
+
+    labels: dict[str, str] = Field(
+        default={}, description="group, or swept value -> what figures call it"
+    )
+    order: list[str] = Field(default=[], description="groups in their order; others follow")
+    colors: dict[str, str] = Field(
+        default={}, description="group -> colour, such as #0072B2 or black"
+    )
+    column_width: float | None = Field(
+        default=None, gt=0, description="width of a figure in print; null: as it comes [mm]"
+    )
+    facets: str | None = Field(
+        default=None, description="a swept name: learning curves have a panel for each value"
+    )
 
 
 class SweepFile(Model):
@@ -36,6 +108,26 @@ class SweepFile(Model):
             "start none"
         ),
     )
+
+    figures: Figures = Field(default=Figures(), description="the look of the figures")
+    reevaluate: Reevaluate | None = Field(
+        default=None, description="corrected archives (how much of a score is luck); null: none"
+    )
+    rollouts: Rollouts | None = Field(
+        default=None, description="animations of elites at their task; null: none"
+    )
+    confirm: Confirm | None = Field(
+        default=None, description="reruns of the winners with unseen seeds; null: none"
+    )
+    published: list[Published] = Field(
+        default=[], description="values of the literature to compare with"
+    )
+
+    @property
+    def reporting(self) -> dict[str, Any]:
+        """What only the stages after the runs want, as plain data."""
+        keys = {"figures", "reevaluate", "rollouts", "confirm", "published"}
+        return self.model_dump(mode="json", include=keys)
 
     @property
     def title(self) -> str:

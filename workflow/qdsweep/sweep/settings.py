@@ -54,6 +54,7 @@ def read_sweep(
     if "sweep" in typed_here and "name" not in typed_here:
         # Never over the tables of the sweep that the file names.
         data["name"] = adhoc_name(data["experiment"], data["sweep"])
+        data.pop("published", None)  # they are of that sweep, too
     if "partial" in typed_here and isinstance(data.get("partial"), str):
         data["partial"] = typed(data["partial"])  # Snakemake leaves it text
     for key in ("name", "cluster"):

@@ -1,0 +1,127 @@
+"""What figures call the groups of a sweep: the key `figures` of the sweep file."""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from qdsweep.config.files import nearest
+from qdsweep.config.sweep import Figures
+from qdsweep.errors import BadInput
+from qdsweep.sweep.groups import group_columns, group_labels
+from qdsweep.sweep.runs import Sweep
+
+Rows = Sequence[Mapping[str, str]]
+
+
+@dataclass(frozen=True)
+class Name:
+    """A group as figures show it.
+
+    Attributes:
+        label: Its label.
+        series: What a panel of its own facet calls it: the label without the facet's value.
+        facet: The facet, such as `batch_size 32`; empty where there are none.
+        color: Its colour; None for the palette's.
+    """
+
+    label: str
+    series: str
+    facet: str
+    color: str | None
+
+
+def check_figures(figures: Figures, sweep: Sweep, experiment: str) -> None:
+    """Checks the names that `figures` has against a sweep, before anything runs.
+
+    Args:
+        figures: The key `figures` of the sweep file.
+        sweep: Its runs.
+        experiment: What the experiment is called.
+
+    Raises:
+        BadInput: A name is unknown; the message lists those that are known.
+    """
+    if figures != Figures():
+        rows = [
+            {
+                name: value if isinstance(value, str) else json.dumps(value)
+                for name, value in row.values.items()
+            }
+            for row in sweep.rows
+        ]
+        figure_names(figures, sweep.columns, rows, experiment)
+
+
+def figure_names(
+    figures: Figures, columns: Sequence[str], rows: Rows, default: str
+) -> dict[str, Name]:
+    """Gives each group its name in figures.
+
+    Args:
+        figures: The key `figures` of the sweep file.
+        columns: The swept names.
+        rows: The swept values of each row, as text.
+        default: The name of the one group of a sweep that varies only its seed.
+
+    Returns:
+        Group -> name, in the order that figures have.
+
+    Raises:
+        BadInput: A name is unknown, or two groups would be called the same.
+    """
+    groups = group_labels(columns, rows, default)
+    names = group_columns(columns, rows)
+    if figures.facets is not None:
+        _known("facets", [figures.facets], names)
+    rest = [name for name in columns if name != figures.facets]
+    series = group_labels(rest, rows, default)
+    # A panel has one line of each series; where there is but one, its facet must tell it.
+    parted = figures.facets is not None and len(set(series)) > 1
+    series = series if parted else groups
+    values = [row[name] for row in rows for name in names]
+    _known("labels", figures.labels, [*groups, *series, *values])
+    _known("order", figures.order, [*groups, *series])
+    _known("colors", figures.colors, [*groups, *series])
+
+    called = [{name: figures.labels.get(text, text) for name, text in row.items()} for row in rows]
+    labels = group_labels(columns, called, default)
+    short = group_labels(rest, called, default) if parted else labels
+    facets = group_labels([figures.facets], called, "") if figures.facets else [""] * len(rows)
+    found: dict[str, Name] = {}
+    own: dict[str, str] = {}
+    for group, part, label, brief, facet in zip(groups, series, labels, short, facets, strict=True):
+        label = figures.labels.get(group, label)
+        brief = figures.labels.get(part, brief) if parted else label
+        color = figures.colors.get(group, figures.colors.get(part))
+        found[group] = Name(label, brief, facet, color)
+        own[group] = part
+    _distinct(found)
+    place = {name: position for position, name in reversed(list(enumerate(figures.order)))}
+    last = len(figures.order)
+    return dict(
+        sorted(found.items(), key=lambda item: place.get(item[0], place.get(own[item[0]], last)))
+    )
+
+
+def _known(key: str, given: Iterable[str], known: Iterable[str]) -> None:
+    known = list(dict.fromkeys(known))
+    for name in given:
+        if name not in known:
+            shown = "; ".join(known[:20]) + ("; ..." if len(known) > 20 else "")
+            raise BadInput(
+                f"the sweep file: figures: {key}: {name!r} is unknown; {nearest(name, known)}"
+                f"known: {shown or 'nothing was swept but the seed'}"
+            )
+
+
+def _distinct(names: Mapping[str, Name]) -> None:
+    for what in ("label", "series"):
+        taken: dict[tuple[str, str], str] = {}
+        for group, name in names.items():
+            key = (getattr(name, what), name.facet if what == "series" else "")
+            if key in taken:
+                raise BadInput(
+                    f"the sweep file: figures: labels: the groups {taken[key]!r} and {group!r} "
+                    f"would both be called {key[0]!r}; give each a label of its own"
+                )
+            taken[key] = group

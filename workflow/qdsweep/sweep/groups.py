@@ -1,0 +1,46 @@
+"""The groups of a sweep: rows that differ in nothing but the seed."""
+
+from collections.abc import Mapping, Sequence
+
+BUDGETS = ("iterations", "evaluations")
+SHOWN_WITHOUT_NAME = ("experiment", "algorithm", "domain")
+
+
+def group_columns(columns: Sequence[str], rows: Sequence[Mapping[str, str]]) -> list[str]:
+    """The swept names that tell groups apart: all but `seed` and a constant budget.
+
+    Args:
+        columns: The swept names.
+        rows: The swept values of each row, as text.
+    """
+    varying = _varying(columns, rows)
+    return [name for name in columns if name != "seed" and (name not in BUDGETS or name in varying)]
+
+
+def group_labels(
+    columns: Sequence[str], rows: Sequence[Mapping[str, str]], default: str
+) -> list[str]:
+    """A short name of each row's group, such as `cma_me, sigma0 0.5`.
+
+    Args:
+        columns: The swept names.
+        rows: The swept values of each row, as text.
+        default: The name of the one group of a sweep that varies only its seed.
+    """
+    names = group_columns(columns, rows)
+    varying = _varying(columns, rows)
+    # A label names only what differs; where nothing does, everything that was swept.
+    named = [name for name in names if name in varying] or names
+    return [_label(row, named) or default for row in rows]
+
+
+def _varying(columns: Sequence[str], rows: Sequence[Mapping[str, str]]) -> set[str]:
+    return {name for name in columns if len({row[name] for row in rows}) > 1}
+
+
+def _label(values: Mapping[str, str], names: Sequence[str]) -> str:
+    parts = [
+        values[name] if name in SHOWN_WITHOUT_NAME else f"{name.split('.')[-1]} {values[name]}"
+        for name in names
+    ]
+    return ", ".join(parts)

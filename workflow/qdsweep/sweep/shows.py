@@ -1,0 +1,42 @@
+"""What a sweep's runs can show besides tables: how archives filled, elites at their task."""
+
+from collections.abc import Mapping
+
+from qdsweep.config.algorithm import CVTArchive, GridArchive
+from qdsweep.config.domain import DomainConfig, Gymnasium, LunarLander
+from qdsweep.config.experiment import Experiment
+from qdsweep.errors import BadInput
+
+
+def has_history(experiment: Experiment) -> bool:
+    """Whether a run of it leaves history.npz: the cells of its result archive do not move."""
+    algorithm = experiment.algorithm
+    return algorithm.result_archive or isinstance(algorithm.archive, GridArchive | CVTArchive)
+
+
+def check_rollouts(runs: Mapping[str, Experiment]) -> None:
+    """Refuses `rollouts:` where a domain has no episodes that could be rendered.
+
+    Raises:
+        BadInput: The message names the domain.
+    """
+    for experiment in runs.values():
+        try:
+            require_episodes(experiment.domain)
+        except BadInput as error:
+            raise BadInput(
+                f"the sweep file: rollouts: {error}; remove the key rollouts, or sweep it apart"
+            ) from None
+
+
+def require_episodes(domain: DomainConfig) -> None:
+    """Refuses a domain that is not of gymnasium.
+
+    Raises:
+        BadInput: The message names the domain.
+    """
+    if not isinstance(domain, Gymnasium | LunarLander):
+        raise BadInput(
+            f"the domain {domain.name or domain.type} (type {domain.type}) has no episodes that "
+            "could be rendered; the types gymnasium and lunar_lander do"
+        )
