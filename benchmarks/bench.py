@@ -34,6 +34,7 @@ SCRIPTS = {
     "short": "sweeps.py short",
     "dry": "sweeps.py dry",
     "second": "sweeps.py second",
+    "aggregation": "aggregation.py",
 }
 LIBRARIES = ("numpy", "ribs", "gymnasium", "box2d", "mujoco", "dask", "snakemake")
 COLUMNS = (

@@ -13,12 +13,27 @@ rule aggregate:
         runs="results/sweeps/{sweep}/runs.tsv",
         summary="results/sweeps/{sweep}/summary.csv",
         curves="results/sweeps/{sweep}/curves.csv",
-        csv="results/sweeps/{sweep}/table.csv",
+        table=multiext("results/sweeps/{sweep}/table", ".csv", ".tex", ".json"),
         markdown=report(
             "results/sweeps/{sweep}/table.md",
             caption="../report/table.rst",
             category="Tables",
             labels={"sweep": "{sweep}", "table": "results by group"},
+        ),
+        timing=multiext(
+            "results/sweeps/{sweep}/tables/timing", ".csv", ".md", ".tex", ".json"
+        ),
+        workers=multiext(
+            "results/sweeps/{sweep}/tables/workers", ".csv", ".md", ".tex", ".json"
+        ),
+        pairs=multiext(
+            "results/sweeps/{sweep}/tables/comparisons", ".csv", ".tex", ".json"
+        ),
+        comparisons=report(
+            "results/sweeps/{sweep}/tables/comparisons.md",
+            caption="../report/comparisons.rst",
+            category="Tables",
+            labels={"sweep": "{sweep}", "table": "differences between groups"},
         ),
     log:
         "results/sweeps/{sweep}/logs/aggregate.log",

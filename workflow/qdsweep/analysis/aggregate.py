@@ -1,4 +1,4 @@
-"""Run directories -> tables: runs.tsv, summary.csv, table.csv, table.md and curves.csv."""
+"""Run directories -> tables: runs.tsv, summary.csv, table.*, curves.csv and tables/."""
 
 import csv
 import math
@@ -7,39 +7,24 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from qdsweep.analysis.files import read_json
-from qdsweep.analysis.metrics import (
-    CURVES,
-    SECONDS,
-    STATE,
-    Curve,
-    budget_row,
-    common_grid,
-    read_metrics,
-    thin_curve,
-)
+from qdsweep.analysis.cache import Kept, key_of, read_cache, write_cache
+from qdsweep.analysis.comparisons import write_comparisons
+from qdsweep.analysis.group_table import group_sheet, group_table
+from qdsweep.analysis.metrics import CURVES, Curve, common_grid
+from qdsweep.analysis.over_tasks import scores_by_task, write_over_tasks
 from qdsweep.analysis.partial import results_of
 from qdsweep.analysis.plan import BUDGETS, Plan, Row, read_plan
-from qdsweep.analysis.scale import scale_of
-from qdsweep.analysis.text import common_decimals, mean_and_error
+from qdsweep.analysis.run_results import RESULTS, Result, column_names, read_results
+from qdsweep.analysis.selection import scales_of
+from qdsweep.analysis.sheet import write_sheet
 from qdsweep.errors import BadInput
-from qdsweep.files import atomic, write_text
+from qdsweep.files import atomic
 
 if TYPE_CHECKING:
     import pandas as pd
 
-# Metric of table.csv -> its heading in table.md and in the report.
-METRICS = {
-    "norm_qd_score": "Normalised QD score",
-    "coverage_percent": "Coverage (%)",
-    "obj_max": "Best objective",
-    "qd_score": "QD score",
-    "evaluations": "Evaluations",
-    "core_seconds": "Core-seconds",
-}
-_OWN = ("id", "status", *STATE, *SECONDS, "core_seconds", "engine", "workers")
 _INTEGERS = ("iteration", "evaluations", "num_elites", "restarts", "workers", "total_evaluations")
-_LAST = ("total_evaluations", "group", "scale")
+_MISSING = Result({"status": "missing"}, None)
 
 
 def aggregate(sweep_dir: Path, runs_dir: Path, *, partial: bool = False) -> None:
@@ -47,6 +32,7 @@ def aggregate(sweep_dir: Path, runs_dir: Path, *, partial: bool = False) -> None
 
     A row of the sweep is reported at its own budget, even if its run went further. A run that
     is missing or has not reached the budget keeps its row, without results, and enters no mean.
+    Only runs whose files have changed since the last time are read.
 
     Args:
         sweep_dir: `results/sweeps/NAME`, with the plan.json that the workflow wrote.
@@ -60,28 +46,22 @@ def aggregate(sweep_dir: Path, runs_dir: Path, *, partial: bool = False) -> None
 
     plan = read_plan(sweep_dir)
     _write_runs(plan, sweep_dir / "runs.tsv")
-    records, curves = _read_runs(plan, runs_dir, partial)
-    if not any(curve is not None for curve in curves):
+    results = _read_runs(plan, sweep_dir, runs_dir, partial)
+    if not any(result.curve for result in results):
         raise BadInput(
             f"None of the {len(plan.rows)} rows of {sweep_dir / 'plan.json'} has reached its budget"
             f" in {runs_dir}: nothing to aggregate. Run `snakemake` to compute them."
         )
+    summary = pd.DataFrame(_records(plan, results))
     # Nullable integers: a row without results must not turn its column into floats.
-    summary = pd.DataFrame(records).astype(dict.fromkeys(_INTEGERS, "Int64"))
+    summary = summary.astype(dict.fromkeys(_INTEGERS, "Int64"))
     _write_csv(summary, sweep_dir / "summary.csv")
-    table = _table(plan, summary)
-    _write_csv(table, sweep_dir / "table.csv")
-    write_text(
-        sweep_dir / "table.md",
-        _markdown(plan, table, partial=(summary["status"] == "partial").any()),
-    )
-    _write_csv(_curves(plan, curves), sweep_dir / "curves.csv")
-
-
-def column_names(plan: Plan) -> dict[str, str]:
-    """Returns the swept names as columns of summary.csv: one that is taken gets `swept_`."""
-    taken = {*_OWN, *_LAST}
-    return {name: f"swept_{name}" if name in taken else name for name in plan.columns}
+    _write_csv(_curves(plan, results), sweep_dir / "curves.csv")
+    table = group_table(plan, summary)
+    scales = scales_of(summary, table)
+    write_sheet(sweep_dir, group_sheet(plan, summary, table, scales), table)
+    write_comparisons(sweep_dir, summary, scales)
+    write_over_tasks(sweep_dir, scores_by_task(plan, summary, scales))
 
 
 def _write_runs(plan: Plan, path: Path) -> None:
@@ -94,109 +74,50 @@ def _write_runs(plan: Plan, path: Path) -> None:
             writer.writerow([*row.values.values(), row.run, *budget])
 
 
-def _read_runs(
-    plan: Plan, runs_dir: Path, partial: bool
-) -> tuple[list[dict[str, Any]], list[Curve | None]]:
-    """Returns a record and a thinned curve of every row, each run's files being read once."""
-    names = column_names(plan)
-    positions: dict[str, list[int]] = {}
-    for position, row in enumerate(plan.rows):
-        positions.setdefault(row.run, []).append(position)
-    records: list[dict[str, Any]] = [{} for _ in plan.rows]
-    curves: list[Curve | None] = [None for _ in plan.rows]
-    for run, rows_of_run in positions.items():
+def _read_runs(plan: Plan, sweep_dir: Path, runs_dir: Path, partial: bool) -> list[Result]:
+    """Returns the result of every row; a run is read once, and only if its files have changed."""
+    rows_of: dict[str, list[Row]] = {}
+    for row in plan.rows:
+        rows_of.setdefault(row.run, []).append(row)
+    before = read_cache(sweep_dir)
+    now: Kept = {}
+    for run, rows in rows_of.items():
         folder = results_of(runs_dir / run)
-        results = _results(folder, [plan.rows[p] for p in rows_of_run], partial)
-        for position, (result, curve) in zip(rows_of_run, results, strict=True):
-            row = plan.rows[position]
-            swept = {names[name]: value for name, value in row.values.items()}
-            records[position] = {**swept, "id": run, **result, "group": row.group}
-            curves[position] = curve
-    # The columns of the first row are those of all, also if that row has no results.
-    columns = [*names.values(), *_OWN, *_LAST]
-    return [{name: record.get(name) for name in columns} for record in records], curves
+        if not (folder / "summary.json").exists():
+            continue
+        key = key_of(folder, rows, partial=partial)
+        known = before.get(run)
+        if known is None or known[0] != key:
+            known = key, read_results(folder, rows, partial=partial)
+        now[run] = known
+    if any(now[run] is not before.get(run) for run in now):
+        write_cache(sweep_dir, now)
+    waiting = {run: iter(results) for run, (_, results) in now.items()}
+    return [next(waiting[row.run]) if row.run in waiting else _MISSING for row in plan.rows]
 
 
-def _results(
-    run_dir: Path, rows: list[Row], partial: bool
-) -> list[tuple[dict[str, Any], Curve | None]]:
-    """Returns the results and the curve of one run at the budget of each of `rows`."""
-    if not (run_dir / "summary.json").exists():
-        return [({"status": "missing"}, None) for _ in rows]
-    summary = read_json(run_dir / "summary.json", "Run `snakemake` again to make it.")
-    metrics = read_metrics(run_dir, summary["archive"]["type"])
-    about = {
-        "status": summary["status"],
-        "engine": summary["engine"],
-        "workers": summary["workers"],
-        "total_evaluations": summary["evaluations"],
-        "scale": scale_of(run_dir, summary),
-    }
-    return [_result(metrics, row, about, partial) for row in rows]
-
-
-def _result(
-    metrics: "pd.DataFrame", row: Row, about: dict[str, Any], partial: bool
-) -> tuple[dict[str, Any], Curve | None]:
-    position, status = budget_row(metrics, row), "finished"
-    if position is None:
-        if not partial or metrics.empty:
-            return {**about, "status": "unfinished"}, None
-        position, status = len(metrics) - 1, "partial"
-    seconds = metrics.loc[:position, list(SECONDS)].sum()
-    cores = max(int(about["workers"] or 1), 1)
-    result = {
-        **about,
-        "status": status,
-        **{name: metrics[name].iat[position] for name in STATE},
-        **seconds.to_dict(),
-        "core_seconds": seconds.sum() * cores,
-    }
-    return result, thin_curve(metrics, position)
-
-
-def mean_error_count(values: np.ndarray) -> tuple[float, float, int]:
-    """Returns mean, standard error and number of the values that are there.
-
-    The standard error of fewer than two values is unknown (nan), not 0.
-    """
-    values = values[np.isfinite(values)]
-    n = len(values)
-    if n == 0:
-        return math.nan, math.nan, 0
-    error = float(np.std(values, ddof=1)) / math.sqrt(n) if n > 1 else math.nan
-    return float(np.mean(values)), error, n
-
-
-def _table(plan: Plan, summary: "pd.DataFrame") -> "pd.DataFrame":
-    """Returns a row a group. A run that stands in a group twice counts once."""
-    import pandas as pd
-
+def _records(plan: Plan, results: list[Result]) -> list[dict[str, Any]]:
+    """Returns the rows of summary.csv."""
     names = column_names(plan)
-    values = summary.assign(coverage_percent=summary["coverage"] * 100)
+    # The columns of the first row are those of all, also if that row has no results.
+    columns = [*names.values(), "id", *RESULTS, "group"]
     records = []
-    for group, rows in plan.groups.items():
-        runs = values[values["group"] == group].drop_duplicates("id")
-        record: dict[str, Any] = {"group": group}
-        record.update({names[name]: rows[0].values[name] for name in plan.group_columns})
-        record["runs"] = len(runs)
-        for metric in METRICS:
-            statistics = mean_error_count(runs[metric].to_numpy(float))
-            for part, value in zip(("mean", "se", "n"), statistics, strict=True):
-                record[f"{metric}_{part}"] = value
-        records.append(record)
-    return pd.DataFrame(records)
+    for row, result in zip(plan.rows, results, strict=True):
+        swept = {names[name]: value for name, value in row.values.items()}
+        record = {**swept, "id": row.run, **result.record, "group": row.group}
+        records.append({name: record.get(name) for name in columns})
+    return records
 
 
-def _curves(plan: Plan, curves: list[Curve | None]) -> "pd.DataFrame":
+def _curves(plan: Plan, results: list[Result]) -> "pd.DataFrame":
     """Returns mean and standard error of each group on its own grid of evaluations."""
     import pandas as pd
 
     names = column_names(plan)
     by_group: dict[str, dict[str, Curve]] = {}
-    for row, curve in zip(plan.rows, curves, strict=True):
-        if curve is not None:
-            by_group.setdefault(row.group, {}).setdefault(row.run, curve)
+    for row, result in zip(plan.rows, results, strict=True):
+        if result.curve is not None:
+            by_group.setdefault(row.group, {}).setdefault(row.run, result.curve)
     tables = []
     for group, rows in plan.groups.items():
         members = list(by_group.get(group, {}).values())
@@ -211,40 +132,10 @@ def _curves(plan: Plan, curves: list[Curve | None]) -> "pd.DataFrame":
             columns[f"{name}_mean"] = values.mean(axis=0)
             spread = values.std(axis=0, ddof=1) if len(members) > 1 else np.full(len(grid), np.nan)
             columns[f"{name}_se"] = spread / math.sqrt(len(members))
+        # Wall time since the start, without pauses between attempts [s].
+        columns["seconds_mean"] = np.mean([curve.at(grid, "seconds") for curve in members], axis=0)
         tables.append(pd.DataFrame(columns))
     return pd.concat(tables, ignore_index=True)
-
-
-def _markdown(plan: Plan, table: "pd.DataFrame", *, partial: bool) -> str:
-    """Returns the table of the groups as Markdown, mean ± standard error."""
-    names = column_names(plan)
-    groups = {name: names[name] for name in plan.group_columns} or {"group": "group"}
-    shown = {metric: head for metric, head in METRICS.items() if table[f"{metric}_n"].any()}
-    lines = [
-        "| " + " | ".join([*groups, "n", *shown.values()]) + " |",
-        "|" + "---|" * len(groups) + "---:|" * (1 + len(shown)),
-    ]
-    cells = {metric: format_metric(table, metric) for metric in shown}
-    counts = table[[f"{metric}_n" for metric in METRICS]].max(axis=1)
-    for position, row in enumerate(table.to_dict("records")):
-        texts = [str(row[name]).replace("|", "\\|") for name in groups.values()]
-        texts.append(str(counts.iat[position]))
-        texts += [cells[metric][position] for metric in shown]
-        lines.append("| " + " | ".join(texts) + " |")
-    lines += ["", "Mean ± standard error over n runs (seeds), each at its own budget."]
-    if partial:
-        lines[-1] = "Mean ± standard error over n runs (seeds); unfinished runs as far as they are."
-    return "\n".join(lines) + "\n"
-
-
-def format_metric(table: "pd.DataFrame", metric: str) -> list[str]:
-    """Returns a metric's column of table.csv as texts with the same number of decimals."""
-    means, errors = table[f"{metric}_mean"], table[f"{metric}_se"]
-    if metric == "evaluations":  # The budget: the same for every seed, or nearly.
-        errors, decimals = errors.mask(errors == 0), 0
-    else:
-        decimals = common_decimals(means, errors)
-    return [mean_and_error(m, e, decimals) for m, e in zip(means, errors, strict=True)]
 
 
 def _write_csv(table: "pd.DataFrame", path: Path) -> None:

@@ -2,13 +2,11 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from qdsweep.analysis.files import read_json
 from qdsweep.analysis.text import value_text
-
-BUDGETS = ("iterations", "evaluations")
-SHOWN_WITHOUT_NAME = ("experiment", "algorithm", "domain")
+from qdsweep.sweep.groups import BUDGETS as BUDGETS
+from qdsweep.sweep.groups import group_columns, group_labels
 
 
 @dataclass(frozen=True)
@@ -60,29 +58,16 @@ def read_plan(sweep_dir: Path) -> Plan:
     raw = read_json(sweep_dir / "plan.json", "The workflow writes it: run `snakemake` first.")
     columns = list(raw["columns"])
     values = [{name: value_text(row["values"][name]) for name in columns} for row in raw["rows"]]
-    varying = {name for name in columns if len({row[name] for row in values}) > 1}
-    group_columns = [
-        name for name in columns if name != "seed" and (name not in BUDGETS or name in varying)
-    ]
-    # A label names only what differs; where nothing does, everything that was swept.
-    named = [name for name in group_columns if name in varying] or group_columns
+    labels = group_labels(columns, values, raw["experiment"])
     rows = [
         Row(
             values=texts,
             run=row["id"],
             iterations=row.get("iterations"),
             evaluations=row.get("evaluations"),
-            group=_label(texts, named) or raw["experiment"],
+            group=label,
         )
-        for row, texts in zip(raw["rows"], values, strict=True)
+        for row, texts, label in zip(raw["rows"], values, labels, strict=True)
     ]
-    return Plan(raw["name"], raw["experiment"], raw["sweep"], columns, group_columns, rows)
-
-
-def _label(values: dict[str, Any], names: list[str]) -> str:
-    """Returns a short name of a group, such as `cma_me, sigma0 0.5`."""
-    parts = [
-        values[name] if name in SHOWN_WITHOUT_NAME else f"{name.split('.')[-1]} {values[name]}"
-        for name in names
-    ]
-    return ", ".join(parts)
+    names = group_columns(columns, values)
+    return Plan(raw["name"], raw["experiment"], raw["sweep"], columns, names, rows)

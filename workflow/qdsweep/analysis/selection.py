@@ -1,11 +1,11 @@
 """What the figures and the report read of a sweep: its tables, and which groups to show."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from qdsweep.analysis.files import require
-from qdsweep.analysis.text import number, plural
+from qdsweep.analysis.text import plural
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -22,7 +22,10 @@ class Tables:
         table: A row a group, without the groups that have no results.
         curves: Mean and standard error of each group over evaluations.
         scales: Groups that may share a QD-score axis: scale in words -> groups.
-        position: Place of each group in the sweep, which fixes its colour in every figure.
+        position: Place of each group in the sweep, which fixes its colour in every figure; where
+            there are facets, the place of its series.
+        series: Group -> what a panel of its own facet calls it; the group where there is no facet.
+        facets: Group -> the facet that it stands in; empty where there are none.
     """
 
     summary: "pd.DataFrame"
@@ -30,11 +33,48 @@ class Tables:
     curves: "pd.DataFrame"
     scales: dict[str, list[str]]
     position: dict[str, int]
+    series: dict[str, str] = field(default_factory=dict)
+    facets: dict[str, str] = field(default_factory=dict)
 
     @property
     def with_results(self) -> "pd.DataFrame":
         """The rows of `summary` that have results."""
         return self.summary[self.summary["status"].isin(HAS_RESULTS)]
+
+    @property
+    def panels(self) -> dict[str, list[str]]:
+        """Groups that a figure shows on one pair of axes: heading -> groups.
+
+        They are the scales, each cut into its facets where there are any.
+        """
+        parts: dict[tuple[str, str], list[str]] = {}
+        for scale, groups in self.scales.items():
+            for group in groups:
+                parts.setdefault((self.facets.get(group, ""), scale), []).append(group)
+        facets = [facet for facet, _ in parts]
+
+        def heading(facet: str, scale: str) -> str:
+            if not facet:
+                return scale
+            # A facet alone says enough unless it is in several scales.
+            return facet if facets.count(facet) == 1 else f"{facet}; {scale}"
+
+        return {heading(*part): groups for part, groups in parts.items()}
+
+    @property
+    def scale_of(self) -> dict[str, str]:
+        """Group -> its scale."""
+        return {group: scale for scale, groups in self.scales.items() for group in groups}
+
+    @property
+    def scale_text(self) -> str:
+        """The scale as a sentence of a caption if there is only one: then no heading says it."""
+        return f" {next(iter(self.scales))}." if len(self.scales) == 1 else ""
+
+    def shown(self, panels: int, lines: int) -> dict[str, list[str]]:
+        """Returns the first `panels` panels, each with its best `lines` groups."""
+        first = list(self.panels.items())[:panels]
+        return {heading: self.best(groups, lines) for heading, groups in first}
 
     def best(self, groups: list[str], limit: int) -> list[str]:
         """Returns the `limit` groups with the highest mean QD score, in the sweep's order."""
@@ -75,13 +115,25 @@ def read_tables(sweep_dir: Path) -> Tables:
         for name in ("summary", "table", "curves")
     )
     table = table[table["qd_score_n"] > 0]
+    return arrange(summary, table, curves)
+
+
+def arrange(summary: "pd.DataFrame", table: "pd.DataFrame", curves: "pd.DataFrame") -> Tables:
+    """Returns the tables with their groups sorted by scale, in the order of `table`."""
+    position = {group: i for i, group in enumerate(table["group"])}
+    series = {group: group for group in position}
+    return Tables(summary, table, curves, scales_of(summary, table), position, series)
+
+
+def scales_of(summary: "pd.DataFrame", table: "pd.DataFrame") -> dict[str, list[str]]:
+    """Returns the groups with results that may share a QD-score axis: scale in words -> groups."""
     done = summary[summary["status"].isin(HAS_RESULTS)]
     scale_of = done.drop_duplicates("group").set_index("group")["scale"]
     scales: dict[str, list[str]] = {}
     for group in table["group"]:
-        scales.setdefault(scale_of[group], []).append(group)
-    position = {group: i for i, group in enumerate(table["group"])}
-    return Tables(summary, table, curves, scales, position)
+        if group in scale_of.index:
+            scales.setdefault(scale_of[group], []).append(group)
+    return scales
 
 
 def band_text(counts: list[int]) -> str:
@@ -99,27 +151,19 @@ def shown_text(tables: Tables, shown: dict[str, list[str]]) -> str:
 
     Args:
         tables: The sweep's tables.
-        shown: Scale in words -> groups in the figure.
+        shown: Scale, or heading of a panel -> groups in the figure.
     """
+    known = tables.panels if set(shown) <= set(tables.panels) else tables.scales
     text = ""
-    for scale, groups in shown.items():
-        if len(groups) < len(tables.scales[scale]):
-            where = "" if len(tables.scales) == 1 else f" of {scale}"
+    for part, groups in shown.items():
+        if len(groups) < len(known[part]):
+            where = "" if len(known) == 1 else f" of {part}"
             text += (
-                f" Shown: the {len(groups)} of {len(tables.scales[scale])} groups{where}"
+                f" Shown: the {len(groups)} of {len(known[part])} groups{where}"
                 " with the highest final mean QD score."
             )
-    left_out = [len(groups) for scale, groups in tables.scales.items() if scale not in shown]
+    left_out = [len(groups) for part, groups in known.items() if part not in shown]
     if left_out:
-        text += (
-            f" Not shown: {plural(sum(left_out), 'group')} of another domain, archive or offset."
-        )
+        what = "facet" if any(tables.facets.values()) else "domain, archive or offset"
+        text += f" Not shown: {plural(sum(left_out), 'group')} of another {what}."
     return text
-
-
-def budget_text(run: "pd.Series") -> str:
-    """Returns how far a run's final archive went, and its row's budget if that is less."""
-    total, budget = int(run["total_evaluations"]), int(run["evaluations"])
-    if total > budget:
-        return f"at {number(total)} evaluations, not {number(budget)}"
-    return f"at {number(total)} evaluations"

@@ -36,6 +36,18 @@ def mean_and_error(mean: float, error: float, decimals: int = 0) -> str:
     return f"{number(mean, decimals)} ± {number(error, decimals)}"
 
 
+def with_interval(value: float, low: float, high: float, decimals: int = 0) -> str:
+    """Returns `value [low, high]`, or the value alone where there is no interval."""
+    if not (math.isfinite(low) and math.isfinite(high)):
+        return number(value, decimals)
+    return f"{number(value, decimals)} [{number(low, decimals)}, {number(high, decimals)}]"
+
+
+def p_value(p: float) -> str:
+    """Returns a p value with as many decimals as mean anything."""
+    return "< 0.001" if p < 0.001 else number(p, 3)
+
+
 def common_decimals(means: Iterable[float], errors: Iterable[float]) -> int:
     """Returns how many decimals a column of means and standard errors deserves.
 

@@ -1,0 +1,139 @@
+"""What the tables of a large sweep cost, beside a bare pandas loop over the same files.
+
+    python benchmarks/aggregation.py [--runs 1000] [--iterations 1000]
+
+The runs are synthetic: metrics.csv, summary.json and config.yaml as a run leaves them, in groups of
+5 seeds. `qdsweep aggregate` makes all tables (every pair of groups is tested), then again with 10
+runs changed; the bare loop reads each metrics.csv, puts them together and means each group.
+Figures are of whole processes, one after the other.
+"""
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from figures import figure
+
+from qdsweep.files import write_json
+from qdsweep.sweep.plan import write_experiment, write_plan
+from qdsweep.sweep.runs import table_of_runs
+
+SEEDS = 5
+CHANGED = 10
+# What the project wants of 1,000 runs of 1,000 iterations.
+SECONDS, MIB = 60, 1536
+BARE = """
+import sys
+import pandas as pd
+runs = [line.split() for line in open(sys.argv[1])]
+tables = [pd.read_csv(path).assign(group=group) for path, group in runs]
+table = pd.concat(tables, ignore_index=True)
+means = table.groupby(["group", "iteration"])[["qd_score", "coverage", "obj_max"]]
+means.agg(["mean", "sem"]).to_csv(sys.argv[2])
+"""
+
+
+def make_runs(results: Path, runs: int, iterations: int) -> list[tuple[Path, int]]:
+    """Writes a sweep and its runs; returns the metrics of each run and its group."""
+    groups = runs // SEEDS
+    sweep = (
+        f"::: num_emitters {' '.join(map(str, range(1, groups + 1)))} "
+        f"::: seed {' '.join(map(str, range(1, SEEDS + 1)))} ::: iterations {iterations}"
+    )
+    table = table_of_runs("lp_sphere", sweep)
+    write_plan(table.plan(name="bench", experiment="lp_sphere", sweep=sweep), table.runs, results)
+    rng = np.random.default_rng(1)
+    made = []
+    for position, (run, experiment) in enumerate(table.runs.items()):
+        folder = results / "runs" / run
+        write_experiment(folder / "config.yaml", experiment)
+        write_metrics(folder, rng, position // SEEDS, iterations)
+        write_json(folder / "summary.json", summary(run, iterations))
+        made.append((folder / "metrics.csv", position // SEEDS))
+    return made
+
+
+def write_metrics(folder: Path, rng: np.random.Generator, group: int, iterations: int) -> None:
+    steps = np.arange(1, iterations + 1)
+    score = np.cumsum(rng.random(iterations) * (1 + group / 1000)) / iterations * 2
+    columns = {
+        "iteration": steps,
+        "evaluations": 500 * steps,
+        "num_elites": np.linspace(1, 5000, iterations).astype(int),
+        "coverage": score / 2,
+        "qd_score": score * 1e4,
+        "norm_qd_score": score,
+        "obj_max": 90 + score,
+        "obj_mean": 50 + score,
+        "restarts": steps // 100,
+    }
+    phases = rng.random((4, iterations)) / 100
+    for name, seconds in zip(("ask", "evaluate", "tell", "reload"), phases, strict=True):
+        columns[f"seconds_{name}"] = seconds
+    pd.DataFrame(columns).to_csv(folder / "metrics.csv", index=False)
+
+
+def summary(run: str, iterations: int) -> dict[str, object]:
+    archive = {
+        "type": "grid",
+        "cells": 10000,
+        "dims": [100, 100],
+        "ranges": [[-1.0, 1.0], [-1.0, 1.0]],
+        "measures": ["a", "b"],
+        "objective_range": [0.0, 100.0],
+        "qd_score_offset": 0.0,
+        "solution_dim": 100,
+    }
+    about = {"id": run, "status": "finished", "engine": "serial", "workers": 1}
+    return {**about, "iterations": iterations, "evaluations": 500 * iterations, "archive": archive}
+
+
+def measure(words: list[object]) -> tuple[float, float]:
+    """Wall time [s] and peak memory [MiB] of a command that succeeds."""
+    start = time.perf_counter()
+    process = subprocess.Popen([str(word) for word in words])
+    _, status, usage = os.wait4(process.pid, 0)
+    if status:
+        sys.exit(f"{words}: status {status}")
+    return time.perf_counter() - start, usage.ru_maxrss / 1024
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--runs", type=int, default=1000)
+    parser.add_argument("--iterations", type=int, default=1000)
+    arguments = parser.parse_args()
+    runs, iterations = arguments.runs, arguments.iterations
+    with tempfile.TemporaryDirectory() as name:
+        results = Path(name)
+        made = make_runs(results, runs, iterations)
+        listed = results / "listed"
+        listed.write_text("".join(f"{path} {group}\n" for path, group in made))
+        ours = [sys.executable, "-m", "qdsweep", "aggregate", "bench", "--results", results]
+        bare, bare_memory = measure([sys.executable, "-c", BARE, listed, results / "bare.csv"])
+        first, memory = measure(ours)
+        rng = np.random.default_rng(2)
+        for path, group in made[:: max(len(made) // CHANGED, 1)][:CHANGED]:
+            write_metrics(path.parent, rng, group, iterations)
+        again, _ = measure(ours)
+    work = f"tables of {runs:,} runs of {iterations:,} iterations"
+    detail = f"{first:.1f} s and {memory:.0f} MiB; the loop {bare:.1f} s and {bare_memory:.0f} MiB"
+    figure(work, "a bare pandas loop over the files", first / bare, detail=detail)
+    figure(work, f"{SECONDS} s", first / SECONDS, "<= 1", detail=f"{first:.1f} s")
+    figure(f"peak memory, {work}", f"{MIB} MiB", memory / MIB, "<= 1", detail=f"{memory:.0f} MiB")
+    figure(
+        f"the same again, {CHANGED} runs changed",
+        "the first time",
+        again / first,
+        detail=f"{again:.1f} s",
+    )
+
+
+if __name__ == "__main__":
+    main()

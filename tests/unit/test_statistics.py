@@ -1,0 +1,199 @@
+"""Statistics: against rliable, scipy and statsmodels on the same numbers, and by simulation."""
+
+import gc
+import importlib.util
+import math
+import sys
+from types import ModuleType
+
+import numpy as np
+import pytest
+from rliable import metrics
+from scipy import stats
+from statsmodels.stats.multitest import multipletests
+
+from qdsweep.analysis.statistics import (
+    bootstrap_interval,
+    holm,
+    interquartile_mean,
+    mann_whitney,
+    median,
+    performance_profile,
+    probability_of_improvement,
+    welch,
+)
+
+SWEEPS = 1000
+
+
+def bare_package(name):
+    """A package without what its __init__ imports."""
+    package = ModuleType(name)
+    package.__path__ = list(importlib.util.find_spec(name).submodule_search_locations)
+    return package
+
+
+# rliable wants arch < 8, whose models do not import with pandas 3; its bootstrap does.
+sys.modules["arch"] = bare_package("arch")
+library = importlib.import_module("rliable.library")
+
+
+def scores(runs, tasks, seed=0, shift=0.0):
+    """A matrix as rliable has it: runs x tasks."""
+    return np.random.default_rng(seed).normal(np.arange(tasks) / 2 + shift, 1.0, (runs, tasks))
+
+
+def strata(matrix):
+    return list(matrix.T)
+
+
+def iqm(values, axis):
+    return stats.trim_mean(values, 0.25, axis=axis)
+
+
+# Against the libraries
+
+
+@pytest.mark.parametrize(("runs", "tasks"), [(3, 1), (5, 1), (10, 1), (5, 4), (7, 3)])
+def test_point_values_are_rliables(runs, tasks):
+    ours, others = scores(runs, tasks, 1), scores(runs, tasks, 2, 0.4)
+    assert interquartile_mean(strata(ours)).value == pytest.approx(metrics.aggregate_iqm(ours))
+    assert probability_of_improvement(strata(ours), strata(others)).value == pytest.approx(
+        metrics.probability_of_improvement(ours, others)
+    )
+    taus = np.linspace(-2, 4, 25)
+    theirs, _ = library.create_performance_profile({"a": ours}, taus, reps=10)
+    np.testing.assert_allclose(performance_profile(strata(ours), taus)[0], theirs["a"])
+
+
+def test_ties_count_half_for_an_improvement():
+    first, second = np.array([1.0, 2.0, 2.0]), np.array([2.0, 3.0, 0.0])
+    value = probability_of_improvement([first], [second]).value
+    assert value == pytest.approx((1 + 0.5 + 1 + 0.5 + 1) / 9)
+    assert value == metrics.probability_of_improvement(first[:, None], second[:, None])
+
+
+def test_the_bootstrap_is_rliables_within_its_monte_carlo_error():
+    matrix = scores(6, 4, 3)
+    _, theirs = library.get_interval_estimates(
+        {"a": matrix},
+        lambda x: np.array([metrics.aggregate_iqm(x)]),
+        reps=20_000,
+        random_state=np.random.RandomState(0),
+    )
+    ours = np.array([bootstrap_interval(strata(matrix), iqm, seed) for seed in range(20)])
+    error = ours.std(axis=0, ddof=1)
+    assert (error < 0.05).all()
+    np.testing.assert_array_less(np.abs(ours[0] - theirs["a"][:, 0]), 4 * error)
+
+
+def test_the_profiles_band_is_rliables_within_its_monte_carlo_error():
+    matrix, taus = scores(6, 4, 4), np.linspace(-1, 3, 9)
+    _, theirs = library.create_performance_profile({"a": matrix}, taus, reps=20_000)
+    _, low, high = performance_profile(strata(matrix), taus)
+    step = 1 / matrix.size  # fractions are steps of one run
+    np.testing.assert_allclose([low, high], theirs["a"], atol=1.01 * step)
+
+
+def test_tests_are_scipys_and_statsmodels():
+    groups = [*scores(5, 3, 5).T, scores(8, 1, 6)[:, 0]]
+    first, second = np.triu_indices(4, k=1)
+    p = welch(groups, first, second)
+    for i, j, value in zip(first, second, p, strict=True):
+        expected = stats.ttest_ind(groups[i], groups[j], equal_var=False).pvalue
+        assert value == pytest.approx(expected)
+        assert mann_whitney(groups[i], groups[j]) == pytest.approx(
+            stats.mannwhitneyu(groups[i], groups[j], method="exact").pvalue
+        )
+    np.testing.assert_allclose(holm(p), multipletests(p, method="holm")[1])
+    np.testing.assert_allclose(holm(np.array([0.01, 0.04, 0.03])), [0.03, 0.06, 0.06])
+
+
+def test_one_stratum_is_yuens_interval():
+    """scipy's trimmed t test is Yuen's: against a group without any spread it is one-sample."""
+    values = scores(11, 1, 7)[:, 0]
+    estimate = interquartile_mean([values])
+    assert stats.ttest_ind(
+        values - estimate.low, np.zeros(11), trim=0.25, equal_var=False
+    ).statistic == (pytest.approx(stats.t.ppf(0.975, 11 - 2 * 2 - 1)))
+    assert estimate.high - estimate.value == pytest.approx(estimate.value - estimate.low)
+
+
+# Few seeds, no spread
+
+
+def test_what_is_unknown_is_nan():
+    empty = interquartile_mean([np.empty(0)])
+    assert math.isnan(empty.value) and math.isnan(empty.low)
+    pair = interquartile_mean([np.array([1.0, 2.0])])
+    assert pair.value == 1.5
+    assert math.isnan(pair.low) and math.isnan(pair.high)
+    assert math.isnan(probability_of_improvement([np.ones(2)], [np.zeros(5)]).low)
+    fraction, low, high = performance_profile([np.array([0.3])], np.array([0.1, 0.5]))
+    assert fraction.tolist() == [1.0, 0.0]
+    assert np.isnan([low, high]).all()
+    assert math.isnan(median(np.array([math.nan])))
+    assert median(np.array([3.0, math.nan, 1.0])) == 2.0
+
+
+def test_no_spread_is_no_evidence_of_a_difference():
+    same, other = np.ones(5), np.full(5, 2.0)
+    p = welch([same, same.copy(), other], np.array([0, 0]), np.array([1, 2]))
+    assert p[0] == 1.0
+    assert p[1] == 0.0
+    estimate = interquartile_mean([same])
+    assert (estimate.low, estimate.high) == (1.0, 1.0)
+
+
+def test_an_improvement_of_all_over_all_is_not_certain():
+    estimate = probability_of_improvement([np.arange(5.0) + 10], [np.arange(5.0)])
+    assert estimate.value == estimate.high == 1.0
+    assert 0.5 < estimate.low < 0.9
+
+
+# By simulation
+
+
+def covered(estimates, true):
+    return np.mean([estimate.low <= true <= estimate.high for estimate in estimates])
+
+
+@pytest.mark.parametrize("seeds", [5, 10, 20])
+@pytest.mark.parametrize("tasks", [1, 3])
+def test_the_interval_of_the_iqm_covers_it_in_93_to_97_percent(seeds, tasks):
+    rng = np.random.default_rng([seeds, tasks])
+    sweeps = rng.normal(size=(SWEEPS, tasks, seeds))
+    assert 0.93 <= covered([interquartile_mean(list(s)) for s in sweeps], 0.0) <= 0.97
+
+
+@pytest.mark.parametrize("seeds", [5, 10, 20])
+def test_the_interval_of_an_improvement_covers_it_in_93_to_97_percent(seeds):
+    rng = np.random.default_rng(seeds)
+    shift = 0.7
+    true = stats.norm.cdf(shift / math.sqrt(2))
+    first, second = rng.normal(shift, 1, (SWEEPS, seeds)), rng.normal(0, 1, (SWEEPS, seeds))
+    estimates = [probability_of_improvement([x], [y]) for x, y in zip(first, second, strict=True)]
+    assert 0.93 <= covered(estimates, true) <= 0.97
+
+
+def test_a_percentile_bootstrap_is_too_narrow_for_few_seeds():
+    sweeps = np.random.default_rng(8).normal(size=(SWEEPS, 3))
+    low, high = bootstrap_interval([sweeps], iqm)
+    assert np.mean((low <= 0) & (high >= 0)) < 0.80
+    ours = [interquartile_mean([runs]) for runs in sweeps]
+    assert 0.93 <= covered(ours, 0.0) <= 0.97
+
+
+def test_holm_keeps_the_family_wise_error():
+    """At most 5 %, and three standard errors of 1,000 sweeps."""
+    rng = np.random.default_rng(9)
+    first, second = np.triu_indices(4, k=1)
+    plain = wrong = 0
+    gc.freeze()  # statsmodels collects garbage in each call, all of this process's objects
+    for _ in range(SWEEPS):
+        p = welch(list(rng.normal(size=(4, 5))), first, second)
+        plain += bool((p < 0.05).any())
+        wrong += bool((holm(p) < 0.05).any())
+    gc.unfreeze()
+    assert wrong / SWEEPS <= 0.05 + 3 * math.sqrt(0.05 * 0.95 / SWEEPS)
+    assert plain / SWEEPS > 0.10  # what it is needed for

@@ -1,0 +1,226 @@
+"""Statistics over seeds. The unit of replication is the seed: one number a run.
+
+Scores of one algorithm come as strata: an array of runs for each task. With one task that is one
+array. Point values are those of Agarwal et al. 2021 ("Deep reinforcement learning at the edge of
+the statistical precipice") as their library rliable computes them. The intervals are others where
+theirs, percentiles of a bootstrap over runs, are too narrow for the few seeds of a sweep.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Scores = NDArray[np.float64]
+Strata = Sequence[Scores]
+
+# Fewer, and nothing is tested; fewer than ENOUGH, and intervals are approximate.
+MIN_SEEDS, ENOUGH_SEEDS = 3, 5
+LEVEL = 0.95
+ALPHA = 1 - LEVEL
+RESAMPLES = 2000
+_TRIM = 0.25
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A value and its 95 % interval; nan where it is unknown."""
+
+    value: float
+    low: float
+    high: float
+
+
+def mean_error_count(values: Scores) -> tuple[float, float, int]:
+    """Returns mean, standard error and number of the values that are there.
+
+    The standard error of fewer than two values is unknown (nan), not 0.
+    """
+    values = values[np.isfinite(values)]
+    n = len(values)
+    if n == 0:
+        return math.nan, math.nan, 0
+    error = float(np.std(values, ddof=1)) / math.sqrt(n) if n > 1 else math.nan
+    return float(np.mean(values)), error, n
+
+
+def median(values: Scores) -> float:
+    """Returns the median of the values that are there."""
+    values = values[np.isfinite(values)]
+    return float(np.median(values)) if len(values) else math.nan
+
+
+def interquartile_mean(strata: Strata) -> Estimate:
+    """Returns the interquartile mean (IQM) of all runs of all tasks, and its interval.
+
+    The interval is Student's t with a winsorised standard error: for one task Yuen's, which is
+    Tukey and McLaughlin's of 1963; for several, the tasks' winsorised variances are added, with
+    Satterthwaite's degrees of freedom. How often it covered the true value in 4,000 synthetic
+    sweeps of 1 to 5 tasks with 5 to 20 seeds: normal scores 94 to 97 %, log-normal, beta(8, 2) and
+    Student's t of 3 degrees 93 to 97 %, uniform ones 91 to 93 % (one task) and 94 to 96 %
+    (several). With 3 or 4 seeds 92 to 98 %. Other intervals (400 sweeps): percentile bootstrap 70
+    to 90 % with 3 seeds, 82 to 93 % with 5; BCa no better; bootstrap-t 95 % from 10 seeds on, but
+    with 5 it has no bounds, as a tenth of the resamples have no spread.
+
+    Args:
+        strata: The runs of each task.
+
+    Returns:
+        The 25 % trimmed mean; no interval where a task has fewer than `MIN_SEEDS` runs.
+    """
+    from scipy import stats
+
+    pooled = np.sort(np.concatenate(strata))
+    count = len(pooled)
+    if count == 0:
+        return Estimate(math.nan, math.nan, math.nan)
+    value = float(stats.trim_mean(pooled, _TRIM))
+    if min(map(len, strata)) < MIN_SEEDS:
+        return Estimate(value, math.nan, math.nan)
+    cut = int(_TRIM * count)
+    low, high, kept = pooled[cut], pooled[count - 1 - cut], count - 2 * cut
+    spread = np.array([len(runs) * np.clip(runs, low, high).var(ddof=1) for runs in strata])
+    if not spread.any():
+        return Estimate(value, value, value)
+    freedom = np.array([max(((runs >= low) & (runs <= high)).sum() - 1, 1) for runs in strata])
+    error = math.sqrt(spread.sum() * (count - 1) / count / (kept * (kept - 1)))
+    half = error * stats.t.ppf(1 - ALPHA / 2, spread.sum() ** 2 / (spread**2 / freedom).sum())
+    return Estimate(value, value - half, value + half)
+
+
+def probability_of_improvement(first: Strata, second: Strata) -> Estimate:
+    """Returns the probability that a run of `first` is better than one of `second`.
+
+    The value is the mean over tasks of the Mann-Whitney statistic U / (m n); ties count half. The
+    interval is Newcombe's pseudo-score interval of 2006 ("Confidence intervals for an effect size
+    measure based on the Mann-Whitney statistic, part 2", method 5), with one shift of all tasks
+    where there are several. In 3,000 synthetic sweeps of 1 to 5 normal tasks with 5 to 20 seeds it
+    covered the true value in 93 to 97 % (with 3 seeds 89 to 96 %; 91 to 95 % in 500 sweeps where
+    one group has three times the deviation of the other). Percentiles of a bootstrap covered 39 to
+    91 % with 5 seeds of one task: they are 1 and 1 wherever all runs of one group are better.
+
+    Args:
+        first: The runs of each task.
+        second: The runs of the same tasks.
+
+    Returns:
+        The probability; no interval where a task has fewer than `MIN_SEEDS` runs of either.
+    """
+    from scipy import stats
+
+    sizes = np.array([[len(x), len(y)] for x, y in zip(first, second, strict=True)], float)
+    wins = [stats.mannwhitneyu(x, y).statistic for x, y in zip(first, second, strict=True)]
+    chances = np.array(wins) / sizes.prod(axis=1)
+    value = float(chances.mean())
+    if sizes.min() < MIN_SEEDS:
+        return Estimate(value, math.nan, math.nan)
+    return Estimate(value, _score_limit(chances, sizes, -1), _score_limit(chances, sizes, 1))
+
+
+def _score_limit(chances: Scores, sizes: Scores, sign: int) -> float:
+    """Returns how far all chances can move until their mean is 1.96 standard errors away."""
+    from scipy import optimize, stats
+
+    z = stats.norm.ppf(1 - ALPHA / 2)
+
+    def beyond(shift: float) -> float:
+        moved = np.clip(chances + sign * shift, 0, 1)
+        # Hanley and McNeil's variance, of exponential scores, with Newcombe's mean group size.
+        others = (1 - moved) / (2 - moved) + moved / (1 + moved)
+        variance = moved * (1 - moved) * (1 + (sizes.mean(axis=1) - 1) * others)
+        error = math.sqrt((variance / sizes.prod(axis=1)).sum()) / len(chances)
+        return float(abs(moved.mean() - chances.mean()) - z * error)
+
+    least = 1e-9  # at 0 there may be no variance at all
+    shift = optimize.brentq(beyond, least, 1) if beyond(least) < 0 else 0.0
+    return float(np.clip(chances + sign * shift, 0, 1).mean())
+
+
+def bootstrap_interval(strata: Strata, statistic: Any, seed: int = 0) -> tuple[Any, Any]:
+    """Returns the percentile interval of a stratified bootstrap, as rliable has it.
+
+    Args:
+        strata: ``(..., n_j)`` each: runs along the last axis, each stratum resampled alone.
+        statistic: Of the pooled runs ``(..., n)``, along an axis.
+        seed: Of the resampling, so that the same runs give the same interval.
+    """
+    from scipy import stats
+
+    def pooled(*samples: Scores, axis: int) -> Any:
+        return statistic(np.concatenate(samples, axis=axis), axis=axis)
+
+    interval = stats.bootstrap(
+        tuple(strata),
+        pooled,
+        n_resamples=RESAMPLES,
+        batch=100,
+        axis=-1,
+        vectorized=True,
+        confidence_level=LEVEL,
+        method="percentile",
+        rng=np.random.default_rng(seed),
+    ).confidence_interval
+    return interval.low, interval.high
+
+
+def performance_profile(strata: Strata, taus: Scores) -> tuple[Scores, Scores, Scores]:
+    """Returns the fraction of runs whose score is above each tau, and its pointwise interval.
+
+    This is rliable's score distribution: runs of all tasks in one, and a percentile interval of
+    the stratified bootstrap.
+
+    Args:
+        strata: The runs of each task.
+        taus: ``(t,)`` thresholds.
+
+    Returns:
+        ``(t,)`` fractions, lower and upper ends; no ends (nan) where a task has fewer than
+        `MIN_SEEDS` runs.
+    """
+    above = [(scores[None, :] > taus[:, None]).astype(float) for scores in strata]
+    fraction = np.concatenate(above, axis=1).mean(axis=1)
+    if min(map(len, strata)) < MIN_SEEDS:
+        return fraction, *np.full((2, len(taus)), np.nan)
+    return fraction, *bootstrap_interval(above, np.mean)
+
+
+def welch(groups: Strata, first: NDArray[np.intp], second: NDArray[np.intp]) -> Scores:
+    """Returns the p value of Welch's t test of each pair of groups, two-sided.
+
+    Args:
+        groups: The runs of each group, at least two each.
+        first: ``(p,)`` the one group of each pair.
+        second: ``(p,)`` the other.
+
+    Returns:
+        ``(p,)``; 1 for two groups of one and the same value.
+    """
+    from scipy import stats
+
+    means, deviations, counts = np.array(
+        [(group.mean(), group.std(ddof=1), len(group)) for group in groups]
+    ).T
+    with np.errstate(divide="ignore", invalid="ignore"):
+        test = stats.ttest_ind_from_stats(
+            means[first], deviations[first], counts[first],
+            means[second], deviations[second], counts[second],
+            equal_var=False,
+        )  # fmt: skip
+    return np.where(np.isnan(test.pvalue), 1.0, test.pvalue)
+
+
+def mann_whitney(first: Scores, second: Scores) -> float:
+    """Returns the two-sided p value of the Mann-Whitney U test, exact for few runs."""
+    from scipy import stats
+
+    return float(stats.mannwhitneyu(first, second).pvalue)
+
+
+def holm(p: Scores) -> Scores:
+    """Returns p values corrected for their number by Holm's method (Holm 1979)."""
+    from statsmodels.stats.multitest import multipletests
+
+    return multipletests(p, method="holm")[1] if len(p) else p
