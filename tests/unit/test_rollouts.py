@@ -1,0 +1,252 @@
+"""Rendered episodes: the ones that were scored, of the elites that were asked for."""
+
+import json
+
+import gymnasium as gym
+import numpy as np
+import pytest
+import yaml
+from lander_example import by_gymnasium
+from PIL import Image, ImageSequence
+from support import TINY, compute_sweep, snakemake
+
+from qdsweep.analysis.rollouts import rollouts
+from qdsweep.analysis.selection import read_tables
+from qdsweep.animation import MAX_BYTES
+from qdsweep.cli import main
+from qdsweep.config.compose import compose
+from qdsweep.errors import BadInput
+from qdsweep.experiment.camera import Camera, Shot
+from qdsweep.experiment.rollout import _FilmedLander, choose, rollout
+from qdsweep.sweep.shows import check_rollouts
+
+ALL = ["best", "median", "corners"]
+SMALL = {"num_emitters": 2, "batch_size": 10, "iterations": 5, "algorithm": "map_elites"}
+LANDER = {**SMALL, "domain": "lunar_lander", "archive": {"dims": [10, 10]}}
+WALKER = {
+    **SMALL,
+    "domain": {"preset": "bipedal_walker", "max_episode_steps": 120, "evaluation_seed": "fixed"},
+    "archive": {"dims": [5, 5]},
+}
+CARTPOLE = {**SMALL, "domain": "cartpole", "archive": {"dims": [5, 5]}}
+
+
+def only_run(sweep):
+    (run,) = (sweep.parents[1] / "runs").iterdir()
+    return run
+
+
+def computed(folder, experiment):
+    return only_run(compute_sweep(folder / "results", experiment, "::: seed 1"))
+
+
+@pytest.fixture(scope="module")
+def lander(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("lander")
+    settings = {"elites": ALL, "seconds": 2.0}
+    return compute_sweep(
+        folder / "results",
+        LANDER,
+        "::: algorithm map_elites cma_me ::: seed 1 2",
+        rollouts=settings,
+    )
+
+
+def test_a_sweep_shows_every_elite_as_it_was_scored(lander, capsys):
+    rollouts(lander, lander.parents[1] / "runs")
+    assert capsys.readouterr().err == "", "no score differs from the archive's"
+    folder = lander / "plots/rollouts"
+    entries = json.loads((folder / "rollouts.json").read_text())["rollouts"]
+    assert {path.name for path in folder.glob("*.gif")} == {entry["file"] for entry in entries}
+    tables = read_tables(lander)
+    medians = {group: str(tables.median_run(group)["id"]) for group in tables.position}
+    assert {(entry["group"], entry["run"]) for entry in entries} == set(medians.items())
+    for group, run in medians.items():
+        of_group = [entry for entry in entries if entry["group"] == group]
+        assert {"best", "median"} <= {entry["elite"] for entry in of_group}
+        assert 3 <= len(of_group) <= 6
+        with np.load(lander.parents[1] / "runs" / run / "archive.npz") as arrays:
+            best = next(entry for entry in of_group if entry["elite"] == "best")
+            assert best["rendered"]["objective"] == arrays["objective"].max()
+    for entry in entries:
+        assert entry["equal"] is True
+        assert entry["own_seed"] is True
+        assert entry["archive"] == entry["rendered"]
+        assert (folder / entry["file"]).stat().st_size < MAX_BYTES
+        with Image.open(folder / entry["file"]) as image:
+            times = [frame.info["duration"] for frame in ImageSequence.Iterator(image)]
+        assert 5 <= len(times) <= 42
+        assert sum(times) <= 2000 + 1500 + 100
+
+
+def test_particles_and_pictures_change_no_landing():
+    """The camera's environment draws flames, which are bodies of the physics."""
+    rng = np.random.default_rng(3)
+    camera = Camera("LunarLander-v3", {}, 1.0)
+    filmed = _FilmedLander(1, camera)
+    for case in range(12):
+        solution, seed = rng.normal(size=32) * (0.3, 3.0)[case % 2], int(rng.integers(2**32))
+        expected, _ = by_gymnasium(solution, seed)
+        with camera.filming() as shot:
+            assert filmed.play({"solution": solution[None]}, 0, seed) == expected
+        assert len(shot.frames) == len(shot.moments)
+        assert shot.moments[0] == 0
+        assert shot.moments[-1] == shot.steps
+
+
+def test_a_walker_needs_a_new_world_for_every_episode(tmp_path, capsys):
+    """Box2D's worlds carry traces: the second elite would score otherwise."""
+    entries = rollout(computed(tmp_path, WALKER), tmp_path / "out", ALL, 1.0)
+    assert capsys.readouterr().err == ""
+    assert len(entries) >= 3
+    assert all(entry["equal"] for entry in entries)
+    assert all(entry["steps"] <= 120 for entry in entries)
+
+
+def test_normalised_observations_are_the_elites_own(tmp_path, capsys):
+    domain = {"preset": "pendulum", "normalize_observations": True, "evaluation_seed": 7}
+    run = computed(tmp_path, {**SMALL, "domain": domain, "archive": {"dims": [5, 5]}})
+    with np.load(run / "archive.npz") as arrays:
+        assert len(np.unique(arrays["observation_mean"], axis=0)) > 1
+    entries = rollout(run, tmp_path / "out", ALL, 1.0)
+    assert all(entry["equal"] and entry["seed"] == 7 for entry in entries)
+    assert capsys.readouterr().err == ""
+
+
+def test_of_several_episodes_the_first_is_shown_and_all_are_compared(tmp_path):
+    domain = {"preset": "cartpole", "episodes": 3, "evaluation_seed": 11}
+    run = computed(tmp_path, {**CARTPOLE, "domain": domain})
+    (entry,) = rollout(run, tmp_path / "out", ["best"], 1.0)
+    assert entry["episodes"] == 3
+    assert entry["equal"] is True
+    env = gym.make("CartPole-v1")
+    weights = max_solution(run).reshape(2, 4)
+    state, _ = env.reset(seed=entry["seed"])
+    steps, ended = 0, False
+    while not ended:
+        state, _, terminated, truncated, _ = env.step(int(np.argmax(weights @ state)))
+        steps, ended = steps + 1, terminated or truncated
+    assert entry["steps"] == steps == entry["rendered"]["objective"]
+
+
+def max_solution(run):
+    with np.load(run / "archive.npz") as arrays:
+        return arrays["solution"][np.argmax(arrays["objective"])]
+
+
+def test_where_each_evaluation_has_a_seed_of_its_own_the_seed_is_stated(tmp_path):
+    run = computed(tmp_path, CARTPOLE)
+    assert compose(str(run / "config.yaml")).domain.evaluation_seed == "solution"
+    entries = rollout(run, tmp_path / "out", ["best"], 1.0)
+    assert entries[0]["equal"] is None
+    assert entries[0]["own_seed"] is False
+
+
+def test_a_score_that_is_not_the_archives_is_a_warning(tmp_path, capsys):
+    run = computed(tmp_path, LANDER)
+    with np.load(run / "archive.npz") as file:
+        arrays = dict(file)
+    arrays["objective"][np.argmax(arrays["objective"])] += 1e-9
+    (run / "archive.npz").unlink()  # state/ has the other name of it
+    np.savez(run / "archive.npz", **arrays)
+    (entry,) = rollout(run, tmp_path / "out", ["best"], 0.5)
+    assert entry["equal"] is False
+    assert "a fault" in capsys.readouterr().err
+
+
+def test_choose():
+    arrays = {
+        "objective": np.array([3.0, 9.0, 1.0, 5.0, 4.0]),
+        "measures": np.array([[0.0, 2.0], [1.0, 1.0], [0.0, 3.0], [2.0, 0.5], [2.0, 4.0]]),
+    }
+    chosen = choose(arrays, ["a b", "c/d"], ALL)
+    assert [(one.name, one.row) for one in chosen] == [
+        ("best", 1),
+        ("median", 4),
+        ("lowest-a-b", 0),  # of two with 0 the better one
+        ("highest-a-b", 3),
+    ]
+    assert chosen[1].title == "elite of median objective, elite of highest c/d"
+    assert chosen[3].title == "elite of highest a b, elite of lowest c/d"
+    assert [one.row for one in choose(arrays, ["a", "c"], ["median"])] == [4]
+    nothing = {"objective": np.empty(0), "measures": np.empty((0, 2))}
+    assert choose(nothing, ["a", "c"], ALL) == []
+
+
+@pytest.mark.parametrize("steps", [1, 7, 100, 1000])
+def test_a_long_episode_is_shown_faster(steps):
+    shot = Shot(longest=3.0, fps=50.0)
+    picture = Image.new("RGB", (4, 4))
+    shot.add(picture, 0)
+    for step in range(1, steps + 1):
+        shot.steps += 1
+        if shot.wants(step):
+            shot.add(picture, step)
+    assert len(shot.frames) <= 61
+    assert len(np.unique(np.diff(shot.moments))) <= 1, "evenly spaced"
+    assert shot.seconds == pytest.approx(max(min(steps / 50, 3.0), 0.1))
+    if steps == 1000:
+        assert len(shot.frames) > 30
+        assert shot.speed == pytest.approx(20 / 3)
+
+
+def test_domains_without_episodes_are_refused_before_any_work(tmp_path, capsys):
+    run = {"a": compose({**TINY, "domain": "lp_sphere"})}
+    with pytest.raises(BadInput, match=r"rollouts: the domain lp_sphere .*remove the key"):
+        check_rollouts(run)
+    check_rollouts({"a": compose(LANDER | {"seed": 1})})
+    (tmp_path / "config.yaml").write_text(yaml.safe_dump(run["a"].model_dump(mode="json")))
+    assert main(["rollout", str(tmp_path)]) == 2
+    assert "lp_sphere" in capsys.readouterr().err
+    assert main(["rollout", str(tmp_path / "none")]) == 2
+    assert "config.yaml does not exist" in capsys.readouterr().err
+
+
+def test_the_command(lander, tmp_path, capsys):
+    run = next((lander.parents[1] / "runs").iterdir())
+    assert main(["rollout", str(run), "--elites", "best", "--seconds", "0.5", "--out", "x"]) == 0
+    assert f"x/{run.name}-best.gif: best elite" in capsys.readouterr().out
+    (entry,) = json.loads((tmp_path / "x/rollouts.json").read_text())["rollouts"]
+    assert (tmp_path / "x" / entry["file"]).exists()
+
+
+def test_what_cannot_be_rendered_is_said(tmp_path, monkeypatch, capsys):
+    run = computed(tmp_path, CARTPOLE)
+    monkeypatch.setattr(
+        "gymnasium.envs.classic_control.cartpole.CartPoleEnv.render", lambda self: None
+    )
+    with pytest.raises(BadInput, match=r"CartPole-v1' cannot be rendered here.*pygame"):
+        rollout(run, tmp_path / "out", ["best"], 1.0)
+
+
+def test_mujoco_renders_or_says_what_it_needs(tmp_path):
+    pytest.importorskip("mujoco")
+    domain = {"preset": "qd_hopper", "max_episode_steps": 30, "evaluation_seed": "fixed"}
+    experiment = {**SMALL, "domain": domain, "archive": {"dims": [5]}, "iterations": 2}
+    run = computed(tmp_path, experiment)
+    try:
+        entries = rollout(run, tmp_path / "out", ["best"], 1.0)
+    except BadInput as error:
+        assert "MUJOCO_GL=osmesa" in str(error)
+    else:
+        assert entries[0]["equal"] is True
+        assert (tmp_path / "out" / entries[0]["file"]).exists()
+
+
+def test_the_workflow_renders_them_once(tmp_path):
+    experiment = {**LANDER, "iterations": 3}
+    text = {"name": "tiny", "experiment": experiment, "sweep": "::: seed 1", "rollouts": {}}
+    (tmp_path / "sweep.yaml").write_text(yaml.safe_dump(text))
+    words = ("--cores", 1, "--configfile", "sweep.yaml")
+    snakemake(*words, cwd=tmp_path)
+    plots = tmp_path / "results/sweeps/tiny/plots"
+    entries = json.loads((plots / "rollouts/rollouts.json").read_text())["rollouts"]
+    assert entries
+    assert all(entry["equal"] for entry in entries)
+    assert len(list((plots / "evolution").glob("*.gif"))) == 1
+    again = snakemake("-n", *words, cwd=tmp_path)
+    assert "Nothing to be done" in again.stderr + again.stdout
+    text["experiment"] = {**TINY, "domain": "lp_sphere"}
+    (tmp_path / "sweep.yaml").write_text(yaml.safe_dump(text))
+    refused = snakemake("-n", *words, cwd=tmp_path, check=1)
+    assert "rollouts: the domain lp_sphere" in refused.stderr + refused.stdout

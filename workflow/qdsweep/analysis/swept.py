@@ -1,0 +1,120 @@
+"""What a sweep varied within one scale: combinations of swept values and their mean scores."""
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from qdsweep.analysis.plan import Plan
+from qdsweep.analysis.selection import Tables
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True)
+class Axis:
+    """The values of a swept name on a line.
+
+    Attributes:
+        name: As it was swept.
+        values: Its values as text; numbers ascending, others in the sweep's order.
+        numbers: ``(k,)`` the values as numbers; None where one is none.
+        log: Whether they are positive and span two decades or more.
+    """
+
+    name: str
+    values: list[str]
+    numbers: np.ndarray | None
+    log: bool
+
+    @property
+    def label(self) -> str:
+        """The last part of the name."""
+        return self.name.split(".")[-1]
+
+    def places(self, texts: Iterable[str]) -> np.ndarray:
+        """Where values are, as shares of the line: numbers to scale, categories in equal steps."""
+        if self.numbers is None:
+            steps = max(len(self.values) - 1, 1)
+            return np.array([self.values.index(text) / steps for text in texts])
+        return self.share(np.array([float(text) for text in texts]))
+
+    def share(self, numbers: np.ndarray) -> np.ndarray:
+        """Where numbers are, as shares of the line."""
+        assert self.numbers is not None, "categories have no numbers"
+        low, high = self.numbers[0], self.numbers[-1]
+        if self.log:
+            numbers, low, high = np.log(numbers), np.log(low), np.log(high)
+        return (numbers - low) / (high - low)
+
+
+@dataclass(frozen=True)
+class Combinations:
+    """All combinations of swept values whose scores compare.
+
+    Attributes:
+        scale: What they share, in words.
+        axes: The names that vary, without the seed, in the sweep's order.
+        score: What the score is called.
+        table: A row a combination: the values as text under their names, and mean, se (standard
+            error over seeds) and n.
+    """
+
+    scale: str
+    axes: list[Axis]
+    score: str
+    table: "pd.DataFrame"
+
+    @property
+    def names(self) -> list[str]:
+        """The names that vary."""
+        return [axis.name for axis in self.axes]
+
+    @property
+    def score_inside(self) -> str:
+        """What the score is called inside a sentence."""
+        return self.score.replace("Normalised", "normalised")
+
+
+def combinations(plan: Plan, tables: Tables) -> list[Combinations]:
+    """Returns the combinations of each scale that has more than one: its groups."""
+    import pandas as pd
+
+    found = []
+    table = tables.table.set_index("group")
+    for scale, groups in tables.scales.items():
+        values = {group: plan.groups[group][0].values for group in groups}
+        rows = pd.DataFrame([values[group] for group in groups], dtype=str)
+        names = [name for name in plan.group_columns if rows[name].nunique() > 1]
+        if not names:
+            continue
+        has_cells = table.loc[groups, "norm_qd_score_n"].gt(0).all()
+        score = "norm_qd_score" if has_cells else "qd_score"
+        statistics = table.loc[groups, [f"{score}_{part}" for part in ("mean", "se", "n")]]
+        statistics.columns = ["mean", "se", "n"]
+        combined = pd.concat([rows[names], statistics.reset_index(drop=True)], axis=1)
+        axes = [axis_of(name, list(dict.fromkeys(rows[name]))) for name in names]
+        label = "Normalised QD score" if has_cells else "QD score"
+        found.append(Combinations(scale, axes, label, combined))
+    return found
+
+
+def axis_of(name: str, values: list[str]) -> Axis:
+    """Returns the axis of a swept name.
+
+    Args:
+        name: The name.
+        values: Its distinct values as text, in the sweep's order.
+    """
+    try:
+        numbers = sorted((float(value), value) for value in values)
+    except ValueError:
+        return Axis(name, values, None, log=False)
+    if not all(math.isfinite(number) for number, _ in numbers):
+        return Axis(name, values, None, log=False)
+    array = np.array([number for number, _ in numbers])
+    log = bool(array[0] > 0 and array[-1] / array[0] >= 100)
+    return Axis(name, [value for _, value in numbers], array, log)
