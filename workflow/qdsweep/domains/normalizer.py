@@ -42,3 +42,17 @@ def tally(observations: Floats) -> Floats:
     """What ``(T, o)`` observations add to the context ``(1 + 2 o,)``."""
     sums, squares = observations.sum(axis=0), (observations**2).sum(axis=0)
     return np.concatenate(([len(observations)], sums, squares))
+
+
+def context_of(mean: Floats, std: Floats) -> Floats:
+    """The contexts with which a `Normalizer` has given means and deviations, up to rounding.
+
+    Args:
+        mean: ``(n, o)`` means.
+        std: ``(n, o)`` standard deviations, as a `Normalizer` has them.
+
+    Returns:
+        ``(n, 1 + 2 o)`` contexts: those of a single observation.
+    """
+    squares = std**2 - _VARIANCE_FLOOR + mean**2
+    return np.concatenate((np.ones((len(mean), 1)), mean, squares), axis=1)

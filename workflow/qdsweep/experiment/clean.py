@@ -7,12 +7,14 @@ from pathlib import Path
 from qdsweep.errors import BadInput
 from qdsweep.files import read_json
 from qdsweep.lock import is_alive
+from qdsweep.sweep.confirm import confirming_rows
 
 # What a kill can leave behind: the second half of an atomic write.
 _LEFTOVERS = (
     "runs/*/.*.tmp",
     "runs/*/state/.*.tmp",
     "sweeps/*/.*.tmp",
+    "sweeps/*/tables/.*.tmp",
     "sweeps/*/plots/**/.*.tmp",
     "centroids/.*.tmp",
 )
@@ -31,12 +33,13 @@ def orphans(results: Path) -> Iterator[Path]:
     """Runs that no sweep in `results/sweeps` refers to, and that nobody computes now.
 
     Raises:
-        BadInput: A plan is damaged, so that nobody knows what it refers to.
+        BadInput: A plan or confirm.json is damaged, so that nobody knows what it refers to.
     """
     wanted = set()
     for plan in (results / "sweeps").glob("*/plan.json"):
         try:
             wanted |= {row["id"] for row in read_json(plan)["rows"]}
+            wanted |= {row["id"] for row in confirming_rows(plan.parent)}
         except (KeyError, TypeError):
             raise BadInput(
                 f"{plan} is damaged, so the runs of its sweep are not known: start snakemake "

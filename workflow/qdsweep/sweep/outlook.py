@@ -1,7 +1,7 @@
 """The line at every start: how much of a sweep is done, and what is left."""
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from qdsweep.config.experiment import Experiment
@@ -47,11 +47,11 @@ def outlook(name: str, sweep: Sweep, runs_dir: Path) -> str:
     return f"{line}, {evaluations:,} evaluations left, {_core_hours(left, costs)}"
 
 
-def unfinished(sweep: Sweep, runs_dir: Path) -> list[Experiment]:
+def unfinished(runs: Mapping[str, Experiment], runs_dir: Path) -> list[Experiment]:
     """The runs that have not reached their budget."""
     return [
         experiment
-        for run, experiment in sweep.runs.items()
+        for run, experiment in runs.items()
         if not _finished(experiment, read_standing(runs_dir / run))
     ]
 

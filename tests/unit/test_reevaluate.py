@@ -1,0 +1,304 @@
+"""Corrected archives: elites evaluated again say how much of a score was luck."""
+
+import hashlib
+import json
+import os
+import shutil
+import signal
+import subprocess
+from contextlib import chdir
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import yaml
+from patient import EXPERIMENT, PATIENT, wait_until
+from support import BIN, TINY, command
+
+from qdsweep.analysis.corrected_archive import CorrectedRun
+from qdsweep.analysis.load import load
+from qdsweep.config.cluster import Cluster
+from qdsweep.config.compose import compose
+from qdsweep.config.sweep import Reevaluate
+from qdsweep.domains import make_domain
+from qdsweep.domains.normalizer import Normalizer, context_of
+from qdsweep.errors import BadInput
+from qdsweep.experiment.outputs import publish
+from qdsweep.experiment.reevaluate import elite_contexts, fresh_seeds
+from qdsweep.experiment.run import compute
+from qdsweep.experiment.start_reevaluation import start_reevaluation
+from qdsweep.experiment.state import evaluation_seeds
+from qdsweep.experiment.stop import Stop
+
+KINDS = {
+    "grid, result archive": {},
+    "cvt": {"algorithm": "cvt_map_elites", "archive": {"cells": 60}},
+    "sliding boundaries": {
+        "algorithm": {"preset": "map_elites", "archive": {"type": "sliding_boundaries"}}
+    },
+    "proximity": {"algorithm": {"preset": "novelty_search", "result_archive": False}},
+    "dns": {"algorithm": {"preset": "map_elites", "archive": {"type": "dns"}}},
+}
+NORMALIZED = {
+    "domain": {
+        "type": "gymnasium",
+        "name": "pole",
+        "env": "CartPole-v1",
+        "normalize_observations": True,
+        "objective_range": [0, 500],
+        "evaluation_seed": "solution",
+        "measures": [
+            {"measure": "max_observation", "component": 0, "range": [-2, 2]},
+            {"measure": "mean_abs_action", "component": 0, "range": [0, 1]},
+        ],
+    },
+    "algorithm": "map_elites_line",
+    "initial_solutions": 20,
+    "archive": {"dims": [10, 10]},
+    "num_emitters": 1,
+    "batch_size": 20,
+    "iterations": 6,
+}
+
+
+def make_run(out: Path, experiment: object, iterations: int) -> Path:
+    (out / "state").mkdir(parents=True, exist_ok=True)
+    compute(compose(experiment, {"iterations": iterations}), out, Cluster(), Stop())
+    publish(out)
+    return out
+
+
+def make_noisy(folder: Path) -> Path:
+    """A folder with a domain whose objective has noise N(0, 1), and a finished run of it."""
+    (folder / "config/plugins").mkdir(parents=True)
+    (folder / "config/plugins/noisy.py").write_text(PATIENT)
+    domain = {"type": "noisy:Patient", "name": "noisy", "evaluation_seed": "solution"}
+    (folder / "experiment.yaml").write_text(yaml.safe_dump({**EXPERIMENT, "domain": domain}))
+    with chdir(folder):
+        make_run(folder / "out", "experiment.yaml", 20)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def noisy(tmp_path_factory) -> Path:
+    return make_noisy(tmp_path_factory.mktemp("noisy"))
+
+
+@pytest.fixture
+def copy(noisy, tmp_path) -> Path:
+    """The run, and the same plug-in: a process knows one module of a name."""
+    folder = tmp_path / "copy"
+    folder.mkdir()
+    subprocess.run(["cp", "-a", noisy / "out", noisy / "experiment.yaml", folder], check=True)
+    (folder / "config").symlink_to(noisy / "config")
+    return folder
+
+
+def own_plugin(folder: Path) -> Path:
+    """A copy of the plug-in that may be changed."""
+    source = (folder / "config/plugins/noisy.py").read_text()
+    (folder / "config").unlink()
+    (folder / "config/plugins").mkdir(parents=True)
+    (folder / "config/plugins/noisy.py").write_text(source)
+    return folder / "config/plugins/noisy.py"
+
+
+def reevaluate(folder: Path, workers: int = 1) -> dict:
+    """Evaluates the elites again and returns what the JSON file says."""
+    with chdir(folder):
+        assert start_reevaluation(Path("out"), 8, 3, Cluster(workers_per_node=workers)) == 0
+    return figures(folder)
+
+
+def figures(folder: Path) -> dict:
+    return json.loads((folder / "out/reevaluated-8-3.json").read_text())
+
+
+def contents(out: Path) -> dict[str, tuple[str, int]]:
+    """Of the run's own files, what is in them and when they were written."""
+    return {
+        str(path.relative_to(out)): (
+            hashlib.sha256(path.read_bytes()).hexdigest(),
+            path.stat().st_mtime_ns,
+        )
+        for path in out.rglob("*")
+        if path.is_file() and not path.name.startswith("reevaluated-")
+    }
+
+
+def test_the_corrected_score_is_the_true_one_and_the_reported_one_is_luck(copy):
+    before = contents(copy / "out")
+    about = reevaluate(copy)
+    assert contents(copy / "out") == before
+    run = load(copy / "out")
+    # The true objective of an elite is known, and its measures have no noise: every elite stays.
+    true = -np.sum(run.arrays["solution"] ** 2, axis=1)
+    n = len(true)
+    assert about["elites"] == about["corrected"]["num_elites"] == n > 30
+    truth = np.sum(true + 100)
+    assert about["reported"]["qd_score"] == pytest.approx(run.summary["qd_score"])
+    error = np.sqrt(n / 8)
+    assert about["reported"]["qd_score"] - truth > 10 * error, "the search keeps the lucky ones"
+    assert abs(about["corrected"]["qd_score"] - truth) < 4 * error
+    assert about["seed_matters"]
+
+
+def test_each_elite_has_the_mean_over_its_own_fresh_seeds(copy):
+    reevaluate(copy)
+    run = load(copy / "out")
+    with np.load(copy / "out/reevaluated-8-3.npz") as file:
+        elites = dict(file)
+    for elite in (0, 7, len(run.arrays["objective"]) - 1):
+        noise = []
+        for repeat in range(8):
+            seeds = np.random.SeedSequence(3, spawn_key=(2, repeat)).generate_state(elite + 1)
+            noise.append(np.random.default_rng(seeds[elite]).normal())
+        true = -np.sum(run.arrays["solution"][elite] ** 2)
+        assert elites["objective"][elite] == pytest.approx(true + np.mean(noise), abs=1e-12)
+        assert elites["objective_std"][elite] == pytest.approx(np.std(noise, ddof=1), rel=1e-9)
+    np.testing.assert_array_equal(elites["index"], run.arrays["index"])
+    corrected = CorrectedRun(copy / "out", "reevaluated-8-3")
+    assert corrected.archive.stats.qd_score == pytest.approx(figures(copy)["corrected"]["qd_score"])
+    np.testing.assert_array_equal(corrected.arrays["solution"], run.arrays["solution"])
+
+
+def test_the_result_depends_neither_on_workers_nor_on_stops_and_kills(copy):
+    expected = reevaluate(copy)
+    arrays = (copy / "out/reevaluated-8-3.npz").read_bytes()
+
+    def forget():
+        for path in copy.glob("out/**/reevaluated-*"):
+            path.unlink()
+
+    forget()
+    assert reevaluate(copy, 2) == expected
+    assert (copy / "out/reevaluated-8-3.npz").read_bytes() == arrays
+    words = [BIN / "qdsweep", "reevaluate", "out", "--times", "8", "--seed", "3"]
+    slow = {**os.environ, "PATIENT_SECONDS": "0.02", "PYTHONUNBUFFERED": "1"}
+    for number, code in ((signal.SIGTERM, 75), (signal.SIGKILL, -9)):
+        forget()
+        with (copy / "log").open("w") as log:
+            process = subprocess.Popen(words, cwd=copy, env=slow, stdout=log, stderr=log)
+            wait_until(
+                lambda: (copy / "log").read_text().count("evaluates") > 3, what="evaluations"
+            )
+            process.send_signal(number)
+            assert process.wait(20) == code
+        assert not (copy / "out/reevaluated-8-3.json").exists()
+        done = command("qdsweep", *words[1:], cwd=copy)
+        total = 8 * expected["elites"]
+        if number == signal.SIGTERM:
+            assert f"of {total} evaluations left" in done.stderr
+            assert f"{total} of {total}" not in done.stderr, "it goes on"
+        assert figures(copy) == expected
+        assert (copy / "out/reevaluated-8-3.npz").read_bytes() == arrays
+    # Finished: made again from what is kept, without an evaluation.
+    for name in ("json", "npz"):
+        (copy / f"out/reevaluated-8-3.{name}").unlink()
+    done = command("qdsweep", *words[1:], cwd=copy)
+    assert "evaluations left" not in done.stderr
+    assert figures(copy) == expected
+
+
+def test_a_torn_file_and_a_longer_run_are_evaluated_anew(copy):
+    first = reevaluate(copy)
+    kept = copy / "out/state/reevaluated-8-3.npz"
+    kept.write_bytes(kept.read_bytes()[:500])
+    assert reevaluate(copy) == first
+    command("qdsweep", "run", "experiment.yaml", "--set", "iterations=25", "--out", "out", cwd=copy)
+    longer = reevaluate(copy)
+    assert longer["iterations"] == 25
+    summary = json.loads((copy / "out/summary.json").read_text())
+    assert longer["archive_digest"] == summary["archive_digest"] != first["archive_digest"]
+    assert longer["reported"]["qd_score"] == summary["qd_score"]
+
+
+@pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
+def test_an_archive_without_noise_is_what_it_seems(tmp_path, capsys, kind):
+    keys = {key: value for key, value in TINY.items() if key not in kind}
+    out = make_run(tmp_path / "out", {**keys, **kind}, 12)
+    assert start_reevaluation(out, 3, 1, Cluster()) == 0
+    assert "no evaluation depends on its seed" in capsys.readouterr().out
+    about = json.loads((out / "reevaluated-3-1.json").read_text())
+    assert not about["seed_matters"]
+    assert about["corrected_digest"] == about["archive_digest"]
+    for name, value in about["reported"].items():
+        assert about["corrected"][name] == (value if value is None else pytest.approx(value))
+    with np.load(out / "reevaluated-3-1.npz") as file:
+        assert (file["objective_std"] == 0).all()
+
+
+def test_normalised_observations_are_those_of_each_elite(tmp_path):
+    out = make_run(tmp_path / "out", NORMALIZED, 6)
+    assert start_reevaluation(out, 2, 9, Cluster()) == 0
+    arrays = load(out).arrays
+    n = len(arrays["objective"])
+    mean, std = arrays["observation_mean"], arrays["observation_std"]
+    assert len(np.unique(mean[:, 0])) > 1, "elites of several iterations"
+    contexts = context_of(mean, std)
+    domain = make_domain(compose(NORMALIZED).domain)
+    seeds = fresh_seeds(Reevaluate(times=2, seed=9), n)
+    with np.load(out / "state/reevaluated-2-9.npz") as file:
+        objective, measures = file["objective"], file["measures"]
+    for elite in range(0, n, 3):
+        own = Normalizer(contexts[elite])
+        np.testing.assert_array_equal(own.mean, mean[elite])
+        np.testing.assert_allclose(own.std, std[elite], rtol=1e-7)
+        for row in (elite, n + elite):
+            result = domain.evaluate(arrays["solution"][[elite]], seeds[[row]], contexts[elite])
+            assert result.objective[0] == objective[row]
+            np.testing.assert_array_equal(result.measures[0], measures[row])
+
+
+def test_what_a_domain_had_learned_must_be_known():
+    with pytest.raises(BadInput, match="learner learns from all evaluations of a run"):
+        elite_contexts(SimpleNamespace(context_dim=3), {"objective": np.zeros(2)}, "learner")
+
+
+def test_fresh_seeds_are_a_function_of_seed_repeat_and_elite_and_no_seed_of_the_search():
+    few, many = (fresh_seeds(Reevaluate(times=4, seed=5), n).reshape(4, n) for n in (10, 500))
+    np.testing.assert_array_equal(few, many[:, :10])
+    assert len(np.unique(many)) > 1990
+    search = np.concatenate([evaluation_seeds("solution", 5, t, 0, 500) for t in range(20)])
+    # 2,000 and 10,000 of 2^32 numbers meet by chance 0.005 times.
+    assert len(np.intersect1d(search, many)) <= 1
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["gone"], "gone/config.yaml does not exist"),
+        (["out", "--times", "0"], "times must be at least 1"),
+        (["out", "--workers", "0"], "--workers 0: at least 1 is needed"),
+    ],
+)
+def test_bad_input_ends_with_one_message(copy, words, message):
+    done = command("qdsweep", "reevaluate", *words, cwd=copy, check=2)
+    assert message in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_an_unfinished_run_and_a_changed_domain_are_refused(copy):
+    source = own_plugin(copy)
+    source.write_text(source.read_text() + "# another one\n")
+    done = command("qdsweep", "reevaluate", "out", cwd=copy, check=2)
+    assert "the source of its domain or emitters has changed" in done.stderr
+    (copy / "out/archive.npz").unlink()
+    done = command("qdsweep", "reevaluate", "out", cwd=copy, check=2)
+    assert "is not a finished run (archive.npz is missing)" in done.stderr
+
+
+def test_an_evaluation_that_fails_is_named(copy):
+    source = own_plugin(copy)
+    out = copy / "out"
+    shutil.rmtree(out)
+    broken = source.read_text().replace(
+        "        noise = ",
+        '        assert not os.environ.get("BREAK"), "no luck"\n        noise = ',
+    )
+    source.write_text(broken)
+    command("qdsweep", "run", "experiment.yaml", "--out", "out", cwd=copy)
+    done = command("qdsweep", "reevaluate", "out", cwd=copy, check=1, BREAK="1")
+    assert "elite 0 of archive.npz fails with another evaluation seed" in done.stderr
+    assert "AssertionError: no luck" in done.stderr

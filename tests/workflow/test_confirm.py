@@ -1,0 +1,230 @@
+"""Corrected archives and confirmed winners, by the real Snakefile on tiny sweeps."""
+
+import json
+import os
+import signal
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import psutil
+import pytest
+import yaml
+from patient import EXPERIMENT, PATIENT, wait_until
+from support import BIN, REPO, command, snakemake
+
+SWEEP = "::: iso_sigma 0.1 0.3 0.6 ::: seed 1 2"
+FURTHER = {"confirm": {"top": 2, "seeds": [101, 102]}, "reevaluate": {"times": 3}}
+SMALL = {**EXPERIMENT, "iterations": 8}
+STEM = "reevaluated-3-1000003"
+
+
+def write_config(folder: Path, sweep: str = SWEEP, further: dict = FURTHER, **changes) -> Path:
+    """A sweep over a noisy domain that sleeps PATIENT_SECONDS an evaluation."""
+    plugins = folder / "config/plugins"
+    plugins.mkdir(parents=True, exist_ok=True)
+    (plugins / "patient.py").write_text(PATIENT)
+    path = folder / "mine.yaml"
+    data = {"name": "mine", "experiment": {**SMALL, **changes}, "sweep": sweep, **further}
+    path.write_text(yaml.safe_dump(data))
+    return path
+
+
+def is_done(folder: Path) -> bool:
+    done = snakemake("-n", "--cores", 2, "--configfile", folder / "mine.yaml", cwd=folder)
+    return "Nothing to be done" in done.stdout + done.stderr
+
+
+def confirming(folder: Path) -> list[dict]:
+    return json.loads((folder / "results/sweeps/mine/confirm.json").read_text())["rows"]
+
+
+def summary(folder: Path, run: str) -> dict:
+    return json.loads((folder / f"results/runs/{run}/summary.json").read_text())
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("finished")
+    snakemake("--cores", 2, "--configfile", write_config(folder), cwd=folder)
+    return folder
+
+
+@pytest.fixture
+def copy(finished, tmp_path) -> Path:
+    folder = tmp_path / "copy"
+    subprocess.run(["cp", "-a", finished, folder], check=True)
+    return folder
+
+
+def test_the_best_groups_are_run_again_on_the_unseen_seeds(finished):
+    table = pd.read_csv(finished / "results/sweeps/mine/table.csv").set_index("group")
+    best = table["norm_qd_score_mean"].nlargest(2)
+    rows = confirming(finished)
+    assert list(dict.fromkeys(row["group"] for row in rows)) == list(best.index)
+    assert [row["values"]["seed"] for row in rows] == [101, 102] * 2
+    data = pd.read_csv(finished / "results/sweeps/mine/tables/confirmed.csv").set_index("group")
+    for group, mean in best.items():
+        runs = [row["id"] for row in rows if row["group"] == group]
+        unseen = [summary(finished, run)["norm_qd_score"] for run in runs]
+        assert data.loc[group, "sweep_mean"] == pytest.approx(mean)
+        assert data.loc[group, "unseen_mean"] == pytest.approx(np.mean(unseen))
+        assert data.loc[group, "unseen_n"] == 2
+        assert data.loc[group, "difference"] == pytest.approx(np.mean(unseen) - mean)
+    note = json.loads((finished / "results/sweeps/mine/tables/confirmed.json").read_text())["note"]
+    assert "unseen seeds 101 to 102" in note
+
+
+def test_the_corrected_scores_are_those_of_the_runs(finished):
+    folder = finished / "results/sweeps/mine"
+    data = pd.read_csv(folder / "tables/corrected.csv").set_index("group")
+    runs = pd.read_csv(folder / "summary.csv")
+    assert len(data) == 3
+    for group, members in runs.groupby("group"):
+        abouts = [
+            json.loads((finished / f"results/runs/{run}/{STEM}.json").read_text())
+            for run in members["id"]
+        ]
+        corrected = [about["corrected"]["qd_score"] for about in abouts]
+        luck = [1 - c / q for c, q in zip(corrected, members["qd_score"], strict=True)]
+        assert data.loc[group, "qd_score_mean"] == pytest.approx(members["qd_score"].mean())
+        assert data.loc[group, "corrected_qd_score_mean"] == pytest.approx(np.mean(corrected))
+        assert data.loc[group, "luck_percent_mean"] == pytest.approx(100 * np.mean(luck))
+        assert data.loc[group, "luck_percent_mean"] > 0
+    for row in confirming(finished):
+        assert not list(finished.glob(f"results/runs/{row['id']}/reevaluated*"))
+
+
+def test_a_second_start_has_nothing_to_do_and_knows_all_runs(finished):
+    assert is_done(finished)
+    done = snakemake("-n", "--cores", 2, "--configfile", finished / "mine.yaml", cwd=finished)
+    assert "qdsweep: mine: 6 runs, 6 finished, nothing left" in done.stderr
+    assert "qdsweep: to confirm it: 4 runs, 4 finished, nothing left" in done.stderr
+    done = command("qdsweep", "status", "mine", cwd=finished)
+    assert "10 runs: 10 finished" in done.stdout
+    done = command("qdsweep", "clean", "--orphans", "--dry-run", cwd=finished)
+    assert "0 found" in done.stdout
+
+
+def test_confirming_runs_are_runs_like_any_other(copy):
+    row = confirming(copy)[0]
+    sweep = " ".join(f"::: {name} {value}" for name, value in row["values"].items())
+    config = write_config(copy, sweep, further={})
+    done = snakemake("-n", "--cores", 1, "--configfile", config, cwd=copy)
+    assert "1 run, 1 finished, nothing left" in done.stderr
+    command(
+        "qdsweep", "run", copy / f"results/runs/{row['id']}/config.yaml", "--out", "alone", cwd=copy
+    )
+    alone = json.loads((copy / "alone/summary.json").read_text())
+    assert alone["archive_digest"] == summary(copy, row["id"])["archive_digest"]
+
+
+def test_without_the_key_there_is_neither_work_nor_a_trace_of_it(copy):
+    config = write_config(copy, further={})
+    done = snakemake("--cores", 2, "--configfile", config, cwd=copy)
+    assert "choose_winners" not in done.stderr
+    assert not (copy / "results/sweeps/mine/confirm.json").exists()
+    assert not list(copy.glob("results/sweeps/mine/tables/con*"))
+    assert not list(copy.glob("results/sweeps/mine/tables/cor*"))
+    assert is_done(copy)
+    assert "6 runs: 6 finished" in command("qdsweep", "status", "mine", cwd=copy).stdout
+    done = command("qdsweep", "clean", "--orphans", "--dry-run", cwd=copy)
+    assert "4 found" in done.stdout
+    # With it again: its runs are still there.
+    snakemake("--cores", 2, "--configfile", write_config(copy), cwd=copy)
+    assert "10 runs: 10 finished" in command("qdsweep", "status", "mine", cwd=copy).stdout
+
+
+def test_a_larger_budget_lengthens_confirmation_and_corrects_again(copy):
+    before = {row["id"] for row in confirming(copy)}
+    config = write_config(copy, SWEEP + " ::: iterations 11")
+    snakemake("--cores", 2, "--configfile", config, cwd=copy)
+    assert is_done(copy)
+    rows = confirming(copy)
+    for row in rows:
+        assert summary(copy, row["id"])["iterations"] == row["iterations"] == 11
+        log = (copy / f"results/runs/{row['id']}/run.log").read_text()
+        assert ("goes on after iteration 8" in log) == (row["id"] in before)
+    runs = pd.read_csv(copy / "results/sweeps/mine/summary.csv")["id"]
+    for run in runs:
+        about = json.loads((copy / f"results/runs/{run}/{STEM}.json").read_text())
+        assert about["archive_digest"] == summary(copy, run)["archive_digest"]
+
+
+def test_what_was_deleted_is_made_again(copy):
+    (copy / "results/sweeps/mine/confirm.json").unlink()
+    assert not is_done(copy)
+    snakemake("--cores", 2, "--configfile", copy / "mine.yaml", cwd=copy)
+    assert is_done(copy)
+    for path in copy.glob(f"results/runs/*/{STEM}.*"):
+        path.unlink()
+    digests = {path: path.read_bytes() for path in copy.glob("results/sweeps/mine/tables/*.csv")}
+    assert digests
+    done = snakemake("--cores", 2, "--configfile", copy / "mine.yaml", cwd=copy)
+    assert "evaluates" not in done.stdout, "the samples in state/ are enough"
+    assert {path: path.read_bytes() for path in digests} == digests
+    assert is_done(copy)
+
+
+def test_tables_of_unfinished_sweeps_wait_for_neither(copy):
+    partial = ("--configfile", copy / "mine.yaml", "--config", "partial=true")
+    done = snakemake("-n", "--cores", 1, *partial, cwd=copy)
+    for rule in ("choose_winners", "confirmed_table", "reevaluate", "corrected_table"):
+        assert rule not in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    ("further", "words"),
+    [
+        (
+            {"confirm": {"seeds": [2, 5]}},
+            ["confirm.seeds = [2, 5]", "it uses 2", "such as [3, 6]"],
+        ),
+        ({"confirm": {"seeds": [5, 2]}}, ["confirm.seeds", "first <= last"]),
+        ({"confirm": {"top": 0, "seeds": [5, 7]}}, ["confirm.top = 0"]),
+        ({"reevaluate": {"times": 0}}, ["reevaluate.times = 0"]),
+    ],
+)
+def test_bad_input_ends_before_any_job(tmp_path, further, words):
+    config = write_config(tmp_path, further=further)
+    done = snakemake("--cores", 1, "--configfile", config, cwd=tmp_path, check=1)
+    for word in words:
+        assert word in done.stdout + done.stderr
+    assert not (tmp_path / "results").exists()
+
+
+def test_a_kill_in_the_middle_of_the_confirmation_costs_nothing(copy):
+    """kill -9 of Snakemake and all it started, while confirming runs are computed."""
+    expected = {row["id"]: summary(copy, row["id"])["archive_digest"] for row in confirming(copy)}
+    for run in expected:
+        subprocess.run(["rm", "-r", copy / "results/runs" / run], check=True)
+    (copy / "results/sweeps/mine/confirm.json").unlink()
+    words = ["snakemake", "-s", REPO / "Snakefile", "--directory", copy, "--cores", "2"]
+    words = [BIN / words[0], *words[1:], "--configfile", copy / "mine.yaml"]
+    slow = {**os.environ, "PATIENT_SECONDS": "0.02", "QDSWEEP_WARM": "off"}
+    process = subprocess.Popen(
+        words, cwd=copy, env=slow, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+
+    def saved() -> list[Path]:
+        return [
+            path for run in expected for path in copy.glob(f"results/runs/{run}/state/reload-*.pkl")
+        ]
+
+    wait_until(lambda: len(saved()) > 1, 300, "reload files of confirming runs")
+    family = [*psutil.Process(process.pid).children(recursive=True), psutil.Process(process.pid)]
+    for member in family:
+        member.send_signal(signal.SIGKILL)
+    process.wait(10)
+    psutil.wait_procs(family, timeout=10)
+    done = command("qdsweep", "clean", "--orphans", "--dry-run", cwd=copy)
+    assert "results/runs/" not in "".join(
+        line for line in done.stdout.splitlines() if ".tmp" not in line
+    )
+    again = snakemake("--cores", 2, "--configfile", copy / "mine.yaml", cwd=copy)
+    assert "qdsweep: to confirm it: 4 runs" in again.stderr
+    logs = [(copy / f"results/runs/{run}/run.log").read_text() for run in expected]
+    assert any("goes on after iteration" in log for log in logs)
+    assert {run: summary(copy, run)["archive_digest"] for run in expected} == expected
+    assert is_done(copy)

@@ -1,0 +1,148 @@
+"""The corrected archive of a run: its elites with what they reach on average.
+
+Flageat and Cully (Uncertain Quality-Diversity, arXiv:2302.00463): every elite is evaluated again,
+and inserted with its mean objective and measures into an empty archive of the same geometry.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from qdsweep.analysis.load import Run, load
+from qdsweep.analysis.rebuild import Arrays, empty_archive
+from qdsweep.config.sweep import Reevaluate
+from qdsweep.experiment.metrics import figures, has_cells
+from qdsweep.experiment.outputs import archive_digest
+from qdsweep.files import atomic, write_json
+
+FIGURES = ("num_elites", "coverage", "qd_score", "norm_qd_score", "obj_max")
+_GEOMETRY = ("centroids", "boundaries")
+
+
+@dataclass(frozen=True)
+class CorrectedRun(Run):
+    """A run with its corrected archive in the place of the one that the search reports.
+
+    Attributes:
+        stem: `reevaluated-TIMES-SEED`.
+    """
+
+    stem: str
+
+    @cached_property
+    def arrays(self) -> Arrays:
+        """The corrected archive, as archive.npz has the other: without the domain's fields."""
+        with np.load(self.path / f"{self.stem}.npz", allow_pickle=False) as file:
+            elites = {name: file[name] for name in file.files}
+        reported = Run(self.path).arrays
+        geometry = {name: reported[name] for name in _GEOMETRY if name in reported}
+        return {**corrected_rows(elites, reported), **geometry}
+
+
+def write_corrected_archive(
+    run_dir: Path, settings: Reevaluate, objective: np.ndarray, measures: np.ndarray
+) -> dict[str, Any]:
+    """Writes `reevaluated-TIMES-SEED.npz` and `.json` beside the run's own files.
+
+    Args:
+        run_dir: The run's folder.
+        settings: How often and with which seed the elites were evaluated.
+        objective: ``(times, n)`` objectives.
+        measures: ``(times, n, m)`` measures.
+
+    Returns:
+        What the JSON file says: the figures of the archive as reported and corrected.
+    """
+    run = load(run_dir)
+    arrays, summary = run.arrays, run.summary
+    n = len(arrays["objective"])
+    elites = {
+        "index": arrays["index"],
+        "objective": mean_of(objective),
+        "objective_std": deviation_of(objective),
+        "measures": mean_of(measures),
+    }
+    archive, elites["corrected_index"] = insert(
+        summary["archive"], arrays, elites["objective"], elites["measures"]
+    )
+    with atomic(run_dir / f"{settings.stem}.npz") as file:
+        np.savez_compressed(file, **elites)  # type: ignore[arg-type]
+    rows = corrected_rows(elites, arrays)
+    if not has_cells(archive):
+        del rows["index"]
+    same = (objective == arrays["objective"]).all() and (measures == arrays["measures"]).all()
+    corrected = figures(archive)
+    about = {
+        **{name: summary[name] for name in ("id", "iterations", "evaluations", "archive_digest")},
+        "times": settings.times,
+        "seed": settings.seed,
+        "evaluation_seed": run.config["domain"]["evaluation_seed"],
+        "elites": n,
+        "seed_matters": not same,  # else no evaluation depends on its seed, and nothing was luck
+        "reported": {name: summary[name] for name in FIGURES},
+        "corrected": {name: corrected[name] for name in FIGURES},
+        "corrected_digest": archive_digest(rows),
+    }
+    write_json(run_dir / f"{settings.stem}.json", about)
+    return about
+
+
+def mean_of(samples: np.ndarray) -> np.ndarray:
+    """The mean over the first axis; that of equal numbers is that very number."""
+    return samples[0] + (samples - samples[0]).mean(axis=0)
+
+
+def deviation_of(samples: np.ndarray) -> np.ndarray:
+    """The standard deviation over the first axis, 0 of equal numbers; nan of a single one."""
+    if len(samples) < 2:
+        return np.full(samples.shape[1:], np.nan)
+    return (samples - samples[0]).std(axis=0, ddof=1)
+
+
+def insert(
+    about: dict[str, Any], arrays: Arrays, objective: np.ndarray, measures: np.ndarray
+) -> tuple[Any, np.ndarray]:
+    """Inserts elites into an empty archive of the same geometry.
+
+    Args:
+        about: `archive` of summary.json.
+        arrays: archive.npz, which has the cells where they are no grid.
+        objective: ``(n,)`` objectives.
+        measures: ``(n, m)`` measures.
+
+    Returns:
+        The archive, whose solutions are the elites' numbers; and the cell of each elite ``(n,)``,
+        -1 where a better one has it. Without cells every elite stays, under its number.
+    """
+    numbers = np.arange(len(objective), dtype=np.float64)[:, np.newaxis]
+    rows = {"solution": numbers, "objective": objective, "measures": measures}
+    geometry = {name: arrays[name] for name in _GEOMETRY if name in arrays}
+    archive = empty_archive(about, {**rows, **geometry})
+    if len(objective):
+        archive.add(**rows)
+    data = archive.data(["index", "solution"])
+    kept = data["solution"][:, 0].astype(np.int64)
+    cells = np.full(len(objective), -1, dtype=np.int64)
+    cells[kept] = data["index"] if has_cells(archive) else kept
+    return archive, cells
+
+
+def corrected_rows(elites: Arrays, arrays: Arrays) -> Arrays:
+    """The rows of the corrected archive, sorted by cell.
+
+    Args:
+        elites: `reevaluated-TIMES-SEED.npz`.
+        arrays: archive.npz, which has the solutions.
+    """
+    cells = elites["corrected_index"]
+    kept = np.flatnonzero(cells >= 0)
+    kept = kept[np.argsort(cells[kept], kind="stable")]
+    return {
+        "index": cells[kept],
+        "objective": elites["objective"][kept],
+        "measures": elites["measures"][kept],
+        "solution": arrays["solution"][kept],
+    }

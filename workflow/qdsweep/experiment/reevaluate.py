@@ -1,0 +1,267 @@
+"""Re-evaluation: every elite of a finished run evaluated again, with seeds it has never seen.
+
+Of noisy evaluations a search keeps the lucky ones, so a part of the archive that it reports is an
+illusion. Flageat and Cully (Uncertain Quality-Diversity, arXiv:2302.00463) evaluate every elite
+again, many times, and insert it with what it reaches on average into an empty archive: the
+corrected archive, whose QD score and coverage are the ones to trust.
+"""
+
+import json
+import logging
+import time
+import zipfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from qdsweep.config.cluster import Cluster
+from qdsweep.config.compose import compose
+from qdsweep.config.experiment import Experiment
+from qdsweep.config.sweep import Reevaluate
+from qdsweep.domains import make_domain
+from qdsweep.domains.base import Domain, Evaluation, Floats, Seeds
+from qdsweep.domains.normalizer import context_of
+from qdsweep.engines import make_engine
+from qdsweep.engines.base import Batch, Engine
+from qdsweep.engines.failures import EvaluationFailed, describe_failure
+from qdsweep.errors import BadInput, QdsweepError
+from qdsweep.experiment.stop import Stop
+from qdsweep.files import atomic, read_json
+from qdsweep.sweep.ids import run_id
+from qdsweep.versions import installed_versions
+
+Arrays = dict[str, NDArray[Any]]
+
+log = logging.getLogger("qdsweep")
+
+SAVE_SECONDS = 60.0
+# Solutions in a batch: enough for many workers, little enough for memory.
+BATCH = 4096
+
+
+@dataclass(frozen=True)
+class Samples:
+    """What the evaluations gave so far; a kill costs those since the last save.
+
+    Row ``r * n + i`` is repeat r of elite i, the i-th row of archive.npz.
+
+    Attributes:
+        path: Where they are kept, in `state/`: the files beside the run's own are made of them.
+        about: What they are of: the archive's digest and the versions.
+        objective: ``(times * n,)`` objectives, NaN where they are missing.
+        measures: ``(times * n, m)`` measures.
+    """
+
+    path: Path
+    about: dict[str, Any]
+    objective: Floats
+    measures: Floats
+
+    @property
+    def missing(self) -> NDArray[np.int64]:
+        """The rows that are still to be evaluated."""
+        return np.flatnonzero(np.isnan(self.objective))
+
+    def by_repeat(self, times: int) -> tuple[Floats, Floats]:
+        """Objectives ``(times, n)`` and measures ``(times, n, m)``."""
+        shape = (times, len(self.objective) // times)
+        return self.objective.reshape(shape), self.measures.reshape(*shape, -1)
+
+    def put(self, rows: NDArray[np.int64], evaluation: Evaluation) -> None:
+        """Keeps the results of some rows."""
+        self.measures[rows] = evaluation.measures
+        self.objective[rows] = evaluation.objective  # last: it says that the row is there
+
+    def save(self) -> None:
+        """Writes them; a kill leaves the old file or the new one."""
+        with atomic(self.path) as file:
+            about = np.array(json.dumps(self.about, sort_keys=True))
+            np.savez_compressed(file, about=about, objective=self.objective, measures=self.measures)
+
+
+def read_samples(path: Path, about: dict[str, Any], rows: int, measures: int) -> Samples:
+    """Reads what an earlier attempt has evaluated, of the same archive.
+
+    Samples that are all there stay, whatever the versions of now; a half is not completed under
+    other versions.
+    """
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            then = json.loads(str(file["about"]))
+            samples = Samples(path, then, file["objective"], file["measures"])
+        same_archive = then["archive_digest"] == about["archive_digest"]
+        if same_archive and (then == about or not len(samples.missing)):
+            return samples
+    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
+        pass  # none yet, or torn
+    return Samples(path, about, np.full(rows, np.nan), np.full((rows, measures), np.nan))
+
+
+def reevaluate(run_dir: Path, settings: Reevaluate, cluster: Cluster, stop: Stop) -> Samples:
+    """Evaluates every elite of a finished run again.
+
+    The run's own files stay as they are. What is evaluated is kept in `state/`, so that a killed
+    re-evaluation goes on; the result depends neither on that nor on the engine.
+
+    Args:
+        run_dir: The run's folder, absolute.
+        settings: How often, and the seed of the fresh evaluation seeds.
+        cluster: Where the evaluations are computed; one node.
+        stop: Says when to stop before the end.
+
+    Returns:
+        The results, none of them missing.
+
+    Raises:
+        BadInput: The run is not finished, or cannot be evaluated again.
+        Interrupted: It was asked to stop; the same call goes on.
+        QdsweepError: An evaluation failed.
+    """
+    experiment, summary, arrays = read_run(run_dir)
+    domain = make_domain(experiment.domain)
+    contexts = elite_contexts(domain, arrays, experiment.domain.name)
+    versions = installed_versions(("numpy", *experiment.domain.libraries))
+    about = {"archive_digest": summary["archive_digest"], "versions": versions}
+    elites, measures = arrays["measures"].shape
+    path = run_dir / "state" / f"{settings.stem}.npz"
+    path.parent.mkdir(exist_ok=True)
+    samples = read_samples(path, about, settings.times * elites, measures)
+    if len(samples.missing):
+        seeds = fresh_seeds(settings, elites)
+        engine = make_engine(cluster, experiment, domain, run_dir, None, versions)
+        log.info(
+            "%s: %d elites, %d of %d evaluations left; engine %s, %d worker(s)",
+            run_dir.name,
+            elites,
+            len(samples.missing),
+            len(samples.objective),
+            engine.name,
+            engine.workers,
+        )
+        work = batches(samples.missing, arrays["solution"], seeds, contexts)
+        try:
+            with stop.interruptible():
+                engine.wait()
+            _evaluate(work, engine, samples, stop, experiment.timeout, elites)
+        finally:
+            engine.close()
+            samples.save()
+    return samples
+
+
+def read_run(run_dir: Path) -> tuple[Experiment, dict[str, Any], Arrays]:
+    """Reads experiment, summary.json and archive.npz of a finished run.
+
+    Raises:
+        BadInput: It is not finished, or its domain has changed since.
+    """
+    for name in ("config.yaml", "summary.json", "archive.npz"):
+        if not (run_dir / name).exists():
+            raise BadInput(
+                f"{run_dir} is not a finished run ({name} is missing): finish it first, with "
+                "snakemake or `qdsweep run`"
+            )
+    experiment = compose(str(run_dir / "config.yaml"))
+    summary = read_json(run_dir / "summary.json")
+    if summary.get("id") != run_id(experiment):
+        raise BadInput(
+            f"{run_dir} is {summary.get('id')}, but its config.yaml stands for "
+            f"{run_id(experiment)} now: the source of its domain or emitters has changed since, "
+            "or the file was; run it again before its elites are evaluated again"
+        )
+    with np.load(run_dir / "archive.npz", allow_pickle=False) as file:
+        return experiment, summary, {name: file[name] for name in file.files}
+
+
+def fresh_seeds(settings: Reevaluate, elites: int) -> Seeds:
+    """The evaluation seeds of all repeats of all elites, ``(times * n,)`` uint32.
+
+    They depend on the seed, the repeat and the elite alone. A search takes the spawn keys (0,)
+    and (1, t): these are others, so that not even with the same seed an elite meets its own again.
+    """
+    repeats = [
+        np.random.SeedSequence(settings.seed, spawn_key=(2, repeat)).generate_state(elites)
+        for repeat in range(settings.times)
+    ]
+    return np.concatenate(repeats).astype(np.uint32)
+
+
+def elite_contexts(domain: Domain, arrays: Arrays, name: str) -> Floats | None:
+    """The context that each elite was evaluated with, ``(n, k)``; None for most domains.
+
+    Raises:
+        BadInput: The archive does not say it.
+    """
+    if not hasattr(domain, "context_dim"):
+        return None
+    if not {"observation_mean", "observation_std"} <= arrays.keys():
+        raise BadInput(
+            f"the domain {name} learns from all evaluations of a run, and archive.npz does not "
+            "say what it had learned when it evaluated an elite (observation_mean, "
+            "observation_std): such elites cannot be evaluated again; leave reevaluate out"
+        )
+    return context_of(arrays["observation_mean"], arrays["observation_std"])
+
+
+def batches(
+    missing: NDArray[np.int64], solutions: Floats, seeds: Seeds, contexts: Floats | None
+) -> Iterator[tuple[NDArray[np.int64], Batch]]:
+    """Cuts what is to be evaluated into batches, each of one context.
+
+    Args:
+        missing: ``(k,)`` rows of the samples.
+        solutions: ``(n, d)`` the elites.
+        seeds: ``(times * n,)`` the evaluation seeds.
+        contexts: ``(n, c)`` the context of each elite, or None.
+
+    Yields:
+        Rows of the samples, and their batch.
+    """
+    elites = len(solutions)
+    groups = [missing]
+    if contexts is not None:
+        _, kinds = np.unique(contexts, axis=0, return_inverse=True)
+        kind = kinds.ravel()[missing % elites]
+        order = np.argsort(kind, kind="stable")
+        groups = np.split(missing[order], np.flatnonzero(np.diff(kind[order])) + 1)
+    for group in groups:
+        for start in range(0, len(group), BATCH):
+            rows = group[start : start + BATCH]
+            which = rows % elites
+            context = None if contexts is None else contexts[which[0]]
+            yield rows, Batch(solutions[which], seeds[rows], context=context)
+
+
+def _evaluate(
+    work: Iterator[tuple[NDArray[np.int64], Batch]],
+    engine: Engine,
+    samples: Samples,
+    stop: Stop,
+    timeout: float | None,
+    elites: int,
+) -> None:
+    saved_at = time.monotonic()
+    for rows, batch in work:
+        try:
+            with stop.interruptible(timeout):
+                for part, outcome in engine.evaluate(batch, [slice(0, len(rows))]):
+                    samples.put(rows[part], outcome.evaluation)
+                    stop.progress()
+                    for failure in outcome.failures:
+                        log.warning("scored, not evaluated: %s", describe_failure(failure))
+                    if time.monotonic() - saved_at >= SAVE_SECONDS:
+                        with stop.deferred():
+                            samples.save()
+                        saved_at = time.monotonic()
+                        log.info("%d evaluations left", len(samples.missing))
+        except EvaluationFailed as error:
+            failure = error.failure
+            raise QdsweepError(
+                f"elite {rows[failure.row] % elites} of archive.npz fails with another evaluation "
+                f"seed ({failure.seed}, {failure.worker}): {failure.problem}. Mend the domain; or "
+                "score such solutions with `on_failure` (which is another run)"
+            ) from None

@@ -1,0 +1,85 @@
+"""Starts a re-evaluation: settings before numpy, signals, the log, the exit code."""
+
+import logging
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from qdsweep.config.cluster import Cluster
+from qdsweep.config.compose import compose
+from qdsweep.config.sweep import Reevaluate
+from qdsweep.cpu import apply_baseline
+from qdsweep.errors import BadInput, QdsweepError
+from qdsweep.experiment.start import STOPPED
+from qdsweep.experiment.stop import Interrupted, Stop
+from qdsweep.experiment.wall_time import seconds_left
+
+# To close the workers and to write what was evaluated [s].
+WALL_TIME_MARGIN = 10.0
+
+
+def start_reevaluation(run_dir: Path, times: int, seed: int, cluster: Cluster) -> int:
+    """Evaluates the elites of a run again, writes the corrected archive, and says what was luck.
+
+    Args:
+        run_dir: The run's folder.
+        times: Evaluations of each elite.
+        seed: Of the fresh evaluation seeds.
+        cluster: Where they are computed; one node.
+
+    Returns:
+        0 finished, 75 stopped on purpose.
+
+    Raises:
+        QdsweepError: It failed; the message says why.
+    """
+    began = time.monotonic()
+    if times < 1 or seed < 0:
+        raise BadInput(f"--times {times} --seed {seed}: times must be at least 1, seed at least 0")
+    settings = Reevaluate(times=times, seed=seed)
+    run_dir = run_dir.absolute()  # a domain may change the working directory
+    config = run_dir / "config.yaml"
+    if not config.exists():
+        raise BadInput(f"{config} does not exist: give the folder of a finished run")
+    apply_baseline(compose(str(config)).cpu_baseline)
+    logging.basicConfig(format="%(asctime)s %(message)s", stream=sys.stderr)
+    log = logging.getLogger("qdsweep")
+    log.setLevel(logging.INFO)
+    left = seconds_left(cluster.max_seconds)
+    try:
+        with Stop() as stop:
+            from qdsweep.algorithms.light_ribs import light_ribs
+
+            with light_ribs():
+                import ribs.archives  # noqa: F401 - seconds, otherwise
+            from qdsweep.analysis.corrected_archive import write_corrected_archive
+            from qdsweep.experiment.reevaluate import reevaluate
+
+            stop.before(None if left is None else began + left - WALL_TIME_MARGIN)
+            samples = reevaluate(run_dir, settings, cluster, stop)
+            about = write_corrected_archive(run_dir, settings, *samples.by_repeat(times))
+    except Interrupted as interruption:
+        log.warning("stopped by %s and saved: the same command goes on from here", interruption)
+        return STOPPED
+    except OSError as error:
+        raise QdsweepError(
+            f"{error.filename or run_dir}: cannot be read or written ({error.strerror}); with that "
+            "mended, the same command goes on"
+        ) from None
+    print(summary_line(about))
+    return 0
+
+
+def summary_line(about: dict[str, Any]) -> str:
+    """What came out, in a line."""
+    reported, corrected = about["reported"], about["corrected"]
+    text = f"{about['id']}: QD score {reported['qd_score']:,.6g} as reported, "
+    text += f"{corrected['qd_score']:,.6g} corrected ({about['times']} evaluations an elite)"
+    if corrected["coverage"] is not None:
+        text += (
+            f", coverage {100 * reported['coverage']:.2f} % and {100 * corrected['coverage']:.2f} %"
+        )
+    if not about["seed_matters"]:
+        text += "; no evaluation depends on its seed, so nothing had to be corrected"
+    return text

@@ -1,0 +1,65 @@
+# From elites to corrected archives, where the sweep file has the key `reevaluate`.
+
+CORRECTED = []
+
+if SETTINGS.reevaluate is not None:
+
+    localrules:
+        corrected_table,
+
+    rule reevaluate:
+        input:
+            "results/runs/{run}/archive.npz",
+        output:
+            elites=f"results/runs/{{run}}/{SETTINGS.reevaluate.stem}.npz",
+            figures=f"results/runs/{{run}}/{SETTINGS.reevaluate.stem}.json",
+        log:
+            f"results/runs/{{run}}/{SETTINGS.reevaluate.stem}.log",
+        conda:
+            "../../envs/qdsweep.yaml"
+        threads: lambda wildcards: CLUSTERS[cluster_name()].workers_per_node
+        resources:
+            cluster_config=cluster_name,
+            image=IMAGE,
+            mem_mb=memory_of,
+            runtime=slurm("runtime", on_one_node=True),
+            cpus_per_task=slurm("cpus_per_task", on_one_node=True),
+            gres=slurm("gres", on_one_node=True),
+            tasks_per_gpu=slurm("tasks_per_gpu", on_one_node=True),
+            slurm_extra=slurm("slurm_extra", on_one_node=True),
+        params:
+            times=SETTINGS.reevaluate.times,
+            seed=SETTINGS.reevaluate.seed,
+        message:
+            "elites of {wildcards.run}, {params.times} times again"
+        shell:
+            "python -m qdsweep --image={resources.image:q}"
+            " reevaluate results/runs/{wildcards.run} --times {params.times} --seed {params.seed}"
+            " --cluster {resources.cluster_config} --cores {threads} 2> {log}"
+
+    rule corrected_table:
+        input:
+            rules.aggregate.output,
+            expand(rules.reevaluate.output.figures, run=AWAITED),
+        output:
+            multiext("results/sweeps/{sweep}/tables/corrected", ".csv", ".tex", ".json"),
+            markdown=report(
+                "results/sweeps/{sweep}/tables/corrected.md",
+                caption="../report/corrected.rst",
+                category="Tables",
+                labels={"sweep": "{sweep}", "table": "corrected archives"},
+            ),
+        log:
+            "results/sweeps/{sweep}/logs/corrected.log",
+        retries: 0
+        conda:
+            "../../envs/qdsweep.yaml"
+        resources:
+            image=IMAGE,
+        message:
+            "corrected archives of the sweep {wildcards.sweep}"
+        shell:
+            "python -m qdsweep --image={resources.image:q} corrected {wildcards.sweep} 2> {log}"
+
+    # Of unfinished runs there are none.
+    CORRECTED = [] if SETTINGS.partial else rules.corrected_table.output
