@@ -8,6 +8,7 @@ from qdsweep.errors import BadInput
 from qdsweep.experiment.report import duration
 from qdsweep.files import read_json
 from qdsweep.lock import describe, is_alive, read_owner
+from qdsweep.sweep.confirm import confirming_rows
 
 UNITS = ("iterations", "evaluations")
 
@@ -26,6 +27,7 @@ class Standing(NamedTuple):
         core_seconds: Core-seconds used.
         core_seconds_left: Core-seconds left at this run's own rate, or None.
         note: Why it failed or stopped, or who computes it.
+        workers: Workers that compute it, or did.
     """
 
     id: str
@@ -38,6 +40,7 @@ class Standing(NamedTuple):
     core_seconds: float
     core_seconds_left: float | None
     note: str
+    workers: int = 1
 
 
 def read_standings(sweep_dir: Path, runs_dir: Path) -> list[Standing]:
@@ -46,6 +49,18 @@ def read_standings(sweep_dir: Path, runs_dir: Path) -> list[Standing]:
     Args:
         sweep_dir: `results/sweeps/NAME`.
         runs_dir: `results/runs`.
+
+    Raises:
+        BadInput: There is no such sweep; the message lists those that there are.
+    """
+    budgets = planned_budgets(sweep_dir)
+    return [standing(runs_dir / run, unit, budget) for run, (unit, budget) in budgets.items()]
+
+
+def planned_budgets(sweep_dir: Path) -> dict[str, tuple[str, int]]:
+    """The runs of a sweep, each with the unit and the largest amount of the budgets of its rows.
+
+    Those that confirm the sweep are runs of it.
 
     Raises:
         BadInput: There is no such sweep; the message lists those that there are.
@@ -63,11 +78,11 @@ def read_standings(sweep_dir: Path, runs_dir: Path) -> list[Standing]:
             "(a sweep is known from its first start on)"
         )
     budgets: dict[str, tuple[str, int]] = {}
-    for row in plan["rows"]:
+    for row in [*plan["rows"], *confirming_rows(sweep_dir)]:
         unit = next(unit for unit in UNITS if row[unit] is not None)
         largest = max(row[unit], budgets.get(row["id"], (unit, 0))[1])
         budgets[row["id"]] = (unit, largest)
-    return [standing(runs_dir / run, unit, budget) for run, (unit, budget) in budgets.items()]
+    return budgets
 
 
 def _is_plan(plan: dict[str, Any]) -> bool:
@@ -77,15 +92,24 @@ def _is_plan(plan: dict[str, Any]) -> bool:
         return False
 
 
-def standing(run_dir: Path, unit: str, budget: int) -> Standing:
-    """Where one run stands against a budget."""
+def standing(run_dir: Path, unit: str, budget: int, *, alive: bool | None = None) -> Standing:
+    """Where one run stands against a budget.
+
+    Args:
+        run_dir: `results/runs/ID`.
+        unit: iterations or evaluations.
+        budget: How many.
+        alive: Whether it is being computed; None: its lock is asked.
+    """
     folder = run_dir / "state"
     status = read_json(folder / "status.json")
     done = int(status.get("iteration" if unit == "iterations" else unit, 0))
     seconds = sum(status.get("seconds", {}).values())
     workers = status.get("workers", 1)
     left = seconds / done * max(0, budget - done) if done else None
-    state, note = _state(folder, status, done >= budget > 0)
+    if alive is None:
+        alive = is_alive(folder / "lock")
+    state, note = _state(folder, status, alive, done >= budget > 0)
     return Standing(
         run_dir.name,
         state,
@@ -97,33 +121,46 @@ def standing(run_dir: Path, unit: str, budget: int) -> Standing:
         seconds * workers,
         0.0 if state == "finished" else None if left is None else left * workers,
         note,
+        workers,
     )
 
 
-def _state(folder: Path, status: dict[str, Any], reached: bool) -> tuple[str, str]:
-    if is_alive(folder / "lock"):
+def _state(folder: Path, status: dict[str, Any], alive: bool, reached: bool) -> tuple[str, str]:
+    if alive:
         return "running", describe(read_owner(folder / "lock"))
-    if not status:
-        return "waiting", ""
     if reached and (folder / "summary.json").exists():
         return "finished", ""
     ending = read_json(folder / "last_stop.json")
-    if status.get("status") == "running":
-        return "stopped", "killed without a word; goes on from its reload file"
-    if status.get("status") == "failed":
+    if status.get("status") == "failed" or (folder / "failure.json").exists():
         return "failed", f"{ending.get('message', '')} | {last_line(folder / 'run.log')}".strip(
             " |"
         )
+    if not status:
+        return "waiting", ""
+    if status.get("status") == "running":
+        return "stopped", "killed without a word; goes on from its reload file"
     return "stopped", str(ending.get("message", ""))
 
 
 def last_line(path: Path) -> str:
     """The last line of a log that says something."""
+    return next((line for line in reversed(last_lines(path)) if line.strip()), "")
+
+
+def last_lines(path: Path, size: int = 8_192) -> list[str]:
+    """The lines within the last bytes of a log, the first one perhaps without its beginning.
+
+    Args:
+        path: The log; none where it is missing.
+        size: How much of it is read [bytes].
+    """
     try:
-        lines = path.read_text(errors="replace").splitlines()
+        with path.open("rb") as file:
+            file.seek(0, 2)
+            file.seek(max(0, file.tell() - size))
+            return file.read().decode(errors="replace").splitlines()
     except OSError:
-        return ""
-    return next((line for line in reversed(lines) if line.strip()), "")
+        return []
 
 
 def sweep_names(results: Path) -> list[str]:

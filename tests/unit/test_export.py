@@ -1,0 +1,367 @@
+"""`qdsweep export` of a real sweep: complete, loadable, the same bytes, and it names nobody."""
+
+import base64
+import contextlib
+import gzip
+import hashlib
+import io
+import json
+import os
+import shutil
+import subprocess
+import zipfile
+from pathlib import Path
+from urllib.parse import quote
+
+import numpy as np
+import pandas as pd
+import pytest
+import yaml
+from support import TINY, command, snakemake
+
+from qdsweep import load
+from qdsweep.analysis.aggregate import aggregate
+from qdsweep.analysis.blind import findings, secrets_of
+from qdsweep.analysis.export import CORRECTED, SUMMARY
+from qdsweep.analysis.export import export as pack
+from qdsweep.errors import QdsweepError
+from qdsweep.experiment.outputs import archive_digest
+
+HOST, JOB, USER = "login-nora7.cluster.example.edu", "4711007", "nora_jacobsen"
+SOMEBODY = {"HOME": f"/home/{USER}", "LOGNAME": USER}
+SWEEP = {
+    "name": "tiny",
+    "experiment": {**TINY, "archive": {"dims": [8, 8]}},
+    "sweep": "::: algorithm map_elites cma_mae ::: seed 1 2",
+}
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory) -> Path:
+    """The folder of a sweep that snakemake has computed; its attempts were on another machine."""
+    folder = tmp_path_factory.mktemp("finished")
+    (folder / "sweep.yaml").write_text(yaml.safe_dump(SWEEP))
+    snakemake("--configfile", "sweep.yaml", "--cores", 2, "--quiet", cwd=folder)
+    for path in folder.glob("results/runs/*/state/*.json"):
+        about = json.loads(path.read_text())
+        if about.get("attempts"):
+            about["attempts"][0] |= {"host": HOST, "slurm_job": JOB}
+            path.write_text(json.dumps(about))
+    return folder
+
+
+@pytest.fixture
+def folder(finished, tmp_path) -> Path:
+    """A copy of it, to spoil; declared files are hard links of those in state/, as they were."""
+    subprocess.run(["cp", "-a", finished / "results", tmp_path], check=True)
+    return tmp_path
+
+
+def export(folder: Path, out: str = "tiny.zip", *, code: int = 0, allowed: tuple = ()) -> str:
+    """Exports in the name of somebody; returns what is said."""
+    said = io.StringIO()
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        contextlib.chdir(folder),
+        contextlib.redirect_stderr(said),
+    ):
+        for name, value in SOMEBODY.items():
+            patch.setenv(name, value)
+        if code == 0:
+            return pack(Path("results"), "tiny", Path(out), allowed=allowed) + said.getvalue()
+        with pytest.raises(QdsweepError) as failure:
+            pack(Path("results"), "tiny", Path(out), allowed=allowed)
+    assert failure.value.exit_code == code
+    return str(failure.value)
+
+
+@pytest.fixture(scope="module")
+def exported(finished, tmp_path_factory) -> tuple[Path, Path]:
+    """The zip of it, and what is in it."""
+    folder = tmp_path_factory.mktemp("exported")
+    out = folder / "tiny.zip"
+    done = command("qdsweep", "export", "tiny", "--out", out, cwd=finished, **SOMEBODY)
+    assert done.stderr == ""
+    assert "of 4 runs" in done.stdout
+    with zipfile.ZipFile(folder / "tiny.zip") as archive:
+        archive.extractall(folder)
+    return folder / "tiny.zip", folder / "tiny"
+
+
+def test_it_has_everything_and_every_sum_is_right(exported, finished):
+    _, inside = exported
+    names = {str(path.relative_to(inside)) for path in inside.rglob("*") if path.is_file()}
+    runs = sorted(path.name for path in (finished / "results/runs").iterdir())
+    for run in runs:
+        for name in ("config.yaml", "metrics.csv", "archive.npz", "history.npz", "summary.json"):
+            assert f"runs/{run}/{name}" in names
+    for name in ("runs.tsv", "summary.csv", "curves.csv", "table.csv", "table.md", "table.tex"):
+        assert f"tables/{name}" in names
+    for name in ("overview", "learning_curves", "heatmaps"):
+        for suffix in (".pdf", ".svg", ".csv"):
+            assert f"figures/{name}{suffix}" in names
+    assert {"README.txt", "sweep.yaml", "report.html", "SHA256SUMS"} <= names
+    assert not [name for name in names if name.endswith((".pkl", ".log", "status.json"))]
+    subprocess.run(["sha256sum", "--check", "--strict", "SHA256SUMS"], cwd=inside, check=True)
+    summed = {line.split("  ")[1] for line in (inside / "SHA256SUMS").read_text().splitlines()}
+    assert summed == names - {"SHA256SUMS"}
+    planned = yaml.safe_load((inside / "sweep.yaml").read_text())
+    assert planned["sweep"].strip() == SWEEP["sweep"]
+
+
+def test_everything_loads_without_pickles_and_equals_the_original(exported, finished):
+    _, inside = exported
+    for path in inside.rglob("*.npz"):
+        run = finished / "results/runs" / path.parent.name
+        with np.load(path, allow_pickle=False) as ours, np.load(run / path.name) as theirs:
+            assert ours.files == theirs.files
+            for name in ours.files:
+                np.testing.assert_array_equal(ours[name], theirs[name])
+    for folder in (inside / "runs").iterdir():
+        original = finished / "results/runs" / folder.name
+        summary = json.loads((folder / "summary.json").read_text())
+        assert set(summary) <= {*SUMMARY, "budget"}
+        assert summary["budget"] == {"iterations": 12}
+        with np.load(folder / "archive.npz", allow_pickle=False) as arrays:
+            assert archive_digest(dict(arrays)) == summary["archive_digest"]
+        assert (folder / "metrics.csv").read_text() == (original / "metrics.csv").read_text()
+        assert yaml.safe_load((folder / "config.yaml").read_text()) == yaml.safe_load(
+            (original / "config.yaml").read_text()
+        )
+        run = load(folder)
+        assert run.archive.stats.qd_score == pytest.approx(summary["qd_score"])
+    table = pd.read_csv(inside / "tables/summary.csv")
+    assert list(table["status"]) == ["finished"] * 4
+    readme = (inside / "README.txt").read_text()
+    for library in ("numpy", "ribs", "python"):
+        assert f"  {library:14} {summary['versions'][library]}" in readme
+    assert "allow_pickle=False" in readme
+
+
+def test_a_run_of_it_can_be_made_again(exported, tmp_path):
+    _, inside = exported
+    folder = next((inside / "runs").glob("*map_elites-s1-*"))
+    command("qdsweep", "run", folder / "config.yaml", "--out", tmp_path / "again")
+    again = json.loads((tmp_path / "again/summary.json").read_text())
+    assert (
+        again["archive_digest"]
+        == json.loads((folder / "summary.json").read_text())["archive_digest"]
+    )
+
+
+def test_the_same_sweep_gives_the_same_bytes(exported, folder):
+    archive, _ = exported
+    for path in folder.rglob("*"):
+        os.utime(path)
+    (folder / "elsewhere").mkdir()
+    said = export(folder, "elsewhere/other.zip")
+    digest = hashlib.sha256(archive.read_bytes()).hexdigest()
+    assert digest in said
+    assert hashlib.sha256((folder / "elsewhere/other.zip").read_bytes()).hexdigest() == digest
+    with zipfile.ZipFile(archive) as file:
+        assert {entry.date_time for entry in file.infolist()} == {(1980, 1, 1, 0, 0, 0)}
+
+
+def test_it_names_nobody(exported, finished):
+    """Looked for by other means than its own: unpacked, and with the plain names."""
+    _, inside = exported
+    names = [HOST, HOST.split(".")[0], JOB, USER, str(finished), "attempts", "slurm_job"]
+    files = [path for path in inside.rglob("*") if path.is_file()]
+    contents = {path: path.read_bytes() for path in files}
+    for path in inside.rglob("*.npz"):
+        with zipfile.ZipFile(path) as file:
+            contents |= {path / name: file.read(name) for name in file.namelist()}
+    for path, content in contents.items():
+        for name in names:
+            assert name.encode() not in content, f"{name} in {path}"
+
+
+SECRET = [HOST.split(".")[0], HOST, "cluster.example.edu", USER, "somebody@example.org"]
+
+
+@pytest.mark.parametrize("secret", SECRET)
+def test_what_tells_who_made_it_is_found_and_named(folder, secret):
+    path = folder / "results/sweeps/tiny/table.md"
+    path.write_text(f"{path.read_text()}\nComputed on/by {secret}.\n")
+    said = export(folder, code=1)
+    assert "tables/table.md" in said
+    assert secret in said
+    assert not list(folder.glob("*.zip*")) and not list(folder.glob(".*.tmp"))
+
+
+def test_paths_and_jobs_are_found(folder):
+    sweep = folder / "results/sweeps/tiny"
+    (sweep / "table.md").write_text(f"from {folder}/results\n")
+    assert "the path" in export(folder, code=1)
+    (sweep / "table.md").write_text(f"from /home/{USER[:4]}/data\n")
+    assert "a home directory '/home/nora'" in export(folder, code=1)
+    (sweep / "table.md").write_text(f"Slurm job {JOB}\n")
+    assert "a Slurm job" in export(folder, code=1)
+    (sweep / "table.md").write_text(f"{JOB} evaluations\n")  # a number is no job
+    export(folder)
+
+
+def test_a_name_that_is_a_common_word_may_stay(folder):
+    (folder / "results/sweeps/tiny/table.md").write_text(f"by {USER}\n")
+    export(folder, allowed=(USER,))
+
+
+def png(text: str, *, packed: bool) -> bytes:
+    from PIL import Image
+    from PIL.PngImagePlugin import PngInfo
+
+    info, buffer = PngInfo(), io.BytesIO()
+    info.add_text("Author", text, zip=packed)
+    info.add_itxt("Comment", text, zip=packed)
+    Image.new("RGB", (4, 4)).save(buffer, "PNG", pnginfo=info)
+    return buffer.getvalue()
+
+
+def pdf(metadata: dict[str, str], drawn: str = "") -> bytes:
+    from matplotlib import rc_context
+    from matplotlib.figure import Figure
+
+    figure, buffer = Figure(), io.BytesIO()
+    figure.text(0.5, 0.5, drawn)
+    with rc_context({"pdf.fonttype": 42}):
+        figure.savefig(buffer, format="pdf", metadata=metadata)
+    return buffer.getvalue()
+
+
+def npz(**arrays: np.ndarray) -> bytes:
+    buffer = io.BytesIO()
+    np.savez_compressed(buffer, **arrays)
+    return buffer.getvalue()
+
+
+def zipped(content: bytes, comment: bytes = b"") -> bytes:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as file:
+        file.writestr("member", content)
+        file.comment = comment
+    return buffer.getvalue()
+
+
+def url(content: bytes) -> bytes:
+    return b'<img src="data:image/png;base64,' + base64.b64encode(content) + b'">'
+
+
+@pytest.mark.parametrize("name", ["vm", HOST], ids=["short", "long"])
+@pytest.mark.parametrize(
+    "hide",
+    [
+        pytest.param(str.encode, id="text"),
+        pytest.param(lambda s: f"<!-- {s.upper()} -->".encode(), id="upper case"),
+        pytest.param(lambda s: png(s, packed=False), id="png"),
+        pytest.param(lambda s: png(s, packed=True), id="packed png"),
+        pytest.param(lambda s: pdf({"Author": s}), id="pdf metadata"),
+        pytest.param(lambda s: pdf({"Author": f"{s} \u2713"}), id="pdf metadata in utf-16"),
+        pytest.param(lambda s: pdf({}, f"made on {s} To AV"), id="drawn in a pdf"),
+        pytest.param(lambda s: npz(host=np.array([s])), id="npz of text"),
+        pytest.param(lambda s: npz(host=np.array([s.encode()])), id="npz of bytes"),
+        pytest.param(lambda s: npz(a=np.zeros(3, dtype=[(s, "f8")])), id="npz field"),
+        pytest.param(lambda s: npz(**{s: np.zeros(3)}), id="npz name"),
+        pytest.param(lambda s: zipped(b"x", s.encode()), id="zip comment"),
+        pytest.param(lambda s: zipped(zipped(s.encode())), id="zip in zip"),
+        pytest.param(lambda s: gzip.compress(s.encode()), id="gzip"),
+        pytest.param(lambda s: url(png(s, packed=True)), id="png in a page"),
+        pytest.param(lambda s: url(url(s.encode() + b" " * 40)), id="page in a page"),
+        pytest.param(
+            lambda s: (
+                b"const x = '" + base64.b64encode(gzip.compress(f"{s}, ".encode() * 40)) + b"'"
+            ),
+            id="packed in a script",
+        ),
+        pytest.param(
+            lambda s: (
+                "data:text/csv," + quote(f"a,b\n{s},2", safe="").replace("%", "%25")
+            ).encode(),
+            id="percent signs",
+        ),
+    ],
+)
+def test_every_layer_is_searched(name, hide, tmp_path):
+    secrets = secrets_of(tmp_path, [{"host": name, "slurm_job": None}])
+    content = hide(name)
+    assert list(findings("file", content, secrets)), content[:300]
+    assert not list(findings("file", hide("another"), secrets))
+
+
+def test_numbers_and_words_are_no_names(tmp_path):
+    """A short name is met by chance in pixels and numbers, and inside of words."""
+    secrets = secrets_of(tmp_path, [{"host": "vm"}, {"host": "n1"}])
+    rng = np.random.default_rng(1)
+    content = npz(objective=rng.normal(size=200_000), solution=rng.normal(size=(2_000, 50)))
+    assert not list(findings("archive.npz", content, secrets))
+    assert not list(findings("a.css", b":root { vmin: 3; n10: 2 } cvm kernel1", secrets))
+    assert list(findings("a.txt", b"on vm-2", secrets))
+
+
+def test_plotlys_own_words_are_nobodys(tmp_path):
+    from plotly.offline import get_plotlyjs
+
+    secrets = secrets_of(tmp_path, [{"host": "vm"}, {"host": "map"}])
+    source = get_plotlyjs()
+    assert not list(findings("page", f"<script>{source}</script>".encode(), secrets))
+    packed = base64.b64encode(gzip.compress(source.encode()))
+    assert not list(findings("page", b"<script>" + packed + b"</script>", secrets))
+    assert list(findings("page", f"<script>{source}</script> on vm".encode(), secrets))
+
+
+def test_a_page_that_names_somebody_is_left_out(folder):
+    page = folder / "results/sweeps/tiny/report.html"
+    page.write_text(page.read_text().replace("<body>", f"<body> {HOST}"))
+    said = export(folder)
+    assert "left out, report.html" in said and HOST in said
+    with zipfile.ZipFile(folder / "tiny.zip") as file:
+        assert "tiny/report.html" not in file.namelist()
+
+
+def test_unfinished_runs_are_refused_unless_the_tables_are_of_them(folder):
+    """A budget is raised: runs are not at its end."""
+    path = folder / "results/sweeps/tiny/plan.json"
+    plan = json.loads(path.read_text())
+    for row in plan["rows"][:2]:
+        row["iterations"] = 50
+    path.write_text(json.dumps(plan))
+    sweep, results = path.parent, folder / "results/runs"
+    aggregate(sweep, results)
+    said = export(folder, code=2)
+    ids = {row["id"] for row in plan["rows"][:2]}
+    assert all(f"{run} (unfinished)" in said for run in ids)
+    assert "partial=true" in said
+    aggregate(sweep, results, partial=True)
+    said = export(folder)
+    assert all(f"{run} (partial)" in said for run in ids)
+    with zipfile.ZipFile(folder / "tiny.zip") as file:
+        assert "partial" in file.read("tiny/tables/summary.csv").decode()
+
+
+def test_what_cannot_be_exported_is_said(folder):
+    done = command("qdsweep", "export", "other", cwd=folder, check=2)
+    assert "known: tiny" in done.stderr
+    assert "make it" in export(folder, "no/such/tiny.zip", code=2)
+    path = folder / "results/sweeps/tiny/plan.json"
+    plan = json.loads(path.read_text())
+    path.write_text(json.dumps({**plan, "rows": plan["rows"][:3]}))
+    assert "run `snakemake` first" in export(folder, code=2)
+    path.write_text(json.dumps(plan))
+    archive = next(folder.glob("results/runs/*/archive.npz"))
+    archive.unlink()
+    with archive.open("wb") as file:
+        np.savez(file, objective=np.array([object()]), allow_pickle=True)
+    assert "holds pickles" in export(folder, code=2)
+    shutil.rmtree(folder / "results/sweeps/tiny/plots")
+    assert "qdsweep plot tiny" in export(folder, code=2)
+
+
+def test_corrected_archives_come_along(folder):
+    run = next(folder.glob("results/runs/*map_elites-s1-*"))
+    command("qdsweep", "reevaluate", run, "--times", 2, "--seed", 7, cwd=folder)
+    export(folder)
+    with zipfile.ZipFile(folder / "tiny.zip") as file:
+        about = json.loads(file.read(f"tiny/runs/{run.name}/reevaluated-2-7.json"))
+        assert set(about) == set(CORRECTED)
+        content = io.BytesIO(file.read(f"tiny/runs/{run.name}/reevaluated-2-7.npz"))
+    with np.load(content, allow_pickle=False) as arrays:
+        assert len(arrays["objective"]) == about["elites"]

@@ -1,0 +1,440 @@
+"""`qdsweep watch` on real runs: finished, failed, live, killed; torn files; a real terminal."""
+
+import asyncio
+import contextlib
+import fcntl
+import html
+import json
+import os
+import pty
+import re
+import shutil
+import signal
+import struct
+import subprocess
+import sys
+import termios
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+from plugins import FAULTY
+from support import BIN, TINY, command
+
+from qdsweep.analysis.live.app import Watch
+from qdsweep.analysis.live.curve import MOST, Curve, plot, sparkline
+from qdsweep.analysis.live.follow import Follow, outlook
+from qdsweep.analysis.live.log import log_tail
+from qdsweep.analysis.live.table import RunTable
+from qdsweep.config.compose import compose
+from qdsweep.experiment.metrics import COLUMNS
+from qdsweep.sweep.ids import run_id
+from qdsweep.sweep.plan import write_plan
+from qdsweep.sweep.runs import Row, Sweep
+
+FAULTY_RUN = {
+    "algorithm": "map_elites",
+    "archive": {"dims": [8, 8]},
+    "num_emitters": 1,
+    "batch_size": 16,
+    "initial_solutions": 16,
+}
+
+
+def make_sweep(folder: Path) -> dict[str, str]:
+    """A sweep of four runs as the workflow leaves it before its first job; name -> run."""
+    (folder / "config/plugins").mkdir(parents=True)
+    (folder / "config/plugins/faulty.py").write_text(FAULTY)
+    faulty = {"type": "faulty:Faulty", "name": "faulty", "arguments": {"how": "raise"}}
+    slow = {"type": "faulty:Slow", "name": "slow"}
+    with contextlib.chdir(folder):
+        runs = {
+            "sphere": compose({**TINY, "seed": 1}),
+            "faulty": compose({**FAULTY_RUN, "domain": faulty, "iterations": 30}),
+            "slow": compose({**FAULTY_RUN, "domain": slow, "iterations": 400}),
+            "late": compose({**TINY, "seed": 2}),
+        }
+        rows = [
+            Row({"domain": name, "seed": one.seed}, run_id(one), one) for name, one in runs.items()
+        ]
+        sweep = Sweep(("domain", "seed"), tuple(rows), {row.id: row.experiment for row in rows})
+        plan = sweep.plan(name="tiny", experiment="test", sweep="::: domain ...")
+        write_plan(plan, sweep.runs, folder / "results")
+    return {row.values["domain"]: row.id for row in rows}
+
+
+def launch(folder: Path, run: str, iterations: int) -> subprocess.Popen:
+    words = [BIN / "qdsweep", "launch", run, "--budget", f"iterations={iterations}"]
+    return subprocess.Popen(words, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+
+@pytest.fixture(scope="module")
+def sweep(tmp_path_factory):
+    """One run finished, one failed, one begun by a process that is alive, one waiting."""
+    folder = tmp_path_factory.mktemp("sweep")
+    runs = make_sweep(folder)
+    ended = [launch(folder, runs["sphere"], 12), launch(folder, runs["faulty"], 30)]
+    assert [process.wait(timeout=120) for process in ended] == [0, 1]
+    live = launch(folder, runs["slow"], 400)
+    wait_for(lambda: (folder / "results/runs" / runs["slow"] / "state/status.json").exists())
+    yield folder, runs, live
+    live.terminate()
+    live.wait(timeout=60)
+
+
+@pytest.fixture
+def copied(sweep, tmp_path):
+    """The same sweep, of which nobody computes anything."""
+    folder, runs, _ = sweep
+    shutil.copytree(folder / "results", tmp_path / "results", copy_function=shutil.copyfile)
+    (tmp_path / "results/runs" / runs["slow"] / "state/lock").write_text("")
+    return tmp_path / "results", runs
+
+
+def wait_for(condition, seconds: float = 60.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "it did not come"
+        time.sleep(0.05)
+
+
+def screen(app) -> list[str]:
+    """What a person sees, line by line."""
+    lines: dict[float, list[tuple[float, str]]] = {}
+    found = re.findall(r'<text[^>]* x="([\d.]+)" y="([\d.]+)"[^>]*>(.*?)</text>', picture(app))
+    for x, y, text in found:
+        lines.setdefault(float(y), []).append((float(x), html.unescape(text)))
+    return [
+        "".join(text for _, text in sorted(lines[y])).replace("\xa0", " ") for y in sorted(lines)
+    ]
+
+
+def picture(app) -> str:
+    return app.export_screenshot()
+
+
+async def until(pilot, condition, seconds: float = 30.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "\n".join(screen(pilot.app))
+        await pilot.pause(0.05)
+
+
+def table_lines(app) -> list[str]:
+    table = app.query_one(RunTable)
+    return [table.render_line(y).text for y in range(min(table.size.height, len(table.runs)))]
+
+
+def standing(app, run: str):
+    return app.follow.runs[run].standing
+
+
+def test_it_shows_a_live_sweep_and_touches_nothing(sweep, monkeypatch):
+    folder, runs, live = sweep
+    opened = []
+
+    def audit(event, arguments):
+        if event == "open" and str(folder) in str(arguments[0]):
+            opened.append((arguments[0], arguments[2]))
+
+    def no_lock(*_):
+        raise AssertionError("a lock was asked for")
+
+    monkeypatch.setattr(fcntl, "flock", no_lock)
+    sys.addaudithook(audit)
+
+    async def watch():
+        app = Watch(folder / "results", None, every=0.2)
+        async with app.run_test(size=(80, 24)) as pilot:
+            await until(pilot, lambda: not app.follow.unread and standing(app, runs["slow"]).eta)
+            lines = table_lines(app)
+            assert [line.split()[0] for line in lines] == [
+                "failed",
+                "running",
+                "waiting",
+                "finished",
+            ]
+            assert "faulty" in lines[0]
+            assert "the simulator exploded" in app.follow.runs[runs["faulty"]].standing.note
+            assert "100%" in lines[3] and "▁" in lines[3] and "█" in lines[3]
+            shown = "\n".join(screen(app))
+            for words in (
+                "tiny: 4 runs, 1 failed, 1 running, 1 waiting, 1 finished",
+                "1 core in use; ETA ",
+                "the simulator exploded",  # the failed run is on top, and selected
+                "q quit",
+            ):
+                assert words in shown, shown
+            # The run that is computed moves on.
+            before = standing(app, runs["slow"])
+            await pilot.press("down")
+            assert app.table.selected.folder.name == runs["slow"]
+            await until(pilot, lambda: standing(app, runs["slow"]).done > before.done)
+            await until(pilot, lambda: "QD score over evaluations" in "\n".join(screen(app)))
+            shown = screen(app)
+            assert any("┤" in line and re.search("[⠁-⣿]", line) for line in shown), shown
+            assert any("INFO" in line for line in shown), shown
+            # Only what is wanted.
+            for name, count in (("unfinished", 3), ("failed", 1), ("all", 4)):
+                await pilot.press("f")
+                assert len(app.table.runs) == count
+                assert f"f show: {name}" in screen(app)[-1]
+            # A kill without a word.
+            live.kill()
+            live.wait()
+            await until(pilot, lambda: standing(app, runs["slow"]).state == "stopped")
+            assert "killed without a word" in standing(app, runs["slow"]).note
+            await pilot.press("q")
+        return app.return_code
+
+    assert asyncio.run(watch()) == 0
+    assert opened, "it was looking"
+    assert not [path for path, flags in opened if flags & (os.O_WRONLY | os.O_RDWR | os.O_CREAT)]
+
+
+def test_torn_files_vanished_runs_and_other_terminals_do_not_end_it(copied):
+    results, runs = copied
+
+    async def watch():
+        app = Watch(results, "tiny", every=0.1)
+        async with app.run_test(size=(80, 24)) as pilot:
+            await until(pilot, lambda: app.follow.runs and not app.follow.unread)
+            sphere = results / "runs" / runs["sphere"] / "state"
+            (sphere / "status.json").write_text('{"iteration": "many"}')
+            metrics = (sphere / "metrics.csv").read_bytes()
+            (sphere / "metrics.csv").write_bytes(metrics[: len(metrics) // 2] + b"\x00\xff,")
+            (sphere / "run.log").write_bytes(os.urandom(3_000))
+            shutil.rmtree(results / "runs" / runs["faulty"])
+            (results / "sweeps/tiny/plan.json").write_text('{"rows": [{"id"')
+            (results / "runs" / runs["slow"] / "state/status.json").write_bytes(b"\0" * 700)
+            (results / "runs" / runs["slow"] / "state/lock").write_text("[1]")
+            (results / "runs" / runs["late"] / "state/status.json").write_text('{"qd_score": "x"}')
+            await until(pilot, lambda: "damaged" in standing(app, runs["sphere"]).note)
+            await until(pilot, lambda: standing(app, runs["faulty"]).state == "waiting")
+            for size in ((20, 5), (200, 60), (1, 1), (80, 24)):
+                await pilot.resize_terminal(*size)
+                await pilot.press("down", "end", "home", "pagedown", "f")
+                await pilot.pause(0.3)
+            assert app.is_running
+            assert len(app.follow.runs) == 4
+            assert "tiny: 4 runs" in "\n".join(screen(app))
+
+    asyncio.run(watch())
+
+
+def test_the_selected_run_stays_selected_and_new_runs_come_in(copied):
+    results, runs = copied
+
+    async def watch():
+        app = Watch(results, "tiny", every=0.1)
+        async with app.run_test(size=(120, 40)) as pilot:
+            await until(pilot, lambda: app.follow.runs and not app.follow.unread)
+            await pilot.press("end")
+            assert app.table.selected.folder.name == runs["sphere"]
+            # Another run fails: it goes to the top, and the selected one is still the same.
+            state = results / "runs" / runs["slow"] / "state"
+            status = json.loads((state / "status.json").read_text())
+            (state / "last_stop.json").write_text('{"message": "no more luck"}')
+            (state / "status.json").write_text(json.dumps({**status, "status": "failed"}))
+            await until(pilot, lambda: table_lines(app)[1].startswith("failed"))
+            assert "no more luck" in table_lines(app)[1]
+            assert app.table.selected.folder.name == runs["sphere"]
+            # The sweep is started again with one row less.
+            path = results / "sweeps/tiny/plan.json"
+            plan = json.loads(path.read_text())
+            path.write_text(json.dumps({**plan, "rows": plan["rows"][:2]}))
+            await until(pilot, lambda: len(app.table.runs) == 2)
+
+    asyncio.run(watch())
+
+
+def test_it_waits_for_a_sweep_that_has_not_begun(tmp_path):
+    async def watch():
+        app = Watch(tmp_path / "results", None, every=0.1)
+        async with app.run_test(size=(80, 24)) as pilot:
+            await until(pilot, lambda: "waiting for a sweep" in "\n".join(screen(app)))
+            assert "snakemake --cores all" in "\n".join(screen(app))
+            await pilot.press("down", "f", "f", "f")
+            make_sweep(tmp_path)
+            await until(pilot, lambda: "tiny: 4 runs, 4 waiting" in "\n".join(screen(app)))
+
+    asyncio.run(watch())
+
+
+def test_without_a_terminal_it_says_so_and_prints_the_status_once(copied):
+    results, _ = copied
+    watched = command("qdsweep", "watch", "tiny", "--results", results)
+    status = command("qdsweep", "status", "tiny", "--results", results)
+    assert "no terminal" in watched.stderr
+    assert watched.stdout == status.stdout
+    assert "the simulator exploded" in watched.stdout
+    unknown = command("qdsweep", "watch", "other", "--results", results, check=2)
+    assert "known: tiny" in unknown.stderr
+    assert "--every 0" in command("qdsweep", "watch", "--every", "0", check=2).stderr
+
+
+def test_in_a_real_terminal(copied):
+    results, _ = copied
+    terminal, inner = pty.openpty()
+    set_size(inner, 24, 80)
+    words = [BIN / "qdsweep", "watch", "--results", results, "--every", "0.3"]
+    environment = {**os.environ, "TERM": "xterm-256color"}
+    process = subprocess.Popen(words, stdin=inner, stdout=inner, stderr=inner, env=environment)
+    os.close(inner)
+    os.set_blocking(terminal, False)
+    seen = ""
+
+    def has(words: str) -> bool:
+        nonlocal seen
+        with contextlib.suppress(BlockingIOError, OSError):
+            seen += os.read(terminal, 1 << 16).decode(errors="replace")
+        return words in re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", seen)
+
+    try:
+        wait_for(lambda: has("the simulator exploded"))
+        set_size(terminal, 40, 132)
+        process.send_signal(signal.SIGWINCH)
+        os.write(terminal, b"\x1b[B")
+        wait_for(lambda: has("killed without a word") or has("goes on from its reload file"))
+        os.write(terminal, b"f")
+        wait_for(lambda: has("f show: unfinished"))
+        os.write(terminal, b"q")
+        wait_for(lambda: has("\0") or process.poll() is not None, 20)
+        assert process.returncode == 0
+    finally:
+        process.kill()
+        process.wait()
+        os.close(terminal)
+
+
+def set_size(file: int, lines: int, columns: int) -> None:
+    fcntl.ioctl(file, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
+
+
+def metrics_row(iteration: int) -> str:
+    values = {"iteration": iteration, "evaluations": 10 * iteration, "qd_score": iteration**0.5}
+    return ",".join(str(values.get(name, 0.123456789012345)) for name in COLUMNS) + "\n"
+
+
+def read_by(action) -> int:
+    """Bytes that an action reads."""
+    process = psutil.Process()
+    before = process.io_counters().read_chars
+    action()
+    return process.io_counters().read_chars - before
+
+
+def test_of_a_long_metrics_file_samples_are_read_and_then_its_end(tmp_path):
+    path = tmp_path / "metrics.csv"
+    header = ",".join(COLUMNS) + "\n"
+    path.write_text(header + "".join(map(metrics_row, range(1, 100_001))))
+    curve = Curve(path)
+    size = path.stat().st_size
+    assert size > 10_000_000
+    assert read_by(curve.refresh) < 200_000
+    assert curve.points[-1] == (1_000_000, 100_000**0.5)
+    assert len(curve.points) >= 60
+    assert curve.points == sorted(curve.points)
+    assert read_by(curve.refresh) < 5_000
+    with path.open("a") as file:
+        file.write("".join(map(metrics_row, range(100_001, 100_011))) + metrics_row(100_011)[:-30])
+    assert read_by(curve.refresh) < 10_000
+    assert curve.points[-1][0] == 1_000_100, "a row that is being written is not taken"
+    with path.open("a") as file:
+        file.write(metrics_row(100_011)[-30:])
+    curve.refresh()
+    assert curve.points[-1] == (1_000_110, 100_011**0.5)
+    for first in range(100_012, 101_012, 50):  # a live run: points do not grow without end
+        with path.open("a") as file:
+            file.write("".join(map(metrics_row, range(first, first + 50))))
+        curve.refresh()
+    assert len(curve.points) <= MOST
+    # The run goes on from an earlier reload file, which cuts the rows off.
+    (tmp_path / "new").write_text(header + "".join(map(metrics_row, range(1, 501))))
+    (tmp_path / "new").replace(path)
+    curve.refresh()
+    assert curve.points[-1] == (5_000, 500**0.5)
+    path.unlink()
+    curve.refresh()
+    assert curve.points == []
+
+
+def test_sparkline_and_plot():
+    points = [(10 * i, float(i)) for i in range(1, 101)]
+    line = sparkline(points, 8)
+    assert line == "▁▂▃▄▅▆▇█"
+    assert sparkline([], 8) == ""
+    assert sparkline([(5, 3.0)], 4) == "▁▁▁▁"
+    drawn = plot(points, 60, 10)
+    assert len(drawn.splitlines()) == 10
+    assert all(len(line) <= 60 for line in drawn.splitlines())
+    assert "100┤" in drawn and drawn.splitlines()[-1].split() == ["10", "340", "670", "1k"]
+    assert plot(points[:1], 60, 10) == "" == plot(points, 10, 3)
+
+
+def test_a_log_without_plots_and_control_characters(tmp_path):
+    path = tmp_path / "run.log"
+    path.write_text(
+        "2026-01-01 10:00:00 INFO    one\n"
+        "2026-01-01 10:00:01 INFO    the run so far, over evaluations:\n"
+        "     QD score\n  1┤  ⣀⠤⠒⠉│\n     150  7200\n\n"
+        "2026-01-01 10:00:02 ERROR   \x1b[2Jtwo\nTraceback\n"
+    )
+    lines = log_tail(path, 3)
+    assert lines[0].endswith(" one")
+    assert lines[1].endswith(" [2Jtwo") and lines[2] == "Traceback"
+    assert log_tail(tmp_path / "none", 3) == []
+
+
+def synthetic(results: Path, count: int) -> None:
+    """Many runs' folders with the files that real runs leave; only their number matters here."""
+    rows = []
+    status = {"status": "finished", "iteration": 10, "evaluations": 100, "qd_score": 5.0}
+    status |= {"seconds": {"ask": 1.0, "evaluate": 8.0}, "workers": 2, "attempts": []}
+    for number in range(count):
+        run = f"lp_sphere-cma_me-s{number}-0123456789"
+        state = results / "runs" / run / "state"
+        state.mkdir(parents=True)
+        waits = number % 10 == 9
+        if not waits:
+            (state / "status.json").write_text(json.dumps(status))
+            (state / "summary.json").write_text("{}")
+            (state / "lock").write_text("")
+        rows.append({"values": {"seed": number}, "id": run, "iterations": 10, "evaluations": None})
+    plan = {"name": "large", "experiment": "e", "sweep": "", "columns": ["seed"], "rows": rows}
+    (results / "sweeps/large").mkdir(parents=True)
+    (results / "sweeps/large/plan.json").write_text(json.dumps(plan))
+
+
+def test_ten_thousand_runs_cost_a_small_budget(tmp_path):
+    synthetic(tmp_path, 10_000)
+    follow = Follow(tmp_path, "large")
+    assert follow.look(0.05)
+    assert 0 < follow.unread < 10_000, "not all at once"
+    looks = 1
+    while follow.unread:
+        follow.look(0.05)
+        looks += 1
+        assert looks < 400
+    costs = []
+    for _ in range(20):
+        start = time.process_time()
+        assert not follow.look(0.04)
+        outlook(follow.runs.values())
+        costs.append(time.process_time() - start)
+    print(f"{looks} looks to read all; a tick {1000 * sum(costs) / len(costs):.1f} ms of CPU")
+    assert sorted(costs)[10] < 0.25
+    sums = outlook(follow.runs.values())
+    assert sums.counts == {"finished": 9_000, "waiting": 1_000}
+    assert sums.used == pytest.approx(9_000 * 18.0)
+    assert sums.left == pytest.approx(1_000 * 18.0), "those that wait cost what others did"
+    assert sums.eta is None, "nobody computes"
+    # One that changes is seen, within the turns that it takes to come round.
+    state = tmp_path / "runs/lp_sphere-cma_me-s9-0123456789/state"
+    (state / "status.json").write_text('{"status": "failed", "iteration": 1}')
+    (state / "last_stop.json").write_text('{"message": "broken"}')
+    for _ in range(400):
+        if follow.look(0.04):
+            break
+    assert follow.runs["lp_sphere-cma_me-s9-0123456789"].standing.note == "broken"

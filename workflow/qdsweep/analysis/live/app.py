@@ -1,0 +1,201 @@
+"""The screen of `qdsweep watch`."""
+
+from collections.abc import Callable
+from itertools import chain
+from pathlib import Path
+from typing import Any, ClassVar
+
+from rich.text import Text
+from textual.app import App, ComposeResult
+from textual.binding import Binding, BindingType
+from textual.widgets import Static
+
+from qdsweep.analysis.live.curve import plot
+from qdsweep.analysis.live.follow import STATES, Follow, Followed, outlook, signature
+from qdsweep.analysis.live.log import log_tail, printable
+from qdsweep.analysis.live.table import RunTable
+from qdsweep.analysis.text import plural
+from qdsweep.experiment.report import duration
+
+# Reading may take so much of the time; while the runs are read for the first time, more.
+SHARE = 0.02
+FIRST_EVERY, FIRST_SECONDS = 0.15, 0.05
+LOG_LINES = 4
+_SMALL = 18  # lines of a terminal that has no room for details
+FILTERS: dict[str, Callable[[Followed], bool]] = {
+    "all": lambda run: True,
+    "unfinished": lambda run: run.standing.state != "finished",
+    "failed": lambda run: run.standing.state == "failed",
+}
+
+
+class Watch(App[None]):
+    """Follows a sweep until the user leaves.
+
+    Args:
+        results: The folder of the results.
+        name: The sweep; None: the one started last.
+        every: Seconds between two looks.
+    """
+
+    ENABLE_COMMAND_PALETTE = False
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("q,ctrl+c", "quit", show=False, priority=True),
+        Binding("f", "filter", show=False),
+    ]
+    CSS = """
+    Screen { layout: vertical; background: transparent; }
+    RunTable { height: 1fr; min-height: 3; background: transparent; scrollbar-size-vertical: 1; }
+    #summary { height: 2; }
+    #heading, #keys { height: 1; color: $text-muted; }
+    #details { height: 55%; max-height: 24; }
+    #about { height: auto; max-height: 6; }
+    #plot { height: 1fr; }
+    #log { height: 4; color: $text-muted; }
+    """
+
+    def __init__(self, results: Path, name: str | None, every: float) -> None:
+        super().__init__(ansi_color=True)
+        self.follow = Follow(results, name)
+        self.every = every
+        self.filter = "all"
+        self._drawn: Any = None
+
+    def compose(self) -> ComposeResult:
+        """From top to bottom: sums, table, the selected run, keys."""
+        from textual.containers import Vertical
+
+        yield Static(id="summary")
+        yield Static(id="heading")
+        yield RunTable()
+        with Vertical(id="details"):
+            yield Static(id="about")
+            yield Static(id="plot")
+            yield Static(id="log")
+        yield Static(id="keys")
+
+    def on_mount(self) -> None:
+        """Begins to look."""
+        self.tick()
+
+    def tick(self) -> None:
+        """Looks at the files, shows what has changed, and comes back later."""
+        first = self.follow.unread or not self.follow.runs
+        seconds = FIRST_SECONDS if first else max(0.01, SHARE * self.every)
+        if self.follow.look(seconds, self.table.on_screen):
+            self.arrange()
+        self.table.refresh()
+        self.show_summary()
+        self.show_details()
+        self.set_timer(FIRST_EVERY if self.follow.unread else self.every, self.tick)
+
+    @property
+    def table(self) -> RunTable:
+        """The table of runs."""
+        return self.query_one(RunTable)
+
+    def arrange(self) -> None:
+        """Puts failures on top, then what is being computed, and leaves out what is not wanted."""
+        wanted = FILTERS[self.filter]
+        by_state: dict[str, list[Followed]] = {state: [] for state in STATES}
+        for run in self.follow.runs.values():
+            if wanted(run):
+                by_state[run.standing.state].append(run)
+        self.table.show(list(chain.from_iterable(by_state.values())))
+
+    def action_filter(self) -> None:
+        """Shows all runs, the unfinished ones, or the failed ones."""
+        names = list(FILTERS)
+        self.filter = names[(names.index(self.filter) + 1) % len(names)]
+        self.arrange()
+        self.show_summary()
+        self.show_details()
+
+    def on_run_table_selected(self) -> None:
+        """Shows another run's details."""
+        self.show_details()
+
+    def on_resize(self) -> None:
+        """Fits everything to the terminal."""
+        self.query_one("#details").display = self.size.height >= _SMALL
+        self._drawn = None
+        self.call_after_refresh(self.show_summary)
+        self.call_after_refresh(self.show_details)
+
+    def show_summary(self) -> None:
+        """The sums, the column heads and the keys."""
+        self._put("summary", self._summary())
+        self._put("heading", Text(self.table.heading(), style="bold"))
+        keys = f"↑ ↓ PgUp PgDn select   f show: {self.filter}   q quit"
+        self._put("keys", Text(keys.ljust(self.size.width), style="reverse", no_wrap=True))
+
+    def _summary(self) -> Text:
+        follow = self.follow
+        if not follow.runs:
+            return self._hint()
+        sums = outlook(follow.runs.values())
+        counts = [
+            (f"{sums.counts[state]:,} {state}", "bold red" if state == "failed" else "")
+            for state in STATES
+            if sums.counts[state]
+        ]
+        text = Text(f"{follow.name}: {plural(len(follow.runs), 'run')}", style="bold")
+        for words, style in counts:
+            text.append(", ", "not bold").append(words, style or "not bold")
+        hours = "" if sums.left is None else f", {sums.left / 3600:.2f} left"
+        parts = [
+            f"core-hours: {sums.used / 3600:.2f} used{hours}",
+            f"{plural(sums.cores, 'core')} in use",
+        ]
+        if sums.eta is not None:
+            parts.append(f"ETA {duration(sums.eta)}")
+        if follow.unread:
+            parts.append(f"{follow.unread:,} runs still to be read")
+        return text.append("\n" + "; ".join(parts), "not bold")
+
+    def _hint(self) -> Text:
+        """What to do where there is nothing to see yet."""
+        which = f"the sweep {self.follow.name}" if self.follow.name else "a sweep"
+        known = ", ".join(self.follow.known) or "none yet"
+        return Text(
+            f"waiting for {which}: start it with `snakemake --cores all`\n"
+            f"known: {known}; looked for in {self.follow.results}/sweeps",
+            no_wrap=True,
+            overflow="ellipsis",
+        )
+
+    def show_details(self) -> None:
+        """The selected run: where it stands, its curve, the end of its log."""
+        run = self.table.selected
+        if run is None or not self.query_one("#details").display:
+            for name in ("about", "plot", "log"):
+                self._put(name, Text())
+            self._drawn = None
+            return
+        run.curve.refresh()
+        log = run.folder / "state" / "run.log"
+        size = self.query_one("#plot").size
+        drawn = (run, run.standing, run.curve.points[-1:], len(run.curve.points), size)
+        if (*drawn, signature(log)) == self._drawn:
+            return
+        self._drawn = (*drawn, signature(log))
+        self._put("about", _about(run))
+        self._put("plot", Text(plot(run.curve.points, size.width - 1, size.height), no_wrap=True))
+        lines = [line[: self.size.width] for line in log_tail(log, LOG_LINES)]
+        self._put("log", Text("\n".join(lines), no_wrap=True))
+
+    def _put(self, name: str, text: Text) -> None:
+        self.query_one(f"#{name}", Static).update(text)
+
+
+def _about(run: Followed) -> Text:
+    now = run.standing
+    failed = now.state == "failed"
+    score = "" if now.qd_score is None else f", QD score {now.qd_score:,.6g}"
+    done = f"{now.state}, {now.done:,} of {now.budget:,} {now.unit}{score}"
+    text = Text(f"{run.folder.name}\n", style="bold")
+    text.append(f"{done}, {now.core_seconds / 3600:.3f} core-hours", "not bold")
+    if now.note:
+        text.append("\n" if failed else "; ", "not bold")
+        text.append(printable(now.note), "bold red" if failed else "not bold")
+    return text

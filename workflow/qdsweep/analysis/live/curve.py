@@ -1,0 +1,129 @@
+"""QD score over evaluations, from metrics.csv: thinned, and of a file that grows only its end."""
+
+import math
+from bisect import bisect_right
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO
+
+from qdsweep.analysis.style import short_number
+from qdsweep.experiment.metrics import COLUMNS
+
+Point = tuple[int, float]
+
+SAMPLES = 64  # lines read of a long stretch of a file
+MOST = 256  # points kept
+WHOLE = 65_536  # a shorter stretch is read whole [bytes]
+_BLOCK = 1_024  # longer than two lines [bytes]
+_BARS = "▁▂▃▄▅▆▇█"
+_EVALUATIONS, _SCORE = COLUMNS.index("evaluations"), COLUMNS.index("qd_score")
+
+
+@dataclass
+class Curve:
+    """QD score over evaluations of one run, as far as its file goes.
+
+    Attributes:
+        path: `state/metrics.csv`.
+        points: (evaluations, QD score) in order, at most `MOST`.
+    """
+
+    path: Path
+    points: list[Point] = field(default_factory=list)
+    _seen: tuple[int, int, int] = (0, 0, 0)
+    _end: int = 0
+
+    def refresh(self) -> None:
+        """Reads what was appended since; a file that was cut or replaced is begun anew."""
+        try:
+            stat = self.path.stat()
+            seen = (stat.st_ino, stat.st_mtime_ns, stat.st_size)
+            if seen == self._seen:
+                return
+            if stat.st_ino != self._seen[0] or stat.st_size < self._end:
+                self.points, self._end = [], 0
+            self._seen = seen
+            with self.path.open("rb", buffering=0) as file:
+                lines, self._end = _lines(file, self._end, stat.st_size)
+        except OSError:
+            self.points, self._seen, self._end = [], (0, 0, 0), 0
+            return
+        for line in lines:
+            point = _point(line)
+            if point is not None and (not self.points or point[0] > self.points[-1][0]):
+                self.points.append(point)
+        while len(self.points) > MOST:
+            self.points = [*self.points[:-1:2], self.points[-1]]
+
+
+def _lines(file: IO[bytes], start: int, end: int) -> tuple[list[bytes], int]:
+    """Whole lines between two places of a file: all of a short stretch, samples of a long one.
+
+    Returns:
+        The lines, and where the last whole line ends.
+    """
+    if end - start <= WHOLE:
+        file.seek(start)
+        content = file.read(end - start)
+        whole = content.rfind(b"\n") + 1
+        return content[:whole].splitlines(), start + whole
+    lines = []
+    for sample in range(1, SAMPLES + 1):
+        file.seek(start + (end - start) * sample // SAMPLES - _BLOCK)
+        content = file.read(_BLOCK)
+        lines += content.split(b"\n")[1:-1][-1:]  # the first and the last one may be halves
+    return lines, end - len(content) + content.rfind(b"\n") + 1
+
+
+def _point(line: bytes) -> Point | None:
+    cells = line.split(b",")
+    try:
+        point = int(cells[_EVALUATIONS]), float(cells[_SCORE])
+    except (ValueError, IndexError):
+        return None
+    return point if len(cells) == len(COLUMNS) and math.isfinite(point[1]) else None
+
+
+def sparkline(points: list[Point], width: int) -> str:
+    """The curve in one line of bars, between its own lowest and highest value."""
+    if not points:
+        return ""
+    evaluations = [point[0] for point in points]
+    places = [evaluations[-1] * (column + 1) / width for column in range(width)]
+    values = [points[max(0, bisect_right(evaluations, place) - 1)][1] for place in places]
+    low, high = min(values), max(values)
+    steps = (len(_BARS) - 1) / (high - low) if high > low else 0.0
+    return "".join(_BARS[round((value - low) * steps)] for value in values)
+
+
+def plot(points: list[Point], width: int, height: int) -> str:
+    """The curve as a text plot; nothing where there are too few points or too little room.
+
+    Args:
+        points: (evaluations, QD score) in order.
+        width: Characters.
+        height: Lines.
+    """
+    if len(points) < 2 or width < 24 or height < 5:
+        return ""
+    import plotext
+
+    evaluations, scores = zip(*points, strict=True)
+    plotext.main()
+    plotext.clear_figure()
+    plotext.theme("clear")
+    plotext.limit_size(False, False)  # the room is the caller's, whatever the terminal
+    plotext.plot_size(width, height)
+    plotext.plot(evaluations, scores, marker="braille")
+    plotext.xticks(*_ticks(evaluations[0], evaluations[-1], 4))
+    plotext.yticks(*_ticks(min(scores), max(scores), min(4, height // 3)))
+    plotext.title("QD score over evaluations")
+    return str(plotext.uncolorize(plotext.build()))
+
+
+def _ticks(low: float, high: float, count: int) -> tuple[list[float], list[str]]:
+    steps = max(1, count - 1)
+    places = [low + (high - low) * step / steps for step in range(steps + 1)]
+    whole = isinstance(low, int)
+    labels = [short_number(round(place) if whole else float(f"{place:.4g}")) for place in places]
+    return places, labels
