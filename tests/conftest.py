@@ -1,6 +1,8 @@
 """Settings of every test."""
 
 import os
+import shutil
+import subprocess
 from pathlib import Path
 
 import cluster
@@ -49,6 +51,28 @@ def workshop():
         yield made
     finally:
         made.close()
+
+
+@pytest.fixture(scope="module")
+def chromium():
+    """A real browser without a window. CI installs it; elsewhere it has to be there.
+
+    One for each module: while playwright runs, nothing else may use asyncio.
+    """
+    if shutil.which("chromium") is None:
+        if not os.environ.get("CI"):
+            pytest.skip("the page is looked at in Chromium: apt-get install chromium")
+        install = "apt-get update -q && apt-get install -y -q --no-install-recommends chromium"
+        environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+        subprocess.run(install, shell=True, check=True, env=environment)
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(
+            executable_path=shutil.which("chromium"), args=["--no-sandbox"]
+        )
+        yield browser
+        browser.close()
 
 
 class ByMachinery(LoadScopeScheduling):

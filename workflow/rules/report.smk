@@ -9,8 +9,17 @@ rule report_page:
     input:
         rules.aggregate.output,
         rules.plot.output,
+        CORRECTED,
+        CONFIRMED,
+        EVOLUTION,
+        ROLLOUTS,
     output:
-        "results/sweeps/{sweep}/report.html",
+        report(
+            "results/sweeps/{sweep}/report.html",
+            caption="../report/page.rst",
+            category="Page",
+            labels={"sweep": "{sweep}", "page": "everything on one page"},
+        ),
     log:
         "results/sweeps/{sweep}/logs/report.log",
     retries: 0

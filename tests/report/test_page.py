@@ -1,0 +1,356 @@
+"""The page of a sweep in a real browser, headless: what a reader sees and does."""
+
+import itertools
+import json
+import os
+import re
+import shutil
+
+import numpy as np
+import pandas as pd
+import pytest
+import yaml
+from support import snakemake
+
+from qdsweep.analysis.aggregate import aggregate
+from qdsweep.analysis.plots import plot
+from qdsweep.analysis.report import report
+
+EXPERIMENT = {
+    "domain": {"preset": "lp_sphere", "solution_dim": 10},
+    "algorithm": "cma_me",
+    "archive": {"dims": [20, 20]},
+    "num_emitters": 2,
+    "batch_size": 8,
+    "iterations": 25,
+}
+SWEEP = "::: sigma0 0.1 1 ::: batch_size 8 16 ::: seed 1 2 3"
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """A real sweep, from the Snakefile to its page."""
+    folder = tmp_path_factory.mktemp("sweep")
+    config = {"name": "small", "experiment": EXPERIMENT, "sweep": SWEEP}
+    (folder / "sweep.yaml").write_text(yaml.safe_dump(config))
+    snakemake("--configfile", "sweep.yaml", "--cores", 2, cwd=folder)
+    return folder / "results"
+
+
+@pytest.fixture(scope="module")
+def large(made):
+    """200 runs: real ones under other names, seeds and settings, and one that is missing."""
+    source = [
+        row["id"] for row in json.loads((made / "sweeps/small/plan.json").read_text())["rows"]
+    ]
+    sweep = made / "sweeps" / "large"
+    pictures = sweep / "plots" / "archives"
+    pictures.mkdir(parents=True)
+    rows = []
+    for n in range(201):
+        values = {"sigma0": (0.01, 0.03, 0.1, 0.3, 1.0)[n % 5], "batch_size": 2 ** (n // 5 % 4)}
+        values["seed"] = n // 20
+        run = f"lp_sphere-cma_me-s{values['seed']}-{n:010x}"
+        rows.append({"values": values, "id": run, "iterations": 25, "evaluations": None})
+        if n < 200:
+            copy_run(made / "runs" / source[n % len(source)], made / "runs" / run, values)
+            picture = made / "sweeps/small/plots/archives" / f"{source[n % len(source)]}.png"
+            shutil.copyfile(picture, pictures / f"{run}.png")
+    plan = {"name": "large", "experiment": "lp_sphere", "sweep": "::: ...", "rows": rows}
+    (sweep / "plan.json").write_text(json.dumps(plan | {"columns": list(rows[0]["values"])}))
+    aggregate(sweep, made / "runs")
+    plot(sweep, made / "runs")
+    animations = shutil.copytree(made / "sweeps/small/plots/evolution", sweep / "plots/evolution")
+    for animation, row in zip(sorted(animations.glob("*.gif")), rows, strict=False):
+        animation.rename(animations / f"{row['id']}.gif")
+    report(sweep, made / "runs")
+    return sweep / "report.html"
+
+
+def copy_run(source, target, values):
+    target.mkdir()
+    config = yaml.safe_load((source / "config.yaml").read_text())
+    config["seed"], config["batch_size"] = values["seed"], values["batch_size"]
+    config["algorithm"]["emitters"][0]["sigma0"] = values["sigma0"]
+    (target / "config.yaml").write_text(yaml.safe_dump(config))
+    summary = json.loads((source / "summary.json").read_text())
+    (target / "summary.json").write_text(json.dumps(summary | {"id": target.name}))
+    for name in ("archive.npz", "history.npz"):
+        os.link(source / name, target / name)
+    metrics = pd.read_csv(source / "metrics.csv")
+    factor = 1 + 0.05 * np.log(values["sigma0"]) + 0.02 * values["batch_size"] / 8
+    for name in ("qd_score", "norm_qd_score"):  # else all groups would be three
+        metrics[name] *= factor
+    metrics.to_csv(target / "metrics.csv", index=False)
+
+
+@pytest.fixture
+def reader(chromium):
+    """Opens a page; in the end there must have been no error and no request but for the file."""
+    troubles = []
+
+    def open_page(path, width=1280, height=900):
+        context = chromium.new_context(viewport={"width": width, "height": height})
+        context.grant_permissions(["clipboard-read", "clipboard-write"])
+        page = context.new_page()
+        page.on("console", lambda said: said.type == "error" and troubles.append(said.text))
+        page.on("pageerror", lambda error: troubles.append(str(error)))
+        page.on("request", check_request)
+        page.route("**/*", lambda route: route.continue_() if own(route) else route.abort())
+        page.goto(path.as_uri())
+        page.wait_for_function("document.documentElement.dataset.interactive === 'ready'")
+        return page
+
+    def own(sent):
+        return getattr(sent, "request", sent).url.startswith(("file:", "data:", "blob:"))
+
+    def check_request(request):
+        if not own(request):
+            troubles.append(f"a request for {request.url}")
+
+    yield open_page
+    assert troubles == []
+
+
+def cells(page, table, column):
+    """The texts of a column, as they stand."""
+    body = f"table[aria-label={json.dumps(table)}] tbody"
+    return page.locator(f"{body} tr td:nth-child({column + 1})").all_inner_texts()
+
+
+def heading(page, table, name):
+    return page.locator(f"table[aria-label={json.dumps(table)}] th", has_text=name).first
+
+
+MISSING = "\u2013"
+
+
+def as_numbers(texts):
+    return [float(text.replace(",", "").replace("\u2212", "-").split(" ")[0]) for text in texts]
+
+
+# Tables
+
+
+def test_a_click_sorts_numbers_and_missing_values_stay_last(reader, large):
+    page = reader(large)
+    head = heading(page, "runs", "Best objective")
+    column = head.evaluate("(head) => head.cellIndex")
+    head.get_by_role("button").click()
+    assert head.get_attribute("aria-sort") == "descending"
+    texts = cells(page, "runs", column)
+    assert len(texts) == 201 and texts[-1] == MISSING
+    falling = as_numbers(texts[:-1])
+    assert falling == sorted(falling, reverse=True) and falling[0] > falling[-1]
+    head.get_by_role("button").click()
+    assert head.get_attribute("aria-sort") == "ascending"
+    texts = cells(page, "runs", column)
+    assert texts[-1] == MISSING and as_numbers(texts[:-1]) == sorted(falling)
+
+
+def test_the_keyboard_sorts_and_seeds_are_numbers(reader, large):
+    page = reader(large)
+    head = heading(page, "runs", "seed")
+    head.get_by_role("button").focus()
+    page.keyboard.press("Enter")
+    assert head.get_attribute("aria-sort") == "ascending"
+    seeds = as_numbers(cells(page, "runs", head.evaluate("(head) => head.cellIndex")))
+    assert seeds == sorted(seeds) and seeds[-1] == 10  # not 0, 1, 10, 2
+    page.keyboard.press("Space")
+    assert head.get_attribute("aria-sort") == "descending"
+
+
+def test_tables_have_the_values_of_the_files(reader, made):
+    page = reader(made / "sweeps/small/report.html")
+    table = pd.read_csv(made / "sweeps/small/table.csv")
+    main = page.locator("#results table").first
+    assert main.locator("tbody tr").count() == len(table) == 4
+    assert main.locator("td.best").count() >= 1
+    with page.expect_download() as caught:
+        page.get_by_role("link", name="table.csv").first.click()
+    assert caught.value.path().read_bytes() == (made / "sweeps/small/table.csv").read_bytes()
+
+
+# Interactive figures
+
+
+def hover(page, plot, trace, along=0.5):
+    """Moves the mouse to a point of a line and returns what appears."""
+    box = page.evaluate(
+        """([id, name, along]) => {
+          const plot = document.getElementById(id);
+          plot.scrollIntoView({block: "center"});
+          const trace = plot._fullData.find((one) => one.hovertemplate?.includes(name)
+            || one.name === name);
+          const layout = plot._fullLayout, at = plot.getBoundingClientRect();
+          const i = Math.floor(trace.x.length * along);
+          return [at.x + layout._size.l + layout.xaxis.d2p(trace.x[i]),
+                  at.y + layout._size.t + layout.yaxis.d2p(trace.y[i])];
+        }""",
+        [plot, trace, along],
+    )
+    page.mouse.move(box[0] - 40, box[1] - 3)
+    page.mouse.move(*box, steps=4)
+    page.wait_for_selector(f"#{plot} .hoverlayer .hovertext")
+    return "\n".join(page.locator(f"#{plot} .hoverlayer .hovertext .line").all_text_contents())
+
+
+def test_the_hover_over_a_learning_curve_shows_its_values(reader, made):
+    page = reader(made / "sweeps/small/report.html")
+    group = "sigma0 0.1, batch_size 16"
+    said = hover(page, "curves-1", group)
+    curves = pd.read_csv(made / "sweeps/small/curves.csv").query("group == @group")
+    evaluations = int(re.search(r"([\d,]+) evaluations", said)[1].replace(",", ""))
+    row = curves[curves["evaluations"] == evaluations].iloc[0]
+    mean, error = re.search(r"QD score ([\d.,]+) ± ([\d.,]+)", said).groups()
+    assert group in said and "(n = 3)" in said
+    last = 0.5 * 10 ** -len(mean.partition(".")[2])  # half of the last digit that is shown
+    for text, part in ((mean, "mean"), (error, "se")):
+        value = float(text.replace(",", ""))
+        assert value == pytest.approx(row[f"norm_qd_score_{part}"], abs=1.01 * last)
+
+
+def test_another_metric_can_be_chosen(reader, made):
+    page = reader(made / "sweeps/small/report.html")
+    page.get_by_label("Show").first.select_option("Coverage (%) over evaluations")
+    page.wait_for_function(
+        "document.getElementById('curves-1').layout.yaxis.title.text === 'Coverage (%)'"
+    )
+    assert "Coverage (%)" in hover(page, "curves-1", "sigma0 1, batch_size 8")
+
+
+def test_parallel_coordinates_show_values_and_keep_what_a_box_holds(reader, made):
+    page = reader(made / "sweeps/small/report.html")
+    said = hover(page, "coordinates-1", "sigma0 0.1, batch_size 16", along=0.3)
+    assert "sigma0 0.1" in said and "batch_size 16" in said
+    assert re.search(r"Normalised QD score [\d.,]+ ± [\d.,]+ \(n = 3\)", said)
+    # A box over the top of the second axis: the lines of batch_size 16.
+    corner = page.evaluate(
+        """() => {
+          const plot = document.getElementById("coordinates-1");
+          const layout = plot._fullLayout, at = plot.getBoundingClientRect();
+          return [at.x + layout._size.l + layout.xaxis.d2p(1),
+                  at.y + layout._size.t + layout.yaxis.d2p(1)];
+        }"""
+    )
+    page.mouse.move(corner[0] - 15, corner[1] - 15)
+    page.mouse.down()
+    page.mouse.move(corner[0] + 15, corner[1] + 15, steps=5)
+    page.mouse.up()
+    page.wait_for_function(
+        "document.getElementById('coordinates-1')._fullData[0].opacity < 1 ||"
+        "document.getElementById('coordinates-1')._fullData[1].opacity < 1"
+    )
+    shown = page.evaluate(
+        "document.getElementById('coordinates-1')._fullData.map((t) => [t.name, t.opacity])"
+    )
+    assert {name for name, opacity in shown if opacity == 1} == {
+        f"sigma0 {sigma}, batch_size 16" for sigma in ("0.1", "1")
+    }
+
+
+def test_no_button_sends_a_figure_away(reader, made):
+    page = reader(made / "sweeps/small/report.html")
+    titles = page.locator(".modebar-btn").evaluate_all("(all) => all.map((b) => b.dataset.title)")
+    assert len(titles) == 6 + 2  # plotly's own set has one that uploads
+    assert not [title for title in titles if "Cloud" in title or "Studio" in title]
+
+
+# Layout
+
+BLOCKS = """() => {
+  const chosen = "header > *, section > h2, section > h3, section > p, section .wide, section pre,"
+    + " section details, section button.copy, figure, .paper, .plot";
+  const boxes = [...document.querySelectorAll(chosen)]
+    .filter((one) => one.checkVisibility({contentVisibilityAuto: true}))
+    .map((one) => [one, one.getBoundingClientRect()])
+    .filter(([, box]) => box.width > 0 && box.height > 0);
+  const found = [];
+  boxes.forEach(([a, p], i) => boxes.slice(i + 1).forEach(([b, q]) => {
+    if (a.contains(b) || b.contains(a)) return;
+    const across = Math.min(p.right, q.right) - Math.max(p.left, q.left);
+    const down = Math.min(p.bottom, q.bottom) - Math.max(p.top, q.top);
+    if (across > 1 && down > 1) found.push([a.outerHTML.slice(0, 80), b.outerHTML.slice(0, 80)]);
+  }));
+  return [boxes.length, found];
+}"""
+
+
+@pytest.mark.parametrize("width", [1280, 400])
+def test_nothing_overlaps_and_the_page_is_as_wide_as_the_window(reader, made, width):
+    page = reader(made / "sweeps/small/report.html", width)
+    count, overlaps = page.evaluate(BLOCKS)
+    assert count > 30 and overlaps == []
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert page.evaluate("document.documentElement.scrollHeight") > 3000
+    sizes = page.evaluate(
+        "[...document.querySelectorAll('main p, main td, figcaption, pre, .plot text')]"
+        ".map((one) => parseFloat(getComputedStyle(one).fontSize))"
+    )
+    assert min(sizes) >= 11
+
+
+def test_every_picture_is_there_and_has_words(reader, made):
+    page = reader(made / "sweeps/small/report.html")
+    pictures = page.evaluate(
+        """() => Promise.all([...document.images].map(async (image) => {
+          image.loading = "eager";
+          await image.decode();
+          return [image.alt, image.naturalWidth];
+        }))"""
+    )
+    assert len(pictures) >= 4 + 12
+    assert all(len(alt) > 5 and width > 0 for alt, width in pictures)
+    levels = page.evaluate("[...document.querySelectorAll('h1,h2,h3')].map((h) => +h.tagName[1])")
+    assert levels[0] == 1 and levels.count(1) == 1
+    assert all(b - a <= 1 for a, b in itertools.pairwise(levels))
+
+
+def test_every_figure_has_its_data_and_its_command(reader, made):
+    page = reader(made / "sweeps/small/report.html")
+    figures = page.locator("figure.figure").all()
+    assert len(figures) >= 3
+    for figure in figures:
+        name = figure.get_attribute("id")
+        assert figure.locator(f"a[download^='{name}.csv']").count() == 1
+        assert figure.locator("code", has_text="qdsweep ").count() == 1
+
+
+# Methods
+
+
+def test_methods_can_be_copied_and_name_no_machine(reader, made):
+    import platform
+
+    page = reader(made / "sweeps/small/report.html")
+    text = page.locator("#methods-text").inner_text()
+    for part in (
+        "CMA-ME (Fontaine et al., 2020; ",
+        "initial step size 0.1 or 1",
+        "pyribs 0.",
+    ):
+        assert part in text
+    assert "seeds 1\u20133" in text and "25 iterations" in text
+    page.locator("button[data-copy=methods-text]").click()
+    page.wait_for_selector("button:text('Copied')")
+    assert page.evaluate("navigator.clipboard.readText()") == text
+    source = page.content()
+    assert str(made) not in source
+    assert not re.search(rf"\b{re.escape(platform.node())}\b", text)
+
+
+# Weight
+
+
+def test_a_page_of_200_runs_is_light_and_opens_at_once(chromium, large):
+    assert large.stat().st_size < 15_000_000
+    times = []
+    for _ in range(3):  # the machine may be busy with other tests
+        page = chromium.new_page()
+        page.goto(large.as_uri(), wait_until="load")
+        times.append(page.evaluate("performance.getEntriesByType('navigation')[0].loadEventEnd"))
+        page.wait_for_function("document.documentElement.dataset.interactive === 'ready'")
+        assert page.locator("#runs .grid img").count() == 200
+        page.close()
+    print(f"{large.stat().st_size / 1e6:.1f} MB, loaded after {sorted(times)} ms")
+    assert min(times) < 2000

@@ -1,0 +1,156 @@
+"""What the methods paragraph says and cites, from real resolved experiments."""
+
+import re
+import shutil
+import subprocess
+from types import SimpleNamespace
+
+import pytest
+import yaml
+
+from qdsweep.analysis import described, provenance
+from qdsweep.analysis.references import (
+    algorithm_sources,
+    bibliography,
+    bibtex,
+    cite,
+    cited,
+    domain_sources,
+    latex,
+    plain,
+)
+from qdsweep.analysis.settings import settings
+from qdsweep.analysis.words import core_time, listed, spans
+from qdsweep.config.compose import compose
+
+SOURCES = {
+    "map_elites": ["mouret2015illuminating"],
+    "map_elites_line": ["vassiliades2018discovering", "mouret2015illuminating"],
+    "cvt_map_elites": [
+        "vassiliades2018using",
+        "vassiliades2018discovering",
+        "mouret2015illuminating",
+    ],
+    "cma_me": ["fontaine2020covariance", "hansen2016cma"],
+    "cma_me_imp": ["fontaine2020covariance", "hansen2016cma"],
+    "cma_me_rd": ["fontaine2020covariance", "hansen2016cma"],
+    "cma_mae": ["fontaine2023covariance", "hansen2016cma"],
+    "cma_mega": ["fontaine2021differentiable", "hansen2016cma"],
+    "cma_maega": ["fontaine2023covariance", "fontaine2021differentiable", "hansen2016cma"],
+    "cma_es": ["hansen2016cma"],
+    "sep_cma_es": ["ros2008simple"],
+    "lm_ma_es": ["loshchilov2019large"],
+    "openai_es": ["salimans2017evolution"],
+    "novelty_search": ["lehman2011abandoning", "lee2024density", "hansen2016cma"],
+}
+
+
+def resolved(**overrides):
+    return compose("lp_sphere", overrides, source="test").model_dump(mode="json")
+
+
+@pytest.mark.parametrize("name", SOURCES)
+def test_each_algorithm_cites_exactly_its_papers(name):
+    config = resolved(algorithm=name)
+    assert algorithm_sources(config["algorithm"]) == SOURCES[name]
+    sentence = described.algorithm(name, [config])
+    assert sentence.startswith(described.TITLES[name]) and cited(sentence) == SOURCES[name]
+    assert "None" not in sentence and "null" not in sentence and "{" not in sentence
+
+
+def test_every_preset_of_the_project_has_a_title():
+    from support import REPO
+
+    presets = {path.stem for path in (REPO / "config/algorithms").glob("*.yaml")}
+    assert presets == set(described.TITLES) == set(SOURCES)
+
+
+def test_domains_cite_their_sources():
+    assert domain_sources(resolved()["domain"]) == ["fontaine2020covariance"]
+    plateau = resolved(domain="lp_plateau")
+    assert domain_sources(plateau["domain"]) == ["fontaine2023covariance"]
+    lander = compose("lunar_lander", {}, source="test").model_dump(mode="json")
+    assert domain_sources(lander["domain"]) == ["towers2024gymnasium", "tjanaka2021using"]
+    ant = compose("qd_ant", {}, source="test").model_dump(mode="json")
+    assert domain_sources(ant["domain"])[1:] == ["todorov2012mujoco", "tjanaka2022approximating"]
+
+
+def test_swept_values_stand_together():
+    configs = [resolved(algorithm="cma_me", sigma0=sigma) for sigma in (0.1, 0.5, 1)]
+    assert "initial step size 0.1, 0.5 or 1.0" in described.algorithm("cma_me", configs)
+    default = described.algorithm("cma_me", [resolved(algorithm="cma_me")])
+    assert "initial step size 0.5" in default  # the domain's step
+
+
+def test_citations_as_text_and_as_latex():
+    text = f"CMA-ME{cite(['fontaine2020covariance', 'hansen2016cma'])} has 50 % & more."
+    assert plain(text) == "CMA-ME (Fontaine et al., 2020; Hansen, 2016) has 50 % & more."
+    assert latex(text) == (
+        r"CMA-ME~\citep{fontaine2020covariance,hansen2016cma} has 50 \% \& more."
+    )
+    assert plain(cite(["mouret2015illuminating"])) == " (Mouret & Clune, 2015)"
+    assert plain(cite(["moelder2021sustainable"])) == " (Mölder et al., 2021)"
+
+
+def test_bibtex_is_of_what_is_cited_and_nothing_else():
+    entries = bibtex(f"a{cite(['holm1979simple'])} b{cite(['rocklin2015dask', 'holm1979simple'])}")
+    assert re.findall(r"@\w+\{(\w+),", entries) == ["holm1979simple", "rocklin2015dask"]
+
+
+def test_every_entry_is_whole():
+    for key, entry in bibliography().items():
+        assert entry.count("{") == entry.count("}"), key
+        fields = re.findall(r"^  (\w+) = \{.+\},$", entry, re.MULTILINE)
+        assert {"author", "title", "year"} <= set(fields), key
+        assert len(entry.splitlines()) == len(fields) + 2, key
+        assert {"booktitle", "journal", "eprint", "howpublished"} & set(fields), key
+        assert re.fullmatch(r".+, \d{4}", plain(cite([key]))[2:-1]), key
+
+
+@pytest.mark.skipif(shutil.which("bibtex") is None, reason="no BibTeX on this machine")
+def test_bibtex_reads_the_entries(tmp_path):
+    (tmp_path / "all.bib").write_text("\n\n".join(bibliography().values()))
+    (tmp_path / "all.aux").write_text("\\citation{*}\n\\bibstyle{plain}\n\\bibdata{all}\n")
+    done = subprocess.run(["bibtex", "all"], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0 and "Warning" not in done.stdout, done.stdout
+
+
+def test_the_digest_is_of_ids_and_archives_in_any_order():
+    one, two = {"id": "a", "archive_digest": "1"}, {"id": "b", "archive_digest": "2"}
+    assert provenance.sweep_digest([one, two]) == provenance.sweep_digest([two, one])
+    assert provenance.sweep_digest([one]) != provenance.sweep_digest([one, two])
+
+
+def test_hardware_names_no_host():
+    one = {"workers": 2, "attempts": [{"host": "node17.cluster"}], "cpu_baseline": "avx2"}
+    said = provenance.hardware([one, one | {"attempts": [{"host": "node18"}]}], 7200.0)
+    assert "2.0 core-hours on 2 machines" in said and "node" not in said
+
+
+def test_settings_are_what_is_shared_and_what_differs():
+    config = resolved(algorithm="cma_me", seed=1)
+    other = resolved(algorithm="cma_mae", seed=2)
+    runs = {name: SimpleNamespace(config=c) for name, c in (("a", config), ("b", other))}
+    found = settings(runs)
+    assert found.differing.columns == ["key", "a", "b"]  # more keys than groups
+    rows = {row[0].text: [cell.text for cell in row[1:]] for row in found.differing.rows}
+    assert rows["algorithm.emitters.ranker"] == ["2imp", "imp"]
+    assert rows["algorithm.archive.learning_rate"] == ["null", "0.01"]
+    assert "seed" not in rows and not any(key.startswith("domain") for key in rows)
+    shared = yaml.safe_load(found.common)
+    assert shared["domain.function"] == "sphere" and "algorithm.name" not in shared
+    alone = settings({"a": runs["a"]})
+    assert alone.differing is None and "algorithm.name: cma_me" in alone.common
+
+
+def test_times_have_the_unit_that_suits_them():
+    assert [core_time(s) for s in (2.04, 90, 9000)] == [
+        "2.0 core-seconds",
+        "1.5 core-minutes",
+        "2.5 core-hours",
+    ]
+
+
+def test_lists_and_spans():
+    assert [listed([]), listed(["a"]), listed(["a", "b", "c"], "or")] == ["", "a", "a, b or c"]
+    assert spans([1, 2, 3, 7, 101, 102]) == "1\u20133, 7, 101\u2013102"

@@ -1,0 +1,110 @@
+"""Files inside of the page: as data URLs, as small pictures, as downloads."""
+
+import base64
+import gzip
+import io
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from qdsweep.analysis.files import require
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+_KINDS = {
+    ".csv": "text/csv",
+    ".gif": "image/gif",
+    ".gz": "application/gzip",
+    ".jpg": "image/jpeg",
+    ".md": "text/markdown",
+    ".png": "image/png",
+    ".svg": "image/svg+xml",
+    ".tex": "application/x-tex",
+}
+# Above these a text is packed, a packed one stays out, and a drawing gives way to its pixels.
+_PACKED, _TOO_LARGE, _HEAVY = 60_000, 1_500_000, 700_000
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A picture in the page: its data URL and its size in pixels, which holds its place."""
+
+    url: str
+    width: int
+    height: int
+
+
+@dataclass(frozen=True)
+class Download:
+    """A file that the page holds. Without a URL it is too large: the page names where it is."""
+
+    name: str
+    url: str | None
+
+
+def data_url(content: bytes, suffix: str) -> str:
+    """Returns bytes as a URL that needs no other file and no network."""
+    return f"data:{_KINDS[suffix]};base64,{base64.b64encode(content).decode()}"
+
+
+def packed(text: str) -> str:
+    """Returns a text as base64 of gzip, which `unpack` of the page reads."""
+    return base64.b64encode(gzip.compress(text.encode(), mtime=0)).decode()
+
+
+def download(path: Path, name: str | None = None) -> Download:
+    """Returns a text file as a download; a large one is packed (`.gz`), which pandas reads too."""
+    content, name = path.read_bytes(), name or path.name
+    if len(content) <= _PACKED:
+        return Download(name, data_url(content, path.suffix))
+    content = gzip.compress(content, mtime=0)
+    if len(content) > _TOO_LARGE:
+        return Download(name, None)
+    return Download(f"{name}.gz", data_url(content, ".gz"))
+
+
+def figure_picture(stem: Path) -> Picture:
+    """Returns a figure: its SVG, or its PNG where that is lighter and the SVG is heavy.
+
+    Raises:
+        BadInput: `qdsweep plot` has not drawn it.
+    """
+    svg = require(stem.with_name(stem.name + ".svg"), "Run `qdsweep plot` first.")
+    png = require(stem.with_name(stem.name + ".png"), "Run `qdsweep plot` first.")
+    width, height = _svg_size(svg)
+    if svg.stat().st_size > max(_HEAVY, png.stat().st_size):
+        return Picture(data_url(png.read_bytes(), ".png"), width, height)
+    return Picture(data_url(svg.read_bytes(), ".svg"), width, height)
+
+
+def _svg_size(path: Path) -> tuple[int, int]:
+    """Returns the size of a drawing of matplotlib, which states it in points."""
+    head = path.read_text(encoding="utf-8")[:2000]
+    width, height = (float(re.search(rf'\b{k}="([\d.]+)pt"', head)[1]) for k in ("width", "height"))  # type: ignore[index]
+    return round(width * 4 / 3), round(height * 4 / 3)
+
+
+def thumbnail(path: Path) -> Picture:
+    """Returns a small picture of an archive: a page of hundreds of runs stays light."""
+    from PIL import Image
+
+    with Image.open(path) as image:
+        return _jpeg(image, (250, 200))
+
+
+def first_frame(path: Path) -> Picture:
+    """Returns the first frame of an animation, in its size."""
+    from PIL import Image
+
+    with Image.open(path) as image:
+        return _jpeg(image, image.size)
+
+
+def _jpeg(image: "Image", size: tuple[int, int]) -> Picture:
+    image = image.convert("RGB")
+    image.thumbnail(size)
+    buffer = io.BytesIO()
+    image.save(buffer, "JPEG", quality=80)
+    return Picture(data_url(buffer.getvalue(), ".jpg"), image.width, image.height)

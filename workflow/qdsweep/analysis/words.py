@@ -1,0 +1,27 @@
+"""Lists of words and of numbers, and times, as a sentence has them."""
+
+
+def listed(words: list[str], last: str = "and") -> str:
+    """Returns `a`, `a and b`, or `a, b and c`."""
+    if len(words) < 2:
+        return "".join(words)
+    return f"{', '.join(words[:-1])} {last} {words[-1]}"
+
+
+def spans(numbers: list[int]) -> str:
+    """Returns sorted numbers with spans: 1 to 5, 101 to 110, joined by dashes."""
+    found: list[list[int]] = []
+    for value in numbers:
+        if found and value == found[-1][-1] + 1:
+            found[-1][1:] = [value]
+        else:
+            found.append([value])
+    return ", ".join("–".join(map(str, span)) for span in found)
+
+
+def core_time(seconds: float) -> str:
+    """Returns core-seconds in the unit that suits them."""
+    for size, unit in ((3600, "core-hours"), (60, "core-minutes")):
+        if seconds >= size:
+            return f"{seconds / size:,.1f} {unit}"
+    return f"{seconds:.1f} core-seconds"
