@@ -10,13 +10,14 @@ import pandas as pd
 import pytest
 import yaml
 
-from qdsweep.analysis.aggregate import aggregate, mean_error_count
+from qdsweep.analysis.aggregate import aggregate
 from qdsweep.analysis.load import load, load_sweep
 from qdsweep.analysis.metrics import POINTS, Curve, common_grid
 from qdsweep.analysis.plan import read_plan
 from qdsweep.analysis.plots import plot
 from qdsweep.analysis.report import report
 from qdsweep.analysis.selection import band_text, read_tables
+from qdsweep.analysis.statistics import mean_error_count
 from qdsweep.analysis.text import common_decimals, mean_and_error, value_text
 from qdsweep.errors import BadInput
 
@@ -180,6 +181,11 @@ def main(made):
     return sweep
 
 
+def read_captions(sweep):
+    entries = json.loads((sweep / "plots" / "figures.json").read_text())
+    return {entry["name"]: entry["caption"] for entry in entries}
+
+
 def metrics(made, name, seed):
     return pd.read_csv(made.runs / made.ids[name, seed] / "metrics.csv")
 
@@ -220,7 +226,7 @@ def test_table_is_mean_and_standard_error_over_seeds(made, main):
 def test_markdown_has_a_line_a_group(main):
     text = (main / "table.md").read_text()
     assert text.startswith("| algorithm | n | Normalised QD score | Coverage (%) |")
-    assert re.search(r"\| wide \| 3 \| [\d.]+ ± [\d.]+ \|", text)
+    assert re.search(r"\| wide \| 3 \| (\*\*)?[\d.]+ ± [\d.]+†?(\*\*)? \|", text)
 
 
 def test_curves_are_means_on_the_runs_own_evaluations(made, main):
@@ -254,7 +260,7 @@ def test_budgets_cut_one_run_at_two_places(made):
         "evaluations 800": 800,
     }
     plot(sweep, made.runs)
-    captions = json.loads((sweep / "plots" / "captions.json").read_text())
+    captions = read_captions(sweep)
     assert "beyond the budget" in captions["heatmaps"]  # 205 is drawn from the archive at 800.
 
 
@@ -419,7 +425,7 @@ def test_load_sweep(made, main):
 
 
 def test_figures_exist_in_every_format(made, main):
-    for name in ("learning_curves", "heatmaps", "overview"):
+    for name in ("learning_curves", "heatmaps", "overview", "archive_profiles"):
         assert (main / "plots" / f"{name}.pdf").read_bytes().startswith(b"%PDF")
         assert (main / "plots" / f"{name}.png").read_bytes().startswith(b"\x89PNG")
         assert "<svg" in (main / "plots" / f"{name}.svg").read_text()
@@ -443,21 +449,22 @@ def test_figures_are_the_same_bytes_again_and_fresh_pictures_are_kept(made, main
 
 
 def test_captions_name_the_band_and_the_median_seed(made, main):
-    captions = json.loads((main / "plots" / "captions.json").read_text())
+    captions = read_captions(main)
     assert "mean ± standard error over 3 seeds" in captions["overview"]
     tables = read_tables(main)
     final = tables.summary[tables.summary["group"] == "wide"].sort_values("qd_score")
     assert tables.median_run("wide")["id"] == final["id"].iloc[1]
 
 
-def test_what_does_not_compare_stands_apart(made):
+def test_what_does_not_compare_stands_apart(made, monkeypatch):
+    monkeypatch.setattr("qdsweep.analysis.learning_curves.MAX_PANELS", 4)
     names = ("wide", "cvt", "sliding", "proximity", "line", "cube")
     rows = [({"algorithm": name}, made.ids[name, 1], 40, None) for name in names]
     sweep = write_plan(made.results, "kinds", ["algorithm"], rows)
     aggregate(sweep, made.runs)
     plot(sweep, made.runs)
     assert len(read_tables(sweep).scales) == 6
-    captions = json.loads((sweep / "plots" / "captions.json").read_text())
+    captions = read_captions(sweep)
     assert "do not compare" in captions["learning_curves"]
     assert "Not shown: 2 groups" in captions["learning_curves"]
     assert "highest" not in captions["learning_curves"]  # Left out by scale, not by rank.

@@ -13,8 +13,11 @@ from qdsweep.config.cluster import read_cluster
 from qdsweep.config.files import CLONE, find_config
 from qdsweep.container.image import prepare
 from qdsweep.errors import BadInput
+from qdsweep.sweep.confirm import check_confirm, confirming
+from qdsweep.sweep.figures import check_figures
 from qdsweep.sweep.outlook import outlook, runs_elsewhere, unfinished
 from qdsweep.sweep.plan import digest, write_plan
+from qdsweep.sweep.published import check_published
 from qdsweep.sweep.resources import (
     check_fit,
     check_request,
@@ -50,6 +53,11 @@ try:
         config, workflow.config_settings.config_args, workflow.configfiles
     )
     SWEEP = table_of_runs(SETTINGS.experiment, SETTINGS.sweep)
+    # The runs that confirm it, as far as an earlier start has chosen them.
+    check_confirm(SETTINGS.confirm, SWEEP)
+    CONFIRMING = confirming(SETTINGS, SWEEP, Path("results"))
+    check_published(SETTINGS.published, SWEEP)
+    check_figures(SETTINGS.figures, SWEEP, SETTINGS.title)
     CLUSTERS = {
         name: read_cluster(name)
         for name in (
@@ -61,7 +69,12 @@ try:
 except BadInput as error:
     raise WorkflowError(str(error))
 
-PLAN = SWEEP.plan(name=SETTINGS.name, experiment=SETTINGS.title, sweep=SETTINGS.sweep)
+PLAN = SWEEP.plan(
+    name=SETTINGS.name,
+    experiment=SETTINGS.title,
+    sweep=SETTINGS.sweep,
+    **SETTINGS.reporting,
+)
 
 # The runs that tables wait for. With `--config partial=true` there are none, and tables are made
 # anew at each start.
@@ -69,9 +82,11 @@ AWAITED = [] if SETTINGS.partial else list(SWEEP.runs)
 PARTIAL = f"--partial --at {time.time():.0f}" if SETTINGS.partial else ""
 
 if workflow.is_main_process:
-    print(outlook(SETTINGS.name, SWEEP, Path("results/runs")), file=sys.stderr)
-    for line in runs_elsewhere(SWEEP, Path("results/runs")):
-        print(line, file=sys.stderr)
+    for title, part in ((SETTINGS.name, SWEEP), ("to confirm it", CONFIRMING)):
+        if part.runs:
+            print(outlook(title, part, Path("results/runs")), file=sys.stderr)
+        for line in runs_elsewhere(part, Path("results/runs")):
+            print(line, file=sys.stderr)
 
 
 wildcard_constraints:
@@ -96,14 +111,15 @@ onstart:
                 print(f"qdsweep: warning: {doubt}", file=sys.stderr)
     except BadInput as error:
         raise WorkflowError(str(error))
-    write_plan(PLAN, SWEEP.runs, Path("results"))
+    runs = SWEEP.runs | CONFIRMING.runs
+    write_plan(PLAN, runs, Path("results"))
     if not (is_remote() or workflow.deployment_settings.deployment_method):
         start_warm(
-            unfinished(SWEEP, Path("results/runs")),
+            unfinished(runs, Path("results/runs")),
             Path(".snakemake/log/qdsweep-warm.log"),
         )
     if CLUSTERS[cluster_name()].nodes > 1:
-        watch_jobs(SWEEP.runs, Path("results/runs"))
+        watch_jobs(runs, Path("results/runs"))
 
 
 def is_remote():
@@ -143,16 +159,31 @@ def memory_of(wildcards):
     return memory_mb(CLUSTERS[cluster_name()], Path("results/runs") / wildcards.run)
 
 
-def slurm(key):
-    """A resource of the run's Slurm job, which nothing else looks at.
+def slurm(key, on_one_node=False):
+    """A resource of the run's Slurm job, or of one on one node, which nothing else looks at.
 
     No function: Snakemake would evaluate it anew for each job, which is felt in a sweep of 10,000.
     """
     name = "slurm" if SETTINGS.cluster == "auto" else SETTINGS.cluster
-    return slurm_request(CLUSTERS[name]).get(key)
+    cluster = CLUSTERS[name].on_one_node() if on_one_node else CLUSTERS[name]
+    return slurm_request(cluster).get(key)
 
 
 def budget_of(wildcards):
     """The budget of a run as `launch` takes it: a larger one lengthens the run."""
     run = wildcards.run
-    return launch_budget(SWEEP.runs[run], Path("results/runs") / run)
+    experiment = SWEEP.runs.get(run) or confirming_runs()[run]
+    return launch_budget(experiment, Path("results/runs") / run)
+
+
+def confirming_runs():
+    """The runs that confirm the sweep, known as soon as its winners are."""
+    return confirming(SETTINGS, SWEEP, Path("results")).runs
+
+
+def confirming_summaries(wildcards):
+    """The runs that confirm the sweep, after the winners; none where it is not to be confirmed."""
+    if SETTINGS.confirm is None or SETTINGS.partial:
+        return []
+    checkpoints.choose_winners.get(sweep=SETTINGS.name)
+    return expand("results/runs/{run}/summary.json", run=confirming_runs())

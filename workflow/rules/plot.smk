@@ -8,6 +8,7 @@ localrules:
 rule plot:
     input:
         rules.aggregate.output,
+        CORRECTED,
     output:
         overview=report(
             "results/sweeps/{sweep}/plots/overview.svg",
@@ -27,6 +28,20 @@ rule plot:
             category="Figures",
             labels={"sweep": "{sweep}", "figure": "archives"},
         ),
+        profiles=report(
+            "results/sweeps/{sweep}/plots/archive_profiles.svg",
+            caption="../report/archive_profiles.rst",
+            category="Figures",
+            labels={"sweep": "{sweep}", "figure": "archive profiles"},
+        ),
+        # What the sweep's shape allows, and its settings ask for.
+        more=report(
+            directory("results/sweeps/{sweep}/plots/more"),
+            patterns=["{figure}.svg"],
+            caption="../report/more.rst",
+            category="Figures",
+            labels={"sweep": "{sweep}", "figure": "{figure}"},
+        ),
         archives=report(
             directory("results/sweeps/{sweep}/plots/archives"),
             patterns=["{run}.png"],
@@ -34,15 +49,11 @@ rule plot:
             category="Archives",
             labels={"sweep": "{sweep}", "run": "{run}"},
         ),
-        captions="results/sweeps/{sweep}/plots/captions.json",
-        print=multiext(
-            "results/sweeps/{sweep}/plots/",
-            "overview.pdf",
-            "overview.png",
-            "learning_curves.pdf",
-            "learning_curves.png",
-            "heatmaps.pdf",
-            "heatmaps.png",
+        index="results/sweeps/{sweep}/plots/figures.json",
+        files=expand(
+            "results/sweeps/{{sweep}}/plots/{figure}.{ending}",
+            figure=["overview", "learning_curves", "heatmaps", "archive_profiles"],
+            ending=["pdf", "png", "csv"],
         ),
     log:
         "results/sweeps/{sweep}/logs/plot.log",

@@ -1,14 +1,26 @@
 """Figures of archives: one run's, the groups side by side, and the overview of a sweep."""
 
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from qdsweep.analysis.drawn import Drawn
+from qdsweep.analysis.earlier import beyond_text, moment_text, reported_run
 from qdsweep.analysis.heatmap import Limits, beyond, color_limits, color_scale, draw_archive
-from qdsweep.analysis.learning_curves import add_legend, draw_curves
-from qdsweep.analysis.load import Run, load
-from qdsweep.analysis.partial import results_of
-from qdsweep.analysis.selection import Tables, band_text, budget_text, shown_text
-from qdsweep.analysis.style import NOTE, add_caption, add_heading, short_numbers
+from qdsweep.analysis.learning_curves import MAX_LINES, draw_curves
+from qdsweep.analysis.load import Run
+from qdsweep.analysis.selection import Tables, band_text, shown_text
+from qdsweep.analysis.style import (
+    NOTE,
+    add_heading,
+    add_legend,
+    figure_width,
+    legend_height,
+    short_numbers,
+    wrap,
+)
 from qdsweep.analysis.text import number
 
 if TYPE_CHECKING:
@@ -16,10 +28,15 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure, SubFigure
 
-MAX_PANELS = 12
-MAX_SCALES = 6
+MAX_ARCHIVES = 12
+MAX_BLOCKS = 6
 _COLUMNS = 4
 _EMPTY = "Colour: objective; grey: no elite."
+# Inches: the colour bar with the labels of the left axis, the smallest map, what is above and
+# below a map.
+_SIDES, _SMALLEST, _ENDS = 1.0, 1.1, 0.75
+
+Shown = list[tuple["pd.Series", Run]]
 
 
 def run_figure(run: Run) -> "Figure":
@@ -43,79 +60,121 @@ def run_figure(run: Run) -> "Figure":
     return figure
 
 
-def heatmaps(tables: Tables, runs_dir: Path) -> tuple["Figure", str]:
-    """Returns the archives of the groups side by side, and the caption.
+def heatmaps(tables: Tables, runs_dir: Path) -> Drawn:
+    """Draws the archives of the groups side by side.
 
     One run a group, the one with the median final QD score. Groups that compare share one
     colour scale; others stand in a block of their own.
     """
     from matplotlib.figure import Figure
 
-    blocks = {
-        scale: tables.best(groups, MAX_PANELS)
-        for scale, groups in list(tables.scales.items())[:MAX_SCALES]
-    }
-    columns = min(_COLUMNS, max(len(groups) for groups in blocks.values()))
-    heights = [-(-len(groups) // columns) for groups in blocks.values()]
-    if columns == 1:  # Blocks of one archive each stand side by side.
-        across = min(3, len(blocks))
-        heights = [1] * -(-len(blocks) // across)
+    chosen = tables.shown(MAX_BLOCKS, MAX_ARCHIVES)
+    most = max(map(len, chosen.values()))
+    across = min(3, len(chosen)) if most == 1 else 1  # blocks of one archive stand side by side
+    columns = min(_COLUMNS, most)
+    width = figure_width((2.7 * columns + _SIDES) * across)
+    across = min(across, max(int(width / (1.3 + _SIDES)), 1))
+    columns = min(columns, _fitting(width / across))
+    side = (width / across - _SIDES) / columns
+    if most == 1:
+        rows = [1] * math.ceil(len(chosen) / across)
     else:
-        across = 1
-    width = 2.7 * columns + 1.1
-    figure = Figure(figsize=(width * across, 3.0 * sum(heights)), layout="constrained")
+        rows = [math.ceil(len(groups) / columns) for groups in chosen.values()]
+    heights = [count * (side + _ENDS) + 0.3 * (len(chosen) > 1) for count in rows]
+    figure = Figure(figsize=(width, sum(heights)), layout="constrained")
     parts = figure.subfigures(len(heights), across, height_ratios=heights, squeeze=False)
-    for block, (scale, groups) in zip(parts.flat, blocks.items(), strict=False):
-        _heatmap_block(block, tables, groups, runs_dir, columns)
-        add_heading(block, scale, inches=width)
-    shown = [group for groups in blocks.values() for group in groups]
+    blocks = {
+        title: [(row, reported_run(runs_dir, row)) for row in map(tables.median_run, groups)]
+        for title, groups in chosen.items()
+    }
+    scale_of = tables.scale_of
+    alike: dict[str, list[Run]] = {}
+    for block in blocks.values():
+        alike.setdefault(scale_of[block[0][0]["group"]], []).extend(run for _, run in block)
+    for part, (title, block) in zip(parts.flat, blocks.items(), strict=False):
+        same = alike[scale_of[block[0][0]["group"]]]
+        _draw_block(part, tables, block, columns, side, color_limits(same))
+        if len(chosen) > 1:
+            add_heading(part, title, width / across)
+    shown = [pair for block in blocks.values() for pair in block]
     caption = (
-        f"The final archive of each group's run with the median QD score. {_EMPTY}"
-        " One colour scale for all archives of a block."
-        f"{_beyond_budget(tables, shown)}{shown_text(tables, blocks)}"
+        f"The archive of each group's run with the median QD score. {_EMPTY} One colour scale for"
+        f" all archives of the same domain, cells and QD-score offset.{tables.scale_text}"
+        f"{beyond_text(shown)}{shown_text(tables, chosen)}"
     )
-    return figure, caption
+    return Drawn("heatmaps", "Archives", "Archives of the groups", caption, figure, _elites(shown))
 
 
-def overview(tables: Tables, runs_dir: Path) -> tuple["Figure", str]:
-    """Returns archives of up to three groups beside the QD score over evaluations."""
+def overview(tables: Tables, runs_dir: Path) -> Drawn:
+    """Draws archives of up to three groups beside the QD score over evaluations."""
     from matplotlib.figure import Figure
 
-    scale, groups = max(tables.scales.items(), key=lambda item: len(item[1]))
-    pictured, lines = tables.best(groups, 3), tables.best(groups, MAX_PANELS)
-    count = len(pictured)
-    figure = Figure(figsize=(2.45 * count + 4.6, 3.6), layout="constrained")
-    top, bottom = figure.subfigures(2, 1, height_ratios=[5.2, 1], squeeze=False)[:, 0]
-    left, right = top.subfigures(1, 2, width_ratios=[2.45 * count + 0.7, 3.9], squeeze=False)[0]
-    _heatmap_block(left, tables, pictured, runs_dir, count)
-    ax = right.subplots()
-    draw_curves(ax, tables, lines, "qd_score")
-    add_legend(ax if len(lines) <= 4 else right, ax, tables, lines)
+    title, groups = max(tables.panels.items(), key=lambda item: len(item[1]))
+    lines = tables.best(groups, MAX_LINES)
+    count = min(3, len(groups))
+    width = figure_width(2.45 * count + 4.6)
+    beside = width > 6
+    right = (3.9 if width > 8 else 0.36 * width) if beside else width
+    left = width - right if beside else width
+    count = min(count, _fitting(left))
+    side = (left - _SIDES) / count
+    labels = [tables.series[group] for group in lines]
+    inside = len(lines) <= 4 and max(map(len, labels)) <= 16
+    legend = 0.0 if inside else legend_height(labels, right)
+    if beside:
+        height = max(side + _ENDS, 1.6 + legend)
+        figure = Figure(figsize=(width, height), layout="constrained")
+        maps, curve = figure.subfigures(1, 2, squeeze=False, width_ratios=[left, right])[0]
+    else:
+        heights = [side + _ENDS, 0.6 * width + legend]
+        figure = Figure(figsize=(width, sum(heights)), layout="constrained")
+        maps, curve = figure.subfigures(2, 1, squeeze=False, height_ratios=heights)[:, 0]
+        height = heights[1]
+    pictured = tables.best(groups, count)
+    shown = [(row, reported_run(runs_dir, row)) for row in map(tables.median_run, pictured)]
+    _draw_block(maps, tables, shown, count, side, color_limits([run for _, run in shown]))
+    band = band_text(tables.counts(lines))
+    if inside:
+        ax = curve.subplots()
+        draw_curves(ax, tables, lines, "qd_score")
+        ax.legend(title=wrap(band, 0.4 * right, 7.5), alignment="left", handlelength=3)
+    else:
+        top, bottom = curve.subfigures(2, 1, height_ratios=[height - legend, legend])
+        ax = top.subplots()
+        draw_curves(ax, tables, lines, "qd_score")
+        add_legend(bottom, ax, band, right)
+    scale = "" if title in tables.scales else tables.scale_text
     which = "each group" if count == len(groups) else f"the best {count} of {len(groups)} groups"
     caption = (
-        f"{scale}. Maps: the final archive of {which}, of the run with the median QD score."
-        f" {_EMPTY} Right: QD score over evaluations; lines and bands:"
-        f" {band_text(tables.counts(lines))}. Budget: {_budgets(tables, lines)} evaluations a run."
-        f"{_beyond_budget(tables, pictured)}{shown_text(tables, {scale: lines})}"
+        f"{title}.{scale} Maps: the archive of {which}, of the run with the median QD score."
+        f" {_EMPTY} Curves: QD score over evaluations; lines and bands: {band}."
+        f" Budget: {_budgets(tables, lines)} evaluations a run."
+        f"{beyond_text(shown)}{shown_text(tables, {title: lines})}"
     )
-    add_caption(bottom, caption, inches=figure.get_figwidth())
-    return figure, caption
+    columns = ["group", "evaluations", "n", "qd_score_mean", "qd_score_se"]
+    data = tables.curves[tables.curves["group"].isin(lines)][columns]
+    return Drawn("overview", "Overview", "Archives and QD score", caption, figure, data)
 
 
-def _heatmap_block(
-    block: "SubFigure", tables: Tables, groups: list[str], runs_dir: Path, columns: int
+def _fitting(inches: float) -> int:
+    """Returns how many maps fit side by side."""
+    return max(int((inches - _SIDES) / _SMALLEST), 1)
+
+
+def _draw_block(
+    block: "SubFigure", tables: Tables, shown: Shown, columns: int, side: float, limits: Limits
 ) -> None:
-    """Draws an archive a group, `columns` in a row, with one colour scale."""
-    rows = [tables.median_run(group) for group in groups]
-    runs = [load(results_of(runs_dir / row["id"])) for row in rows]
-    limits = color_limits(runs)
-    grid = block.subplots(-(-len(groups) // columns), columns, squeeze=False)
+    """Draws archives, `columns` in a row and `side` inches wide, with one colour bar."""
+    columns = min(columns, len(shown))
+    grid = block.subplots(math.ceil(len(shown) / columns), columns, squeeze=False)
     axes = list(grid.flat)
-    for position, (ax, group, row, run) in enumerate(zip(axes, groups, rows, runs, strict=False)):
+    for position, (ax, (row, run)) in enumerate(zip(axes, shown, strict=False)):
         draw_archive(ax, run, limits)
-        ax.set_title(f"{group}\n", linespacing=1.1)
+        note = wrap(f"seed {run.config['seed']}, {moment_text(row, run)}", side, 7)
+        lines = note.count("\n") + 1
+        ax.set_title(wrap(tables.series[row["group"]], side, 9.5), pad=5.5 + 8.6 * lines)
         ax.annotate(
-            f"seed {run.config['seed']}, {budget_text(row)}",
+            note,
             (0.5, 1.0),
             (0, 3),
             xycoords="axes fraction",
@@ -126,12 +185,12 @@ def _heatmap_block(
         if position % columns:
             ax.set_ylabel("")
             ax.set_yticklabels([])
-        if position + columns < len(groups):
+        if position + columns < len(shown):
             ax.set_xlabel("")
             ax.set_xticklabels([])
-    for ax in axes[len(groups) :]:
+    for ax in axes[len(shown) :]:
         ax.set_visible(False)
-    _color_bar(block, axes[: len(groups)], runs, limits)
+    _color_bar(block, axes[: len(shown)], [run for _, run in shown], limits)
 
 
 def _color_bar(
@@ -144,19 +203,21 @@ def _color_bar(
     short_numbers(bar.ax.yaxis, 6)
 
 
-def _beyond_budget(tables: Tables, groups: list[str]) -> str:
-    """Returns a warning if an archive shown comes from beyond its row's budget."""
-    further = [_is_beyond(tables.median_run(group)) for group in groups]
-    if not any(further):
-        return ""
-    return (
-        f" {sum(further)} of these runs went on beyond the budget of the table, for a larger one:"
-        " only the final archive is kept, and that is what is shown."
-    )
+def _elites(shown: Shown) -> "pd.DataFrame":
+    """Returns the elites of the archives shown, in single precision."""
+    import pandas as pd
 
-
-def _is_beyond(run: "pd.Series") -> bool:
-    return bool(run["total_evaluations"] > run["evaluations"])
+    parts = []
+    for row, run in shown:
+        measures = run.arrays["measures"].astype(np.float32)
+        names = [f"measure_{number}" for number in range(1, measures.shape[1] + 1)]
+        part = pd.DataFrame(dict(zip(names, measures.T, strict=True)))
+        part.insert(0, "objective", run.arrays["objective"].astype(np.float32))
+        part.insert(0, "cell", run.arrays["index"])
+        part.insert(0, "run", row["id"])
+        part.insert(0, "group", row["group"])
+        parts.append(part)
+    return pd.concat(parts, ignore_index=True)
 
 
 def _budgets(tables: Tables, groups: list[str]) -> str:

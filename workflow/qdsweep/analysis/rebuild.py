@@ -28,6 +28,29 @@ def rebuild_archive(about: dict[str, Any], arrays: Arrays) -> "ArchiveBase":
     Raises:
         BadInput: The type of archive cannot be rebuilt, or the elites do not fit its cells.
     """
+    archive = empty_archive(about, arrays)
+    fields = [name for name in arrays if name not in _NOT_FIELDS]
+    order = np.argsort(arrays["index"], kind="stable")
+    if len(order):
+        archive.add(**{name: arrays[name][order] for name in (*_ROWS, *fields)})
+    if not np.array_equal(np.sort(archive.data("index")), arrays["index"][order]):
+        raise BadInput(
+            f"The elites of archive.npz do not fit the cells of the {about['type']} archive that"
+            " summary.json describes. Run `snakemake` again to write both anew."
+        )
+    return archive
+
+
+def empty_archive(about: dict[str, Any], arrays: Arrays) -> "ArchiveBase":
+    """Returns an empty pyribs archive of the same cells, for solutions and fields like `arrays`.
+
+    Args:
+        about: `archive` of summary.json.
+        arrays: The arrays of archive.npz, or others with the same cells.
+
+    Raises:
+        BadInput: The type of archive cannot be rebuilt.
+    """
     build = _BUILDERS.get(about["type"])
     if build is None:
         raise BadInput(
@@ -41,16 +64,7 @@ def rebuild_archive(about: dict[str, Any], arrays: Arrays) -> "ArchiveBase":
         "extra_fields": {name: (arrays[name].shape[1:], arrays[name].dtype) for name in fields},
         **{f"{name}_dtype": arrays[name].dtype for name in _ROWS},
     }
-    archive = build(about, arrays, common)
-    order = np.argsort(arrays["index"], kind="stable")
-    if len(order):
-        archive.add(**{name: arrays[name][order] for name in (*_ROWS, *fields)})
-    if not np.array_equal(np.sort(archive.data("index")), arrays["index"][order]):
-        raise BadInput(
-            f"The elites of archive.npz do not fit the cells of the {about['type']} archive that"
-            " summary.json describes. Run `snakemake` again to write both anew."
-        )
-    return archive
+    return build(about, arrays, common)
 
 
 def _grid(about: dict[str, Any], arrays: Arrays, common: dict[str, Any]) -> "ArchiveBase":

@@ -1,8 +1,11 @@
 """The look of every figure: colours, line styles, numbers on axes, and saving without dates."""
 
+import math
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +13,8 @@ from qdsweep.analysis.text import short
 from qdsweep.files import atomic
 
 if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
     from matplotlib.axis import Axis
     from matplotlib.figure import Figure, SubFigure
 
@@ -36,12 +41,25 @@ _RC: dict[str, Any] = {
     "xtick.labelsize": 8,
     "ytick.labelsize": 8,
     "legend.frameon": False,
-    "legend.fontsize": 8.5,
+    "legend.fontsize": 8,
+    "legend.title_fontsize": 7.5,
     "lines.linewidth": 1.6,
     "figure.facecolor": "white",
     "savefig.dpi": 200,
     "pdf.fonttype": 42,
     "svg.hashsalt": "qdsweep",
+}
+# In print a figure keeps its size, so its letters are as large as they say.
+_PRINT: dict[str, Any] = {
+    "font.size": 7.5,
+    "axes.titlesize": 8,
+    "axes.labelsize": 7.5,
+    "xtick.labelsize": 7,
+    "ytick.labelsize": 7,
+    "legend.fontsize": 7,
+    "legend.title_fontsize": 7,
+    "lines.linewidth": 1.2,
+    "savefig.dpi": 300,
 }
 # Dates and versions would make the same figure another file.
 _METADATA: dict[str, dict[str, Any]] = {
@@ -49,25 +67,69 @@ _METADATA: dict[str, dict[str, Any]] = {
     ".png": {"Software": None},
     ".svg": {"Date": None, "Creator": None},
 }
+_MM = 25.4
+
+
+@dataclass(frozen=True)
+class _Wishes:
+    """What the user wants: a width in print [inches], colours by position."""
+
+    width: float | None = None
+    colors: Mapping[int, str] = field(default_factory=dict)
+
+
+_NATURAL = _Wishes()
+_wishes: ContextVar[_Wishes] = ContextVar("wishes", default=_NATURAL)
 
 
 @contextmanager
-def style() -> Iterator[None]:
-    """Draws and saves with our settings, whatever the user's matplotlibrc says."""
+def style(
+    column_width: float | None = None, colors: Mapping[int, str] | None = None
+) -> Iterator[None]:
+    """Draws and saves with our settings, whatever the user's matplotlibrc says.
+
+    Args:
+        column_width: Width of a figure in print [mm]; None: as it comes.
+        colors: Colours of groups by position, instead of the palette's.
+    """
     import matplotlib
 
-    with matplotlib.rc_context():
-        matplotlib.rcdefaults()
-        matplotlib.rcParams.update(_RC)
-        yield
+    width = None if column_width is None else column_width / _MM
+    token = _wishes.set(_Wishes(width, colors or {}))
+    try:
+        with matplotlib.rc_context():
+            matplotlib.rcdefaults()
+            matplotlib.rcParams.update(_RC if width is None else _RC | _PRINT)
+            yield
+    finally:
+        _wishes.reset(token)
+
+
+def figure_width(natural: float) -> float:
+    """Returns how wide a figure may be [inches]: as wide as is natural, or the column in print."""
+    return _wishes.get().width or natural
 
 
 def line_style(position: int) -> dict[str, Any]:
     """Returns colour and dashes of the n-th group: 28 pairs, neighbours differ in both."""
     return {
-        "color": COLORS[position % len(COLORS)],
+        "color": _wishes.get().colors.get(position, COLORS[position % len(COLORS)]),
         "linestyle": DASHES[position % len(DASHES)],
     }
+
+
+def draw_band(
+    ax: "Axes", x: "pd.Series", mean: "pd.Series", error: "pd.Series", color: str
+) -> None:
+    """Draws a band of ± one standard error; nothing where it is unknown."""
+    ax.fill_between(x, mean - error, mean + error, color=color, alpha=0.2, linewidth=0)
+
+
+def level(axes: "list[Axes]") -> None:
+    """Gives axes the same vertical extent, that of all of them."""
+    low, high = zip(*(ax.get_ylim() for ax in axes), strict=True)
+    for ax in axes:
+        ax.set_ylim(min(low), max(high))
 
 
 def short_numbers(axis: "Axis", bins: int = 5) -> None:
@@ -86,14 +148,44 @@ def short_number(value: float) -> str:
     return short(value)
 
 
+def wrap(text: str, inches: float, points: float = 9) -> str:
+    """Returns a text in lines that fit into a width, for letters of so many points."""
+    return textwrap.fill(text, max(int(inches * 72 / (0.6 * points)), 8))
+
+
 def add_heading(figure: "Figure | SubFigure", text: str, inches: float) -> None:
     """Writes a heading above a figure or a part of it that is `inches` wide, wrapped."""
-    figure.suptitle(textwrap.fill(text, int(inches * 14)), fontsize=8.5, color="0.35")
+    figure.suptitle(wrap(text, inches, 8.5), fontsize=8.5, color="0.35")
 
 
-def add_caption(figure: "Figure | SubFigure", text: str, inches: float) -> None:
-    """Writes a caption into a part of its own that is `inches` wide, wrapped."""
-    figure.text(0.01, 0.9, textwrap.fill(text, int(inches * 16)), va="top", ha="left", **NOTE)
+def legend_height(labels: list[str], inches: float) -> float:
+    """Returns the height that `add_legend` needs [inches]."""
+    return 0.3 + 0.165 * math.ceil(len(labels) / _legend_columns(labels, inches))
+
+
+def add_legend(strip: "SubFigure", ax: "Axes", title: str, inches: float) -> None:
+    """Fills a strip below the axes, `inches` wide, with the legend of the lines of `ax`."""
+    handles, labels = ax.get_legend_handles_labels()
+    strip.legend(
+        handles,
+        labels,
+        title=title,
+        loc="center",
+        ncols=_legend_columns(labels, inches),
+        handlelength=3,
+        columnspacing=1.5,
+        borderaxespad=0,
+    )
+
+
+def _legend_columns(labels: list[str], inches: float) -> int:
+    from matplotlib import rcParams
+    from matplotlib.font_manager import FontProperties
+
+    letter = FontProperties(size=rcParams["legend.fontsize"]).get_size_in_points() / 72
+    # Handle, gap, letters, space to the next column.
+    widest = letter * (3 + 0.8 + 0.56 * max(map(len, labels), default=1) + 1.5)
+    return min(max(int((inches + 1.5 * letter) / widest), 1), max(len(labels), 1))
 
 
 def save(figure: "Figure", stem: Path, suffixes: tuple[str, ...]) -> None:

@@ -1,0 +1,105 @@
+"""A run's archive at the budget of its row, also where the run went further."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from qdsweep.analysis.history import History, read_history
+from qdsweep.analysis.load import Run, load
+from qdsweep.analysis.partial import results_of
+from qdsweep.analysis.text import number
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True)
+class EarlierRun(Run):
+    """A run with the archive that it had after an iteration.
+
+    Its elites stand in the middle of their cells: the history keeps no measures, and no solutions.
+
+    Attributes:
+        history: What the archive took in.
+        iteration: After which iteration.
+    """
+
+    history: History
+    iteration: int
+
+    @cached_property
+    def arrays(self) -> dict[str, np.ndarray]:
+        """index, objective, measures (of the cells' middles), and the centroids if it has some."""
+        index, objective = self.history.at(self.iteration)
+        arrays = {"index": index, "objective": objective, "solution": np.zeros((len(index), 1))}
+        if self.summary["archive"]["type"] == "cvt":
+            with np.load(self.path / "archive.npz", allow_pickle=False) as file:
+                arrays["centroids"] = file["centroids"]
+        arrays["measures"] = cell_middles(self.summary["archive"], arrays)
+        return arrays
+
+
+def cell_middles(about: dict[str, Any], arrays: dict[str, np.ndarray]) -> np.ndarray:
+    """Returns the ``(n, m)`` middles of cells of a grid archive, or centroids of a CVT archive.
+
+    Args:
+        about: `archive` of summary.json.
+        arrays: `index` ``(n,)`` of the cells, and for a CVT archive its `centroids`.
+    """
+    if about["type"] == "cvt":
+        return arrays["centroids"][arrays["index"]]
+    low, high = np.array(about["ranges"], dtype=float).T
+    dims = np.array(about["dims"])
+    cells = np.stack(np.unravel_index(arrays["index"], about["dims"]), axis=1)
+    return low + (cells + 0.5) * (high - low) / dims
+
+
+def reported_run(runs_dir: Path, row: "pd.Series") -> Run:
+    """Returns a run as its row reports it: at the row's budget if its history tells that.
+
+    Args:
+        runs_dir: `results/runs`.
+        row: A row of summary.csv that has results.
+    """
+    run = load(results_of(runs_dir / row["id"]))
+    history = read_history(run.path) if _went_on(row) else None
+    return run if history is None else EarlierRun(run.path, history, int(row["iteration"]))
+
+
+def objectives_of(run: Run) -> np.ndarray:
+    """Returns the objectives of a run's elites, without reading its solutions."""
+    if isinstance(run, EarlierRun):
+        return run.history.at(run.iteration)[1]
+    with np.load(run.path / "archive.npz", allow_pickle=False) as file:
+        return file["objective"]
+
+
+def moment_text(row: "pd.Series", run: Run) -> str:
+    """Returns how far the archive of `run` went, and its row's budget if that is less."""
+    total, budget = int(row["total_evaluations"]), int(row["evaluations"])
+    if _is_beyond(row, run):
+        return f"at {number(total)} evaluations, not {number(budget)}"
+    return f"at {number(budget)} evaluations"
+
+
+def beyond_text(shown: Iterable[tuple["pd.Series", Run]]) -> str:
+    """Returns a warning if an archive shown comes from beyond its row's budget."""
+    further = sum(_is_beyond(row, run) for row, run in shown)
+    if not further:
+        return ""
+    return (
+        f" {further} of these runs went on beyond the budget of the table, for a larger one:"
+        " only the final archive is kept, and that is what is shown."
+    )
+
+
+def _went_on(row: "pd.Series") -> bool:
+    return bool(row["total_evaluations"] > row["evaluations"])
+
+
+def _is_beyond(row: "pd.Series", run: Run) -> bool:
+    return _went_on(row) and not isinstance(run, EarlierRun)
