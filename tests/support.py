@@ -66,3 +66,23 @@ def snakemake(*words: object, cwd: Path, check: int | None = 0):
     return command(
         "snakemake", "-s", REPO / "Snakefile", "--directory", cwd, *words, cwd=cwd, check=check
     )
+
+
+def compute_sweep(results: Path, experiment, sweep: str, name: str = "tiny", **reporting) -> Path:
+    """Computes a sweep in this process, without Snakemake, to its tables; returns its folder."""
+    from qdsweep.analysis.aggregate import aggregate
+    from qdsweep.config.cluster import Cluster
+    from qdsweep.experiment.outputs import publish
+    from qdsweep.experiment.run import compute
+    from qdsweep.experiment.stop import Stop
+    from qdsweep.sweep.plan import write_plan
+    from qdsweep.sweep.runs import table_of_runs
+
+    made = table_of_runs(experiment, sweep)
+    plan = made.plan(name=name, experiment="tiny", sweep=sweep, **reporting)
+    write_plan(plan, made.runs, results)
+    for run_id, resolved in made.runs.items():
+        compute(resolved, results / "runs" / run_id, Cluster(), Stop())
+        publish(results / "runs" / run_id)
+    aggregate(results / "sweeps" / name, results / "runs")
+    return results / "sweeps" / name

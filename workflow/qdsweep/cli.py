@@ -43,7 +43,39 @@ STATUS = """\
 examples:
   qdsweep status          the sweep that was started last
   qdsweep status demo
-  watch -n 5 qdsweep status demo
+  qdsweep watch demo      follows it
+"""
+SCALE = """\
+examples:
+  qdsweep scale lunar_lander --set iterations=20 --workers 1,2,4,8 --out scaling/lander
+  qdsweep scale arm --set algorithm=cma_mae --set iterations=50 --workers 1,2 --repeats 5 \\
+      --out scaling/arm
+      writes scaling.csv, .md, .tex, .json and the figure scaling.pdf, .png, .svg into the folder
+
+Each repeat is a run from its beginning, in a process of its own. What counts is the time of its
+iterations after the first. Leave the machine to it. Killed, the same command goes on: what is
+finished is not run again.
+
+exit codes:
+  0 measured; 75 stopped (the same command goes on); 2 bad input;
+  1 a run failed, or the number of workers changed a result
+"""
+WATCH = """\
+examples:
+  qdsweep watch            the sweep that was started last, or the first one that is started
+  qdsweep watch demo
+  ssh -t cluster 'cd study && .venv/bin/qdsweep watch demo --every 10'
+keys: arrows, PgUp, PgDn, Home, End select; f shows all, unfinished or failed; q quits
+It only reads, and little of it: any number of people may watch a sweep.
+"""
+EXPORT = """\
+examples:
+  qdsweep export demo                        demo.zip: configs, tables, figures, archives, metrics
+  qdsweep export demo --out supplement.zip
+  qdsweep export demo --allow max            `max` is a user's name here, but names nobody
+Fit for a double-blind review: a host name, your user name, a path of yours, an e-mail address or a
+Slurm job in any packed byte is exit code 1, and there is no file. Same sweep, same bytes.
+Unfinished runs are refused, unless the tables were made of them (--config partial=true).
 """
 CLEAN = """\
 examples:
@@ -53,11 +85,36 @@ examples:
 """
 
 
+ROLLOUT = """\
+examples:
+  qdsweep rollout results/runs/ID
+  qdsweep rollout results/runs/ID --elites best --seconds 10 --out /tmp/videos
+A whole sweep: write `rollouts: {}` into the sweep file. The episode has the seed that scored the
+elite, where all evaluations of the run had the same (evaluation_seed: fixed, or a number).
+"""
+
+
+REEVALUATE = """\
+examples:
+  qdsweep reevaluate results/runs/ID
+  qdsweep reevaluate results/runs/ID --times 50 --seed 7 --workers 4
+A whole sweep: write `reevaluate: {times: 10}` into the sweep file. Ctrl-C, then the same command,
+goes on; the run's own files stay as they are.
+"""
+
+
 RESULTS: dict[str, Any] = {
     "type": Path,
     "default": Path("results"),
     "metavar": "DIR",
     "help": "where the workflow wrote (default: results)",
+}
+
+SET: dict[str, Any] = {
+    "action": "append",
+    "default": [],
+    "metavar": "KEY=VALUE",
+    "help": "override a key, as in a sweep (repeatable)",
 }
 
 
@@ -134,13 +191,7 @@ def _parser() -> argparse.ArgumentParser:
 
     run = add("run", "Run one experiment, or go on with it.", RUN)
     run.add_argument("experiment", help="a YAML file, or a preset of config/experiments/")
-    run.add_argument(
-        "--set",
-        action="append",
-        default=[],
-        metavar="KEY=VALUE",
-        help="override a key, as in a sweep (repeatable)",
-    )
+    run.add_argument("--set", **SET)
     run.add_argument("--cluster", default="local", help="a YAML file or a preset (default: local)")
     run.add_argument("--workers", type=int, help="workers on this machine (default: the cluster's)")
     run.add_argument("--out", type=Path, required=True, metavar="DIR", help="the run's folder")
@@ -189,6 +240,46 @@ def _parser() -> argparse.ArgumentParser:
     status.add_argument("--results", **RESULTS)
     status.set_defaults(command=_status)
 
+    watch = add("watch", "Follow a sweep on the terminal while it runs.", WATCH)
+    watch.add_argument("name", nargs="?", help="the sweep (default: the one started last)")
+    watch.add_argument("--results", **RESULTS)
+    watch.add_argument(
+        "--every", type=float, default=2.0, metavar="S", help="seconds between looks (default: 2)"
+    )
+    watch.set_defaults(command=_watch)
+
+    export = add("export", "Pack a finished sweep for a paper's supplement, anonymously.", EXPORT)
+    export.add_argument("name", help="the sweep's name (a folder of results/sweeps/)")
+    export.add_argument(
+        "--out", type=Path, metavar="FILE.zip", help="the file to write (default: NAME.zip)"
+    )
+    export.add_argument("--results", **RESULTS)
+    export.add_argument(
+        "--allow",
+        action="append",
+        default=[],
+        metavar="WORD",
+        help="a name that is also a common word, and may stay (repeatable)",
+    )
+    export.set_defaults(command=_export)
+
+    scale = add("scale", "Measure how an experiment scales with its workers.", SCALE)
+    scale.add_argument("experiment", help="a YAML file, or a preset of config/experiments/")
+    scale.add_argument(
+        "--workers", required=True, metavar="N,N,...", help="numbers of workers, on each node"
+    )
+    scale.add_argument("--set", **SET)
+    scale.add_argument(
+        "--cluster", default="local", help="a YAML file or a preset (default: local)"
+    )
+    scale.add_argument(
+        "--repeats", type=int, default=3, help="runs of each number of workers (default: 3)"
+    )
+    scale.add_argument(
+        "--out", dest="folder", type=Path, required=True, metavar="DIR", help="the folder to fill"
+    )
+    scale.set_defaults(command=_scale)
+
     clean = add("clean", "List and remove what nothing refers to.", CLEAN)
     clean.add_argument("--orphans", action="store_true", help="also runs that no sweep refers to")
     clean.add_argument("--dry-run", action="store_true", help="list only")
@@ -199,9 +290,51 @@ def _parser() -> argparse.ArgumentParser:
     check.add_argument("domain", help="module:Class of config/plugins/, or a domain preset")
     check.set_defaults(command=_check)
 
+    rollout = add("rollout", "Render episodes of elites of a run as animated GIFs.", ROLLOUT)
+    rollout.add_argument("run_dir", type=Path, metavar="RUN_DIR", help="a finished run's folder")
+    rollout.add_argument(
+        "--elites",
+        nargs="+",
+        choices=("best", "median", "corners"),
+        default=["best", "median", "corners"],
+        help="which; corners are the extreme ones in each measure (default: all)",
+    )
+    # Not `out`: that is a run which is computed.
+    rollout.add_argument(
+        "--out",
+        type=Path,
+        dest="folder",
+        metavar="DIR",
+        help="where to (default: RUN_DIR/rollouts)",
+    )
+    rollout.add_argument(
+        "--seconds", type=float, default=6.0, metavar="S", help="the longest animation (default: 6)"
+    )
+    rollout.set_defaults(command=_rollout)
+
+    again = add("reevaluate", "Evaluate the elites of a run again: how much was luck?", REEVALUATE)
+    again.add_argument("run_dir", type=Path, metavar="RUN_DIR", help="a finished run's folder")
+    again.add_argument("--times", type=int, default=10, help="evaluations an elite (default: 10)")
+    again.add_argument(
+        "--seed", type=int, default=1_000_003, help="of the fresh seeds (default: 1000003)"
+    )
+    again.add_argument(
+        "--cluster",
+        default="local",
+        help="a YAML file or a preset; one node of it (default: local)",
+    )
+    again.add_argument("--workers", type=int, help="workers (default: the cluster's)")
+    again.add_argument("--cores", type=int, help=argparse.SUPPRESS)  # for the rule reevaluate
+    again.set_defaults(command=_reevaluate)
+
     for name, text in (
         ("aggregate", "Collect the runs of a sweep into tables."),
+        ("corrected", "Tabulate the corrected archives of a sweep (for the rule corrected_table)."),
+        ("winners", "Choose the groups to be confirmed (for the checkpoint choose_winners)."),
+        ("confirmed", "Tabulate the winners on unseen seeds (for the rule confirmed_table)."),
         ("plot", "Draw the figures of a sweep."),
+        ("evolution", "Animate how the archives of a sweep filled."),
+        ("rollouts", "Render elites of a sweep, as its key rollouts says (for the rule rollouts)."),
         ("report", "Write the HTML report of a sweep."),
     ):
         stage = add(name, text)
@@ -213,22 +346,17 @@ def _parser() -> argparse.ArgumentParser:
                 "--partial", action="store_true", help="take runs that are not finished, too"
             )
             stage.add_argument("--at", help=argparse.SUPPRESS)  # makes Snakemake do it again
+        if name == "plot":
+            stage.add_argument(
+                "--only", metavar="FIGURE", help="one figure, such as learning_curves, again"
+            )
     return parser
 
 
 def _run(arguments: argparse.Namespace) -> int:
     from qdsweep.config.compose import compose
-    from qdsweep.sweep.values import typed
 
-    overrides = {}
-    for setting in arguments.set:
-        key, equals, value = setting.partition("=")
-        if not equals or not key:
-            raise BadInput(f"--set {setting}: KEY=VALUE was expected, such as --set seed=3")
-        if key in overrides:
-            raise BadInput(f"--set {key} is given twice")
-        overrides[key] = typed(value)
-    experiment = compose(arguments.experiment, overrides, source="--set")
+    experiment = compose(arguments.experiment, _overrides(arguments.set), source="--set")
     cluster = _cluster(arguments)
     if arguments.workers is None:
         from qdsweep.sweep.resources import check_fit
@@ -243,6 +371,21 @@ def _run(arguments: argparse.Namespace) -> int:
         allow_version_change=arguments.allow_version_change,
     )
     return start(experiment, arguments.out, cluster, options)
+
+
+def _overrides(settings: list[str]) -> dict[str, Any]:
+    """The values of `--set`, by name."""
+    from qdsweep.sweep.values import typed
+
+    overrides = {}
+    for setting in settings:
+        key, equals, value = setting.partition("=")
+        if not equals or not key:
+            raise BadInput(f"--set {setting}: KEY=VALUE was expected, such as --set seed=3")
+        if key in overrides:
+            raise BadInput(f"--set {key} is given twice")
+        overrides[key] = typed(value)
+    return overrides
 
 
 def _launch(arguments: argparse.Namespace) -> int:
@@ -347,6 +490,57 @@ def _status(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def _scale(arguments: argparse.Namespace) -> int:
+    from qdsweep.analysis.scaling import Study, check_study, measure, read_workers
+    from qdsweep.config.cluster import read_cluster
+    from qdsweep.config.compose import compose
+
+    workers = read_workers(arguments.workers)
+    experiment = compose(arguments.experiment, _overrides(arguments.set), source="--set")
+    cluster = read_cluster(arguments.cluster)
+    settings = [f"--set={setting}" for setting in arguments.set]
+    study = Study(
+        experiment,
+        [arguments.experiment, *settings, "--cluster", arguments.cluster],
+        {n: cluster.model_copy(update={"workers_per_node": n}) for n in workers},
+        arguments.repeats,
+        arguments.folder,
+    )
+    check_study(study, arguments.cluster)
+    try:
+        times = measure(study)
+    except KeyboardInterrupt:
+        print("qdsweep: stopped; the same command goes on", file=sys.stderr)
+        return 75
+    from qdsweep.analysis.scaling_results import write_scaling
+    from qdsweep.analysis.sheet import as_markdown
+
+    print(as_markdown(write_scaling(study, times)))
+    print(f"written: {arguments.folder}/scaling.csv, .md, .tex, .json, .pdf, .png, .svg")
+    return 0
+
+
+def _watch(arguments: argparse.Namespace) -> int:
+    if arguments.every < 0.1:
+        raise BadInput(f"--every {arguments.every:g}: at least 0.1 seconds are needed")
+    streams = (sys.stdin, sys.stdout, sys.stderr)
+    if not all(stream.isatty() for stream in streams) or os.environ.get("TERM") == "dumb":
+        print("qdsweep: no terminal to watch on (ssh -t makes one): shown once", file=sys.stderr)
+        return _status(arguments)
+    from qdsweep.analysis.live.app import Watch
+
+    Watch(arguments.results, arguments.name, arguments.every).run(mouse=False)
+    return 0
+
+
+def _export(arguments: argparse.Namespace) -> int:
+    from qdsweep.analysis.export import export
+
+    out = arguments.out or Path(f"{arguments.name}.zip")
+    print(export(arguments.results, arguments.name, out, allowed=arguments.allow))
+    return 0
+
+
 def _clean(arguments: argparse.Namespace) -> int:
     from qdsweep.experiment.clean import leftovers, orphans, remove, size
 
@@ -377,6 +571,41 @@ def _check(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def _rollout(arguments: argparse.Namespace) -> int:
+    from qdsweep.config.compose import compose
+    from qdsweep.cpu import apply_baseline
+    from qdsweep.sweep.shows import require_episodes
+
+    if not arguments.seconds > 0:
+        raise BadInput(f"--seconds {arguments.seconds:g}: more than 0 is needed")
+    file = arguments.run_dir / "config.yaml"
+    if not file.exists():
+        raise BadInput(f"{file} does not exist: give the folder of a finished run")
+    experiment = compose(str(file))
+    require_episodes(experiment.domain)
+    apply_baseline(experiment.cpu_baseline)
+    from qdsweep.experiment.rollout import rollout
+    from qdsweep.files import write_json
+
+    folder = arguments.folder or arguments.run_dir / "rollouts"
+    entries = rollout(arguments.run_dir, folder, arguments.elites, arguments.seconds)
+    write_json(folder / "rollouts.json", {"rollouts": entries})
+    for entry in entries:
+        score, own = entry["rendered"]["objective"], "" if entry["own_seed"] else ", not its own"
+        print(f"{folder / entry['file']}: {entry['title']}, objective {score:.6g}", end="")
+        print(f" (seed {entry['seed']}{own})")
+    return 0
+
+
+def _reevaluate(arguments: argparse.Namespace) -> int:
+    from qdsweep.experiment.start_reevaluation import start_reevaluation
+
+    cluster = _cluster(arguments).on_one_node()
+    if arguments.cores is not None:
+        cluster = cluster.within(arguments.cores)
+    return start_reevaluation(arguments.run_dir, arguments.times, arguments.seed, cluster)
+
+
 def _stage(arguments: argparse.Namespace) -> int:
     sweep = arguments.results / "sweeps" / arguments.name
     runs = arguments.results / "runs"
@@ -387,10 +616,39 @@ def _stage(arguments: argparse.Namespace) -> int:
         if arguments.partial:
             take_snapshots(sweep, runs)
         aggregate(sweep, runs, partial=arguments.partial)
+        from qdsweep.analysis.published import write_published
+        from qdsweep.analysis.timing import write_timing
+
+        write_timing(sweep, runs)
+        write_published(sweep)
+    elif arguments.stage == "evolution":
+        from qdsweep.analysis.evolution import evolution
+
+        evolution(sweep, runs)
+    elif arguments.stage == "rollouts":
+        from qdsweep.cpu import apply_baseline, has_avx2
+
+        apply_baseline("avx2" if has_avx2() else "native")
+        from qdsweep.analysis.rollouts import rollouts
+
+        rollouts(sweep, runs)
+    elif arguments.stage == "corrected":
+        from qdsweep.analysis.corrected_table import write_corrected
+        from qdsweep.analysis.plan import read_plan
+
+        write_corrected(sweep, runs, read_plan(sweep))
+    elif arguments.stage == "winners":
+        from qdsweep.analysis.confirmed import choose_winners
+
+        choose_winners(sweep, runs)
+    elif arguments.stage == "confirmed":
+        from qdsweep.analysis.confirmed import write_confirmed
+
+        write_confirmed(sweep, runs)
     elif arguments.stage == "plot":
         from qdsweep.analysis.plots import plot
 
-        plot(sweep, runs)
+        plot(sweep, runs, arguments.only)
     else:
         from qdsweep.analysis.report import report
 

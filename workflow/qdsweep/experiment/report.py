@@ -146,6 +146,7 @@ def text_plot(metrics: Path, width: int = 100, height: int = 12) -> str:
     curves["seconds an iteration"] = [sum(float(row[i]) for i in phases) for row in cells]
     if not all(math.isfinite(value) for values in curves.values() for value in values):
         return ""
+    plotext.main()  # else each plot nests in the one before, and takes ever longer
     plotext.clear_figure()
     plotext.subplots(1, len(curves))
     plotext.plot_size(width, height)
