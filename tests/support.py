@@ -70,7 +70,7 @@ def snakemake(*words: object, cwd: Path, check: int | None = 0):
 
 def compute_sweep(results: Path, experiment, sweep: str, name: str = "tiny", **reporting) -> Path:
     """Computes a sweep in this process, without Snakemake, to its tables; returns its folder."""
-    from qdsweep.analysis.aggregate import aggregate
+    from qdsweep.analysis.tables.aggregate import aggregate
     from qdsweep.config.cluster import Cluster
     from qdsweep.experiment.outputs import publish
     from qdsweep.experiment.run import compute

@@ -12,9 +12,9 @@ import pytest
 import yaml
 from support import snakemake
 
-from qdsweep.analysis.aggregate import aggregate
-from qdsweep.analysis.plots import plot
-from qdsweep.analysis.report import report
+from qdsweep.analysis.figures.plots import plot
+from qdsweep.analysis.page.report import report
+from qdsweep.analysis.tables.aggregate import aggregate
 
 EXPERIMENT = {
     "domain": {"preset": "lp_sphere", "solution_dim": 10},

@@ -16,11 +16,11 @@ from rliable import metrics
 from scipy import stats
 from support import TINY, snakemake
 
-from qdsweep.analysis import cache
-from qdsweep.analysis.aggregate import aggregate
-from qdsweep.analysis.comparisons import SHOWN_GROUPS, short_names
-from qdsweep.analysis.over_tasks import SHEETS, write_over_tasks
-from qdsweep.analysis.sheet import read_sheet
+from qdsweep.analysis.tables import cache
+from qdsweep.analysis.tables.aggregate import aggregate
+from qdsweep.analysis.tables.comparisons import SHOWN_GROUPS, short_names
+from qdsweep.analysis.tables.over_tasks import SHEETS, write_over_tasks
+from qdsweep.analysis.tables.sheet import read_sheet
 
 SWEEP = "::: domain lp_sphere lp_rastrigin ::: algorithm map_elites cma_me ::: seed 1 2 3"
 

@@ -10,14 +10,14 @@ import pandas as pd
 import pytest
 import yaml
 
-from qdsweep.analysis.aggregate import aggregate
+from qdsweep.analysis.figures.plots import plot
 from qdsweep.analysis.load import load, load_sweep
-from qdsweep.analysis.metrics import POINTS, Curve, common_grid
+from qdsweep.analysis.page.report import report
 from qdsweep.analysis.plan import read_plan
-from qdsweep.analysis.plots import plot
-from qdsweep.analysis.report import report
 from qdsweep.analysis.selection import band_text, read_tables
-from qdsweep.analysis.statistics import mean_error_count
+from qdsweep.analysis.tables.aggregate import aggregate
+from qdsweep.analysis.tables.metrics import POINTS, Curve, common_grid
+from qdsweep.analysis.tables.statistics import mean_error_count
 from qdsweep.analysis.text import common_decimals, mean_and_error, value_text
 from qdsweep.errors import BadInput
 
@@ -457,7 +457,7 @@ def test_captions_name_the_band_and_the_median_seed(made, main):
 
 
 def test_what_does_not_compare_stands_apart(made, monkeypatch):
-    monkeypatch.setattr("qdsweep.analysis.learning_curves.MAX_PANELS", 4)
+    monkeypatch.setattr("qdsweep.analysis.figures.learning_curves.MAX_PANELS", 4)
     names = ("wide", "cvt", "sliding", "proximity", "line", "cube")
     rows = [({"algorithm": name}, made.ids[name, 1], 40, None) for name in names]
     sweep = write_plan(made.results, "kinds", ["algorithm"], rows)
@@ -497,7 +497,8 @@ def test_importing_the_stages_is_cheap():
     import sys
 
     code = (
-        "import sys, qdsweep.analysis.aggregate, qdsweep.analysis.plots, qdsweep.analysis.load\n"
+        "import sys, qdsweep.analysis.load\n"
+        "import qdsweep.analysis.tables.aggregate, qdsweep.analysis.figures.plots\n"
         "print(sorted({'ribs', 'pandas', 'matplotlib'} & set(sys.modules)))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

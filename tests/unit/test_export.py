@@ -20,10 +20,10 @@ import yaml
 from support import TINY, command, snakemake
 
 from qdsweep import load
-from qdsweep.analysis.aggregate import aggregate
-from qdsweep.analysis.blind import findings, secrets_of
-from qdsweep.analysis.export import CORRECTED, SUMMARY
-from qdsweep.analysis.export import export as pack
+from qdsweep.analysis.export.blind import findings, secrets_of
+from qdsweep.analysis.export.pack import CORRECTED, SUMMARY
+from qdsweep.analysis.export.pack import export as pack
+from qdsweep.analysis.tables.aggregate import aggregate
 from qdsweep.errors import QdsweepError
 from qdsweep.experiment.outputs import archive_digest
 

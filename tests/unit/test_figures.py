@@ -10,15 +10,19 @@ import pandas as pd
 import pytest
 from support import TINY, compute_sweep
 
-from qdsweep.analysis.archive_figures import heatmaps, overview
-from qdsweep.analysis.archive_profile import archive_profile, archive_profiles, mean_profiles
-from qdsweep.analysis.common_archive import coarsest, common_archives, rebin
-from qdsweep.analysis.earlier import reported_run
-from qdsweep.analysis.learning_curves import learning_curves
+from qdsweep.analysis.figures.archive_figures import heatmaps, overview
+from qdsweep.analysis.figures.archive_profile import (
+    archive_profile,
+    archive_profiles,
+    mean_profiles,
+)
+from qdsweep.analysis.figures.common_archive import coarsest, common_archives, rebin
+from qdsweep.analysis.figures.earlier import reported_run
+from qdsweep.analysis.figures.learning_curves import learning_curves
+from qdsweep.analysis.figures.look import read_dressed
+from qdsweep.analysis.figures.plots import plot
+from qdsweep.analysis.figures.profiles_figure import profiles_figure
 from qdsweep.analysis.load import load
-from qdsweep.analysis.look import read_dressed
-from qdsweep.analysis.plots import plot
-from qdsweep.analysis.profiles_figure import profiles_figure
 from qdsweep.config.sweep import Figures
 from qdsweep.errors import BadInput
 from qdsweep.sweep.figures import check_figures, figure_names

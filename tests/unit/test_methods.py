@@ -8,8 +8,8 @@ from types import SimpleNamespace
 import pytest
 import yaml
 
-from qdsweep.analysis import described, provenance
-from qdsweep.analysis.references import (
+from qdsweep.analysis.page import described, provenance
+from qdsweep.analysis.page.references import (
     algorithm_sources,
     bibliography,
     bibtex,
@@ -19,8 +19,8 @@ from qdsweep.analysis.references import (
     latex,
     plain,
 )
-from qdsweep.analysis.settings import settings
-from qdsweep.analysis.words import core_time, listed, spans
+from qdsweep.analysis.page.settings import settings
+from qdsweep.analysis.page.words import core_time, listed, spans
 from qdsweep.config.compose import compose
 
 SOURCES = {

@@ -10,8 +10,8 @@ import pytest
 import yaml
 from support import REPO, TINY, snakemake
 
-from qdsweep.analysis.published import compare, verdict, write_published
-from qdsweep.analysis.sheet import read_sheet
+from qdsweep.analysis.tables.published import compare, verdict, write_published
+from qdsweep.analysis.tables.sheet import read_sheet
 from qdsweep.config.files import read_yaml
 from qdsweep.config.sweep import Published, SweepFile
 from qdsweep.errors import BadInput

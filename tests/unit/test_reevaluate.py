@@ -16,8 +16,8 @@ import yaml
 from patient import EXPERIMENT, PATIENT, wait_until
 from support import BIN, TINY, command
 
-from qdsweep.analysis.corrected_archive import CorrectedRun
 from qdsweep.analysis.load import load
+from qdsweep.analysis.tables.corrected_archive import CorrectedRun
 from qdsweep.config.cluster import Cluster
 from qdsweep.config.compose import compose
 from qdsweep.config.sweep import Reevaluate

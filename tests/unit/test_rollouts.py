@@ -10,7 +10,7 @@ from lander_example import by_gymnasium
 from PIL import Image, ImageSequence
 from support import TINY, compute_sweep, snakemake
 
-from qdsweep.analysis.rollouts import rollouts
+from qdsweep.analysis.figures.rollouts import rollouts
 from qdsweep.analysis.selection import read_tables
 from qdsweep.animation import MAX_BYTES
 from qdsweep.cli import main

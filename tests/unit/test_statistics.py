@@ -12,7 +12,7 @@ from rliable import metrics
 from scipy import stats
 from statsmodels.stats.multitest import multipletests
 
-from qdsweep.analysis.statistics import (
+from qdsweep.analysis.tables.statistics import (
     bootstrap_interval,
     holm,
     interquartile_mean,

@@ -8,15 +8,15 @@ import pytest
 from PIL import Image, ImageSequence
 from support import TINY, compute_sweep
 
-from qdsweep.analysis.evolution import FRAMES, best_groups, evolution, frames
-from qdsweep.analysis.evolution import _read as read_evolution
+from qdsweep.analysis.figures.evolution import FRAMES, best_groups, color_limits, evolution, frames
+from qdsweep.analysis.figures.evolution import _read as read_evolution
+from qdsweep.analysis.figures.style import style
+from qdsweep.analysis.figures.sweep_views import sweep_views
+from qdsweep.analysis.figures.swept import axis_of, combinations
 from qdsweep.analysis.history import read_history
 from qdsweep.analysis.load import load
 from qdsweep.analysis.plan import read_plan
 from qdsweep.analysis.selection import read_tables
-from qdsweep.analysis.style import style
-from qdsweep.analysis.sweep_views import sweep_views
-from qdsweep.analysis.swept import axis_of, combinations
 from qdsweep.analysis.text import TIMES
 from qdsweep.animation import MAX_BYTES, write_gif
 
@@ -239,7 +239,7 @@ def test_frames_are_the_archive_at_their_iteration(filled):
 def test_frames_share_one_colour_scale(filled):
     one = read(filled)["map_elites"]
     with style():
-        pictures = frames(one)
+        pictures = frames(one, color_limits([one]))
     assert len({picture.size for picture in pictures}) == 1
     bar = (330, 100, 420, 380)  # the colour bar and its numbers
     first, *_, last = [np.asarray(picture.crop(bar)) for picture in pictures]

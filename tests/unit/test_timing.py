@@ -16,15 +16,15 @@ import yaml
 from support import BIN, TINY, command, compute_sweep
 
 from qdsweep import cli
-from qdsweep.analysis.aggregate import aggregate
-from qdsweep.analysis.amdahl import efficiency, fit_amdahl, recommended_workers, speedup
-from qdsweep.analysis.drawn import save_figures
+from qdsweep.analysis.figures.drawn import save_figures
+from qdsweep.analysis.figures.style import style
+from qdsweep.analysis.figures.timing import timing_figures, write_timing
 from qdsweep.analysis.plan import read_plan
-from qdsweep.analysis.run_times import group_times, run_times, worker_table
+from qdsweep.analysis.scaling.amdahl import efficiency, fit_amdahl, recommended_workers, speedup
 from qdsweep.analysis.selection import read_tables
-from qdsweep.analysis.sheet import read_sheet
-from qdsweep.analysis.style import style
-from qdsweep.analysis.timing import timing_figures, write_timing
+from qdsweep.analysis.tables.aggregate import aggregate
+from qdsweep.analysis.tables.run_times import group_times, run_times, worker_table
+from qdsweep.analysis.tables.sheet import read_sheet
 
 # Amdahl's law
 
@@ -362,7 +362,7 @@ def test_a_run_that_fails_names_its_log(tmp_path):
 def test_more_workers_than_cores_is_a_warning(tmp_path, capsys, monkeypatch):
     (tmp_path / "small.yaml").write_text(yaml.safe_dump(SMALL))
     monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {0})
-    from qdsweep.analysis import scaling
+    from qdsweep.analysis.scaling import study as scaling
 
     monkeypatch.setattr(scaling, "measure", lambda study: (_ for _ in ()).throw(KeyboardInterrupt))
     words = ["scale", "small.yaml", "--workers", "1,3", "--out", "out"]

@@ -491,7 +491,7 @@ def _status(arguments: argparse.Namespace) -> int:
 
 
 def _scale(arguments: argparse.Namespace) -> int:
-    from qdsweep.analysis.scaling import Study, check_study, measure, read_workers
+    from qdsweep.analysis.scaling.study import Study, check_study, measure, read_workers
     from qdsweep.config.cluster import read_cluster
     from qdsweep.config.compose import compose
 
@@ -512,8 +512,8 @@ def _scale(arguments: argparse.Namespace) -> int:
     except KeyboardInterrupt:
         print("qdsweep: stopped; the same command goes on", file=sys.stderr)
         return 75
-    from qdsweep.analysis.scaling_results import write_scaling
-    from qdsweep.analysis.sheet import as_markdown
+    from qdsweep.analysis.scaling.scaling_results import write_scaling
+    from qdsweep.analysis.tables.sheet import as_markdown
 
     print(as_markdown(write_scaling(study, times)))
     print(f"written: {arguments.folder}/scaling.csv, .md, .tex, .json, .pdf, .png, .svg")
@@ -534,7 +534,7 @@ def _watch(arguments: argparse.Namespace) -> int:
 
 
 def _export(arguments: argparse.Namespace) -> int:
-    from qdsweep.analysis.export import export
+    from qdsweep.analysis.export.pack import export
 
     out = arguments.out or Path(f"{arguments.name}.zip")
     print(export(arguments.results, arguments.name, out, allowed=arguments.allow))
@@ -610,47 +610,47 @@ def _stage(arguments: argparse.Namespace) -> int:
     sweep = arguments.results / "sweeps" / arguments.name
     runs = arguments.results / "runs"
     if arguments.stage == "aggregate":
-        from qdsweep.analysis.aggregate import aggregate
         from qdsweep.analysis.partial import take_snapshots
+        from qdsweep.analysis.tables.aggregate import aggregate
 
         if arguments.partial:
             take_snapshots(sweep, runs)
         aggregate(sweep, runs, partial=arguments.partial)
-        from qdsweep.analysis.published import write_published
-        from qdsweep.analysis.timing import write_timing
+        from qdsweep.analysis.figures.timing import write_timing
+        from qdsweep.analysis.tables.published import write_published
 
         write_timing(sweep, runs)
         write_published(sweep)
     elif arguments.stage == "evolution":
-        from qdsweep.analysis.evolution import evolution
+        from qdsweep.analysis.figures.evolution import evolution
 
         evolution(sweep, runs)
     elif arguments.stage == "rollouts":
         from qdsweep.cpu import apply_baseline, has_avx2
 
         apply_baseline("avx2" if has_avx2() else "native")
-        from qdsweep.analysis.rollouts import rollouts
+        from qdsweep.analysis.figures.rollouts import rollouts
 
         rollouts(sweep, runs)
     elif arguments.stage == "corrected":
-        from qdsweep.analysis.corrected_table import write_corrected
         from qdsweep.analysis.plan import read_plan
+        from qdsweep.analysis.tables.corrected_table import write_corrected
 
         write_corrected(sweep, runs, read_plan(sweep))
     elif arguments.stage == "winners":
-        from qdsweep.analysis.confirmed import choose_winners
+        from qdsweep.analysis.tables.confirmed import choose_winners
 
         choose_winners(sweep, runs)
     elif arguments.stage == "confirmed":
-        from qdsweep.analysis.confirmed import write_confirmed
+        from qdsweep.analysis.tables.confirmed import write_confirmed
 
         write_confirmed(sweep, runs)
     elif arguments.stage == "plot":
-        from qdsweep.analysis.plots import plot
+        from qdsweep.analysis.figures.plots import plot
 
         plot(sweep, runs, arguments.only)
     else:
-        from qdsweep.analysis.report import report
+        from qdsweep.analysis.page.report import report
 
         report(sweep, runs)
     return 0

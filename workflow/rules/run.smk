@@ -12,6 +12,8 @@ rule qd_run:
         "results/runs/{run}/run.log",
     conda:
         "../../envs/qdsweep.yaml"
+    # Before what only looks at finished runs.
+    priority: 1
     threads: lambda wildcards: CLUSTERS[cluster_name()].workers_per_node
     resources:
         cluster_config=cluster_name,

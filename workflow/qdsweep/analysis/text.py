@@ -21,7 +21,8 @@ def number(value: float, decimals: int = 0) -> str:
     """Returns a number with thousands separators, or a dash for a missing one."""
     if not math.isfinite(value):
         return _DASH
-    return f"{value:,.{decimals}f}".replace("-", _MINUS)
+    # + 0.0: what is rounded to zero has no sign.
+    return f"{round(value, decimals) + 0.0:,.{decimals}f}".replace("-", _MINUS)
 
 
 def short(value: float, digits: int = 6) -> str:

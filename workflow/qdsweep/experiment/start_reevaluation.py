@@ -53,7 +53,7 @@ def start_reevaluation(run_dir: Path, times: int, seed: int, cluster: Cluster) -
 
             with light_ribs():
                 import ribs.archives  # noqa: F401 - seconds, otherwise
-            from qdsweep.analysis.corrected_archive import write_corrected_archive
+            from qdsweep.analysis.tables.corrected_archive import write_corrected_archive
             from qdsweep.experiment.reevaluate import reevaluate
 
             stop.before(None if left is None else began + left - WALL_TIME_MARGIN)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
 
-from qdsweep.analysis.style import short_number
+from qdsweep.analysis.figures.style import short_number
 from qdsweep.experiment.metrics import COLUMNS
 
 Point = tuple[int, float]

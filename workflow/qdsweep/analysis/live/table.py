@@ -12,10 +12,10 @@ from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
+from qdsweep.analysis.figures.style import short_number
 from qdsweep.analysis.live.curve import sparkline
 from qdsweep.analysis.live.follow import Followed
 from qdsweep.analysis.live.log import printable
-from qdsweep.analysis.style import short_number
 from qdsweep.experiment.report import duration
 
 _BAR = _SPARK = 10

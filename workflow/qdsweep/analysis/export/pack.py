@@ -1,0 +1,253 @@
+"""A sweep as one zip for a paper's supplement: nothing in it says who computed it, or where."""
+
+import hashlib
+import io
+import json
+import sys
+import zipfile
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+import yaml
+
+from qdsweep.analysis.export.blind import Secret, findings, secrets_of
+from qdsweep.analysis.export.packed_readme import readme
+from qdsweep.analysis.files import read_json, require
+from qdsweep.analysis.partial import results_of
+from qdsweep.analysis.plan import read_plan
+from qdsweep.analysis.status import planned_budgets
+from qdsweep.analysis.text import plural
+from qdsweep.config.files import read_yaml
+from qdsweep.errors import BadInput, QdsweepError
+from qdsweep.experiment.metrics import COLUMNS, read_rows
+from qdsweep.files import atomic
+from qdsweep.files import read_json as read_any_json
+
+# What is taken of a run's summary.json: no attempts, which name hosts and jobs, and no image.
+SUMMARY = (
+    "id",
+    "status",
+    "iterations",
+    "evaluations",
+    "num_elites",
+    "coverage",
+    "qd_score",
+    "norm_qd_score",
+    "obj_max",
+    "obj_mean",
+    "restarts",
+    "failures",
+    "archive_digest",
+    "archive",
+    "timings",
+    "cpu_baseline",
+    "versions",
+    "engine",
+    "workers",
+)
+# And of the summary of a corrected archive.
+CORRECTED = (
+    "id",
+    "iterations",
+    "evaluations",
+    "archive_digest",
+    "times",
+    "seed",
+    "elites",
+    "seed_matters",
+    "reported",
+    "corrected",
+    "corrected_digest",
+)
+# Of the sweep, as it was planned.
+SWEEP = ("name", "experiment", "sweep", "figures", "reevaluate", "rollouts", "confirm", "published")
+_TABLES, _FIGURES = (".csv", ".tsv", ".md", ".tex"), (".pdf", ".svg", ".csv")
+_AGAIN = "Run `snakemake` again to make it."
+_DATE = (1980, 1, 1, 0, 0, 0)  # the first that a zip knows
+_SHOWN = 10
+
+Member = tuple[str, bytes]
+
+
+def export(results: Path, name: str, out: Path, *, allowed: Iterable[str] = ()) -> str:
+    """Packs configs, tables, figures, archives and metrics of a sweep.
+
+    Every file is made of fields that are known to be harmless, or was written by this package
+    from such; at the end the finished file is searched all the same, layer by layer.
+
+    Args:
+        results: The folder of the results.
+        name: The sweep.
+        out: The zip to write.
+        allowed: Names that are common words, and may be found.
+
+    Returns:
+        One line about the file.
+
+    Raises:
+        BadInput: There is no such sweep, it has no tables and figures, or runs are unfinished.
+        QdsweepError: Something personal was found; there is no file then.
+    """
+    sweep = results / "sweeps" / name
+    runs = _runs(sweep, results / "runs")
+    require(sweep / "plots", f"Run `qdsweep plot {name}` (or `snakemake`) first.")
+    if not out.parent.is_dir():
+        raise BadInput(f"--out {out}: there is no folder {out.parent}; make it, or name another")
+    attempts = [one for run in runs for one in _attempts(results / "runs" / run)]
+    secrets = secrets_of(results, attempts, allowed)
+    with atomic(out) as file:
+        count = _write(file, name, _members(sweep, runs, secrets))
+        file.flush()
+        _check(Path(file.name), secrets)
+        size = file.tell()
+    digest = hashlib.sha256(out.read_bytes()).hexdigest()
+    return (
+        f"{out}: {plural(count, 'file')} of {plural(len(runs), 'run')}, {size / 1e6:.2f} MB, "
+        f"SHA-256 {digest}"
+    )
+
+
+def _runs(sweep: Path, runs_dir: Path) -> dict[str, Path]:
+    """The folder with the results of each run.
+
+    Raises:
+        BadInput: The tables are missing, or of other runs, or some runs are unfinished although
+            the tables were not made of unfinished ones.
+    """
+    import pandas as pd
+
+    planned = planned_budgets(sweep)
+    rows = [row.run for row in read_plan(sweep).rows]
+    path = require(sweep / "summary.csv", "Run `snakemake`, which makes it.")
+    status = pd.read_csv(path, usecols=["id", "status"], dtype=str)
+    if sorted(status["id"]) != sorted(rows):
+        raise BadInput(f"{path} is of other runs than the sweep has now: run `snakemake` first")
+    states = dict.fromkeys(planned, "finished")
+    states |= {row.id: row.status for row in status.itertuples() if row.status != "finished"}
+    found = {run: results_of(runs_dir / run) for run in planned}
+    for run, folder in found.items():
+        if states[run] == "finished" and not (folder / "summary.json").exists():
+            states[run] = "missing"
+    open_runs = [f"{run} ({state})" for run, state in states.items() if state != "finished"]
+    if open_runs and "partial" not in states.values():
+        more = f" and {len(open_runs) - _SHOWN} more" if len(open_runs) > _SHOWN else ""
+        raise BadInput(
+            f"{plural(len(open_runs), 'run')} of the sweep {sweep.name} not finished: "
+            f"{', '.join(open_runs[:_SHOWN])}{more}. Finish them (`snakemake`), or make tables and "
+            "figures of what is there: `snakemake --cores 1 --config partial=true`"
+        )
+    if open_runs:
+        print(f"qdsweep: not finished: {', '.join(open_runs)}", file=sys.stderr)
+    return {run: folder for run, folder in found.items() if (folder / "summary.json").exists()}
+
+
+def _attempts(run_dir: Path) -> list[dict[str, Any]]:
+    """All attempts at a run, and who holds its lock."""
+    files = ("summary.json", "state/summary.json", "state/status.json")
+    attempts = [one for name in files for one in read_any_json(run_dir / name).get("attempts", [])]
+    return [*attempts, read_any_json(run_dir / "state" / "lock")]
+
+
+def _members(sweep: Path, runs: dict[str, Path], secrets: list[Secret]) -> Iterator[Member]:
+    """The files of the zip, one after the other."""
+    summaries = {run: read_json(folder / "summary.json", _AGAIN) for run, folder in runs.items()}
+    plan = read_json(sweep / "plan.json", _AGAIN)
+    yield "README.txt", readme(plan["name"], list(summaries.values())).encode()
+    yield "sweep.yaml", _yaml({key: plan[key] for key in SWEEP if plan.get(key)})
+    for path in sorted([*sweep.glob("*"), *(sweep / "tables").glob("*")]):
+        if path.suffix in _TABLES:
+            yield f"tables/{path.name}", path.read_bytes()
+    for path in sorted((sweep / "plots").rglob("*")):
+        if path.suffix in _FIGURES:
+            yield f"figures/{path.relative_to(sweep / 'plots')}", path.read_bytes()
+    page = sweep / "report.html"
+    if page.exists():
+        found = next(findings(page.name, page.read_bytes(), secrets), None)
+        if found is None:
+            yield page.name, page.read_bytes()
+        else:
+            print(f"qdsweep: left out, {found}", file=sys.stderr)
+    budgets = planned_budgets(sweep)
+    for run, folder in sorted(runs.items()):
+        unit, amount = budgets[run]
+        summary = {key: summaries[run][key] for key in SUMMARY if key in summaries[run]}
+        yield f"runs/{run}/summary.json", _json({**summary, "budget": {unit: amount}})
+        for name, content in _run(folder):
+            yield f"runs/{run}/{name}", content
+
+
+def _run(folder: Path) -> Iterator[Member]:
+    """The files of a run but its summary."""
+    yield "config.yaml", _yaml(read_yaml(require(folder / "config.yaml", _AGAIN)))
+    rows = read_rows(require(folder / "metrics.csv", _AGAIN))
+    yield "metrics.csv", ("\n".join([",".join(COLUMNS), *rows]) + "\n").encode()
+    yield "archive.npz", _arrays(require(folder / "archive.npz", _AGAIN))
+    for path in sorted(folder.glob("*.npz")):
+        if path.name == "history.npz" or path.name.startswith("reevaluated-"):
+            yield path.name, _arrays(path)
+    for path in sorted(folder.glob("reevaluated-*.json")):
+        about = read_json(path, _AGAIN)
+        yield path.name, _json({key: about[key] for key in CORRECTED if key in about})
+
+
+def _arrays(path: Path) -> bytes:
+    """The arrays of a file anew: nothing but them, and no pickles."""
+    try:
+        with np.load(path, allow_pickle=False) as arrays:
+            buffer = io.BytesIO()
+            np.savez_compressed(buffer, **{name: arrays[name] for name in arrays.files})
+    except (ValueError, zipfile.BadZipFile, EOFError) as error:
+        raise BadInput(f"{path} is damaged, or holds pickles ({error}). {_AGAIN}") from error
+    return buffer.getvalue()
+
+
+def _json(data: dict[str, Any]) -> bytes:
+    return (json.dumps(data, indent=1) + "\n").encode()
+
+
+def _yaml(data: dict[str, Any]) -> bytes:
+    return yaml.safe_dump(data, sort_keys=False, allow_unicode=True).encode()
+
+
+def _write(file: IO[bytes], name: str, members: Iterator[Member]) -> int:
+    """Writes the members and their sums, with fixed dates; returns how many there are."""
+    sums = {}
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+        for path, content in members:
+            sums[path] = hashlib.sha256(content).hexdigest()
+            archive.writestr(_entry(f"{name}/{path}"), content)
+        lines = "".join(f"{digest}  {path}\n" for path, digest in sorted(sums.items()))
+        archive.writestr(_entry(f"{name}/SHA256SUMS"), lines)
+    return len(sums) + 1
+
+
+def _entry(path: str) -> zipfile.ZipInfo:
+    entry = zipfile.ZipInfo(path, _DATE)
+    entry.create_system, entry.external_attr = 3, 0o644 << 16
+    # What is packed already is not packed again.
+    entry.compress_type = zipfile.ZIP_STORED if path.endswith(".npz") else zipfile.ZIP_DEFLATED
+    return entry
+
+
+def _check(path: Path, secrets: list[Secret]) -> None:
+    """Searches the finished file.
+
+    Raises:
+        QdsweepError: Something was found that says who made it.
+    """
+    found: list[str] = []
+    with zipfile.ZipFile(path) as archive:
+        for entry in archive.infolist():
+            found += findings(f"name of {entry.filename}", entry.filename.encode(), secrets)
+            found += findings(entry.filename, archive.read(entry), secrets)
+    if found:
+        more = f"\nand {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
+        raise QdsweepError(
+            "nothing was written, because it would tell who made it:\n"
+            + "\n".join(found[:_SHOWN])
+            + more
+            + "\nA config that names a folder or a person: change it there and run `snakemake` "
+            "again. A name that is a common word: --allow WORD"
+        )

@@ -1,0 +1,226 @@
+"""Figures of archives: one run's, the groups side by side, and the overview of a sweep."""
+
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from qdsweep.analysis.figures.drawn import Drawn
+from qdsweep.analysis.figures.earlier import beyond_text, moment_text, reported_run
+from qdsweep.analysis.figures.heatmap import Limits, beyond, color_limits, color_scale, draw_archive
+from qdsweep.analysis.figures.learning_curves import MAX_LINES, draw_curves
+from qdsweep.analysis.figures.style import (
+    NOTE,
+    add_heading,
+    add_legend,
+    figure_width,
+    legend_height,
+    short_numbers,
+    wrap,
+)
+from qdsweep.analysis.load import Run
+from qdsweep.analysis.selection import Tables, band_text, shown_text
+from qdsweep.analysis.text import number
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure, SubFigure
+
+MAX_ARCHIVES = 12
+MAX_BLOCKS = 6
+_COLUMNS = 4
+_EMPTY = "Colour: objective; grey: no elite."
+# Inches: the colour bar with the labels of the left axis, the smallest map, what is above and
+# below a map.
+_SIDES, _SMALLEST, _ENDS = 1.0, 1.1, 0.75
+
+Shown = list[tuple["pd.Series", Run]]
+
+
+def run_figure(run: Run) -> "Figure":
+    """Returns the picture of one run's final archive."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(5, 4), layout="constrained")
+    ax = figure.subplots()
+    limits = color_limits([run])
+    draw_archive(ax, run, limits)
+    _color_bar(figure, [ax], [run], limits)
+    summary = run.summary
+    coverage = summary.get("coverage")
+    covered = f", coverage {100 * coverage:.1f} %" if coverage is not None else ""
+    figure.suptitle(summary["id"], fontsize=9)
+    ax.set_title(
+        f"{number(summary['evaluations'])} evaluations, QD score"
+        f" {number(summary['qd_score'])}{covered}",
+        **NOTE,
+    )
+    return figure
+
+
+def heatmaps(tables: Tables, runs_dir: Path) -> Drawn:
+    """Draws the archives of the groups side by side.
+
+    One run a group, the one with the median final QD score. Groups that compare share one
+    colour scale; others stand in a block of their own.
+    """
+    from matplotlib.figure import Figure
+
+    chosen = tables.shown(MAX_BLOCKS, MAX_ARCHIVES)
+    most = max(map(len, chosen.values()))
+    across = min(3, len(chosen)) if most == 1 else 1  # blocks of one archive stand side by side
+    columns = min(_COLUMNS, most)
+    width = figure_width((2.7 * columns + _SIDES) * across)
+    across = min(across, max(int(width / (1.3 + _SIDES)), 1))
+    columns = min(columns, _fitting(width / across))
+    side = (width / across - _SIDES) / columns
+    if most == 1:
+        rows = [1] * math.ceil(len(chosen) / across)
+    else:
+        rows = [math.ceil(len(groups) / columns) for groups in chosen.values()]
+    heights = [count * (side + _ENDS) + 0.3 * (len(chosen) > 1) for count in rows]
+    figure = Figure(figsize=(width, sum(heights)), layout="constrained")
+    parts = figure.subfigures(len(heights), across, height_ratios=heights, squeeze=False)
+    blocks = {
+        title: [(row, reported_run(runs_dir, row)) for row in map(tables.median_run, groups)]
+        for title, groups in chosen.items()
+    }
+    scale_of = tables.scale_of
+    alike: dict[str, list[Run]] = {}
+    for block in blocks.values():
+        alike.setdefault(scale_of[block[0][0]["group"]], []).extend(run for _, run in block)
+    for part, (title, block) in zip(parts.flat, blocks.items(), strict=False):
+        same = alike[scale_of[block[0][0]["group"]]]
+        _draw_block(part, tables, block, columns, side, color_limits(same))
+        if len(chosen) > 1:
+            add_heading(part, title, width / across)
+    shown = [pair for block in blocks.values() for pair in block]
+    caption = (
+        f"The archive of each group's run with the median QD score. {_EMPTY} One colour scale for"
+        f" all archives of the same domain, cells and QD-score offset.{tables.scale_text}"
+        f"{beyond_text(shown)}{shown_text(tables, chosen)}"
+    )
+    return Drawn("heatmaps", "Archives", "Archives of the groups", caption, figure, _elites(shown))
+
+
+def overview(tables: Tables, runs_dir: Path) -> Drawn:
+    """Draws archives of up to three groups beside the QD score over evaluations."""
+    from matplotlib.figure import Figure
+
+    title, groups = max(tables.panels.items(), key=lambda item: len(item[1]))
+    lines = tables.best(groups, MAX_LINES)
+    count = min(3, len(groups))
+    width = figure_width(2.45 * count + 4.6)
+    beside = width > 6
+    right = (3.9 if width > 8 else 0.36 * width) if beside else width
+    left = width - right if beside else width
+    count = min(count, _fitting(left))
+    side = (left - _SIDES) / count
+    labels = [tables.series[group] for group in lines]
+    inside = len(lines) <= 4 and max(map(len, labels)) <= 16
+    legend = 0.0 if inside else legend_height(labels, right)
+    if beside:
+        height = max(side + _ENDS, 1.6 + legend)
+        figure = Figure(figsize=(width, height), layout="constrained")
+        maps, curve = figure.subfigures(1, 2, squeeze=False, width_ratios=[left, right])[0]
+    else:
+        heights = [side + _ENDS, 0.6 * width + legend]
+        figure = Figure(figsize=(width, sum(heights)), layout="constrained")
+        maps, curve = figure.subfigures(2, 1, squeeze=False, height_ratios=heights)[:, 0]
+        height = heights[1]
+    pictured = tables.best(groups, count)
+    shown = [(row, reported_run(runs_dir, row)) for row in map(tables.median_run, pictured)]
+    _draw_block(maps, tables, shown, count, side, color_limits([run for _, run in shown]))
+    band = band_text(tables.counts(lines))
+    if inside:
+        ax = curve.subplots()
+        draw_curves(ax, tables, lines, "qd_score")
+        ax.legend(title=wrap(band, 0.4 * right, 7.5), alignment="left", handlelength=3)
+    else:
+        top, bottom = curve.subfigures(2, 1, height_ratios=[height - legend, legend])
+        ax = top.subplots()
+        draw_curves(ax, tables, lines, "qd_score")
+        add_legend(bottom, ax, band, right)
+    scale = "" if title in tables.scales else tables.scale_text
+    which = "each group" if count == len(groups) else f"the best {count} of {len(groups)} groups"
+    caption = (
+        f"{title}.{scale} Maps: the archive of {which}, of the run with the median QD score."
+        f" {_EMPTY} Curves: QD score over evaluations; lines and bands: {band}."
+        f" Budget: {_budgets(tables, lines)} evaluations a run."
+        f"{beyond_text(shown)}{shown_text(tables, {title: lines})}"
+    )
+    columns = ["group", "evaluations", "n", "qd_score_mean", "qd_score_se"]
+    data = tables.curves[tables.curves["group"].isin(lines)][columns]
+    return Drawn("overview", "Overview", "Archives and QD score", caption, figure, data)
+
+
+def _fitting(inches: float) -> int:
+    """Returns how many maps fit side by side."""
+    return max(int((inches - _SIDES) / _SMALLEST), 1)
+
+
+def _draw_block(
+    block: "SubFigure", tables: Tables, shown: Shown, columns: int, side: float, limits: Limits
+) -> None:
+    """Draws archives, `columns` in a row and `side` inches wide, with one colour bar."""
+    columns = min(columns, len(shown))
+    grid = block.subplots(math.ceil(len(shown) / columns), columns, squeeze=False)
+    axes = list(grid.flat)
+    for position, (ax, (row, run)) in enumerate(zip(axes, shown, strict=False)):
+        draw_archive(ax, run, limits)
+        note = wrap(f"seed {run.config['seed']}, {moment_text(row, run)}", side, 7)
+        lines = note.count("\n") + 1
+        ax.set_title(wrap(tables.series[row["group"]], side, 9.5), pad=5.5 + 8.6 * lines)
+        ax.annotate(
+            note,
+            (0.5, 1.0),
+            (0, 3),
+            xycoords="axes fraction",
+            textcoords="offset points",
+            ha="center",
+            **(NOTE | {"fontsize": 7}),
+        )
+        if position % columns:
+            ax.set_ylabel("")
+            ax.set_yticklabels([])
+        if position + columns < len(shown):
+            ax.set_xlabel("")
+            ax.set_xticklabels([])
+    for ax in axes[len(shown) :]:
+        ax.set_visible(False)
+    _color_bar(block, axes[: len(shown)], [run for _, run in shown], limits)
+
+
+def _color_bar(
+    figure: "Figure | SubFigure", axes: list["Axes"], runs: list[Run], limits: Limits
+) -> None:
+    look: dict[str, Any] = {"extend": beyond(runs, limits), "extendfrac": 0.03}
+    bar = figure.colorbar(color_scale(limits), ax=axes, pad=0.02, aspect=25, **look)
+    bar.set_label("Objective")
+    bar.outline.set_visible(False)
+    short_numbers(bar.ax.yaxis, 6)
+
+
+def _elites(shown: Shown) -> "pd.DataFrame":
+    """Returns the elites of the archives shown, in single precision."""
+    import pandas as pd
+
+    parts = []
+    for row, run in shown:
+        measures = run.arrays["measures"].astype(np.float32)
+        names = [f"measure_{number}" for number in range(1, measures.shape[1] + 1)]
+        part = pd.DataFrame(dict(zip(names, measures.T, strict=True)))
+        part.insert(0, "objective", run.arrays["objective"].astype(np.float32))
+        part.insert(0, "cell", run.arrays["index"])
+        part.insert(0, "run", row["id"])
+        part.insert(0, "group", row["group"])
+        parts.append(part)
+    return pd.concat(parts, ignore_index=True)
+
+
+def _budgets(tables: Tables, groups: list[str]) -> str:
+    means = tables.table[tables.table["group"].isin(groups)]["evaluations_mean"]
+    low, high = number(means.min()), number(means.max())
+    return low if low == high else f"{low} to {high}"

@@ -1,0 +1,118 @@
+"""Archive profiles: how many cells hold an elite of at least some objective."""
+
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from qdsweep.analysis.figures.drawn import Drawn
+from qdsweep.analysis.figures.earlier import beyond_text, objectives_of, reported_run
+from qdsweep.analysis.figures.heatmap import objective_limits
+from qdsweep.analysis.figures.panels import lay_out
+from qdsweep.analysis.figures.style import draw_band, figure_width, level, line_style, short_numbers
+from qdsweep.analysis.load import Run
+from qdsweep.analysis.selection import Tables, band_text, shown_text
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+
+MAX_LINES = 12
+MAX_PANELS = 6
+_THRESHOLDS = 201
+
+
+def archive_profile(objectives: np.ndarray, thresholds: np.ndarray) -> np.ndarray:
+    """Counts the elites whose objective is at least each threshold.
+
+    That is the complementary cumulative distribution of the objective, not normalised by the
+    number of elites, so that it starts at the number of filled cells (Vassiliades et al. 2018,
+    doi:10.1109/TEVC.2017.2735550; the "archive profile" of Flageat et al. 2022, arXiv:2211.02193).
+
+    Args:
+        objectives: ``(n,)`` of the elites.
+        thresholds: ``(k,)``.
+
+    Returns:
+        ``(k,)`` counts.
+    """
+    return len(objectives) - np.searchsorted(np.sort(objectives), thresholds, side="left")
+
+
+def archive_profiles(tables: Tables, runs_dir: Path) -> Drawn:
+    """Draws the profile of each group, mean over its seeds; a panel for each facet and scale."""
+    import pandas as pd
+
+    shown = tables.shown(MAX_PANELS, MAX_LINES)
+    every = [group for groups in shown.values() for group in groups]
+    rows = tables.with_results.drop_duplicates(["group", "id"])
+    rows = rows[rows["group"].isin(every)]
+    runs = {
+        group: [(row, reported_run(runs_dir, row)) for _, row in found.iterrows()]
+        for group, found in rows.groupby("group")
+    }
+    width = figure_width(5.5 if len(shown) == 1 else 9)
+    columns = min(len(shown), max(int(width / 2.9), 1), 3)
+    labels = {title: [tables.series[group] for group in groups] for title, groups in shown.items()}
+    figure, parts = lay_out(labels, columns, width, 0.62 * width / columns + 0.5)
+    band = band_text(tables.counts(every))
+    parts_of_data = []
+    alike: dict[str, list[Axes]] = {}
+    for part, groups in zip(parts, shown.values(), strict=True):
+        data = mean_profiles({group: [run for _, run in runs[group]] for group in groups})
+        ax = part.panel.subplots()
+        _draw(ax, tables, data)
+        part.add_legend(ax, band)
+        parts_of_data.append(data)
+        alike.setdefault(tables.scale_of[groups[0]], []).append(ax)
+    for same in alike.values():
+        level(same)
+    caption = (
+        "Archive profiles: the number of elites with at least an objective. A line starts at the"
+        " number of filled cells (at those within the domain's objective range, if some are below"
+        " it) and ends at the best objective. Lines and bands:"
+        f" {band}.{tables.scale_text}{beyond_text(pair for group in every for pair in runs[group])}"
+        f"{shown_text(tables, shown)}"
+    )
+    data = pd.concat(parts_of_data, ignore_index=True)
+    return Drawn("archive_profiles", "Archives", "Archive profiles", caption, figure, data)
+
+
+def mean_profiles(runs: dict[str, list[Run]]) -> "pd.DataFrame":
+    """Returns the mean profile of each group over its runs, at common thresholds.
+
+    Args:
+        runs: Group -> its runs, all of one scale.
+
+    Returns:
+        Columns group, objective (the threshold), n, elites_mean and elites_se.
+    """
+    import pandas as pd
+
+    objectives = {group: [objectives_of(run) for run in found] for group, found in runs.items()}
+    about = next(iter(runs.values()))[0].summary["archive"]
+    every = np.concatenate([values for found in objectives.values() for values in found])
+    thresholds = np.linspace(*objective_limits(every, about), _THRESHOLDS)
+    parts = []
+    for group, found in objectives.items():
+        counts = np.stack([archive_profile(values, thresholds) for values in found])
+        n = len(found)
+        error = counts.std(axis=0, ddof=1) / math.sqrt(n) if n > 1 else math.nan
+        columns = {"elites_mean": counts.mean(axis=0), "elites_se": error}
+        parts.append(pd.DataFrame({"group": group, "objective": thresholds, "n": n, **columns}))
+    return pd.concat(parts, ignore_index=True)
+
+
+def _draw(ax: "Axes", tables: Tables, data: "pd.DataFrame") -> None:
+    for group, line in data.groupby("group", sort=False):
+        look = line_style(tables.position[str(group)])
+        ax.plot(line["objective"], line["elites_mean"], label=tables.series[str(group)], **look)
+        draw_band(ax, line["objective"], line["elites_mean"], line["elites_se"], look["color"])
+    ax.set(xlabel="Objective, at least", ylabel="Elites")
+    ax.set_ylim(0, None)
+    ax.margins(x=0)
+    ax.grid(True)
+    ax.set_axisbelow(True)
+    short_numbers(ax.xaxis, 5)
+    short_numbers(ax.yaxis, 5)

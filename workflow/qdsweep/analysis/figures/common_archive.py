@@ -1,0 +1,198 @@
+"""Archives of different cells in one figure: their elites put into a common archive."""
+
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from qdsweep.analysis.figures.drawn import Drawn
+from qdsweep.analysis.figures.earlier import EarlierRun, beyond_text, reported_run
+from qdsweep.analysis.figures.style import (
+    add_heading,
+    figure_width,
+    line_style,
+    short_numbers,
+    wrap,
+)
+from qdsweep.analysis.load import Run
+from qdsweep.analysis.scale import domain_name
+from qdsweep.analysis.selection import Tables
+from qdsweep.analysis.text import TIMES, plural, short
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+
+MAX_GROUPS = 16
+MAX_FAMILIES = 4
+
+Geometry = tuple[tuple[int, ...], tuple[tuple[float, float], ...]]
+
+
+class Family(NamedTuple):
+    """Groups whose archives differ, but not their domain and QD-score offset.
+
+    Attributes:
+        domain: The domain.
+        offset: The QD-score offset.
+        groups: The groups.
+        abouts: `archive` of summary.json, one of each of their scales.
+    """
+
+    domain: str
+    offset: float
+    groups: list[str]
+    abouts: list[dict[str, Any]]
+
+
+def common_archives(tables: Tables, runs_dir: Path) -> list[Drawn]:
+    """Draws QD score and coverage of groups that no other figure has on one pair of axes.
+
+    Args:
+        tables: The sweep's tables.
+        runs_dir: `results/runs`.
+
+    Returns:
+        One figure; none where all archives of a domain have the same cells.
+    """
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+    families = _families(tables, runs_dir)[:MAX_FAMILIES]
+    if not families:
+        return []
+    parts, titles, notes = [], [], []
+    for family in families:
+        geometry = coarsest(family.abouts)
+        data, note = _scores(tables, runs_dir, family, geometry)
+        parts.append(data)
+        titles.append(_title(family, geometry))
+        notes.append(f"{titles[-1]}.{note}")
+    width = figure_width(9)
+    shown = [part.nlargest(MAX_GROUPS, "qd_score_mean").sort_index() for part in parts]
+    heights = [0.9 + 0.3 * len(part) + 0.3 * (len(families) > 1) for part in shown]
+    figure = Figure(figsize=(width, sum(heights)), layout="constrained")
+    rows = figure.subfigures(len(families), 1, height_ratios=heights, squeeze=False)[:, 0]
+    for row, part, title in zip(rows, shown, titles, strict=True):
+        score, coverage = row.subplots(1, 2)
+        _dots(score, tables, part, "qd_score", 1.0, "QD score")
+        _dots(coverage, tables, part, "coverage", 100.0, "Coverage (%)")
+        score.set_yticks(range(len(part)), [wrap(group, 0.3 * width, 8) for group in part["group"]])
+        coverage.set_yticks(range(len(part)), [])
+        if len(families) > 1:
+            add_heading(row, title, width)
+    caption = (
+        "QD score and coverage after every elite was put into a common grid archive with the"
+        " coarsest cells of each measure over all their ranges, so that archives with different"
+        f" cells compare: {' '.join(notes)} Dots and bars: mean ± standard error over seeds."
+    )
+    data = pd.concat(parts, ignore_index=True)
+    title = "Archives of different cells, re-binned"
+    return [Drawn("common_archive", "Archives", title, caption, figure, data)]
+
+
+def coarsest(abouts: list[dict[str, Any]]) -> Geometry:
+    """Returns the dims and ranges of a grid that no archive's cells are larger than.
+
+    Args:
+        abouts: `archive` of summary.json of each; at least one has cells. A CVT archive of k
+            cells and m measures counts as a grid of k^(1/m) cells along each.
+    """
+    structured = [about for about in abouts if about["cells"]]
+    sizes = []
+    for about in structured:
+        measures = len(about["ranges"])
+        sizes.append(about["dims"] or [max(round(about["cells"] ** (1 / measures)), 1)] * measures)
+    ranges = np.array([about["ranges"] for about in structured], dtype=float)
+    low, high = ranges[:, :, 0].min(axis=0), ranges[:, :, 1].max(axis=0)
+    dims = tuple(int(size) for size in np.min(sizes, axis=0))
+    return dims, tuple(zip(low.tolist(), high.tolist(), strict=True))
+
+
+def rebin(run: Run, geometry: Geometry) -> tuple[float, float]:
+    """Returns QD score and coverage (a fraction) of a run's elites in another grid archive."""
+    from ribs.archives import GridArchive
+
+    dims, ranges = geometry
+    offset = run.summary["archive"]["qd_score_offset"]
+    archive = GridArchive(solution_dim=1, dims=dims, ranges=ranges, qd_score_offset=offset)
+    objective = run.arrays["objective"]
+    if len(objective):
+        solution = np.zeros((len(objective), 1))
+        archive.add(solution, objective, run.arrays["measures"])
+    return float(archive.stats.qd_score), float(archive.stats.coverage)
+
+
+def _families(tables: Tables, runs_dir: Path) -> list[Family]:
+    """Returns the scales that differ only in their archives, those that are at least two."""
+    found: dict[tuple[str, float, int], Family] = {}
+    for groups in tables.scales.values():
+        run = reported_run(runs_dir, tables.median_run(groups[0]))
+        about = run.summary["archive"]
+        domain, offset = domain_name(run.path), about["qd_score_offset"]
+        key = (domain, offset, run.arrays["measures"].shape[1])
+        family = found.setdefault(key, Family(domain, offset, [], []))
+        family.groups.extend(groups)
+        family.abouts.append(about)
+    return [
+        family
+        for family in found.values()
+        if len(family.abouts) > 1 and any(about["cells"] for about in family.abouts)
+    ]
+
+
+def _scores(
+    tables: Tables, runs_dir: Path, family: Family, geometry: Geometry
+) -> tuple["pd.DataFrame", str]:
+    """Returns mean and standard error of each group, and what a reader must know of them."""
+    import pandas as pd
+
+    rows = tables.with_results.drop_duplicates(["group", "id"])
+    rows = rows[rows["group"].isin(family.groups)]
+    runs = [(row, reported_run(runs_dir, row)) for _, row in rows.iterrows()]
+    scores = pd.DataFrame([rebin(run, geometry) for _, run in runs], columns=["score", "covered"])
+    groups = scores.groupby(rows["group"].to_numpy(), sort=False)
+    data = groups.agg(
+        n=("score", "count"),
+        qd_score_mean=("score", "mean"),
+        qd_score_se=("score", "sem"),
+        coverage_mean=("covered", "mean"),
+        coverage_se=("covered", "sem"),
+    )
+    data = data.loc[family.groups].rename_axis("group").reset_index()
+    data.insert(0, "domain", family.domain)
+    middles = sum(isinstance(run, EarlierRun) for _, run in runs)
+    note = ""
+    if middles:
+        note = f" The elites of {plural(middles, 'run')} stand in the middle of their own cells."
+    return data, note + beyond_text(runs)
+
+
+def _title(family: Family, geometry: Geometry) -> str:
+    dims, ranges = geometry
+    size = f" {TIMES} ".join(map(str, dims))
+    extent = f" {TIMES} ".join(f"[{short(low)}, {short(high)}]" for low, high in ranges)
+    return f"{family.domain}; {size} cells; {extent}; QD-score offset {short(family.offset)}"
+
+
+def _dots(
+    ax: "Axes", tables: Tables, data: "pd.DataFrame", metric: str, factor: float, label: str
+) -> None:
+    for place, row in enumerate(data.to_dict("records")):
+        error = row[f"{metric}_se"]
+        ax.errorbar(
+            row[f"{metric}_mean"] * factor,
+            place,
+            xerr=None if math.isnan(error) else error * factor,
+            marker="o",
+            markersize=4.5,
+            capsize=3,
+            color=line_style(tables.position[row["group"]])["color"],
+        )
+    ax.set_ylim(len(data) - 0.5, -0.5)
+    ax.set_xlim(0, None)
+    ax.set_xlabel(label)
+    ax.grid(True, axis="x")
+    ax.set_axisbelow(True)
+    short_numbers(ax.xaxis, 5)

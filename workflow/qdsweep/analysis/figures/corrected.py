@@ -1,0 +1,174 @@
+"""How much of a sweep's QD score is luck: the figures of the corrected archives."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from qdsweep.analysis.figures.drawn import Drawn
+from qdsweep.analysis.figures.heatmap import beyond, color_limits, color_scale, draw_archive
+from qdsweep.analysis.figures.look import Look
+from qdsweep.analysis.figures.style import (
+    COLORS,
+    NOTE,
+    add_heading,
+    figure_width,
+    short_numbers,
+    wrap,
+)
+from qdsweep.analysis.files import read_json
+from qdsweep.analysis.load import Run, load
+from qdsweep.analysis.selection import Tables, shown_text
+from qdsweep.analysis.tables.corrected_archive import CorrectedRun
+from qdsweep.analysis.text import number, plural
+from qdsweep.config.sweep import Reevaluate
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+
+SECTION = "Corrected archives"
+MAX_BARS = 12
+MAX_PANELS = 4
+_SIDE_BY_SIDE = 5.0  # inches that two maps need beside each other
+
+
+def read_settings(sweep_dir: Path) -> Reevaluate | None:
+    """Reads `reevaluate:` of the sweep from its plan.json."""
+    raw = read_json(sweep_dir / "plan.json", "Run `snakemake` first.").get("reevaluate")
+    return None if raw is None else Reevaluate.model_validate_json(json.dumps(raw))
+
+
+def corrected_figures(sweep_dir: Path, tables: Tables, look: Look) -> list[Drawn]:
+    """Returns the figures of `tables/corrected.csv`; none where there are none.
+
+    Args:
+        sweep_dir: `results/sweeps/NAME`, beside which the runs are.
+        tables: The sweep's tables, dressed.
+        look: What figures call the groups.
+    """
+    import pandas as pd
+
+    path, settings = sweep_dir / "tables" / "corrected.csv", read_settings(sweep_dir)
+    if settings is None or not path.exists():
+        return []
+    # Names stay text, also one that looks like a number or like "null".
+    data = pd.read_csv(
+        path, dtype={"group": str, "scale": str}, keep_default_na=False, na_values=[""]
+    )
+    labels = {group: name.label for group, name in look.names.items()}
+    data = data.assign(group=data["group"].map(labels)).set_index("group", drop=False)
+    drawn = [_scores(data, tables, settings)]
+    archives = _archives(sweep_dir.parent.parent / "runs", data, tables, settings)
+    return drawn if archives is None else [*drawn, archives]
+
+
+def _scores(data: "pd.DataFrame", tables: Tables, settings: Reevaluate) -> Drawn:
+    """The QD score of each group as reported and corrected."""
+    from matplotlib.figure import Figure
+
+    chosen = tables.shown(MAX_PANELS, MAX_BARS)
+    width = figure_width(7.2)
+    heights = [0.4 * len(groups) + 0.6 + 0.3 * (len(chosen) > 1) for groups in chosen.values()]
+    figure = Figure(figsize=(width, sum(heights) + 0.3), layout="constrained")
+    parts = figure.subfigures(len(chosen), 1, height_ratios=heights, squeeze=False)[:, 0]
+    for part, (heading, groups) in zip(parts, chosen.items(), strict=True):
+        ax = part.subplots()
+        rows = data.loc[[group for group in groups if group in data.index]]
+        _bars(ax, rows, [wrap(tables.series[group], width / 3) for group in rows.index])
+        if len(chosen) > 1:
+            add_heading(part, heading, width)
+    handles, labels = ax.get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=2)
+    caption = (
+        "QD score of the final archives as the search reports it, and after every elite was"
+        f" evaluated {plural(settings.times, 'time')} again with fresh seeds and inserted with its"
+        " mean objective and measures into an empty archive (Flageat and Cully 2023); beside the"
+        " bars, the share that was luck. Means over seeds, whiskers of one standard error."
+        f"{tables.scale_text}{shown_text(tables, chosen)}"
+    )
+    shown = [group for groups in chosen.values() for group in groups]
+    title = "How much of the score is luck"
+    kept = data[data["group"].isin(shown)]
+    return Drawn("corrected_scores", SECTION, title, caption, figure, kept)
+
+
+def _bars(ax: "Axes", data: "pd.DataFrame", names: list[str]) -> None:
+    places = np.arange(len(data))
+    means, errors = data["qd_score_mean"], data["qd_score_se"].fillna(0)
+    corrected, own = data["corrected_qd_score_mean"], data["corrected_qd_score_se"].fillna(0)
+    whiskers: dict[str, Any] = {"fmt": "none", "capsize": 2, "linewidth": 0.9}
+    ax.barh(places, means, height=0.74, color="0.84", label="as reported")
+    ax.errorbar(means, places - 0.28, xerr=errors, ecolor="0.45", **whiskers)
+    ax.barh(places, corrected, height=0.38, color=COLORS[0], label="corrected")
+    ax.errorbar(corrected, places, xerr=own, ecolor="0.1", **whiskers)
+    ends = np.maximum(means + errors, corrected + own)
+    for place, end, luck in zip(places, ends, data["luck_percent_mean"], strict=True):
+        ax.annotate(
+            f"{number(luck, 1)} %",
+            (max(end, 0), place),
+            (5, 0),
+            textcoords="offset points",
+            va="center",
+            **NOTE,
+        )
+    ax.set_yticks(places, names)
+    ax.invert_yaxis()
+    ax.set_xlim(min(0, 1.05 * (corrected - own).min()), 1.2 * max(ends.max(), 0) or None)
+    ax.set_xlabel("QD score")
+    ax.tick_params(axis="y", length=0)
+    short_numbers(ax.xaxis)
+
+
+def _archives(
+    runs_dir: Path, data: "pd.DataFrame", tables: Tables, settings: Reevaluate
+) -> Drawn | None:
+    """The archive of the best group's median run, as reported and corrected."""
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+    groups = max(tables.scales.values(), key=len)
+    scores = data.loc[data["group"].isin(groups), "corrected_qd_score_mean"]
+    if scores.empty:
+        return None
+    group = str(scores.idxmax())
+    folder = runs_dir / str(tables.median_run(group)["id"])
+    if not (folder / f"{settings.stem}.npz").exists():
+        return None
+    runs: dict[str, Run] = {
+        "as reported": load(folder),
+        "corrected": CorrectedRun(folder, settings.stem),
+    }
+    limits = color_limits(list(runs.values()))
+    width = figure_width(7.2)
+    rows, columns = (1, 2) if width >= _SIDE_BY_SIDE else (2, 1)
+    figure = Figure(figsize=(width, 0.47 * width * rows * 2 / columns), layout="constrained")
+    axes = figure.subplots(rows, columns)
+    for ax, (name, run) in zip(axes, runs.items(), strict=True):
+        draw_archive(ax, run, limits)
+        ax.set_title(f"{name}: {plural(len(run.arrays['objective']), 'elite')}")
+    extend: Any = beyond(list(runs.values()), limits)
+    shape: dict[str, Any] = {"pad": 0.02, "aspect": 25 * rows, "extendfrac": 0.03}
+    bar = figure.colorbar(color_scale(limits), ax=axes, extend=extend, **shape)
+    bar.set_label("Objective")
+    bar.outline.set_visible(False)
+    caption = (
+        f"The final archive of {group} (the run with the median QD score), as the search reports"
+        " it, and corrected: every elite with its mean objective and measures over"
+        f" {plural(settings.times, 'fresh evaluation')}, the best of each cell. Colour: objective,"
+        " one scale for both; grey: no elite."
+    )
+    points = pd.concat([_elites(name, run) for name, run in runs.items()], ignore_index=True)
+    title = "An archive as reported and corrected"
+    return Drawn("corrected_archives", SECTION, title, caption, figure, points)
+
+
+def _elites(name: str, run: Run) -> "pd.DataFrame":
+    import pandas as pd
+
+    arrays = run.arrays
+    columns = {"cell": arrays["index"], "objective": arrays["objective"].astype(np.float32)}
+    for number_, values in enumerate(arrays["measures"].T.astype(np.float32), start=1):
+        columns[f"measure_{number_}"] = values
+    return pd.DataFrame({"archive": name, **columns})

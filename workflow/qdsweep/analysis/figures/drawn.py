@@ -1,0 +1,76 @@
+"""A figure on its way to paper and page: picture, caption, and the data that it shows."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from qdsweep.analysis.figures.style import save
+from qdsweep.files import atomic, write_text
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A figure with all that a reader needs.
+
+    Attributes:
+        name: The stem of its files.
+        section: The heading of the report that it stands under.
+        title: What it shows, a few words.
+        caption: Whole sentences.
+        figure: The picture.
+        data: What it shows, a row a point.
+    """
+
+    name: str
+    section: str
+    title: str
+    caption: str
+    figure: "Figure"
+    data: "pd.DataFrame"
+
+
+def save_figures(folder: Path, drawn: list[Drawn], index: str = "figures") -> None:
+    """Writes NAME.pdf, .png, .svg and .csv of each figure, and an index for the report.
+
+    Args:
+        folder: `results/sweeps/NAME/plots`.
+        drawn: The figures, in the report's order.
+        index: The stem of the index: a list of name, section, title and caption.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    for one in drawn:
+        _save(folder, one)
+    _write_index(folder / f"{index}.json", [_about(one) for one in drawn])
+
+
+def save_one(folder: Path, one: Drawn, index: str = "figures") -> None:
+    """Writes the files of one figure again, and its entry in an index that has the others too."""
+    folder.mkdir(parents=True, exist_ok=True)
+    _save(folder, one)
+    path = folder / f"{index}.json"
+    entries = json.loads(path.read_text(encoding="utf-8")) if path.exists() else []
+    places = {entry["name"]: place for place, entry in enumerate(entries)}
+    if one.name in places:
+        entries[places[one.name]] = _about(one)
+    else:
+        entries.append(_about(one))
+    _write_index(path, entries)
+
+
+def _save(folder: Path, one: Drawn) -> None:
+    save(one.figure, folder / one.name, (".pdf", ".png", ".svg"))
+    with atomic(folder / f"{one.name}.csv", "w") as file:
+        one.data.to_csv(file, index=False, lineterminator="\n")
+
+
+def _about(one: Drawn) -> dict[str, str]:
+    return {key: getattr(one, key) for key in ("name", "section", "title", "caption")}
+
+
+def _write_index(path: Path, entries: list[dict[str, str]]) -> None:
+    write_text(path, json.dumps(entries, indent=1, ensure_ascii=False) + "\n")

@@ -1,0 +1,264 @@
+"""How archives filled: an animation of a run's archive, and a few moments of it for print."""
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from qdsweep.analysis.figures.drawn import Drawn, save_figures
+from qdsweep.analysis.figures.heatmap import Limits, measure_names
+from qdsweep.analysis.figures.look import read_dressed
+from qdsweep.analysis.figures.style import (
+    COLORMAP,
+    EMPTY_CELL,
+    NOTE,
+    add_heading,
+    figure_width,
+    short_numbers,
+    style,
+)
+from qdsweep.analysis.history import History, read_history
+from qdsweep.analysis.load import Run, load
+from qdsweep.analysis.partial import results_of
+from qdsweep.analysis.selection import Tables
+from qdsweep.analysis.text import number, plural
+from qdsweep.animation import write_gif
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.image import AxesImage
+    from PIL.Image import Image
+
+MAX_GROUPS = 6
+FRAMES = 40
+_SECONDS = 5.0
+_PIXELS = 400  # of a CVT archive's picture, a side
+# The share of the evaluations after which a still is taken: most cells are filled early.
+_STILLS = (1 / 64, 1 / 16, 1 / 4, 1.0)
+
+
+@dataclass(frozen=True)
+class Evolution:
+    """The archive of a group's median run, up to the group's budget.
+
+    Attributes:
+        group: The group.
+        run: The run.
+        history: Its insertions.
+        last: The iteration of the budget.
+        cells: ``(height, width)`` the cell of each pixel of a picture, lowest measure first.
+    """
+
+    group: str
+    run: Run
+    history: History
+    last: int
+    cells: NDArray[np.int64]
+
+    def picture(self, iteration: int) -> NDArray[np.float64]:
+        """The objective of each pixel after an iteration; nan where there is no elite."""
+        index, objective = self.history.at(iteration)
+        values = np.full(self.run.summary["archive"]["cells"], np.nan)
+        values[index] = objective
+        return values[self.cells]
+
+    def moment(self, iteration: int) -> dict[str, Any]:
+        """Where the run stood after an iteration."""
+        row = self.run.metrics.iloc[iteration - 1]
+        return {
+            "group": self.group,
+            "run": self.run.summary["id"],
+            "iteration": iteration,
+            "evaluations": int(row["evaluations"]),
+            "num_elites": int(row["num_elites"]),
+            "coverage": float(row["coverage"]),
+            "qd_score": float(row["qd_score"]),
+        }
+
+    def iterations(self, count: int) -> list[int]:
+        """At most `count` iterations, closest together at the beginning, where most happens."""
+        shares = np.linspace(1 / count, 1, count) ** 2
+        return np.unique(np.ceil(self.last * shares).astype(int)).tolist()
+
+
+def evolution(sweep_dir: Path, runs_dir: Path) -> None:
+    """Writes `plots/evolution/ID.gif` of the best groups' median runs, and stills of them.
+
+    Runs without history.npz and archives without two measures are left out, with a line each.
+
+    Args:
+        sweep_dir: `results/sweeps/NAME`, with the tables of `aggregate`.
+        runs_dir: `results/runs`.
+
+    Raises:
+        BadInput: A table or a run's file is missing, or `figures` of the sweep file names what
+            the sweep does not have.
+    """
+    _, tables, look = read_dressed(sweep_dir)
+    folder = sweep_dir / "plots" / "evolution"
+    folder.mkdir(parents=True, exist_ok=True)
+    drawn: list[Drawn] = []
+    written = set()
+    for scale, groups in best_groups(tables).items():
+        found = [_read(tables, group, runs_dir) for group in groups]
+        shown = [one for one in found if one is not None]
+        with style():
+            for one in shown:
+                path = folder / f"{one.run.summary['id']}.gif"
+                write_gif(path, frames(one, color_limits(shown)), _SECONDS)
+                written.add(path)
+        if shown:
+            name = f"evolution_{len(drawn) + 1}" if drawn else "evolution"
+            with look.style(tables):
+                drawn.append(stills(name, scale, shown, tables))
+    with look.style(tables):
+        save_figures(folder, drawn)
+    for path in set(folder.glob("*.gif")) - written:
+        path.unlink()  # of an earlier start, when another run was the median
+
+
+def best_groups(tables: Tables) -> dict[str, list[str]]:
+    """Returns the groups that animations show: at most six, the best of each scale."""
+    scales = dict(list(tables.scales.items())[:MAX_GROUPS])
+    return {
+        scale: tables.best(groups, max(1, MAX_GROUPS // len(scales)))
+        for scale, groups in scales.items()
+    }
+
+
+def frames(one: Evolution, limits: Limits) -> list["Image"]:
+    """Returns the pictures of an animation, all in the same colours."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+    from PIL import Image
+
+    figure = Figure(figsize=(4.4, 3.9), dpi=100, layout="constrained")
+    canvas = FigureCanvasAgg(figure)
+    ax = figure.subplots()
+    image = draw_moment(ax, one, one.last, limits)
+    _color_bar(figure, image, [ax])
+    ax.set_title(_text(one.moment(one.last)), loc="left", **NOTE)
+    figure.suptitle(one.group, fontsize=9.5)
+    canvas.draw()
+    figure.set_layout_engine("none")  # nothing may move from now on
+    pictures = []
+    for iteration in one.iterations(FRAMES):
+        image.set_data(np.ma.masked_invalid(one.picture(iteration)))
+        ax.set_title(_text(one.moment(iteration)), loc="left", **NOTE)
+        canvas.draw()
+        pictures.append(Image.fromarray(np.asarray(canvas.buffer_rgba())).convert("RGB"))
+    return pictures
+
+
+def draw_moment(ax: "Axes", one: Evolution, iteration: int, limits: Limits) -> "AxesImage":
+    """Draws the archive after an iteration: colour is the objective, grey is empty."""
+    (left, right), (bottom, top) = one.run.summary["archive"]["ranges"]
+    ax.set_facecolor(EMPTY_CELL)
+    image = ax.imshow(
+        np.ma.masked_invalid(one.picture(iteration)),
+        origin="lower",
+        extent=(left, right, bottom, top),
+        aspect="auto",
+        interpolation="nearest",
+        cmap=COLORMAP,
+        vmin=limits[0],
+        vmax=limits[1],
+    )
+    short_numbers(ax.xaxis, 4)
+    short_numbers(ax.yaxis, 5)
+    first, second = measure_names(one.run)
+    ax.set_xlabel(first)
+    ax.set_ylabel(second)
+    return image
+
+
+def color_limits(shown: list[Evolution]) -> Limits:
+    """Returns the range of the last objectives, within the domain's objective range."""
+    last = np.concatenate([one.history.at(one.last)[1] for one in shown])
+    low, high = float(last.min()), float(last.max())
+    bounds = shown[0].run.summary["archive"]["objective_range"]
+    if low < bounds[1] and high > bounds[0]:
+        low, high = max(low, float(bounds[0])), min(high, float(bounds[1]))
+    return (low, high) if low < high else (low - 0.5, high + 0.5)
+
+
+def _read(tables: Tables, group: str, runs_dir: Path) -> Evolution | None:
+    """The evolution of a group's median run; None, and a line that says why, where none is."""
+    row = tables.median_run(group)
+    run_dir = results_of(runs_dir / str(row["id"]))
+    run, history = load(run_dir), read_history(run_dir)
+    cells = None if history is None else _cells_of_pixels(run)
+    if history is None or cells is None:
+        lacks = "no history.npz" if history is None else "not two measures"
+        print(f"{row['id']}: {lacks}, so no animation of how it filled", file=sys.stderr)
+        return None
+    return Evolution(group, run, history, int(row["iteration"]), cells)
+
+
+def _cells_of_pixels(run: Run) -> NDArray[np.int64] | None:
+    about = run.summary["archive"]
+    if len(about["ranges"]) != 2:
+        return None
+    if about["dims"]:
+        return np.arange(about["cells"]).reshape(about["dims"]).T
+    from scipy.spatial import cKDTree
+
+    middles = (np.arange(_PIXELS) + 0.5) / _PIXELS
+    x, y = (low + middles * (high - low) for low, high in about["ranges"])
+    pixels = np.stack(np.meshgrid(x, y), axis=-1)
+    nearest: NDArray[np.int64] = cKDTree(run.arrays["centroids"]).query(pixels)[1]
+    return nearest
+
+
+def stills(name: str, scale: str, shown: list[Evolution], tables: Tables) -> Drawn:
+    """A row of moments for each group, in one colour scale."""
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+    width = figure_width(2.3 * len(_STILLS) + 1.1)
+    shares = _STILLS if width > 5 else _STILLS[1::2]  # a narrow column has room for two
+    figure = Figure(figsize=(width, 2.55 * len(shown) + 0.3), layout="constrained")
+    limits = color_limits(shown)
+    rows = figure.subfigures(len(shown), 1, squeeze=False)[:, 0]
+    for row, one in zip(rows, shown, strict=True):
+        axes = list(row.subplots(1, len(shares)))
+        for ax, share in zip(axes, shares, strict=True):
+            iteration = int(np.ceil(one.last * share))
+            image = draw_moment(ax, one, iteration, limits)
+            ax.set_title(_text(one.moment(iteration), " " if width > 5 else "\n"), **NOTE)
+            if ax is not axes[0]:
+                ax.set_ylabel("")
+                ax.set_yticklabels([])
+        _color_bar(row, image, axes)
+        add_heading(row, f"{one.group}, seed {one.run.config['seed']}", inches=width)
+    left_out = len(tables.scales[scale]) - len(shown)
+    about = "" if len(tables.scales) == 1 else f" {scale}."
+    caption = (
+        "How archives filled: the run with the median QD score of each group after"
+        f" {', '.join(f'1/{1 / share:.0f}' for share in shares[:-1])} and all of its iterations."
+        " Colour: objective, in one scale; grey: no elite."
+        f" The animation of a run has up to {FRAMES} such moments; its insertions are in its"
+        f" history.npz.{about}"
+    )
+    if left_out:
+        caption += f" Not shown: {plural(left_out, 'group')}."
+    moments = [one.moment(iteration) for one in shown for iteration in one.iterations(FRAMES)]
+    return Drawn(name, "Evolution", "How archives filled", caption, figure, pd.DataFrame(moments))
+
+
+def _color_bar(place: Any, image: "AxesImage", axes: list["Axes"]) -> None:
+    bar = place.colorbar(image, ax=axes, pad=0.02, aspect=25)
+    bar.set_label("Objective")
+    bar.outline.set_visible(False)
+    short_numbers(bar.ax.yaxis, 6)
+
+
+def _text(moment: dict[str, Any], between: str = " ") -> str:
+    return (
+        f"{number(moment['evaluations'])} evaluations\n"
+        f"QD score {number(moment['qd_score'])},{between}"
+        f"coverage {100 * moment['coverage']:.1f} %"
+    )

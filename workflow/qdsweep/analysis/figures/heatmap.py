@@ -1,0 +1,167 @@
+"""One archive on one pair of axes, drawn as its type and number of measures allow."""
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from qdsweep.analysis.figures.many_measures import draw_parallel_axes, draw_slices, has_slices
+from qdsweep.analysis.figures.style import COLORMAP, EMPTY_CELL, short_numbers
+from qdsweep.analysis.load import Run
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.cm import ScalarMappable
+
+Limits = tuple[float, float]
+
+
+def color_limits(runs: list[Run]) -> Limits:
+    """Returns the range of objectives of `runs`, within the domain's objective range."""
+    objectives = np.concatenate([run.arrays["objective"] for run in runs])
+    return objective_limits(objectives, runs[0].summary["archive"])
+
+
+def objective_limits(objectives: np.ndarray, about: dict[str, Any]) -> Limits:
+    """Returns the range of `objectives`, within the domain's objective range.
+
+    Args:
+        objectives: ``(n,)``, of one or many archives.
+        about: `archive` of summary.json, which names the domain's range.
+    """
+    if len(objectives) == 0:
+        return 0.0, 1.0
+    low, high = float(objectives.min()), float(objectives.max())
+    bounds = about.get("objective_range")
+    if bounds and low < bounds[1] and high > bounds[0]:
+        low, high = max(low, float(bounds[0])), min(high, float(bounds[1]))
+    return (low, high) if low < high else (low - 0.5, high + 0.5)
+
+
+def beyond(runs: list[Run], limits: Limits) -> str:
+    """Returns which ends of a colour bar need an arrow: objectives of `runs` lie outside."""
+    objectives = np.concatenate([run.arrays["objective"] for run in runs])
+    below, above = bool((objectives < limits[0]).any()), bool((objectives > limits[1]).any())
+    return {(1, 1): "both", (1, 0): "min", (0, 1): "max"}.get((below, above), "neither")
+
+
+def color_scale(limits: Limits) -> "ScalarMappable":
+    """Returns the colours of objectives between `limits`, for a colour bar."""
+    from matplotlib.cm import ScalarMappable
+    from matplotlib.colors import Normalize
+
+    return ScalarMappable(Normalize(*limits), COLORMAP)
+
+
+def draw_archive(ax: "Axes", run: Run, limits: Limits) -> None:
+    """Draws the archive of a run: colour is the objective, grey is empty.
+
+    Two measures give pyribs' heatmap of the archive's type, or points if it has no cells; one
+    measure gives a bar a cell; three give slices of a grid along the third if those are few; else
+    parallel axes, a line an elite, best on top.
+
+    Args:
+        ax: Where to draw.
+        run: The run.
+        limits: Objectives of the lowest and the highest colour.
+    """
+    names = measure_names(run)
+    ax.set_facecolor(EMPTY_CELL)
+    if len(run.arrays["objective"]) == 0:
+        ax.text(0.5, 0.5, "no elites", transform=ax.transAxes, ha="center", va="center")
+    elif len(names) == 1:
+        _bars(ax, run, limits)
+    elif len(names) == 2:
+        _map(ax, run, limits)
+    elif has_slices(run):
+        draw_slices(ax, run, names, color_scale(limits))
+    else:
+        draw_parallel_axes(ax, run, names, color_scale(limits))
+    if len(names) <= 2:
+        short_numbers(ax.xaxis, 4)
+        short_numbers(ax.yaxis, 5)
+        ax.set_xlabel(names[0])
+        ax.set_ylabel(names[1] if len(names) == 2 else "objective")
+
+
+def measure_names(run: Run) -> list[str]:
+    """Returns the names of a run's measures."""
+    count = run.arrays["measures"].shape[1]
+    return run.summary["archive"].get("measures") or [f"measure {i + 1}" for i in range(count)]
+
+
+def _map(ax: "Axes", run: Run, limits: Limits) -> None:
+    from ribs.visualize import (
+        cvt_archive_heatmap,
+        grid_archive_heatmap,
+        sliding_boundaries_archive_heatmap,
+    )
+
+    look: dict[str, Any] = {
+        "ax": ax,
+        "cmap": COLORMAP,
+        "vmin": limits[0],
+        "vmax": limits[1],
+        "cbar": None,
+        "rasterized": True,
+    }
+    kind = run.summary["archive"]["type"]
+    if kind == "grid":
+        grid_archive_heatmap(run.archive, **look)
+    elif kind == "cvt":
+        borders = 0.15 if run.archive.cells <= 2_000 else 0.0
+        cvt_archive_heatmap(run.archive, lw=borders, ec="0.6", **look)
+    elif kind == "sliding_boundaries" and "boundaries" in run.arrays:
+        sliding_boundaries_archive_heatmap(run.archive, ms=6, boundary_lw=0.25, **look)
+    else:
+        _points(ax, run.arrays["measures"][:, 0], run.arrays["measures"][:, 1], run, limits)
+
+
+def _points(ax: "Axes", x: np.ndarray, y: np.ndarray, run: Run, limits: Limits) -> None:
+    ax.scatter(
+        x,
+        y,
+        c=run.arrays["objective"],
+        s=4,
+        linewidths=0,
+        cmap=COLORMAP,
+        vmin=limits[0],
+        vmax=limits[1],
+        rasterized=True,
+    )
+
+
+def _bars(ax: "Axes", run: Run, limits: Limits) -> None:
+    objective = run.arrays["objective"]
+    edges = _edges(run)
+    if edges is None:
+        _points(ax, run.arrays["measures"][:, 0], objective, run, limits)
+        return
+    cell = np.searchsorted(edges, run.arrays["measures"][:, 0], side="right") - 1
+    cell = np.clip(cell, 0, len(edges) - 2)
+    ax.bar(
+        edges[cell],
+        np.clip(objective, *limits) - limits[0],
+        bottom=limits[0],
+        width=np.diff(edges)[cell],
+        align="edge",
+        color=color_scale(limits).to_rgba(objective),
+        rasterized=True,
+    )
+    ax.set_xlim(edges[0], edges[-1])
+    ax.set_ylim(*limits)
+
+
+def _edges(run: Run) -> np.ndarray | None:
+    """Returns the ``(cells + 1,)`` edges of an archive with one measure; None without cells."""
+    about = run.summary["archive"]
+    kind = about["type"]
+    if kind == "grid":
+        low, high = about["ranges"][0]
+        return np.linspace(low, high, about["dims"][0] + 1)
+    if kind == "cvt":
+        low, high = about["ranges"][0]
+        centroids = np.sort(run.arrays["centroids"][:, 0])
+        return np.concatenate([[low], (centroids[1:] + centroids[:-1]) / 2, [high]])
+    if kind == "sliding_boundaries" and "boundaries" in run.arrays:
+        return np.asarray(run.arrays["boundaries"])[0, : about["dims"][0] + 1]
+    return None

@@ -1,0 +1,78 @@
+"""Figures of several parts, with a legend below each or one for all."""
+
+import math
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, NamedTuple
+
+from qdsweep.analysis.figures.style import add_heading, add_legend, legend_height
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure, SubFigure
+
+_HEADING = 0.3  # inches
+
+
+class Part(NamedTuple):
+    """A part of a figure.
+
+    Attributes:
+        panel: The place of its axes.
+        strip: That of its legend; None where one for all stands below the last part.
+        inches: How wide the strip is.
+    """
+
+    panel: "SubFigure"
+    strip: "SubFigure | None"
+    inches: float
+
+    def add_legend(self, ax: "Axes", title: str) -> None:
+        """Adds the legend of the lines of `ax`, unless it stands elsewhere."""
+        if self.strip is not None:
+            add_legend(self.strip, ax, title, self.inches)
+
+
+def lay_out(
+    labels: Mapping[str, list[str]], columns: int, width: float, height: float
+) -> tuple["Figure", list[Part]]:
+    """Lays out a figure with a part under each heading; one part alone has none.
+
+    Args:
+        labels: Heading -> labels of the lines under it. If they are all the same, there is one
+            legend.
+        columns: Parts side by side.
+        width: Of the figure [inches].
+        height: Of a part without heading and legend [inches].
+
+    Returns:
+        The figure and its parts.
+    """
+    from matplotlib.figure import Figure
+
+    count = len(labels)
+    rows = math.ceil(count / columns)
+    height += _HEADING * (count > 1)
+    alike = len(set(map(tuple, labels.values()))) == 1
+    inches = width if alike else width / columns
+    legend = max(legend_height(some, inches) for some in labels.values())
+    if alike:
+        figure = Figure(figsize=(width, rows * height + legend), layout="constrained")
+        top, strip = _split(figure, rows * height, legend)
+        panels = list(top.subfigures(rows, columns, squeeze=False).flat)[:count]
+        strips = [None] * (count - 1) + [strip]
+        parts = [Part(panel, below, inches) for panel, below in zip(panels, strips, strict=True)]
+    else:
+        figure = Figure(figsize=(width, rows * (height + legend)), layout="constrained")
+        cells = list(figure.subfigures(rows, columns, squeeze=False).flat)[:count]
+        parts = [Part(*_split(cell, height, legend), inches) for cell in cells]
+    if count > 1:
+        for heading, part in zip(labels, parts, strict=True):
+            add_heading(part.panel, heading, width / columns)
+    return figure, parts
+
+
+def _split(
+    figure: "Figure | SubFigure", height: float, below: float
+) -> tuple["SubFigure", "SubFigure"]:
+    top, bottom = figure.subfigures(2, 1, squeeze=False, height_ratios=[height, below])[:, 0]
+    return top, bottom

@@ -1,0 +1,92 @@
+"""Tables and run directories -> figures: plots/ has those of every sweep, plots/more/ others."""
+
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from qdsweep.analysis.figures.archive_figures import heatmaps, overview, run_figure
+from qdsweep.analysis.figures.archive_profile import archive_profiles
+from qdsweep.analysis.figures.common_archive import common_archives
+from qdsweep.analysis.figures.corrected import corrected_figures
+from qdsweep.analysis.figures.drawn import Drawn, save_figures, save_one
+from qdsweep.analysis.figures.learning_curves import learning_curves
+from qdsweep.analysis.figures.look import read_dressed
+from qdsweep.analysis.figures.profiles_figure import profiles_figure
+from qdsweep.analysis.figures.style import save, style
+from qdsweep.analysis.figures.sweep_views import sweep_views
+from qdsweep.analysis.figures.timing import timing_figures
+from qdsweep.analysis.load import load
+from qdsweep.analysis.partial import results_of
+from qdsweep.errors import BadInput
+
+Draw = Callable[[], Drawn]
+DrawMore = Callable[[], list[Drawn]]
+
+
+def plot(sweep_dir: Path, runs_dir: Path, only: str | None = None) -> None:
+    """Draws the figures of a sweep: PDF to print, PNG and SVG for the screen, CSV of the data.
+
+    `plots/archives/ID.png` of a run is drawn only if it is older than the run's archive.
+
+    Args:
+        sweep_dir: `results/sweeps/NAME`, with the tables of `aggregate`.
+        runs_dir: `results/runs`.
+        only: The one figure to draw again; None for all.
+
+    Raises:
+        BadInput: A table or a run's file is missing, `figures` of the sweep file names what the
+            sweep does not have, or there is no figure `only`.
+    """
+    plan, tables, look = read_dressed(sweep_dir)
+    main: dict[str, Draw] = {
+        "overview": lambda: overview(tables, runs_dir),
+        "learning_curves": lambda: learning_curves(tables),
+        "heatmaps": lambda: heatmaps(tables, runs_dir),
+        "archive_profiles": lambda: archive_profiles(tables, runs_dir),
+    }
+    further: list[DrawMore] = [
+        lambda: profiles_figure(sweep_dir, tables, look),
+        lambda: common_archives(tables, runs_dir),
+        lambda: corrected_figures(sweep_dir, tables, look),
+        lambda: sweep_views(plan, tables),
+        lambda: timing_figures(plan, tables, runs_dir),
+    ]
+    plots = sweep_dir / "plots"
+    more = plots / "more"
+    with look.style(tables):
+        if only in main:
+            save_one(plots, main[only]())
+            return
+        if only is not None:
+            save_one(more, _find(only, list(main), further))
+            return
+        save_figures(plots, [draw() for draw in main.values()])
+        shutil.rmtree(more, ignore_errors=True)  # what the sweep no longer has
+        save_figures(more, list(_all(further)))
+    with style():
+        for run_id in tables.with_results["id"].unique():
+            plot_run(results_of(runs_dir / run_id), plots / "archives" / f"{run_id}.png")
+
+
+def _all(further: list[DrawMore]) -> Iterator[Drawn]:
+    for draw in further:
+        yield from draw()
+
+
+def _find(name: str, known: list[str], further: list[DrawMore]) -> Drawn:
+    for one in _all(further):
+        if one.name == name:
+            return one
+        known.append(one.name)
+    raise BadInput(f"--only {name}: this sweep has no such figure; it has {', '.join(known)}")
+
+
+def plot_run(run_dir: Path, picture: Path) -> None:
+    """Draws a run's archive unless `picture` is newer than it."""
+    run = load(run_dir)
+    archive = run_dir / "archive.npz"
+    if picture.exists() and picture.stat().st_mtime >= archive.stat().st_mtime:
+        return
+    figure = run_figure(run)
+    figure.set_dpi(100)
+    save(figure, picture.with_suffix(""), (picture.suffix,))

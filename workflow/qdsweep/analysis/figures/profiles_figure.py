@@ -1,0 +1,72 @@
+"""Performance profiles: how large a part of the runs reaches a score, over several tasks."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from qdsweep.analysis.figures.drawn import Drawn
+from qdsweep.analysis.figures.look import Look
+from qdsweep.analysis.figures.panels import lay_out
+from qdsweep.analysis.figures.style import figure_width, line_style
+from qdsweep.analysis.selection import Tables
+from qdsweep.analysis.text import plural
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+MAX_LINES = 12
+
+
+def profiles_figure(sweep_dir: Path, tables: Tables, look: Look) -> list[Drawn]:
+    """Draws the performance profiles of `tables/profiles.csv`; nothing where there are none.
+
+    Args:
+        sweep_dir: `results/sweeps/NAME`.
+        tables: Its tables, dressed.
+        look: What figures call the algorithms.
+    """
+    import pandas as pd
+
+    path = sweep_dir / "tables" / "profiles.csv"
+    if not path.exists():
+        return []
+    # Names stay text, also one that looks like a number or like "null".
+    data = pd.read_csv(path, dtype={"algorithm": str}, keep_default_na=False, na_values=[""])
+    area = data.groupby("algorithm", sort=False)["fraction"].mean()
+    every = list(area.index)
+    shown = [name for name in every if name in set(area.nlargest(MAX_LINES).index)]
+    data = data[data["algorithm"].isin(shown)]
+    labels = {name: look.called(name) for name in shown}
+    width = figure_width(5.5)
+    figure, (part,) = lay_out({"": list(labels.values())}, 1, width, 0.6 * width + 0.4)
+    ax = part.panel.subplots()
+    places = {series: tables.position[group] for group, series in tables.series.items()}
+    for number, (name, label) in enumerate(labels.items()):
+        line = data[data["algorithm"] == name]
+        style = line_style(places.get(label, number))
+        ax.plot(line["tau"], line["fraction"], label=label, **style)
+        ax.fill_between(
+            line["tau"], line["low"], line["high"], color=style["color"], alpha=0.2, linewidth=0
+        )
+    ax.set(xlabel="Normalised score τ", ylabel="Fraction of runs above τ")
+    ax.set_ylim(0, 1.02)
+    ax.margins(x=0)
+    ax.grid(True)
+    ax.set_axisbelow(True)
+    part.add_legend(ax, f"{plural(len(tables.scales), 'task')}{_band(data)}")
+    caption = (
+        "Performance profiles (Agarwal et al. 2021): the fraction of runs, over all tasks, whose"
+        " score is above τ; the higher the better. Scores are normalised QD scores divided by the"
+        " width of the domain's objective range."
+    )
+    if _band(data):
+        caption += " Bands: 95 % intervals over seeds, tasks being strata."
+    if len(shown) < len(every):
+        caption += f" Shown: the {len(shown)} of {len(every)} with the largest area."
+    data = data.assign(algorithm=data["algorithm"].map(labels))
+    return [
+        Drawn("performance_profiles", "Comparison", "Performance profiles", caption, figure, data)
+    ]
+
+
+def _band(data: "pd.DataFrame") -> str:
+    return ", 95 % interval" if data["low"].notna().any() else ""

@@ -1,0 +1,45 @@
+"""Rendered episodes of a sweep: the chosen elites of the median run of its best groups."""
+
+from pathlib import Path
+
+from qdsweep.analysis.figures.evolution import best_groups
+from qdsweep.analysis.figures.look import read_dressed
+from qdsweep.analysis.files import read_json
+from qdsweep.analysis.partial import results_of
+from qdsweep.errors import BadInput
+from qdsweep.experiment.rollout import rollout, slug
+from qdsweep.files import write_json
+
+
+def rollouts(sweep_dir: Path, runs_dir: Path) -> None:
+    """Writes `plots/rollouts/GROUP-ELITE.gif` and `rollouts.json`, the list of them.
+
+    Args:
+        sweep_dir: `results/sweeps/NAME`, with the tables of `aggregate`.
+        runs_dir: `results/runs`.
+
+    Raises:
+        BadInput: The sweep has no `rollouts:`, or its elites cannot be rendered.
+    """
+    settings = read_json(sweep_dir / "plan.json", "Run `snakemake` first.").get("rollouts")
+    if settings is None:
+        raise BadInput(
+            f"the sweep {sweep_dir.name} has no key rollouts: write `rollouts: {{}}` into its file "
+            "and run `snakemake`, or take `qdsweep rollout RUN_DIR`"
+        )
+    _, tables, _ = read_dressed(sweep_dir)
+    folder = sweep_dir / "plots" / "rollouts"
+    folder.mkdir(parents=True, exist_ok=True)
+    entries, taken = [], set[str]()
+    for group in (group for groups in best_groups(tables).values() for group in groups):
+        name = group
+        while slug(name) in taken:  # two groups that differ in other signs only
+            name += "_"
+        taken.add(slug(name))
+        run = str(tables.median_run(group)["id"])
+        run_dir = results_of(runs_dir / run)
+        for entry in rollout(run_dir, folder, **settings, group=name):
+            entries.append({**entry, "run": run, "group": group})
+    for path in set(folder.glob("*.gif")) - {folder / str(entry["file"]) for entry in entries}:
+        path.unlink()  # of an earlier start
+    write_json(folder / "rollouts.json", {"rollouts": entries})

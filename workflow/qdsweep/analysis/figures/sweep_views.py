@@ -1,0 +1,351 @@
+"""What a sweep says of its parameters: parallel coordinates, slices and heatmaps of pairs."""
+
+import itertools
+import re
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from qdsweep.analysis.figures.drawn import Drawn
+from qdsweep.analysis.figures.style import (
+    COLORMAP,
+    COLORS,
+    DASHES,
+    EMPTY_CELL,
+    figure_width,
+    short_number,
+)
+from qdsweep.analysis.figures.swept import Axis, Combinations, combinations
+from qdsweep.analysis.plan import Plan
+from qdsweep.analysis.selection import Tables
+from qdsweep.analysis.text import TIMES, plural, short
+from qdsweep.sweep.groups import SHOWN_WITHOUT_NAME
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+
+SECTION = "Sweep"
+MAX_SCALES = 4
+MAX_LINES = 12
+MAX_PAIRS = 6
+_MOST_VALUES = 20  # of a name, in a heatmap
+_MOST_TICKS = 8
+
+
+def sweep_views(plan: Plan, tables: Tables) -> list[Drawn]:
+    """Returns what the sweep's shape allows, each within one scale.
+
+    Two names and more give parallel coordinates and heatmaps of pairs, every name of numbers
+    gives a slice.
+
+    Args:
+        plan: The sweep.
+        tables: Its tables.
+    """
+    drawn: list[Drawn] = []
+    for position, found in enumerate(combinations(plan, tables)[:MAX_SCALES]):
+        end = f"_{position + 1}" if position else ""
+        where = f" {found.scale}." if len(tables.scales) > 1 else ""
+        if len(found.axes) > 1:
+            drawn.append(parallel_coordinates(found, f"parallel_coordinates{end}", where))
+        for axis in found.axes:
+            if axis.numbers is not None:
+                name = re.sub(r"[^A-Za-z0-9_.]+", "-", axis.name)
+                drawn.append(one_slice(found, axis, f"slice_{name}{end}", where))
+        drawn += pair_heatmaps(found, f"pairs{end}", where)
+    return drawn
+
+
+def parallel_coordinates(found: Combinations, name: str, where: str) -> Drawn:
+    """A line a combination of swept values, which ends at its score and has its colour."""
+    from matplotlib.collections import LineCollection
+    from matplotlib.figure import Figure
+    from matplotlib.ticker import MaxNLocator
+
+    table = found.table.sort_values("mean", kind="stable")  # the best on top
+    low, high = _limits(table["mean"])
+    columns = [axis.places(table[axis.name]) for axis in found.axes]
+    heights = np.column_stack([*columns, (table["mean"] - low) / (high - low)])
+    last = len(found.axes)
+    figure = Figure(figsize=(figure_width(1.5 * last + 2.2), 3.8), layout="constrained")
+    ax = figure.subplots()
+    places = np.broadcast_to(np.arange(last + 1.0), heights.shape)
+    lines = LineCollection(
+        list(np.stack([places, heights], axis=2)),
+        array=table["mean"].to_numpy(),
+        cmap=COLORMAP,
+        clim=(low, high),
+        linewidths=1.6 if len(table) <= 50 else 0.8,
+        alpha=0.9 if len(table) <= 50 else 0.6,
+    )
+    ax.add_collection(lines)
+    for place, axis in enumerate(found.axes):
+        _axis_line(ax, place, _ticks(axis))
+    # The last axis is the colour bar.
+    gradient = np.linspace(0, 1, 256)[:, None]
+    ax.imshow(
+        gradient,
+        COLORMAP,
+        aspect="auto",
+        origin="lower",
+        extent=(last, last + 0.07, 0, 1),
+        zorder=2,
+    )
+    ticks = [t for t in MaxNLocator(5).tick_values(low, high) if low <= t <= high]
+    for tick in ticks:
+        height = (tick - low) / (high - low)
+        ax.annotate(
+            short_number(tick), (last + 0.07, height), (4, 0), textcoords="offset points",
+            va="center", fontsize=8,
+        )  # fmt: skip
+    ax.set(xlim=(-0.45, last + 0.35), ylim=(-0.03, 1.03), yticks=[])
+    ax.set_xticks(range(last + 1), [*(axis.label for axis in found.axes), found.score_inside])
+    ax.tick_params(length=0, pad=6)
+    ax.spines[:].set_visible(False)
+    caption = (
+        f"Parallel coordinates: a line is one of {plural(len(table), 'combination')} of swept"
+        f" values, its end and colour are the final {found.score_inside}, the mean over"
+        f" {_counts(table['n'])}.{_log_text(found.axes)}{where}"
+    )
+    data = found.table[[*found.names, "mean", "se", "n"]]
+    return Drawn(name, SECTION, "Parallel coordinates", caption, figure, data)
+
+
+def one_slice(found: Combinations, axis: Axis, name: str, where: str) -> Drawn:
+    """The score over one swept name, a line for each combination of the other ones."""
+    from matplotlib.figure import Figure
+
+    others = [other for other in found.names if other != axis.name]
+    table = found.table.assign(**{axis.name: found.table[axis.name].astype(float)})
+    parts = [(_label(part, others), part) for _, part in _parts(table, others)]
+    lines = [(label, part) for label, part in parts if len(part) > 1]
+    shown = sorted(lines, key=lambda line: -line[1]["mean"].max())[:MAX_LINES]
+    shown = [line for line in lines if any(line is one for one in shown)]  # in the sweep's order
+    longest = max((len(label) for label, _ in shown), default=0)
+    width = figure_width(5.0 + 0.065 * longest)
+    figure = Figure(figsize=(width, 3.4), layout="constrained")
+    ax = figure.subplots()
+    for position, (label, part) in enumerate(shown):
+        part = part.sort_values(axis.name)
+        look: dict[str, Any] = {"marker": "o", "markersize": 3.5, "capsize": 2.5, "elinewidth": 1}
+        error = part["se"].fillna(0.0)
+        look |= {
+            "color": COLORS[position % len(COLORS)],
+            "linestyle": DASHES[position % len(DASHES)],
+        }
+        ax.errorbar(part[axis.name], part["mean"], error, label=label, **look)
+    if not shown:
+        ax.scatter(table[axis.name], table["mean"], s=14, color=COLORS[0], alpha=0.7)
+    _number_axis(ax, axis)
+    ax.set(xlabel=axis.name, ylabel=found.score)
+    ax.grid(True)
+    ax.set_axisbelow(True)
+    if others and shown:
+        place = "right center" if width > 6 else "lower center"
+        figure.legend(loc=f"outside {place}", fontsize=8 if len(shown) <= 6 else 7)
+    kept = found.table if not shown else found.table.loc[
+        sorted(index for _, part in shown for index in part.index)
+    ]  # fmt: skip
+    if shown:
+        several = f", a line for each of {plural(len(shown), 'combination')} of" if others else ""
+        names = f" {_listed(others)}" if others else ""
+        caption = (
+            f"Final {found.score_inside} over {axis.name}{several}{names}: mean"
+            f" ± standard error over {_counts(kept['n'])}."
+        )
+        if len(lines) > len(shown):
+            caption += f" Shown: the best {len(shown)} of {len(lines)}, by their highest mean."
+    else:
+        caption = (
+            f"Final {found.score_inside} over {axis.name}: a dot is one combination of swept"
+            f" values, its mean over {_counts(kept['n'])}; the other values vary too."
+        )
+    data = kept[[axis.name, *others, "mean", "se", "n"]]
+    title = f"{found.score} over {axis.label}"
+    return Drawn(name, SECTION, title, f"{caption}{_log_text([axis])}{where}", figure, data)
+
+
+def pair_heatmaps(found: Combinations, name: str, where: str) -> list[Drawn]:
+    """The mean score of each pair of values of two names, over all values of the others."""
+    import pandas as pd
+    from matplotlib.cm import ScalarMappable
+    from matplotlib.colors import Normalize
+    from matplotlib.figure import Figure
+
+    pairs = [(a, b, _means(found.table, a, b)) for a, b in itertools.combinations(found.axes, 2)]
+    pairs = [pair for pair in pairs if _fills(pair)]
+    if not pairs:
+        return []
+    # What differs most tells most.
+    widest = sorted(pairs, key=lambda pair: -np.ptp(pair[2]["mean"]))[:MAX_PAIRS]
+    pairs = [pair for pair in pairs if any(pair is one for one in widest)]
+    width = figure_width(3.5 * min(3, len(pairs)) + 1.0)
+    across = min(3, len(pairs), max(int(width / 2.4), 1))
+    down = -(-len(pairs) // across)
+    figure = Figure(figsize=(width, 3.0 * down), layout="constrained")
+    limits = _limits(pd.concat([means["mean"] for *_, means in pairs]))
+    axes = list(figure.subplots(down, across, squeeze=False).flat)
+    for ax, (a, b, means) in zip(axes, pairs, strict=False):
+        _draw_pair(ax, a, b, means, limits)
+    for ax in axes[len(pairs) :]:
+        ax.set_visible(False)
+    bar = figure.colorbar(
+        ScalarMappable(Normalize(*limits), COLORMAP), ax=axes[: len(pairs)], pad=0.02, aspect=25
+    )
+    bar.set_label(f"{found.score}, mean")
+    bar.outline.set_visible(False)
+    cells = pd.concat(
+        [
+            means.assign(x_name=a.name, y_name=b.name).rename(columns={a.name: "x", b.name: "y"})
+            for a, b, means in pairs
+        ]
+    )
+    data = cells[["x_name", "x", "y_name", "y", "mean", "n"]]
+    count = len(found.axes)
+    over = ", over all values of the other swept names" if count > 2 else ""
+    caption = (
+        f"Mean final {found.score_inside} of pairs of swept values{over}, over"
+        f" {_counts(data['n'], 'run')} each.{where}"
+    )
+    if any(len(means) < len(a.values) * len(b.values) for a, b, means in pairs):
+        caption += " Grey: not in the sweep."
+    possible = count * (count - 1) // 2
+    if len(pairs) < possible:
+        caption += f" Shown: {len(pairs)} of {possible} pairs."
+    return [Drawn(name, SECTION, "Pairs of parameters", caption, figure, data)]
+
+
+def _draw_pair(
+    ax: "Axes", a: Axis, b: Axis, means: "pd.DataFrame", limits: tuple[float, float]
+) -> None:
+    grid = np.full((len(b.values), len(a.values)), np.nan)
+    for x, y, mean in zip(means[a.name], means[b.name], means["mean"], strict=True):
+        grid[b.values.index(y), a.values.index(x)] = mean
+    ax.set_facecolor(EMPTY_CELL)
+    low, high = limits
+    ax.imshow(
+        np.ma.masked_invalid(grid), COLORMAP, vmin=low, vmax=high, origin="lower", aspect="auto"
+    )
+    if max(grid.shape) <= _MOST_TICKS:
+        for (y, x), mean in np.ndenumerate(grid):
+            if np.isfinite(mean):
+                color = "black" if (mean - low) / (high - low) > 0.6 else "white"
+                size = 8 if len(a.values) <= 5 else 6.5
+                ax.text(x, y, short(mean, 3), ha="center", va="center", color=color, fontsize=size)
+    long = sum(map(len, a.values)) > 28
+    turned: dict[str, Any] = {"rotation": 35, "ha": "right", "rotation_mode": "anchor"}
+    ax.set_xticks(range(len(a.values)), map(_tick_text, a.values), **(turned if long else {}))
+    ax.set_yticks(range(len(b.values)), map(_tick_text, b.values))
+    ax.tick_params(length=0)
+    ax.set(xlabel=a.name, ylabel=b.name)
+    ax.spines[:].set_visible(False)
+
+
+def _means(table: "pd.DataFrame", a: Axis, b: Axis) -> "pd.DataFrame":
+    """The mean over the other names, and the number of runs behind it."""
+    groups = table.groupby([a.name, b.name], sort=False)
+    return groups.agg(mean=("mean", "mean"), n=("n", "sum")).reset_index()
+
+
+def _fills(pair: tuple[Axis, Axis, "pd.DataFrame"]) -> bool:
+    """Whether a heatmap of two names is no more empty than full, and not too fine."""
+    a, b, means = pair
+    sizes = len(a.values), len(b.values)
+    return max(sizes) <= _MOST_VALUES and 2 * len(means) > sizes[0] * sizes[1]
+
+
+def _parts(table: "pd.DataFrame", names: list[str]) -> list[tuple[Any, "pd.DataFrame"]]:
+    return list(table.groupby(names, sort=False)) if names else [((), table)]
+
+
+def _label(part: "pd.DataFrame", names: list[str]) -> str:
+    """A short name of what a line's combinations share."""
+    values = {name: _tick_text(part[name].iloc[0]) for name in names}
+    return ", ".join(
+        value if name in SHOWN_WITHOUT_NAME else f"{name.split('.')[-1]} {value}"
+        for name, value in values.items()
+    )
+
+
+def _ticks(axis: Axis) -> list[tuple[float, str]]:
+    """Heights and texts of an axis' labels, none so near to another that they overlap."""
+    if axis.numbers is None or len(axis.values) <= _MOST_TICKS:
+        texts = [_tick_text(value) for value in axis.values]
+        ticks = list(zip(axis.places(axis.values), texts, strict=True))
+    else:
+        numbers = _nice_numbers(axis)
+        ticks = list(zip(axis.share(numbers), map(short, numbers), strict=True))
+    kept = [ticks[-1]]
+    for height, text in reversed(ticks[:-1]):
+        if kept[-1][0] - height >= 0.045:
+            kept.append((height, text))
+    return [(float(height), text) for height, text in kept]
+
+
+def _nice_numbers(axis: Axis) -> np.ndarray:
+    from matplotlib.ticker import LogLocator, MaxNLocator
+
+    assert axis.numbers is not None, "categories have no numbers"
+    low, high = axis.numbers[0], axis.numbers[-1]
+    locator = LogLocator() if axis.log else MaxNLocator(5)
+    numbers = locator.tick_values(low, high)
+    return numbers[(numbers >= low) & (numbers <= high)]
+
+
+def _number_axis(ax: "Axes", axis: Axis) -> None:
+    """Labels an axis at the swept values where they are few, else at nice numbers."""
+    from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+
+    assert axis.numbers is not None, "categories have no numbers"
+    if axis.log:
+        ax.set_xscale("log")
+        ax.xaxis.set_minor_locator(NullLocator())
+    few = len(axis.numbers) <= _MOST_TICKS and np.diff(axis.share(axis.numbers)).min() >= 0.08
+    ax.xaxis.set_major_locator(FixedLocator(list(axis.numbers if few else _nice_numbers(axis))))
+    ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: short(value)))
+
+
+def _axis_line(ax: "Axes", place: int, ticks: list[tuple[float, str]]) -> None:
+    ax.plot([place, place], [0, 1], color="0.3", linewidth=0.8, zorder=3)
+    for height, text in ticks:
+        ax.annotate(
+            text,
+            (place, height),
+            (-4, 0),
+            textcoords="offset points",
+            ha="right",
+            va="center",
+            zorder=4,
+            bbox={"facecolor": "white", "alpha": 0.75, "linewidth": 0, "pad": 0.8},
+            fontsize=7.5,
+        )
+
+
+def _tick_text(value: object) -> str:
+    """A value as a label: text that is not too long, numbers with a true minus."""
+    text = str(value)
+    try:
+        return short(float(text))
+    except ValueError:
+        return text.replace(", ", f" {TIMES} ").strip("[]") if text.startswith("[") else text
+
+
+def _limits(values: "pd.Series") -> tuple[float, float]:
+    low, high = float(values.min()), float(values.max())
+    return (low, high) if low < high else (low - 0.5, high + 0.5)
+
+
+def _listed(names: list[str]) -> str:
+    *first, last = names
+    return f"{', '.join(first)} and {last}" if first else last
+
+
+def _counts(counts: "pd.Series", noun: str = "seed") -> str:
+    low, high = int(counts.min()), int(counts.max())
+    return plural(low, noun) if low == high else f"{low} to {plural(high, noun)}"
+
+
+def _log_text(axes: list[Axis]) -> str:
+    names = [axis.name for axis in axes if axis.log]
+    return f" Logarithmic: {', '.join(names)}." if names else ""

@@ -1,0 +1,173 @@
+"""The time of a finished sweep: its tables and figures."""
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from qdsweep.analysis.figures.drawn import Drawn
+from qdsweep.analysis.figures.style import add_legend, figure_width, legend_height, line_style, wrap
+from qdsweep.analysis.plan import Plan
+from qdsweep.analysis.scaling.amdahl import WORTHWHILE, speedup
+from qdsweep.analysis.selection import Tables, read_tables
+from qdsweep.analysis.tables.run_times import PHASES, group_times, run_times, worker_table
+from qdsweep.analysis.tables.sheet import write_sheet
+from qdsweep.analysis.tables.timing_tables import timing_sheet, workers_sheet
+from qdsweep.analysis.text import plural
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure, SubFigure
+
+SECTION = "Time"
+MAX_BARS = 24
+MAX_CURVES = 12
+# Phase -> what the figure calls it, and its colour.
+_BARS = {
+    "evaluate": ("evaluate", "#56B4E9"),
+    "ask": ("ask", "#E69F00"),
+    "tell": ("tell", "#D55E00"),
+    "reload": ("reload files", "#009E73"),
+    "rest": ("rest", "#999999"),
+}
+
+
+def write_timing(sweep_dir: Path, runs_dir: Path) -> None:
+    """Writes tables/timing (seconds of each phase) and tables/workers (what more would bring).
+
+    Args:
+        sweep_dir: `results/sweeps/NAME`, with the tables of `aggregate`.
+        runs_dir: `results/runs`.
+    """
+    runs = run_times(read_tables(sweep_dir), runs_dir)
+    groups, workers = group_times(runs), worker_table(runs, _cores())
+    write_sheet(sweep_dir / "tables", timing_sheet(groups), groups)
+    write_sheet(sweep_dir / "tables", workers_sheet(workers, _cores()), workers)
+
+
+def timing_figures(plan: Plan, tables: Tables, runs_dir: Path) -> list[Drawn]:
+    """Draws where the time of the groups goes, and what more workers would bring.
+
+    Args:
+        plan: The sweep.
+        tables: Its tables.
+        runs_dir: `results/runs`.
+    """
+    runs = run_times(tables, runs_dir)
+    return [_phases(group_times(runs)), _amdahl(worker_table(runs, _cores()), tables)]
+
+
+def _cores() -> int:
+    """The cores of a node, for node-hours: those of this machine."""
+    return os.cpu_count() or 1
+
+
+def _phases(groups: "pd.DataFrame") -> Drawn:
+    """Seconds of each phase, a bar a group."""
+    shown = groups.head(MAX_BARS)
+    width = figure_width(8)
+    labels = [wrap(group, 0.4 * width, 8) for group in shown["group"]]
+    lines = sum(label.count("\n") + 1.3 for label in labels)
+    names = [name for name, _ in _BARS.values()]
+    figure, top, strip = _with_strip(width, 0.8 + 0.19 * lines, names)
+    ax = top.subplots()
+    left = np.zeros(len(shown))
+    for phase, (name, color) in _BARS.items():
+        seconds = shown[f"{phase}_mean"].to_numpy(float)
+        ax.barh(np.arange(len(shown)), seconds, 0.7, left, color=color, label=name)
+        left += seconds
+    ax.set_yticks(np.arange(len(shown)), labels)
+    ax.invert_yaxis()
+    ax.set_xlim(0, 1.02 * left.max())
+    ax.set_xlabel("Seconds of a run")
+    ax.grid(True, axis="x")
+    ax.set_axisbelow(True)
+    add_legend(strip, ax, "", width)
+    parts = [f"{phase}_{part}" for phase in (*PHASES, "rest") for part in ("mean", "se")]
+    return Drawn(
+        name="timing",
+        section=SECTION,
+        title="Where the time goes",
+        caption=(
+            "Mean seconds of a run in each phase of its iterations, and between them (rest). Only"
+            f" evaluation is shared by workers.{_left_out(groups, MAX_BARS)}"
+        ),
+        figure=figure,
+        data=groups[["group", "runs", "workers", *parts]],
+    )
+
+
+def _amdahl(workers: "pd.DataFrame", tables: Tables) -> Drawn:
+    """Speed-up over the number of workers by Amdahl's law, a curve a group."""
+    import pandas as pd
+
+    shown = workers.head(MAX_CURVES)
+    most = int(min(max(4, 4 * shown["recommended"].max()), max(4, shown["batch"].max())))
+    width = figure_width(6.5)
+    figure, top, strip = _with_strip(width, 0.55 * width, ["ideal", *shown["group"]])
+    ax = top.subplots()
+    n = np.geomspace(1, most, 200)
+    ax.plot(n, n, color="0.6", linewidth=1, linestyle=(0, (2, 2)), label="ideal")
+    for row in shown.to_dict("records"):
+        look = line_style(tables.position[row["group"]])
+        own = n[n <= row["batch"]]
+        ax.plot(own, speedup(row["serial"], own), label=row["group"], **look)
+        dot = {"color": look["color"], "markersize": 6, "clip_on": False, "zorder": 3}
+        ax.plot(row["recommended"], row["speedup"], "o", **dot)
+    _log2(ax, most)
+    add_legend(strip, ax, "", width)
+    n = np.unique(n.round().astype(int))
+    curves = [
+        pd.DataFrame({"group": row["group"], "workers": n, "speedup": speedup(row["serial"], n)})
+        for row in workers.to_dict("records")
+    ]
+    data = pd.concat(curves, ignore_index=True)
+    return Drawn(
+        name="amdahl",
+        section=SECTION,
+        title="What more workers would bring",
+        caption=(
+            "Speed-up of a run over one worker by Amdahl's law, with the serial fraction that was"
+            f" measured. Dots: the most workers with an efficiency of at least {WORTHWHILE:.0%}."
+            " A curve ends where every solution of an iteration has a worker of its own."
+            f"{_left_out(workers, MAX_CURVES)}"
+        ),
+        figure=figure,
+        data=data.assign(efficiency=data["speedup"] / data["workers"]),
+    )
+
+
+def _with_strip(
+    width: float, height: float, labels: list[str]
+) -> tuple["Figure", "SubFigure", "SubFigure"]:
+    """A figure, the part of it for axes of `height`, and a strip below for the legend."""
+    from matplotlib.figure import Figure
+
+    below = legend_height(labels, width)
+    figure = Figure(figsize=(width, height + below), layout="constrained")
+    top, strip = figure.subfigures(2, 1, height_ratios=[height, below], squeeze=False)[:, 0]
+    return figure, top, strip
+
+
+def _log2(ax: "Axes", most: int) -> None:
+    """Workers and speed-up in powers of two."""
+    from matplotlib.ticker import FuncFormatter, NullLocator
+
+    ax.set_xscale("log", base=2)
+    ax.set_yscale("log", base=2)
+    ax.set_xlim(1, most)
+    ax.set_ylim(1, None)
+    for axis in (ax.xaxis, ax.yaxis):
+        axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
+        axis.set_minor_locator(NullLocator())
+    ax.set_xlabel("Workers of a run")
+    ax.set_ylabel("Speed-up over one worker")
+    ax.grid(True)
+
+
+def _left_out(table: "pd.DataFrame", limit: int) -> str:
+    if len(table) <= limit:
+        return ""
+    return f" Shown: the first {limit} of {plural(len(table), 'group')}; the data have all."

@@ -1,0 +1,1 @@
+"""Tables and figures -> the report page."""

@@ -1,0 +1,150 @@
+"""Tasks, archives and algorithms in the words of a paper, from resolved experiments."""
+
+from typing import Any
+
+from qdsweep.analysis.load import Run
+from qdsweep.analysis.page.references import algorithm_sources, cite, domain_sources
+from qdsweep.analysis.page.words import listed
+from qdsweep.analysis.text import TIMES, number, short, value_text
+
+# Preset -> what papers call it.
+TITLES = {
+    "map_elites": "MAP-Elites",
+    "map_elites_line": "MAP-Elites (line)",
+    "cvt_map_elites": "CVT-MAP-Elites",
+    "cma_me": "CMA-ME",
+    "cma_me_imp": "CMA-ME (improvement ranking)",
+    "cma_me_rd": "CMA-ME (random-direction ranking)",
+    "cma_mae": "CMA-MAE",
+    "cma_mega": "CMA-MEGA",
+    "cma_maega": "CMA-MAEGA",
+    "cma_es": "CMA-ES",
+    "sep_cma_es": "sep-CMA-ES",
+    "lm_ma_es": "LM-MA-ES",
+    "openai_es": "OpenAI-ES",
+    "novelty_search": "Novelty search",
+}
+# Key of an emitter or archive -> how a sentence says it; others are given as key = value.
+_PHRASES = {
+    "num_emitters": "{} emitters",
+    "batch_size": "batch size {}",
+    "es": "{} as evolution strategy",
+    "ranker": "{} ranking",
+    "selection_rule": "{} selection",
+    "restart_rule": "restart rule {}",
+    "sigma": "mutation scale {}",
+    "sigma0": "initial step size {}",
+    "iso_sigma": "isotropic mutation scale {}",
+    "line_sigma": "line mutation scale {}",
+    "lr": "gradient learning rate {}",
+    "initial_solutions": "{} random initial solutions an emitter",
+    "learning_rate": "archive learning rate {}",
+    "threshold_min": "first threshold {}",
+    "result_archive": "{} for its results",
+}
+_SCALES = ("sigma", "sigma0", "iso_sigma")  # null: the domain's step
+_SEEDS = {
+    "fixed": "with one evaluation seed a run",
+    "iteration": "with a new evaluation seed each iteration",
+    "solution": "with an evaluation seed of its own for each solution",
+}
+
+
+def task(run: Run) -> str:
+    """Returns the domain of a run: what it is, its measures, its objectives, its seeds."""
+    domain, geometry = run.config["domain"], run.summary["archive"]
+    parts = [_domain(domain, geometry.get("solution_dim"))]
+    if domain.get("episodes", 1) > 1:
+        parts.append(f"averaged over {domain['episodes']} episodes an evaluation")
+    if geometry.get("ranges"):
+        names = geometry.get("measures") or [f"measure {i + 1}" for i in range(9)]
+        spans = zip(names, geometry["ranges"], strict=False)
+        measures = [f"{name} ({short(low)} to {short(high)})" for name, (low, high) in spans]
+        low, high = geometry["objective_range"]
+        objectives = f"objectives from {short(low)} to {short(high)}"
+        parts.append(f"with the measures {listed(measures)} and {objectives}")
+    if domain.get("type") not in ("linear_projection", "arm"):  # nothing random in these
+        seed = domain.get("evaluation_seed", "solution")
+        parts.append(_SEEDS.get(seed, f"with the evaluation seed {seed}"))
+    return ", ".join(parts)
+
+
+def _domain(domain: dict[str, Any], dimension: int | None) -> str:
+    source = cite(domain_sources(domain))
+    match domain.get("type"):
+        case "linear_projection":
+            function = f"the {domain['function']} function of the linear projection benchmark"
+            return f"{function}{source} in {dimension} dimensions"
+        case "arm":
+            return f"a planar arm{source} with {dimension} joints"
+        case "lunar_lander":
+            return f"LunarLander-v3{source} with a linear policy of {dimension} weights"
+        case "gymnasium":
+            policy = _policy(domain["policy"])
+            return f"{domain['env']}{source} with {policy} of {dimension} weights"
+    name = domain.get("name") or domain.get("type")
+    return f"{name}{source} with {dimension} parameters"
+
+
+def _policy(policy: dict[str, Any]) -> str:
+    if policy["type"] == "linear":
+        return "a linear policy"
+    layers = listed([str(units) for units in policy["hidden"]])
+    return f"a multi-layer perceptron ({policy['activation']}, hidden layers of {layers} units)"
+
+
+def archive(run: Run) -> str:
+    """Returns the kind and the size of a run's archive."""
+    geometry = run.summary["archive"]
+    kind = str(geometry["type"]).replace("_", " ").replace("cvt", "CVT")
+    if not geometry.get("cells"):
+        return f"an unstructured {kind} archive"
+    size = f" {TIMES} ".join(map(str, geometry.get("dims") or [number(geometry["cells"])]))
+    return f"a {kind} archive of {size} cells"
+
+
+def algorithm(name: str, configs: list[dict[str, Any]]) -> str:
+    """Returns a sentence on an algorithm: its sources, emitters and hyper-parameters.
+
+    Args:
+        name: The preset's name.
+        configs: The resolved experiments that use it; what was swept gets all its values.
+    """
+    values: dict[str, list[str]] = {}
+    for config in configs:
+        for key, value in _hyper_parameters(config).items():
+            if value not in values.setdefault(key, []):
+                values[key].append(value)
+    facts = []
+    for key, options in values.items():
+        where, _, last = key.rpartition(": ")
+        phrase = _PHRASES.get(last, f"{last} = {{}}").format(listed(options, "or"))
+        facts.append(f"{where}: {phrase}" if where else phrase)
+    source = cite(algorithm_sources(configs[0]["algorithm"]))
+    title = f"{TITLES.get(name, name)}{source}"
+    return f"{title} has {listed(facts)}." if facts else f"{title} was run."
+
+
+def _hyper_parameters(config: dict[str, Any]) -> dict[str, str]:
+    """The hyper-parameters of an algorithm as text; those that are not set are left out."""
+    algorithm = config["algorithm"]
+    found: dict[str, Any] = {
+        key: config[key] for key in ("num_emitters", "batch_size") if key in config
+    }
+    groups = algorithm.get("emitters", [])
+    for position, emitter in enumerate(groups):
+        where = f"emitter {position + 1}: " if len(groups) > 1 else ""
+        for key, value in emitter.items():
+            if key == "type":
+                value = value if where or ":" in value else None
+            elif key == "es":
+                value = TITLES[value]
+            elif key in _SCALES and value is None:
+                value = config["domain"].get("step")
+            found[where + key] = value
+    found |= {key: value for key, value in algorithm.get("archive", {}).items() if key != "type"}
+    if algorithm.get("scheduler", {}).get("type") == "bandit":
+        found["scheduler"] = "bandit"
+    if algorithm.get("result_archive"):
+        found["result_archive"] = "a passive elitist archive"
+    return {key: value_text(value) for key, value in found.items() if value not in (None, {}, 0)}

@@ -1,0 +1,114 @@
+"""What `plots/` of a sweep holds, as the page shows it: figures by section, animations."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+from qdsweep.analysis.files import read_json, require
+from qdsweep.analysis.page.embed import (
+    Download,
+    Picture,
+    data_url,
+    download,
+    figure_picture,
+    first_frame,
+)
+from qdsweep.analysis.selection import Tables
+
+_FILMS = 4_500_000  # bytes of animations in a page, at most
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A figure in the page, with its data and the command that draws it again."""
+
+    name: str
+    title: str
+    caption: str
+    picture: Picture
+    files: list[Download]
+    command: str
+
+
+@dataclass(frozen=True)
+class Section:
+    """Figures under one heading."""
+
+    title: str
+    figures: list[Shown]
+
+
+@dataclass(frozen=True)
+class Film:
+    """An animation, behind its first frame until a reader asks for it."""
+
+    title: str
+    still: Picture
+    picture: Picture
+
+
+@dataclass(frozen=True)
+class Films:
+    """The animations of a sweep, how many are too large for the page, and what makes them."""
+
+    films: list[Film]
+    left_out: int
+    commands: list[str]
+
+
+def figure_sections(sweep_dir: Path) -> list[Section]:
+    """Returns every figure of `plots/figures.json` and of the folders below it, by section.
+
+    Args:
+        sweep_dir: `results/sweeps/NAME`.
+
+    Raises:
+        BadInput: `qdsweep plot` has not drawn them.
+    """
+    plots = sweep_dir / "plots"
+    main = require(plots / "figures.json", "Run `qdsweep plot` first.")
+    by_section: dict[str, list[Shown]] = {}
+    for index in (main, *sorted(plots.glob("*/*.json"))):
+        entries = json.loads(index.read_text(encoding="utf-8"))
+        if not isinstance(entries, list):  # rollouts.json is no list of figures
+            continue
+        folder = index.parent
+        for entry in entries:
+            command = f"qdsweep plot {sweep_dir.name} --only {entry['name']}"
+            if folder.name == "evolution":
+                command = f"qdsweep evolution {sweep_dir.name}"
+            shown = Shown(
+                entry["name"],
+                entry["title"],
+                entry["caption"],
+                figure_picture(folder / entry["name"]),
+                [download(folder / f"{entry['name']}.csv")],
+                command,
+            )
+            by_section.setdefault(entry["section"], []).append(shown)
+    return [Section(title, figures) for title, figures in by_section.items()]
+
+
+def films(sweep_dir: Path, tables: Tables) -> Films:
+    """Returns the animations of `qdsweep evolution` and `qdsweep rollouts`, where there are any."""
+    plots = sweep_dir / "plots"
+    groups = dict(zip(tables.summary["id"], tables.summary["group"], strict=True))
+    titles: dict[Path, str] = {}
+    for run, group in groups.items():  # in the sweep's order
+        path = plots / "evolution" / f"{run}.gif"
+        if path.exists():
+            titles[path] = f"{group}: how the archive filled"
+    index = plots / "rollouts" / "rollouts.json"
+    if index.exists():
+        for entry in read_json(index, "Run `qdsweep rollouts` again.")["rollouts"]:
+            titles[index.parent / entry["file"]] = f"{entry['group']}: {entry['title']}"
+    found, size = [], 0
+    for path, title in titles.items():
+        size += path.stat().st_size
+        if size <= _FILMS:
+            still = first_frame(path)
+            url = data_url(path.read_bytes(), ".gif")
+            found.append(Film(title, still, Picture(url, still.width, still.height)))
+    stages = dict.fromkeys(path.parent.name for path in titles)
+    commands = [f"qdsweep {stage} {sweep_dir.name}" for stage in stages]
+    return Films(found, len(titles) - len(found), commands)

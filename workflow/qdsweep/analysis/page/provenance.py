@@ -1,0 +1,87 @@
+"""With what the runs of a sweep were made: versions, machines without names, one digest."""
+
+import hashlib
+import platform
+import socket
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from qdsweep.analysis.page.references import cite
+from qdsweep.analysis.page.words import core_time, listed
+from qdsweep.analysis.text import plural
+from qdsweep.versions import installed_versions
+
+# Distribution -> its name in a paper and what to cite for it, if the domain does not cite it.
+_LIBRARIES = {
+    "ribs": ("pyribs", ["tjanaka2023pyribs"]),
+    "dask": ("Dask", ["rocklin2015dask"]),
+    "gymnasium": ("Gymnasium", []),
+    "box2d": ("Box2D", []),
+    "mujoco": ("MuJoCo", []),
+    "numpy": ("NumPy", []),
+    "scipy": ("SciPy", []),
+    "python": ("Python", []),
+}
+
+
+def sweep_digest(summaries: Iterable[dict[str, Any]]) -> str:
+    """Returns the SHA-256 over the sorted ids and archive digests: equal for equal results."""
+    lines = sorted(f"{one['id']} {one.get('archive_digest')}\n" for one in summaries)
+    return hashlib.sha256("".join(lines).encode()).hexdigest()
+
+
+def software(summaries: list[dict[str, Any]], domain_types: set[str]) -> str:
+    """Returns a sentence on the versions that the runs were made with.
+
+    Args:
+        summaries: summary.json of every run.
+        domain_types: `type` of every domain, which tells which libraries were used.
+    """
+    versions: dict[str, list[str]] = {}
+    for summary in summaries:
+        for name, version in summary.get("versions", {}).items():
+            if version not in versions.setdefault(name, []):
+                versions[name].append(version)
+    unused = set() if domain_types & {"gymnasium", "lunar_lander"} else {"gymnasium", "box2d"}
+    if "dask" not in {summary.get("engine") for summary in summaries}:
+        unused.add("dask")
+    used = [
+        f"{title} {listed(versions[name])}{cite(sources)}"
+        for name, (title, sources) in _LIBRARIES.items()
+        if name in versions and name not in unused
+    ]
+    own = listed(versions.get("qdsweep", ["of an unknown version"]))
+    workflow = " ".join(["Snakemake", *installed_versions(["snakemake"]).values()])
+    return (
+        f"Runs were made by qdsweep {own} under {workflow}{cite(['moelder2021sustainable'])}"
+        f" with {listed(used)}."
+    )
+
+
+def hardware(summaries: list[dict[str, Any]], core_seconds: float) -> str:
+    """Returns a sentence on where the runs were computed, without any name of a machine."""
+    hosts = {attempt["host"] for one in summaries for attempt in one.get("attempts", [])}
+    workers = sorted({int(one.get("workers") or 1) for one in summaries})
+    noun = "process" if workers == [1] else "processes"
+    text = f"Each run had {listed([str(n) for n in workers], 'or')} worker {noun};"
+    text += f" all together took {core_time(core_seconds)}"
+    if hosts:
+        text += f" on {plural(len(hosts), 'machine')}"
+    if hosts == {socket.gethostname()}:
+        text += f" ({_processor()})"
+    if {one.get("cpu_baseline") for one in summaries} == {"avx2"}:
+        text += ", with no instructions beyond AVX2"
+    return f"{text}."
+
+
+def _processor() -> str:
+    """The processor of this machine and its memory."""
+    import psutil
+
+    info = Path("/proc/cpuinfo")
+    lines = info.read_text(errors="replace").splitlines() if info.exists() else []
+    models = [line.split(":", 1)[1] for line in lines if line.startswith("model name")]
+    model = " ".join((models or [platform.machine()])[0].split())
+    memory = psutil.virtual_memory().total / 2**30
+    return f"{model}, {plural(psutil.cpu_count() or 1, 'logical core')}, {memory:.0f} GiB"

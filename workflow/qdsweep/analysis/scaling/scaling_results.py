@@ -1,0 +1,223 @@
+"""What `qdsweep scale` writes: table, fit and figure of the measured times."""
+
+import math
+import statistics
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from qdsweep.analysis.figures.drawn import Drawn, save_figures
+from qdsweep.analysis.figures.style import COLORS, style
+from qdsweep.analysis.scaling.amdahl import (
+    WORTHWHILE,
+    Fit,
+    efficiency,
+    fit_amdahl,
+    recommended_workers,
+    speedup,
+)
+from qdsweep.analysis.scaling.study import Study, Time, usable_cores
+from qdsweep.analysis.tables.sheet import Sheet, as_latex, as_markdown, number_cell
+from qdsweep.analysis.text import common_decimals, mean_and_error, number, plural
+from qdsweep.files import write_json, write_text
+from qdsweep.sweep.ids import run_id
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+NAME = "scaling"
+
+
+def write_scaling(study: Study, times: list[Time]) -> Sheet:
+    """Writes scaling.csv, .md, .tex, .json and the figure scaling.pdf, .png, .svg.
+
+    Args:
+        study: What was measured.
+        times: The runs, all with one digest.
+
+    Returns:
+        The table.
+    """
+    fit, fitted = _fit(study, times)
+    batch = study.experiment.num_emitters * study.experiment.batch_size
+    recommended = recommended_workers(fit.serial, batch)
+    table = scaling_table(times, fit)
+    sheet = _sheet(study, table, _note(study, times, fit, fitted, recommended))
+    write_text(study.out / f"{NAME}.md", as_markdown(sheet))
+    write_text(study.out / f"{NAME}.tex", as_latex(sheet))
+    write_json(
+        study.out / f"{NAME}.json",
+        {
+            "id": run_id(study.experiment),
+            "budget": study.experiment.budget,
+            "archive_digest": times[0].digest,
+            "cores": usable_cores(),
+            "fit": {
+                "one_worker_seconds": fit.one_worker,
+                "serial_fraction": fit.serial,
+                "standard_error": None if math.isnan(fit.error) else fit.error,
+                "fitted_workers": fitted,
+            },
+            "recommended_workers": recommended,
+            "workers": table.to_dict("records"),
+            "runs": [
+                {**asdict(time), "folder": str(time.folder.relative_to(study.out))}
+                for time in times
+            ],
+        },
+    )
+    with style():
+        save_figures(study.out, [_drawn(table, times, fit, fitted, sheet.note)], NAME + "_figures")
+    return sheet
+
+
+def _fit(study: Study, times: list[Time]) -> tuple[Fit, list[int]]:
+    """Fits the times of workers that have a core each, or all if those are too few."""
+    alone = {
+        cluster.workers
+        for cluster in study.clusters.values()
+        if cluster.over_nodes() or cluster.workers <= usable_cores()
+    }
+    if len(alone) < 2:
+        alone = {time.workers for time in times}
+    used = [time for time in times if time.workers in alone]
+    return fit_amdahl([t.workers for t in used], [t.seconds for t in used]), sorted(alone)
+
+
+def scaling_table(times: list[Time], fit: Fit) -> "pd.DataFrame":
+    """Returns a row a number of workers.
+
+    Args:
+        times: The measured runs.
+        fit: Amdahl's law, for the time with one worker where that was not measured.
+
+    Returns:
+        workers, runs, seconds (median of the runs), seconds_min, seconds_max, speedup and
+        efficiency of the median, amdahl (speed-up of the fit), start_up (median).
+    """
+    import pandas as pd
+
+    rows: list[dict[str, Any]] = []
+    for workers in sorted({time.workers for time in times}):
+        runs = [time for time in times if time.workers == workers]
+        seconds = [time.seconds for time in runs]
+        rows.append(
+            {
+                "workers": workers,
+                "runs": len(runs),
+                "seconds": statistics.median(seconds),
+                "seconds_min": min(seconds),
+                "seconds_max": max(seconds),
+                "start_up": statistics.median(time.start_up for time in runs),
+            }
+        )
+    table = pd.DataFrame(rows)
+    table["speedup"] = _one_worker(table, fit) / table["seconds"]
+    table["efficiency"] = table["speedup"] / table["workers"]
+    table["amdahl"] = speedup(fit.serial, table["workers"].to_numpy(float))
+    return table
+
+
+def _one_worker(table: "pd.DataFrame", fit: Fit) -> float:
+    """Seconds with one worker: measured, or else fitted."""
+    first = table.iloc[0]
+    return float(first["seconds"]) if first["workers"] == 1 else fit.one_worker
+
+
+def _note(study: Study, times: list[Time], fit: Fit, fitted: list[int], recommended: int) -> str:
+    measured = {time.workers for time in times}
+    text = (
+        f"{run_id(study.experiment)}, {_budget(study)}: median wall time of all iterations but the"
+        f" first over {plural(study.repeats, 'run')} each, on {plural(usable_cores(), 'core')}."
+    )
+    if 1 not in measured:
+        text += " The time with one worker is the fit's."
+    percent, error = 100 * fit.serial, 100 * fit.error
+    serial = mean_and_error(percent, error, common_decimals([percent], [error]))
+    text += f" Amdahl's law fits with a serial fraction of {serial} %"
+    if set(fitted) < measured:
+        text += f" (of {', '.join(map(str, fitted))} workers, which have a core each)"
+    if fit.serial > 1 - 1e-6:
+        text += ": more workers do not make it faster."
+    else:
+        bound = f"an efficiency of at least {WORTHWHILE:.0%}"
+        text += f": the most workers with {bound} are {recommended}."
+    return text + (f" All archives are equal (archive_digest {times[0].digest[:16]}...).")
+
+
+def _budget(study: Study) -> str:
+    ((unit, amount),) = study.experiment.budget.items()
+    return f"{number(amount)} {unit}"
+
+
+def _sheet(study: Study, table: "pd.DataFrame", note: str) -> Sheet:
+    rows = [
+        [
+            number_cell(str(row["workers"]), row["workers"]),
+            number_cell(str(row["runs"]), row["runs"]),
+            number_cell(number(row["seconds"], 2), row["seconds"]),
+            number_cell(number(row["speedup"], 2), row["speedup"]),
+            number_cell(number(100 * row["efficiency"], 1), row["efficiency"]),
+            number_cell(number(row["amdahl"], 2), row["amdahl"]),
+            number_cell(number(row["start_up"], 2), row["start_up"]),
+        ]
+        for row in table.to_dict("records")
+    ]
+    return Sheet(
+        name=NAME,
+        title=f"Scaling of {study.experiment.domain.name}, {study.experiment.algorithm.name}",
+        note=note,
+        columns=[
+            "Workers", "Runs", "Seconds", "Speed-up", "Efficiency (%)",
+            "Speed-up by Amdahl", "Start-up (s)",
+        ],
+        text=0,
+        rows=rows,
+    )  # fmt: skip
+
+
+def _drawn(
+    table: "pd.DataFrame", times: list[Time], fit: Fit, fitted: list[int], note: str
+) -> Drawn:
+    """Speed-up and efficiency over the number of workers: runs, medians, fit."""
+    from matplotlib.figure import Figure
+    from matplotlib.ticker import FuncFormatter, NullLocator
+
+    figure = Figure(figsize=(8, 3.5), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    most = table["workers"].max()
+    n = np.unique(np.geomspace(1, most, 200))
+    left.plot(n, n, color="0.6", linewidth=1, linestyle=(0, (2, 2)), label="ideal")
+    law = f"Amdahl, serial {100 * fit.serial:.3g} %"
+    left.plot(n, speedup(fit.serial, n), color=COLORS[1], label=law)
+    right.plot(n, 100 * efficiency(fit.serial, n), color=COLORS[1])
+    one_worker = _one_worker(table, fit)
+    for alone, fill, label in (
+        (True, COLORS[0], "measured"),
+        (False, "white", "measured, sharing cores"),
+    ):
+        runs = [time for time in times if (time.workers in fitted) == alone]
+        if not runs:
+            continue
+        workers = np.array([time.workers for time in runs], dtype=float)
+        speed = one_worker / np.array([time.seconds for time in runs])
+        look = {"color": COLORS[0], "markerfacecolor": fill, "markersize": 5, "zorder": 3}
+        left.plot(workers, speed, "o", label=label, **look)
+        right.plot(workers, 100 * speed / workers, "o", **look)
+    right.axhline(100 * WORTHWHILE, color="0.6", linewidth=1, linestyle=(0, (2, 2)))
+    left.set_yscale("log", base=2)
+    left.set_ylabel("Speed-up over one worker")
+    right.set_ylabel("Efficiency (%)")
+    right.set_ylim(0, None)
+    left.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    for ax in (left, right):
+        ax.set_xscale("log", base=2)
+        ax.set_xticks(table["workers"])
+        ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        ax.xaxis.set_minor_locator(NullLocator())
+        ax.set_xlabel("Workers")
+        ax.grid(True)
+        ax.set_axisbelow(True)
+    left.legend(loc="upper left")
+    return Drawn(NAME, "Time", "Scaling", note, figure, table)

@@ -1,0 +1,143 @@
+"""Run directories -> tables: runs.tsv, summary.csv, table.*, curves.csv and tables/."""
+
+import csv
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from qdsweep.analysis.partial import results_of
+from qdsweep.analysis.plan import BUDGETS, Plan, Row, read_plan
+from qdsweep.analysis.selection import scales_of
+from qdsweep.analysis.tables.cache import Kept, key_of, read_cache, write_cache
+from qdsweep.analysis.tables.comparisons import write_comparisons
+from qdsweep.analysis.tables.group_table import group_sheet, group_table
+from qdsweep.analysis.tables.metrics import CURVES, Curve, common_grid
+from qdsweep.analysis.tables.over_tasks import scores_by_task, write_over_tasks
+from qdsweep.analysis.tables.run_results import RESULTS, Result, column_names, read_results
+from qdsweep.analysis.tables.sheet import write_sheet
+from qdsweep.errors import BadInput
+from qdsweep.files import atomic
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_INTEGERS = ("iteration", "evaluations", "num_elites", "restarts", "workers", "total_evaluations")
+_MISSING = Result({"status": "missing"}, None)
+
+
+def aggregate(sweep_dir: Path, runs_dir: Path, *, partial: bool = False) -> None:
+    """Writes the tables of a sweep.
+
+    A row of the sweep is reported at its own budget, even if its run went further. A run that
+    is missing or has not reached the budget keeps its row, without results, and enters no mean.
+    Only runs whose files have changed since the last time are read.
+
+    Args:
+        sweep_dir: `results/sweeps/NAME`, with the plan.json that the workflow wrote.
+        runs_dir: `results/runs`.
+        partial: Take a run that has not reached its budget at where it is.
+
+    Raises:
+        BadInput: There is no plan.json, or none of its runs has any result.
+    """
+    import pandas as pd
+
+    plan = read_plan(sweep_dir)
+    _write_runs(plan, sweep_dir / "runs.tsv")
+    results = _read_runs(plan, sweep_dir, runs_dir, partial)
+    if not any(result.curve for result in results):
+        raise BadInput(
+            f"None of the {len(plan.rows)} rows of {sweep_dir / 'plan.json'} has reached its budget"
+            f" in {runs_dir}: nothing to aggregate. Run `snakemake` to compute them."
+        )
+    summary = pd.DataFrame(_records(plan, results))
+    # Nullable integers: a row without results must not turn its column into floats.
+    summary = summary.astype(dict.fromkeys(_INTEGERS, "Int64"))
+    _write_csv(summary, sweep_dir / "summary.csv")
+    _write_csv(_curves(plan, results), sweep_dir / "curves.csv")
+    table = group_table(plan, summary)
+    scales = scales_of(summary, table)
+    write_sheet(sweep_dir, group_sheet(plan, summary, table, scales), table)
+    write_comparisons(sweep_dir, summary, scales)
+    write_over_tasks(sweep_dir, scores_by_task(plan, summary, scales))
+
+
+def _write_runs(plan: Plan, path: Path) -> None:
+    budgets = [name for name in BUDGETS if name not in plan.columns]
+    with atomic(path, "w") as file:
+        writer = csv.writer(file, delimiter="\t", lineterminator="\n")
+        writer.writerow([*plan.columns, "id", *budgets])
+        for row in plan.rows:
+            budget = [getattr(row, name) for name in budgets]
+            writer.writerow([*row.values.values(), row.run, *budget])
+
+
+def _read_runs(plan: Plan, sweep_dir: Path, runs_dir: Path, partial: bool) -> list[Result]:
+    """Returns the result of every row; a run is read once, and only if its files have changed."""
+    rows_of: dict[str, list[Row]] = {}
+    for row in plan.rows:
+        rows_of.setdefault(row.run, []).append(row)
+    before = read_cache(sweep_dir)
+    now: Kept = {}
+    for run, rows in rows_of.items():
+        folder = results_of(runs_dir / run)
+        if not (folder / "summary.json").exists():
+            continue
+        key = key_of(folder, rows, partial=partial)
+        known = before.get(run)
+        if known is None or known[0] != key:
+            known = key, read_results(folder, rows, partial=partial)
+        now[run] = known
+    if any(now[run] is not before.get(run) for run in now):
+        write_cache(sweep_dir, now)
+    waiting = {run: iter(results) for run, (_, results) in now.items()}
+    return [next(waiting[row.run]) if row.run in waiting else _MISSING for row in plan.rows]
+
+
+def _records(plan: Plan, results: list[Result]) -> list[dict[str, Any]]:
+    """Returns the rows of summary.csv."""
+    names = column_names(plan)
+    # The columns of the first row are those of all, also if that row has no results.
+    columns = [*names.values(), "id", *RESULTS, "group"]
+    records = []
+    for row, result in zip(plan.rows, results, strict=True):
+        swept = {names[name]: value for name, value in row.values.items()}
+        record = {**swept, "id": row.run, **result.record, "group": row.group}
+        records.append({name: record.get(name) for name in columns})
+    return records
+
+
+def _curves(plan: Plan, results: list[Result]) -> "pd.DataFrame":
+    """Returns mean and standard error of each group on its own grid of evaluations."""
+    import pandas as pd
+
+    names = column_names(plan)
+    by_group: dict[str, dict[str, Curve]] = {}
+    for row, result in zip(plan.rows, results, strict=True):
+        if result.curve is not None:
+            by_group.setdefault(row.group, {}).setdefault(row.run, result.curve)
+    tables = []
+    for group, rows in plan.groups.items():
+        members = list(by_group.get(group, {}).values())
+        if not members:
+            continue
+        grid = common_grid(members)
+        columns: dict[str, Any] = {"group": group}
+        columns.update({names[name]: rows[0].values[name] for name in plan.group_columns})
+        columns.update({"evaluations": grid, "n": len(members)})
+        for name in CURVES:
+            values = np.stack([curve.at(grid, name) for curve in members])
+            columns[f"{name}_mean"] = values.mean(axis=0)
+            spread = values.std(axis=0, ddof=1) if len(members) > 1 else np.full(len(grid), np.nan)
+            columns[f"{name}_se"] = spread / math.sqrt(len(members))
+        # Wall time since the start, without pauses between attempts [s].
+        columns["seconds_mean"] = np.mean([curve.at(grid, "seconds") for curve in members], axis=0)
+        tables.append(pd.DataFrame(columns))
+    return pd.concat(tables, ignore_index=True)
+
+
+def _write_csv(table: "pd.DataFrame", path: Path) -> None:
+    with atomic(path, "w") as file:
+        table.to_csv(file, index=False, lineterminator="\n")

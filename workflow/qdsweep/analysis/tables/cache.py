@@ -1,0 +1,84 @@
+"""What a sweep has read of its runs, so that only those that changed are read again.
+
+One file, `.aggregated.npz`: arrays of numbers, and JSON as bytes; never a pickle.
+"""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from qdsweep.analysis.plan import Row
+from qdsweep.analysis.tables.metrics import CURVES, Curve
+from qdsweep.analysis.tables.run_results import RESULTS, SOURCES, Result
+from qdsweep.files import atomic
+
+NAME = ".aggregated.npz"
+# To be raised when the meaning of what is kept changes; its names are checked anyway.
+_FORMAT = [1, *RESULTS]
+_COLUMNS = (*CURVES, "seconds")
+
+# Run id -> (key, its results).
+Kept = dict[str, tuple[list[Any], list[Result]]]
+
+
+def key_of(run_dir: Path, rows: list[Row], *, partial: bool) -> list[Any]:
+    """Returns what the results of a run depend on: its files, the budgets, and `partial`.
+
+    A file stands for its content by its size and its time of modification [ns].
+    """
+    stats = [(run_dir / name).stat() for name in SOURCES if (run_dir / name).exists()]
+    return [
+        partial,
+        [[row.iterations, row.evaluations] for row in rows],
+        [[stat.st_mtime_ns, stat.st_size] for stat in stats],
+    ]
+
+
+def read_cache(sweep_dir: Path) -> Kept:
+    """Reads what was kept; nothing where that is missing, damaged or of another release."""
+    try:
+        with np.load(sweep_dir / NAME, allow_pickle=False) as file:
+            about = json.loads(file["about"].tobytes())
+            evaluations, values = file["evaluations"], file["values"]
+        return _unpack(about, evaluations, values)
+    except Exception:  # whatever is wrong with it, it is made anew
+        return {}
+
+
+def _unpack(about: dict[str, Any], evaluations: np.ndarray, values: np.ndarray) -> Kept:
+    if about["format"] != _FORMAT or values.shape != (len(_COLUMNS), len(evaluations)):
+        return {}
+    kept: Kept = {}
+    start = 0
+    for run, (key, results) in about["runs"].items():
+        kept[run] = (key, [])
+        for record, points in results:
+            part = slice(start, start + (points or 0))
+            columns = dict(zip(_COLUMNS, values[:, part], strict=True))
+            curve = Curve(evaluations[part], columns) if points else None
+            kept[run][1].append(Result(record, curve))
+            start = part.stop
+    return kept if start == len(evaluations) else {}
+
+
+def write_cache(sweep_dir: Path, kept: Kept) -> None:
+    """Writes what was read of each run."""
+    runs = {
+        run: [key, [[r.record, len(r.curve.evaluations) if r.curve else None] for r in results]]
+        for run, (key, results) in kept.items()
+    }
+    curves = [r.curve for _, results in kept.values() for r in results if r.curve]
+    evaluations = np.concatenate([np.empty(0, int), *(c.evaluations for c in curves)])
+    values = np.empty((len(_COLUMNS), len(evaluations)))
+    for row, name in zip(values, _COLUMNS, strict=True):
+        np.concatenate([np.empty(0), *(c.values[name] for c in curves)], out=row)
+    about = {"format": _FORMAT, "runs": runs}
+    with atomic(sweep_dir / NAME) as file:
+        np.savez(
+            file,
+            about=np.frombuffer(json.dumps(about).encode(), np.uint8),
+            evaluations=evaluations,
+            values=values,
+        )

@@ -1,0 +1,149 @@
+"""The table of the differences between groups."""
+
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from qdsweep.analysis.tables.pairs import Pairs, Runs, compare, compared_metric, runs_of
+from qdsweep.analysis.tables.sheet import Cell, Sheet, number_cell, text_cell, write_sheet
+from qdsweep.analysis.tables.statistics import (
+    ENOUGH_SEEDS,
+    MIN_SEEDS,
+    mann_whitney,
+    probability_of_improvement,
+)
+from qdsweep.analysis.text import common_decimals, number, p_value, with_interval
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+# More groups of a scale than these, and the table shows the best ones: all pairs are tested.
+SHOWN_GROUPS = 12
+_COLUMNS = (
+    "Higher mean",
+    "Lower mean",
+    "n",
+    "Difference",
+    "P(higher > lower) [95 %]",
+    "p (Welch)",
+    "p (Holm)",
+    "p (Mann-Whitney)",
+)
+
+
+def write_comparisons(
+    sweep_dir: Path, summary: "pd.DataFrame", scales: Mapping[str, list[str]]
+) -> None:
+    """Writes `tables/comparisons`: the tests between the groups of each scale.
+
+    Args:
+        sweep_dir: `results/sweeps/NAME`.
+        summary: A row a run.
+        scales: Scale in words -> groups whose QD scores compare.
+    """
+    import pandas as pd
+
+    records: list[dict[str, Any]] = []
+    rows: list[list[Cell]] = []
+    left_out = False
+    for scale, name in zip(scales, short_names(list(scales)), strict=True):
+        metric = compared_metric(summary, scales[scale])
+        of_metric = runs_of(summary, metric)
+        groups = {group: of_metric[group] for group in scales[scale] if group in of_metric}
+        pairs = compare(groups)
+        left_out |= len(pairs.groups) > SHOWN_GROUPS
+        listed = _records(groups, pairs, {"scale": scale, "metric": metric})
+        start = [text_cell(name)] if len(scales) > 1 else []
+        rows += [[*start, *cells] for cells in _rows(listed)]
+        records += listed
+    columns = [*(["Task"] if len(scales) > 1 else []), *_COLUMNS]
+    few = any(min(r["n_higher"], r["n_lower"]) < ENOUGH_SEEDS for r in records)
+    note = _note(bool(rows), few, left_out)
+    text = len(columns) - len(_COLUMNS) + 2
+    sheet = Sheet("comparisons", "Differences between groups", note, columns, text, rows)
+    write_sheet(sweep_dir / "tables", sheet, pd.DataFrame(records, columns=list(_DATA)))
+
+
+_DATA = (
+    "scale", "metric", "higher", "lower", "n_higher", "n_lower", "mean_higher", "mean_lower",
+    "difference", "difference_se", "improvement", "improvement_low", "improvement_high",
+    "welch_p", "holm_p", "mann_whitney_p",
+)  # fmt: skip
+
+
+def _records(
+    groups: Mapping[str, Runs], pairs: Pairs, where: dict[str, str]
+) -> list[dict[str, Any]]:
+    records = []
+    tests = (pairs.first, pairs.second, pairs.welch, pairs.holm)
+    for i, j, welch_p, holm_p in zip(*tests, strict=True):
+        if max(i, j) >= SHOWN_GROUPS:
+            continue
+        higher, lower = (groups[pairs.groups[position]].scores for position in (i, j))
+        improvement = probability_of_improvement([higher], [lower])
+        variances = [scores.var(ddof=1) / len(scores) for scores in (higher, lower)]
+        values = (
+            *(pairs.groups[i], pairs.groups[j], len(higher), len(lower)),
+            *(higher.mean(), lower.mean(), higher.mean() - lower.mean(), np.sqrt(sum(variances))),
+            *(improvement.value, improvement.low, improvement.high),
+            *(welch_p, holm_p, mann_whitney(higher, lower)),
+        )
+        records.append(where | dict(zip(_DATA[len(where) :], values, strict=True)))
+    return records
+
+
+def _rows(records: list[dict[str, Any]]) -> list[list[Cell]]:
+    differences = [record["difference"] for record in records]
+    decimals = common_decimals(differences, [record["difference_se"] for record in records])
+    return [_row(record, decimals) for record in records]
+
+
+def _row(record: dict[str, Any], decimals: int) -> list[Cell]:
+    low, value, high = (record[f"improvement{end}"] for end in ("_low", "", "_high"))
+    # With fewer seeds the interval excludes too much, too often.
+    enough = min(record["n_higher"], record["n_lower"]) >= ENOUGH_SEEDS
+    if not enough:
+        low = high = math.nan
+    p_values = [record[name] for name in ("welch_p", "holm_p", "mann_whitney_p")]
+    return [
+        text_cell(record["higher"]),
+        text_cell(record["lower"]),
+        number_cell(f"{record['n_higher']}, {record['n_lower']}", record["n_higher"]),
+        number_cell(number(record["difference"], decimals), record["difference"]),
+        number_cell(with_interval(value, low, high, decimals=2), value),
+        *(number_cell(p_value(p), p) for p in p_values),
+    ]
+
+
+def _note(any_rows: bool, few: bool, left_out: bool) -> str:
+    if not any_rows:
+        return (
+            f"Nothing can be tested: that takes two groups of at least {MIN_SEEDS} seeds with runs"
+            " of their own and comparable QD scores (one domain, archive and offset)."
+        )
+    text = (
+        "Every pair of groups with comparable QD scores, by the difference of the mean normalised"
+        " QD score (of the QD score where the archive has no cells). p: Welch's t test, two-sided;"
+        " corrected by Holm's method for all pairs of the domain, archive and offset; the"
+        " Mann-Whitney U test, not corrected. P(higher > lower): probability that a run of the one"
+        " is better than a run of the other, with its 95 % interval."
+        f" The unit of replication is the seed; groups of fewer than {MIN_SEEDS} are not tested."
+    )
+    if few:
+        text += f" Intervals are given from {ENOUGH_SEEDS} seeds on."
+    if left_out:
+        text += f" Shown: the {SHOWN_GROUPS} groups with the highest means; all are corrected for."
+    return text
+
+
+def short_names(scales: list[str]) -> list[str]:
+    """Returns scales in so many of their parts (domain, archive, ...) that all differ."""
+    parts = [scale.split("; ") for scale in scales]
+    for count in range(1, max(map(len, parts), default=1) + 1):
+        names = ["; ".join(part[:count]) for part in parts]
+        if len(set(names)) == len(names):
+            return names
+    return scales

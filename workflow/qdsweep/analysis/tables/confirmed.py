@@ -1,0 +1,184 @@
+"""The winners of a sweep, on seeds that did not choose them.
+
+The best of many groups owes a part of its mean to the seeds that it was chosen by: selection bias
+(Cawley and Talbot 2010, Journal of Machine Learning Research 11:2079-2107). Its mean on unseen
+seeds has none.
+"""
+
+import json
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from qdsweep.analysis.files import read_json
+from qdsweep.analysis.plan import Row, read_plan
+from qdsweep.analysis.selection import Tables, read_tables
+from qdsweep.analysis.tables.run_results import read_results
+from qdsweep.analysis.tables.sheet import Cell, Sheet, number_cell, text_cell, write_sheet
+from qdsweep.analysis.text import common_decimals, mean_and_error, plural
+from qdsweep.config.compose import compose
+from qdsweep.config.sweep import Confirm
+from qdsweep.files import write_json
+from qdsweep.sweep.confirm import FILE, confirming_rows
+from qdsweep.sweep.ids import run_id
+from qdsweep.sweep.plan import write_configs
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_REMEDY = "Run `snakemake` with the key confirm in the sweep file."
+
+
+def choose_winners(sweep_dir: Path, runs_dir: Path) -> None:
+    """Writes `confirm.json`, the runs that confirm a sweep, and the experiment of each of them.
+
+    The winners are the groups with the highest mean normalised QD score, of each domain and
+    archive; where there are no cells, those with the highest mean QD score.
+
+    Args:
+        sweep_dir: `results/sweeps/NAME`, with the tables of `aggregate`.
+        runs_dir: `results/runs`.
+
+    Raises:
+        BadInput: An earlier stage has not written its files.
+    """
+    plan = read_plan(sweep_dir)
+    raw = read_json(sweep_dir / "plan.json", _REMEDY)
+    confirm = Confirm.model_validate_json(json.dumps(raw["confirm"]))
+    first = {row.group: position for position, row in reversed(list(enumerate(plan.rows)))}
+    rows, runs = [], {}
+    for group in winners(read_tables(sweep_dir), confirm.top):
+        row = raw["rows"][first[group]]
+        budget = {unit: row[unit] for unit in ("iterations", "evaluations") if row[unit]}
+        for seed in range(confirm.seeds[0], confirm.seeds[1] + 1):
+            config = runs_dir / row["id"] / "config.yaml"
+            experiment = compose(str(config), {**budget, "seed": seed}, source="confirm")
+            run = run_id(experiment)
+            runs[run] = experiment
+            rows.append(
+                {
+                    "group": group,
+                    "values": {**row["values"], "seed": seed},
+                    "id": run,
+                    "like": row["id"],
+                    "iterations": row["iterations"],
+                    "evaluations": row["evaluations"],
+                }
+            )
+    write_configs(runs, runs_dir)
+    write_json(sweep_dir / FILE, {"rows": rows})
+
+
+def winners(tables: Tables, top: int) -> list[str]:
+    """Returns the best groups of each scale, best first."""
+    means = tables.table.set_index("group")
+    chosen: list[str] = []
+    for groups in tables.scales.values():
+        score = means.loc[groups, f"{metric_of(tables, groups)}_mean"]
+        chosen += list(score.sort_values(ascending=False, kind="stable").index[:top])
+    return chosen
+
+
+def metric_of(tables: Tables, groups: list[str]) -> str:
+    """Returns what groups of one scale are compared by."""
+    means = tables.table.set_index("group")["norm_qd_score_mean"]
+    return "qd_score" if means[groups].isna().any() else "norm_qd_score"
+
+
+def write_confirmed(sweep_dir: Path, runs_dir: Path) -> Sheet:
+    """Writes `tables/confirmed.*`: the winners on the sweep's seeds and on unseen ones.
+
+    Args:
+        sweep_dir: `results/sweeps/NAME`, with the tables of `aggregate` and confirm.json.
+        runs_dir: `results/runs`.
+
+    Returns:
+        The table.
+
+    Raises:
+        BadInput: An earlier stage has not written its files.
+    """
+    import pandas as pd
+
+    tables = read_tables(sweep_dir)
+    unseen: dict[str, list[dict[str, Any]]] = {}
+    for row in confirming_rows(sweep_dir):
+        result = _result(row, runs_dir)
+        unseen.setdefault(row["group"], []).append({"seed": row["values"]["seed"], **result})
+    records = []
+    for scale, groups in tables.scales.items():
+        metric = metric_of(tables, groups)
+        for group in (group for group in unseen if group in groups):
+            own = tables.with_results
+            own = own[own["group"] == group].drop_duplicates("id")
+            records.append(
+                {"group": group, "scale": scale, "metric": metric}
+                | _statistics("sweep", own[metric].to_numpy(float))
+                | _statistics("unseen", np.array([run[metric] for run in unseen[group]], float))
+            )
+    data = pd.DataFrame(records)
+    data["difference"] = data["unseen_mean"] - data["sweep_mean"]
+    data["difference_se"] = np.hypot(data["unseen_se"], data["sweep_se"])
+    for seeds in ("sweep", "unseen"):
+        ranks = data.groupby("scale")[f"{seeds}_mean"].rank(ascending=False, method="min")
+        data[f"{seeds}_rank"] = ranks.astype("Int64")
+    numbers = [run["seed"] for runs in unseen.values() for run in runs]
+    sheet = _sheet(data, len(tables.table), min(numbers), max(numbers))
+    write_sheet(sweep_dir / "tables", sheet, data)
+    return sheet
+
+
+def _result(row: dict[str, Any], runs_dir: Path) -> dict[str, Any]:
+    asked = Row({}, row["id"], row["iterations"], row["evaluations"], row["group"])
+    (result,) = read_results(runs_dir / row["id"], [asked], partial=False)
+    return {"norm_qd_score": math.nan, "qd_score": math.nan, **result.record}
+
+
+def _statistics(name: str, values: np.ndarray) -> dict[str, Any]:
+    values = values[np.isfinite(values)]
+    n = len(values)
+    return {
+        f"{name}_n": n,
+        f"{name}_mean": values.mean() if n else math.nan,
+        f"{name}_se": values.std(ddof=1) / math.sqrt(n) if n > 1 else math.nan,
+    }
+
+
+def _sheet(data: "pd.DataFrame", groups: int, first: int, last: int) -> Sheet:
+    names = {"norm_qd_score": "Normalised QD score", "qd_score": "QD score"}
+    metrics = data["metric"].unique()
+    what = names[metrics[0]] if len(metrics) == 1 else "QD score, normalised where there are cells"
+    several = data["scale"].nunique() > 1
+    rows = []
+    for row in data.to_dict("records"):
+        alike = data[data["scale"] == row["scale"]]
+        decimals = common_decimals(alike["unseen_mean"], alike["unseen_se"])
+        best = bool(row["unseen_mean"] == alike["unseen_mean"].max())
+        cells = [text_cell(row["group"])]
+        for seeds in ("sweep", "unseen"):
+            mean, error = row[f"{seeds}_mean"], row[f"{seeds}_se"]
+            text = mean_and_error(mean, error, decimals)
+            cells.append(number_cell(text, mean, bold=best and seeds == "unseen"))
+            cells.append(Cell(str(row[f"{seeds}_n"]), float(row[f"{seeds}_n"])))
+        text = mean_and_error(row["difference"], row["difference_se"], decimals)
+        cells.append(number_cell(text, row["difference"]))
+        text = f"{row['sweep_rank']} / {row['unseen_rank']}"
+        cells.append(Cell(text, float(row["unseen_rank"])))
+        rows.append(cells)
+    return Sheet(
+        name="confirmed",
+        title="The winners on unseen seeds",
+        note=(
+            f"{what}, mean ± standard error over n seeds. The sweep's own seeds chose these of "
+            f"{plural(groups, 'group')}, so their mean flatters them (selection bias, Cawley and "
+            f"Talbot 2010): the one to report is that on the unseen seeds {first} to {last}. "
+            "Difference: unseen minus own, ± its standard error (that of Welch's test). Rank: "
+            "among the winners on own / on unseen seeds"
+            + (", of the same domain and archive." if several else ".")
+        ),
+        columns=["group", "Own seeds", "n", "Unseen seeds", "n", "Difference", "Rank"],
+        text=1,
+        rows=rows,
+    )

@@ -1,0 +1,155 @@
+"""How much of a sweep's QD score is luck: the table of the corrected archives."""
+
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from qdsweep.analysis.figures.corrected import read_settings
+from qdsweep.analysis.files import read_json
+from qdsweep.analysis.plan import Plan
+from qdsweep.analysis.scale import scale_of
+from qdsweep.analysis.selection import read_tables
+from qdsweep.analysis.tables.corrected_archive import FIGURES
+from qdsweep.analysis.tables.sheet import Cell, Sheet, number_cell, text_cell, write_sheet
+from qdsweep.analysis.text import common_decimals, mean_and_error, plural
+from qdsweep.config.sweep import Reevaluate
+from qdsweep.errors import BadInput
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+# Column of tables/corrected.csv -> its heading.
+_METRICS = {
+    "qd_score": "QD score",
+    "corrected_qd_score": "QD score, corrected",
+    "luck_percent": "Luck (%)",
+    "coverage_percent": "Coverage (%)",
+    "corrected_coverage_percent": "Coverage (%), corrected",
+    "obj_max": "Best objective",
+    "corrected_obj_max": "Best objective, corrected",
+}
+
+
+def write_corrected(sweep_dir: Path, runs_dir: Path, plan: Plan) -> Sheet:
+    """Writes `tables/corrected.*`: each group's archives as reported, and corrected.
+
+    Args:
+        sweep_dir: `results/sweeps/NAME`.
+        runs_dir: `results/runs`, with `reevaluated-TIMES-SEED.json` of the runs.
+        plan: The sweep, whose tables `aggregate` has written.
+
+    Returns:
+        The table.
+
+    Raises:
+        BadInput: The sweep file has no `reevaluate`, or no run was evaluated again.
+    """
+    import pandas as pd
+
+    settings = read_settings(sweep_dir)
+    if settings is None:
+        raise BadInput(
+            f"{sweep_dir / 'plan.json'}: the sweep has no corrected archives; give its file the "
+            "key reevaluate, such as `reevaluate: {times: 10}`, and run `snakemake`"
+        )
+    records = []
+    for group, rows in plan.groups.items():
+        for run in dict.fromkeys(row.run for row in rows):
+            path = runs_dir / run / f"{settings.stem}.json"
+            if path.exists():
+                records.append({"group": group, **_record(path)})
+    if not records:
+        raise BadInput(
+            f"{runs_dir}: no run has a {settings.stem}.json: run `snakemake`, which makes them, or "
+            "`qdsweep reevaluate` for one run"
+        )
+    runs = pd.DataFrame(records)
+    data = _by_group(runs)
+    done = read_tables(sweep_dir).with_results
+    further = bool((done["total_evaluations"] > done["evaluations"]).any())
+    sheet = _sheet(data, _note(runs, settings, further))
+    write_sheet(sweep_dir / "tables", sheet, data)
+    return sheet
+
+
+def _record(path: Path) -> dict[str, Any]:
+    about = read_json(path, "Run `snakemake` again to make it.")
+    summary = read_json(path.parent / "summary.json", "Run `snakemake` again to make it.")
+    record = {"run": about["id"], "scale": scale_of(path.parent, summary)}
+    record["seed_matters"] = about["seed_matters"]
+    record["one_seed"] = about["evaluation_seed"] not in ("iteration", "solution")
+    for prefix, part in (("", "reported"), ("corrected_", "corrected")):
+        for name in FIGURES:
+            value = about[part][name]
+            record[f"{prefix}{name}"] = math.nan if value is None else value
+        record[f"{prefix}coverage_percent"] = 100 * record[f"{prefix}coverage"]
+    reported = record["qd_score"]
+    share = 1 - record["corrected_qd_score"] / reported if reported > 0 else math.nan
+    record["luck_percent"] = 100 * share
+    return record
+
+
+def _by_group(runs: "pd.DataFrame") -> "pd.DataFrame":
+    import pandas as pd
+
+    records = []
+    for group, rows in runs.groupby("group", sort=False):
+        n = len(rows)
+        record = {"group": group, "scale": rows["scale"].iat[0], "n": n}
+        for name in _METRICS:
+            values = rows[name].to_numpy(float)
+            record[f"{name}_mean"] = values.mean()
+            record[f"{name}_se"] = values.std(ddof=1) / math.sqrt(n) if n > 1 else math.nan
+        records.append(record)
+    return pd.DataFrame(records)
+
+
+def _sheet(data: "pd.DataFrame", note: str) -> Sheet:
+    shown = {name: head for name, head in _METRICS.items() if data[f"{name}_mean"].notna().any()}
+    rows = []
+    for _, row in data.iterrows():
+        cells = [text_cell(row["group"]), Cell(str(row["n"]), float(row["n"]))]
+        for name in shown:
+            mean, error = row[f"{name}_mean"], row[f"{name}_se"]
+            text = mean_and_error(mean, error, _decimals(data, name))
+            cells.append(number_cell(text, mean))
+        rows.append(cells)
+    return Sheet(
+        name="corrected",
+        title="Corrected archives",
+        note=note,
+        columns=["group", "n", *shown.values()],
+        text=1,
+        rows=rows,
+    )
+
+
+def _decimals(data: "pd.DataFrame", name: str) -> int:
+    """As many for a metric as reported as for the corrected one."""
+    pair = [
+        own for own in _METRICS if own.removeprefix("corrected_") == name.removeprefix("corrected_")
+    ]
+    means, errors = ([v for n in pair for v in data[f"{n}_{part}"]] for part in ("mean", "se"))
+    return common_decimals(means, errors)
+
+
+def _note(runs: "pd.DataFrame", settings: Reevaluate, further: bool) -> str:
+    text = (
+        f"Every elite of the final archives evaluated {plural(settings.times, 'time')} again with "
+        "fresh evaluation seeds, and inserted with its mean objective and measures into an empty "
+        "archive: the corrected one (Flageat and Cully, arXiv:2302.00463). Luck: the share of the "
+        "QD score that is lost. Mean ± standard error over n runs (seeds)."
+    )
+    if runs["one_seed"].any() and runs["seed_matters"].any():
+        text += (
+            " Where the search gave all evaluations one seed (evaluation_seed: fixed, or a number),"
+            " it is what the elites owe to that seed."
+        )
+    if further:
+        text += " A run that went further than this sweep asks for is taken at its end."
+    if not runs["seed_matters"].any():
+        text += (
+            " No evaluation here depends on its seed: the archives are what they seem, and nothing "
+            "had to be corrected."
+        )
+    return text

@@ -1,0 +1,179 @@
+"""The main table of a sweep: a row a group, over its seeds."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from qdsweep.analysis.plan import Plan
+from qdsweep.analysis.tables.pairs import compare, compared_metric, runs_of
+from qdsweep.analysis.tables.run_results import column_names
+from qdsweep.analysis.tables.sheet import Cell, Sheet, number_cell, text_cell
+from qdsweep.analysis.tables.statistics import (
+    ENOUGH_SEEDS,
+    MIN_SEEDS,
+    interquartile_mean,
+    mean_error_count,
+    median,
+)
+from qdsweep.analysis.text import common_decimals, mean_and_error, number, with_interval
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+# Metric of table.csv -> its heading.
+METRICS = {
+    "norm_qd_score": "Normalised QD score",
+    "coverage_percent": "Coverage (%)",
+    "obj_max": "Best objective",
+    "qd_score": "QD score",
+    "qd_auc": "QD-AUC",
+    "evaluations": "Evaluations",
+    "core_seconds": "Core-seconds",
+}
+ROBUST = ("norm_qd_score", "qd_auc")
+TIED = "†"
+
+Scales = Mapping[str, list[str]]
+# (metric, group), such as that of the best mean.
+Places = set[tuple[str, str]]
+
+
+def group_table(plan: Plan, summary: "pd.DataFrame") -> "pd.DataFrame":
+    """Returns a row a group: table.csv. A run that stands in a group twice counts once.
+
+    Each metric has its mean, standard error (`_se`) and number of runs (`_n`); those of `ROBUST`
+    their median and interquartile mean with its 95 % interval (`_iqm_low`, `_iqm_high`) too.
+    """
+    import pandas as pd
+
+    names = column_names(plan)
+    values = summary.assign(coverage_percent=summary["coverage"] * 100)
+    records = []
+    for group, rows in plan.groups.items():
+        runs = values[values["group"] == group].drop_duplicates("id")
+        record: dict[str, Any] = {"group": group}
+        record.update({names[name]: rows[0].values[name] for name in plan.group_columns})
+        record["runs"] = len(runs)
+        for metric in METRICS:
+            statistics = mean_error_count(runs[metric].to_numpy(float))
+            for part, value in zip(("mean", "se", "n"), statistics, strict=True):
+                record[f"{metric}_{part}"] = value
+        for metric in ROBUST:
+            scores = runs[metric].dropna().to_numpy(float)
+            iqm = interquartile_mean([scores])
+            record[f"{metric}_median"] = median(scores)
+            record[f"{metric}_iqm"] = iqm.value
+            record[f"{metric}_iqm_low"], record[f"{metric}_iqm_high"] = iqm.low, iqm.high
+        records.append(record)
+    return pd.DataFrame(records)
+
+
+def group_sheet(
+    plan: Plan, summary: "pd.DataFrame", table: "pd.DataFrame", scales: Scales
+) -> Sheet:
+    """Returns the table for a reader: mean ± standard error, the best of each scale in bold."""
+    names = column_names(plan)
+    swept = {name: names[name] for name in plan.group_columns} or {"group": "group"}
+    shown = {metric: head for metric, head in METRICS.items() if table[f"{metric}_n"].any()}
+    best, tied = best_and_tied(summary, table, scales)
+    counts = table[[f"{metric}_n" for metric in METRICS]].max(axis=1)
+    texts = {metric: format_metric(table, metric) for metric in shown}
+    rows = []
+    for position, row in enumerate(table.to_dict("records")):
+        cells = [text_cell(row[name]) for name in swept.values()]
+        cells.append(number_cell(str(counts.iat[position]), counts.iat[position]))
+        for metric in shown:
+            place = (metric, row["group"])
+            text = texts[metric][position] + (TIED if place in tied else "")
+            cells.append(number_cell(text, row[f"{metric}_mean"], bold=place in best))
+        rows.append(cells)
+    columns = [*swept, "n", *shown.values()]
+    if table["norm_qd_score_iqm"].notna().any():
+        columns.insert(-2, "IQM [95 %]")
+        for cells, cell in zip(rows, _iqm_cells(table), strict=True):
+            cells.insert(-2, cell)
+    partial = bool((summary["status"] == "partial").any())
+    note = _note(partial, bool(best), bool(tied), "IQM [95 %]" in columns, counts)
+    note += unequal_budgets(table, scales)
+    return Sheet("table", "Results of each group", note, columns, len(swept), rows)
+
+
+def unequal_budgets(table: "pd.DataFrame", scales: Scales) -> str:
+    """Returns a warning where groups that compare differ by more than 5 % in their evaluations."""
+    used = table.set_index("group")["evaluations_mean"]
+    for groups in scales.values():
+        low, high = used.loc[groups].min(), used.loc[groups].max()
+        if high > 1.05 * low:
+            return (
+                f" Budgets differ: from {number(low)} to {number(high)} evaluations in groups that"
+                " are compared here; `evaluations: N` in place of `iterations` makes them equal."
+            )
+    return ""
+
+
+def best_and_tied(
+    summary: "pd.DataFrame", table: "pd.DataFrame", scales: Scales
+) -> tuple[Places, Places]:
+    """Returns where the best means of each scale stand, and what is not told from them.
+
+    Best: the highest mean of the normalised QD score (the QD score where there are no cells),
+    the coverage and the best objective. Tied: Welch's t test with Holm's correction for all pairs
+    of the scale does not tell the two apart at 5 %.
+    """
+    best: Places = set()
+    tied: Places = set()
+    means = table.set_index("group")
+    for groups in scales.values():
+        if len(groups) < 2:
+            continue
+        score = compared_metric(summary, groups)
+        for metric, column in ((score, score), ("coverage_percent", "coverage"), ("obj_max",) * 2):
+            values = means.loc[groups, f"{metric}_mean"].dropna()
+            if values.empty:
+                continue
+            best |= {(metric, group) for group in values.index[values == values.max()]}
+            runs = runs_of(summary, column)
+            pairs = compare({group: runs[group] for group in values.index})
+            tied |= {(metric, group) for group in pairs.tied_with(str(values.idxmax()))}
+    return best, tied - best
+
+
+def format_metric(table: "pd.DataFrame", metric: str) -> list[str]:
+    """Returns a metric's column of table.csv as texts with the same number of decimals."""
+    means, errors = table[f"{metric}_mean"], table[f"{metric}_se"]
+    if metric == "evaluations":  # The budget: the same for every seed, or nearly.
+        errors, decimals = errors.mask(errors == 0), 0
+    else:
+        decimals = common_decimals(means, errors)
+    return [mean_and_error(m, e, decimals) for m, e in zip(means, errors, strict=True)]
+
+
+def _iqm_cells(table: "pd.DataFrame") -> list[Cell]:
+    decimals = common_decimals(table["norm_qd_score_mean"], table["norm_qd_score_se"])
+    columns = [table[f"norm_qd_score_iqm{end}"] for end in ("", "_low", "_high")]
+    enough = table["norm_qd_score_n"] >= ENOUGH_SEEDS  # else the interval may be of any width
+    columns[1:] = [end.where(enough) for end in columns[1:]]
+    return [
+        number_cell(with_interval(value, low, high, decimals), value)
+        for value, low, high in zip(*columns, strict=True)
+    ]
+
+
+def _note(partial: bool, best: bool, tied: bool, iqm: bool, counts: "pd.Series") -> str:
+    text = "Mean ± standard error over n runs (seeds), each at its own budget."
+    if partial:
+        text = "Mean ± standard error over n runs (seeds); unfinished runs as far as they are."
+    if best:
+        text += " Bold: the highest mean among groups that compare (one domain, archive, offset)."
+    if tied:
+        text += (
+            f" {TIED}: not told from it at 5 % (Welch's t test, Holm's correction for all pairs of"
+            " these groups)."
+        )
+    if best and (counts < MIN_SEEDS).any():
+        text += f" Groups of fewer than {MIN_SEEDS} seeds are not tested."
+    if iqm:
+        few = f" (from {ENOUGH_SEEDS} seeds on)"
+        few = few if (counts < ENOUGH_SEEDS).any() else ""
+        text += f" IQM: interquartile mean of the normalised QD score with its 95 % interval{few}."
+    text += " QD-AUC: mean QD score over the evaluations of the budget."
+    return text

@@ -1,0 +1,181 @@
+"""One result over several tasks: aggregate scores, probabilities of improvement, profiles."""
+
+from collections.abc import Mapping
+from itertools import combinations
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from qdsweep.analysis.plan import Plan
+from qdsweep.analysis.tables.comparisons import SHOWN_GROUPS
+from qdsweep.analysis.tables.pairs import runs_of
+from qdsweep.analysis.tables.sheet import Cell, Sheet, number_cell, text_cell, write_sheet
+from qdsweep.analysis.tables.statistics import (
+    ENOUGH_SEEDS,
+    MIN_SEEDS,
+    Scores,
+    interquartile_mean,
+    performance_profile,
+    probability_of_improvement,
+)
+from qdsweep.analysis.text import with_interval
+from qdsweep.files import atomic
+from qdsweep.sweep.groups import group_labels
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+SHEETS = ("over_tasks", "improvement")
+_TAUS = 101
+_SCORE = (
+    "Scores are normalised QD scores divided by the width of the domain's objective range: 1 is an"
+    " archive full of elites with the highest objective."
+)
+
+
+def scores_by_task(
+    plan: Plan, summary: "pd.DataFrame", scales: Mapping[str, list[str]]
+) -> dict[str, list[Scores]]:
+    """Returns the scores of each algorithm on every task.
+
+    A task is a scale: domain, archive and offset. An algorithm is what else was swept, by the
+    names that differ within a task.
+
+    Returns:
+        Algorithm -> ``(n,)`` scores in [0, 1] for each task, in the same order; nothing where there
+        are fewer than two tasks. Algorithms without results on some task are left out.
+    """
+    runs = runs_of(summary, "qd_score_fraction")
+    tasks = [[group for group in groups if group in runs] for groups in scales.values()]
+    tasks = [groups for groups in tasks if groups]
+    if len(tasks) < 2:
+        return {}
+    values = {group: rows[0].values for group, rows in plan.groups.items()}
+    names = [
+        name
+        for name in plan.group_columns
+        if any(len({values[group][name] for group in groups}) > 1 for groups in tasks)
+    ]
+    every = [group for groups in tasks for group in groups]
+    labels = dict(
+        zip(every, group_labels(names, [values[g] for g in every], plan.experiment), strict=True)
+    )
+    by_task = [{labels[group]: runs[group].scores for group in groups} for groups in tasks]
+    return {
+        label: [task[label] for task in by_task]
+        for label in by_task[0]
+        if all(label in task for task in by_task)
+    }
+
+
+def write_over_tasks(sweep_dir: Path, scores: Mapping[str, list[Scores]]) -> None:
+    """Writes `tables/over_tasks`, `tables/improvement` and `tables/profiles.csv`.
+
+    What is there of an earlier start goes where there is nothing to write.
+
+    Args:
+        sweep_dir: `results/sweeps/NAME`.
+        scores: From `scores_by_task`.
+    """
+    folder = sweep_dir / "tables"
+    for name in (*SHEETS, "profiles"):
+        for suffix in (".csv", ".md", ".tex", ".json"):
+            (folder / f"{name}{suffix}").unlink(missing_ok=True)
+    if not scores:
+        return
+    _write_means(folder, scores)
+    ranked = sorted(scores, key=lambda label: -interquartile_mean(scores[label]).value)
+    best = {label: scores[label] for label in ranked[:SHOWN_GROUPS]}
+    _write_profiles(folder, best)
+    if len(best) > 1:
+        _write_improvement(folder, best, left_out=len(best) < len(scores))
+
+
+def _write_means(folder: Path, scores: Mapping[str, list[Scores]]) -> None:
+    import pandas as pd
+
+    data, rows = [], []
+    estimates = {label: interquartile_mean(strata) for label, strata in scores.items()}
+    best = max(estimate.value for estimate in estimates.values())
+    for label, estimate in estimates.items():
+        seeds = [len(task) for task in scores[label]]
+        mean = float(np.mean([task.mean() for task in scores[label]]))
+        data.append(
+            {
+                "algorithm": label,
+                "tasks": len(seeds),
+                "runs": sum(seeds),
+                "mean": mean,
+                "iqm": estimate.value,
+                "iqm_low": estimate.low,
+                "iqm_high": estimate.high,
+            }
+        )
+        text = with_interval(estimate.value, estimate.low, estimate.high, decimals=3)
+        rows.append(
+            [
+                text_cell(label),
+                number_cell(str(len(seeds)), len(seeds)),
+                number_cell(str(sum(seeds)), sum(seeds)),
+                number_cell(f"{mean:.3f}", mean),
+                number_cell(text, estimate.value, bold=estimate.value == best and len(scores) > 1),
+            ]
+        )
+    fewest = min(len(task) for strata in scores.values() for task in strata)
+    note = (
+        f"{_SCORE} Mean of the tasks' means; interquartile mean (IQM) of all runs with its 95 %"
+        " interval over seeds, tasks being strata (bold: the highest)."
+    )
+    if fewest < MIN_SEEDS:
+        note += f" With fewer than {MIN_SEEDS} seeds on a task there is no interval."
+    elif fewest < ENOUGH_SEEDS:
+        note += f" The interval is approximate with fewer than {ENOUGH_SEEDS} seeds."
+    columns = ["Algorithm", "Tasks", "Runs", "Mean", "IQM [95 %]"]
+    sheet = Sheet("over_tasks", "Results over all tasks", note, columns, 1, rows)
+    write_sheet(folder, sheet, pd.DataFrame(data))
+
+
+def _write_improvement(folder: Path, scores: Mapping[str, list[Scores]], *, left_out: bool) -> None:
+    import pandas as pd
+
+    data: list[dict[str, Any]] = []
+    rows: list[list[Cell]] = []
+    for first, second in combinations(scores, 2):
+        improvement = probability_of_improvement(scores[first], scores[second])
+        value, low, high = improvement.value, improvement.low, improvement.high
+        data.append(
+            {
+                "algorithm": first,
+                "other": second,
+                "improvement": value,
+                "improvement_low": low,
+                "improvement_high": high,
+            }
+        )
+        text = with_interval(value, low, high, decimals=2)
+        rows.append([text_cell(first), text_cell(second), number_cell(text, value)])
+    note = (
+        "Probability that a run of X scores higher than a run of Y on the same task, mean over the"
+        " tasks, with its 95 % interval over seeds. X has the higher interquartile mean."
+    )
+    if left_out:
+        note += f" Shown: the {SHOWN_GROUPS} algorithms with the highest ones."
+    columns = ["X", "Y", "P(X > Y) [95 %]"]
+    title = "Probability of improvement over all tasks"
+    sheet = Sheet("improvement", title, note, columns, 2, rows)
+    write_sheet(folder, sheet, pd.DataFrame(data))
+
+
+def _write_profiles(folder: Path, scores: Mapping[str, list[Scores]]) -> None:
+    import pandas as pd
+
+    every = np.concatenate([task for strata in scores.values() for task in strata])
+    taus = np.linspace(min(every.min(), 0.0), every.max(), _TAUS)
+    tables = []
+    for label, strata in scores.items():
+        fraction, low, high = performance_profile(strata, taus)
+        columns = {"tau": taus, "fraction": fraction, "low": low, "high": high}
+        tables.append(pd.DataFrame({"algorithm": label, **columns}))
+    with atomic(folder / "profiles.csv", "w") as file:
+        pd.concat(tables).to_csv(file, index=False, lineterminator="\n")

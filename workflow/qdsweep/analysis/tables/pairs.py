@@ -1,0 +1,88 @@
+"""Tests between the groups of a scale, corrected for the number of pairs."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from qdsweep.analysis.tables.statistics import ALPHA, MIN_SEEDS, Scores, holm, welch
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True)
+class Runs:
+    """The results of a group's runs in one metric.
+
+    Attributes:
+        ids: The runs, each once.
+        scores: ``(n,)`` their results, one a seed.
+    """
+
+    ids: frozenset[str]
+    scores: Scores
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """The tests between the groups of one scale.
+
+    Attributes:
+        groups: Those of at least `MIN_SEEDS` runs, the highest mean first.
+        first: ``(p,)`` position of each pair's group with the higher mean.
+        second: ``(p,)`` position of the other.
+        welch: ``(p,)`` p values of Welch's t test.
+        holm: ``(p,)`` the same, corrected for the p pairs.
+    """
+
+    groups: list[str]
+    first: NDArray[np.intp]
+    second: NDArray[np.intp]
+    welch: Scores
+    holm: Scores
+
+    def tied_with(self, best: str) -> set[str]:
+        """Returns the groups that the corrected test does not tell from the one of highest mean."""
+        if not self.groups or self.groups[0] != best:
+            return set()
+        open_ones = self.second[(self.first == 0) & (self.holm > ALPHA)]
+        return {self.groups[position] for position in open_ones}
+
+
+def runs_of(summary: "pd.DataFrame", metric: str) -> dict[str, Runs]:
+    """Returns the results of each group that has any. A run that stands there twice counts once."""
+    there = summary[np.isfinite(summary[metric].to_numpy(float))]
+    return {
+        str(group): Runs(frozenset(runs["id"]), runs[metric].to_numpy(float))
+        for group, runs in there.drop_duplicates(["group", "id"]).groupby("group", sort=False)
+    }
+
+
+def compare(groups: Mapping[str, Runs]) -> Pairs:
+    """Tests every pair of groups by Welch's t, corrected by Holm's method.
+
+    Groups of fewer than `MIN_SEEDS` runs are left out, and pairs that have a run in common, at
+    another budget: their results are not independent.
+
+    Args:
+        groups: The groups of one scale.
+    """
+    tested = [name for name, runs in groups.items() if len(runs.scores) >= MIN_SEEDS]
+    tested.sort(key=lambda name: -groups[name].scores.mean())
+    first, second = np.triu_indices(len(tested), k=1)
+    ids = [groups[name].ids for name in tested]
+    apart = [ids[i].isdisjoint(ids[j]) for i, j in zip(first, second, strict=True)]
+    first, second = first[apart], second[apart]
+    if not len(first):
+        return Pairs(tested, first, second, np.empty(0), np.empty(0))
+    p = welch([groups[name].scores for name in tested], first, second)
+    return Pairs(tested, first, second, p, holm(p))
+
+
+def compared_metric(summary: "pd.DataFrame", groups: list[str]) -> str:
+    """Returns the metric that groups are compared in: that of cells, where there are any."""
+    cells = summary.loc[summary["group"].isin(groups), "norm_qd_score"].notna().any()
+    return "norm_qd_score" if cells else "qd_score"

@@ -1,0 +1,144 @@
+"""The sweep beside the literature: does a group's mean agree with what was published?"""
+
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from qdsweep.analysis.files import read_json
+from qdsweep.analysis.selection import read_tables
+from qdsweep.analysis.tables.sheet import Cell, Sheet, number_cell, text_cell, write_sheet
+from qdsweep.analysis.tables.statistics import mean_error_count
+from qdsweep.analysis.text import mean_and_error, number
+from qdsweep.sweep.published import Groups
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+NAME = "published"
+# Metric -> its heading and the factor to the unit of a reader.
+_METRICS = {
+    "norm_qd_score": ("Normalised QD score", 1),
+    "qd_score": ("QD score", 1),
+    "coverage": ("Coverage (%)", 100),
+    "obj_max": ("Best objective", 1),
+}
+
+
+def write_published(sweep_dir: Path) -> None:
+    """Writes tables/published of a sweep that names published values, nothing else.
+
+    Args:
+        sweep_dir: `results/sweeps/NAME`, with the tables of `aggregate`.
+    """
+    plan = read_json(sweep_dir / "plan.json", "The workflow writes it: run `snakemake` first.")
+    folder = sweep_dir / "tables"
+    if plan.get("published"):
+        table = compare(plan, read_tables(sweep_dir).summary)
+        write_sheet(folder, _sheet(table), table)
+        return
+    for old in folder.glob(f"{NAME}.*"):  # the sweep named some before
+        old.unlink()
+
+
+def compare(plan: dict[str, Any], summary: "pd.DataFrame") -> "pd.DataFrame":
+    """Compares published means with those of the sweep.
+
+    Only runs that have reached their budget count, each once.
+
+    Args:
+        plan: plan.json.
+        summary: summary.csv.
+
+    Returns:
+        A row a published value, in the order of the sweep file; coverage is a fraction.
+
+    Raises:
+        BadInput: A published value belongs to no group, or to several.
+    """
+    import pandas as pd
+
+    groups = Groups(plan["columns"], [row["values"] for row in plan["rows"]], plan["experiment"])
+    finished = summary[summary["status"] == "finished"].drop_duplicates(["group", "id"])
+    rows = []
+    for number_, entry in enumerate(plan["published"], start=1):
+        group = groups.choose(number_, entry["where"])
+        values = finished.loc[finished["group"] == group, entry["metric"]].to_numpy(float)
+        mean, error, n = mean_error_count(values)
+        difference = mean - entry["mean"]
+        rows.append(
+            {
+                "group": group,
+                "metric": entry["metric"],
+                "mean": mean,
+                "se": error,
+                "n": n,
+                "published": entry["mean"],
+                "tolerance": entry["tolerance"],
+                "difference": difference,
+                "verdict": verdict(difference, entry["tolerance"]),
+                "source": entry["source"],
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def verdict(difference: float, tolerance: float) -> str:
+    """What a reader concludes: agrees, differs or no results."""
+    if math.isnan(difference):
+        return "no results"
+    # A tolerance of 0.1 holds 0.1, whatever binary fractions make of it.
+    return "agrees" if abs(difference) <= tolerance * (1 + 1e-9) else "differs"
+
+
+def _sheet(table: "pd.DataFrame") -> Sheet:
+    sources = list(dict.fromkeys(table["source"]))
+    listed = " ".join(f"[{i}] {source}." for i, source in enumerate(sources, start=1))
+    verdicts = table["verdict"].value_counts()
+    decimals = {
+        metric: max(_decimals(_METRICS[metric][1] * rows[["published", "tolerance"]].to_numpy()))
+        for metric, rows in table.groupby("metric")
+    }
+    counts = ", ".join(f"{word}: {n}" for word, n in verdicts.items())
+    return Sheet(
+        name=NAME,
+        title="Published values",
+        note=(
+            f"{counts[0].upper()}{counts[1:]}. Ours: mean ± standard error over n finished runs"
+            " (seeds). A mean agrees that is no further from the published one than the tolerance"
+            f" of the sweep file. Sources: {listed}"
+        ),
+        columns=[
+            "group", "Metric", "Verdict", "Source",
+            "Ours", "n", "Published", "Tolerance", "Difference",
+        ],
+        text=4,
+        rows=[_row(row, sources, decimals[row["metric"]]) for row in table.to_dict("records")],
+    )  # fmt: skip
+
+
+def _row(row: dict[str, Any], sources: list[str], decimals: int) -> list[Cell]:
+    heading, factor = _METRICS[row["metric"]]
+    mean, error, published, tolerance, difference = (
+        factor * row[name] for name in ("mean", "se", "published", "tolerance", "difference")
+    )
+    sign = "+" if difference > 0 else ""
+    shown = number(difference, decimals)
+    return [
+        text_cell(row["group"]),
+        text_cell(heading),
+        text_cell(row["verdict"]),
+        text_cell(f"[{sources.index(row['source']) + 1}]"),
+        number_cell(mean_and_error(mean, error, decimals), mean),
+        number_cell(str(row["n"]), row["n"]),
+        number_cell(number(published, decimals), published),
+        number_cell(number(tolerance, decimals), tolerance),
+        number_cell(sign + shown, difference),
+    ]
+
+
+def _decimals(values: np.ndarray) -> list[int]:
+    """Decimals that values were given with, whatever a factor makes of their binary fractions."""
+    texts = [np.format_float_positional(round(value, 10), trim="-") for value in values.ravel()]
+    return [len(text.partition(".")[2]) for text in texts]

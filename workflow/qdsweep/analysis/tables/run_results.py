@@ -1,0 +1,108 @@
+"""One run's results at the budgets of a sweep's rows."""
+
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from qdsweep.analysis.files import read_json
+from qdsweep.analysis.plan import Plan, Row
+from qdsweep.analysis.scale import scale_of
+from qdsweep.analysis.tables.metrics import (
+    SECONDS,
+    STATE,
+    Curve,
+    budget_row,
+    qd_auc,
+    read_metrics,
+    thin_curve,
+)
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+# What is read of a run: its results stay the same as long as these files do.
+SOURCES = ("summary.json", "metrics.csv", "config.yaml")
+RESULTS = (
+    "status",
+    *STATE,
+    "qd_auc",
+    "qd_score_fraction",
+    *SECONDS,
+    "wall_seconds",
+    "core_seconds",
+    "engine",
+    "workers",
+    "total_evaluations",
+    "scale",
+)
+
+
+@dataclass(frozen=True)
+class Result:
+    """A run's results at one budget.
+
+    Attributes:
+        record: `RESULTS`, plain values; only a status, and what is known of the run, where the
+            budget is not reached.
+        curve: The way there; None where the budget is not reached.
+    """
+
+    record: dict[str, Any]
+    curve: Curve | None
+
+
+def read_results(run_dir: Path, rows: list[Row], *, partial: bool) -> list[Result]:
+    """Reads the results of one run.
+
+    Args:
+        run_dir: The run's folder, or that of its last snapshot.
+        rows: The rows of the sweep that the run stands for; they differ in their budgets.
+        partial: Take a run that has not reached its budget at where it is.
+
+    Raises:
+        BadInput: A file of the run is missing or damaged.
+    """
+    summary = read_json(run_dir / "summary.json", "Run `snakemake` again to make it.")
+    metrics = read_metrics(run_dir, summary["archive"]["type"])
+    about = {
+        "status": "unfinished",
+        "engine": summary["engine"],
+        "workers": summary["workers"],
+        "total_evaluations": summary["evaluations"],
+        "scale": scale_of(run_dir, summary),
+    }
+    low, high = summary["archive"].get("objective_range") or (0.0, math.nan)
+    width = (high - low) or math.nan
+    return [_result(metrics, row, about, width, partial) for row in rows]
+
+
+def _result(
+    metrics: "pd.DataFrame", row: Row, about: dict[str, Any], width: float, partial: bool
+) -> Result:
+    position, status = budget_row(metrics, row), "finished"
+    if position is None:
+        if not partial or metrics.empty:
+            return Result(about, None)
+        position, status = len(metrics) - 1, "partial"
+    state = {name: metrics[name].iat[position].item() for name in STATE}
+    seconds = {name: float(metrics[name].iloc[: position + 1].sum()) for name in SECONDS}
+    wall = sum(seconds.values())
+    record = {
+        **about,
+        "status": status,
+        **state,
+        "qd_auc": qd_auc(metrics, position),
+        # 1: an archive full of elites with the highest objective that there is.
+        "qd_score_fraction": state["norm_qd_score"] / width,
+        **seconds,
+        "wall_seconds": wall,
+        "core_seconds": wall * max(int(about["workers"] or 1), 1),
+    }
+    return Result(record, thin_curve(metrics, position))
+
+
+def column_names(plan: Plan) -> dict[str, str]:
+    """Returns the swept names as columns of summary.csv: one that is taken gets `swept_`."""
+    taken = {"id", "group", *RESULTS}
+    return {name: f"swept_{name}" if name in taken else name for name in plan.columns}

@@ -1,0 +1,140 @@
+"""Tables for a reader: one description, written as CSV, Markdown, LaTeX and for the report."""
+
+import json
+import math
+import textwrap
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from qdsweep.analysis.files import read_json
+from qdsweep.files import atomic, write_text
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One cell of a table.
+
+    Attributes:
+        text: What a reader sees.
+        key: What the column is sorted by; None for a value that is missing, which comes last.
+        bold: Whether it is the best of its column, or tied with it.
+    """
+
+    text: str
+    key: float | str | None
+    bold: bool = False
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """A table for a reader.
+
+    Attributes:
+        name: The stem of its files.
+        title: What it shows, a few words.
+        note: What a reader must know of it, whole sentences.
+        columns: Its headings.
+        text: How many of the first columns are text, which is aligned to the left.
+        rows: A cell for each column.
+    """
+
+    name: str
+    title: str
+    note: str
+    columns: list[str]
+    text: int
+    rows: list[list[Cell]] = field(default_factory=list)
+
+
+def text_cell(value: object) -> Cell:
+    """A cell of text."""
+    return Cell(str(value), str(value))
+
+
+def number_cell(text: str, value: float, *, bold: bool = False) -> Cell:
+    """A cell of a number that may be missing."""
+    return Cell(text, float(value) if math.isfinite(value) else None, bold)
+
+
+def write_sheet(folder: Path, sheet: Sheet, data: "pd.DataFrame") -> None:
+    """Writes NAME.csv (the numbers), NAME.md, NAME.tex (booktabs) and NAME.json (the report's).
+
+    Args:
+        folder: Where to.
+        sheet: The table.
+        data: Its numbers with all their digits, under names that a program can use.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    with atomic(folder / f"{sheet.name}.csv", "w") as file:
+        data.to_csv(file, index=False, lineterminator="\n")
+    write_text(folder / f"{sheet.name}.md", as_markdown(sheet))
+    write_text(folder / f"{sheet.name}.tex", as_latex(sheet))
+    write_text(folder / f"{sheet.name}.json", json.dumps(asdict(sheet), ensure_ascii=False) + "\n")
+
+
+def read_sheet(path: Path) -> Sheet:
+    """Reads NAME.json.
+
+    Raises:
+        BadInput: The file is missing or damaged.
+    """
+    raw = read_json(path, "Run `qdsweep aggregate` (or `snakemake`) first.")
+    rows = [[Cell(**cell) for cell in row] for row in raw.pop("rows")]
+    return Sheet(**raw, rows=rows)
+
+
+def as_markdown(sheet: Sheet) -> str:
+    """The table as Markdown, the best in bold, its note below."""
+    lines = [
+        "| " + " | ".join(map(_escape_markdown, sheet.columns)) + " |",
+        "|" + "---|" * sheet.text + "---:|" * (len(sheet.columns) - sheet.text),
+    ]
+    for row in sheet.rows:
+        texts = [_escape_markdown(cell.text) for cell in row]
+        texts = [f"**{t}**" if cell.bold else t for t, cell in zip(texts, row, strict=True)]
+        lines.append("| " + " | ".join(texts) + " |")
+    return "\n".join([*lines, "", sheet.note]) + "\n"
+
+
+def as_latex(sheet: Sheet) -> str:
+    r"""The table as LaTeX, for `\input`; it needs the package booktabs."""
+    align = "l" * sheet.text + "r" * (len(sheet.columns) - sheet.text)
+    lines = [f"% {sheet.title}. Needs \\usepackage{{booktabs}}."]
+    lines += [f"% {line}" for line in textwrap.wrap(sheet.note, 96)]
+    lines += [f"\\begin{{tabular}}{{{align}}}", "\\toprule"]
+    lines += [" & ".join(map(escape_latex, sheet.columns)) + r" \\", "\\midrule"]
+    for row in sheet.rows:
+        texts = [escape_latex(cell.text) for cell in row]
+        texts = [rf"\textbf{{{t}}}" if cell.bold else t for t, cell in zip(texts, row, strict=True)]
+        lines.append(" & ".join(texts) + r" \\")
+    lines += ["\\bottomrule", "\\end{tabular}"]
+    return "\n".join(lines) + "\n"
+
+
+_LATEX = {
+    "\\": r"\textbackslash{}",
+    **{sign: f"\\{sign}" for sign in "&%$#_{}"},
+    **{sign: f"${sign}$" for sign in "<>"},
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "±": r"$\pm$",
+    "\u2212": r"$-$",
+    "\u2013": "--",
+    "\u00d7": r"$\times$",
+    "≤": r"$\le$",
+    "≥": r"$\ge$",
+    "†": r"$^\dagger$",
+}
+
+
+def escape_latex(text: str) -> str:
+    """Text as LaTeX shows it."""
+    return "".join(_LATEX.get(sign, sign) for sign in text)
+
+
+def _escape_markdown(text: str) -> str:
+    return text.replace("|", "\\|")
