@@ -250,18 +250,17 @@ def test_labels_name_groups_series_and_values():
         ({"colors": {"nobody": "red"}}, "colors: 'nobody' is unknown; known: map_elites; cma_me"),
         ({"facets": "seed"}, "facets: 'seed' is unknown; known: algorithm"),
         ({"labels": {"cma_me": "A", "map_elites": "A"}}, "would both be called 'A'"),
+        ({"labels": {"cma_me": " "}}, "labels: cma_me: ' ': it would not be shown"),
+        ({"labels": {"cma_me": "_x"}}, "labels: cma_me: '_x': it would not be shown"),
+        ({"labels": {"cma_me": r"$\frac$"}}, "it is no formula of matplotlib"),
+        ({"colors": {"cma_me": "blurple"}}, "'blurple' is no colour"),
+        ({"colors": {"cma_me": "none"}}, "'none' is no colour"),
     ],
 )
 def test_unknown_names_are_refused_before_anything_runs(figures, message):
     found = table_of_runs(TINY, "::: algorithm map_elites cma_me ::: seed 1 2")
     with pytest.raises(BadInput, match=re.escape(message)):
         check_figures(Figures(**figures), found, "tiny")
-
-
-def test_a_colour_that_is_none_is_refused(sweep):
-    set_look(sweep, colors={"cma_me, iterations 6": "blurple"})
-    with pytest.raises(BadInput, match="'blurple' is no colour"):
-        read_dressed(sweep)
 
 
 def test_the_look_is_that_of_every_figure(sweep):

@@ -368,3 +368,12 @@ def test_more_workers_than_cores_is_a_warning(tmp_path, capsys, monkeypatch):
     words = ["scale", "small.yaml", "--workers", "1,3", "--out", "out"]
     assert cli.main(words) == 75
     assert "warning: 3 workers on 1 core" in capsys.readouterr().err
+
+
+def test_scale_leaves_a_folder_of_something_else_alone(tmp_path):
+    precious = tmp_path / "out/runs/w1-r1/data.txt"
+    precious.parent.mkdir(parents=True)
+    precious.write_text("precious")
+    words = ("lp_sphere", "--set", "iterations=9", "--workers", "1,2", "--out", tmp_path / "out")
+    assert "not of `qdsweep scale`" in command("qdsweep", "scale", *words, check=2).stderr
+    assert precious.read_text() == "precious"

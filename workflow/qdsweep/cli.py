@@ -166,6 +166,13 @@ def _leave_threads(code: int) -> None:
         os._exit(code)
 
 
+def _name(text: str) -> str:
+    """A sweep's name: no path, so that nothing outside of results/sweeps/ is meant."""
+    if not text or "/" in text or text.startswith("."):
+        raise argparse.ArgumentTypeError(f"{text!r} is no name of a sweep (see results/sweeps/)")
+    return text
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="qdsweep",
@@ -236,12 +243,16 @@ def _parser() -> argparse.ArgumentParser:
     expand.set_defaults(command=_expand)
 
     status = add("status", "Show where the runs of a sweep stand.", STATUS)
-    status.add_argument("name", nargs="?", help="the sweep (default: the one started last)")
+    status.add_argument(
+        "name", type=_name, nargs="?", help="the sweep (default: the one started last)"
+    )
     status.add_argument("--results", **RESULTS)
     status.set_defaults(command=_status)
 
     watch = add("watch", "Follow a sweep on the terminal while it runs.", WATCH)
-    watch.add_argument("name", nargs="?", help="the sweep (default: the one started last)")
+    watch.add_argument(
+        "name", type=_name, nargs="?", help="the sweep (default: the one started last)"
+    )
     watch.add_argument("--results", **RESULTS)
     watch.add_argument(
         "--every", type=float, default=2.0, metavar="S", help="seconds between looks (default: 2)"
@@ -249,7 +260,7 @@ def _parser() -> argparse.ArgumentParser:
     watch.set_defaults(command=_watch)
 
     export = add("export", "Pack a finished sweep for a paper's supplement, anonymously.", EXPORT)
-    export.add_argument("name", help="the sweep's name (a folder of results/sweeps/)")
+    export.add_argument("name", type=_name, help="a sweep, a folder of results/sweeps/")
     export.add_argument(
         "--out", type=Path, metavar="FILE.zip", help="the file to write (default: NAME.zip)"
     )
@@ -338,7 +349,9 @@ def _parser() -> argparse.ArgumentParser:
         ("report", "Write the HTML report of a sweep."),
     ):
         stage = add(name, text)
-        stage.add_argument("name", help="the sweep's name (a folder of results/sweeps/)")
+        stage.add_argument(
+            "name", type=_name, help="the sweep's name (a folder of results/sweeps/)"
+        )
         stage.add_argument("--results", **RESULTS)
         stage.set_defaults(command=_stage, stage=name)
         if name == "aggregate":

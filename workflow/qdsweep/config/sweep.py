@@ -7,11 +7,17 @@ from pydantic import AfterValidator, Field
 
 from qdsweep.config.base import Model
 
+MOST_SEEDS = 1000
+
 
 def from_to(seeds: tuple[int, int]) -> tuple[int, int]:
     """Refuses a range of seeds that ends before it begins."""
     if not 0 <= seeds[0] <= seeds[1]:
         raise ValueError(f"first and last seed, 0 <= first <= last; {list(seeds)} is no such range")
+    if seeds[1] - seeds[0] >= MOST_SEEDS or seeds[1] >= 2**63:
+        raise ValueError(
+            f"first and last seed, at most {MOST_SEEDS:,} seeds below 2^63; {list(seeds)} has more"
+        )
     return seeds
 
 
@@ -19,7 +25,7 @@ class Published(Model):
     """A value of the literature that a group of the sweep is compared with."""
 
     where: dict[str, Any] = Field(
-        description="swept names and values that choose the group, such as {algorithm: cma_me}"
+        description="swept names and values that choose the group, such as algorithm: cma_me"
     )
     metric: Literal["norm_qd_score", "qd_score", "coverage", "obj_max"] = Field(
         description="what was published; coverage is a fraction"
@@ -43,7 +49,7 @@ class Confirm(Model):
 class Reevaluate(Model):
     """Corrected archives: every elite evaluated again with fresh seeds."""
 
-    times: int = Field(default=10, ge=1, description="evaluations of each elite")
+    times: int = Field(default=10, ge=1, le=10_000, description="evaluations of each elite")
     seed: int = Field(default=1_000_003, ge=0, description="of the fresh evaluation seeds")
 
     @property
@@ -73,7 +79,10 @@ class Figures(Model):
         default={}, description="group -> colour, such as #0072B2 or black"
     )
     column_width: float | None = Field(
-        default=None, gt=0, description="width of a figure in print; null: as it comes [mm]"
+        default=None,
+        ge=30,
+        le=600,
+        description="width of a figure in print; null: as it comes [mm]",
     )
     facets: str | None = Field(
         default=None, description="a swept name: learning curves have a panel for each value"

@@ -67,8 +67,11 @@ def figure_names(
         Group -> name, in the order that figures have.
 
     Raises:
-        BadInput: A name is unknown, or two groups would be called the same.
+        BadInput: A name is unknown, a colour is none, a label cannot be drawn, or two groups would
+            be called the same.
     """
+    _check_labels(figures.labels)
+    _check_colors(figures.colors)
     groups = group_labels(columns, rows, default)
     names = group_columns(columns, rows)
     if figures.facets is not None:
@@ -101,6 +104,35 @@ def figure_names(
     return dict(
         sorted(found.items(), key=lambda item: place.get(item[0], place.get(own[item[0]], last)))
     )
+
+
+def _check_labels(labels: Mapping[str, str]) -> None:
+    for name, label in labels.items():
+        wrong = "" if label.strip() and not label.startswith("_") else "it would not be shown"
+        if "$" in label:
+            from matplotlib.mathtext import MathTextParser
+
+            try:
+                MathTextParser("path").parse(label)
+            except ValueError as error:
+                wrong = f"it is no formula of matplotlib ({str(error).splitlines()[-1].strip()})"
+        if wrong:
+            raise BadInput(
+                f"the sweep file: figures: labels: {name}: {label!r}: {wrong}; write another label"
+            )
+
+
+def _check_colors(colors: Mapping[str, str]) -> None:
+    if not colors:
+        return
+    from matplotlib.colors import is_color_like
+
+    for group, color in colors.items():
+        if color.lower() == "none" or not is_color_like(color):
+            raise BadInput(
+                f"the sweep file: figures: colors: {group}: {color!r} is no colour; write it as "
+                "#0072B2, or as a name of CSS such as black"
+            )
 
 
 def _known(key: str, given: Iterable[str], known: Iterable[str]) -> None:

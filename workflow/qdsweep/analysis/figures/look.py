@@ -10,7 +10,6 @@ from qdsweep.analysis.files import read_json
 from qdsweep.analysis.plan import Plan, read_plan
 from qdsweep.analysis.selection import Tables, arrange, read_tables
 from qdsweep.config.sweep import Figures
-from qdsweep.errors import BadInput
 from qdsweep.sweep.figures import Name, figure_names
 
 if TYPE_CHECKING:
@@ -75,19 +74,7 @@ def read_look(sweep_dir: Path, plan: Plan) -> Look:
     figures = Figures.model_validate(raw.get("figures") or {})
     rows = [row.values for row in plan.rows]
     names = figure_names(figures, plan.columns, rows, plan.experiment)
-    _check_colors(figures.colors)
     return Look(names, figures.column_width, figures.labels)
-
-
-def _check_colors(colors: dict[str, str]) -> None:
-    from matplotlib.colors import is_color_like
-
-    for group, color in colors.items():
-        if not is_color_like(color):
-            raise BadInput(
-                f"the sweep file: figures: colors: {group}: {color!r} is no colour; write it as "
-                "#0072B2, or as a name of CSS such as black"
-            )
 
 
 def _dress_plan(plan: Plan, look: Look) -> Plan:

@@ -130,6 +130,11 @@ def check_study(study: Study, name: str) -> None:
                 f"cluster {name}: over {cluster.nodes} nodes the runs cannot be started from "
                 "inside of an image; start `qdsweep scale` without --image"
             )
+    if not (study.out / "runs").is_dir() and _has_files(study.out):
+        raise BadInput(
+            f"--out {study.out}: there are files that are not of `qdsweep scale`; take another "
+            "folder"
+        )
     for workers, repeat in study.schedule():
         _check_folder(study, workers, repeat)
     cores = usable_cores()
@@ -179,11 +184,21 @@ def measure(study: Study) -> list[Time]:
     return times
 
 
+def _has_files(folder: Path) -> bool:
+    """Whether there is more in a folder than what a run that was killed at once leaves."""
+    return any(path.is_file() and path.name != "lock" for path in folder.rglob("*"))
+
+
 def _check_folder(study: Study, workers: int, repeat: int) -> None:
     """Refuses a folder with a run of another experiment, budget or cluster."""
     folder = study.folder(workers, repeat)
     config = folder / "state" / "config.yaml"
     if not config.exists():
+        if _has_files(folder):
+            raise BadInput(
+                f"--out {study.out}: {folder} has files that are not of `qdsweep scale`; take "
+                "another folder, or remove this one"
+            )
         return
     other, experiment = compose(str(config)), study.experiment
     if run_id(other) != run_id(experiment) or other.budget != experiment.budget:
