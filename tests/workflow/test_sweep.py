@@ -68,7 +68,7 @@ def test_a_sweep_ends_with_tables_figures_and_a_report(finished):
     run = next((finished / "results/runs").iterdir())
     names = {path.name for path in run.iterdir()}
     declared = {"config.yaml", "metrics.csv", "archive.npz", "reload.pkl", "summary.json"}
-    assert names == declared | {"run.log", "state"}
+    assert names == declared | {"history.npz", "run.log", "state"}
     assert (run / "reload.pkl").samefile(next(run.glob("state/reload-*.pkl")))
 
 
