@@ -1,0 +1,78 @@
+"""The command line: `qdsweep COMMAND`."""
+
+import argparse
+import logging
+import os
+import sys
+import threading
+from collections.abc import Sequence
+
+from qdsweep.cli import elites, runs, scale, stages, sweeps
+from qdsweep.cli.arguments import adder
+from qdsweep.errors import QdsweepError
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs a command and returns its exit code."""
+    argv = list(sys.argv[1:] if argv is None else argv)
+    arguments = _parser().parse_args(argv)
+    try:
+        if arguments.image:
+            from qdsweep.container.enter import enter
+
+            enter(arguments.image, arguments, _after_options(argv))
+        code = arguments.command(arguments)
+        _leave_threads(code)
+        return code
+    except QdsweepError as error:
+        print(f"qdsweep: {error}", file=sys.stderr)
+        return error.exit_code
+    except BrokenPipeError:  # | head
+        sys.stderr.close()
+        return 0
+
+
+class _Version(argparse.Action):
+    """Reads the package's files only when asked for."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        from qdsweep.versions import own_version
+
+        print(own_version())
+        parser.exit()
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="qdsweep",
+        description="Parameter sweeps of distributed Quality-Diversity experiments.",
+        epilog="`qdsweep COMMAND --help` shows examples. Whole sweeps: `snakemake --cores 8`.",
+    )
+    parser.add_argument("--version", action=_Version, nargs=0, help="show the version and exit")
+    parser.add_argument(
+        "--image",
+        metavar="FILE",
+        help="run the command in this Apptainer image: a file, or a URL such as docker://...",
+    )
+    add = adder(parser)
+    for theme in (runs, sweeps, scale, elites, stages):
+        theme.add_commands(add)
+    return parser
+
+
+def _after_options(argv: list[str]) -> list[str]:
+    """The command and what follows it."""
+    first = 0
+    while argv[first].startswith("-"):
+        first += 1 if "=" in argv[first] else 2
+    return argv[first:]
+
+
+def _leave_threads(code: int) -> None:
+    """Exits now where a domain has left threads behind, which Python would wait for."""
+    left = [thread for thread in threading.enumerate() if not thread.daemon]
+    if left != [threading.main_thread()]:
+        logging.shutdown()
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)

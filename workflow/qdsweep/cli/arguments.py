@@ -1,0 +1,78 @@
+"""What several commands share: their arguments, and how they read them."""
+
+import argparse
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from qdsweep.errors import BadInput
+
+if TYPE_CHECKING:
+    from qdsweep.config.cluster import Cluster
+
+# Adds a command: its name, what it does, and its examples.
+Add = Callable[..., argparse.ArgumentParser]
+
+RESULTS: dict[str, Any] = {
+    "type": Path,
+    "default": Path("results"),
+    "metavar": "DIR",
+    "help": "where the workflow wrote (default: results)",
+}
+
+SET: dict[str, Any] = {
+    "action": "append",
+    "default": [],
+    "metavar": "KEY=VALUE",
+    "help": "override a key, as in a sweep (repeatable)",
+}
+
+
+def adder(parser: argparse.ArgumentParser) -> Add:
+    """Returns what adds commands to a parser."""
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+
+    def add(name: str, text: str, epilog: str = "") -> argparse.ArgumentParser:
+        return commands.add_parser(
+            name,
+            help=text,
+            description=text,
+            epilog=epilog,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+
+    return add
+
+
+def sweep_name(text: str) -> str:
+    """A sweep's name: no path, so that nothing outside of results/sweeps/ is meant."""
+    if not text or "/" in text or text.startswith("."):
+        raise argparse.ArgumentTypeError(f"{text!r} is no name of a sweep (see results/sweeps/)")
+    return text
+
+
+def overrides(settings: list[str]) -> dict[str, Any]:
+    """The values of `--set`, by name."""
+    from qdsweep.sweep.values import typed
+
+    values = {}
+    for setting in settings:
+        key, equals, value = setting.partition("=")
+        if not equals or not key:
+            raise BadInput(f"--set {setting}: KEY=VALUE was expected, such as --set seed=3")
+        if key in values:
+            raise BadInput(f"--set {key} is given twice")
+        values[key] = typed(value)
+    return values
+
+
+def cluster_of(arguments: argparse.Namespace) -> "Cluster":
+    """The cluster of `--cluster` with the workers of `--workers`."""
+    from qdsweep.config.cluster import read_cluster
+
+    cluster = read_cluster(arguments.cluster)
+    if arguments.workers is None:
+        return cluster
+    if arguments.workers < 1:
+        raise BadInput(f"--workers {arguments.workers}: at least 1 is needed")
+    return cluster.model_copy(update={"workers_per_node": arguments.workers})

@@ -1,0 +1,98 @@
+"""The commands of a run's elites: rollout, reevaluate."""
+
+import argparse
+from pathlib import Path
+
+from qdsweep.cli.arguments import Add, cluster_of
+from qdsweep.errors import BadInput
+
+ROLLOUT = """\
+examples:
+  qdsweep rollout results/runs/ID
+  qdsweep rollout results/runs/ID --elites best --seconds 10 --out /tmp/videos
+A whole sweep: write `rollouts: {}` into the sweep file. The episode has the seed that scored the
+elite, where all evaluations of the run had the same (evaluation_seed: fixed, or a number).
+"""
+
+REEVALUATE = """\
+examples:
+  qdsweep reevaluate results/runs/ID
+  qdsweep reevaluate results/runs/ID --times 50 --seed 7 --workers 4
+A whole sweep: write `reevaluate: {times: 10}` into the sweep file. Ctrl-C, then the same command,
+goes on; the run's own files stay as they are.
+"""
+
+
+def add_commands(add: Add) -> None:
+    """Adds them to the parser."""
+    rollout = add("rollout", "Render episodes of elites of a run as animated GIFs.", ROLLOUT)
+    rollout.add_argument("run_dir", type=Path, metavar="RUN_DIR", help="a finished run's folder")
+    rollout.add_argument(
+        "--elites",
+        nargs="+",
+        choices=("best", "median", "corners"),
+        default=["best", "median", "corners"],
+        help="which; corners are the extreme ones in each measure (default: all)",
+    )
+    # Not `out`: that is a run which is computed.
+    rollout.add_argument(
+        "--out",
+        type=Path,
+        dest="folder",
+        metavar="DIR",
+        help="where to (default: RUN_DIR/rollouts)",
+    )
+    rollout.add_argument(
+        "--seconds", type=float, default=6.0, metavar="S", help="the longest animation (default: 6)"
+    )
+    rollout.set_defaults(command=_rollout)
+
+    again = add("reevaluate", "Evaluate the elites of a run again: how much was luck?", REEVALUATE)
+    again.add_argument("run_dir", type=Path, metavar="RUN_DIR", help="a finished run's folder")
+    again.add_argument("--times", type=int, default=10, help="evaluations an elite (default: 10)")
+    again.add_argument(
+        "--seed", type=int, default=1_000_003, help="of the fresh seeds (default: 1000003)"
+    )
+    again.add_argument(
+        "--cluster",
+        default="local",
+        help="a YAML file or a preset; one node of it (default: local)",
+    )
+    again.add_argument("--workers", type=int, help="workers (default: the cluster's)")
+    again.add_argument("--cores", type=int, help=argparse.SUPPRESS)  # for the rule reevaluate
+    again.set_defaults(command=_reevaluate)
+
+
+def _rollout(arguments: argparse.Namespace) -> int:
+    from qdsweep.config.compose import compose
+    from qdsweep.cpu import apply_baseline
+    from qdsweep.sweep.shows import require_episodes
+
+    if not arguments.seconds > 0:
+        raise BadInput(f"--seconds {arguments.seconds:g}: more than 0 is needed")
+    file = arguments.run_dir / "config.yaml"
+    if not file.exists():
+        raise BadInput(f"{file} does not exist: give the folder of a finished run")
+    experiment = compose(str(file))
+    require_episodes(experiment.domain)
+    apply_baseline(experiment.cpu_baseline)
+    from qdsweep.experiment.rollout import rollout
+    from qdsweep.files import write_json
+
+    folder = arguments.folder or arguments.run_dir / "rollouts"
+    entries = rollout(arguments.run_dir, folder, arguments.elites, arguments.seconds)
+    write_json(folder / "rollouts.json", {"rollouts": entries})
+    for entry in entries:
+        score, own = entry["rendered"]["objective"], "" if entry["own_seed"] else ", not its own"
+        print(f"{folder / entry['file']}: {entry['title']}, objective {score:.6g}", end="")
+        print(f" (seed {entry['seed']}{own})")
+    return 0
+
+
+def _reevaluate(arguments: argparse.Namespace) -> int:
+    from qdsweep.experiment.start_reevaluation import start_reevaluation
+
+    cluster = cluster_of(arguments).on_one_node()
+    if arguments.cores is not None:
+        cluster = cluster.within(arguments.cores)
+    return start_reevaluation(arguments.run_dir, arguments.times, arguments.seed, cluster)

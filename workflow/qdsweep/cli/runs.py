@@ -1,0 +1,172 @@
+"""The commands of a run: run, launch, worker; and check, for its domain."""
+
+import argparse
+import sys
+from pathlib import Path
+
+from qdsweep.cli.arguments import SET, Add, cluster_of, overrides
+from qdsweep.errors import BadInput
+
+RUN = """\
+examples:
+  qdsweep run lunar_lander --out /tmp/lander
+  qdsweep run lunar_lander --set algorithm=cma_me --set seed=3 --workers 4 --out /tmp/lander
+  qdsweep run my_experiment.yaml --set sigma0=0.5 --out runs/first
+  Ctrl-C, then the same command: the run goes on where it stopped.
+
+exit codes:
+  0 finished; 75 stopped before the end on purpose (the same command goes on);
+  2 bad input; 1 anything else (run.log says what)
+"""
+
+WORKER = """\
+examples:
+  qdsweep worker --join results/runs/ID --workers 8
+  sbatch --cpus-per-task 8 --wrap ".venv/bin/qdsweep worker --join results/runs/ID --workers 8"
+      more workers for a run that is being computed with the dask engine (see its run.log); the
+      result stays the same, and they may leave at any time
+"""
+
+
+def add_commands(add: Add) -> None:
+    """Adds them to the parser."""
+    run = add("run", "Run one experiment, or go on with it.", RUN)
+    run.add_argument("experiment", help="a YAML file, or a preset of config/experiments/")
+    run.add_argument("--set", **SET)
+    run.add_argument("--cluster", default="local", help="a YAML file or a preset (default: local)")
+    run.add_argument("--workers", type=int, help="workers on this machine (default: the cluster's)")
+    run.add_argument("--out", type=Path, required=True, metavar="DIR", help="the run's folder")
+    run.add_argument(
+        "--max-seconds",
+        type=float,
+        metavar="S",
+        help="stop after so long and exit 75; the same command goes on",
+    )
+    run.add_argument(
+        "--allow-version-change",
+        action="store_true",
+        help="go on from a reload file of other library versions",
+    )
+    run.set_defaults(command=_run)
+
+    launch = add("launch", "Run one run of a sweep (for the rule qd_run).")
+    launch.add_argument("run", metavar="ID")
+    launch.add_argument(
+        "--runs", type=Path, default=Path("results/runs"), metavar="DIR", help="the runs' folder"
+    )
+    launch.add_argument("--budget", required=True, metavar="UNIT=AMOUNT")
+    launch.add_argument("--cluster", default="local")
+    launch.add_argument("--cores", type=int, help="cores of this machine that it may use")
+    launch.add_argument("--attempt", type=int, default=1)
+    launch.set_defaults(command=_launch)
+
+    worker = add("worker", "Evaluate for a run of the dask engine, from any node.", WORKER)
+    which = worker.add_mutually_exclusive_group(required=True)
+    which.add_argument("--join", type=Path, metavar="DIR", help="the folder of a live run")
+    which.add_argument(
+        "--connect",
+        type=Path,
+        metavar="FILE",
+        help="the connection file of a run that is about to start (for srun)",
+    )
+    worker.add_argument("--workers", type=int, default=1, help="worker processes (default: 1)")
+    worker.set_defaults(command=_worker)
+
+    check = add("check", "Check a domain of yours: shapes, row independence, gradients.")
+    check.add_argument("domain", help="module:Class of config/plugins/, or a domain preset")
+    check.set_defaults(command=_check)
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    from qdsweep.config.compose import compose
+
+    experiment = compose(arguments.experiment, overrides(arguments.set), source="--set")
+    cluster = cluster_of(arguments)
+    if arguments.workers is None:
+        from qdsweep.sweep.resources import check_fit
+
+        check_fit(cluster, arguments.cluster, {arguments.experiment: experiment})
+    from qdsweep.experiment.options import Options
+    from qdsweep.experiment.start import start
+
+    options = Options(
+        terminal=True,
+        max_seconds=arguments.max_seconds,
+        allow_version_change=arguments.allow_version_change,
+    )
+    return start(experiment, arguments.out, cluster, options)
+
+
+def _launch(arguments: argparse.Namespace) -> int:
+    from qdsweep.config.compose import compose
+    from qdsweep.sweep.ids import run_id
+    from qdsweep.sweep.values import typed
+
+    out = arguments.runs / arguments.run
+    unit, _, amount = arguments.budget.partition("=")
+    file = out / "state" / "config.yaml"
+    try:
+        experiment = compose(str(file), {unit: typed(amount)}, source="--budget")
+    except BadInput as error:
+        damaged = f"; remove {file} and start snakemake again, to make it anew"
+        raise BadInput(f"{error}{damaged if file.exists() else ''}") from None
+    if run_id(experiment) != arguments.run:
+        raise BadInput(
+            f"{file} is now the experiment of {run_id(experiment)}, not of {arguments.run}: the "
+            "source of its module:Class has changed, which makes it another run (start snakemake "
+            "again), or the file was changed or copied by hand (remove it, and start again)"
+        )
+    from qdsweep.config.cluster import read_cluster
+    from qdsweep.experiment.options import Options
+    from qdsweep.experiment.start import STOPPED, start
+
+    cluster = read_cluster(arguments.cluster)
+    if arguments.cores is not None:
+        cluster = cluster.within(arguments.cores)
+    options = Options(max_seconds=cluster.max_seconds, attempt=arguments.attempt)
+    code = start(experiment, out, cluster, options)
+    if code == STOPPED:
+        print(
+            f"qdsweep: {arguments.run} stopped before its end and saved its state; Snakemake's "
+            "retry, or the same command, goes on from there (exit code 75)",
+            file=sys.stderr,
+        )
+    return code
+
+
+def _worker(arguments: argparse.Namespace) -> int:
+    from qdsweep.engines.connection import connection_path
+    from qdsweep.engines.crew import work
+
+    if arguments.workers < 1:
+        raise BadInput(f"--workers {arguments.workers}: at least 1 is needed")
+    if arguments.connect is not None:
+        file = arguments.connect.absolute()
+        run = Path(*file.parts[:-3])
+        if file != connection_path(run):
+            expected = connection_path(Path("RUN"))
+            raise BadInput(f"--connect {arguments.connect}: {expected} was expected")
+        work(run, arguments.workers, patience=600.0)  # it may have to start itself
+        return 0
+    file = connection_path(arguments.join)
+    if not file.exists():
+        raise BadInput(
+            f"{arguments.join}: no run with the dask engine is being computed there "
+            f"({file} is missing); see its run.log, and `qdsweep status`"
+        )
+    work(arguments.join.absolute(), arguments.workers, patience=15.0)
+    return 0
+
+
+def _check(arguments: argparse.Namespace) -> int:
+    from qdsweep.config.compose import read_domain
+    from qdsweep.cpu import apply_baseline
+
+    config = read_domain(arguments.domain)
+    apply_baseline("avx2")
+    from qdsweep.domains import make_domain
+    from qdsweep.domains.check import check_rows
+
+    check_rows(make_domain(config))
+    print(f"{arguments.domain}: fit for use")
+    return 0

@@ -1,0 +1,162 @@
+"""The commands of a sweep: expand, status, watch, export, clean."""
+
+import argparse
+import os
+import sys
+from pathlib import Path
+
+from qdsweep.cli.arguments import RESULTS, Add, sweep_name
+from qdsweep.errors import BadInput
+
+EXPAND = """\
+examples:
+  qdsweep expand "::: algorithm cma_me map_elites ::: seed 1 2 3"
+  qdsweep expand ::: a 1 2 :::+ b x y
+  qdsweep expand ::: seed 1 2 :::: values.txt
+The grammar is GNU parallel's (man parallel): what `parallel --header :` would run.
+"""
+
+STATUS = """\
+examples:
+  qdsweep status          the sweep that was started last
+  qdsweep status demo
+  qdsweep watch demo      follows it
+"""
+
+WATCH = """\
+examples:
+  qdsweep watch            the sweep that was started last, or the first one that is started
+  qdsweep watch demo
+  ssh -t cluster 'cd study && .venv/bin/qdsweep watch demo --every 10'
+keys: arrows, PgUp, PgDn, Home, End select; f shows all, unfinished or failed; q quits
+It only reads, and little of it: any number of people may watch a sweep.
+"""
+
+EXPORT = """\
+examples:
+  qdsweep export demo                        demo.zip: configs, tables, figures, archives, metrics
+  qdsweep export demo --out supplement.zip
+  qdsweep export demo --allow max            `max` is a user's name here, but names nobody
+Fit for a double-blind review: a host name, your user name, a path of yours, an e-mail address or a
+Slurm job in any packed byte is exit code 1, and there is no file. Same sweep, same bytes.
+Unfinished runs are refused, unless the tables were made of them (--config partial=true).
+"""
+
+CLEAN = """\
+examples:
+  qdsweep clean --dry-run             what a kill has left behind
+  qdsweep clean --orphans --dry-run   runs that no sweep of results/sweeps refers to
+  qdsweep clean --orphans
+"""
+
+
+def add_commands(add: Add) -> None:
+    """Adds them to the parser."""
+    expand = add("expand", "Print the rows of a sweep as tab-separated values.", EXPAND)
+    expand.add_argument("sweep", nargs=argparse.REMAINDER, help="the sweep, one or many words")
+    expand.set_defaults(command=_expand)
+
+    status = add("status", "Show where the runs of a sweep stand.", STATUS)
+    status.add_argument(
+        "name", type=sweep_name, nargs="?", help="the sweep (default: the one started last)"
+    )
+    status.add_argument("--results", **RESULTS)
+    status.set_defaults(command=_status)
+
+    watch = add("watch", "Follow a sweep on the terminal while it runs.", WATCH)
+    watch.add_argument(
+        "name", type=sweep_name, nargs="?", help="the sweep (default: the one started last)"
+    )
+    watch.add_argument("--results", **RESULTS)
+    watch.add_argument(
+        "--every", type=float, default=2.0, metavar="S", help="seconds between looks (default: 2)"
+    )
+    watch.set_defaults(command=_watch)
+
+    export = add("export", "Pack a finished sweep for a paper's supplement, anonymously.", EXPORT)
+    export.add_argument("name", type=sweep_name, help="a sweep, a folder of results/sweeps/")
+    export.add_argument(
+        "--out", type=Path, metavar="FILE.zip", help="the file to write (default: NAME.zip)"
+    )
+    export.add_argument("--results", **RESULTS)
+    export.add_argument(
+        "--allow",
+        action="append",
+        default=[],
+        metavar="WORD",
+        help="a name that is also a common word, and may stay (repeatable)",
+    )
+    export.set_defaults(command=_export)
+
+    clean = add("clean", "List and remove what nothing refers to.", CLEAN)
+    clean.add_argument("--orphans", action="store_true", help="also runs that no sweep refers to")
+    clean.add_argument("--dry-run", action="store_true", help="list only")
+    clean.add_argument("--results", **RESULTS)
+    clean.set_defaults(command=_clean)
+
+
+def _expand(arguments: argparse.Namespace) -> int:
+    from qdsweep.sweep.expand import from_argv, to_tsv
+
+    sys.stdout.write(to_tsv(from_argv(arguments.sweep)))
+    return 0
+
+
+def _status(arguments: argparse.Namespace) -> int:
+    from rich.console import Console
+    from rich.table import Table
+
+    from qdsweep.analysis.status import read_standings, sweep_names, table, total
+
+    names = sweep_names(arguments.results)
+    if arguments.name is None and not names:
+        raise BadInput(f"{arguments.results}: no sweep was started here yet")
+    name = arguments.name or names[0]
+    standings = read_standings(arguments.results / "sweeps" / name, arguments.results / "runs")
+    columns = ("run", "state", "done", "QD score", "ETA", "core-h", "left", "note")
+    grid = Table(*columns, title=f"sweep {name}", box=None, title_justify="left")
+    for cells in table(standings):
+        grid.add_row(*cells, style="red" if cells[1] == "failed" else None)
+    # A pipe has no width: nothing is cut there.
+    width = None if sys.stdout.isatty() else 1000
+    console = Console(width=width, highlight=False)
+    console.print(grid)
+    console.print(total(standings), markup=False)
+    return 0
+
+
+def _watch(arguments: argparse.Namespace) -> int:
+    if arguments.every < 0.1:
+        raise BadInput(f"--every {arguments.every:g}: at least 0.1 seconds are needed")
+    streams = (sys.stdin, sys.stdout, sys.stderr)
+    if not all(stream.isatty() for stream in streams) or os.environ.get("TERM") == "dumb":
+        print("qdsweep: no terminal to watch on (ssh -t makes one): shown once", file=sys.stderr)
+        return _status(arguments)
+    from qdsweep.analysis.live.app import Watch
+
+    Watch(arguments.results, arguments.name, arguments.every).run(mouse=False)
+    return 0
+
+
+def _export(arguments: argparse.Namespace) -> int:
+    from qdsweep.analysis.export.pack import export
+
+    out = arguments.out or Path(f"{arguments.name}.zip")
+    print(export(arguments.results, arguments.name, out, allowed=arguments.allow))
+    return 0
+
+
+def _clean(arguments: argparse.Namespace) -> int:
+    from qdsweep.experiment.clean import leftovers, orphans, remove, size
+
+    found = list(leftovers(arguments.results))
+    if arguments.orphans:
+        found += orphans(arguments.results)
+    sizes = [size(path) for path in found]
+    for path, bytes_ in zip(found, sizes, strict=True):
+        print(f"{bytes_ / 1e6:10.3f} MB  {path}")
+        if not arguments.dry_run:
+            remove(path)
+    done = "would be removed" if arguments.dry_run else "removed"
+    print(f"{len(found)} found, {sum(sizes) / 1e6:.3f} MB {done}")
+    return 0
