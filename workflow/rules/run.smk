@@ -10,10 +10,10 @@ rule qd_run:
         summary="results/runs/{run}/summary.json",
     log:
         "results/runs/{run}/run.log",
-    conda:
-        "../../envs/qdsweep.yaml"
     # Before what only looks at finished runs.
     priority: 1
+    conda:
+        "../../envs/qdsweep.yaml"
     threads: lambda wildcards: CLUSTERS[cluster_name()].workers_per_node
     resources:
         cluster_config=cluster_name,
