@@ -24,6 +24,29 @@ TINY = {
 }
 
 
+# A task that learns the statistics of its observations.
+POLE = {
+    "domain": {
+        "type": "gymnasium",
+        "name": "pole",
+        "env": "CartPole-v1",
+        "normalize_observations": True,
+        "objective_range": [0, 500],
+        "evaluation_seed": "solution",
+        "measures": [
+            {"measure": "max_observation", "component": 0, "range": [-2, 2]},
+            {"measure": "mean_abs_action", "component": 0, "range": [0, 1]},
+        ],
+    },
+    "algorithm": "map_elites_line",
+    "initial_solutions": 20,
+    "archive": {"dims": [10, 10]},
+    "num_emitters": 1,
+    "batch_size": 20,
+    "iterations": 4,
+}
+
+
 def command(*words: object, cwd: Path | None = None, check: int | None = 0, **env: str):
     """Runs a program of the venv and returns what it printed and its exit code."""
     program, *arguments = map(str, words)

@@ -18,8 +18,9 @@ from qdsweep.analysis.selection import band_text, read_tables
 from qdsweep.analysis.tables.aggregate import aggregate
 from qdsweep.analysis.tables.metrics import POINTS, Curve, common_grid
 from qdsweep.analysis.tables.statistics import mean_error_count
-from qdsweep.analysis.text import common_decimals, mean_and_error, value_text
+from qdsweep.analysis.text import common_decimals, mean_and_error
 from qdsweep.errors import BadInput
+from qdsweep.sweep.values import value_text
 
 DIM, BATCH, ITERATIONS = 6, 20, 40
 SEEDS = (1, 2, 3)

@@ -3,6 +3,7 @@
 import gymnasium as gym
 import numpy as np
 import pytest
+from support import POLE
 
 from qdsweep.algorithms.build import build_scheduler
 from qdsweep.algorithms.centroids import Centroids
@@ -18,27 +19,7 @@ from qdsweep.experiment.outputs import archive_digest, archive_rows
 from qdsweep.experiment.state import State
 from qdsweep.experiment.stop import Interrupted, Stop
 
-EXPERIMENT = {
-    "domain": {
-        "type": "gymnasium",
-        "name": "pole",
-        "env": "CartPole-v1",
-        "normalize_observations": True,
-        "episodes": 2,
-        "objective_range": [0, 500],
-        "evaluation_seed": "solution",
-        "measures": [
-            {"measure": "max_observation", "component": 0, "range": [-2, 2]},
-            {"measure": "mean_abs_action", "component": 0, "range": [0, 1]},
-        ],
-    },
-    "algorithm": "map_elites_line",
-    "initial_solutions": 20,
-    "archive": {"dims": [10, 10]},
-    "num_emitters": 1,
-    "batch_size": 20,
-    "iterations": 4,
-}
+EXPERIMENT = {**POLE, "domain": {**POLE["domain"], "episodes": 2}}
 
 
 def begin():

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 import yaml
 from patient import EXPERIMENT, PATIENT, wait_until
-from support import BIN, TINY, command
+from support import BIN, POLE, TINY, command
 
 from qdsweep.analysis.load import load
 from qdsweep.analysis.tables.corrected_archive import CorrectedRun
@@ -39,26 +39,6 @@ KINDS = {
     },
     "proximity": {"algorithm": {"preset": "novelty_search", "result_archive": False}},
     "dns": {"algorithm": {"preset": "map_elites", "archive": {"type": "dns"}}},
-}
-NORMALIZED = {
-    "domain": {
-        "type": "gymnasium",
-        "name": "pole",
-        "env": "CartPole-v1",
-        "normalize_observations": True,
-        "objective_range": [0, 500],
-        "evaluation_seed": "solution",
-        "measures": [
-            {"measure": "max_observation", "component": 0, "range": [-2, 2]},
-            {"measure": "mean_abs_action", "component": 0, "range": [0, 1]},
-        ],
-    },
-    "algorithm": "map_elites_line",
-    "initial_solutions": 20,
-    "archive": {"dims": [10, 10]},
-    "num_emitters": 1,
-    "batch_size": 20,
-    "iterations": 6,
 }
 
 
@@ -230,14 +210,14 @@ def test_an_archive_without_noise_is_what_it_seems(tmp_path, capsys, kind):
 
 
 def test_normalised_observations_are_those_of_each_elite(tmp_path):
-    out = make_run(tmp_path / "out", NORMALIZED, 6)
+    out = make_run(tmp_path / "out", POLE, 6)
     assert start_reevaluation(out, 2, 9, Cluster()) == 0
     arrays = load(out).arrays
     n = len(arrays["objective"])
     mean, std = arrays["observation_mean"], arrays["observation_std"]
     assert len(np.unique(mean[:, 0])) > 1, "elites of several iterations"
     contexts = context_of(mean, std)
-    domain = make_domain(compose(NORMALIZED).domain)
+    domain = make_domain(compose(POLE).domain)
     seeds = fresh_seeds(Reevaluate(times=2, seed=9), n)
     with np.load(out / "state/reevaluated-2-9.npz") as file:
         objective, measures = file["objective"], file["measures"]

@@ -18,13 +18,14 @@ from support import BIN, TINY, command, compute_sweep
 from qdsweep import cli
 from qdsweep.analysis.figures.drawn import save_figures
 from qdsweep.analysis.figures.style import style
-from qdsweep.analysis.figures.timing import timing_figures, write_timing
+from qdsweep.analysis.figures.timing import timing_figures
 from qdsweep.analysis.plan import read_plan
 from qdsweep.analysis.scaling.amdahl import efficiency, fit_amdahl, recommended_workers, speedup
 from qdsweep.analysis.selection import read_tables
 from qdsweep.analysis.tables.aggregate import aggregate
 from qdsweep.analysis.tables.run_times import group_times, run_times, worker_table
 from qdsweep.analysis.tables.sheet import read_sheet
+from qdsweep.analysis.tables.timing_tables import write_timing
 
 # Amdahl's law
 
@@ -190,9 +191,9 @@ def test_the_tables_are_for_readers(results):
 
 def test_the_figures_show_the_tables(results, tmp_path):
     sweep = results / "sweeps/tiny"
-    plan, tables = read_plan(sweep), read_tables(sweep)
+    tables = read_tables(sweep)
     with style():
-        drawn = timing_figures(plan, tables, results / "runs")
+        drawn = timing_figures(tables, results / "runs")
         save_figures(tmp_path, drawn)
     bars, curves = drawn
     assert bars.data["rest_mean"][0] == pytest.approx(100 - IN_ITERATIONS)

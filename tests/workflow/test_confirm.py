@@ -51,13 +51,6 @@ def finished(tmp_path_factory) -> Path:
     return folder
 
 
-@pytest.fixture
-def copy(finished, tmp_path) -> Path:
-    folder = tmp_path / "copy"
-    subprocess.run(["cp", "-a", finished, folder], check=True)
-    return folder
-
-
 def test_the_best_groups_are_run_again_on_the_unseen_seeds(finished):
     table = pd.read_csv(finished / "results/sweeps/mine/table.csv").set_index("group")
     best = table["norm_qd_score_mean"].nlargest(2)

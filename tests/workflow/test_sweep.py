@@ -49,13 +49,6 @@ def finished(tmp_path_factory) -> Path:
     return folder
 
 
-@pytest.fixture
-def copy(finished, tmp_path) -> Path:
-    folder = tmp_path / "copy"
-    subprocess.run(["cp", "-a", finished, folder], check=True)  # keeps hard links and times
-    return folder
-
-
 def test_a_sweep_ends_with_tables_figures_and_a_report(finished):
     folder = finished / "results/sweeps/tiny"
     for name in ("runs.tsv", "summary.csv", "table.csv", "table.md", "report.html"):

@@ -1,10 +1,14 @@
-"""Reading what an earlier stage wrote."""
+"""Reading what an earlier stage wrote, and writing tables."""
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from qdsweep.errors import BadInput
+from qdsweep.files import atomic
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 def require(path: Path, remedy: str) -> Path:
@@ -29,3 +33,9 @@ def read_json(path: Path, remedy: str) -> dict[str, Any]:
         return dict(json.loads(path.read_text(encoding="utf-8")))
     except ValueError as error:
         raise BadInput(f"{path} is damaged ({error}). {remedy}") from error
+
+
+def write_csv(table: "pd.DataFrame", path: Path) -> None:
+    """Writes a table whole or not at all."""
+    with atomic(path, "w") as file:
+        table.to_csv(file, index=False, lineterminator="\n")

@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from qdsweep.analysis.files import read_json
-from qdsweep.analysis.text import value_text
 from qdsweep.sweep.groups import BUDGETS as BUDGETS
 from qdsweep.sweep.groups import group_columns, group_labels
+from qdsweep.sweep.values import value_text
 
 
 @dataclass(frozen=True)

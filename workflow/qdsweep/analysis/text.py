@@ -1,20 +1,11 @@
 """How values and measurements are written for a human reader."""
 
-import json
 import math
 from collections.abc import Iterable
-from typing import Any
 
 TIMES = "\u00d7"
 _MINUS = "\u2212"
 _DASH = "\u2013"
-
-
-def value_text(value: Any) -> str:
-    """Returns a swept value as one would type it in a sweep."""
-    if isinstance(value, str):
-        return value
-    return json.dumps(value)
 
 
 def number(value: float, decimals: int = 0) -> str:

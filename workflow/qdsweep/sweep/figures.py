@@ -1,6 +1,5 @@
 """What figures call the groups of a sweep: the key `figures` of the sweep file."""
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -9,6 +8,7 @@ from qdsweep.config.sweep import Figures
 from qdsweep.errors import BadInput
 from qdsweep.sweep.groups import group_columns, group_labels
 from qdsweep.sweep.runs import Sweep
+from qdsweep.sweep.values import value_text
 
 Rows = Sequence[Mapping[str, str]]
 
@@ -43,11 +43,7 @@ def check_figures(figures: Figures, sweep: Sweep, experiment: str) -> None:
     """
     if figures != Figures():
         rows = [
-            {
-                name: value if isinstance(value, str) else json.dumps(value)
-                for name, value in row.values.items()
-            }
-            for row in sweep.rows
+            {name: value_text(value) for name, value in row.values.items()} for row in sweep.rows
         ]
         figure_names(figures, sweep.columns, rows, experiment)
 

@@ -9,6 +9,7 @@ from qdsweep.config.sweep import Published
 from qdsweep.errors import BadInput
 from qdsweep.sweep.groups import group_columns, group_labels
 from qdsweep.sweep.runs import Sweep
+from qdsweep.sweep.values import value_text
 
 
 def check_published(published: Sequence[Published], sweep: Sweep) -> None:
@@ -39,7 +40,7 @@ class Groups:
     def __init__(
         self, columns: Sequence[str], rows: Sequence[Mapping[str, Any]], default: str = "all runs"
     ) -> None:
-        texts = [{name: _text(row[name]) for name in columns} for row in rows]
+        texts = [{name: value_text(row[name]) for name in columns} for row in rows]
         self.columns = columns
         self.names = group_columns(columns, texts)
         self.rows = rows
@@ -84,20 +85,16 @@ class Groups:
             )
         values = [row[name] for row in self.rows]
         if not any(_same(known, value) for known in values):
-            texts = list(dict.fromkeys(map(_text, values)))
+            texts = list(dict.fromkeys(map(value_text, values)))
             raise BadInput(
-                f"{entry}.{name} = {json.dumps(value)}: {nearest(_text(value), texts)}the sweep "
-                f"has {_few(texts)}"
+                f"{entry}.{name} = {json.dumps(value)}: {nearest(value_text(value), texts)}"
+                f"the sweep has {_few(texts)}"
             )
 
 
 def _same(one: Any, other: Any) -> bool:
     """Whether two values are one: 1 is 1.0, but true is not 1."""
     return bool(one == other) and isinstance(one, bool) == isinstance(other, bool)
-
-
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value)
 
 
 def _few(texts: Sequence[str]) -> str:

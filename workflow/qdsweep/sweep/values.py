@@ -1,6 +1,8 @@
 """The types of a sweep's values: those of the YAML 1.2 core schema."""
 
+import json
 import re
+from typing import Any
 
 from qdsweep.errors import BadInput
 
@@ -85,3 +87,10 @@ def _list(text: str, at: int) -> tuple[list[Value], int] | None:
 def _past_blanks(text: str, at: int) -> int:
     match = _BLANKS.match(text, at)
     return match.end() if match else at
+
+
+def value_text(value: Any) -> str:
+    """Returns a swept value as one would type it in a sweep."""
+    if isinstance(value, str):
+        return value
+    return json.dumps(value)

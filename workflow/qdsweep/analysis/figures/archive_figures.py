@@ -2,13 +2,20 @@
 
 import math
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from qdsweep.analysis.figures.drawn import Drawn
 from qdsweep.analysis.figures.earlier import beyond_text, moment_text, reported_run
-from qdsweep.analysis.figures.heatmap import Limits, beyond, color_limits, color_scale, draw_archive
+from qdsweep.analysis.figures.heatmap import (
+    Limits,
+    add_color_bar,
+    beyond,
+    color_limits,
+    color_scale,
+    draw_archive,
+)
 from qdsweep.analysis.figures.learning_curves import MAX_LINES, draw_curves
 from qdsweep.analysis.figures.style import (
     NOTE,
@@ -16,7 +23,6 @@ from qdsweep.analysis.figures.style import (
     add_legend,
     figure_width,
     legend_height,
-    short_numbers,
     wrap,
 )
 from qdsweep.analysis.load import Run
@@ -196,11 +202,9 @@ def _draw_block(
 def _color_bar(
     figure: "Figure | SubFigure", axes: list["Axes"], runs: list[Run], limits: Limits
 ) -> None:
-    look: dict[str, Any] = {"extend": beyond(runs, limits), "extendfrac": 0.03}
-    bar = figure.colorbar(color_scale(limits), ax=axes, pad=0.02, aspect=25, **look)
-    bar.set_label("Objective")
-    bar.outline.set_visible(False)
-    short_numbers(bar.ax.yaxis, 6)
+    """The bar has an arrow where objectives lie outside of it."""
+    extend = beyond(runs, limits)
+    add_color_bar(figure, color_scale(limits), axes, extend=extend, extendfrac=0.03)
 
 
 def _elites(shown: Shown) -> "pd.DataFrame":

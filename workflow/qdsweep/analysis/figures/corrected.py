@@ -1,6 +1,5 @@
 """How much of a sweep's QD score is luck: the figures of the corrected archives."""
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,10 +16,10 @@ from qdsweep.analysis.figures.style import (
     short_numbers,
     wrap,
 )
-from qdsweep.analysis.files import read_json
 from qdsweep.analysis.load import Run, load
 from qdsweep.analysis.selection import Tables, shown_text
 from qdsweep.analysis.tables.corrected_archive import CorrectedRun
+from qdsweep.analysis.tables.corrected_table import read_settings
 from qdsweep.analysis.text import number, plural
 from qdsweep.config.sweep import Reevaluate
 
@@ -32,12 +31,6 @@ SECTION = "Corrected archives"
 MAX_BARS = 12
 MAX_PANELS = 4
 _SIDE_BY_SIDE = 5.0  # inches that two maps need beside each other
-
-
-def read_settings(sweep_dir: Path) -> Reevaluate | None:
-    """Reads `reevaluate:` of the sweep from its plan.json."""
-    raw = read_json(sweep_dir / "plan.json", "Run `snakemake` first.").get("reevaluate")
-    return None if raw is None else Reevaluate.model_validate_json(json.dumps(raw))
 
 
 def corrected_figures(sweep_dir: Path, tables: Tables, look: Look) -> list[Drawn]:

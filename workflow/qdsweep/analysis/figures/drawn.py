@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from qdsweep.analysis.figures.style import save
-from qdsweep.files import atomic, write_text
+from qdsweep.analysis.files import write_csv
+from qdsweep.files import write_text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -64,8 +65,7 @@ def save_one(folder: Path, one: Drawn, index: str = "figures") -> None:
 
 def _save(folder: Path, one: Drawn) -> None:
     save(one.figure, folder / one.name, (".pdf", ".png", ".svg"))
-    with atomic(folder / f"{one.name}.csv", "w") as file:
-        one.data.to_csv(file, index=False, lineterminator="\n")
+    write_csv(one.data, folder / f"{one.name}.csv")
 
 
 def _about(one: Drawn) -> dict[str, str]:

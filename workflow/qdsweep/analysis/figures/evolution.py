@@ -9,7 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qdsweep.analysis.figures.drawn import Drawn, save_figures
-from qdsweep.analysis.figures.heatmap import Limits, measure_names
+from qdsweep.analysis.figures.heatmap import (
+    Limits,
+    add_color_bar,
+    measure_names,
+    objective_limits,
+)
 from qdsweep.analysis.figures.look import read_dressed
 from qdsweep.analysis.figures.style import (
     COLORMAP,
@@ -139,7 +144,7 @@ def frames(one: Evolution, limits: Limits) -> list["Image"]:
     canvas = FigureCanvasAgg(figure)
     ax = figure.subplots()
     image = draw_moment(ax, one, one.last, limits)
-    _color_bar(figure, image, [ax])
+    add_color_bar(figure, image, [ax])
     ax.set_title(_text(one.moment(one.last)), loc="left", **NOTE)
     figure.suptitle(one.group, fontsize=9.5)
     canvas.draw()
@@ -178,11 +183,7 @@ def draw_moment(ax: "Axes", one: Evolution, iteration: int, limits: Limits) -> "
 def color_limits(shown: list[Evolution]) -> Limits:
     """Returns the range of the last objectives, within the domain's objective range."""
     last = np.concatenate([one.history.at(one.last)[1] for one in shown])
-    low, high = float(last.min()), float(last.max())
-    bounds = shown[0].run.summary["archive"]["objective_range"]
-    if low < bounds[1] and high > bounds[0]:
-        low, high = max(low, float(bounds[0])), min(high, float(bounds[1]))
-    return (low, high) if low < high else (low - 0.5, high + 0.5)
+    return objective_limits(last, shown[0].run.summary["archive"])
 
 
 def _read(tables: Tables, group: str, runs_dir: Path) -> Evolution | None:
@@ -232,7 +233,7 @@ def stills(name: str, scale: str, shown: list[Evolution], tables: Tables) -> Dra
             if ax is not axes[0]:
                 ax.set_ylabel("")
                 ax.set_yticklabels([])
-        _color_bar(row, image, axes)
+        add_color_bar(row, image, axes)
         add_heading(row, f"{one.group}, seed {one.run.config['seed']}", inches=width)
     left_out = len(tables.scales[scale]) - len(shown)
     about = "" if len(tables.scales) == 1 else f" {scale}."
@@ -247,13 +248,6 @@ def stills(name: str, scale: str, shown: list[Evolution], tables: Tables) -> Dra
         caption += f" Not shown: {plural(left_out, 'group')}."
     moments = [one.moment(iteration) for one in shown for iteration in one.iterations(FRAMES)]
     return Drawn(name, "Evolution", "How archives filled", caption, figure, pd.DataFrame(moments))
-
-
-def _color_bar(place: Any, image: "AxesImage", axes: list["Axes"]) -> None:
-    bar = place.colorbar(image, ax=axes, pad=0.02, aspect=25)
-    bar.set_label("Objective")
-    bar.outline.set_visible(False)
-    short_numbers(bar.ax.yaxis, 6)
 
 
 def _text(moment: dict[str, Any], between: str = " ") -> str:

@@ -11,6 +11,7 @@ from qdsweep.analysis.load import Run
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.cm import ScalarMappable
+    from matplotlib.figure import Figure, SubFigure
 
 Limits = tuple[float, float]
 
@@ -50,6 +51,16 @@ def color_scale(limits: Limits) -> "ScalarMappable":
     from matplotlib.colors import Normalize
 
     return ScalarMappable(Normalize(*limits), COLORMAP)
+
+
+def add_color_bar(
+    place: "Figure | SubFigure", colors: "ScalarMappable", axes: list["Axes"], **look: Any
+) -> None:
+    """Adds the colour bar of objectives beside `axes`."""
+    bar = place.colorbar(colors, ax=axes, pad=0.02, aspect=25, **look)
+    bar.set_label("Objective")
+    bar.outline.set_visible(False)
+    short_numbers(bar.ax.yaxis, 6)
 
 
 def draw_archive(ax: "Axes", run: Run, limits: Limits) -> None:

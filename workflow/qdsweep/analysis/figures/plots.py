@@ -49,7 +49,7 @@ def plot(sweep_dir: Path, runs_dir: Path, only: str | None = None) -> None:
         lambda: common_archives(tables, runs_dir),
         lambda: corrected_figures(sweep_dir, tables, look),
         lambda: sweep_views(plan, tables),
-        lambda: timing_figures(plan, tables, runs_dir),
+        lambda: timing_figures(tables, runs_dir),
     ]
     plots = sweep_dir / "plots"
     more = plots / "more"

@@ -1,6 +1,5 @@
-"""The time of a finished sweep: its tables and figures."""
+"""The time of a finished sweep: its figures."""
 
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -8,12 +7,10 @@ import numpy as np
 
 from qdsweep.analysis.figures.drawn import Drawn
 from qdsweep.analysis.figures.style import add_legend, figure_width, legend_height, line_style, wrap
-from qdsweep.analysis.plan import Plan
 from qdsweep.analysis.scaling.amdahl import WORTHWHILE, speedup
-from qdsweep.analysis.selection import Tables, read_tables
+from qdsweep.analysis.selection import Tables
 from qdsweep.analysis.tables.run_times import PHASES, group_times, run_times, worker_table
-from qdsweep.analysis.tables.sheet import write_sheet
-from qdsweep.analysis.tables.timing_tables import timing_sheet, workers_sheet
+from qdsweep.analysis.tables.timing_tables import node_cores
 from qdsweep.analysis.text import plural
 
 if TYPE_CHECKING:
@@ -34,34 +31,15 @@ _BARS = {
 }
 
 
-def write_timing(sweep_dir: Path, runs_dir: Path) -> None:
-    """Writes tables/timing (seconds of each phase) and tables/workers (what more would bring).
-
-    Args:
-        sweep_dir: `results/sweeps/NAME`, with the tables of `aggregate`.
-        runs_dir: `results/runs`.
-    """
-    runs = run_times(read_tables(sweep_dir), runs_dir)
-    groups, workers = group_times(runs), worker_table(runs, _cores())
-    write_sheet(sweep_dir / "tables", timing_sheet(groups), groups)
-    write_sheet(sweep_dir / "tables", workers_sheet(workers, _cores()), workers)
-
-
-def timing_figures(plan: Plan, tables: Tables, runs_dir: Path) -> list[Drawn]:
+def timing_figures(tables: Tables, runs_dir: Path) -> list[Drawn]:
     """Draws where the time of the groups goes, and what more workers would bring.
 
     Args:
-        plan: The sweep.
-        tables: Its tables.
+        tables: The sweep's tables.
         runs_dir: `results/runs`.
     """
     runs = run_times(tables, runs_dir)
-    return [_phases(group_times(runs)), _amdahl(worker_table(runs, _cores()), tables)]
-
-
-def _cores() -> int:
-    """The cores of a node, for node-hours: those of this machine."""
-    return os.cpu_count() or 1
+    return [_phases(group_times(runs)), _amdahl(worker_table(runs, node_cores()), tables)]
 
 
 def _phases(groups: "pd.DataFrame") -> Drawn:

@@ -5,7 +5,8 @@ from typing import Any
 from qdsweep.analysis.load import Run
 from qdsweep.analysis.page.references import algorithm_sources, cite, domain_sources
 from qdsweep.analysis.page.words import listed
-from qdsweep.analysis.text import TIMES, number, short, value_text
+from qdsweep.analysis.text import TIMES, number, short
+from qdsweep.sweep.values import value_text
 
 # Preset -> what papers call it.
 TITLES = {

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from qdsweep.analysis.files import write_csv
 from qdsweep.analysis.partial import results_of
 from qdsweep.analysis.plan import BUDGETS, Plan, Row, read_plan
 from qdsweep.analysis.selection import scales_of
@@ -55,8 +56,8 @@ def aggregate(sweep_dir: Path, runs_dir: Path, *, partial: bool = False) -> None
     summary = pd.DataFrame(_records(plan, results))
     # Nullable integers: a row without results must not turn its column into floats.
     summary = summary.astype(dict.fromkeys(_INTEGERS, "Int64"))
-    _write_csv(summary, sweep_dir / "summary.csv")
-    _write_csv(_curves(plan, results), sweep_dir / "curves.csv")
+    write_csv(summary, sweep_dir / "summary.csv")
+    write_csv(_curves(plan, results), sweep_dir / "curves.csv")
     table = group_table(plan, summary)
     scales = scales_of(summary, table)
     write_sheet(sweep_dir, group_sheet(plan, summary, table, scales), table)
@@ -136,8 +137,3 @@ def _curves(plan: Plan, results: list[Result]) -> "pd.DataFrame":
         columns["seconds_mean"] = np.mean([curve.at(grid, "seconds") for curve in members], axis=0)
         tables.append(pd.DataFrame(columns))
     return pd.concat(tables, ignore_index=True)
-
-
-def _write_csv(table: "pd.DataFrame", path: Path) -> None:
-    with atomic(path, "w") as file:
-        table.to_csv(file, index=False, lineterminator="\n")

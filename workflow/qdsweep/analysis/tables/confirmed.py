@@ -15,8 +15,10 @@ import numpy as np
 from qdsweep.analysis.files import read_json
 from qdsweep.analysis.plan import Row, read_plan
 from qdsweep.analysis.selection import Tables, read_tables
+from qdsweep.analysis.tables.pairs import compared_metric
 from qdsweep.analysis.tables.run_results import read_results
 from qdsweep.analysis.tables.sheet import Cell, Sheet, number_cell, text_cell, write_sheet
+from qdsweep.analysis.tables.statistics import mean_error_count
 from qdsweep.analysis.text import common_decimals, mean_and_error, plural
 from qdsweep.config.compose import compose
 from qdsweep.config.sweep import Confirm
@@ -76,15 +78,9 @@ def winners(tables: Tables, top: int) -> list[str]:
     means = tables.table.set_index("group")
     chosen: list[str] = []
     for groups in tables.scales.values():
-        score = means.loc[groups, f"{metric_of(tables, groups)}_mean"]
+        score = means.loc[groups, f"{compared_metric(tables.summary, groups)}_mean"]
         chosen += list(score.sort_values(ascending=False, kind="stable").index[:top])
     return chosen
-
-
-def metric_of(tables: Tables, groups: list[str]) -> str:
-    """Returns what groups of one scale are compared by."""
-    means = tables.table.set_index("group")["norm_qd_score_mean"]
-    return "qd_score" if means[groups].isna().any() else "norm_qd_score"
 
 
 def write_confirmed(sweep_dir: Path, runs_dir: Path) -> Sheet:
@@ -109,7 +105,7 @@ def write_confirmed(sweep_dir: Path, runs_dir: Path) -> Sheet:
         unseen.setdefault(row["group"], []).append({"seed": row["values"]["seed"], **result})
     records = []
     for scale, groups in tables.scales.items():
-        metric = metric_of(tables, groups)
+        metric = compared_metric(tables.summary, groups)
         for group in (group for group in unseen if group in groups):
             own = tables.with_results
             own = own[own["group"] == group].drop_duplicates("id")
@@ -137,13 +133,8 @@ def _result(row: dict[str, Any], runs_dir: Path) -> dict[str, Any]:
 
 
 def _statistics(name: str, values: np.ndarray) -> dict[str, Any]:
-    values = values[np.isfinite(values)]
-    n = len(values)
-    return {
-        f"{name}_n": n,
-        f"{name}_mean": values.mean() if n else math.nan,
-        f"{name}_se": values.std(ddof=1) / math.sqrt(n) if n > 1 else math.nan,
-    }
+    mean, error, n = mean_error_count(values)
+    return {f"{name}_n": n, f"{name}_mean": mean, f"{name}_se": error}
 
 
 def _sheet(data: "pd.DataFrame", groups: int, first: int, last: int) -> Sheet:

@@ -1,10 +1,10 @@
 """How much of a sweep's QD score is luck: the table of the corrected archives."""
 
+import json
 import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from qdsweep.analysis.figures.corrected import read_settings
 from qdsweep.analysis.files import read_json
 from qdsweep.analysis.plan import Plan
 from qdsweep.analysis.scale import scale_of
@@ -28,6 +28,12 @@ _METRICS = {
     "obj_max": "Best objective",
     "corrected_obj_max": "Best objective, corrected",
 }
+
+
+def read_settings(sweep_dir: Path) -> Reevaluate | None:
+    """Reads `reevaluate:` of the sweep from its plan.json."""
+    raw = read_json(sweep_dir / "plan.json", "Run `snakemake` first.").get("reevaluate")
+    return None if raw is None else Reevaluate.model_validate_json(json.dumps(raw))
 
 
 def write_corrected(sweep_dir: Path, runs_dir: Path, plan: Plan) -> Sheet:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from qdsweep.analysis.files import write_csv
 from qdsweep.analysis.plan import Plan
 from qdsweep.analysis.tables.comparisons import SHOWN_GROUPS
 from qdsweep.analysis.tables.pairs import runs_of
@@ -20,7 +21,6 @@ from qdsweep.analysis.tables.statistics import (
     probability_of_improvement,
 )
 from qdsweep.analysis.text import with_interval
-from qdsweep.files import atomic
 from qdsweep.sweep.groups import group_labels
 
 if TYPE_CHECKING:
@@ -177,5 +177,4 @@ def _write_profiles(folder: Path, scores: Mapping[str, list[Scores]]) -> None:
         fraction, low, high = performance_profile(strata, taus)
         columns = {"tau": taus, "fraction": fraction, "low": low, "high": high}
         tables.append(pd.DataFrame({"algorithm": label, **columns}))
-    with atomic(folder / "profiles.csv", "w") as file:
-        pd.concat(tables).to_csv(file, index=False, lineterminator="\n")
+    write_csv(pd.concat(tables), folder / "profiles.csv")

@@ -7,8 +7,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from qdsweep.analysis.files import read_json
-from qdsweep.files import atomic, write_text
+from qdsweep.analysis.files import read_json, write_csv
+from qdsweep.files import write_text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -69,8 +69,7 @@ def write_sheet(folder: Path, sheet: Sheet, data: "pd.DataFrame") -> None:
         data: Its numbers with all their digits, under names that a program can use.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    with atomic(folder / f"{sheet.name}.csv", "w") as file:
-        data.to_csv(file, index=False, lineterminator="\n")
+    write_csv(data, folder / f"{sheet.name}.csv")
     write_text(folder / f"{sheet.name}.md", as_markdown(sheet))
     write_text(folder / f"{sheet.name}.tex", as_latex(sheet))
     write_text(folder / f"{sheet.name}.json", json.dumps(asdict(sheet), ensure_ascii=False) + "\n")

@@ -1,11 +1,14 @@
 """The tables of time: seconds of each phase, and how many workers a run can use."""
 
 import math
+import os
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from qdsweep.analysis.scaling.amdahl import WORTHWHILE
-from qdsweep.analysis.tables.run_times import PHASES, TIMES
-from qdsweep.analysis.tables.sheet import Cell, Sheet, number_cell, text_cell
+from qdsweep.analysis.selection import read_tables
+from qdsweep.analysis.tables.run_times import PHASES, TIMES, group_times, run_times, worker_table
+from qdsweep.analysis.tables.sheet import Cell, Sheet, number_cell, text_cell, write_sheet
 from qdsweep.analysis.text import common_decimals, mean_and_error, number, short
 
 if TYPE_CHECKING:
@@ -18,6 +21,24 @@ _TITLES = {
     "rest": "Rest (s)",
     "start_up": "Start-up (s)",
 }
+
+
+def write_timing(sweep_dir: Path, runs_dir: Path) -> None:
+    """Writes tables/timing (seconds of each phase) and tables/workers (what more would bring).
+
+    Args:
+        sweep_dir: `results/sweeps/NAME`, with the tables of `aggregate`.
+        runs_dir: `results/runs`.
+    """
+    runs = run_times(read_tables(sweep_dir), runs_dir)
+    groups, workers = group_times(runs), worker_table(runs, node_cores())
+    write_sheet(sweep_dir / "tables", timing_sheet(groups), groups)
+    write_sheet(sweep_dir / "tables", workers_sheet(workers, node_cores()), workers)
+
+
+def node_cores() -> int:
+    """The cores of a node, for node-hours: those of this machine."""
+    return os.cpu_count() or 1
 
 
 def timing_sheet(groups: "pd.DataFrame") -> Sheet:
