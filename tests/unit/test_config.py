@@ -739,6 +739,20 @@ def test_wrong_cluster(text: str, parts: list[str], in_own_folder: Path):
         read_cluster("lcal")
 
 
+@pytest.mark.parametrize(
+    ("experiment", "title"),
+    [
+        ("config/experiments/arm.yaml", "arm"),
+        ({"domain": "lp_sphere"}, "lp_sphere"),
+        ({"domain": {"preset": "lp_sphere", "solution_dim": 10}}, "lp_sphere"),
+        ({"domain": {"type": "linear_projection", "name": "my_sphere"}}, "my_sphere"),
+        ({"domain": {"type": "linear_projection"}}, "mine"),
+    ],
+)
+def test_an_experiment_in_the_sweep_file_is_called_by_its_domain(experiment, title):
+    assert SweepFile(name="mine", experiment=experiment).title == title
+
+
 def test_models_are_closed_and_frozen():
     for model in (Algorithm, Cluster, DomainConfig, Experiment, SweepFile):
         assert model.model_config["extra"] == "forbid"

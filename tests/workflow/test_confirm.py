@@ -176,6 +176,10 @@ def test_tables_of_unfinished_sweeps_wait_for_neither(copy):
         ),
         ({"confirm": {"seeds": [5, 2]}}, ["confirm.seeds", "first <= last"]),
         ({"confirm": {"top": 0, "seeds": [5, 7]}}, ["confirm.top = 0"]),
+        (
+            {"confirm": {"top": 4, "seeds": [5, 7]}},
+            ["confirm.top = 4", "has 3 groups to choose from", "write 3 or less"],
+        ),
         ({"reevaluate": {"times": 0}}, ["reevaluate.times = 0"]),
     ],
 )

@@ -40,7 +40,11 @@ class Published(Model):
 class Confirm(Model):
     """The winners of the sweep, run again with seeds that did not choose them."""
 
-    top: int = Field(default=3, ge=1, description="how many groups, by mean normalised QD score")
+    top: int = Field(
+        default=3,
+        ge=1,
+        description="how many groups of each domain and archive, by mean normalised QD score",
+    )
     seeds: Annotated[tuple[int, int], AfterValidator(from_to)] = Field(
         description="the first and the last of the unseen seeds, such as [101, 110]"
     )
@@ -69,12 +73,14 @@ class Rollouts(Model):
 
 
 class Figures(Model):
-    """How the figures of a paper look; colours, order and labels go by a group's name."""
+    """How the report shows the groups, and the look of its figures; CSV files keep the values."""
 
     labels: dict[str, str] = Field(
-        default={}, description="group, or swept value -> what figures call it"
+        default={}, description="group, or swept value -> what tables, figures and text call it"
     )
-    order: list[str] = Field(default=[], description="groups in their order; others follow")
+    order: list[str] = Field(
+        default=[], description="groups in the order of tables and figures; others follow"
+    )
     colors: dict[str, str] = Field(
         default={}, description="group -> colour, such as #0072B2 or black"
     )
@@ -118,7 +124,9 @@ class SweepFile(Model):
         ),
     )
 
-    figures: Figures = Field(default=Figures(), description="the look of the figures")
+    figures: Figures = Field(
+        default=Figures(), description="names and order of groups, look of figures"
+    )
     reevaluate: Reevaluate | None = Field(
         default=None, description="corrected archives (how much of a score is luck); null: none"
     )
@@ -140,5 +148,10 @@ class SweepFile(Model):
 
     @property
     def title(self) -> str:
-        """The experiment's name, for reports."""
-        return Path(self.experiment).stem if isinstance(self.experiment, str) else "experiment"
+        """The experiment's name, for reports: of one written here its domain's, or the sweep's."""
+        if isinstance(self.experiment, str):
+            return Path(self.experiment).stem
+        domain = self.experiment.get("domain")
+        if isinstance(domain, dict):
+            domain = domain.get("name") or domain.get("preset")
+        return Path(domain).stem if isinstance(domain, str) else self.name

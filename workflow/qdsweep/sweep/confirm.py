@@ -7,20 +7,23 @@ from qdsweep.config.experiment import Experiment
 from qdsweep.config.sweep import Confirm, SweepFile
 from qdsweep.errors import BadInput
 from qdsweep.files import read_json
+from qdsweep.sweep.groups import group_labels
 from qdsweep.sweep.runs import Sweep
+from qdsweep.sweep.values import value_text
 
 FILE = "confirm.json"
 _KEYS = {"id", "like", "group", "values", "iterations", "evaluations"}
 
 
 def check_confirm(confirm: Confirm | None, sweep: Sweep) -> None:
-    """Refuses seeds that the sweep itself uses.
+    """Refuses seeds that the sweep itself uses, and more winners than it has groups.
 
     Raises:
-        BadInput: The message names them, and seeds that are free.
+        BadInput: The message names the seeds and free ones, or the number of groups.
     """
     if confirm is None:
         return
+    _check_top(confirm.top, sweep)
     first, last = confirm.seeds
     seeds = {row.experiment.seed for row in sweep.rows}
     seen = [str(seed) for seed in sorted(seeds) if first <= seed <= last]
@@ -34,6 +37,21 @@ def check_confirm(confirm: Confirm | None, sweep: Sweep) -> None:
         )
 
 
+def _check_top(top: int, sweep: Sweep) -> None:
+    """Winners are chosen among the groups of a domain, if its archives do not part them further."""
+    rows = [{name: value_text(value) for name, value in row.values.items()} for row in sweep.rows]
+    groups: dict[str, set[str]] = {}
+    for label, row in zip(group_labels(sweep.columns, rows, ""), sweep.rows, strict=True):
+        groups.setdefault(row.experiment.domain.name, set()).add(label)
+    most = max(map(len, groups.values()))
+    if top > most:
+        where = "" if len(groups) == 1 else " of one domain"
+        raise BadInput(
+            f"the sweep file: confirm.top = {top}: the sweep has {most} "
+            f"group{'' if most == 1 else 's'}{where} to choose from; write {most} or less"
+        )
+
+
 def confirming_rows(sweep_dir: Path) -> list[dict[str, Any]]:
     """The rows of `confirm.json`.
 
@@ -41,7 +59,7 @@ def confirming_rows(sweep_dir: Path) -> list[dict[str, Any]]:
     sweep.
 
     Returns:
-        None before the winners are known, and of a sweep that is not confirmed.
+        None of them before the winners are known, and of a sweep that is not confirmed.
 
     Raises:
         BadInput: The file is damaged.

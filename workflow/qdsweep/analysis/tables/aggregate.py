@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from qdsweep.analysis.called import read_called
 from qdsweep.analysis.files import write_csv
 from qdsweep.analysis.partial import results_of
 from qdsweep.analysis.plan import BUDGETS, Plan, Row, read_plan
@@ -41,11 +42,13 @@ def aggregate(sweep_dir: Path, runs_dir: Path, *, partial: bool = False) -> None
         partial: Take a run that has not reached its budget at where it is.
 
     Raises:
-        BadInput: There is no plan.json, or none of its runs has any result.
+        BadInput: There is no plan.json, it gives names to what the sweep does not have, or none of
+            its runs has any result.
     """
     import pandas as pd
 
     plan = read_plan(sweep_dir)
+    called = read_called(sweep_dir, plan)
     _write_runs(plan, sweep_dir / "runs.tsv")
     results = _read_runs(plan, sweep_dir, runs_dir, partial)
     if not any(result.curve for result in results):
@@ -59,10 +62,11 @@ def aggregate(sweep_dir: Path, runs_dir: Path, *, partial: bool = False) -> None
     write_csv(summary, sweep_dir / "summary.csv")
     write_csv(_curves(plan, results), sweep_dir / "curves.csv")
     table = group_table(plan, summary)
-    scales = scales_of(summary, table)
-    write_sheet(sweep_dir, group_sheet(plan, summary, table, scales), table)
-    write_comparisons(sweep_dir, summary, scales)
-    write_over_tasks(sweep_dir, scores_by_task(plan, summary, scales))
+    dressed = called.dressed_plan(plan), called.dressed(summary), called.dressed(table)
+    write_sheet(sweep_dir, group_sheet(*dressed), table)
+    scales = called.in_order(scales_of(summary, table))
+    write_comparisons(sweep_dir, summary, scales, called)
+    write_over_tasks(sweep_dir, scores_by_task(plan, summary, scales), called.called)
 
 
 def _write_runs(plan: Plan, path: Path) -> None:

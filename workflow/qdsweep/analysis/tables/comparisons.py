@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from qdsweep.analysis.called import Called
 from qdsweep.analysis.tables.pairs import Pairs, Runs, compare, compared_metric, runs_of
 from qdsweep.analysis.tables.sheet import Cell, Sheet, number_cell, text_cell, write_sheet
 from qdsweep.analysis.tables.statistics import (
@@ -35,7 +36,7 @@ _COLUMNS = (
 
 
 def write_comparisons(
-    sweep_dir: Path, summary: "pd.DataFrame", scales: Mapping[str, list[str]]
+    sweep_dir: Path, summary: "pd.DataFrame", scales: Mapping[str, list[str]], called: Called
 ) -> None:
     """Writes `tables/comparisons`: the tests between the groups of each scale.
 
@@ -43,6 +44,7 @@ def write_comparisons(
         sweep_dir: `results/sweeps/NAME`.
         summary: A row a run.
         scales: Scale in words -> groups whose QD scores compare.
+        called: What a reader calls them.
     """
     import pandas as pd
 
@@ -56,8 +58,8 @@ def write_comparisons(
         pairs = compare(groups)
         left_out |= len(pairs.groups) > SHOWN_GROUPS
         listed = _records(groups, pairs, {"scale": scale, "metric": metric})
-        start = [text_cell(name)] if len(scales) > 1 else []
-        rows += [[*start, *cells] for cells in _rows(listed)]
+        start = [text_cell(called.scale(name))] if len(scales) > 1 else []
+        rows += [[*start, *cells] for cells in _rows(listed, called)]
         records += listed
     columns = [*(["Task"] if len(scales) > 1 else []), *_COLUMNS]
     few = any(min(r["n_higher"], r["n_lower"]) < ENOUGH_SEEDS for r in records)
@@ -95,13 +97,13 @@ def _records(
     return records
 
 
-def _rows(records: list[dict[str, Any]]) -> list[list[Cell]]:
+def _rows(records: list[dict[str, Any]], called: Called) -> list[list[Cell]]:
     differences = [record["difference"] for record in records]
     decimals = common_decimals(differences, [record["difference_se"] for record in records])
-    return [_row(record, decimals) for record in records]
+    return [_row(record, decimals, called) for record in records]
 
 
-def _row(record: dict[str, Any], decimals: int) -> list[Cell]:
+def _row(record: dict[str, Any], decimals: int, called: Called) -> list[Cell]:
     low, value, high = (record[f"improvement{end}"] for end in ("_low", "", "_high"))
     # With fewer seeds the interval excludes too much, too often.
     enough = min(record["n_higher"], record["n_lower"]) >= ENOUGH_SEEDS
@@ -109,8 +111,8 @@ def _row(record: dict[str, Any], decimals: int) -> list[Cell]:
         low = high = math.nan
     p_values = [record[name] for name in ("welch_p", "holm_p", "mann_whitney_p")]
     return [
-        text_cell(record["higher"]),
-        text_cell(record["lower"]),
+        text_cell(called.label(record["higher"])),
+        text_cell(called.label(record["lower"])),
         number_cell(f"{record['n_higher']}, {record['n_lower']}", record["n_higher"]),
         number_cell(number(record["difference"], decimals), record["difference"]),
         number_cell(with_interval(value, low, high, decimals=2), value),

@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from qdsweep.analysis.called import read_called
 from qdsweep.analysis.files import read_json
 from qdsweep.analysis.plan import Row, read_plan
 from qdsweep.analysis.selection import Tables, read_tables
+from qdsweep.analysis.tables.group_table import METRICS
 from qdsweep.analysis.tables.pairs import compared_metric
 from qdsweep.analysis.tables.run_results import read_results
 from qdsweep.analysis.tables.sheet import Cell, Sheet, number_cell, text_cell, write_sheet
@@ -30,6 +32,7 @@ from qdsweep.sweep.plan import write_configs
 if TYPE_CHECKING:
     import pandas as pd
 
+_MIXED = "QD score, normalised where there are cells"
 _REMEDY = "Run `snakemake` with the key confirm in the sweep file."
 
 
@@ -121,7 +124,8 @@ def write_confirmed(sweep_dir: Path, runs_dir: Path) -> Sheet:
         ranks = data.groupby("scale")[f"{seeds}_mean"].rank(ascending=False, method="min")
         data[f"{seeds}_rank"] = ranks.astype("Int64")
     numbers = [run["seed"] for runs in unseen.values() for run in runs]
-    sheet = _sheet(data, len(tables.table), min(numbers), max(numbers))
+    called = read_called(sweep_dir, read_plan(sweep_dir))
+    sheet = _sheet(called.dressed(data), len(tables.table), min(numbers), max(numbers))
     write_sheet(sweep_dir / "tables", sheet, data)
     return sheet
 
@@ -138,10 +142,10 @@ def _statistics(name: str, values: np.ndarray) -> dict[str, Any]:
 
 
 def _sheet(data: "pd.DataFrame", groups: int, first: int, last: int) -> Sheet:
-    names = {"norm_qd_score": "Normalised QD score", "qd_score": "QD score"}
     metrics = data["metric"].unique()
-    what = names[metrics[0]] if len(metrics) == 1 else "QD score, normalised where there are cells"
+    what = METRICS[metrics[0]] if len(metrics) == 1 else _MIXED
     several = data["scale"].nunique() > 1
+    ranked = bool(data["scale"].duplicated().any())
     rows = []
     for row in data.to_dict("records"):
         alike = data[data["scale"] == row["scale"]]
@@ -155,21 +159,19 @@ def _sheet(data: "pd.DataFrame", groups: int, first: int, last: int) -> Sheet:
             cells.append(Cell(str(row[f"{seeds}_n"]), float(row[f"{seeds}_n"])))
         text = mean_and_error(row["difference"], row["difference_se"], decimals)
         cells.append(number_cell(text, row["difference"]))
-        text = f"{row['sweep_rank']} / {row['unseen_rank']}"
-        cells.append(Cell(text, float(row["unseen_rank"])))
+        if ranked:
+            text = f"{row['sweep_rank']} / {row['unseen_rank']}"
+            cells.append(Cell(text, float(row["unseen_rank"])))
         rows.append(cells)
-    return Sheet(
-        name="confirmed",
-        title="The winners on unseen seeds",
-        note=(
-            f"{what}, mean ± standard error over n seeds. The sweep's own seeds chose these of "
-            f"{plural(groups, 'group')}, so their mean flatters them (selection bias, Cawley and "
-            f"Talbot 2010): the one to report is that on the unseen seeds {first} to {last}. "
-            "Difference: unseen minus own, ± its standard error (that of Welch's test). Rank: "
-            "among the winners on own / on unseen seeds"
-            + (", of the same domain and archive." if several else ".")
-        ),
-        columns=["group", "Own seeds", "n", "Unseen seeds", "n", "Difference", "Rank"],
-        text=1,
-        rows=rows,
+    columns = ["group", "Own seeds", "n", "Unseen seeds", "n", "Difference"]
+    note = (
+        f"{what}, mean ± standard error over n seeds. The sweep's own seeds chose these of"
+        f" {plural(groups, 'group')}, so their mean flatters them (selection bias, Cawley and"
+        f" Talbot 2010): the one to report is that on the unseen seeds {first} to {last}."
+        " Difference: unseen minus own, ± its standard error (that of Welch's test)."
     )
+    if ranked:
+        columns.append("Rank")
+        note += " Rank: among the winners on own / on unseen seeds"
+        note += ", of the same domain and archive." if several else "."
+    return Sheet("confirmed", "The winners on unseen seeds", note, columns, 1, rows)

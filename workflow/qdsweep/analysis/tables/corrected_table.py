@@ -5,6 +5,7 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from qdsweep.analysis.called import read_called
 from qdsweep.analysis.files import read_json
 from qdsweep.analysis.plan import Plan
 from qdsweep.analysis.scale import scale_of
@@ -73,7 +74,8 @@ def write_corrected(sweep_dir: Path, runs_dir: Path, plan: Plan) -> Sheet:
     data = _by_group(runs)
     done = read_tables(sweep_dir).with_results
     further = bool((done["total_evaluations"] > done["evaluations"]).any())
-    sheet = _sheet(data, _note(runs, settings, further))
+    called = read_called(sweep_dir, plan)
+    sheet = _sheet(called.dressed(data), _note(runs, settings, further))
     write_sheet(sweep_dir / "tables", sheet, data)
     return sheet
 
@@ -91,6 +93,8 @@ def _record(path: Path) -> dict[str, Any]:
         record[f"{prefix}coverage_percent"] = 100 * record[f"{prefix}coverage"]
     reported = record["qd_score"]
     share = 1 - record["corrected_qd_score"] / reported if reported > 0 else math.nan
+    if not about["seed_matters"]:
+        share *= 0  # what differs is the order of a sum
     record["luck_percent"] = 100 * share
     return record
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from qdsweep.analysis.plan import Plan
+from qdsweep.analysis.selection import scales_of
 from qdsweep.analysis.tables.pairs import compare, compared_metric, runs_of
 from qdsweep.analysis.tables.run_results import column_names
 from qdsweep.analysis.tables.sheet import Cell, Sheet, number_cell, text_cell
@@ -15,6 +16,7 @@ from qdsweep.analysis.tables.statistics import (
     median,
 )
 from qdsweep.analysis.text import common_decimals, mean_and_error, number, with_interval
+from qdsweep.sweep.groups import group_labels
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -67,26 +69,35 @@ def group_table(plan: Plan, summary: "pd.DataFrame") -> "pd.DataFrame":
     return pd.DataFrame(records)
 
 
-def group_sheet(
-    plan: Plan, summary: "pd.DataFrame", table: "pd.DataFrame", scales: Scales
-) -> Sheet:
-    """Returns the table for a reader: mean ± standard error, the best of each scale in bold."""
-    names = column_names(plan)
-    swept = {name: names[name] for name in plan.group_columns} or {"group": "group"}
+def group_sheet(plan: Plan, summary: "pd.DataFrame", table: "pd.DataFrame") -> Sheet:
+    """Returns the table for a reader: mean ± standard error, the best of each scale in bold.
+
+    Args:
+        plan: The sweep with the report's names of groups and values, as `Called` gives it.
+        summary: A row a run, likewise.
+        table: A row a group, likewise.
+    """
+    scales = scales_of(summary, table)
+    values = {group: rows[0].values for group, rows in plan.groups.items()}
+    composed = group_labels(plan.columns, list(values.values()), plan.experiment)
+    named = composed != list(values)  # a label of a whole group, which its values do not tell
+    swept = plan.group_columns
     shown = {metric: head for metric, head in METRICS.items() if table[f"{metric}_n"].any()}
     best, tied = best_and_tied(summary, table, scales)
     counts = table[[f"{metric}_n" for metric in METRICS]].max(axis=1)
     texts = {metric: format_metric(table, metric) for metric in shown}
     rows = []
     for position, row in enumerate(table.to_dict("records")):
-        cells = [text_cell(row[name]) for name in swept.values()]
+        cells = [text_cell(row["group"])] if named or not swept else []
+        cells += [text_cell(values[row["group"]][name]) for name in swept]
         cells.append(number_cell(str(counts.iat[position]), counts.iat[position]))
         for metric in shown:
             place = (metric, row["group"])
             text = texts[metric][position] + (TIED if place in tied else "")
             cells.append(number_cell(text, row[f"{metric}_mean"], bold=place in best))
         rows.append(cells)
-    columns = [*swept, "n", *shown.values()]
+    heads = [*(["group"] if named or not swept else []), *swept]
+    columns = [*heads, "n", *shown.values()]
     if table["norm_qd_score_iqm"].notna().any():
         columns.insert(-2, "IQM [95 %]")
         for cells, cell in zip(rows, _iqm_cells(table), strict=True):
@@ -94,7 +105,7 @@ def group_sheet(
     partial = bool((summary["status"] == "partial").any())
     note = _note(partial, bool(best), bool(tied), "IQM [95 %]" in columns, counts)
     note += unequal_budgets(table, scales)
-    return Sheet("table", "Results of each group", note, columns, len(swept), rows)
+    return Sheet("table", "Results of each group", note, columns, len(heads), rows)
 
 
 def unequal_budgets(table: "pd.DataFrame", scales: Scales) -> str:

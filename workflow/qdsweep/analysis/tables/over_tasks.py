@@ -1,6 +1,6 @@
 """One result over several tasks: aggregate scores, probabilities of improvement, profiles."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,6 +26,7 @@ from qdsweep.sweep.groups import group_labels
 if TYPE_CHECKING:
     import pandas as pd
 
+Label = Callable[[str], str]
 SHEETS = ("over_tasks", "improvement")
 _TAUS = 101
 _SCORE = (
@@ -69,7 +70,9 @@ def scores_by_task(
     }
 
 
-def write_over_tasks(sweep_dir: Path, scores: Mapping[str, list[Scores]]) -> None:
+def write_over_tasks(
+    sweep_dir: Path, scores: Mapping[str, list[Scores]], called: Label = str
+) -> None:
     """Writes `tables/over_tasks`, `tables/improvement` and `tables/profiles.csv`.
 
     What is there of an earlier start goes where there is nothing to write.
@@ -77,6 +80,7 @@ def write_over_tasks(sweep_dir: Path, scores: Mapping[str, list[Scores]]) -> Non
     Args:
         sweep_dir: `results/sweeps/NAME`.
         scores: From `scores_by_task`.
+        called: Algorithm -> what a reader calls it.
     """
     folder = sweep_dir / "tables"
     for name in (*SHEETS, "profiles"):
@@ -84,15 +88,15 @@ def write_over_tasks(sweep_dir: Path, scores: Mapping[str, list[Scores]]) -> Non
             (folder / f"{name}{suffix}").unlink(missing_ok=True)
     if not scores:
         return
-    _write_means(folder, scores)
+    _write_means(folder, scores, called)
     ranked = sorted(scores, key=lambda label: -interquartile_mean(scores[label]).value)
     best = {label: scores[label] for label in ranked[:SHOWN_GROUPS]}
     _write_profiles(folder, best)
     if len(best) > 1:
-        _write_improvement(folder, best, left_out=len(best) < len(scores))
+        _write_improvement(folder, best, called, left_out=len(best) < len(scores))
 
 
-def _write_means(folder: Path, scores: Mapping[str, list[Scores]]) -> None:
+def _write_means(folder: Path, scores: Mapping[str, list[Scores]], called: Label) -> None:
     import pandas as pd
 
     data, rows = [], []
@@ -115,7 +119,7 @@ def _write_means(folder: Path, scores: Mapping[str, list[Scores]]) -> None:
         text = with_interval(estimate.value, estimate.low, estimate.high, decimals=3)
         rows.append(
             [
-                text_cell(label),
+                text_cell(called(label)),
                 number_cell(str(len(seeds)), len(seeds)),
                 number_cell(str(sum(seeds)), sum(seeds)),
                 number_cell(f"{mean:.3f}", mean),
@@ -136,7 +140,9 @@ def _write_means(folder: Path, scores: Mapping[str, list[Scores]]) -> None:
     write_sheet(folder, sheet, pd.DataFrame(data))
 
 
-def _write_improvement(folder: Path, scores: Mapping[str, list[Scores]], *, left_out: bool) -> None:
+def _write_improvement(
+    folder: Path, scores: Mapping[str, list[Scores]], called: Label, *, left_out: bool
+) -> None:
     import pandas as pd
 
     data: list[dict[str, Any]] = []
@@ -154,7 +160,7 @@ def _write_improvement(folder: Path, scores: Mapping[str, list[Scores]], *, left
             }
         )
         text = with_interval(value, low, high, decimals=2)
-        rows.append([text_cell(first), text_cell(second), number_cell(text, value)])
+        rows.append([text_cell(called(first)), text_cell(called(second)), number_cell(text, value)])
     note = (
         "Probability that a run of X scores higher than a run of Y on the same task, mean over the"
         " tasks, with its 95 % interval over seeds. X has the higher interquartile mean."

@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from qdsweep.analysis.called import read_called
 from qdsweep.analysis.files import read_json
+from qdsweep.analysis.plan import read_plan
 from qdsweep.analysis.selection import read_tables
 from qdsweep.analysis.tables.sheet import Cell, Sheet, number_cell, text_cell, write_sheet
 from qdsweep.analysis.tables.statistics import mean_error_count
@@ -36,7 +38,8 @@ def write_published(sweep_dir: Path) -> None:
     folder = sweep_dir / "tables"
     if plan.get("published"):
         table = compare(plan, read_tables(sweep_dir).summary)
-        write_sheet(folder, _sheet(table), table)
+        called = read_called(sweep_dir, read_plan(sweep_dir))
+        write_sheet(folder, _sheet(called.dressed(table)), table)
         return
     for old in folder.glob(f"{NAME}.*"):  # the sweep named some before
         old.unlink()

@@ -5,6 +5,8 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from qdsweep.analysis.called import read_called
+from qdsweep.analysis.plan import read_plan
 from qdsweep.analysis.scaling.amdahl import WORTHWHILE
 from qdsweep.analysis.selection import read_tables
 from qdsweep.analysis.tables.run_times import PHASES, TIMES, group_times, run_times, worker_table
@@ -32,8 +34,10 @@ def write_timing(sweep_dir: Path, runs_dir: Path) -> None:
     """
     runs = run_times(read_tables(sweep_dir), runs_dir)
     groups, workers = group_times(runs), worker_table(runs, node_cores())
-    write_sheet(sweep_dir / "tables", timing_sheet(groups), groups)
-    write_sheet(sweep_dir / "tables", workers_sheet(workers, node_cores()), workers)
+    called = read_called(sweep_dir, read_plan(sweep_dir))
+    sheet = workers_sheet(called.dressed(workers), node_cores())
+    write_sheet(sweep_dir / "tables", timing_sheet(called.dressed(groups)), groups)
+    write_sheet(sweep_dir / "tables", sheet, workers)
 
 
 def node_cores() -> int:

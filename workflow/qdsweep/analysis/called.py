@@ -1,0 +1,104 @@
+"""What the report calls the groups of a sweep, and their order: `figures` of the sweep file."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from qdsweep.analysis.files import read_json
+from qdsweep.analysis.plan import Plan
+from qdsweep.config.sweep import Figures
+from qdsweep.sweep.figures import Name, figure_names
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True)
+class Called:
+    """The names of a sweep's groups for a reader. CSV tables keep the swept values.
+
+    Attributes:
+        names: Group as in CSV tables -> group as a reader sees it, in the report's order.
+        labels: Group, or swept value -> what the report calls it.
+    """
+
+    names: dict[str, Name]
+    labels: dict[str, str]
+
+    def label(self, group: str) -> str:
+        """Returns what the report calls a group."""
+        return self.names[group].label
+
+    def called(self, text: str) -> str:
+        """Returns what the report calls an algorithm of several groups, part by part."""
+        if text in self.labels:
+            return self.labels[text]
+        return ", ".join(map(self._part, text.split(", ")))
+
+    def _part(self, part: str) -> str:
+        name, blank, value = part.partition(" ")
+        if blank and part not in self.labels:
+            return f"{name} {self.labels.get(value, value)}"
+        return self.labels.get(part, part)
+
+    def scale(self, scale: str) -> str:
+        """Returns a scale with what the report calls its domain."""
+        domain, mark, rest = scale.partition("; ")
+        return f"{self.labels.get(domain, domain)}{mark}{rest}"
+
+    def in_order(self, scales: Mapping[str, list[str]]) -> dict[str, list[str]]:
+        """Returns scales and their groups, as CSV tables name them, in the report's order."""
+        scale_of = {group: scale for scale, groups in scales.items() for group in groups}
+        ordered: dict[str, list[str]] = {}
+        for group in self.names:
+            if group in scale_of:
+                ordered.setdefault(scale_of[group], []).append(group)
+        return ordered
+
+    def dressed(self, table: "pd.DataFrame") -> "pd.DataFrame":
+        """Returns the rows of a table in the report's order, with its names of groups."""
+        place = {group: position for position, group in enumerate(self.names)}
+        table = table[table["group"].isin(place)]
+        table = table.sort_values("group", key=lambda groups: groups.map(place), kind="stable")
+        named = {"group": [self.label(group) for group in table["group"]]}
+        if "scale" in table:
+            named["scale"] = table["scale"].map(self.scale, na_action="ignore")
+        return table.assign(**named)
+
+    def dressed_plan(self, plan: Plan) -> Plan:
+        """Returns a plan with the report's names of groups and values, in its order."""
+        place = {name.label: position for position, name in enumerate(self.names.values())}
+        rows = [
+            replace(
+                row,
+                group=self.label(row.group),
+                values={
+                    name: self.labels.get(text, text) if name in plan.group_columns else text
+                    for name, text in row.values.items()
+                },
+            )
+            for row in plan.rows
+        ]
+        return replace(plan, rows=sorted(rows, key=lambda row: place[row.group]))
+
+
+def read_figures(sweep_dir: Path) -> Figures:
+    """Reads the key `figures` of plan.json."""
+    raw = read_json(sweep_dir / "plan.json", "The workflow writes it: run `snakemake` first.")
+    return Figures.model_validate(raw.get("figures") or {})
+
+
+def read_called(sweep_dir: Path, plan: Plan) -> Called:
+    """Reads what the report calls the groups of a sweep.
+
+    Args:
+        sweep_dir: `results/sweeps/NAME`.
+        plan: Its plan, as it was read.
+
+    Raises:
+        BadInput: `figures` names what the sweep does not have, or a colour that is none.
+    """
+    figures = read_figures(sweep_dir)
+    rows = [row.values for row in plan.rows]
+    return Called(figure_names(figures, plan.columns, rows, plan.experiment), figures.labels)
