@@ -6,6 +6,7 @@ from collections.abc import Iterable
 TIMES = "\u00d7"
 _MINUS = "\u2212"
 _DASH = "\u2013"
+_RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 def number(value: float, decimals: int = 0) -> str:
@@ -17,8 +18,10 @@ def number(value: float, decimals: int = 0) -> str:
 
 
 def short(value: float, digits: int = 6) -> str:
-    """Returns a number as it comes, at most `digits` significant ones, with a true minus."""
-    return f"{value:.{digits}g}".replace("-", _MINUS)
+    """Returns a number as it comes, at most `digits` significant ones, and powers of ten."""
+    text, _, exponent = f"{value:.{digits}g}".partition("e")
+    power = f" {TIMES} 10{str(int(exponent)).translate(_RAISED)}" if exponent else ""
+    return text.replace("-", _MINUS) + power
 
 
 def mean_and_error(mean: float, error: float, decimals: int = 0) -> str:

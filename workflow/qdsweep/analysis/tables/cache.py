@@ -16,7 +16,7 @@ from qdsweep.files import atomic
 
 NAME = ".aggregated.npz"
 # To be raised when the meaning of what is kept changes; its names are checked anyway.
-_FORMAT = [1, *RESULTS]
+_FORMAT = [2, *RESULTS]
 _COLUMNS = (*CURVES, "seconds")
 
 # Run id -> (key, its results).

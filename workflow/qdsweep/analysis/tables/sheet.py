@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 import textwrap
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -100,17 +101,18 @@ def as_markdown(sheet: Sheet) -> str:
 
 
 def as_latex(sheet: Sheet) -> str:
-    r"""The table as LaTeX, for `\input`; it needs the package booktabs."""
+    r"""The table as LaTeX, for `\input`; one that is wider than the text is shrunk to its width."""
     align = "l" * sheet.text + "r" * (len(sheet.columns) - sheet.text)
-    lines = [f"% {sheet.title}. Needs \\usepackage{{booktabs}}."]
+    lines = [f"% {sheet.title}. Needs \\usepackage{{booktabs,graphicx}}."]
     lines += [f"% {line}" for line in textwrap.wrap(sheet.note, 96)]
+    lines.append(r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%")
     lines += [f"\\begin{{tabular}}{{{align}}}", "\\toprule"]
     lines += [" & ".join(map(escape_latex, sheet.columns)) + r" \\", "\\midrule"]
     for row in sheet.rows:
         texts = [escape_latex(cell.text) for cell in row]
         texts = [rf"\textbf{{{t}}}" if cell.bold else t for t, cell in zip(texts, row, strict=True)]
         lines.append(" & ".join(texts) + r" \\")
-    lines += ["\\bottomrule", "\\end{tabular}"]
+    lines += ["\\bottomrule", "\\end{tabular}}"]
     return "\n".join(lines) + "\n"
 
 
@@ -130,9 +132,22 @@ _LATEX = {
 }
 
 
+_RAISED = str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789")
+_POWER = re.compile("(\u2212?[0-9.]+) \u00d7 10([⁻⁰¹²³⁴⁵⁶⁷⁸⁹]+)")
+_FORMULA = re.compile("([$][^$]+[$]|\u2212?[0-9.]+ \u00d7 10[⁻⁰¹²³⁴⁵⁶⁷⁸⁹]+)")
+
+
 def escape_latex(text: str) -> str:
-    """Text as LaTeX shows it."""
-    return "".join(_LATEX.get(sign, sign) for sign in text)
+    """Text as LaTeX shows it; a formula of a label stays one, as in figures."""
+    parts = _FORMULA.split(text) if text.count("$") % 2 == 0 else [text]
+    for i, part in enumerate(parts):
+        power = _POWER.fullmatch(part)
+        if power:
+            value = power[1].replace("\u2212", "-")
+            parts[i] = rf"${value} \times 10^{{{power[2].translate(_RAISED)}}}$"
+        elif i % 2 == 0:
+            parts[i] = "".join(_LATEX.get(sign, sign) for sign in part)
+    return "".join(parts)
 
 
 def _escape_markdown(text: str) -> str:
