@@ -20,7 +20,7 @@ from qdsweep.analysis.page.references import (
     plain,
 )
 from qdsweep.analysis.page.settings import settings
-from qdsweep.analysis.page.words import core_time, listed, spans
+from qdsweep.analysis.page.words import core_time, listed, seeds_text, spans
 from qdsweep.config.compose import compose
 
 SOURCES = {
@@ -82,6 +82,23 @@ def test_swept_values_stand_together():
     assert "initial step size 0.5" in default  # the domain's step
 
 
+def test_the_first_threshold_and_a_rate_of_zero_are_named():
+    mae = resolved(algorithm="cma_mae")
+    assert "first threshold at the lower end of the obj" in described.algorithm("cma_mae", [mae])
+    own = resolved(algorithm="cma_mae", learning_rate=0, threshold_min=0)
+    said = described.algorithm("cma_mae", [own], "Ours")
+    assert said.startswith("Ours (") or said.startswith("Ours [")
+    assert "archive learning rate 0.0" in said and "first threshold 0.0" in said
+    assert "threshold" not in described.algorithm("cma_me", [resolved(algorithm="cma_me")])
+
+
+def test_a_task_promises_no_limits_of_its_objectives():
+    geometry = {"solution_dim": 20, "ranges": [[-5, 5]], "measures": ["sum"]}
+    geometry["objective_range"] = [-600.0, 300.0]
+    said = described.task(SimpleNamespace(config=resolved(), summary={"archive": geometry}))
+    assert "with the measure sum (\u22125 to 5), objectives nominally from \u2212600 to 300" in said
+
+
 def test_citations_as_text_and_as_latex():
     text = f"CMA-ME{cite(['fontaine2020covariance', 'hansen2016cma'])} has 50 % & more."
     assert plain(text) == "CMA-ME (Fontaine et al., 2020; Hansen, 2016) has 50 % & more."
@@ -123,8 +140,11 @@ def test_the_digest_is_of_ids_and_archives_in_any_order():
 
 def test_hardware_names_no_host():
     one = {"workers": 2, "attempts": [{"host": "node17.cluster"}], "cpu_baseline": "avx2"}
-    said = provenance.hardware([one, one | {"attempts": [{"host": "node18"}]}], 7200.0)
+    runs = [one, one | {"attempts": [{"host": "node18"}]}]
+    said = provenance.hardware(runs, 7200.0, {"the unseen seeds": 0.0})
     assert "2.0 core-hours on 2 machines" in said and "node" not in said
+    said = provenance.hardware(runs, 7200.0, {"the unseen seeds": 5400.0, "more": 60.0})
+    assert "took 3.5 core-hours (1.5 core-hours of it for the unseen seeds and 1.0" in said
 
 
 def test_settings_are_what_is_shared_and_what_differs():
@@ -154,3 +174,4 @@ def test_times_have_the_unit_that_suits_them():
 def test_lists_and_spans():
     assert [listed([]), listed(["a"]), listed(["a", "b", "c"], "or")] == ["", "a", "a, b or c"]
     assert spans([1, 2, 3, 7, 101, 102]) == "1\u20133, 7, 101\u2013102"
+    assert seeds_text(["10", 9, "9"]) == "seeds 9\u201310" and seeds_text([3]) == "seed 3"

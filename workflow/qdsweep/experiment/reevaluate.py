@@ -54,12 +54,14 @@ class Samples:
         about: What they are of: the archive's digest and the versions.
         objective: ``(times * n,)`` objectives, NaN where they are missing.
         measures: ``(times * n, m)`` measures.
+        core_seconds: ``()`` what they took, as far as they were saved.
     """
 
     path: Path
     about: dict[str, Any]
     objective: Floats
     measures: Floats
+    core_seconds: Floats
 
     @property
     def missing(self) -> NDArray[np.int64]:
@@ -80,7 +82,13 @@ class Samples:
         """Writes them; a kill leaves the old file or the new one."""
         with atomic(self.path) as file:
             about = np.array(json.dumps(self.about, sort_keys=True))
-            np.savez_compressed(file, about=about, objective=self.objective, measures=self.measures)
+            np.savez_compressed(
+                file,
+                about=about,
+                objective=self.objective,
+                measures=self.measures,
+                core_seconds=self.core_seconds,
+            )
 
 
 def read_samples(path: Path, about: dict[str, Any], rows: int, measures: int) -> Samples:
@@ -92,13 +100,24 @@ def read_samples(path: Path, about: dict[str, Any], rows: int, measures: int) ->
     try:
         with np.load(path, allow_pickle=False) as file:
             then = json.loads(str(file["about"]))
-            samples = Samples(path, then, file["objective"], file["measures"])
+            spent = file["core_seconds"] if "core_seconds" in file.files else np.zeros(())
+            samples = Samples(path, then, file["objective"], file["measures"], spent)
         same_archive = then["archive_digest"] == about["archive_digest"]
         if same_archive and (then == about or not len(samples.missing)):
             return samples
     except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
         pass  # none yet, or torn
-    return Samples(path, about, np.full(rows, np.nan), np.full((rows, measures), np.nan))
+    missing = np.full(rows, np.nan), np.full((rows, measures), np.nan)
+    return Samples(path, about, *missing, np.zeros(()))
+
+
+def core_seconds_of(run_dir: Path, settings: Reevaluate) -> float:
+    """Reads what the evaluations of a run's elites took; 0 where nobody knows."""
+    try:
+        with np.load(run_dir / "state" / f"{settings.stem}.npz", allow_pickle=False) as file:
+            return float(file["core_seconds"])
+    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
+        return 0.0  # removed, or of an earlier release
 
 
 def reevaluate(run_dir: Path, settings: Reevaluate, cluster: Cluster, stop: Stop) -> Samples:
@@ -244,12 +263,15 @@ def _evaluate(
     timeout: float | None,
     elites: int,
 ) -> None:
-    saved_at = time.monotonic()
+    saved_at = counted_to = time.monotonic()
     for rows, batch in work:
         try:
             with stop.interruptible(timeout):
                 for part, outcome in engine.evaluate(batch, [slice(0, len(rows))]):
                     samples.put(rows[part], outcome.evaluation)
+                    now = time.monotonic()
+                    samples.core_seconds[...] += (now - counted_to) * engine.workers
+                    counted_to = now
                     stop.progress()
                     for failure in outcome.failures:
                         log.warning("scored, not evaluated: %s", describe_failure(failure))

@@ -43,6 +43,7 @@ _PHRASES = {
     "threshold_min": "first threshold {}",
     "result_archive": "{} for its results",
 }
+_MAY_BE_ZERO = ("learning_rate", "threshold_min")
 _SCALES = ("sigma", "sigma0", "iso_sigma")  # null: the domain's step
 _SEEDS = {
     "fixed": "with one evaluation seed a run",
@@ -61,9 +62,11 @@ def task(run: Run) -> str:
         names = geometry.get("measures") or [f"measure {i + 1}" for i in range(9)]
         spans = zip(names, geometry["ranges"], strict=False)
         measures = [f"{name} ({short(low)} to {short(high)})" for name, (low, high) in spans]
+        noun = "measure" if len(measures) == 1 else "measures"
+        parts.append(f"with the {noun} {listed(measures)}")
+    if geometry.get("objective_range"):
         low, high = geometry["objective_range"]
-        objectives = f"objectives from {short(low)} to {short(high)}"
-        parts.append(f"with the measures {listed(measures)} and {objectives}")
+        parts.append(f"objectives nominally from {short(low)} to {short(high)}")
     if domain.get("type") not in ("linear_projection", "arm"):  # nothing random in these
         seed = domain.get("evaluation_seed", "solution")
         parts.append(_SEEDS.get(seed, f"with the evaluation seed {seed}"))
@@ -104,12 +107,13 @@ def archive(run: Run) -> str:
     return f"a {kind} archive of {size} cells"
 
 
-def algorithm(name: str, configs: list[dict[str, Any]]) -> str:
+def algorithm(name: str, configs: list[dict[str, Any]], title: str | None = None) -> str:
     """Returns a sentence on an algorithm: its sources, emitters and hyper-parameters.
 
     Args:
         name: The preset's name.
         configs: The resolved experiments that use it; what was swept gets all its values.
+        title: What the report calls it; None for what papers do.
     """
     values: dict[str, list[str]] = {}
     for config in configs:
@@ -122,7 +126,7 @@ def algorithm(name: str, configs: list[dict[str, Any]]) -> str:
         phrase = _PHRASES.get(last, f"{last} = {{}}").format(listed(options, "or"))
         facts.append(f"{where}: {phrase}" if where else phrase)
     source = cite(algorithm_sources(configs[0]["algorithm"]))
-    title = f"{TITLES.get(name, name)}{source}"
+    title = f"{title or TITLES.get(name, name)}{source}"
     return f"{title} has {listed(facts)}." if facts else f"{title} was run."
 
 
@@ -143,9 +147,16 @@ def _hyper_parameters(config: dict[str, Any]) -> dict[str, str]:
             elif key in _SCALES and value is None:
                 value = config["domain"].get("step")
             found[where + key] = value
-    found |= {key: value for key, value in algorithm.get("archive", {}).items() if key != "type"}
+    kept = algorithm.get("archive", {})
+    found |= {key: value for key, value in kept.items() if key != "type"}
+    if kept.get("learning_rate") is not None and kept.get("threshold_min") is None:
+        found["threshold_min"] = "at the lower end of the objectives"
     if algorithm.get("scheduler", {}).get("type") == "bandit":
         found["scheduler"] = "bandit"
     if algorithm.get("result_archive"):
         found["result_archive"] = "a passive elitist archive"
-    return {key: value_text(value) for key, value in found.items() if value not in (None, {}, 0)}
+    return {
+        key: value_text(value)
+        for key, value in found.items()
+        if value is not None and value != {} and (value != 0 or key in _MAY_BE_ZERO)
+    }

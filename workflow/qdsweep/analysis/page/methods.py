@@ -1,18 +1,18 @@
 """The methods paragraph of a sweep, ready to paste, with the BibTeX of what it cites."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from qdsweep.analysis.files import read_json
 from qdsweep.analysis.load import Run
 from qdsweep.analysis.page import described, provenance
+from qdsweep.analysis.page.further import read_confirmation, read_correction, read_summaries
 from qdsweep.analysis.page.references import bibtex, cite, latex, plain
-from qdsweep.analysis.page.words import listed, spans
-from qdsweep.analysis.partial import results_of
+from qdsweep.analysis.page.words import listed, seeds_text
 from qdsweep.analysis.plan import Plan
 from qdsweep.analysis.selection import Tables
+from qdsweep.analysis.tables.statistics import ENOUGH_SEEDS
 from qdsweep.analysis.text import number, plural
 
 
@@ -26,7 +26,13 @@ class Methods:
 
 
 def methods(
-    plan: Plan, tables: Tables, runs: dict[str, Run], runs_dir: Path, shown: set[str]
+    plan: Plan,
+    tables: Tables,
+    runs: dict[str, Run],
+    sweep_dir: Path,
+    runs_dir: Path,
+    shown: set[str],
+    titles: Mapping[str, str],
 ) -> Methods:
     """Writes the paragraph from the resolved configs and the summaries of the runs.
 
@@ -34,24 +40,32 @@ def methods(
         plan: The sweep.
         tables: Its tables.
         runs: A run of each group, as `median_runs` gives them.
+        sweep_dir: `results/sweeps/NAME`.
         runs_dir: `results/runs`.
         shown: Names of the sheets with values, which tell what statistics were used.
+        titles: Algorithm -> what the report calls it, where it has a name of its own.
     """
     done = tables.with_results.drop_duplicates("id")
-    summaries = [
-        read_json(results_of(runs_dir / run) / "summary.json", "Run `snakemake` again.")
-        for run in done["id"]
-    ]
+    summaries = read_summaries(runs_dir, done["id"])
+    confirmation = read_confirmation(sweep_dir, runs_dir) if "confirmed" in shown else None
+    correction = read_correction(sweep_dir, runs_dir, done["id"]) if "corrected" in shown else None
+    confirming = confirmation.summaries if confirmation else []
+    spent = {
+        "the unseen seeds": sum(map(provenance.core_seconds, confirming)),
+        "the corrected archives": correction.core_seconds if correction else 0.0,
+    }
     types = {str(run.config["domain"].get("type")) for run in runs.values()}
     sentences = [
         _tasks(runs),
         f"Elites are kept in {listed(_distinct(runs, described.archive), 'or')}.",
-        *_algorithms(runs),
+        *_algorithms(runs, titles),
         _budget(plan, tables, runs),
         _figures_of_merit(tables),
         *_statistics(tables, shown),
-        provenance.software(summaries, types),
-        provenance.hardware(summaries, float(done["core_seconds"].sum())),
+        *([confirmation.sentence(len(tables.scales))] if confirmation else []),
+        *([correction.sentence] if correction else []),
+        provenance.software(summaries + confirming, types),
+        provenance.hardware(summaries + confirming, float(done["core_seconds"].sum()), spent),
         "The SHA-256 over the sorted ids and archive digests of the runs is"
         f" {provenance.sweep_digest(summaries)}.",
     ]
@@ -66,12 +80,12 @@ def _tasks(runs: dict[str, Run]) -> str:
     return f"The tasks are: {'; '.join(tasks)}."
 
 
-def _algorithms(runs: dict[str, Run]) -> list[str]:
+def _algorithms(runs: dict[str, Run], titles: Mapping[str, str]) -> list[str]:
     """A sentence an algorithm."""
     configs: dict[str, list[dict[str, Any]]] = {}
     for run in runs.values():
         configs.setdefault(str(run.config["algorithm"]["name"]), []).append(run.config)
-    return [described.algorithm(name, found) for name, found in configs.items()]
+    return [described.algorithm(name, found, titles.get(name)) for name, found in configs.items()]
 
 
 def _budget(plan: Plan, tables: Tables, runs: dict[str, Run]) -> str:
@@ -87,16 +101,13 @@ def _budget(plan: Plan, tables: Tables, runs: dict[str, Run]) -> str:
     repeats = plural(many, "run") if few == many else f"{few} to {plural(many, 'run')}"
     seeds = {row.values.get("seed", "") for row in plan.rows} - {""}
     seeds = seeds or {str(run.config["seed"]) for run in runs.values()}
-    word = "seed" if len(seeds) == 1 else "seeds"
-    return (
-        f"Each run had {budget}, and each of the {plural(len(counts), 'group')} had {repeats}"
-        f" ({word} {spans(sorted(map(int, seeds)))})."
-    )
+    groups = f"each of the {len(counts)} groups" if len(counts) > 1 else "the group"
+    return f"Each run had {budget}, and {groups} had {repeats} ({seeds_text(seeds)})."
 
 
 def _figures_of_merit(tables: Tables) -> str:
     score = f"the QD score{cite(['pugh2016quality'])} (the sum, over all elites, of the"
-    score += " objective minus its lower bound"
+    score += " objective minus the lower end of its nominal range"
     if tables.table["norm_qd_score_n"].any():
         score += "; normalised: divided by the number of cells), coverage"
     else:
@@ -111,21 +122,19 @@ def _statistics(tables: Tables, shown: set[str]) -> list[str]:
     """What the tables of the sweep have besides means and standard errors."""
     agarwal, newcombe = cite(["agarwal2021deep"]), cite(["newcombe2006confidence"])
     welch, holm = cite(["welch1947generalization"]), cite(["holm1979simple"])
-    tukey = cite(["tukey1963less"])
+    tukey, mann = cite(["tukey1963less"]), cite(["mann1947test"])
+    # The tables give intervals of groups that have enough seeds, and of pairs of these.
+    enough = sum(n >= ENOUGH_SEEDS for n in tables.counts(list(tables.position)))
+    interval = f" with Newcombe's 95 % interval{newcombe}" if enough > 1 else ""
     sentences = {
         "comparisons": f"Groups were compared in pairs by Welch's t test{welch} with Holm's"
-        f" correction{holm}, and by the probability of improvement{agarwal} with Newcombe's 95 %"
-        f" interval{newcombe}.",
+        f" correction{holm}, by the Mann-Whitney U test{mann} without a correction, and by the"
+        f" probability of improvement{agarwal}{interval}.",
         "over_tasks": f"Over all tasks we report the interquartile mean{agarwal} of scores that are"
         " normalised by the range of objectives, the tasks being strata.",
-        "confirmed": "What came out best was run again with unseen seeds, which takes the bias of"
-        f" its selection out{cite(['cawley2010overfitting'])}.",
-        "corrected": "Corrected archives are made of the elites by the mean objective and measures"
-        f" of new evaluations under fresh seeds{cite(['flageat2024uncertain'])}; where several"
-        " fall into one cell, the best stays.",
     }
     found = [text for name, text in sentences.items() if name in shown]
-    if tables.table["norm_qd_score_iqm_low"].notna().any():
+    if enough and tables.table["norm_qd_score_iqm_low"].notna().any():
         mean = (
             f"Interquartile means{agarwal} have 95 % intervals of Student's t with a winsorised"
             f" standard error{tukey}."

@@ -3,7 +3,7 @@
 import hashlib
 import platform
 import socket
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -59,13 +59,29 @@ def software(summaries: list[dict[str, Any]], domain_types: set[str]) -> str:
     )
 
 
-def hardware(summaries: list[dict[str, Any]], core_seconds: float) -> str:
-    """Returns a sentence on where the runs were computed, without any name of a machine."""
+def core_seconds(summary: dict[str, Any]) -> float:
+    """Returns what a run took."""
+    return float(summary.get("timings", {}).get("total", 0.0)) * int(summary.get("workers") or 1)
+
+
+def hardware(
+    summaries: list[dict[str, Any]], core_seconds: float, further: Mapping[str, float]
+) -> str:
+    """Returns a sentence on where the runs were computed, without any name of a machine.
+
+    Args:
+        summaries: summary.json of every run.
+        core_seconds: What the runs of the sweep took.
+        further: What else was computed -> the core-seconds that it took.
+    """
     hosts = {attempt["host"] for one in summaries for attempt in one.get("attempts", [])}
     workers = sorted({int(one.get("workers") or 1) for one in summaries})
     noun = "process" if workers == [1] else "processes"
     text = f"Each run had {listed([str(n) for n in workers], 'or')} worker {noun};"
-    text += f" all together took {core_time(core_seconds)}"
+    text += f" all together took {core_time(core_seconds + sum(further.values()))}"
+    parts = [f"{core_time(spent)} of it for {what}" for what, spent in further.items() if spent]
+    if parts:
+        text += f" ({listed(parts)})"
     if hosts:
         text += f" on {plural(len(hosts), 'machine')}"
     if hosts == {socket.gethostname()}:

@@ -7,15 +7,14 @@ from typing import TYPE_CHECKING
 from qdsweep.analysis.figures.look import read_dressed
 from qdsweep.analysis.page.embed import Download, Picture, download, packed, thumbnail
 from qdsweep.analysis.page.gallery import figure_sections, films
+from qdsweep.analysis.page.headline import headline
 from qdsweep.analysis.page.interactive import interactive_figures, plotly_source
 from qdsweep.analysis.page.methods import methods
 from qdsweep.analysis.page.settings import median_runs, settings
-from qdsweep.analysis.page.words import core_time, listed
-from qdsweep.analysis.plan import Plan, read_plan
-from qdsweep.analysis.selection import Tables, read_tables
-from qdsweep.analysis.tables.group_table import unequal_budgets
+from qdsweep.analysis.plan import Plan
+from qdsweep.analysis.selection import Tables
 from qdsweep.analysis.tables.sheet import Sheet, number_cell, read_sheet, text_cell
-from qdsweep.analysis.text import mean_and_error, number, plural
+from qdsweep.analysis.text import number
 from qdsweep.files import write_text
 
 if TYPE_CHECKING:
@@ -48,13 +47,12 @@ def report(sweep_dir: Path, runs_dir: Path) -> None:
     """
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
-    plan = read_plan(sweep_dir)
-    tables = read_tables(sweep_dir)
+    plan, tables, look = read_dressed(sweep_dir)
     runs = median_runs(tables, runs_dir)
     shown = sheets(sweep_dir)
-    dressed_plan, dressed, look = read_dressed(sweep_dir)  # as its figures show it
-    with look.style(dressed):
-        interactive = interactive_figures(dressed_plan, dressed)
+    names = {sheet.name for sheet, _ in shown if sheet.rows}
+    with look.style(tables):
+        interactive = interactive_figures(plan, tables)
     views = {
         figure.name: [json.loads(view) for view in figure.views.values()] for figure in interactive
     }
@@ -67,7 +65,7 @@ def report(sweep_dir: Path, runs_dir: Path) -> None:
     )
     page = environment.get_template("report.html").render(
         plan=plan,
-        summary=summary_text(plan, tables),
+        summary=headline(plan, tables, sweep_dir, look),
         sheets=shown,
         interactive=interactive,
         plotly_source=packed(plotly_source()),
@@ -78,40 +76,11 @@ def report(sweep_dir: Path, runs_dir: Path) -> None:
         run_files=[download(sweep_dir / "summary.csv")],
         thumbnails=pictures,
         thumbnails_left_out=tables.with_results["id"].nunique() - len(pictures),
-        methods=methods(plan, tables, runs, runs_dir, {s.name for s, _ in shown if s.rows}),
+        methods=methods(plan, tables, runs, sweep_dir, runs_dir, names, look.labels),
+        commands=commands(sweep_dir, tables),
         settings=settings(runs),
     )
     write_text(sweep_dir / "report.html", page)
-
-
-def summary_text(plan: Plan, tables: Tables) -> str:
-    """What was swept and what came out, in words."""
-    done = tables.with_results.drop_duplicates("id")
-    text = (
-        f"{plural(len({row.run for row in plan.rows}), 'run')} of {plan.experiment} in "
-        f"{plural(len(plan.groups), 'group')}, {number(done['evaluations'].sum())} evaluations, "
-        f"{core_time(done['core_seconds'].sum())}."
-    )
-    partial = int((tables.summary["status"] == "partial").sum())
-    if partial:
-        text += f" {plural(partial, 'row')} of unfinished runs, taken at where they are."
-    missing = len(tables.summary) - len(tables.with_results)
-    if missing:
-        text += f" {plural(missing, 'row')} without results: the tables leave them out."
-    best = [tables.best(groups, 1)[0] for groups in tables.scales.values() if len(groups) > 1]
-    if 0 < len(best) <= 6:  # more are for the table
-        noun = "score is that" if len(best) == 1 else "scores are those"
-        text += f" The highest mean QD {noun} of {listed([_score(tables, b) for b in best])}."
-    text += unequal_budgets(tables.table, tables.scales)
-    top = done.loc[done["obj_max"].idxmax()]
-    text += f" The best objective of all runs is {number(top['obj_max'], 2)} ({top['group']})."
-    return text
-
-
-def _score(tables: Tables, group: str) -> str:
-    row = tables.table.set_index("group").loc[group]
-    value, error, n = (row[f"qd_score_{part}"] for part in ("mean", "se", "n"))
-    return f"{group} ({mean_and_error(value, error)}, {plural(int(n), 'seed')})"
 
 
 def sheets(sweep_dir: Path) -> list[tuple[Sheet, list[Download]]]:
@@ -123,6 +92,22 @@ def sheets(sweep_dir: Path) -> list[tuple[Sheet, list[Download]]]:
         (read_sheet(path), [download(path.with_suffix(end)) for end in (".csv", ".tex", ".md")])
         for path in paths
     ]
+
+
+def commands(sweep_dir: Path, tables: Tables) -> list[str]:
+    """Returns what makes this page again from the runs that are there, step by step."""
+    made = {
+        "corrected": "tables/corrected.json",
+        "winners": "confirm.json",
+        "confirmed": "tables/confirmed.json",
+        "plot": "plots/figures.json",
+        "evolution": "plots/evolution/figures.json",
+        "rollouts": "plots/rollouts/rollouts.json",
+    }
+    there = [stage for stage, path in made.items() if (sweep_dir / path).exists()]
+    partial = " --partial" if (tables.summary["status"] == "partial").any() else ""
+    first = f"qdsweep aggregate {sweep_dir.name}{partial}"
+    return [first, *(f"qdsweep {stage} {sweep_dir.name}" for stage in [*there, "report"])]
 
 
 def run_sheet(plan: Plan, summary: "pd.DataFrame") -> Sheet:

@@ -1,5 +1,7 @@
 """Lists of words and of numbers, and times, as a sentence has them."""
 
+from collections.abc import Iterable
+
 
 def listed(words: list[str], last: str = "and") -> str:
     """Returns `a`, `a and b`, or `a, b and c`."""
@@ -17,6 +19,12 @@ def spans(numbers: list[int]) -> str:
         else:
             found.append([value])
     return ", ".join("–".join(map(str, span)) for span in found)
+
+
+def seeds_text(seeds: Iterable[int | str]) -> str:
+    """Returns `seed 1`, or `seeds 1-5, 7` with dashes."""
+    numbers = sorted(set(map(int, seeds)))
+    return f"{'seed' if len(numbers) == 1 else 'seeds'} {spans(numbers)}"
 
 
 def core_time(seconds: float) -> str:

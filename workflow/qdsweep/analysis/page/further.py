@@ -1,0 +1,92 @@
+"""What was computed of a sweep after its runs, for the methods paragraph."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from qdsweep.analysis.files import read_json
+from qdsweep.analysis.page.references import cite
+from qdsweep.analysis.page.words import seeds_text
+from qdsweep.analysis.partial import results_of
+from qdsweep.analysis.tables.corrected_table import read_settings
+from qdsweep.analysis.text import number
+from qdsweep.config.sweep import Reevaluate
+from qdsweep.experiment.reevaluate import core_seconds_of
+from qdsweep.sweep.confirm import confirming_rows
+
+_REMEDY = "Run `snakemake` again to make it."
+
+
+@dataclass(frozen=True)
+class Confirmation:
+    """The winners of a sweep on unseen seeds.
+
+    Attributes:
+        rows: Those of confirm.json.
+        summaries: summary.json of their runs.
+    """
+
+    rows: list[dict[str, Any]]
+    summaries: list[dict[str, Any]]
+
+    def sentence(self, tasks: int) -> str:
+        """Returns what was done, in a sweep of so many tasks."""
+        groups = len({row["group"] for row in self.rows})
+        which = "The best group was" if groups == 1 else f"The best {groups} groups were"
+        if tasks > 1:
+            which = f"The best groups of each task, {groups} in all, were"
+        seeds = seeds_text(row["values"]["seed"] for row in self.rows)
+        return (
+            f"{which} run again with the unseen {seeds}, which takes the bias of the selection"
+            f" out{cite(['cawley2010overfitting'])}."
+        )
+
+
+@dataclass(frozen=True)
+class Correction:
+    """The corrected archives of a sweep.
+
+    Attributes:
+        settings: How often, and with which seed, elites were evaluated again.
+        elites: How many there were in all archives.
+        core_seconds: What it took.
+    """
+
+    settings: Reevaluate
+    elites: int
+    core_seconds: float
+
+    @property
+    def sentence(self) -> str:
+        """What was done."""
+        times = self.settings.times
+        what = f"means of {times} new evaluations" if times > 1 else "values of one new evaluation"
+        return (
+            f"Corrected archives{cite(['flageat2024uncertain'])} hold the elites with the {what} of"
+            f" each ({number(times * self.elites)} evaluations in all, of fresh seeds drawn from"
+            f" the seed {self.settings.seed}); where several fall into one cell, the best stays."
+        )
+
+
+def read_confirmation(sweep_dir: Path, runs_dir: Path) -> Confirmation:
+    """Reads what confirmed the winners of a sweep."""
+    rows = confirming_rows(sweep_dir)
+    return Confirmation(rows, read_summaries(runs_dir, dict.fromkeys(row["id"] for row in rows)))
+
+
+def read_correction(sweep_dir: Path, runs_dir: Path, ids: Iterable[str]) -> Correction | None:
+    """Reads how the archives of some runs were corrected; None if the sweep does not ask for it."""
+    settings = read_settings(sweep_dir)
+    if settings is None:
+        return None
+    folders = [runs_dir / run for run in ids]
+    corrected = [folder for folder in folders if (folder / f"{settings.stem}.json").exists()]
+    elites = [read_json(run / f"{settings.stem}.json", _REMEDY)["elites"] for run in corrected]
+    spent = [core_seconds_of(run, settings) for run in corrected]
+    return Correction(settings, sum(elites), sum(spent))
+
+
+def read_summaries(runs_dir: Path, ids: Iterable[str]) -> list[dict[str, Any]]:
+    """Reads summary.json of some runs."""
+    return [read_json(results_of(runs_dir / run) / "summary.json", _REMEDY) for run in ids]

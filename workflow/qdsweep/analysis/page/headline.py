@@ -1,0 +1,96 @@
+"""The first sentences of the page: what was swept, and what came out."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from qdsweep.analysis.called import Called
+from qdsweep.analysis.page.words import core_time, listed, seeds_text
+from qdsweep.analysis.plan import Plan
+from qdsweep.analysis.selection import Tables
+from qdsweep.analysis.tables.group_table import METRICS, unequal_budgets
+from qdsweep.analysis.text import common_decimals, mean_and_error, number, plural
+from qdsweep.sweep.confirm import confirming_rows
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+MAX_SCALES = 6  # more are for the tables
+
+
+def headline(plan: Plan, tables: Tables, sweep_dir: Path, called: Called) -> str:
+    """Returns the first sentences of the page.
+
+    Args:
+        plan: The sweep, dressed.
+        tables: Its tables, likewise.
+        sweep_dir: `results/sweeps/NAME`.
+        called: What a reader calls the groups.
+    """
+    done = tables.with_results.drop_duplicates("id")
+    swept = {name.split(".")[0] for name in plan.columns}
+    several = swept & {"experiment", "domain"}  # the groups say which
+    of = "" if several else f" of {called.labels.get(plan.experiment, plan.experiment)}"
+    text = (
+        f"{plural(len({row.run for row in plan.rows}), 'run')}{of} in "
+        f"{plural(len(plan.groups), 'group')}, {number(done['evaluations'].sum())} evaluations, "
+        f"{core_time(done['core_seconds'].sum())}."
+    )
+    partial = int((tables.summary["status"] == "partial").sum())
+    if partial:
+        text += f" {plural(partial, 'row')} of unfinished runs, taken at where they are."
+    missing = len(tables.summary) - len(tables.with_results)
+    if missing:
+        text += f" {plural(missing, 'row')} without results: the tables leave them out."
+    best = [tables.best(groups, 1)[0] for groups in tables.scales.values() if len(groups) > 1]
+    if 0 < len(best) <= MAX_SCALES:
+        noun = "score is that" if len(best) == 1 else "scores are those"
+        text += f" The highest mean QD {noun} of {listed([_score(tables, b) for b in best])}."
+    text += _confirmed(sweep_dir, called)
+    text += unequal_budgets(tables.table, tables.scales)
+    top = done.loc[done["obj_max"].idxmax()]
+    text += f" The best objective of all runs is {number(top['obj_max'], 2)} ({top['group']})."
+    return text
+
+
+def _score(tables: Tables, group: str) -> str:
+    row = tables.table.set_index("group").loc[group]
+    value, error, n = (row[f"qd_score_{part}"] for part in ("mean", "se", "n"))
+    return f"{group} ({mean_and_error(value, error)}, {plural(int(n), 'seed')})"
+
+
+def _confirmed(sweep_dir: Path, called: Called) -> str:
+    """What held of the winners on seeds that did not choose them; nothing where none was run."""
+    import pandas as pd
+
+    path = sweep_dir / "tables" / "confirmed.csv"
+    if not path.exists():
+        return ""
+    # Names stay text, also one that looks like a number or like "null".
+    names = {"group": str, "scale": str}
+    data = pd.read_csv(path, dtype=names, keep_default_na=False, na_values=[""])
+    data = called.dressed(data).dropna(subset=["unseen_mean"])
+    scales = [rows for _, rows in data.groupby("scale", sort=False)]
+    if not 0 < len(scales) <= MAX_SCALES:
+        return ""
+    seeds = seeds_text(row["values"]["seed"] for row in confirming_rows(sweep_dir))
+    return f" On the unseen {seeds}, {'; '.join(map(_held, scales))}."
+
+
+def _held(rows: "pd.DataFrame") -> str:
+    """What held of the winners of one scale."""
+    best, chosen = (rows.loc[rows[f"{kind}_mean"].idxmax()] for kind in ("unseen", "sweep"))
+    decimals = common_decimals(rows["unseen_mean"], rows["unseen_se"])
+    unseen, own = (
+        mean_and_error(best[f"{kind}_mean"], best[f"{kind}_se"], decimals)
+        for kind in ("unseen", "sweep")
+    )
+    metric = METRICS[best["metric"]].replace("Normalised", "normalised")
+    text = (
+        f"{best['group']} has a mean {metric} of {unseen}"
+        f" ({plural(int(best['unseen_n']), 'seed')}), where the seeds that chose it gave {own}"
+    )
+    if len(rows) == 1:
+        return text
+    if best["group"] == chosen["group"]:
+        return f"{text}, and stays the best of the {len(rows)} winners"
+    return f"{text}, and is the best of the {len(rows)} winners in place of {chosen['group']}"
