@@ -25,7 +25,7 @@ from qdsweep.domains import make_domain
 from qdsweep.domains.normalizer import Normalizer, context_of
 from qdsweep.errors import BadInput
 from qdsweep.experiment.outputs import publish
-from qdsweep.experiment.reevaluate import elite_contexts, fresh_seeds
+from qdsweep.experiment.reevaluate import core_seconds_of, elite_contexts, fresh_seeds
 from qdsweep.experiment.run import compute
 from qdsweep.experiment.start_reevaluation import start_reevaluation
 from qdsweep.experiment.state import evaluation_seeds
@@ -122,6 +122,13 @@ def test_the_corrected_score_is_the_true_one_and_the_reported_one_is_luck(copy):
     assert about["reported"]["qd_score"] - truth > 10 * error, "the search keeps the lucky ones"
     assert abs(about["corrected"]["qd_score"] - truth) < 4 * error
     assert about["seed_matters"]
+    settings = Reevaluate(times=8, seed=3)
+    first = core_seconds_of(copy / "out", settings)
+    assert first > 0
+    (copy / "out/reevaluated-8-3.json").unlink()
+    reevaluate(copy)  # nothing is evaluated
+    assert core_seconds_of(copy / "out", settings) == first
+    assert core_seconds_of(copy / "out", Reevaluate(times=9, seed=3)) == 0
 
 
 def test_each_elite_has_the_mean_over_its_own_fresh_seeds(copy):
