@@ -11,9 +11,7 @@ from qdsweep.analysis.figures.earlier import beyond_text, moment_text, reported_
 from qdsweep.analysis.figures.heatmap import (
     Limits,
     add_color_bar,
-    beyond,
     color_limits,
-    color_scale,
     draw_archive,
 )
 from qdsweep.analysis.figures.learning_curves import MAX_LINES, draw_curves
@@ -31,7 +29,6 @@ from qdsweep.analysis.text import number
 
 if TYPE_CHECKING:
     import pandas as pd
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure, SubFigure
 
 MAX_ARCHIVES = 12
@@ -53,7 +50,7 @@ def run_figure(run: Run) -> "Figure":
     ax = figure.subplots()
     limits = color_limits([run])
     draw_archive(ax, run, limits)
-    _color_bar(figure, [ax], [run], limits)
+    add_color_bar(figure, [ax], [run.arrays["objective"]], limits)
     summary = run.summary
     coverage = summary.get("coverage")
     covered = f", coverage {100 * coverage:.1f} %" if coverage is not None else ""
@@ -196,15 +193,8 @@ def _draw_block(
             ax.set_xticklabels([])
     for ax in axes[len(shown) :]:
         ax.set_visible(False)
-    _color_bar(block, axes[: len(shown)], [run for _, run in shown], limits)
-
-
-def _color_bar(
-    figure: "Figure | SubFigure", axes: list["Axes"], runs: list[Run], limits: Limits
-) -> None:
-    """The bar has an arrow where objectives lie outside of it."""
-    extend = beyond(runs, limits)
-    add_color_bar(figure, color_scale(limits), axes, extend=extend, extendfrac=0.03)
+    objectives = [run.arrays["objective"] for _, run in shown]
+    add_color_bar(block, axes[: len(shown)], objectives, limits)
 
 
 def _elites(shown: Shown) -> "pd.DataFrame":
