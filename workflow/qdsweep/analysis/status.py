@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from qdsweep.config.sweep import Reevaluate
 from qdsweep.errors import BadInput
 from qdsweep.experiment.report import duration
 from qdsweep.files import read_json
@@ -200,3 +201,27 @@ def total(standings: list[Standing]) -> str:
     known = [run.core_seconds_left for run in standings if run.core_seconds_left is not None]
     left = f"{sum(known) / 3600:.3f}" + ("" if len(known) == len(standings) else " or more")
     return f"{len(standings)} runs: {counts}; core-hours: {used:.3f} used, {left} left"
+
+
+def reevaluation_stem(sweep_dir: Path) -> str | None:
+    """How the files of a sweep's re-evaluations are called in a run's folder; None: no such."""
+    asked = read_json(sweep_dir / "plan.json").get("reevaluate")
+    return None if asked is None else Reevaluate.model_validate(asked).stem
+
+
+def reevaluations(sweep_dir: Path, runs_dir: Path) -> Iterator[tuple[str, str]]:
+    """What has become of a sweep's re-evaluations, in lines.
+
+    Yields:
+        `failed`, for each that has failed, or `done`, for their number; and the line.
+    """
+    stem = reevaluation_stem(sweep_dir)
+    if stem is None:
+        return
+    runs = list(dict.fromkeys(row["id"] for row in read_json(sweep_dir / "plan.json")["rows"]))
+    missing = [run for run in runs if not (runs_dir / run / f"{stem}.json").exists()]
+    for run in missing:
+        why = last_line(runs_dir / run / f"{stem}.log")
+        if why.startswith("qdsweep: "):
+            yield "failed", f"re-evaluation of {run}: {why.removeprefix('qdsweep: ')}"
+    yield "done", f"re-evaluated: {len(runs) - len(missing)} of {len(runs)} runs"
