@@ -17,7 +17,9 @@ def number(value: float, decimals: int = 0) -> str:
 
 
 def short(value: float, digits: int = 6) -> str:
-    """Returns a number as it comes, at most `digits` significant ones, with a true minus."""
+    """Returns a number of at most `digits` significant digits, or a dash for a missing one."""
+    if math.isnan(value):
+        return _DASH
     return f"{value:.{digits}g}".replace("-", _MINUS)
 
 
