@@ -45,7 +45,7 @@ class Standing(NamedTuple):
 
 
 def read_standings(sweep_dir: Path, runs_dir: Path) -> list[Standing]:
-    """Reads where each run of a sweep stands.
+    """Reads where each run of a sweep stands; a note tells those that confirm it.
 
     Args:
         sweep_dir: `results/sweeps/NAME`.
@@ -55,7 +55,12 @@ def read_standings(sweep_dir: Path, runs_dir: Path) -> list[Standing]:
         BadInput: There is no such sweep; the message lists those that there are.
     """
     budgets = planned_budgets(sweep_dir)
-    return [standing(runs_dir / run, unit, budget) for run, (unit, budget) in budgets.items()]
+    confirms = {row["id"]: f"confirms {row['group']}" for row in confirming_rows(sweep_dir)}
+    standings = [standing(runs_dir / run, unit, budget) for run, (unit, budget) in budgets.items()]
+    return [
+        run._replace(note="; ".join(filter(None, (confirms.get(run.id), run.note))))
+        for run in standings
+    ]
 
 
 def planned_budgets(sweep_dir: Path) -> dict[str, tuple[str, int]]:
