@@ -4,6 +4,7 @@ import json
 import re
 import shutil
 from collections import defaultdict
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -20,9 +21,13 @@ from qdsweep.analysis.figures.common_archive import coarsest, common_archives, r
 from qdsweep.analysis.figures.earlier import reported_run
 from qdsweep.analysis.figures.learning_curves import learning_curves
 from qdsweep.analysis.figures.look import read_dressed
-from qdsweep.analysis.figures.plots import plot
+from qdsweep.analysis.figures.plots import plot, plot_one
 from qdsweep.analysis.figures.profiles_figure import profiles_figure
+from qdsweep.analysis.figures.style import line_style, style
+from qdsweep.analysis.figures.timing import _amdahl
 from qdsweep.analysis.load import load
+from qdsweep.analysis.selection import read_tables
+from qdsweep.cli import main
 from qdsweep.config.sweep import Figures
 from qdsweep.errors import BadInput
 from qdsweep.sweep.figures import check_figures, figure_names
@@ -363,11 +368,68 @@ def test_only_draws_one_figure_again(sweep):
     files = [path for path in plots.rglob("*") if path.is_file()]
     before = {path: (path.stat().st_mtime_ns, path.read_bytes()) for path in files}
     for name, folder in (("archive_profiles", plots), ("timing", plots / "more")):
-        plot(sweep, runs_of(sweep), name)
+        written = plot_one(sweep, runs_of(sweep), name)
         changed = {path for path in files if path.stat().st_mtime_ns != before[path][0]}
         drawn = {folder / f"{name}{end}" for end in (".pdf", ".png", ".svg", ".csv")}
+        assert set(written) == drawn
         assert changed >= drawn | {folder / "figures.json"}
         assert len(changed) == (5 if folder == plots else 10)
     assert all(path.read_bytes() == before[path][1] for path in files)  # nothing else has changed
     with pytest.raises(BadInput, match="no such figure; it has overview, learning_curves"):
-        plot(sweep, runs_of(sweep), "nothing")
+        plot_one(sweep, runs_of(sweep), "nothing")
+
+
+def test_the_command_draws_only_the_figure_that_was_asked_for(sweep, capsys, monkeypatch):
+    def refuse(*words):
+        raise AssertionError("nobody asked for archives")
+
+    for other in ("overview", "heatmaps", "common_archives", "sweep_views", "archive_profiles"):
+        monkeypatch.setattr(f"qdsweep.analysis.figures.plots.{other}", refuse)
+    results = str(sweep.parent.parent)
+    assert main(["plot", "tiny", "--only", "timing", "--results", results]) == 0
+    printed = capsys.readouterr().out.splitlines()
+    more = sweep / "plots/more"
+    assert printed == [str(more / f"timing.{end}") for end in ("pdf", "png", "svg", "csv")]
+    assert all((more / f"timing.{end}").exists() for end in ("pdf", "csv"))
+    assert main(["plot", "tiny", "--only", "learning_curves", "--results", results]) == 0
+    assert capsys.readouterr().out.splitlines()[0].endswith("plots/learning_curves.pdf")
+
+
+def test_the_overview_shows_the_best_facet_and_names_it(sweep):
+    set_look(sweep, facets="iterations")
+    _, tables, look = read_dressed(sweep)
+    scores = tables.table.set_index("group")["qd_score_mean"]
+    best = tables.facets[scores.idxmax()]
+    assert best == "iterations 12", "the other one comes first"
+    with look.style(tables):
+        drawn = overview(tables, runs_of(sweep))
+    assert set(drawn.data["group"]) == set(tables.panels[best])
+    assert drawn.caption.startswith(f"{best}, the facet of the group with the highest mean QD sc")
+    assert "Not shown: 2 groups of another facet" in drawn.caption
+    assert drawn.figure.get_suptitle() == best
+
+
+def test_no_two_lines_of_a_hundred_groups_look_the_same():
+    looks = [line_style(position) for position in range(100)]
+    assert len({(look["color"], str(look["linestyle"]), look["marker"]) for look in looks}) == 100
+    assert all(look["marker"] == "" for look in looks[:28]), "marks only where they are needed"
+
+
+def test_facets_of_the_amdahl_figure_have_panels(made):
+    groups = [f"{name}, k {k}" for k in (1, 2) for name in "ab"]
+    tables = replace(
+        read_tables(made),
+        position=dict(zip(groups, (0, 1, 0, 1), strict=True)),
+        series=dict(zip(groups, "abab", strict=True)),
+        facets={group: group[3:] for group in groups},
+    )
+    numbers = {"serial": 0.02, "batch": 64, "recommended": 13, "speedup": 10.0}
+    with style():
+        (drawn,) = _amdahl(pd.DataFrame([{"group": group} | numbers for group in groups]), tables)
+    axes = [ax for ax in drawn.figure.axes if ax.lines]
+    assert len(axes) == 2
+    for ax in axes:
+        lines = [line for line in ax.lines if not line.get_label().startswith("_")]
+        assert [line.get_label() for line in lines] == ["ideal", "a", "b"]
+        assert len({line.get_color() for line in lines}) == 3
+    assert set(drawn.data["group"]) == set(groups)

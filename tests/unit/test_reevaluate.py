@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 import yaml
 from patient import EXPERIMENT, PATIENT, wait_until
-from support import BIN, POLE, TINY, command
+from support import BIN, POLE, TINY, command, snakemake
 
 from qdsweep.analysis.load import load
 from qdsweep.analysis.tables.corrected_archive import CorrectedRun
@@ -30,6 +30,7 @@ from qdsweep.experiment.run import compute
 from qdsweep.experiment.start_reevaluation import start_reevaluation
 from qdsweep.experiment.state import evaluation_seeds
 from qdsweep.experiment.stop import Stop
+from qdsweep.sweep.shows import check_reevaluate
 
 KINDS = {
     "grid, result archive": {},
@@ -289,3 +290,16 @@ def test_an_evaluation_that_fails_is_named(copy):
     done = command("qdsweep", "reevaluate", "out", cwd=copy, check=1, BREAK="1")
     assert "elite 0 of archive.npz fails with another evaluation seed" in done.stderr
     assert "AssertionError: no luck" in done.stderr
+
+
+def test_a_sweep_whose_scores_cannot_be_luck_is_refused(tmp_path):
+    certain = {name: compose({**TINY, "domain": name}) for name in ("lp_sphere", "arm")}
+    for runs in ({"a": certain["arm"]}, certain):
+        with pytest.raises(BadInput, match=r"reevaluate: .*arm gives the same .* remove the key"):
+            check_reevaluate(runs)
+    check_reevaluate({**certain, "b": compose({**TINY, "domain": "lunar_lander"})})
+    sweep = {"name": "tiny", "experiment": {**TINY}, "reevaluate": {"times": 10}}
+    (tmp_path / "sweep.yaml").write_text(yaml.safe_dump(sweep))
+    refused = snakemake("-n", "--cores", 1, "--configfile", "sweep.yaml", cwd=tmp_path, check=1)
+    assert "remove the key reevaluate" in refused.stderr + refused.stdout
+    assert not (tmp_path / "results").exists()

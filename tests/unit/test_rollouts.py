@@ -1,5 +1,7 @@
 """Rendered episodes: the ones that were scored, of the elites that were asked for."""
 
+import base64
+import io
 import json
 
 import gymnasium as gym
@@ -11,13 +13,18 @@ from PIL import Image, ImageSequence
 from support import TINY, compute_sweep, snakemake
 
 from qdsweep.analysis.figures.rollouts import rollouts
+from qdsweep.analysis.page.embed import last_frame
+from qdsweep.analysis.page.gallery import films
+from qdsweep.analysis.plan import read_plan
 from qdsweep.analysis.selection import read_tables
-from qdsweep.animation import MAX_BYTES
+from qdsweep.animation import MAX_BYTES, write_gif
 from qdsweep.cli import main
 from qdsweep.config.compose import compose
+from qdsweep.config.sweep import Figures
 from qdsweep.errors import BadInput
 from qdsweep.experiment.camera import Camera, Shot
 from qdsweep.experiment.rollout import _FilmedLander, choose, rollout
+from qdsweep.sweep.figures import figure_names
 from qdsweep.sweep.shows import check_rollouts
 
 ALL = ["best", "median", "corners"]
@@ -77,6 +84,19 @@ def test_a_sweep_shows_every_elite_as_it_was_scored(lander, capsys):
             times = [frame.info["duration"] for frame in ImageSequence.Iterator(image)]
         assert 5 <= len(times) <= 42
         assert sum(times) <= 2000 + 1500 + 100
+
+
+def test_labels_and_order_reach_the_animations_without_rendering(lander):
+    rollouts(lander, lander.parents[1] / "runs")
+    look = Figures(labels={"cma_me": "A label"}, order=["cma_me"])
+    plan = read_plan(lander)
+    names = figure_names(look, plan.columns, [row.values for row in plan.rows], "tiny")
+    titles = [film.title for film in films(lander, read_tables(lander), names).films]
+    assert titles[0] == "A label: best elite"
+    count = sum(title.startswith("A label: ") for title in titles)
+    assert 3 <= count <= 6
+    assert all(title.startswith("map_elites: ") for title in titles[count:])
+    assert len(titles) > count
 
 
 def test_particles_and_pictures_change_no_landing():
@@ -202,6 +222,15 @@ def test_domains_without_episodes_are_refused_before_any_work(tmp_path, capsys):
     assert "config.yaml does not exist" in capsys.readouterr().err
 
 
+def test_the_page_shows_how_an_episode_ends_until_it_is_asked_for(tmp_path):
+    frames = [Image.new("RGB", (64, 48), color) for color in ("red", "lime", "blue")]
+    write_gif(tmp_path / "a.gif", frames, 1.0)
+    still = last_frame(tmp_path / "a.gif")
+    with Image.open(io.BytesIO(base64.b64decode(still.url.partition(",")[2]))) as picture:
+        assert picture.size == (still.width, still.height) == (64, 48)
+        assert np.abs(np.subtract(picture.getpixel((30, 20)), (0, 0, 255))).max() < 10
+
+
 def test_the_command(lander, tmp_path, capsys):
     run = next((lander.parents[1] / "runs").iterdir())
     assert main(["rollout", str(run), "--elites", "best", "--seconds", "0.5", "--out", "x"]) == 0
@@ -235,7 +264,8 @@ def test_mujoco_renders_or_says_what_it_needs(tmp_path):
 
 def test_the_workflow_renders_them_once(tmp_path):
     experiment = {**LANDER, "iterations": 3}
-    text = {"name": "tiny", "experiment": experiment, "sweep": "::: seed 1", "rollouts": {}}
+    swept = "::: algorithm map_elites ::: seed 1"
+    text = {"name": "tiny", "experiment": experiment, "sweep": swept, "rollouts": {}}
     (tmp_path / "sweep.yaml").write_text(yaml.safe_dump(text))
     words = ("--cores", 1, "--configfile", "sweep.yaml")
     snakemake(*words, cwd=tmp_path)
@@ -246,6 +276,15 @@ def test_the_workflow_renders_them_once(tmp_path):
     assert len(list((plots / "evolution").glob("*.gif"))) == 1
     again = snakemake("-n", *words, cwd=tmp_path)
     assert "Nothing to be done" in again.stderr + again.stdout
+    text["figures"] = {"labels": {"map_elites": "A label"}}
+    (tmp_path / "sweep.yaml").write_text(yaml.safe_dump(text))
+    labelled = snakemake("-n", *words, cwd=tmp_path)
+    assert "report of the sweep tiny" in labelled.stderr + labelled.stdout
+    assert "rendered episodes of elites" not in labelled.stderr + labelled.stdout
+    text["rollouts"] = {"elites": ["best"]}
+    (tmp_path / "sweep.yaml").write_text(yaml.safe_dump(text))
+    fewer = snakemake("-n", *words, cwd=tmp_path)
+    assert "rendered episodes of elites" in fewer.stderr + fewer.stdout
     text["experiment"] = {**TINY, "domain": "lp_sphere"}
     (tmp_path / "sweep.yaml").write_text(yaml.safe_dump(text))
     refused = snakemake("-n", *words, cwd=tmp_path, check=1)

@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.figure import Figure
 from PIL import Image, ImageSequence
 from support import TINY, compute_sweep
 
@@ -244,6 +245,25 @@ def test_frames_share_one_colour_scale(filled):
     bar = (330, 100, 420, 380)  # the colour bar and its numbers
     first, *_, last = [np.asarray(picture.crop(bar)) for picture in pictures]
     np.testing.assert_array_equal(first, last)
+
+
+def test_the_colour_bar_has_an_arrow_where_a_frame_has_objectives_beyond_it(filled, monkeypatch):
+    one = read(filled)["map_elites"]
+    drawn = []
+    colorbar = Figure.colorbar
+
+    def listening(*words, **look):
+        drawn.append(look["extend"])
+        return colorbar(*words, **look)
+
+    monkeypatch.setattr(Figure, "colorbar", listening)
+    low, high = color_limits([one])
+    first = one.picture(1)
+    assert np.nanmin(first) < low, "the first elites are worse than the last ones"
+    frames(one, (low, high))
+    frames(one, (np.nanmin(first), high - 1.0))
+    frames(one, (-1e9, 1e9))
+    assert drawn == ["min", "max", "neither"]
 
 
 def test_the_stills_have_their_data(filled):

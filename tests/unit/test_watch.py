@@ -274,6 +274,34 @@ def test_without_a_terminal_it_says_so_and_prints_the_status_once(copied):
     assert "--every 0" in command("qdsweep", "watch", "--every", "0", check=2).stderr
 
 
+def test_re_evaluations_are_counted_and_the_failed_ones_named(copied):
+    results, runs = copied
+    plan = results / "sweeps/tiny/plan.json"
+    assert "re-eval" not in command("qdsweep", "status", "tiny", "--results", results).stdout
+    plan.write_text(json.dumps({**json.loads(plan.read_text()), "reevaluate": {"times": 3}}))
+    folders = {name: results / "runs" / run for name, run in runs.items()}
+    (folders["slow"] / "reevaluated-3-1000003.log").write_text("begun\n")
+    (folders["faulty"] / "reevaluated-3-1000003.log").write_text("begun\nqdsweep: elite 3 fails\n")
+
+    def shown() -> str:
+        return command("qdsweep", "status", "tiny", "--results", results).stdout
+
+    assert "re-evaluated: 0 of 4 runs" in shown()
+    assert f"re-evaluation of {runs['faulty']}: elite 3 fails" in shown()
+    follow = Follow(results, "tiny")
+    follow.look(10.0)
+    assert outlook(follow.runs.values()).reevaluated == (0, 4)
+    (folders["sphere"] / "reevaluated-3-1000003.json").write_text("{}")
+    assert "re-evaluated: 1 of 4 runs" in shown()
+
+    async def watch():
+        app = Watch(results, "tiny", every=0.1)
+        async with app.run_test(size=(120, 24)) as pilot:
+            await until(pilot, lambda: "re-evaluated 1 of 4" in "\n".join(screen(app)))
+
+    asyncio.run(watch())
+
+
 def test_in_a_real_terminal(copied):
     results, _ = copied
     terminal, inner = pty.openpty()

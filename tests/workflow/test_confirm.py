@@ -96,6 +96,8 @@ def test_a_second_start_has_nothing_to_do_and_knows_all_runs(finished):
     assert "qdsweep: to confirm it: 4 runs, 4 finished, nothing left" in done.stderr
     done = command("qdsweep", "status", "mine", cwd=finished)
     assert "10 runs: 10 finished" in done.stdout
+    assert "re-evaluated: 6 of 6 runs" in done.stdout
+    assert done.stdout.count("confirms iso_sigma") == 4
     done = command("qdsweep", "clean", "--orphans", "--dry-run", cwd=finished)
     assert "0 found" in done.stdout
 

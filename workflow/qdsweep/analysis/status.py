@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from qdsweep.config.sweep import Reevaluate
 from qdsweep.errors import BadInput
 from qdsweep.experiment.report import duration
 from qdsweep.files import read_json
@@ -44,7 +45,7 @@ class Standing(NamedTuple):
 
 
 def read_standings(sweep_dir: Path, runs_dir: Path) -> list[Standing]:
-    """Reads where each run of a sweep stands.
+    """Reads where each run of a sweep stands; a note tells those that confirm it.
 
     Args:
         sweep_dir: `results/sweeps/NAME`.
@@ -54,7 +55,12 @@ def read_standings(sweep_dir: Path, runs_dir: Path) -> list[Standing]:
         BadInput: There is no such sweep; the message lists those that there are.
     """
     budgets = planned_budgets(sweep_dir)
-    return [standing(runs_dir / run, unit, budget) for run, (unit, budget) in budgets.items()]
+    confirms = {row["id"]: f"confirms {row['group']}" for row in confirming_rows(sweep_dir)}
+    standings = [standing(runs_dir / run, unit, budget) for run, (unit, budget) in budgets.items()]
+    return [
+        run._replace(note="; ".join(filter(None, (confirms.get(run.id), run.note))))
+        for run in standings
+    ]
 
 
 def planned_budgets(sweep_dir: Path) -> dict[str, tuple[str, int]]:
@@ -200,3 +206,27 @@ def total(standings: list[Standing]) -> str:
     known = [run.core_seconds_left for run in standings if run.core_seconds_left is not None]
     left = f"{sum(known) / 3600:.3f}" + ("" if len(known) == len(standings) else " or more")
     return f"{len(standings)} runs: {counts}; core-hours: {used:.3f} used, {left} left"
+
+
+def reevaluation_stem(sweep_dir: Path) -> str | None:
+    """How the files of a sweep's re-evaluations are called in a run's folder; None: no such."""
+    asked = read_json(sweep_dir / "plan.json").get("reevaluate")
+    return None if asked is None else Reevaluate.model_validate(asked).stem
+
+
+def reevaluations(sweep_dir: Path, runs_dir: Path) -> Iterator[tuple[str, str]]:
+    """What has become of a sweep's re-evaluations, in lines.
+
+    Yields:
+        `failed`, for each that has failed, or `done`, for their number; and the line.
+    """
+    stem = reevaluation_stem(sweep_dir)
+    if stem is None:
+        return
+    runs = list(dict.fromkeys(row["id"] for row in read_json(sweep_dir / "plan.json")["rows"]))
+    missing = [run for run in runs if not (runs_dir / run / f"{stem}.json").exists()]
+    for run in missing:
+        why = last_line(runs_dir / run / f"{stem}.log")
+        if why.startswith("qdsweep: "):
+            yield "failed", f"re-evaluation of {run}: {why.removeprefix('qdsweep: ')}"
+    yield "done", f"re-evaluated: {len(runs) - len(missing)} of {len(runs)} runs"

@@ -18,7 +18,12 @@ def number(value: float, decimals: int = 0) -> str:
 
 
 def short(value: float, digits: int = 6) -> str:
-    """Returns a number as it comes, at most `digits` significant ones, and powers of ten."""
+    """Returns a number as it comes, at most `digits` significant ones, and powers of ten.
+
+    A missing number is a dash.
+    """
+    if math.isnan(value):
+        return _DASH
     text, _, exponent = f"{value:.{digits}g}".partition("e")
     power = f" {TIMES} 10{str(int(exponent)).translate(_RAISED)}" if exponent else ""
     return text.replace("-", _MINUS) + power

@@ -91,9 +91,13 @@ def _confirmed(arguments: argparse.Namespace) -> int:
 
 
 def _plot(arguments: argparse.Namespace) -> int:
-    from qdsweep.analysis.figures.plots import plot
+    from qdsweep.analysis.figures.plots import plot, plot_one
 
-    plot(*_folders(arguments), arguments.only)
+    if arguments.only is None:
+        plot(*_folders(arguments))
+    else:
+        for path in plot_one(*_folders(arguments), arguments.only):
+            print(path)
     return 0
 
 

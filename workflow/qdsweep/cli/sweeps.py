@@ -106,13 +106,20 @@ def _status(arguments: argparse.Namespace) -> int:
     from rich.console import Console
     from rich.table import Table
 
-    from qdsweep.analysis.status import read_standings, sweep_names, table, total
+    from qdsweep.analysis.status import (
+        read_standings,
+        reevaluations,
+        sweep_names,
+        table,
+        total,
+    )
 
     names = sweep_names(arguments.results)
     if arguments.name is None and not names:
         raise BadInput(f"{arguments.results}: no sweep was started here yet")
     name = arguments.name or names[0]
-    standings = read_standings(arguments.results / "sweeps" / name, arguments.results / "runs")
+    folders = arguments.results / "sweeps" / name, arguments.results / "runs"
+    standings = read_standings(*folders)
     columns = ("run", "state", "done", "QD score", "ETA", "core-h", "left", "note")
     grid = Table(*columns, title=f"sweep {name}", box=None, title_justify="left")
     for cells in table(standings):
@@ -122,6 +129,8 @@ def _status(arguments: argparse.Namespace) -> int:
     console = Console(width=width, highlight=False)
     console.print(grid)
     console.print(total(standings), markup=False)
+    for state, line in reevaluations(*folders):
+        console.print(line, markup=False, style="red" if state == "failed" else None)
     return 0
 
 

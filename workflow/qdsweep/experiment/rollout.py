@@ -35,7 +35,7 @@ class Chosen(NamedTuple):
 
 
 def rollout(
-    run_dir: Path, out: Path, elites: list[str], seconds: float, group: str = ""
+    run_dir: Path, out: Path, elites: list[str], seconds: float, run: str = "", files: str = ""
 ) -> list[dict[str, Any]]:
     """Renders an episode of chosen elites of a run, each as an animated GIF.
 
@@ -48,10 +48,11 @@ def rollout(
         out: Where the animations go.
         elites: Any of "best", "median" and "corners", see `choose`.
         seconds: The longest animation; a longer episode is shown faster [s].
-        group: What the run stands for, in titles and names of files; empty: itself.
+        run: The run's id; empty: the name of its folder.
+        files: What the names of files begin with; empty: the run's id.
 
     Returns:
-        For each animation: file, run, group, elite, title, seed, own_seed, episodes, steps, speed,
+        For each animation: file, run, elite, title, seed, own_seed, episodes, steps, speed,
         archive and rendered (objective and measures of each), and `equal`, None where the seeds
         differ.
 
@@ -68,7 +69,7 @@ def rollout(
     camera, filmed = _before_a_camera(experiment.domain, seconds)
     with np.load(run_dir / "archive.npz", allow_pickle=False) as file:
         arrays = {name: file[name] for name in file.files}
-    measures, group = list(filmed.measures), group or run_dir.name
+    measures, run = list(filmed.measures), run or run_dir.name
     policy = experiment.domain.evaluation_seed
     own_seed = policy == "fixed" or isinstance(policy, int)
     (seed,) = evaluation_seeds(policy if own_seed else "fixed", experiment.seed, 0, 0, 1)
@@ -82,9 +83,8 @@ def rollout(
         scored = np.array([shown, *map(play, others)]).mean(axis=0)
         archived = np.array([arrays["objective"][chosen.row], *arrays["measures"][chosen.row]])
         entry = {
-            "file": f"{slug(group)}-{chosen.name}.gif",
-            "run": run_dir.name,
-            "group": group,
+            "file": f"{slug(files or run)}-{chosen.name}.gif",
+            "run": run,
             "elite": chosen.name,
             "title": chosen.title,
             "seed": first,
@@ -98,14 +98,14 @@ def rollout(
         }
         if entry["equal"] is False:
             print(
-                f"qdsweep: warning: {run_dir.name}, {chosen.title}: with the seed of its own "
+                f"qdsweep: warning: {run}, {chosen.title}: with the seed of its own "
                 f"evaluation it scores {_score(_named(scored, measures))}, but archive.npz says "
                 f"{_score(_named(archived, measures))}: a fault, unless libraries, CPU or "
                 "cpu_baseline are others than those of the run",
                 file=sys.stderr,
             )
         texts = [[*_lines(entry), _moment(shot, step)] for step in shot.moments]
-        frames = with_text(shot.frames, f"{group}: {chosen.title}", texts)
+        frames = with_text(shot.frames, f"{run}: {chosen.title}", texts)
         write_gif(out / str(entry["file"]), frames, shot.seconds)
         entries.append(entry)
     return entries

@@ -1,9 +1,9 @@
-"""What a sweep's runs can show besides tables: how archives filled, elites at their task."""
+"""What a sweep's runs can show: how archives filled, elites at their task, what was luck."""
 
 from collections.abc import Mapping
 
 from qdsweep.config.algorithm import CVTArchive, GridArchive
-from qdsweep.config.domain import DomainConfig, Gymnasium, LunarLander
+from qdsweep.config.domain import Arm, DomainConfig, Gymnasium, LinearProjection, LunarLander
 from qdsweep.config.experiment import Experiment
 from qdsweep.errors import BadInput
 
@@ -27,6 +27,22 @@ def check_rollouts(runs: Mapping[str, Experiment]) -> None:
             raise BadInput(
                 f"the sweep file: rollouts: {error}; remove the key rollouts, or sweep it apart"
             ) from None
+
+
+def check_reevaluate(runs: Mapping[str, Experiment]) -> None:
+    """Refuses `reevaluate:` where no evaluation of the sweep depends on its seed.
+
+    Raises:
+        BadInput: The message names the domains.
+    """
+    domains = [experiment.domain for experiment in runs.values()]
+    if all(isinstance(domain, LinearProjection | Arm) for domain in domains):
+        names = dict.fromkeys(domain.name or domain.type for domain in domains)
+        raise BadInput(
+            f"the sweep file: reevaluate: an evaluation of {', '.join(names)} gives the same with "
+            "every seed, so nothing of its score is luck and the corrected archive is the archive: "
+            "remove the key reevaluate"
+        )
 
 
 def require_episodes(domain: DomainConfig) -> None:

@@ -11,9 +11,7 @@ from qdsweep.analysis.figures.earlier import beyond_text, moment_text, reported_
 from qdsweep.analysis.figures.heatmap import (
     Limits,
     add_color_bar,
-    beyond,
     color_limits,
-    color_scale,
     draw_archive,
 )
 from qdsweep.analysis.figures.learning_curves import MAX_LINES, draw_curves
@@ -31,7 +29,6 @@ from qdsweep.analysis.text import number
 
 if TYPE_CHECKING:
     import pandas as pd
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure, SubFigure
 
 MAX_ARCHIVES = 12
@@ -41,6 +38,7 @@ _EMPTY = "Colour: objective; grey: no elite."
 # Inches: the colour bar with the labels of the left axis, the smallest map, what is above and
 # below a map.
 _SIDES, _SMALLEST, _ENDS = 1.0, 1.1, 0.75
+_HEADING = 0.3  # inches
 
 Shown = list[tuple["pd.Series", Run]]
 
@@ -53,7 +51,7 @@ def run_figure(run: Run) -> "Figure":
     ax = figure.subplots()
     limits = color_limits([run])
     draw_archive(ax, run, limits)
-    _color_bar(figure, [ax], [run], limits)
+    add_color_bar(figure, [ax], [run.arrays["objective"]], limits)
     summary = run.summary
     coverage = summary.get("coverage")
     covered = f", coverage {100 * coverage:.1f} %" if coverage is not None else ""
@@ -86,7 +84,7 @@ def heatmaps(tables: Tables, runs_dir: Path) -> Drawn:
         rows = [1] * math.ceil(len(chosen) / across)
     else:
         rows = [math.ceil(len(groups) / columns) for groups in chosen.values()]
-    heights = [count * (side + _ENDS) + 0.3 * (len(chosen) > 1) for count in rows]
+    heights = [count * (side + _ENDS) + _HEADING * (len(chosen) > 1) for count in rows]
     figure = Figure(figsize=(width, sum(heights)), layout="constrained")
     parts = figure.subfigures(len(heights), across, height_ratios=heights, squeeze=False)
     blocks = {
@@ -112,10 +110,15 @@ def heatmaps(tables: Tables, runs_dir: Path) -> Drawn:
 
 
 def overview(tables: Tables, runs_dir: Path) -> Drawn:
-    """Draws archives of up to three groups beside the QD score over evaluations."""
+    """Draws archives of up to three groups beside the QD score over evaluations.
+
+    They are those of the scale with the most groups; where there are facets, of its best facet.
+    """
     from matplotlib.figure import Figure
 
-    title, groups = max(tables.panels.items(), key=lambda item: len(item[1]))
+    (best,) = tables.best(max(tables.scales.values(), key=len), 1)
+    panel, groups = next(item for item in tables.panels.items() if best in item[1])
+    facet = tables.facets.get(best, "")
     lines = tables.best(groups, MAX_LINES)
     count = min(3, len(groups))
     width = figure_width(2.45 * count + 4.6)
@@ -136,6 +139,9 @@ def overview(tables: Tables, runs_dir: Path) -> Drawn:
         figure = Figure(figsize=(width, sum(heights)), layout="constrained")
         maps, curve = figure.subfigures(2, 1, squeeze=False, height_ratios=heights)[:, 0]
         height = heights[1]
+    if facet:
+        figure.set_figheight(figure.get_figheight() + _HEADING)
+        add_heading(figure, panel, width)
     pictured = tables.best(groups, count)
     shown = [(row, reported_run(runs_dir, row)) for row in map(tables.median_run, pictured)]
     _draw_block(maps, tables, shown, count, side, color_limits([run for _, run in shown]))
@@ -149,13 +155,15 @@ def overview(tables: Tables, runs_dir: Path) -> Drawn:
         ax = top.subplots()
         draw_curves(ax, tables, lines, "qd_score")
         add_legend(bottom, ax, band, right)
-    scale = "" if title in tables.scales else tables.scale_text
+    title, scale = panel, "" if panel in tables.scales else tables.scale_text
     which = "each group" if count == len(groups) else f"the best {count} of {len(groups)} groups"
+    if facet and len(tables.panels) > 1:
+        title += ", the facet of the group with the highest mean QD score"
     caption = (
         f"{title}.{scale} Maps: the archive of {which}, of the run with the median QD score."
         f" {_EMPTY} Curves: QD score over evaluations; lines and bands: {band}."
         f" Budget: {_budgets(tables, lines)} evaluations a run."
-        f"{beyond_text(shown)}{shown_text(tables, {title: lines})}"
+        f"{beyond_text(shown)}{shown_text(tables, {panel: lines})}"
     )
     columns = ["group", "evaluations", "n", "qd_score_mean", "qd_score_se"]
     data = tables.curves[tables.curves["group"].isin(lines)][columns]
@@ -196,15 +204,8 @@ def _draw_block(
             ax.set_xticklabels([])
     for ax in axes[len(shown) :]:
         ax.set_visible(False)
-    _color_bar(block, axes[: len(shown)], [run for _, run in shown], limits)
-
-
-def _color_bar(
-    figure: "Figure | SubFigure", axes: list["Axes"], runs: list[Run], limits: Limits
-) -> None:
-    """The bar has an arrow where objectives lie outside of it."""
-    extend = beyond(runs, limits)
-    add_color_bar(figure, color_scale(limits), axes, extend=extend, extendfrac=0.03)
+    objectives = [run.arrays["objective"] for _, run in shown]
+    add_color_bar(block, axes[: len(shown)], objectives, limits)
 
 
 def _elites(shown: Shown) -> "pd.DataFrame":

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from qdsweep.analysis.figures.drawn import Drawn
-from qdsweep.analysis.figures.heatmap import beyond, color_limits, color_scale, draw_archive
+from qdsweep.analysis.figures.heatmap import add_color_bar, color_limits, draw_archive
 from qdsweep.analysis.figures.look import Look
 from qdsweep.analysis.figures.style import (
     COLORS,
@@ -141,11 +141,8 @@ def _archives(
     for ax, (name, run) in zip(axes, runs.items(), strict=True):
         draw_archive(ax, run, limits)
         ax.set_title(f"{name}: {plural(len(run.arrays['objective']), 'elite')}")
-    extend: Any = beyond(list(runs.values()), limits)
-    shape: dict[str, Any] = {"pad": 0.02, "aspect": 25 * rows, "extendfrac": 0.03}
-    bar = figure.colorbar(color_scale(limits), ax=axes, extend=extend, **shape)
-    bar.set_label("Objective")
-    bar.outline.set_visible(False)
+    objectives = [run.arrays["objective"] for run in runs.values()]
+    add_color_bar(figure, list(axes), objectives, limits, aspect=25 * rows)
     caption = (
         f"The final archive of {group} (the run with the median QD score), as the search reports"
         " it, and corrected: every elite with its mean objective and measures over"

@@ -49,10 +49,14 @@ def save_figures(folder: Path, drawn: list[Drawn], index: str = "figures") -> No
     _write_index(folder / f"{index}.json", [_about(one) for one in drawn])
 
 
-def save_one(folder: Path, one: Drawn, index: str = "figures") -> None:
-    """Writes the files of one figure again, and its entry in an index that has the others too."""
+def save_one(folder: Path, one: Drawn, index: str = "figures") -> list[Path]:
+    """Writes the files of one figure again, and its entry in an index that has the others too.
+
+    Returns:
+        The files of the figure.
+    """
     folder.mkdir(parents=True, exist_ok=True)
-    _save(folder, one)
+    files = _save(folder, one)
     path = folder / f"{index}.json"
     entries = json.loads(path.read_text(encoding="utf-8")) if path.exists() else []
     places = {entry["name"]: place for place, entry in enumerate(entries)}
@@ -61,11 +65,14 @@ def save_one(folder: Path, one: Drawn, index: str = "figures") -> None:
     else:
         entries.append(_about(one))
     _write_index(path, entries)
+    return files
 
 
-def _save(folder: Path, one: Drawn) -> None:
-    save(one.figure, folder / one.name, (".pdf", ".png", ".svg"))
+def _save(folder: Path, one: Drawn) -> list[Path]:
+    pictures = (".pdf", ".png", ".svg")
+    save(one.figure, folder / one.name, pictures)
     write_csv(one.data, folder / f"{one.name}.csv")
+    return [folder / f"{one.name}{ending}" for ending in (*pictures, ".csv")]
 
 
 def _about(one: Drawn) -> dict[str, str]:

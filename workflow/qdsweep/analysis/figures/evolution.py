@@ -144,13 +144,14 @@ def frames(one: Evolution, limits: Limits) -> list["Image"]:
     canvas = FigureCanvasAgg(figure)
     ax = figure.subplots()
     image = draw_moment(ax, one, one.last, limits)
-    add_color_bar(figure, image, [ax])
+    iterations = one.iterations(FRAMES)
+    add_color_bar(figure, [ax], map(one.picture, iterations), limits)
     ax.set_title(_text(one.moment(one.last)), loc="left", **NOTE)
     figure.suptitle(one.group, fontsize=9.5)
     canvas.draw()
     figure.set_layout_engine("none")  # nothing may move from now on
     pictures = []
-    for iteration in one.iterations(FRAMES):
+    for iteration in iterations:
         image.set_data(np.ma.masked_invalid(one.picture(iteration)))
         ax.set_title(_text(one.moment(iteration)), loc="left", **NOTE)
         canvas.draw()
@@ -226,14 +227,14 @@ def stills(name: str, scale: str, shown: list[Evolution], tables: Tables) -> Dra
     rows = figure.subfigures(len(shown), 1, squeeze=False)[:, 0]
     for row, one in zip(rows, shown, strict=True):
         axes = list(row.subplots(1, len(shares)))
-        for ax, share in zip(axes, shares, strict=True):
-            iteration = int(np.ceil(one.last * share))
-            image = draw_moment(ax, one, iteration, limits)
+        iterations = [int(np.ceil(one.last * share)) for share in shares]
+        for ax, iteration in zip(axes, iterations, strict=True):
+            draw_moment(ax, one, iteration, limits)
             ax.set_title(_text(one.moment(iteration), " " if width > 5 else "\n"), **NOTE)
             if ax is not axes[0]:
                 ax.set_ylabel("")
                 ax.set_yticklabels([])
-        add_color_bar(row, image, axes)
+        add_color_bar(row, axes, map(one.picture, iterations), limits)
         add_heading(row, f"{one.group}, seed {one.run.config['seed']}", inches=width)
     left_out = len(tables.scales[scale]) - len(shown)
     about = "" if len(tables.scales) == 1 else f" {scale}."

@@ -1,5 +1,6 @@
 """One archive on one pair of axes, drawn as its type and number of measures allow."""
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -38,13 +39,6 @@ def objective_limits(objectives: np.ndarray, about: dict[str, Any]) -> Limits:
     return (low, high) if low < high else (low - 0.5, high + 0.5)
 
 
-def beyond(runs: list[Run], limits: Limits) -> str:
-    """Returns which ends of a colour bar need an arrow: objectives of `runs` lie outside."""
-    objectives = np.concatenate([run.arrays["objective"] for run in runs])
-    below, above = bool((objectives < limits[0]).any()), bool((objectives > limits[1]).any())
-    return {(1, 1): "both", (1, 0): "min", (0, 1): "max"}.get((below, above), "neither")
-
-
 def color_scale(limits: Limits) -> "ScalarMappable":
     """Returns the colours of objectives between `limits`, for a colour bar."""
     from matplotlib.cm import ScalarMappable
@@ -54,13 +48,42 @@ def color_scale(limits: Limits) -> "ScalarMappable":
 
 
 def add_color_bar(
-    place: "Figure | SubFigure", colors: "ScalarMappable", axes: list["Axes"], **look: Any
+    place: "Figure | SubFigure",
+    axes: list["Axes"],
+    objectives: Iterable[np.ndarray],
+    limits: Limits,
+    aspect: float = 25,
 ) -> None:
-    """Adds the colour bar of objectives beside `axes`."""
-    bar = place.colorbar(colors, ax=axes, pad=0.02, aspect=25, **look)
+    """Adds the colour bar of `axes`, with an arrow where objectives lie outside of it.
+
+    Args:
+        place: Where `axes` are; the bar stands beside them.
+        axes: They show the objectives.
+        objectives: What they show, nan for nothing.
+        limits: Objectives of the lowest and the highest colour.
+        aspect: How many times as long as wide it is.
+    """
+    bar = place.colorbar(
+        color_scale(limits),
+        ax=axes,
+        pad=0.02,
+        aspect=aspect,
+        extend=_beyond(objectives, limits),
+        extendfrac=0.03,
+    )
     bar.set_label("Objective")
     bar.outline.set_visible(False)
     short_numbers(bar.ax.yaxis, 6)
+
+
+def _beyond(objectives: Iterable[np.ndarray], limits: Limits) -> Any:
+    below = above = False
+    for some in objectives:
+        below, above = (
+            below or bool((some < limits[0]).any()),
+            above or bool((some > limits[1]).any()),
+        )
+    return {(1, 1): "both", (1, 0): "min", (0, 1): "max"}.get((below, above), "neither")
 
 
 def draw_archive(ax: "Axes", run: Run, limits: Limits) -> None:

@@ -1,7 +1,7 @@
 """Tables and run directories -> figures: plots/ has those of every sweep, plots/more/ others."""
 
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 from qdsweep.analysis.figures.archive_figures import heatmaps, overview, run_figure
@@ -10,20 +10,21 @@ from qdsweep.analysis.figures.common_archive import common_archives
 from qdsweep.analysis.figures.corrected import corrected_figures
 from qdsweep.analysis.figures.drawn import Drawn, save_figures, save_one
 from qdsweep.analysis.figures.learning_curves import learning_curves
-from qdsweep.analysis.figures.look import read_dressed
+from qdsweep.analysis.figures.look import Look, read_dressed
 from qdsweep.analysis.figures.profiles_figure import profiles_figure
 from qdsweep.analysis.figures.style import save, style
 from qdsweep.analysis.figures.sweep_views import sweep_views
 from qdsweep.analysis.figures.timing import timing_figures
 from qdsweep.analysis.load import load
 from qdsweep.analysis.partial import results_of
+from qdsweep.analysis.selection import Tables
 from qdsweep.errors import BadInput
 
 Draw = Callable[[], Drawn]
 DrawMore = Callable[[], list[Drawn]]
 
 
-def plot(sweep_dir: Path, runs_dir: Path, only: str | None = None) -> None:
+def plot(sweep_dir: Path, runs_dir: Path) -> None:
     """Draws the figures of a sweep: PDF to print, PNG and SVG for the screen, CSV of the data.
 
     `plots/archives/ID.png` of a run is drawn only if it is older than the run's archive.
@@ -31,12 +32,54 @@ def plot(sweep_dir: Path, runs_dir: Path, only: str | None = None) -> None:
     Args:
         sweep_dir: `results/sweeps/NAME`, with the tables of `aggregate`.
         runs_dir: `results/runs`.
-        only: The one figure to draw again; None for all.
 
     Raises:
-        BadInput: A table or a run's file is missing, `figures` of the sweep file names what the
-            sweep does not have, or there is no figure `only`.
+        BadInput: A table or a run's file is missing, or `figures` of the sweep file names what the
+            sweep does not have.
     """
+    tables, look, main, further = _figures(sweep_dir, runs_dir)
+    plots = sweep_dir / "plots"
+    more = plots / "more"
+    with look.style(tables):
+        save_figures(plots, [draw() for draw in main.values()])
+        shutil.rmtree(more, ignore_errors=True)  # what the sweep no longer has
+        save_figures(more, [one for draw in further.values() for one in draw()])
+    with style():
+        for run_id in tables.with_results["id"].unique():
+            plot_run(results_of(runs_dir / run_id), plots / "archives" / f"{run_id}.png")
+
+
+def plot_one(sweep_dir: Path, runs_dir: Path, name: str) -> list[Path]:
+    """Draws one figure of a sweep again.
+
+    Args:
+        sweep_dir: `results/sweeps/NAME`, with the tables of `aggregate`.
+        runs_dir: `results/runs`.
+        name: The figure.
+
+    Returns:
+        The files that it is written to.
+
+    Raises:
+        BadInput: As `plot`; or the sweep has no such figure.
+    """
+    tables, look, main, further = _figures(sweep_dir, runs_dir)
+    plots = sweep_dir / "plots"
+    with look.style(tables):
+        if name in main:
+            return save_one(plots, main[name]())
+        for beginnings, draw in further.items():
+            for one in draw() if name.startswith(beginnings) else ():
+                if one.name == name:
+                    return save_one(plots / "more", one)
+        known = [*main, *(one.name for draw in further.values() for one in draw())]
+    raise BadInput(f"--only {name}: this sweep has no such figure; it has {', '.join(known)}")
+
+
+def _figures(
+    sweep_dir: Path, runs_dir: Path
+) -> tuple[Tables, Look, dict[str, Draw], dict[tuple[str, ...], DrawMore]]:
+    """The tables, their look, the figures of every sweep by name, others by how names begin."""
     plan, tables, look = read_dressed(sweep_dir)
     main: dict[str, Draw] = {
         "overview": lambda: overview(tables, runs_dir),
@@ -44,41 +87,14 @@ def plot(sweep_dir: Path, runs_dir: Path, only: str | None = None) -> None:
         "heatmaps": lambda: heatmaps(tables, runs_dir),
         "archive_profiles": lambda: archive_profiles(tables, runs_dir),
     }
-    further: list[DrawMore] = [
-        lambda: profiles_figure(sweep_dir, tables, look),
-        lambda: common_archives(tables, runs_dir),
-        lambda: corrected_figures(sweep_dir, tables, look),
-        lambda: sweep_views(plan, tables),
-        lambda: timing_figures(tables, runs_dir),
-    ]
-    plots = sweep_dir / "plots"
-    more = plots / "more"
-    with look.style(tables):
-        if only in main:
-            save_one(plots, main[only]())
-            return
-        if only is not None:
-            save_one(more, _find(only, list(main), further))
-            return
-        save_figures(plots, [draw() for draw in main.values()])
-        shutil.rmtree(more, ignore_errors=True)  # what the sweep no longer has
-        save_figures(more, list(_all(further)))
-    with style():
-        for run_id in tables.with_results["id"].unique():
-            plot_run(results_of(runs_dir / run_id), plots / "archives" / f"{run_id}.png")
-
-
-def _all(further: list[DrawMore]) -> Iterator[Drawn]:
-    for draw in further:
-        yield from draw()
-
-
-def _find(name: str, known: list[str], further: list[DrawMore]) -> Drawn:
-    for one in _all(further):
-        if one.name == name:
-            return one
-        known.append(one.name)
-    raise BadInput(f"--only {name}: this sweep has no such figure; it has {', '.join(known)}")
+    further: dict[tuple[str, ...], DrawMore] = {
+        ("performance_profiles",): lambda: profiles_figure(sweep_dir, tables, look),
+        ("common_archive",): lambda: common_archives(tables, runs_dir),
+        ("corrected_",): lambda: corrected_figures(sweep_dir, tables, look),
+        ("parallel_", "slice_", "pairs"): lambda: sweep_views(plan, tables),
+        ("timing", "amdahl"): lambda: timing_figures(tables, runs_dir),
+    }
+    return tables, look, main, further
 
 
 def plot_run(run_dir: Path, picture: Path) -> None:

@@ -3,9 +3,9 @@
 from pathlib import Path
 
 from qdsweep.analysis.figures.evolution import best_groups
-from qdsweep.analysis.figures.look import read_dressed
 from qdsweep.analysis.files import read_json
 from qdsweep.analysis.partial import results_of
+from qdsweep.analysis.selection import read_tables
 from qdsweep.errors import BadInput
 from qdsweep.experiment.rollout import rollout, slug
 from qdsweep.files import write_json
@@ -13,6 +13,8 @@ from qdsweep.files import write_json
 
 def rollouts(sweep_dir: Path, runs_dir: Path) -> None:
     """Writes `plots/rollouts/GROUP-ELITE.gif` and `rollouts.json`, the list of them.
+
+    Neither shows labels of `figures:`, so nothing is rendered again when these change.
 
     Args:
         sweep_dir: `results/sweeps/NAME`, with the tables of `aggregate`.
@@ -27,7 +29,7 @@ def rollouts(sweep_dir: Path, runs_dir: Path) -> None:
             f"the sweep {sweep_dir.name} has no key rollouts: write `rollouts: {{}}` into its file "
             "and run `snakemake`, or take `qdsweep rollout RUN_DIR`"
         )
-    _, tables, _ = read_dressed(sweep_dir)
+    tables = read_tables(sweep_dir)
     folder = sweep_dir / "plots" / "rollouts"
     folder.mkdir(parents=True, exist_ok=True)
     entries, taken = [], set[str]()
@@ -38,8 +40,8 @@ def rollouts(sweep_dir: Path, runs_dir: Path) -> None:
         taken.add(slug(name))
         run = str(tables.median_run(group)["id"])
         run_dir = results_of(runs_dir / run)
-        for entry in rollout(run_dir, folder, **settings, group=name):
-            entries.append({**entry, "run": run, "group": group})
+        for entry in rollout(run_dir, folder, **settings, run=run, files=name):
+            entries.append({**entry, "group": group})
     for path in set(folder.glob("*.gif")) - {folder / str(entry["file"]) for entry in entries}:
         path.unlink()  # of an earlier start
     write_json(folder / "rollouts.json", {"rollouts": entries})

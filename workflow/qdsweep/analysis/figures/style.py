@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 # Okabe and Ito's palette without yellow, which is too pale for a line on white.
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
 DASHES: tuple[Any, ...] = ("-", (0, (5, 1.5)), (0, (1, 1)), (0, (5, 1.5, 1, 1.5)))
+MARKERS = ("", "o", "s", "^", "D", "v")
 COLORMAP = "viridis"
 EMPTY_CELL = "#e9e9e9"
 NOTE: dict[str, Any] = {"fontsize": 7.5, "color": "0.35"}
@@ -111,10 +112,17 @@ def figure_width(natural: float) -> float:
 
 
 def line_style(position: int) -> dict[str, Any]:
-    """Returns colour and dashes of the n-th group: 28 pairs, neighbours differ in both."""
+    """Returns how the line of the n-th group looks: neighbours differ in colour and dashes.
+
+    Of these there are 28 pairs; further groups have marks as well.
+    """
+    pairs = len(COLORS) * len(DASHES)
     return {
         "color": _wishes.get().colors.get(position, COLORS[position % len(COLORS)]),
         "linestyle": DASHES[position % len(DASHES)],
+        "marker": MARKERS[position // pairs % len(MARKERS)],
+        "markersize": 4,
+        "markevery": 0.12,
     }
 
 

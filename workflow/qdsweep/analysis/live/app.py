@@ -149,6 +149,9 @@ class Watch(App[None]):
         ]
         if sums.eta is not None:
             parts.append(f"ETA {duration(sums.eta)}")
+        done, asked = sums.reevaluated
+        if asked:
+            parts.append(f"re-evaluated {done:,} of {asked:,}")
         if follow.unread:
             parts.append(f"{follow.unread:,} runs still to be read")
         return text.append("\n" + "; ".join(parts), "not bold")

@@ -11,7 +11,13 @@ from typing import Any
 
 from qdsweep.analysis.live.curve import Curve
 from qdsweep.analysis.plan import read_plan
-from qdsweep.analysis.status import Standing, planned_budgets, standing, sweep_names
+from qdsweep.analysis.status import (
+    Standing,
+    planned_budgets,
+    reevaluation_stem,
+    standing,
+    sweep_names,
+)
 from qdsweep.errors import BadInput
 from qdsweep.lock import DEAD_SECONDS, read_owner
 from qdsweep.sweep.confirm import FILE, confirming_rows
@@ -32,11 +38,21 @@ class Followed:
         group: Its group.
         unit: iterations or evaluations, the budget's.
         budget: How many.
+        again: What its re-evaluation leaves; None where there is to be none.
     """
 
-    def __init__(self, folder: Path, label: str, group: str, unit: str, budget: int) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        label: str,
+        group: str,
+        unit: str,
+        budget: int,
+        again: Path | None = None,
+    ) -> None:
         self.folder, self.label, self.group = folder, label, group
-        self.unit, self.budget = unit, budget
+        self.unit, self.budget, self.again = unit, budget, again
+        self.reevaluated = False
         self.curve = Curve(folder / "state" / "metrics.csv")
         self.standing = Standing(folder.name, "waiting", 0, budget, unit, None, None, 0, None, "")
         self.seen: Any = None  # what the files looked like when they were read
@@ -45,6 +61,8 @@ class Followed:
 
     def look(self) -> bool:
         """Reads the run's files where they have changed; returns whether it stands elsewhere."""
+        if self.again is not None and self.standing.state == "finished":
+            self.reevaluated = self.reevaluated or signature(self.again) is not None
         lock, status = signature(self._lock), signature(self._status)
         if self.seen is None or lock != self.seen[0]:
             owner = read_owner(self._lock) if lock and lock[1] else None
@@ -160,14 +178,19 @@ class Follow:
         for row in read_plan(sweep).rows:
             seed = f", seed {row.values['seed']}" if "seed" in row.values else ""
             about.setdefault(row.run, (row.group + seed, row.group))
+        planned = set(about)  # those that confirm it are not evaluated again
         for confirming in confirming_rows(sweep):
             label = f"{confirming['group']}, seed {confirming['values']['seed']} (confirms)"
             about.setdefault(confirming["id"], (label, confirming["group"]))
+        stem = reevaluation_stem(sweep)
         for run, (unit, budget) in planned_budgets(sweep).items():
             known = self.runs.get(run)
             label, group = about.get(run, (run, ""))
-            if known is None or (known.label, known.unit, known.budget) != (label, unit, budget):
-                known = Followed(self.results / "runs" / run, label, group, unit, budget)
+            folder = self.results / "runs" / run
+            again = folder / f"{stem}.json" if stem and run in planned else None
+            now = (label, unit, budget, again)
+            if known is None or (known.label, known.unit, known.budget, known.again) != now:
+                known = Followed(folder, label, group, unit, budget, again)
             yield run, known
 
 
@@ -181,6 +204,7 @@ class Outlook:
         left: Core-seconds left of runs that have not failed, or None where nothing is known.
         cores: Cores in use.
         eta: Seconds to the end with as many cores, or None.
+        reevaluated: Of how many runs the elites were evaluated again, and are to be.
     """
 
     counts: Counter[str]
@@ -188,6 +212,7 @@ class Outlook:
     left: float | None
     cores: int
     eta: float | None
+    reevaluated: tuple[int, int]
 
 
 def outlook(runs: Collection[Followed]) -> Outlook:
@@ -219,4 +244,8 @@ def outlook(runs: Collection[Followed]) -> Outlook:
         left=left,
         cores=cores,
         eta=max(left / cores, longest) if left is not None and cores else None,
+        reevaluated=(
+            sum(run.reevaluated for run in runs),
+            sum(run.again is not None for run in runs),
+        ),
     )

@@ -94,11 +94,13 @@ def thumbnail(path: Path) -> Picture:
         return _jpeg(image, (250, 200))
 
 
-def first_frame(path: Path) -> Picture:
-    """Returns the first frame of an animation, in its size."""
-    from PIL import Image
+def last_frame(path: Path) -> Picture:
+    """Returns the last frame of an animation, in its size: the first ones all look the same."""
+    from PIL import Image, ImageSequence
 
     with Image.open(path) as image:
+        for _ in ImageSequence.Iterator(image):
+            pass
         return _jpeg(image, image.size)
 
 

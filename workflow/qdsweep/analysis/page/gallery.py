@@ -1,6 +1,7 @@
 """What `plots/` of a sweep holds, as the page shows it: figures by section, animations."""
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,9 +12,10 @@ from qdsweep.analysis.page.embed import (
     data_url,
     download,
     figure_picture,
-    first_frame,
+    last_frame,
 )
 from qdsweep.analysis.selection import Tables
+from qdsweep.sweep.figures import Name
 
 _FILMS = 4_500_000  # bytes of animations in a page, at most
 
@@ -40,7 +42,7 @@ class Section:
 
 @dataclass(frozen=True)
 class Film:
-    """An animation, behind its first frame until a reader asks for it."""
+    """An animation, behind its last frame until a reader asks for it."""
 
     title: str
     still: Picture
@@ -89,8 +91,14 @@ def figure_sections(sweep_dir: Path) -> list[Section]:
     return [Section(title, figures) for title, figures in by_section.items()]
 
 
-def films(sweep_dir: Path, tables: Tables) -> Films:
-    """Returns the animations of `qdsweep evolution` and `qdsweep rollouts`, where there are any."""
+def films(sweep_dir: Path, tables: Tables, names: Mapping[str, Name]) -> Films:
+    """Returns the animations of `qdsweep evolution` and `qdsweep rollouts`, where there are any.
+
+    Args:
+        sweep_dir: `results/sweeps/NAME`.
+        tables: The sweep's tables as figures show them.
+        names: Group -> its name in figures, in their order.
+    """
     plots = sweep_dir / "plots"
     groups = dict(zip(tables.summary["id"], tables.summary["group"], strict=True))
     titles: dict[Path, str] = {}
@@ -100,13 +108,15 @@ def films(sweep_dir: Path, tables: Tables) -> Films:
             titles[path] = f"{group}: how the archive filled"
     index = plots / "rollouts" / "rollouts.json"
     if index.exists():
-        for entry in read_json(index, "Run `qdsweep rollouts` again.")["rollouts"]:
-            titles[index.parent / entry["file"]] = f"{entry['group']}: {entry['title']}"
+        entries = read_json(index, "Run `qdsweep rollouts` again.")["rollouts"]
+        for group, name in names.items():
+            for entry in (entry for entry in entries if entry["group"] == group):
+                titles[index.parent / entry["file"]] = f"{name.label}: {entry['title']}"
     found, size = [], 0
     for path, title in titles.items():
         size += path.stat().st_size
         if size <= _FILMS:
-            still = first_frame(path)
+            still = last_frame(path)
             url = data_url(path.read_bytes(), ".gif")
             found.append(Film(title, still, Picture(url, still.width, still.height)))
     stages = dict.fromkeys(path.parent.name for path in titles)

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 NAME = "scaling"
+# Less is too little to be timed [s].
+SHORTEST = 1.0
 
 
 def write_scaling(study: Study, times: list[Time]) -> Sheet:
@@ -41,9 +43,9 @@ def write_scaling(study: Study, times: list[Time]) -> Sheet:
     """
     fit, fitted = _fit(study, times)
     batch = study.experiment.num_emitters * study.experiment.batch_size
-    recommended = recommended_workers(fit.serial, batch)
     table = scaling_table(times, fit)
-    sheet = _sheet(study, table, _note(study, times, fit, fitted, recommended))
+    recommended, advice = advise(fit, float(table["seconds"].min()), batch)
+    sheet = _sheet(study, table, _note(study, times, fit, fitted, advice))
     write_text(study.out / f"{NAME}.md", as_markdown(sheet))
     write_text(study.out / f"{NAME}.tex", as_latex(sheet))
     write_json(
@@ -125,7 +127,7 @@ def _one_worker(table: "pd.DataFrame", fit: Fit) -> float:
     return float(first["seconds"]) if first["workers"] == 1 else fit.one_worker
 
 
-def _note(study: Study, times: list[Time], fit: Fit, fitted: list[int], recommended: int) -> str:
+def _note(study: Study, times: list[Time], fit: Fit, fitted: list[int], advice: str) -> str:
     measured = {time.workers for time in times}
     text = (
         f"{run_id(study.experiment)}, {_budget(study)}: median wall time of all iterations but the"
@@ -138,12 +140,32 @@ def _note(study: Study, times: list[Time], fit: Fit, fitted: list[int], recommen
     text += f" Amdahl's law fits with a serial fraction of {serial} %"
     if set(fitted) < measured:
         text += f" (of {', '.join(map(str, fitted))} workers, which have a core each)"
-    if fit.serial > 1 - 1e-6:
-        text += ": more workers do not make it faster."
-    else:
-        bound = f"an efficiency of at least {WORTHWHILE:.0%}"
-        text += f": the most workers with {bound} are {recommended}."
+    text += f": {advice}."
     return text + (f" All archives are equal (archive_digest {times[0].digest[:16]}...).")
+
+
+def advise(fit: Fit, shortest: float, batch: int) -> tuple[int | None, str]:
+    """The number of workers to take, and why; None where the times do not tell it.
+
+    Args:
+        fit: Amdahl's law. Its serial fraction is taken two standard errors larger, as it may be.
+        shortest: The shortest median time [s].
+        batch: Solutions of an iteration.
+    """
+    if fit.serial > 1 - 1e-6:
+        return 1, "more workers do not make it faster"
+    cannot = "how many workers are worthwhile cannot be told from"
+    if shortest < SHORTEST:
+        return None, f"{cannot} {shortest:.2g} s of iterations, take more of them"
+    if math.isnan(fit.error):
+        if fit.serial < 1e-6:
+            return None, f"{cannot} times without a serial part, take more workers"
+        return None, f"{cannot} two runs, take more repeats or more numbers of workers"
+    recommended = recommended_workers(min(1.0, fit.serial + 2 * fit.error), batch)
+    return recommended, (
+        f"the most workers with an efficiency of at least {WORTHWHILE:.0%} are {recommended}, if"
+        " that fraction is two standard errors larger"
+    )
 
 
 def _budget(study: Study) -> str:

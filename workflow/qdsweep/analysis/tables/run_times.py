@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 PHASES = ("ask", "evaluate", "tell", "reload")
 TIMES = (*PHASES, "wall", "core_seconds", "rest", "start_up")
+# Of a shorter run, the second that its stamps leave open is a tenth and more [s].
+SHORTEST = 10.0
 
 
 def run_times(tables: Tables, runs_dir: Path) -> "pd.DataFrame":
@@ -32,8 +34,9 @@ def run_times(tables: Tables, runs_dir: Path) -> "pd.DataFrame":
         A row a run and group: group, id, workers, batch (solutions an iteration), seconds of each
         phase, wall (their sum), core_seconds, rest (seconds between the iterations) and start_up
         (mean seconds from the start of a process to its first evaluation). `serial` are seconds
-        that workers cannot share, `work` seconds of evaluation with one worker, both after the
-        first iteration, which also starts workers and compiles.
+        that workers cannot share, at most (a rest of 0 may be a second of each attempt), `work`
+        seconds of evaluation with one worker, both after the first iteration, which also starts
+        workers and compiles.
     """
     import pandas as pd
 
@@ -66,7 +69,10 @@ def _run_time(row: dict[str, Any], runs_dir: Path) -> dict[str, Any]:
         "core_seconds": float(row["core_seconds"]),
         "rest": rest,
         "start_up": sum(starts) / len(starts) if starts else math.nan,
-        "serial": steady["ask"] + steady["tell"] + steady["reload"] + rest,
+        "serial": steady["ask"]
+        + steady["tell"]
+        + steady["reload"]
+        + (rest or max(1, len(attempts))),
         "work": steady["evaluate"] * workers,
     }
 
@@ -128,7 +134,8 @@ def worker_table(runs: "pd.DataFrame", cores: int) -> "pd.DataFrame":
     Returns:
         A row a group: group, runs, workers, serial (fraction of the time with one worker),
         efficiency at that number of workers, batch (solutions an iteration), recommended
-        (workers), and for that number speedup, seconds of a run, node_hours of all runs.
+        (workers), and for that number speedup, seconds of a run, node_hours of all runs; these are
+        nan where the runs are shorter than `SHORTEST`.
     """
     import pandas as pd
 
@@ -136,7 +143,8 @@ def worker_table(runs: "pd.DataFrame", cores: int) -> "pd.DataFrame":
     for group, members in runs.groupby("group", sort=False):
         serial = members["serial"].sum() / (members["serial"] + members["work"]).sum()
         batch = int(members["batch"].min())
-        recommended = recommended_workers(serial, batch)
+        told = members["wall"].mean() >= SHORTEST
+        recommended = recommended_workers(serial, batch) if told else math.nan
         evaluate = members["evaluate"]
         one_worker = members["wall"] - evaluate + members["rest"] + evaluate * members["workers"]
         seconds = one_worker / speedup(serial, recommended)
@@ -151,7 +159,7 @@ def worker_table(runs: "pd.DataFrame", cores: int) -> "pd.DataFrame":
                 "recommended": recommended,
                 "speedup": speedup(serial, recommended),
                 "seconds": seconds.mean(),
-                "node_hours": seconds.sum() * recommended / cores / 3600,
+                "node_hours": seconds.sum(skipna=False) * recommended / cores / 3600,
             }
         )
     return pd.DataFrame(rows)

@@ -9,7 +9,14 @@ from qdsweep.analysis.called import read_called
 from qdsweep.analysis.plan import read_plan
 from qdsweep.analysis.scaling.amdahl import WORTHWHILE
 from qdsweep.analysis.selection import read_tables
-from qdsweep.analysis.tables.run_times import PHASES, TIMES, group_times, run_times, worker_table
+from qdsweep.analysis.tables.run_times import (
+    PHASES,
+    SHORTEST,
+    TIMES,
+    group_times,
+    run_times,
+    worker_table,
+)
 from qdsweep.analysis.tables.sheet import Cell, Sheet, number_cell, text_cell, write_sheet
 from qdsweep.analysis.text import common_decimals, mean_and_error, number, short
 
@@ -82,14 +89,20 @@ def workers_sheet(table: "pd.DataFrame", cores: int) -> Sheet:
         title="How many workers a run can use",
         note=(
             "Serial: what workers cannot share (ask, tell, reload files, rest), as a part of the"
-            " time with one worker, from the second iteration on. Efficiency: speed-up over one"
+            " time with one worker, from the second iteration on; at most, as a rest that is below"
+            " the whole seconds of its stamps counts as one. Efficiency: speed-up over one"
             " worker, divided by the number of workers, at the number that the runs had; above one"
             " worker it is an upper bound that takes all workers to be busy while solutions are"
             " evaluated (`qdsweep scale` measures it). Recommended: the largest number of workers"
             f" with an efficiency of at least {WORTHWHILE:.0%} by Amdahl's law, at most one for"
-            " each solution of an iteration. Speed-up, wall time of a run and node-hours of all"
-            " runs are what Amdahl's law says of that number:"
-            f" {short(table['node_hours'].sum(), 3)} node-hours in all, on nodes of {cores} cores."
+            f" each solution of an iteration{_untold(table)}. Speed-up, wall time of a run and"
+            " node-hours of all runs are what Amdahl's law says of that number"
+            + (
+                f": {short(table['node_hours'].sum(), 3)} node-hours in all, on nodes of {cores}"
+                " cores."
+                if table["node_hours"].notna().all()
+                else f", on nodes of {cores} cores."
+            )
         ),
         columns=[
             "group", "Workers", "Serial (%)", "Efficiency (%)",
@@ -98,6 +111,12 @@ def workers_sheet(table: "pd.DataFrame", cores: int) -> Sheet:
         text=1,
         rows=[_workers_row(row) for row in table.to_dict("records")],
     )  # fmt: skip
+
+
+def _untold(table: "pd.DataFrame") -> str:
+    if table["recommended"].notna().all():
+        return ""
+    return f"; it cannot be told (\u2013) from runs of less than {SHORTEST:g} s"
 
 
 def _workers_row(row: dict[str, Any]) -> list[Cell]:
