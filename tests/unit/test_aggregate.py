@@ -403,7 +403,9 @@ def test_tables_from_what_was_kept_are_the_same_bytes(results):
     assert {"table.csv", "table.tex", "tables/comparisons.json"} <= before.keys()
 
 
-@pytest.mark.parametrize("damage", ["torn", "empty", "foreign", "pickle", "older", "shorter"])
+@pytest.mark.parametrize(
+    "damage", ["torn", "empty", "foreign", "pickle", "older", "shorter", "emptied", "fewer"]
+)
 def test_a_damaged_cache_is_made_anew(results, damage):
     sweep = results / "sweeps" / "tasks"
     before, kept = contents(sweep), sweep / cache.NAME
@@ -421,6 +423,16 @@ def test_a_damaged_cache_is_made_anew(results, damage):
     elif damage == "older":
         about = json.loads(arrays["about"].tobytes())
         about["format"][0] -= 1
+        arrays["about"] = np.frombuffer(json.dumps(about).encode(), np.uint8)
+        np.savez(kept.open("wb"), **arrays)
+    elif damage in ("emptied", "fewer"):
+        about = json.loads(arrays["about"].tobytes())
+        results_of_one = next(iter(about["runs"].values()))[1]
+        if damage == "emptied":
+            results_of_one[0][0] = {}
+        else:
+            results_of_one.clear()
+            arrays |= {name: arrays[name][..., 12:] for name in ("evaluations", "values")}
         arrays["about"] = np.frombuffer(json.dumps(about).encode(), np.uint8)
         np.savez(kept.open("wb"), **arrays)
     else:

@@ -22,8 +22,8 @@ from qdsweep.analysis.text import plural
 from qdsweep.config.files import read_yaml
 from qdsweep.errors import BadInput, QdsweepError
 from qdsweep.experiment.metrics import COLUMNS, read_rows
-from qdsweep.files import atomic
-from qdsweep.files import read_json as read_any_json
+from qdsweep.files import atomic, read_arrays, read_attempts
+from qdsweep.lock import read_owner
 
 # What is taken of a run's summary.json: no attempts, which name hosts and jobs, and no image.
 SUMMARY = (
@@ -146,8 +146,8 @@ def _runs(sweep: Path, runs_dir: Path) -> dict[str, Path]:
 def _attempts(run_dir: Path) -> list[dict[str, Any]]:
     """All attempts at a run, and who holds its lock."""
     files = ("summary.json", "state/summary.json", "state/status.json")
-    attempts = [one for name in files for one in read_any_json(run_dir / name).get("attempts", [])]
-    return [*attempts, read_any_json(run_dir / "state" / "lock")]
+    attempts = [one for name in files for one in read_attempts(run_dir / name)]
+    return [*attempts, read_owner(run_dir / "state" / "lock") or {}]
 
 
 def _members(sweep: Path, runs: dict[str, Path], secrets: list[Secret]) -> Iterator[Member]:
@@ -194,12 +194,8 @@ def _run(folder: Path) -> Iterator[Member]:
 
 def _arrays(path: Path) -> bytes:
     """The arrays of a file anew: nothing but them, and no pickles."""
-    try:
-        with np.load(path, allow_pickle=False) as arrays:
-            buffer = io.BytesIO()
-            np.savez_compressed(buffer, **{name: arrays[name] for name in arrays.files})
-    except (ValueError, zipfile.BadZipFile, EOFError) as error:
-        raise BadInput(f"{path} is damaged, or holds pickles ({error}). {_AGAIN}") from error
+    buffer = io.BytesIO()
+    np.savez_compressed(buffer, **read_arrays(path))
     return buffer.getvalue()
 
 

@@ -7,8 +7,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from qdsweep.analysis.files import read_json, write_csv
-from qdsweep.files import write_text
+from qdsweep.analysis.files import require, write_csv
+from qdsweep.files import damaged, write_text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -81,9 +81,15 @@ def read_sheet(path: Path) -> Sheet:
     Raises:
         BadInput: The file is missing or damaged.
     """
-    raw = read_json(path, "Run `qdsweep aggregate` (or `snakemake`) first.")
-    rows = [[Cell(**cell) for cell in row] for row in raw.pop("rows")]
-    return Sheet(**raw, rows=rows)
+    require(path, "Run `qdsweep aggregate` (or `snakemake`) first.")
+    try:
+        raw = json.loads(path.read_text(encoding="utf-8"))
+        rows = [[Cell(**cell) for cell in row] for row in raw.pop("rows")]
+        return Sheet(**raw, rows=rows)
+    except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
+        stage = path.stem if path.stem in ("corrected", "confirmed") else "aggregate"
+        remedy = f"`qdsweep {stage}` with the sweep's name makes it anew"
+        raise damaged(path, error, remedy) from error
 
 
 def as_markdown(sheet: Sheet) -> str:
