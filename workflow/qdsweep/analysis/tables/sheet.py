@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 import textwrap
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -102,7 +103,7 @@ def as_markdown(sheet: Sheet) -> str:
         texts = [_escape_markdown(cell.text) for cell in row]
         texts = [f"**{t}**" if cell.bold else t for t, cell in zip(texts, row, strict=True)]
         lines.append("| " + " | ".join(texts) + " |")
-    return "\n".join([*lines, "", sheet.note]) + "\n"
+    return "\n".join([*lines, "", _escape_markdown(sheet.note)]) + "\n"
 
 
 def as_latex(sheet: Sheet) -> str:
@@ -115,7 +116,9 @@ def as_latex(sheet: Sheet) -> str:
     for row in sheet.rows:
         texts = [escape_latex(cell.text) for cell in row]
         texts = [rf"\textbf{{{t}}}" if cell.bold else t for t, cell in zip(texts, row, strict=True)]
-        lines.append(" & ".join(texts) + r" \\")
+        # A bracket or star would belong to the line break before it.
+        start = "{}" if texts[0].startswith(("[", "*")) else ""
+        lines.append(start + " & ".join(texts) + r" \\")
     lines += ["\\bottomrule", "\\end{tabular}"]
     return "\n".join(lines) + "\n"
 
@@ -123,7 +126,8 @@ def as_latex(sheet: Sheet) -> str:
 _LATEX = {
     "\\": r"\textbackslash{}",
     **{sign: f"\\{sign}" for sign in "&%$#_{}"},
-    **{sign: f"${sign}$" for sign in "<>"},
+    **{sign: f"${sign}$" for sign in "<>|"},
+    "`": r"\textasciigrave{}",
     "~": r"\textasciitilde{}",
     "^": r"\textasciicircum{}",
     "±": r"$\pm$",
@@ -135,6 +139,9 @@ _LATEX = {
     "†": r"$^\dagger$",
 }
 
+# What Markdown could take for its own; an underscore within a word is none.
+_MARKDOWN = re.compile(r"[\\`*\[\]<>&|~$#]|(?<![^\W_])_|_(?![^\W_])")
+
 
 def escape_latex(text: str) -> str:
     """Text as LaTeX shows it."""
@@ -142,4 +149,4 @@ def escape_latex(text: str) -> str:
 
 
 def _escape_markdown(text: str) -> str:
-    return text.replace("|", "\\|")
+    return _MARKDOWN.sub(r"\\\g<0>", " ".join(text.split()))
