@@ -37,6 +37,26 @@ def made(tmp_path_factory):
     return folder / "results"
 
 
+NASTY = ["<b>bold</b> &lt; %{x}", "50 %{y} <br> up", "a & b <i", "$x_1$ *"]
+
+
+@pytest.fixture(scope="module")
+def nasty(made):
+    """The same runs under names that plotly would read as its own."""
+    source, sweep = made / "sweeps/small", made / "sweeps/nasty"
+    shutil.copytree(source, sweep)
+    plan = json.loads((source / "plan.json").read_text())
+    groups = {}
+    for row in plan["rows"]:
+        key = (row["values"].pop("sigma0"), row["values"].pop("batch_size"))
+        row["values"]["algorithm"] = groups.setdefault(key, NASTY[len(groups) % 4])
+    plan |= {"name": "nasty", "columns": ["seed", "algorithm"]}
+    (sweep / "plan.json").write_text(json.dumps(plan))
+    aggregate(sweep, made / "runs")
+    report(sweep, made / "runs")
+    return sweep / "report.html"
+
+
 @pytest.fixture(scope="module")
 def large(made):
     """200 runs: real ones under other names, seeds and settings, and one that is missing."""
@@ -208,6 +228,26 @@ def test_the_hover_over_a_learning_curve_shows_its_values(reader, made):
     for text, part in ((mean, "mean"), (error, "se")):
         value = float(text.replace(",", ""))
         assert value == pytest.approx(row[f"norm_qd_score_{part}"], abs=1.01 * last)
+
+
+def test_names_are_shown_as_they_are(reader, nasty):
+    page = reader(nasty)
+    names = page.locator("#curves-1 .legendtext").all_text_contents()
+    assert sorted(names) == sorted(NASTY)
+    for trace, name in enumerate(names):
+        assert name in hover(page, "curves-1", escaped(page, "curves-1", trace))
+    ticks = page.locator("#coordinates-1 .annotation-text").all_text_contents()
+    assert {f"{name[:20]}…" if len(name) > 22 else name for name in NASTY} <= set(ticks)
+    said = hover(page, "coordinates-1", escaped(page, "coordinates-1", 0), along=0.3)
+    assert any(said.startswith(name) for name in NASTY)
+
+
+def escaped(page, plot, number):
+    """What plotly was told that a line is called."""
+    return page.evaluate(
+        "([id, n]) => document.getElementById(id)._fullData.filter((t) => t.hovertemplate)[n].name",
+        [plot, number],
+    )
 
 
 def test_another_metric_can_be_chosen(reader, made):

@@ -1,7 +1,9 @@
 """The tables of a sweep: means, tests, marks, several tasks; and that only changes are read."""
 
+import html
 import json
 import os
+import re
 import subprocess
 import sys
 from contextlib import contextmanager
@@ -28,7 +30,14 @@ from qdsweep.analysis.tables.confirmed import write_confirmed
 from qdsweep.analysis.tables.corrected_table import write_corrected
 from qdsweep.analysis.tables.over_tasks import SHEETS, write_over_tasks
 from qdsweep.analysis.tables.published import write_published
-from qdsweep.analysis.tables.sheet import read_sheet
+from qdsweep.analysis.tables.sheet import (
+    Sheet,
+    as_latex,
+    as_markdown,
+    number_cell,
+    read_sheet,
+    text_cell,
+)
 from qdsweep.analysis.tables.timing_tables import write_timing
 
 SWEEP = "::: domain lp_sphere lp_rastrigin ::: algorithm map_elites cma_me ::: seed 1 2 3"
@@ -195,6 +204,61 @@ def test_every_pair_is_tested_and_corrected(tmp_path):
     assert pairs["holm_p"].max() == worst  # the last one is corrected for itself alone
     assert (pairs["holm_p"] >= pairs["welch_p"]).all()
     assert pairs["holm_p"].min() == pytest.approx(3 * pairs["welch_p"].min())
+
+
+def test_of_equal_means_none_is_the_higher(tmp_path):
+    scores = {"a": [0.1, 0.2, 0.3], "b": [0.3, 0.2, 0.1], "c": [0.0, 0.1, 0.1]}
+    sweep = make_sweep(tmp_path, scores)
+    aggregate(sweep, tmp_path / "runs")
+    sheet = read_sheet(sweep / "tables" / "comparisons.json")
+    pairs = {frozenset(cell.text for cell in row[:2]) for row in sheet.rows}
+    assert pairs & {frozenset({"a", "b (equal)"}), frozenset({"b", "a (equal)"})}
+    assert {frozenset("ac"), frozenset("bc")} <= pairs
+
+
+NASTY = [
+    "a*b*",
+    "_x_",
+    "__y",
+    "`z`",
+    "<html>&amp;",
+    "[l](u)",
+    "~~s~~",
+    "$m$ | n",
+    "a\\b",
+    "#1",
+    "w_w",
+]
+
+
+def test_names_come_out_literally_in_markdown():
+    from markdown_it import MarkdownIt
+
+    rows = [[text_cell(name), number_cell("1", 1.0, bold=True)] for name in NASTY]
+    sheet = Sheet("t", "T", " ".join(NASTY), ["_Name_", "n"], 1, rows)
+    page = MarkdownIt("gfm-like", {"linkify": False}).render(as_markdown(sheet))
+    shown = [html.unescape(text) for text in re.findall("<t[dh][^>]*>(.*?)</t[dh]>", page)]
+    assert shown[::2] == ["_Name_", *NASTY]
+    assert set(shown[3::2]) == {"<strong>1</strong>"}
+    assert html.unescape(re.search("<p>(.*)</p>", page)[1]) == " ".join(NASTY)
+
+
+def test_names_come_out_literally_in_latex():
+    sheet = Sheet(
+        "t", "T", "", ["x"], 1, [[text_cell(name)] for name in (r"\{}$&#^_~%|<`", "[1]", "*")]
+    )
+    lines = as_latex(sheet).splitlines()
+    signs = r"\textbackslash{}\{\}\$\&\#\textasciicircum{}\_\textasciitilde{}\%$|$$<$"
+    signs += r"\textasciigrave{} \\"
+    assert lines[-5:-2] == [signs, r"{}[1] \\", r"{}* \\"]  # else they belong to the break
+
+
+def test_ties_over_tasks_are_all_bold(tmp_path):
+    scores = {"a": [np.array([1e-5, 2e-5, 3e-5])] * 2, "b": [np.array([3e-5, 2e-5, 1e-5])] * 2}
+    write_over_tasks(tmp_path, scores | {"c": [np.array([0.5e-5, 1e-5, 1e-5])] * 2})
+    sheet = read_sheet(tmp_path / "tables" / "over_tasks.json")
+    assert [row[-1].bold for row in sheet.rows] == [True, True, False]
+    assert sheet.rows[0][3].text == "0.000020"  # as many decimals as it takes
 
 
 def test_two_seeds_are_not_tested(tmp_path):
@@ -515,7 +579,9 @@ def test_tables_from_what_was_kept_are_the_same_bytes(results):
     assert {"table.csv", "table.tex", "tables/comparisons.json"} <= before.keys()
 
 
-@pytest.mark.parametrize("damage", ["torn", "empty", "foreign", "pickle", "older", "shorter"])
+@pytest.mark.parametrize(
+    "damage", ["torn", "empty", "foreign", "pickle", "older", "shorter", "emptied", "fewer"]
+)
 def test_a_damaged_cache_is_made_anew(results, damage):
     sweep = results / "sweeps" / "tasks"
     before, kept = contents(sweep), sweep / cache.NAME
@@ -533,6 +599,16 @@ def test_a_damaged_cache_is_made_anew(results, damage):
     elif damage == "older":
         about = json.loads(arrays["about"].tobytes())
         about["format"][0] -= 1
+        arrays["about"] = np.frombuffer(json.dumps(about).encode(), np.uint8)
+        np.savez(kept.open("wb"), **arrays)
+    elif damage in ("emptied", "fewer"):
+        about = json.loads(arrays["about"].tobytes())
+        results_of_one = next(iter(about["runs"].values()))[1]
+        if damage == "emptied":
+            results_of_one[0][0] = {}
+        else:
+            results_of_one.clear()
+            arrays |= {name: arrays[name][..., 12:] for name in ("evaluations", "values")}
         arrays["about"] = np.frombuffer(json.dumps(about).encode(), np.uint8)
         np.savez(kept.open("wb"), **arrays)
     else:

@@ -2,7 +2,9 @@
 
 import json
 import math
+import os
 import re
+import shutil
 from types import SimpleNamespace
 
 import numpy as np
@@ -514,6 +516,42 @@ def test_report_escapes_what_users_write(main):
 def test_each_stage_names_the_one_before_it(made, tmp_path):
     with pytest.raises(BadInput, match="qdsweep aggregate"):
         plot(tmp_path, made.runs)
+
+
+@pytest.mark.parametrize(
+    ("damaged", "stage"),
+    [
+        ("runs/ID/summary.json", aggregate),
+        ("runs/ID/metrics.csv", aggregate),
+        ("runs/ID/config.yaml", aggregate),
+        ("runs/ID/archive.npz", plot),
+        ("sweeps/main/summary.csv", plot),
+        ("sweeps/main/plots/figures.json", report),
+        ("sweeps/main/table.json", report),
+        ("sweeps/main/tables/comparisons.json", report),
+    ],
+)
+def test_a_damaged_file_is_named_with_the_remedy(made, main, tmp_path, damaged, stage):
+    results = tmp_path / "results"
+    shutil.copytree(made.results, results, copy_function=os.link)
+    shutil.rmtree(results / "sweeps/main/plots/archives")  # else they are not drawn again
+    (results / "sweeps/main/.aggregated.npz").unlink()
+    file = results / damaged.replace("ID", made.ids["wide", 1])
+    for content in (b"", b"torn", b"[1]\n", b'{"rows": [1]}\n', b"PK\x03\x04"):
+        file.unlink()
+        file.write_bytes(content)
+        with pytest.raises(BadInput) as failure:
+            stage(results / "sweeps/main", results / "runs")
+        assert str(file) in str(failure.value), content
+        assert "makes it anew" in str(failure.value)
+
+
+def test_one_figure_is_not_drawn_into_a_damaged_index(made, main, tmp_path):
+    shutil.copytree(made.results, tmp_path / "results")
+    index = tmp_path / "results/sweeps/main/plots/figures.json"
+    index.write_text(index.read_text()[:100])
+    with pytest.raises(BadInput, match=r"figures.json is damaged .* `qdsweep plot`"):
+        plot(tmp_path / "results/sweeps/main", tmp_path / "results/runs", "learning_curves")
 
 
 def test_importing_the_stages_is_cheap():

@@ -22,6 +22,7 @@ from support import TINY, command, snakemake
 from qdsweep import load
 from qdsweep.analysis.export.blind import findings, secrets_of
 from qdsweep.analysis.export.pack import CORRECTED, SUMMARY
+from qdsweep.analysis.export.pack import _attempts as attempts_of
 from qdsweep.analysis.export.pack import export as pack
 from qdsweep.analysis.tables.aggregate import aggregate
 from qdsweep.errors import QdsweepError
@@ -287,6 +288,37 @@ def test_every_layer_is_searched(name, hide, tmp_path):
     assert not list(findings("file", hide("another"), secrets))
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        r"by j\u00fcrgen_o, on\nvm",
+        r'by: "J\xFCrgen_o", on\tvm',
+        r"by jürgen\_o \\ vm",
+        "by ju\u0308rgen_o; vm",
+        "by j&uuml;rgen_o&lt;vm",
+        r"by j\U000000fcrgen\_o on vm",
+    ],
+)
+def test_escaped_names_are_found(text, tmp_path):
+    for name in ("jürgen_o", "vm"):
+        secrets = secrets_of(tmp_path, [{"host": name}])
+        assert any(f"'{name}'" in said.lower() for said in findings("file", text.encode(), secrets))
+    assert not list(findings("file", text.encode(), secrets_of(tmp_path, [{"host": "rgen"}])))
+
+
+def test_an_escaped_word_is_no_name(tmp_path):
+    secrets = secrets_of(tmp_path, [{"host": "_exp"}])
+    assert not list(findings("table.tex", rb"lander\_exp", secrets))
+    assert list(findings("table.tex", rb"by \_exp", secrets))
+
+
+def test_hosts_of_workers_are_known_from_the_log(tmp_path):
+    (tmp_path / "state").mkdir()
+    line = "12:00 INFO worker tls://10.0.0.7:4711 (process 12 on node17.cluster), 3 now\n"
+    (tmp_path / "state/run.log").write_text(line)
+    assert {"host": "node17.cluster"} in attempts_of(tmp_path)
+
+
 def test_numbers_and_words_are_no_names(tmp_path):
     """A short name is met by chance in pixels and numbers, and inside of words."""
     secrets = secrets_of(tmp_path, [{"host": "vm"}, {"host": "n1"}])
@@ -337,10 +369,35 @@ def test_unfinished_runs_are_refused_unless_the_tables_are_of_them(folder):
         assert "partial" in file.read("tiny/tables/summary.csv").decode()
 
 
+def test_missing_runs_may_stay_away_from_tables_that_say_so(folder):
+    sweep, runs = folder / "results/sweeps/tiny", folder / "results/runs"
+    (lost, *_) = sorted(runs.iterdir())
+    shutil.rmtree(lost)
+    assert f"{lost.name} (missing)" in export(folder, code=2)  # the tables have its results
+    aggregate(sweep, runs, partial=True)
+    assert f"not finished: {lost.name} (missing)" in export(folder)
+    with zipfile.ZipFile(folder / "tiny.zip") as file:
+        assert not [name for name in file.namelist() if f"runs/{lost.name}/" in name]
+
+
+def test_links_to_other_folders_are_left_out(folder):
+    sweep = folder / "results/sweeps/tiny"
+    (folder / "mine.csv").write_text("private\n")
+    (sweep / "plots/mine.csv").symlink_to(folder / "mine.csv")
+    (sweep / "tables/mine.csv").symlink_to(folder / "mine.csv")
+    (sweep / "tables/again.csv").symlink_to("timing.csv")
+    said = export(folder)
+    assert said.count("left out") == 2 and "plots/mine.csv: a link" in said
+    with zipfile.ZipFile(folder / "tiny.zip") as file:
+        assert not [name for name in file.namelist() if name.endswith("/mine.csv")]
+        assert "tiny/tables/again.csv" in file.namelist()
+
+
 def test_what_cannot_be_exported_is_said(folder):
     done = command("qdsweep", "export", "other", cwd=folder, check=2)
     assert "known: tiny" in done.stderr
     assert "make it" in export(folder, "no/such/tiny.zip", code=2)
+    assert "such as results/tiny.zip" in export(folder, "results", code=2)
     path = folder / "results/sweeps/tiny/plan.json"
     plan = json.loads(path.read_text())
     path.write_text(json.dumps({**plan, "rows": plan["rows"][:3]}))
@@ -350,18 +407,24 @@ def test_what_cannot_be_exported_is_said(folder):
     archive.unlink()
     with archive.open("wb") as file:
         np.savez(file, objective=np.array([object()]), allow_pickle=True)
-    assert "holds pickles" in export(folder, code=2)
+    assert "archive.npz is damaged (Object arrays cannot" in export(folder, code=2)
     shutil.rmtree(folder / "results/sweeps/tiny/plots")
     assert "qdsweep plot tiny" in export(folder, code=2)
 
 
-def test_corrected_archives_come_along(folder):
+def test_the_sweeps_own_corrected_archives_come_along(folder):
+    path = folder / "results/sweeps/tiny/plan.json"
+    plan = json.loads(path.read_text())
+    path.write_text(json.dumps({**plan, "reevaluate": {"times": 2, "seed": 7}}))
     run = next(folder.glob("results/runs/*map_elites-s1-*"))
     command("qdsweep", "reevaluate", run, "--times", 2, "--seed", 7, cwd=folder)
+    for ending in (".json", ".npz"):  # by hand, or of another sweep
+        shutil.copy(run / f"reevaluated-2-7{ending}", run / f"reevaluated-3-7{ending}")
     export(folder)
     with zipfile.ZipFile(folder / "tiny.zip") as file:
         about = json.loads(file.read(f"tiny/runs/{run.name}/reevaluated-2-7.json"))
         assert set(about) == set(CORRECTED)
         content = io.BytesIO(file.read(f"tiny/runs/{run.name}/reevaluated-2-7.npz"))
+        assert not [name for name in file.namelist() if "reevaluated-3-7" in name]
     with np.load(content, allow_pickle=False) as arrays:
         assert len(arrays["objective"]) == about["elites"]

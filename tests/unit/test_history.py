@@ -7,6 +7,8 @@ from support import TINY
 from qdsweep.analysis.history import read_history
 from qdsweep.config.cluster import Cluster
 from qdsweep.config.compose import compose
+from qdsweep.errors import BadInput
+from qdsweep.experiment.history import ROW
 from qdsweep.experiment.outputs import publish
 from qdsweep.experiment.run import compute
 from qdsweep.experiment.stop import Stop
@@ -63,3 +65,40 @@ def test_a_run_of_an_older_release_has_none_but_goes_on(tmp_path):
     (tmp_path / "history.npz").unlink()
     run(tmp_path, 5, {})
     assert read_history(tmp_path) is None
+
+
+@pytest.mark.parametrize("moment", ["finished", "under way"])
+@pytest.mark.parametrize("damage", ["torn", "empty", "foreign", "shorter"])
+def test_a_torn_history_does_not_stop_a_run(tmp_path, caplog, damage, moment):
+    whole = run(tmp_path / "straight", 6, {})
+    run(tmp_path / "out", 4, {})
+    history = tmp_path / "out/state/history.npz"
+    with np.load(history) as file:
+        arrays = dict(file)
+    if moment == "under way":
+        history.unlink()
+        history = history.with_suffix(".bin")
+        rows = np.rec.fromarrays([arrays[name] for name in ROW.names], dtype=ROW)
+        history.write_bytes(rows.tobytes())
+    content = history.read_bytes()
+    if damage == "torn":
+        history.write_bytes(content[: len(content) // 2])
+    elif damage == "empty":
+        history.write_bytes(b"")
+    elif damage == "foreign":
+        history.write_bytes(b"\xff" * 160)
+    elif moment == "under way":
+        history.write_bytes(content[: -ROW.itemsize])
+    else:
+        np.savez(history, **{name: values[:-1] for name, values in arrays.items()})
+    with caplog.at_level("WARNING"):
+        again = run(tmp_path / "out", 6, {})
+    np.testing.assert_array_equal(again, whole)
+    assert f"{history} is torn" in caplog.text
+    assert read_history(tmp_path / "out") is None
+
+
+def test_reading_a_torn_one_is_bad_input(tmp_path):
+    (tmp_path / "history.npz").write_bytes(b"PK\x03\x04 and no more")
+    with pytest.raises(BadInput, match=r"history.npz is damaged .*: remove it, and start"):
+        read_history(tmp_path)

@@ -27,6 +27,7 @@ from qdsweep.analysis.live.curve import MOST, Curve, plot, sparkline
 from qdsweep.analysis.live.follow import Follow, outlook
 from qdsweep.analysis.live.log import log_tail
 from qdsweep.analysis.live.table import RunTable
+from qdsweep.analysis.status import read_standings, table
 from qdsweep.config.compose import compose
 from qdsweep.experiment.metrics import COLUMNS
 from qdsweep.sweep.ids import run_id
@@ -221,6 +222,29 @@ def test_torn_files_vanished_runs_and_other_terminals_do_not_end_it(copied):
             assert "tiny: 4 runs" in "\n".join(screen(app))
 
     asyncio.run(watch())
+
+
+def test_the_status_survives_damaged_files(copied):
+    results, runs = copied
+    (results / "runs" / runs["slow"] / "state/lock").write_text("[1]")
+    for status in (
+        '{"iteration": "many"}',
+        '{"seconds": [1]}',
+        '{"seconds": {"ask": "x"}}',
+        '{"qd_score": {}}',
+        '{"workers": null}',
+        '{"iteration": Infinity}',
+        "[1]",
+        "torn",
+    ):
+        for name in ("sphere", "slow"):
+            (results / "runs" / runs[name] / "state/status.json").write_text(status)
+        standings = read_standings(results / "sweeps/tiny", results / "runs")
+        shown = {row[0]: row for row in table(standings)}
+        for name, state in (("sphere", "finished"), ("slow", "stopped"), ("faulty", "failed")):
+            assert shown[runs[name]][1] == state, status
+        assert "status.json is damaged" in shown[runs["sphere"]][-1]
+        assert "status.json is damaged" in shown[runs["slow"]][-1]
 
 
 def test_the_selected_run_stays_selected_and_new_runs_come_in(copied):

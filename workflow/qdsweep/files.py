@@ -1,11 +1,16 @@
-"""Writing files so that a reader, or a kill, never meets half of one."""
+"""Writing files so that a reader, or a kill, never meets half of one; and reading them."""
 
 import json
 import os
+import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
+
+from qdsweep.errors import BadInput
+
+ANEW = "remove it, and start snakemake again, which makes it anew"
 
 
 @contextmanager
@@ -52,9 +57,42 @@ def read_json(path: Path) -> dict[str, Any]:
     """Reads JSON; empty where the file is missing or no JSON."""
     try:
         data = json.loads(path.read_text())
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return {}
     return data if isinstance(data, dict) else {}
+
+
+def read_attempts(path: Path) -> list[dict[str, Any]]:
+    """The attempts at a run that its status.json or summary.json lists, as far as they are some."""
+    attempts = read_json(path).get("attempts")
+    return [one for one in attempts if isinstance(one, dict)] if isinstance(attempts, list) else []
+
+
+def read_arrays(path: Path, *names: str) -> dict[str, Any]:
+    """Reads arrays of an .npz file.
+
+    Args:
+        path: The file.
+        names: Which; none: all.
+
+    Raises:
+        BadInput: It is missing or damaged, or holds pickles.
+    """
+    import numpy as np
+
+    try:
+        if not zipfile.is_zipfile(path):
+            raise ValueError("it is missing" if not path.exists() else "it is torn")
+        with np.load(path, allow_pickle=False) as file:
+            return {name: file[name] for name in names or file.files}
+    except Exception as error:  # zip, zlib and numpy each have some of their own
+        raise damaged(path, error) from error
+
+
+def damaged(path: Path, error: Exception, remedy: str = ANEW) -> BadInput:
+    """What to raise for a file that its writer never wrote so."""
+    reason = f"it has no {error}" if isinstance(error, KeyError) else error
+    return BadInput(f"{path} is damaged ({reason}): {remedy}")
 
 
 def sync_folder(folder: Path) -> None:

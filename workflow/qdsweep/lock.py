@@ -11,6 +11,7 @@ from types import TracebackType
 from typing import Any
 
 from qdsweep.errors import QdsweepError
+from qdsweep.files import read_json
 
 # The owner touches the file this often; one that has not for so long is dead. Only asked where
 # flock() does not reach across nodes (some Lustre and NFS mounts).
@@ -110,10 +111,7 @@ def this_process() -> dict[str, Any]:
 
 def read_owner(path: Path) -> dict[str, Any] | None:
     """Who holds or held the lock, or None."""
-    try:
-        return json.loads(path.read_text())
-    except (OSError, ValueError):
-        return None
+    return read_json(path) or None
 
 
 def describe(owner: dict[str, Any] | None) -> str:

@@ -6,6 +6,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from qdsweep.files import read_arrays
+
 
 @dataclass(frozen=True)
 class History:
@@ -35,10 +37,12 @@ def read_history(run_dir: Path) -> History | None:
     Returns:
         The insertions; None for an archive without cells that stay, and for runs of older
         releases.
+
+    Raises:
+        BadInput: The file is damaged.
     """
     path = run_dir / "history.npz"
     if not path.exists():
         return None
-    with np.load(path, allow_pickle=False) as arrays:
-        index = arrays["index"].astype(np.int64)
-        return History(arrays["iteration"], index, arrays["objective"])
+    arrays = read_arrays(path, "iteration", "index", "objective")
+    return History(arrays["iteration"], arrays["index"].astype(np.int64), arrays["objective"])

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from qdsweep.analysis.files import read_json, require
-from qdsweep.config.files import read_yaml
+from qdsweep.analysis.files import read_config, read_csv, read_json, require
+from qdsweep.files import read_arrays
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -40,20 +40,17 @@ class Run:
     @cached_property
     def config(self) -> dict[str, Any]:
         """config.yaml: the resolved experiment."""
-        return read_yaml(self.path / "config.yaml")
+        return read_config(self.path)
 
     @cached_property
     def metrics(self) -> "pd.DataFrame":
         """metrics.csv: a row an iteration."""
-        import pandas as pd
-
-        return pd.read_csv(self.path / "metrics.csv")
+        return read_csv(self.path / "metrics.csv", "Run `snakemake` again to make it.")
 
     @cached_property
     def arrays(self) -> dict[str, np.ndarray]:
         """archive.npz: index, objective, measures, solution and the domain's extra fields."""
-        with np.load(self.path / "archive.npz", allow_pickle=False) as file:
-            return {name: file[name] for name in file.files}
+        return read_arrays(self.path / "archive.npz")
 
     @cached_property
     def archive(self) -> "ArchiveBase":
@@ -90,10 +87,7 @@ def load_sweep(name: str, results: str | PathLike[str] = "results") -> "pd.DataF
     Raises:
         BadInput: There is no such sweep, or it has no tables yet.
     """
-    import pandas as pd
-
     sweeps = Path(results) / "sweeps"
     known = sorted(path.parent.name for path in sweeps.glob("*/plan.json"))
     require(sweeps / name, f"The sweeps there: {', '.join(known) or 'none'}.")
-    path = require(sweeps / name / "summary.csv", "Run `snakemake`, which makes it.")
-    return pd.read_csv(path)
+    return read_csv(sweeps / name / "summary.csv", "Run `snakemake`, which makes it.")

@@ -36,7 +36,7 @@ def rebuild_archive(about: dict[str, Any], arrays: Arrays) -> "ArchiveBase":
     if not np.array_equal(np.sort(archive.data("index")), arrays["index"][order]):
         raise BadInput(
             f"The elites of archive.npz do not fit the cells of the {about['type']} archive that"
-            " summary.json describes. Run `snakemake` again to write both anew."
+            " summary.json describes: remove both, and start snakemake again."
         )
     return archive
 

@@ -3,9 +3,9 @@
 from pathlib import Path
 from typing import Any
 
-from qdsweep.analysis.files import require
+from qdsweep.analysis.files import read_config
 from qdsweep.analysis.text import TIMES, short
-from qdsweep.config.files import read_yaml
+from qdsweep.files import damaged
 
 
 def scale_of(run_dir: Path, summary: dict[str, Any]) -> str:
@@ -31,6 +31,12 @@ def scale_of(run_dir: Path, summary: dict[str, Any]) -> str:
 
 
 def domain_name(run_dir: Path) -> str:
-    """Returns the name of a run's domain."""
-    path = require(run_dir / "config.yaml", "Run `snakemake` again to make it.")
-    return str(read_yaml(path)["domain"]["name"])
+    """Returns the name of a run's domain.
+
+    Raises:
+        BadInput: Its config.yaml is missing or damaged.
+    """
+    try:
+        return str(read_config(run_dir)["domain"]["name"])
+    except (KeyError, TypeError) as error:
+        raise damaged(run_dir / "config.yaml", error) from error

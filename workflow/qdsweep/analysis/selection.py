@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from qdsweep.analysis.files import require
+from qdsweep.analysis.files import read_csv
 from qdsweep.analysis.text import plural
 
 if TYPE_CHECKING:
@@ -100,18 +100,11 @@ def read_tables(sweep_dir: Path) -> Tables:
     Raises:
         BadInput: `aggregate` has not written them yet.
     """
-    import pandas as pd
-
     remedy = "Run `qdsweep aggregate` (or `snakemake`) first."
     # Group labels and ids stay text, also one that looks like a number or like "null".
     text = {"group": str, "id": str, "scale": str}
     summary, table, curves = (
-        pd.read_csv(
-            require(sweep_dir / f"{name}.csv", remedy),
-            dtype=text,
-            keep_default_na=False,
-            na_values=[""],
-        )
+        read_csv(sweep_dir / f"{name}.csv", remedy, dtype=text)
         for name in ("summary", "table", "curves")
     )
     table = table[table["qd_score_n"] > 0]

@@ -1,5 +1,6 @@
 """Where the runs of a sweep stand, from nothing but what they write into state/."""
 
+import math
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -11,6 +12,7 @@ from qdsweep.files import read_json
 from qdsweep.lock import describe, is_alive, read_owner
 from qdsweep.sweep.confirm import confirming_rows
 
+_DAMAGED = "its status.json is damaged; a start that computes makes it anew"
 UNITS = ("iterations", "evaluations")
 
 
@@ -108,13 +110,24 @@ def standing(run_dir: Path, unit: str, budget: int, *, alive: bool | None = None
         alive: Whether it is being computed; None: its lock is asked.
     """
     folder = run_dir / "state"
-    status = read_json(folder / "status.json")
-    done = int(status.get("iteration" if unit == "iterations" else unit, 0))
-    seconds = sum(status.get("seconds", {}).values())
-    workers = status.get("workers", 1)
-    left = seconds / done * max(0, budget - done) if done else None
     if alive is None:
         alive = is_alive(folder / "lock")
+    status = read_json(folder / "status.json")
+    try:
+        if not status and (folder / "status.json").exists():
+            raise ValueError("no JSON")
+        done = int(status.get("iteration" if unit == "iterations" else unit, 0))
+        seconds = math.fsum(status.get("seconds", {}).values())
+        workers = int(status.get("workers", 1))
+        score = status.get("qd_score")
+        score = None if score is None else float(score)
+    except (ValueError, TypeError, AttributeError, OverflowError):
+        reached = read_json(folder / "summary.json").get(unit)
+        done = reached if isinstance(reached, int) else 0
+        state = "running" if alive else "finished" if done >= budget > 0 else "stopped"
+        left = 0.0 if state == "finished" else None
+        return Standing(run_dir.name, state, done, budget, unit, None, None, 0.0, left, _DAMAGED)
+    left = seconds / done * max(0, budget - done) if done else None
     state, note = _state(folder, status, alive, done >= budget > 0)
     return Standing(
         run_dir.name,
@@ -122,7 +135,7 @@ def standing(run_dir: Path, unit: str, budget: int, *, alive: bool | None = None
         done,
         budget,
         unit,
-        status.get("qd_score"),
+        score,
         left if state == "running" else None,
         seconds * workers,
         0.0 if state == "finished" else None if left is None else left * workers,

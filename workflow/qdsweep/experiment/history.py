@@ -1,5 +1,6 @@
 """history.npz: every insertion into the result archive, so that any earlier archive is known."""
 
+import logging
 import os
 from pathlib import Path
 from typing import Any
@@ -8,7 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qdsweep.domains.base import Floats
-from qdsweep.files import atomic
+from qdsweep.errors import BadInput
+from qdsweep.experiment.state import State
+from qdsweep.files import atomic, read_arrays
+
+log = logging.getLogger("qdsweep")
 
 ROW = np.dtype([("iteration", "<i4"), ("index", "<i4"), ("objective", "<f8")])
 # Cells of others move, or are none.
@@ -18,39 +23,60 @@ KINDS = ("GridArchive", "CVTArchive")
 class History:
     """The insertions of a run, appended; cut to the reload file's iteration on a new start.
 
+    One that is torn is given up: the run itself does not need it.
+
     While the run lasts they are in `state/history.bin`, afterwards in `state/history.npz`.
 
     Args:
         folder: The run's `state/`.
-        archive: Its result archive.
-        iteration: The iteration that the run goes on from.
+        state: The state that the run goes on from.
     """
 
-    def __init__(self, folder: Path, archive: Any, iteration: int) -> None:
+    def __init__(self, folder: Path, state: State) -> None:
         self._path, self._final = folder / "history.bin", folder / "history.npz"
-        self._archive = archive
+        self._archive = state.scheduler.result_archive
         self._file: Any = None
-        rows = self._read() if type(archive).__name__ in KINDS else None
-        if rows is None and (iteration or type(archive).__name__ not in KINDS):
-            return  # begun by an older release: what is lost cannot be known
-        rows = np.empty(0, ROW) if rows is None else rows
-        rows = rows[: np.searchsorted(rows["iteration"], iteration, side="right")]
+        self._touched: list[NDArray[np.int64]] = []
+        if type(self._archive).__name__ not in KINDS:
+            return
+        try:
+            rows = self._read()
+            if rows is None and state.iterations:
+                return  # begun by an older release: what is lost cannot be known
+            self._go_on(np.empty(0, ROW) if rows is None else rows, state)
+        except (BadInput, ValueError, IndexError) as error:
+            log.warning(
+                "%s is torn (%s): the run goes on without it, so its figures cannot show how its "
+                "archive filled; the results are the same",
+                self._path if self._path.exists() else self._final,
+                error,
+            )
+            for path in (self._path, self._final, folder.parent / self._final.name):
+                path.unlink(missing_ok=True)
+
+    def _go_on(self, rows: NDArray[Any], state: State) -> None:
+        """Cuts the rows to the state's iteration and opens their file, if they tell its archive."""
+        rows = rows[: np.searchsorted(rows["iteration"], state.iterations, side="right")]
+        self._best = np.full(self._archive.cells, np.nan)
+        self._best[rows["index"]] = rows["objective"]  # in order: the last one stays
+        elites = self._archive.data(["index", "objective"])
+        self._touched = [elites["index"][elites["objective"] != self._best[elites["index"]]]]
+        # Told in the iteration under way, before the reload file of its second batch.
+        told = state.pending is not None and state.asked > len(state.pending.batch.solutions)
+        if len(self._touched[0]) and not told:
+            raise ValueError(f"{len(self._touched[0])} elites are not in it")
         with atomic(self._path) as file:
             file.write(rows.tobytes())
         self._file = self._path.open("ab")
-        self._best = np.full(archive.cells, np.nan)
-        self._best[rows["index"]] = rows["objective"]  # in order: the last one stays
-        # What was told in the iteration under way, before the reload file of its second batch.
-        told = archive.data(["index", "objective"])
-        self._touched = [told["index"][told["objective"] != self._best[told["index"]]]]
 
     def _read(self) -> NDArray[Any] | None:
         if self._path.exists():
             content = self._path.read_bytes()
             return np.frombuffer(content[: len(content) // ROW.itemsize * ROW.itemsize], ROW)
         if self._final.exists():
-            with np.load(self._final) as arrays:
-                return np.rec.fromarrays([arrays[name] for name in ROW.names or ()], dtype=ROW)
+            names = ROW.names or ()
+            arrays = read_arrays(self._final, *names)
+            return np.rec.fromarrays([arrays[name] for name in names], dtype=ROW)
         return None
 
     def told(self, measures: Floats) -> None:

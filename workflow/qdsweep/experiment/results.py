@@ -17,7 +17,7 @@ from qdsweep.experiment import reload
 from qdsweep.experiment.metrics import COLUMNS, has_cells, measure, read_rows
 from qdsweep.experiment.outputs import archive_digest, archive_rows
 from qdsweep.experiment.state import State
-from qdsweep.files import atomic, read_json, write_json
+from qdsweep.files import atomic, read_attempts, read_json, write_json
 from qdsweep.sweep.ids import fingerprint, run_id
 from qdsweep.versions import installed_versions
 
@@ -123,7 +123,7 @@ def snapshot(run_dir: Path) -> Path | None:
         "versions": all_versions({}),
         "engine": status.get("engine", ""),
         "workers": status.get("workers", 1),
-        "attempts": status.get("attempts", []),
+        "attempts": read_attempts(folder / "status.json"),
     }
     write_results(target, experiment, domain, state, about)
     return target

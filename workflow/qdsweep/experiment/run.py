@@ -34,7 +34,7 @@ from qdsweep.experiment.report import Progress
 from qdsweep.experiment.results import all_versions, write_results
 from qdsweep.experiment.state import State
 from qdsweep.experiment.stop import Hanging, Interrupted, Stop
-from qdsweep.files import read_json, write_json
+from qdsweep.files import read_attempts, write_json
 from qdsweep.lock import this_process
 from qdsweep.sweep.ids import fingerprint, run_id
 from qdsweep.sweep.plan import write_experiment
@@ -145,12 +145,12 @@ class Recorder:
         self.versions = versions
         self.engine, self.workers = cluster.engine_name, cluster.workers
         self.metrics = Metrics(folder / "metrics.csv", state.iterations)
-        self.history = History(folder, state.scheduler.result_archive, state.iterations)
+        self.history = History(folder, state)
         ((unit, _),) = experiment.budget.items()
         self.progress = Progress(
             experiment.budget, getattr(state, unit), folder / "metrics.csv", bar=bar
         )
-        self.attempts: list[dict[str, Any]] = read_json(folder / "status.json").get("attempts", [])
+        self.attempts = read_attempts(folder / "status.json")
         for lost in self.attempts:
             if "how" not in lost:  # it ended without a word
                 lost["how"] = explain_kill(folder, lost)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from qdsweep.analysis.export.layers import layers
+from qdsweep.analysis.export.layers import layers, plain
 from qdsweep.config.files import CLONE
 
 # They are on every machine and name nobody.
@@ -123,6 +123,7 @@ def _paths(results: Path) -> list[str]:
 
 def _word(kind: str, word: str) -> Secret:
     """A long name anywhere in a text; a short one, met in other words, only as a word."""
+    word = plain(word)
     own = re.escape(word)
     pattern = own if len(word) >= _LONG else rf"(?<!\w){own}(?!\w)"
     return Secret(kind, word.lower(), re.compile(pattern, re.IGNORECASE), _raw(word))

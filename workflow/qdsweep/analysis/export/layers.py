@@ -2,8 +2,10 @@
 
 import base64
 import gzip
+import html
 import io
 import re
+import unicodedata
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
@@ -15,6 +17,9 @@ _STREAM = re.compile(rb"stream\r?\n(.*?)\r?\n?endstream", re.DOTALL)
 _DRAWN = re.compile(rb"(\[[^\[]*?\]\s*TJ|\((?:[^()\\]|\\.)*\)\s*Tj)", re.DOTALL)
 _TEXTS = re.compile(rb"\(((?:[^()\\]|\\.)*)\)", re.DOTALL)
 _DATA_URL = re.compile(r"base64,\s*([A-Za-z0-9+/=\s]{16,})")
+_ESCAPED_SIGN = re.compile(r"\\([!-/:-@\[-`{-~])")
+_ESCAPED_SPACE = re.compile(r"\\[nrt]")
+_ESCAPED_LETTER = re.compile(r"\\(?:u([0-9A-Fa-f]{4})|x([0-9A-Fa-f]{2})|U000([0-9A-Fa-f]{5}))")
 _BASE64 = re.compile(r"[A-Za-z0-9+/]{24,}={0,2}")
 
 
@@ -22,7 +27,7 @@ def layers(where: str, content: bytes) -> Iterator[tuple[str, str | bytes]]:
     """Yields a file, and whatever is packed in it, down to the last layer.
 
     It looks into zip and npz, gzip, arrays of text, PNG and PDF, and in text into base64 (data
-    URLs) and percent signs.
+    URLs), percent signs and codes of letters.
 
     Args:
         where: The file's name.
@@ -38,6 +43,9 @@ def layers(where: str, content: bytes) -> Iterator[tuple[str, str | bytes]]:
             for name, part in parts(content):
                 yield from layers(f"{where}, {name}", part)
     if text is not None:
+        decoded = _decoded(text)
+        if decoded != text:
+            yield f"{where}, decoded", decoded
         for name, part in _encoded(text):
             yield from layers(f"{where}, {name}", part)
 
@@ -49,8 +57,21 @@ def _as_text(content: bytes) -> str | None:
     except UnicodeDecodeError:
         return None
     if text is not None and len(text) > 1_000_000 and "plotly" in text:
-        return text.replace(_plotly(), "")
-    return text
+        text = text.replace(_plotly(), "")
+    return text if text is None else plain(text)
+
+
+def plain(text: str) -> str:
+    """Text without the backslashes of LaTeX and Markdown, its accents in one letter each."""
+    return unicodedata.normalize("NFC", _ESCAPED_SIGN.sub(r"\1", text))
+
+
+def _decoded(text: str) -> str:
+    """Text with the letters that JSON, YAML and HTML write as codes."""
+    letters = _ESCAPED_LETTER.sub(
+        lambda code: chr(int("".join(filter(None, code.groups())), 16)), text
+    )
+    return plain(html.unescape(_ESCAPED_SPACE.sub(" ", letters)))
 
 
 @cache

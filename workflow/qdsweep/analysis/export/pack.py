@@ -3,6 +3,7 @@
 import hashlib
 import io
 import json
+import re
 import sys
 import zipfile
 from collections.abc import Iterable, Iterator
@@ -14,16 +15,17 @@ import yaml
 
 from qdsweep.analysis.export.blind import Secret, findings, secrets_of
 from qdsweep.analysis.export.packed_readme import readme
-from qdsweep.analysis.files import read_json, require
+from qdsweep.analysis.files import read_config, read_csv, read_json, require
 from qdsweep.analysis.partial import results_of
 from qdsweep.analysis.plan import read_plan
 from qdsweep.analysis.status import planned_budgets
+from qdsweep.analysis.tables.corrected_table import read_settings
 from qdsweep.analysis.text import plural
-from qdsweep.config.files import read_yaml
+from qdsweep.config.sweep import Reevaluate
 from qdsweep.errors import BadInput, QdsweepError
 from qdsweep.experiment.metrics import COLUMNS, read_rows
-from qdsweep.files import atomic
-from qdsweep.files import read_json as read_any_json
+from qdsweep.files import atomic, read_arrays, read_attempts
+from qdsweep.lock import read_owner
 
 # What is taken of a run's summary.json: no attempts, which name hosts and jobs, and no image.
 SUMMARY = (
@@ -67,6 +69,8 @@ _TABLES, _FIGURES = (".csv", ".tsv", ".md", ".tex"), (".pdf", ".svg", ".csv")
 _AGAIN = "Run `snakemake` again to make it."
 _DATE = (1980, 1, 1, 0, 0, 0)  # the first that a zip knows
 _SHOWN = 10
+# In run.log, of workers on other nodes and of attempts that status.json has lost.
+_HOST = re.compile(r"\bprocess \d+ on ([A-Za-z0-9](?:[\w.-]*\w)?)")
 
 Member = tuple[str, bytes]
 
@@ -93,6 +97,8 @@ def export(results: Path, name: str, out: Path, *, allowed: Iterable[str] = ()) 
     sweep = results / "sweeps" / name
     runs = _runs(sweep, results / "runs")
     require(sweep / "plots", f"Run `qdsweep plot {name}` (or `snakemake`) first.")
+    if out.is_dir():
+        raise BadInput(f"--out {out}: that is a folder; give a file, such as {out / name}.zip")
     if not out.parent.is_dir():
         raise BadInput(f"--out {out}: there is no folder {out.parent}; make it, or name another")
     attempts = [one for run in runs for one in _attempts(results / "runs" / run)]
@@ -116,22 +122,23 @@ def _runs(sweep: Path, runs_dir: Path) -> dict[str, Path]:
         BadInput: The tables are missing, or of other runs, or some runs are unfinished although
             the tables were not made of unfinished ones.
     """
-    import pandas as pd
-
     planned = planned_budgets(sweep)
     rows = [row.run for row in read_plan(sweep).rows]
-    path = require(sweep / "summary.csv", "Run `snakemake`, which makes it.")
-    status = pd.read_csv(path, usecols=["id", "status"], dtype=str)
+    path, remedy = sweep / "summary.csv", "Run `snakemake`, which makes it."
+    status = read_csv(path, remedy, usecols=["id", "status"], dtype=str)
     if sorted(status["id"]) != sorted(rows):
         raise BadInput(f"{path} is of other runs than the sweep has now: run `snakemake` first")
-    states = dict.fromkeys(planned, "finished")
-    states |= {row.id: row.status for row in status.itertuples() if row.status != "finished"}
+    known = {row.id: row.status for row in status.itertuples() if row.status != "finished"}
+    states = dict.fromkeys(planned, "finished") | known
     found = {run: results_of(runs_dir / run) for run in planned}
     for run, folder in found.items():
         if states[run] == "finished" and not (folder / "summary.json").exists():
             states[run] = "missing"
     open_runs = [f"{run} ({state})" for run, state in states.items() if state != "finished"]
-    if open_runs and "partial" not in states.values():
+    # The tables may say of themselves that runs are partial or missing, but not of a run that was
+    # there when they were made.
+    lost = any(states[run] == "missing" and run not in known for run in rows)
+    if open_runs and (not known or lost or "unfinished" in known.values()):
         more = f" and {len(open_runs) - _SHOWN} more" if len(open_runs) > _SHOWN else ""
         raise BadInput(
             f"{plural(len(open_runs), 'run')} of the sweep {sweep.name} not finished: "
@@ -144,10 +151,13 @@ def _runs(sweep: Path, runs_dir: Path) -> dict[str, Path]:
 
 
 def _attempts(run_dir: Path) -> list[dict[str, Any]]:
-    """All attempts at a run, and who holds its lock."""
+    """All attempts at a run, who holds its lock, and the hosts that its log names."""
     files = ("summary.json", "state/summary.json", "state/status.json")
-    attempts = [one for name in files for one in read_any_json(run_dir / name).get("attempts", [])]
-    return [*attempts, read_any_json(run_dir / "state" / "lock")]
+    attempts = [one for name in files for one in read_attempts(run_dir / name)]
+    log = run_dir / "state" / "run.log"
+    hosts = set(_HOST.findall(log.read_text(errors="replace"))) if log.exists() else set()
+    attempts += [{"host": host} for host in sorted(hosts)]
+    return [*attempts, read_owner(run_dir / "state" / "lock") or {}]
 
 
 def _members(sweep: Path, runs: dict[str, Path], secrets: list[Secret]) -> Iterator[Member]:
@@ -156,50 +166,55 @@ def _members(sweep: Path, runs: dict[str, Path], secrets: list[Secret]) -> Itera
     plan = read_json(sweep / "plan.json", _AGAIN)
     yield "README.txt", readme(plan["name"], list(summaries.values())).encode()
     yield "sweep.yaml", _yaml({key: plan[key] for key in SWEEP if plan.get(key)})
-    for path in sorted([*sweep.glob("*"), *(sweep / "tables").glob("*")]):
-        if path.suffix in _TABLES:
-            yield f"tables/{path.name}", path.read_bytes()
-    for path in sorted((sweep / "plots").rglob("*")):
-        if path.suffix in _FIGURES:
-            yield f"figures/{path.relative_to(sweep / 'plots')}", path.read_bytes()
-    page = sweep / "report.html"
-    if page.exists():
+    for path in _own(sweep, [*sweep.glob("*"), *(sweep / "tables").glob("*")], _TABLES):
+        yield f"tables/{path.name}", path.read_bytes()
+    for path in _own(sweep, (sweep / "plots").rglob("*"), _FIGURES):
+        yield f"figures/{path.relative_to(sweep / 'plots')}", path.read_bytes()
+    for page in _own(sweep, [sweep / "report.html"], (".html",)):
         found = next(findings(page.name, page.read_bytes(), secrets), None)
         if found is None:
             yield page.name, page.read_bytes()
         else:
             print(f"qdsweep: left out, {found}", file=sys.stderr)
-    budgets = planned_budgets(sweep)
+    budgets, corrected = planned_budgets(sweep), read_settings(sweep)
     for run, folder in sorted(runs.items()):
         unit, amount = budgets[run]
         summary = {key: summaries[run][key] for key in SUMMARY if key in summaries[run]}
         yield f"runs/{run}/summary.json", _json({**summary, "budget": {unit: amount}})
-        for name, content in _run(folder):
+        for name, content in _run(folder, corrected):
             yield f"runs/{run}/{name}", content
 
 
-def _run(folder: Path) -> Iterator[Member]:
+def _own(sweep: Path, paths: Iterable[Path], endings: tuple[str, ...]) -> Iterator[Path]:
+    """The files with these endings, sorted, but for links that lead out of the sweep's folder."""
+    for path in sorted(paths):
+        if path.suffix not in endings or not path.is_file():
+            continue
+        if path.resolve().is_relative_to(sweep.resolve()):
+            yield path
+        else:
+            print(f"qdsweep: left out, {path}: a link to another folder", file=sys.stderr)
+
+
+def _run(folder: Path, corrected: Reevaluate | None) -> Iterator[Member]:
     """The files of a run but its summary."""
-    yield "config.yaml", _yaml(read_yaml(require(folder / "config.yaml", _AGAIN)))
+    yield "config.yaml", _yaml(read_config(folder))
     rows = read_rows(require(folder / "metrics.csv", _AGAIN))
     yield "metrics.csv", ("\n".join([",".join(COLUMNS), *rows]) + "\n").encode()
     yield "archive.npz", _arrays(require(folder / "archive.npz", _AGAIN))
-    for path in sorted(folder.glob("*.npz")):
-        if path.name == "history.npz" or path.name.startswith("reevaluated-"):
-            yield path.name, _arrays(path)
-    for path in sorted(folder.glob("reevaluated-*.json")):
-        about = read_json(path, _AGAIN)
-        yield path.name, _json({key: about[key] for key in CORRECTED if key in about})
+    if (folder / "history.npz").exists():
+        yield "history.npz", _arrays(folder / "history.npz")
+    path = folder / f"{corrected.stem}.npz" if corrected else None
+    if path and path.exists():
+        yield path.name, _arrays(path)
+        about = read_json(path.with_suffix(".json"), _AGAIN)
+        yield f"{path.stem}.json", _json({key: about[key] for key in CORRECTED if key in about})
 
 
 def _arrays(path: Path) -> bytes:
     """The arrays of a file anew: nothing but them, and no pickles."""
-    try:
-        with np.load(path, allow_pickle=False) as arrays:
-            buffer = io.BytesIO()
-            np.savez_compressed(buffer, **{name: arrays[name] for name in arrays.files})
-    except (ValueError, zipfile.BadZipFile, EOFError) as error:
-        raise BadInput(f"{path} is damaged, or holds pickles ({error}). {_AGAIN}") from error
+    buffer = io.BytesIO()
+    np.savez_compressed(buffer, **read_arrays(path))
     return buffer.getvalue()
 
 

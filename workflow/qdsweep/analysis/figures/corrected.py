@@ -16,6 +16,7 @@ from qdsweep.analysis.figures.style import (
     short_numbers,
     wrap,
 )
+from qdsweep.analysis.files import read_csv
 from qdsweep.analysis.load import Run, load
 from qdsweep.analysis.selection import Tables, shown_text
 from qdsweep.analysis.tables.corrected_archive import CorrectedRun
@@ -41,15 +42,11 @@ def corrected_figures(sweep_dir: Path, tables: Tables, look: Look) -> list[Drawn
         tables: The sweep's tables, dressed.
         look: What figures call the groups.
     """
-    import pandas as pd
-
     path, settings = sweep_dir / "tables" / "corrected.csv", read_settings(sweep_dir)
     if settings is None or not path.exists():
         return []
     # Names stay text, also one that looks like a number or like "null".
-    data = pd.read_csv(
-        path, dtype={"group": str, "scale": str}, keep_default_na=False, na_values=[""]
-    )
+    data = read_csv(path, "Run `snakemake` first.", dtype={"group": str, "scale": str})
     labels = {group: name.label for group, name in look.names.items()}
     data = data.assign(group=data["group"].map(labels)).set_index("group", drop=False)
     drawn = [_scores(data, tables, settings)]

@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING
 
 from qdsweep.analysis.figures.style import save
 from qdsweep.analysis.files import write_csv
-from qdsweep.files import write_text
+from qdsweep.files import damaged, write_text
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
+
+_ABOUT = ("name", "section", "title", "caption")
 
 
 @dataclass(frozen=True)
@@ -58,7 +60,7 @@ def save_one(folder: Path, one: Drawn, index: str = "figures") -> list[Path]:
     folder.mkdir(parents=True, exist_ok=True)
     files = _save(folder, one)
     path = folder / f"{index}.json"
-    entries = json.loads(path.read_text(encoding="utf-8")) if path.exists() else []
+    entries = read_index(path) if path.exists() else []
     places = {entry["name"]: place for place, entry in enumerate(entries)}
     if one.name in places:
         entries[places[one.name]] = _about(one)
@@ -66,6 +68,21 @@ def save_one(folder: Path, one: Drawn, index: str = "figures") -> list[Path]:
         entries.append(_about(one))
     _write_index(path, entries)
     return files
+
+
+def read_index(path: Path) -> list[dict[str, str]]:
+    """Reads what `save_figures` has written about its figures.
+
+    Raises:
+        BadInput: It is damaged.
+    """
+    try:
+        entries = json.loads(path.read_text(encoding="utf-8"))
+        return [{key: entry[key] for key in _ABOUT} for entry in entries]
+    except (OSError, ValueError, TypeError, KeyError) as error:
+        stage = "evolution" if path.parent.name == "evolution" else "plot"
+        remedy = f"`qdsweep {stage}` with the sweep's name makes it anew"
+        raise damaged(path, error, remedy) from error
 
 
 def _save(folder: Path, one: Drawn) -> list[Path]:
@@ -76,7 +93,7 @@ def _save(folder: Path, one: Drawn) -> list[Path]:
 
 
 def _about(one: Drawn) -> dict[str, str]:
-    return {key: getattr(one, key) for key in ("name", "section", "title", "caption")}
+    return {key: getattr(one, key) for key in _ABOUT}
 
 
 def _write_index(path: Path, entries: list[dict[str, str]]) -> None:

@@ -12,6 +12,7 @@ from qdsweep.analysis.history import History, read_history
 from qdsweep.analysis.load import Run, load
 from qdsweep.analysis.partial import results_of
 from qdsweep.analysis.text import number
+from qdsweep.files import read_arrays
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -37,8 +38,7 @@ class EarlierRun(Run):
         index, objective = self.history.at(self.iteration)
         arrays = {"index": index, "objective": objective, "solution": np.zeros((len(index), 1))}
         if self.summary["archive"]["type"] == "cvt":
-            with np.load(self.path / "archive.npz", allow_pickle=False) as file:
-                arrays["centroids"] = file["centroids"]
+            arrays |= read_arrays(self.path / "archive.npz", "centroids")
         arrays["measures"] = cell_middles(self.summary["archive"], arrays)
         return arrays
 
@@ -74,8 +74,8 @@ def objectives_of(run: Run) -> np.ndarray:
     """Returns the objectives of a run's elites, without reading its solutions."""
     if isinstance(run, EarlierRun):
         return run.history.at(run.iteration)[1]
-    with np.load(run.path / "archive.npz", allow_pickle=False) as file:
-        return file["objective"]
+    objectives: np.ndarray = read_arrays(run.path / "archive.npz", "objective")["objective"]
+    return objectives
 
 
 def moment_text(row: "pd.Series", run: Run) -> str:

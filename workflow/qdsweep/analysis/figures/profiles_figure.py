@@ -7,6 +7,7 @@ from qdsweep.analysis.figures.drawn import Drawn
 from qdsweep.analysis.figures.look import Look
 from qdsweep.analysis.figures.panels import lay_out
 from qdsweep.analysis.figures.style import figure_width, line_style
+from qdsweep.analysis.files import read_csv
 from qdsweep.analysis.selection import Tables
 from qdsweep.analysis.text import plural
 
@@ -24,13 +25,11 @@ def profiles_figure(sweep_dir: Path, tables: Tables, look: Look) -> list[Drawn]:
         tables: Its tables, dressed.
         look: What figures call the algorithms.
     """
-    import pandas as pd
-
     path = sweep_dir / "tables" / "profiles.csv"
     if not path.exists():
         return []
     # Names stay text, also one that looks like a number or like "null".
-    data = pd.read_csv(path, dtype={"algorithm": str}, keep_default_na=False, na_values=[""])
+    data = read_csv(path, "Run `snakemake` first.", dtype={"algorithm": str})
     area = data.groupby("algorithm", sort=False)["fraction"].mean()
     every = list(area.index)
     shown = [name for name in every if name in set(area.nlargest(MAX_LINES).index)]

@@ -65,18 +65,12 @@ class Followed:
             self.reevaluated = self.reevaluated or signature(self.again) is not None
         lock, status = signature(self._lock), signature(self._status)
         if self.seen is None or lock != self.seen[0]:
-            owner = read_owner(self._lock) if lock and lock[1] else None
-            self._owner = owner if isinstance(owner, dict) else None
+            self._owner = read_owner(self._lock) if lock and lock[1] else None
         seen = (lock, status, self._is_alive(lock))
         if seen == self.seen:
             return False
         self.seen, before = seen, self.standing
-        try:
-            now = standing(self.folder, self.unit, self.budget, alive=seen[2])
-            score = None if now.qd_score is None else float(now.qd_score)
-            self.standing = now._replace(qd_score=score)
-        except DAMAGE:
-            self.standing = before._replace(note="its status.json is damaged: shown as it was")
+        self.standing = standing(self.folder, self.unit, self.budget, alive=seen[2])
         return self.standing != before
 
     def _is_alive(self, lock: Signature) -> bool:

@@ -8,6 +8,7 @@ import numpy as np
 
 from qdsweep.analysis.figures.style import COLORMAP
 from qdsweep.analysis.figures.swept import axis_of
+from qdsweep.analysis.page.words import for_plotly
 from qdsweep.analysis.plan import Plan
 from qdsweep.analysis.selection import Tables
 from qdsweep.analysis.text import mean_and_error, number, plural
@@ -69,18 +70,20 @@ def parallel_coordinates(
     for group in sorted(shown, key=scores.__getitem__):  # the best on top
         row = rows.loc[group]
         mean, error, n = (float(row[f"{metric}_{part}"]) for part in ("mean", "se", "n"))
-        swept = "<br>".join(f"{name} {values[group][name]}" for name in plan.group_columns)
+        swept = "<br>".join(
+            for_plotly(f"{name} {values[group][name]}") for name in plan.group_columns
+        )
         decimals = max(0, 3 - math.floor(math.log10(abs(mean)))) if mean else 0
         said = f"{label} {mean_and_error(mean, error, min(decimals, 6))} (n = {number(n)})"
         traces.append(
             {
                 "type": "scatter",
                 "mode": "lines",
-                "name": group,
+                "name": for_plotly(group),
                 "x": places.astype(np.float32),
                 "y": np.interp(places, range(len(axes)), heights[group]).astype(np.float32),
                 "line": {"width": 2, "color": to_hex(colormaps[COLORMAP](heights[group][-1]))},
-                "hovertemplate": f"<b>{group}</b><br>{swept}<br>{said}<extra></extra>",
+                "hovertemplate": f"<b>{for_plotly(group)}</b><br>{swept}<br>{said}<extra></extra>",
             }
         )
     caption = (
@@ -124,7 +127,7 @@ def _layout(axes: list[Line]) -> dict[str, Any]:
     for position, axis in enumerate(axes):
         side = "left" if position == last and last > 0 else "right"
         shift = 6 if side == "left" else -6
-        title = f"<b>{axis.title}</b>"
+        title = f"<b>{for_plotly(axis.title)}</b>"
         where = {"name": "title", "x": position, "y": 1.06, "yanchor": "bottom"}
         anchor = "left" if position == 0 else "right" if position == last else "center"
         notes.append(where | {"text": title, "xanchor": anchor})
@@ -132,7 +135,7 @@ def _layout(axes: list[Line]) -> dict[str, Any]:
             {
                 "x": position,
                 "y": height,
-                "text": text,
+                "text": for_plotly(text),
                 "xanchor": side,
                 "xshift": shift,
                 "bgcolor": "rgba(255,255,255,0.75)",

@@ -1,10 +1,10 @@
 """What `plots/` of a sweep holds, as the page shows it: figures by section, animations."""
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from qdsweep.analysis.figures.drawn import read_index
 from qdsweep.analysis.files import read_json, require
 from qdsweep.analysis.page.embed import (
     Download,
@@ -71,11 +71,10 @@ def figure_sections(sweep_dir: Path) -> list[Section]:
     main = require(plots / "figures.json", "Run `qdsweep plot` first.")
     by_section: dict[str, list[Shown]] = {}
     for index in (main, *sorted(plots.glob("*/*.json"))):
-        entries = json.loads(index.read_text(encoding="utf-8"))
-        if not isinstance(entries, list):  # rollouts.json is no list of figures
+        if index.parent.name == "rollouts":  # no list of figures
             continue
         folder = index.parent
-        for entry in entries:
+        for entry in read_index(index):
             command = f"qdsweep plot {sweep_dir.name} --only {entry['name']}"
             if folder.name == "evolution":
                 command = f"qdsweep evolution {sweep_dir.name}"

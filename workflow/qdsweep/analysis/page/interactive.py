@@ -7,6 +7,7 @@ import numpy as np
 
 from qdsweep.analysis.figures.style import line_style
 from qdsweep.analysis.page.coordinates import parallel_coordinates
+from qdsweep.analysis.page.words import for_plotly
 from qdsweep.analysis.plan import Plan
 from qdsweep.analysis.selection import Tables, band_text
 from qdsweep.analysis.tables.comparisons import short_names
@@ -166,14 +167,14 @@ def _band_and_line(
     line = {
         "x": x,
         "y": mean.astype(np.float32),
-        "name": tables.series[group],
+        "name": for_plotly(tables.series[group]),
         "line": {
             "color": color,
             "width": 2,
             "dash": _DASHES[tables.position[group] % len(_DASHES)],
         },
         "customdata": [f"{mean_and_error(*pair, decimals)} (n = {n})" for pair in pairs],
-        "hovertemplate": f"<b>{group}</b><br>%{{x:{view.digits}}} {view.unit}<br>"
+        "hovertemplate": f"<b>{for_plotly(group)}</b><br>%{{x:{view.digits}}} {view.unit}<br>"
         f"{view.label} %{{customdata}}<extra></extra>",
     }
     return [*traces, common | line]

@@ -71,7 +71,7 @@ def report(sweep_dir: Path, runs_dir: Path) -> None:
         plotly_source=packed(plotly_source()),
         plotly_views=packed(json.dumps(views)),
         sections=figure_sections(sweep_dir),
-        films=films(sweep_dir, dressed, look.names),
+        films=films(sweep_dir, tables, look.names),
         runs=run_sheet(plan, tables.summary),
         run_files=[download(sweep_dir / "summary.csv")],
         thumbnails=pictures,

@@ -1,6 +1,12 @@
-"""Lists of words and of numbers, and times, as a sentence has them."""
+"""Lists of words and of numbers, and times, as a sentence has them; and text for plotly."""
 
+import html
 from collections.abc import Iterable
+
+
+def for_plotly(text: str) -> str:
+    """Returns text that plotly shows as it is: it reads `<b>`, `&lt;` and `%{x}` as its own."""
+    return html.escape(text, quote=False).replace("%{", "&#37;{")
 
 
 def listed(words: list[str], last: str = "and") -> str:

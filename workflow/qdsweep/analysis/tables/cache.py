@@ -54,7 +54,11 @@ def _unpack(about: dict[str, Any], evaluations: np.ndarray, values: np.ndarray) 
     start = 0
     for run, (key, results) in about["runs"].items():
         kept[run] = (key, [])
+        if len(results) != len(key[1]):  # a result a row
+            return {}
         for record, points in results:
+            if not record.keys() >= (set(RESULTS) if points else {"status"}):
+                return {}
             part = slice(start, start + (points or 0))
             columns = dict(zip(_COLUMNS, values[:, part], strict=True))
             curve = Curve(evaluations[part], columns) if points else None

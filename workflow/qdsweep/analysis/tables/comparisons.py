@@ -110,9 +110,10 @@ def _row(record: dict[str, Any], decimals: int, called: Called) -> list[Cell]:
     if not enough:
         low = high = math.nan
     p_values = [record[name] for name in ("welch_p", "holm_p", "mann_whitney_p")]
+    equal = math.isclose(record["mean_higher"], record["mean_lower"], rel_tol=1e-12)
     return [
         text_cell(called.label(record["higher"])),
-        text_cell(called.label(record["lower"])),
+        text_cell(called.label(record["lower"]) + (" (equal)" if equal else "")),
         number_cell(f"{record['n_higher']}, {record['n_lower']}", record["n_higher"]),
         number_cell(number(record["difference"], decimals), record["difference"]),
         number_cell(with_interval(value, low, high, decimals=2), value),

@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from qdsweep.analysis.files import require
+from qdsweep.analysis.files import read_csv
 from qdsweep.analysis.plan import Row
-from qdsweep.errors import BadInput
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -48,13 +47,9 @@ def read_metrics(run_dir: Path, archive_type: str) -> "pd.DataFrame":
     Raises:
         BadInput: metrics.csv is missing or is not such a table.
     """
-    import pandas as pd
-
-    path = require(run_dir / "metrics.csv", "Run `snakemake` again to make it.")
-    try:
-        table = pd.read_csv(path, usecols=[*STATE, *SECONDS])
-    except ValueError as error:
-        raise BadInput(f"{path} is not a table of metrics: {error}") from error
+    path = run_dir / "metrics.csv"
+    columns = [*STATE, *SECONDS]
+    table = read_csv(path, "Run `snakemake` again to make it.", usecols=columns)
     if archive_type not in STRUCTURED:
         table[["coverage", "norm_qd_score"]] = np.nan
     return table

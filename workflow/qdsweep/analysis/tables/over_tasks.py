@@ -1,5 +1,6 @@
 """One result over several tasks: aggregate scores, probabilities of improvement, profiles."""
 
+import math
 from collections.abc import Callable, Mapping
 from itertools import combinations
 from pathlib import Path
@@ -20,7 +21,7 @@ from qdsweep.analysis.tables.statistics import (
     performance_profile,
     probability_of_improvement,
 )
-from qdsweep.analysis.text import with_interval
+from qdsweep.analysis.text import common_decimals, number, with_interval
 from qdsweep.sweep.groups import group_labels
 
 if TYPE_CHECKING:
@@ -101,10 +102,16 @@ def _write_means(folder: Path, scores: Mapping[str, list[Scores]], called: Label
 
     data, rows = [], []
     estimates = {label: interquartile_mean(strata) for label, strata in scores.items()}
+    means = {
+        label: float(np.mean([task.mean() for task in strata])) for label, strata in scores.items()
+    }
     best = max(estimate.value for estimate in estimates.values())
+    # An interval of 95 % is about four standard errors wide.
+    errors = [(estimate.high - estimate.low) / 4 for estimate in estimates.values()]
+    decimals = common_decimals(means.values(), errors)
     for label, estimate in estimates.items():
-        seeds = [len(task) for task in scores[label]]
-        mean = float(np.mean([task.mean() for task in scores[label]]))
+        seeds, mean = [len(task) for task in scores[label]], means[label]
+        is_best = len(scores) > 1 and math.isclose(estimate.value, best, rel_tol=1e-12)
         data.append(
             {
                 "algorithm": label,
@@ -116,14 +123,14 @@ def _write_means(folder: Path, scores: Mapping[str, list[Scores]], called: Label
                 "iqm_high": estimate.high,
             }
         )
-        text = with_interval(estimate.value, estimate.low, estimate.high, decimals=3)
+        text = with_interval(estimate.value, estimate.low, estimate.high, decimals)
         rows.append(
             [
                 text_cell(called(label)),
                 number_cell(str(len(seeds)), len(seeds)),
                 number_cell(str(sum(seeds)), sum(seeds)),
-                number_cell(f"{mean:.3f}", mean),
-                number_cell(text, estimate.value, bold=estimate.value == best and len(scores) > 1),
+                number_cell(number(mean, decimals), mean),
+                number_cell(text, estimate.value, bold=is_best),
             ]
         )
     fewest = min(len(task) for strata in scores.values() for task in strata)

@@ -17,6 +17,7 @@ from qdsweep.analysis.tables.metrics import (
     read_metrics,
     thin_curve,
 )
+from qdsweep.files import damaged
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -63,17 +64,21 @@ def read_results(run_dir: Path, rows: list[Row], *, partial: bool) -> list[Resul
     Raises:
         BadInput: A file of the run is missing or damaged.
     """
-    summary = read_json(run_dir / "summary.json", "Run `snakemake` again to make it.")
+    path = run_dir / "summary.json"
+    summary = read_json(path, "Run `snakemake` again to make it.")
+    try:
+        about = {
+            "status": "unfinished",
+            "engine": summary["engine"],
+            "workers": summary["workers"],
+            "total_evaluations": summary["evaluations"],
+            "scale": scale_of(run_dir, summary),
+        }
+        low, high = summary["archive"].get("objective_range") or (0.0, math.nan)
+        width = (high - low) or math.nan
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        raise damaged(path, error) from error
     metrics = read_metrics(run_dir, summary["archive"]["type"])
-    about = {
-        "status": "unfinished",
-        "engine": summary["engine"],
-        "workers": summary["workers"],
-        "total_evaluations": summary["evaluations"],
-        "scale": scale_of(run_dir, summary),
-    }
-    low, high = summary["archive"].get("objective_range") or (0.0, math.nan)
-    width = (high - low) or math.nan
     return [_result(metrics, row, about, width, partial) for row in rows]
 
 

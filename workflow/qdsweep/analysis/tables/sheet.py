@@ -8,8 +8,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from qdsweep.analysis.files import read_json, write_csv
-from qdsweep.files import write_text
+from qdsweep.analysis.files import require, write_csv
+from qdsweep.files import damaged, write_text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -82,9 +82,15 @@ def read_sheet(path: Path) -> Sheet:
     Raises:
         BadInput: The file is missing or damaged.
     """
-    raw = read_json(path, "Run `qdsweep aggregate` (or `snakemake`) first.")
-    rows = [[Cell(**cell) for cell in row] for row in raw.pop("rows")]
-    return Sheet(**raw, rows=rows)
+    require(path, "Run `qdsweep aggregate` (or `snakemake`) first.")
+    try:
+        raw = json.loads(path.read_text(encoding="utf-8"))
+        rows = [[Cell(**cell) for cell in row] for row in raw.pop("rows")]
+        return Sheet(**raw, rows=rows)
+    except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
+        stage = path.stem if path.stem in ("corrected", "confirmed") else "aggregate"
+        remedy = f"`qdsweep {stage}` with the sweep's name makes it anew"
+        raise damaged(path, error, remedy) from error
 
 
 def as_markdown(sheet: Sheet) -> str:
@@ -97,7 +103,7 @@ def as_markdown(sheet: Sheet) -> str:
         texts = [_escape_markdown(cell.text) for cell in row]
         texts = [f"**{t}**" if cell.bold else t for t, cell in zip(texts, row, strict=True)]
         lines.append("| " + " | ".join(texts) + " |")
-    return "\n".join([*lines, "", sheet.note]) + "\n"
+    return "\n".join([*lines, "", _escape_markdown(sheet.note)]) + "\n"
 
 
 def as_latex(sheet: Sheet) -> str:
@@ -111,7 +117,9 @@ def as_latex(sheet: Sheet) -> str:
     for row in sheet.rows:
         texts = [escape_latex(cell.text) for cell in row]
         texts = [rf"\textbf{{{t}}}" if cell.bold else t for t, cell in zip(texts, row, strict=True)]
-        lines.append(" & ".join(texts) + r" \\")
+        # A bracket or star would belong to the line break before it.
+        start = "{}" if texts[0].startswith(("[", "*")) else ""
+        lines.append(start + " & ".join(texts) + r" \\")
     lines += ["\\bottomrule", "\\end{tabular}}"]
     return "\n".join(lines) + "\n"
 
@@ -119,7 +127,8 @@ def as_latex(sheet: Sheet) -> str:
 _LATEX = {
     "\\": r"\textbackslash{}",
     **{sign: f"\\{sign}" for sign in "&%$#_{}"},
-    **{sign: f"${sign}$" for sign in "<>"},
+    **{sign: f"${sign}$" for sign in "<>|"},
+    "`": r"\textasciigrave{}",
     "~": r"\textasciitilde{}",
     "^": r"\textasciicircum{}",
     "±": r"$\pm$",
@@ -130,6 +139,9 @@ _LATEX = {
     "≥": r"$\ge$",
     "†": r"$^\dagger$",
 }
+
+# What Markdown could take for its own; an underscore within a word is none.
+_MARKDOWN = re.compile(r"[\\`*\[\]<>&|~$#]|(?<![^\W_])_|_(?![^\W_])")
 
 
 _RAISED = str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789")
@@ -151,4 +163,4 @@ def escape_latex(text: str) -> str:
 
 
 def _escape_markdown(text: str) -> str:
-    return text.replace("|", "\\|")
+    return _MARKDOWN.sub(r"\\\g<0>", " ".join(text.split()))
