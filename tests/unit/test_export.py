@@ -291,16 +291,16 @@ def test_every_layer_is_searched(name, hide, tmp_path):
 @pytest.mark.parametrize(
     "text",
     [
-        r"by j\u00fcrgen_o, on\nvm",
-        r'by: "J\xFCrgen_o", on\tvm',
-        r"by jürgen\_o \\ vm",
-        "by ju\u0308rgen_o; vm",
-        "by j&uuml;rgen_o&lt;vm",
-        r"by j\U000000fcrgen\_o on vm",
+        r"by j\u00fcrgen_o, on\nn7",
+        r'by: "J\xFCrgen_o", on\tn7',
+        r"by jürgen\_o \\ n7",
+        "by ju\u0308rgen_o; n7",
+        "by j&uuml;rgen_o&lt;n7",
+        r"by j\U000000fcrgen\_o on n7",
     ],
 )
 def test_escaped_names_are_found(text, tmp_path):
-    for name in ("jürgen_o", "vm"):
+    for name in ("jürgen_o", "n7"):
         secrets = secrets_of(tmp_path, [{"host": name}])
         assert any(f"'{name}'" in said.lower() for said in findings("file", text.encode(), secrets))
     assert not list(findings("file", text.encode(), secrets_of(tmp_path, [{"host": "rgen"}])))
