@@ -2,10 +2,17 @@
 
 import json
 import os
+import zipfile
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
+
+from qdsweep.errors import BadInput
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 
 @contextmanager
@@ -55,6 +62,28 @@ def read_json(path: Path) -> dict[str, Any]:
     except (OSError, ValueError):
         return {}
     return data if isinstance(data, dict) else {}
+
+
+AGAIN = "remove it and start the same sweep or command again, which makes it anew"
+
+
+def read_arrays(path: Path, remedy: str = AGAIN) -> "dict[str, NDArray[Any]]":
+    """Reads the arrays of an .npz file of a run.
+
+    Args:
+        path: The file.
+        remedy: What to do where it is damaged.
+
+    Raises:
+        BadInput: It is damaged.
+    """
+    import numpy as np
+
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            return {name: file[name] for name in file.files}
+    except (ValueError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+        raise BadInput(f"{path} is damaged ({error}): {remedy}") from None
 
 
 def sync_folder(folder: Path) -> None:

@@ -32,7 +32,7 @@ def read_json(path: Path, remedy: str) -> dict[str, Any]:
     try:
         return dict(json.loads(path.read_text(encoding="utf-8")))
     except ValueError as error:
-        raise BadInput(f"{path} is damaged ({error}). {remedy}") from error
+        raise BadInput(f"{path} is damaged ({error}): remove it. {remedy}") from error
 
 
 def write_csv(table: "pd.DataFrame", path: Path) -> None:

@@ -14,6 +14,7 @@ import numpy as np
 
 from qdsweep.analysis.files import read_json, require
 from qdsweep.config.files import read_yaml
+from qdsweep.files import read_arrays
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -52,8 +53,7 @@ class Run:
     @cached_property
     def arrays(self) -> dict[str, np.ndarray]:
         """archive.npz: index, objective, measures, solution and the domain's extra fields."""
-        with np.load(self.path / "archive.npz", allow_pickle=False) as file:
-            return {name: file[name] for name in file.files}
+        return read_arrays(self.path / "archive.npz")
 
     @cached_property
     def archive(self) -> "ArchiveBase":

@@ -1,6 +1,7 @@
 """history.npz: every insertion into the result archive, so that any earlier archive is known."""
 
 import os
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qdsweep.domains.base import Floats
-from qdsweep.files import atomic
+from qdsweep.errors import BadInput
+from qdsweep.files import atomic, read_arrays
 
 ROW = np.dtype([("iteration", "<i4"), ("index", "<i4"), ("objective", "<f8")])
 # Cells of others move, or are none.
@@ -49,7 +51,8 @@ class History:
             content = self._path.read_bytes()
             return np.frombuffer(content[: len(content) // ROW.itemsize * ROW.itemsize], ROW)
         if self._final.exists():
-            with np.load(self._final) as arrays:
+            with suppress(BadInput):  # damaged: as if there were none
+                arrays = read_arrays(self._final)
                 return np.rec.fromarrays([arrays[name] for name in ROW.names or ()], dtype=ROW)
         return None
 

@@ -30,7 +30,7 @@ from qdsweep.engines.base import Batch, Engine
 from qdsweep.engines.failures import EvaluationFailed, describe_failure
 from qdsweep.errors import BadInput, QdsweepError
 from qdsweep.experiment.stop import Stop
-from qdsweep.files import atomic, read_json
+from qdsweep.files import atomic, read_arrays, read_json
 from qdsweep.sweep.ids import run_id
 from qdsweep.versions import installed_versions
 
@@ -173,8 +173,7 @@ def read_run(run_dir: Path) -> tuple[Experiment, dict[str, Any], Arrays]:
             f"{run_id(experiment)} now: the source of its domain or emitters has changed since, "
             "or the file was; run it again before its elites are evaluated again"
         )
-    with np.load(run_dir / "archive.npz", allow_pickle=False) as file:
-        return experiment, summary, {name: file[name] for name in file.files}
+    return experiment, summary, read_arrays(run_dir / "archive.npz")
 
 
 def fresh_seeds(settings: Reevaluate, elites: int) -> Seeds:

@@ -21,6 +21,7 @@ from qdsweep.domains.normalizer import Normalizer
 from qdsweep.errors import BadInput
 from qdsweep.experiment.camera import Camera, Shot
 from qdsweep.experiment.state import evaluation_seeds
+from qdsweep.files import read_arrays
 from qdsweep.sweep.shows import require_episodes
 
 Arrays = dict[str, NDArray[Any]]
@@ -66,8 +67,7 @@ def rollout(
     require_episodes(experiment.domain)
     out.mkdir(parents=True, exist_ok=True)
     camera, filmed = _before_a_camera(experiment.domain, seconds)
-    with np.load(run_dir / "archive.npz", allow_pickle=False) as file:
-        arrays = {name: file[name] for name in file.files}
+    arrays = read_arrays(run_dir / "archive.npz")
     measures, group = list(filmed.measures), group or run_dir.name
     policy = experiment.domain.evaluation_seed
     own_seed = policy == "fixed" or isinstance(policy, int)

@@ -16,7 +16,7 @@ from qdsweep.analysis.rebuild import Arrays, empty_archive
 from qdsweep.config.sweep import Reevaluate
 from qdsweep.experiment.metrics import figures, has_cells
 from qdsweep.experiment.outputs import archive_digest
-from qdsweep.files import atomic, write_json
+from qdsweep.files import atomic, read_arrays, write_json
 
 FIGURES = ("num_elites", "coverage", "qd_score", "norm_qd_score", "obj_max")
 _GEOMETRY = ("centroids", "boundaries")
@@ -35,8 +35,7 @@ class CorrectedRun(Run):
     @cached_property
     def arrays(self) -> Arrays:
         """The corrected archive, as archive.npz has the other: without the domain's fields."""
-        with np.load(self.path / f"{self.stem}.npz", allow_pickle=False) as file:
-            elites = {name: file[name] for name in file.files}
+        elites = read_arrays(self.path / f"{self.stem}.npz")
         reported = Run(self.path).arrays
         geometry = {name: reported[name] for name in _GEOMETRY if name in reported}
         return {**corrected_rows(elites, reported), **geometry}
