@@ -96,7 +96,8 @@ def test_kills_at_random_iterations_leave_the_history_of_a_run_with_gradients(tm
     assert [each["how"] for each in attempts] == [
         "killed", "SIGTERM", "SIGTERM", "killed", "finished",
     ]  # fmt: skip
-    assert all(each["from"] > 0 for each in attempts[1:])
+    # SIGKILL may have come before the first reload file; SIGTERM writes one.
+    assert all(each["from"] > 0 for each in attempts[2:])
 
 
 def test_archives_without_cells_have_none(tmp_path):
