@@ -83,5 +83,13 @@ class ByMachinery(LoadScopeScheduling):
         return "cluster" if folder in ("slurm", "container") else file
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begins with what takes longest, so that no process waits for the last one's.
+
+    `--no-loadscope-reorder` in pyproject.toml keeps this order.
+    """
+    items.sort(key=lambda item: item.path.parent.name == "unit")
+
+
 def pytest_xdist_make_scheduler(config, log):
     return ByMachinery(config, log)

@@ -91,6 +91,27 @@ def snakemake(*words: object, cwd: Path, check: int | None = 0):
     )
 
 
+def compute_run(experiment: object, out: Path, **changes: object) -> Path:
+    """Computes a run in this process, which has imported and compiled everything after the first.
+
+    Args:
+        experiment: A file, or keys.
+        out: The run's folder, which is returned.
+        changes: Keys that win.
+    """
+    from qdsweep.config.cluster import Cluster
+    from qdsweep.config.compose import compose
+    from qdsweep.experiment.outputs import publish
+    from qdsweep.experiment.run import compute
+    from qdsweep.experiment.stop import Stop
+
+    (out / "state").mkdir(parents=True, exist_ok=True)
+    source = str(experiment) if isinstance(experiment, Path) else experiment
+    compute(compose(source, changes), out, Cluster(), Stop())
+    publish(out)
+    return out
+
+
 def compute_sweep(results: Path, experiment, sweep: str, name: str = "tiny", **reporting) -> Path:
     """Computes a sweep in this process, without Snakemake, to its tables; returns its folder."""
     from qdsweep.analysis.tables.aggregate import aggregate

@@ -9,10 +9,11 @@ import sys
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 import yaml
 from kill_at import BOUNDARIES
-from support import BIN, TINY, snakemake
+from support import BIN, REPO, TINY, snakemake
 
 HERE = Path(__file__).parent
 LONG = bool(os.environ.get("QDSWEEP_TORTURE"))  # make torture
@@ -59,6 +60,9 @@ def undisturbed(tmp_path_factory) -> Path:
 def same(out: Path, undisturbed: Path) -> None:
     assert summary(out)["archive_digest"] == summary(undisturbed)["archive_digest"]
     assert metrics(out) == metrics(undisturbed)
+    with np.load(out / "history.npz") as ours, np.load(undisturbed / "history.npz") as theirs:
+        for name in theirs:
+            np.testing.assert_array_equal(ours[name], theirs[name])
 
 
 @pytest.mark.timeout(3000)
@@ -116,9 +120,7 @@ def test_the_whole_process_group_of_snakemake_is_killed(tmp_path):
     killed, straight = tmp_path / "killed", tmp_path / "straight"
     killed.mkdir()
     straight.mkdir()
-    snakemake("--cores", 2, "--configfile", config, cwd=straight)
-    from support import REPO
-
+    snakemake("--cores", 2, "--configfile", config, "--until", "qd_run", cwd=straight)
     words = [BIN / "snakemake", "-s", REPO / "Snakefile", "--directory", killed]
     words += ["--configfile", config, "--cores", "2"]
     for _ in range(10 if LONG else 3):

@@ -137,7 +137,9 @@ def test_whoever_is_killed_the_runs_go_on(tmp_path, cold, victim):
         warm_process(tmp_path).kill()
     finish(tmp_path, process, cold)
     assert "goes on after iteration" in (tmp_path / f"results/runs/{run}/run.log").read_text()
-    assert "Traceback" not in (tmp_path / "snakemake.log").read_text()
+    said = (tmp_path / "snakemake.log").read_text()
+    assert "Traceback" not in said
+    assert ("warm process is gone" in said) == (victim == "warm process")
     assert not place.parent.exists()
 
 

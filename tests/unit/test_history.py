@@ -1,7 +1,15 @@
 """history.npz tells the archive of any earlier iteration, also of gradients and after a kill."""
 
+import json
+import multiprocessing
+import os
+import random
+import signal
+from contextlib import suppress
+
 import numpy as np
 import pytest
+from patient import wait_until
 from support import TINY
 
 from qdsweep.analysis.history import read_history
@@ -9,9 +17,10 @@ from qdsweep.config.cluster import Cluster
 from qdsweep.config.compose import compose
 from qdsweep.errors import BadInput
 from qdsweep.experiment.history import ROW
+from qdsweep.experiment.metrics import read_rows
 from qdsweep.experiment.outputs import publish
 from qdsweep.experiment.run import compute
-from qdsweep.experiment.stop import Stop
+from qdsweep.experiment.stop import Interrupted, Stop
 
 CHANGES = {
     "grid, result archive": {},
@@ -46,11 +55,50 @@ def test_a_longer_budget_goes_on_with_it(tmp_path):
     run(tmp_path / "straight", 9, {})
     run(tmp_path / "out", 4, {})
     run(tmp_path / "out", 9, {})
-    one, other = read_history(tmp_path / "straight"), read_history(tmp_path / "out")
+    same_histories(tmp_path / "straight", tmp_path / "out")
+
+
+def same_histories(straight, out):
+    one, other = read_history(straight), read_history(out)
     assert one is not None and other is not None
     for name in ("iteration", "index", "objective"):
         np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
-    assert not (tmp_path / "out/state/history.bin").exists()
+    assert not (out / "state/history.bin").exists()
+
+
+def interruptible_run(out, iterations, change):
+    """In a process of its own: SIGTERM saves in the middle of an iteration."""
+    with Stop() as stop, suppress(Interrupted):
+        compute(compose({**TINY, **change}, {"iterations": iterations}), out, Cluster(), stop)
+
+
+def test_kills_at_random_iterations_leave_the_history_of_a_run_with_gradients(tmp_path):
+    """SIGKILL and SIGTERM: an iteration has two batches, and ends may lie in both."""
+    change = {**CHANGES["two batches an iteration"], "reload": {"min_seconds": 0.02}}
+    run(tmp_path / "straight", 1500, change)  # and has all compiled for what is forked
+    out = tmp_path / "out"
+    (out / "state").mkdir(parents=True)
+    chance = random.Random(4)
+    for number in (signal.SIGKILL, signal.SIGTERM, signal.SIGTERM, signal.SIGKILL):
+        before = len(read_rows(out / "state/metrics.csv"))
+        enough = before + chance.randrange(1, 300)
+        process = multiprocessing.get_context("fork").Process(
+            target=interruptible_run, args=(out, 1500, change)
+        )
+        process.start()
+        wait_until(lambda n=enough: len(read_rows(out / "state/metrics.csv")) > n, what="rows")
+        os.kill(process.pid, number)
+        process.join()
+        assert process.exitcode == (0 if number == signal.SIGTERM else -number)
+        assert not (out / "state/summary.json").exists()
+    run(out, 1500, change)
+    same_histories(tmp_path / "straight", out)
+    attempts = json.loads((out / "summary.json").read_text())["attempts"]
+    assert [each["how"] for each in attempts] == [
+        "killed", "SIGTERM", "SIGTERM", "killed", "finished",
+    ]  # fmt: skip
+    # SIGKILL may have come before the first reload file; SIGTERM writes one.
+    assert all(each["from"] > 0 for each in attempts[2:])
 
 
 def test_archives_without_cells_have_none(tmp_path):
@@ -100,5 +148,5 @@ def test_a_torn_history_does_not_stop_a_run(tmp_path, caplog, damage, moment):
 
 def test_reading_a_torn_one_is_bad_input(tmp_path):
     (tmp_path / "history.npz").write_bytes(b"PK\x03\x04 and no more")
-    with pytest.raises(BadInput, match=r"history.npz is damaged .*: remove it, and start"):
+    with pytest.raises(BadInput, match=r"history.npz is damaged .*: remove it; figures"):
         read_history(tmp_path)

@@ -14,8 +14,9 @@ import numpy as np
 import pytest
 import yaml
 from patient import EXPERIMENT, PATIENT, wait_until
-from support import BIN, POLE, TINY, command, snakemake
+from support import BIN, POLE, TINY, command, compute_run, snakemake
 
+from qdsweep.analysis.files import read_json
 from qdsweep.analysis.load import load
 from qdsweep.analysis.tables.corrected_archive import CorrectedRun
 from qdsweep.config.cluster import Cluster
@@ -24,12 +25,9 @@ from qdsweep.config.sweep import Reevaluate
 from qdsweep.domains import make_domain
 from qdsweep.domains.normalizer import Normalizer, context_of
 from qdsweep.errors import BadInput
-from qdsweep.experiment.outputs import publish
 from qdsweep.experiment.reevaluate import core_seconds_of, elite_contexts, fresh_seeds
-from qdsweep.experiment.run import compute
 from qdsweep.experiment.start_reevaluation import start_reevaluation
 from qdsweep.experiment.state import evaluation_seeds
-from qdsweep.experiment.stop import Stop
 from qdsweep.sweep.shows import check_reevaluate
 
 KINDS = {
@@ -43,13 +41,6 @@ KINDS = {
 }
 
 
-def make_run(out: Path, experiment: object, iterations: int) -> Path:
-    (out / "state").mkdir(parents=True, exist_ok=True)
-    compute(compose(experiment, {"iterations": iterations}), out, Cluster(), Stop())
-    publish(out)
-    return out
-
-
 def make_noisy(folder: Path) -> Path:
     """A folder with a domain whose objective has noise N(0, 1), and a finished run of it."""
     (folder / "config/plugins").mkdir(parents=True)
@@ -57,7 +48,7 @@ def make_noisy(folder: Path) -> Path:
     domain = {"type": "noisy:Patient", "name": "noisy", "evaluation_seed": "solution"}
     (folder / "experiment.yaml").write_text(yaml.safe_dump({**EXPERIMENT, "domain": domain}))
     with chdir(folder):
-        make_run(folder / "out", "experiment.yaml", 20)
+        compute_run(Path("experiment.yaml"), folder / "out")
     return folder
 
 
@@ -194,7 +185,8 @@ def test_a_torn_file_and_a_longer_run_are_evaluated_anew(copy):
     kept = copy / "out/state/reevaluated-8-3.npz"
     kept.write_bytes(kept.read_bytes()[:500])
     assert reevaluate(copy) == first
-    command("qdsweep", "run", "experiment.yaml", "--set", "iterations=25", "--out", "out", cwd=copy)
+    with chdir(copy):
+        compute_run(Path("experiment.yaml"), copy / "out", iterations=25)
     longer = reevaluate(copy)
     assert longer["iterations"] == 25
     summary = json.loads((copy / "out/summary.json").read_text())
@@ -202,10 +194,30 @@ def test_a_torn_file_and_a_longer_run_are_evaluated_anew(copy):
     assert longer["reported"]["qd_score"] == summary["qd_score"]
 
 
+def test_damaged_files_are_named_and_come_back(copy):
+    expected, out = reevaluate(copy), copy / "out"
+    for name in ("reevaluated-8-3.npz", "archive.npz"):
+        content = (out / name).read_bytes()
+        for damaged in (b"", content[: len(content) // 2]):
+            (out / name).write_bytes(damaged)
+            with pytest.raises(BadInput, match=f"{name} is damaged .*: remove it, and start"):
+                if name == "archive.npz":
+                    reevaluate(copy)
+                else:
+                    CorrectedRun(out, "reevaluated-8-3").arrays  # noqa: B018
+        (out / name).unlink()
+    (out / "reevaluated-8-3.json").write_text('{"id": ')
+    with pytest.raises(BadInput, match=r"reevaluated-8-3.json is damaged .*: remove it, and start"):
+        read_json(out / "reevaluated-8-3.json", "Run `snakemake` again to make it.")
+    # archive.npz is one file with that in state/: it is made anew of the reload file.
+    command("qdsweep", "run", "experiment.yaml", "--out", "out", cwd=copy)
+    assert reevaluate(copy) == expected
+
+
 @pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
 def test_an_archive_without_noise_is_what_it_seems(tmp_path, capsys, kind):
     keys = {key: value for key, value in TINY.items() if key not in kind}
-    out = make_run(tmp_path / "out", {**keys, **kind}, 12)
+    out = compute_run({**keys, **kind}, tmp_path / "out")
     assert start_reevaluation(out, 3, 1, Cluster()) == 0
     assert "no evaluation depends on its seed" in capsys.readouterr().out
     about = json.loads((out / "reevaluated-3-1.json").read_text())
@@ -218,7 +230,7 @@ def test_an_archive_without_noise_is_what_it_seems(tmp_path, capsys, kind):
 
 
 def test_normalised_observations_are_those_of_each_elite(tmp_path):
-    out = make_run(tmp_path / "out", POLE, 6)
+    out = compute_run(POLE, tmp_path / "out", iterations=6)
     assert start_reevaluation(out, 2, 9, Cluster()) == 0
     arrays = load(out).arrays
     n = len(arrays["objective"])

@@ -12,11 +12,13 @@ import pytest
 import yaml
 from snakemake.target_jobs import parse_target_jobs_cli_args
 from snakemake_interface_executor_plugins.utils import TargetSpec, encode_target_jobs_cli_args
-from support import BIN, REPO, TINY, command, snakemake
+from support import BIN, REPO, TINY, command, compute_run, snakemake
 
 from qdsweep.sweep.runs import table_of_runs
 
 SWEEP = "::: algorithm map_elites cma_mae ::: seed 1 2"
+# What a test asks for that does not look at figures and pages, which take the longest.
+TABLE = "results/sweeps/tiny/table.csv"
 
 
 def write_config(folder: Path, sweep: str = SWEEP, name: str = "tiny", **experiment) -> Path:
@@ -87,7 +89,7 @@ def test_values_that_are_added_leave_finished_runs_alone(copy):
     config = write_config(copy, "::: seed 3 2 1 ::: algorithm cma_mae map_elites")
     plan = snakemake("-n", "--cores", 2, "--configfile", config, cwd=copy)
     assert "6 runs, 4 finished" in plan.stderr
-    snakemake("--cores", 2, "--configfile", config, cwd=copy)
+    snakemake(TABLE, "--cores", 2, "--configfile", config, cwd=copy)
     after = stamps(copy)
     assert len(after) == 6
     assert before.items() <= after.items()
@@ -96,17 +98,17 @@ def test_values_that_are_added_leave_finished_runs_alone(copy):
 
 def test_a_raised_budget_goes_on_and_equals_a_straight_run(copy, tmp_path):
     longer = SWEEP + " ::: iterations 17"
-    snakemake("--cores", 2, "--configfile", write_config(copy, longer), cwd=copy)
+    snakemake(TABLE, "--cores", 2, "--configfile", write_config(copy, longer), cwd=copy)
     for run, digest in digests(copy).items():
         log = (copy / "results/runs" / run / "run.log").read_text()
         assert "goes on after iteration 12" in log
         out = tmp_path / run
         config = copy / "results/runs" / run / "config.yaml"
-        command("qdsweep", "run", config, "--out", out)
+        compute_run(config, out)
         assert json.loads((out / "summary.json").read_text())["archive_digest"] == digest
     # The lower budget again: nothing is lost, tables show the runs at iteration 12.
-    snakemake("--cores", 2, "--configfile", write_config(copy), cwd=copy)
-    nothing = snakemake("-n", "--cores", 2, "--configfile", copy / "mine.yaml", cwd=copy)
+    snakemake(TABLE, "--cores", 2, "--configfile", write_config(copy), cwd=copy)
+    nothing = snakemake(TABLE, "-n", "--cores", 2, "--configfile", copy / "mine.yaml", cwd=copy)
     assert "Nothing to be done" in nothing.stdout + nothing.stderr
     table = (copy / "results/sweeps/tiny/summary.csv").read_text().splitlines()
     column = table[0].split(",").index("iteration")
@@ -124,7 +126,7 @@ def test_two_spellings_of_a_run_are_run_once_and_reported(tmp_path):
 def test_a_sweep_on_the_command_line_has_a_name_of_its_own(copy):
     before = (copy / "results/sweeps/tiny/table.csv").read_bytes()
     settings = ("--configfile", copy / "mine.yaml", "--config", "sweep=::: seed 1 2")
-    snakemake("--cores", 2, *settings, cwd=copy)
+    snakemake("--cores", 2, *settings, "--until", "aggregate", cwd=copy)
     (own,) = copy.glob("results/sweeps/adhoc-*")
     assert len((own / "runs.tsv").read_text().splitlines()) == 3
     assert (copy / "results/sweeps/tiny/table.csv").read_bytes() == before
@@ -157,7 +159,7 @@ def test_the_tables_of_an_unfinished_sweep(copy):
     assert "1 row of unfinished runs" in (folder / "report.html").read_text()
     assert "unfinished runs as far as they are" in (folder / "table.md").read_text()
     # The whole sweep afterwards: tables are made again, of finished runs alone.
-    snakemake("--cores", 2, "--configfile", config, cwd=copy)
+    snakemake("--cores", 2, "--configfile", config, "--until", "aggregate", cwd=copy)
     assert "partial" not in (folder / "summary.csv").read_text()
     assert digests(copy).keys() >= {path.name for path in [stopped]}
 
@@ -214,9 +216,7 @@ def test_a_stopped_run_exits_75_and_goes_on(tmp_path, number, finished):
         "qdsweep", "run", config, "--set", f"iterations={target}", "--out", tmp_path / "out"
     )
     assert again.returncode == 0
-    command(
-        "qdsweep", "run", config, "--set", f"iterations={target}", "--out", tmp_path / "straight"
-    )
+    compute_run(config, tmp_path / "straight", iterations=target)
     summaries = [
         json.loads((tmp_path / n / "summary.json").read_text()) for n in ("out", "straight")
     ]

@@ -6,9 +6,13 @@ import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from qdsweep.errors import BadInput
+
+if TYPE_CHECKING:
+    pass
+
 
 ANEW = "remove it, and start snakemake again, which makes it anew"
 
@@ -68,12 +72,13 @@ def read_attempts(path: Path) -> list[dict[str, Any]]:
     return [one for one in attempts if isinstance(one, dict)] if isinstance(attempts, list) else []
 
 
-def read_arrays(path: Path, *names: str) -> dict[str, Any]:
+def read_arrays(path: Path, *names: str, remedy: str = ANEW) -> dict[str, "NDArray[Any]"]:
     """Reads arrays of an .npz file.
 
     Args:
         path: The file.
         names: Which; none: all.
+        remedy: What to do where it is damaged.
 
     Raises:
         BadInput: It is missing or damaged, or holds pickles.
@@ -86,7 +91,7 @@ def read_arrays(path: Path, *names: str) -> dict[str, Any]:
         with np.load(path, allow_pickle=False) as file:
             return {name: file[name] for name in names or file.files}
     except Exception as error:  # zip, zlib and numpy each have some of their own
-        raise damaged(path, error) from error
+        raise damaged(path, error, remedy) from error
 
 
 def damaged(path: Path, error: Exception, remedy: str = ANEW) -> BadInput:

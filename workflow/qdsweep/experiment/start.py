@@ -109,6 +109,8 @@ def _locked(
         identity = fingerprint(experiment)
         refuse_repetition(folder, identity, options.attempt)
         crew = _find_crew(cluster, out)
+        if options.terminal:
+            log.info("writes to %s; imports and compiles first, which takes some seconds", out)
         try:
             from qdsweep.algorithms.light_ribs import light_ribs
 

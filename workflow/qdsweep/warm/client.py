@@ -9,6 +9,7 @@ import os
 import signal
 import socket
 import struct
+import sys
 from types import FrameType
 
 # The warm process's socket, set by the controlling Snakemake. `off`: start no warm process.
@@ -65,6 +66,11 @@ def run_warm(argv: list[str]) -> int | None:
             with contextlib.suppress(OSError):
                 Path(path).unlink()
                 Path(path).parent.rmdir()
+        print(
+            "qdsweep: the sweep's warm process is gone: this run starts by itself, which takes "
+            "some seconds more",
+            file=sys.stderr,
+        )
         return None
     finally:
         for number, handler in previous.items():
