@@ -12,10 +12,11 @@ import pandas as pd
 import pytest
 import yaml
 
-from qdsweep.analysis.figures.plots import plot
+from qdsweep.analysis.figures.plots import plot, plot_one
 from qdsweep.analysis.load import load, load_sweep
 from qdsweep.analysis.page.report import report
 from qdsweep.analysis.plan import read_plan
+from qdsweep.analysis.scale import domain_name
 from qdsweep.analysis.selection import band_text, read_tables
 from qdsweep.analysis.tables.aggregate import aggregate
 from qdsweep.analysis.tables.metrics import POINTS, Curve, common_grid
@@ -551,7 +552,7 @@ def test_one_figure_is_not_drawn_into_a_damaged_index(made, main, tmp_path):
     index = tmp_path / "results/sweeps/main/plots/figures.json"
     index.write_text(index.read_text()[:100])
     with pytest.raises(BadInput, match=r"figures.json is damaged .* `qdsweep plot`"):
-        plot(tmp_path / "results/sweeps/main", tmp_path / "results/runs", "learning_curves")
+        plot_one(tmp_path / "results/sweeps/main", tmp_path / "results/runs", "learning_curves")
 
 
 def test_importing_the_stages_is_cheap():
@@ -565,3 +566,19 @@ def test_importing_the_stages_is_cheap():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize(
+    ("domain", "name"),
+    [
+        ({"name": "lp_sphere", "function": "sphere"}, "lp_sphere"),
+        ({"name": "lp_sphere", "function": "rastrigin"}, "lp_sphere (rastrigin)"),
+        ({"name": "qd_ant", "env": "Ant-v5"}, "qd_ant"),
+        ({"name": "pole", "env": "CartPole-v1"}, "pole"),
+        ({"name": "qd_ant", "env": "Hopper-v5"}, "qd_ant (Hopper-v5)"),
+        ({"name": "maze"}, "maze"),
+    ],
+)
+def test_another_function_or_environment_is_another_task(tmp_path, domain, name):
+    (tmp_path / "config.yaml").write_text(yaml.safe_dump({"domain": domain}))
+    assert domain_name(tmp_path) == name

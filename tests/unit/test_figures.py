@@ -273,7 +273,7 @@ def test_the_look_is_that_of_every_figure(sweep):
     plot(sweep, runs_of(sweep))
     plots = sweep / "plots"
     pictures = [*plots.glob("*.pdf"), *plots.glob("more/*.pdf")]
-    assert len(pictures) >= 4 + 5
+    assert len(pictures) >= 4 + 4
     for path in pictures:
         pdf = path.read_bytes()
         assert b"/FontFile2" in pdf and b"/Type3" not in pdf, path  # TrueType, embedded

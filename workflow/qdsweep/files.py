@@ -11,8 +11,7 @@ from typing import IO, TYPE_CHECKING, Any
 from qdsweep.errors import BadInput
 
 if TYPE_CHECKING:
-    pass
-
+    from numpy.typing import NDArray
 
 ANEW = "remove it, and start snakemake again, which makes it anew"
 

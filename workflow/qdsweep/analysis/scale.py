@@ -1,5 +1,6 @@
 """What two runs must share for their QD scores and colours to be comparable."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -31,12 +32,23 @@ def scale_of(run_dir: Path, summary: dict[str, Any]) -> str:
 
 
 def domain_name(run_dir: Path) -> str:
-    """Returns the name of a run's domain.
+    """Returns the name of a run's domain, with its function or environment if that is another's.
+
+    `lp_sphere` with the key `domain.function` swept is a task for each function.
 
     Raises:
         BadInput: Its config.yaml is missing or damaged.
     """
+    domain = read_config(run_dir).get("domain")
     try:
-        return str(read_config(run_dir)["domain"]["name"])
-    except (KeyError, TypeError) as error:
+        name, task = str(domain["name"]), domain.get("function") or domain.get("env")
+    except (KeyError, TypeError, AttributeError) as error:
         raise damaged(run_dir / "config.yaml", error) from error
+    if task is None or _plain(task) in _plain(name) or _plain(name) in _plain(task):
+        return name
+    return f"{name} ({task})"
+
+
+def _plain(name: str) -> str:
+    """The letters of a name, without the version of an environment."""
+    return "".join(filter(str.isalpha, re.sub(r"-v\d+$", "", name))).lower()
