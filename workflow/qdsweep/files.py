@@ -6,12 +6,9 @@ import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, Any
 
 from qdsweep.errors import BadInput
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 ANEW = "remove it, and start snakemake again, which makes it anew"
 
@@ -71,7 +68,7 @@ def read_attempts(path: Path) -> list[dict[str, Any]]:
     return [one for one in attempts if isinstance(one, dict)] if isinstance(attempts, list) else []
 
 
-def read_arrays(path: Path, *names: str, remedy: str = ANEW) -> dict[str, "NDArray[Any]"]:
+def read_arrays(path: Path, *names: str, remedy: str = ANEW) -> dict[str, Any]:
     """Reads arrays of an .npz file.
 
     Args:

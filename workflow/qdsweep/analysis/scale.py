@@ -39,8 +39,8 @@ def domain_name(run_dir: Path) -> str:
     Raises:
         BadInput: Its config.yaml is missing or damaged.
     """
-    domain = read_config(run_dir).get("domain")
     try:
+        domain = read_config(run_dir)["domain"]
         name, task = str(domain["name"]), domain.get("function") or domain.get("env")
     except (KeyError, TypeError, AttributeError) as error:
         raise damaged(run_dir / "config.yaml", error) from error
