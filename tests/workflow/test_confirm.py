@@ -152,17 +152,17 @@ def test_a_larger_budget_lengthens_confirmation_and_corrects_again(copy):
 
 def test_what_was_deleted_is_made_again(copy):
     (copy / "results/sweeps/mine/confirm.json").unlink()
-    assert not is_done(copy, *TABLES)
-    snakemake(*TABLES, "--cores", 2, "--configfile", copy / "mine.yaml", cwd=copy)
-    assert is_done(copy, *TABLES)
+    assert not is_done(copy)
+    snakemake("--cores", 2, "--configfile", copy / "mine.yaml", cwd=copy)
+    assert is_done(copy)
     for path in copy.glob(f"results/runs/*/{STEM}.*"):
         path.unlink()
     digests = {path: path.read_bytes() for path in copy.glob("results/sweeps/mine/tables/*.csv")}
     assert digests
-    done = snakemake(*TABLES, "--cores", 2, "--configfile", copy / "mine.yaml", cwd=copy)
+    done = snakemake("--cores", 2, "--configfile", copy / "mine.yaml", cwd=copy)
     assert "evaluates" not in done.stdout, "the samples in state/ are enough"
     assert {path: path.read_bytes() for path in digests} == digests
-    assert is_done(copy, *TABLES)
+    assert is_done(copy)
 
 
 def test_tables_of_unfinished_sweeps_wait_for_neither(copy):
@@ -224,9 +224,9 @@ def test_a_kill_in_the_middle_of_the_confirmation_costs_nothing(copy):
     assert "results/runs/" not in "".join(
         line for line in done.stdout.splitlines() if ".tmp" not in line
     )
-    again = snakemake(*TABLES, "--cores", 2, "--configfile", copy / "mine.yaml", cwd=copy)
+    again = snakemake("--cores", 2, "--configfile", copy / "mine.yaml", cwd=copy)
     assert "qdsweep: to confirm it: 4 runs" in again.stderr
     logs = [(copy / f"results/runs/{run}/run.log").read_text() for run in expected]
     assert any("goes on after iteration" in log for log in logs)
     assert {run: summary(copy, run)["archive_digest"] for run in expected} == expected
-    assert is_done(copy, *TABLES)
+    assert is_done(copy)
