@@ -276,11 +276,6 @@ def test_the_workflow_renders_them_once(tmp_path):
     assert len(list((plots / "evolution").glob("*.gif"))) == 1
     again = snakemake("-n", *words, cwd=tmp_path)
     assert "Nothing to be done" in again.stderr + again.stdout
-    text["figures"] = {"labels": {"map_elites": "A label"}}
-    (tmp_path / "sweep.yaml").write_text(yaml.safe_dump(text))
-    labelled = snakemake("-n", *words, cwd=tmp_path)
-    assert "report of the sweep tiny" in labelled.stderr + labelled.stdout
-    assert "rendered episodes of elites" not in labelled.stderr + labelled.stdout
     text["rollouts"] = {"elites": ["best"]}
     (tmp_path / "sweep.yaml").write_text(yaml.safe_dump(text))
     fewer = snakemake("-n", *words, cwd=tmp_path)

@@ -2,43 +2,39 @@
 
 from qdsweep.sweep.shows import check_rollouts
 
-ROLLOUTS = []
-
 if SETTINGS.rollouts is not None:
     try:
         check_rollouts(SWEEP.runs)
     except BadInput as error:
         raise WorkflowError(str(error))
 
-    localrules:
-        rollouts,
 
-    rule rollouts:
-        input:
-            # Tables are made anew for labels, too, which no episode shows.
-            ancient("results/sweeps/{sweep}/summary.csv"),
-            expand("results/runs/{run}/summary.json", run=AWAITED),
-        output:
-            report(
-                directory("results/sweeps/{sweep}/plots/rollouts"),
-                patterns=["{elite}.gif"],
-                caption="../report/rollouts.rst",
-                category="Rollouts",
-                labels={"sweep": "{sweep}", "elite": "{elite}"},
-            ),
-        log:
-            "results/sweeps/{sweep}/logs/rollouts.log",
-        retries: 0
-        conda:
-            "../../envs/qdsweep.yaml"
-        resources:
-            image=IMAGE,
-        params:
-            plan=digest(SWEEP.plan(rollouts=SETTINGS.reporting["rollouts"])),
-            partial=PARTIAL,
-        message:
-            "rendered episodes of elites of {wildcards.sweep}"
-        shell:
-            "python -m qdsweep --image={resources.image:q} rollouts {wildcards.sweep} 2> {log}"
+localrules:
+    rollouts,
 
-    ROLLOUTS = rules.rollouts.output
+
+rule rollouts:
+    input:
+        rules.aggregate.output,
+    output:
+        report(
+            directory("results/sweeps/{sweep}/plots/rollouts"),
+            patterns=["{elite}.gif"],
+            caption="../report/rollouts.rst",
+            category="Rollouts",
+            labels={"sweep": "{sweep}", "elite": "{elite}"},
+        ),
+    log:
+        "results/sweeps/{sweep}/logs/rollouts.log",
+    retries: 0
+    conda:
+        "../../envs/qdsweep.yaml"
+    resources:
+        image=IMAGE,
+    message:
+        "rendered episodes of elites of {wildcards.sweep}"
+    shell:
+        "python -m qdsweep --image={resources.image:q} rollouts {wildcards.sweep} 2> {log}"
+
+
+ROLLOUTS = rules.rollouts.output if SETTINGS.rollouts is not None else []

@@ -14,7 +14,7 @@ from qdsweep.files import write_json
 def rollouts(sweep_dir: Path, runs_dir: Path) -> None:
     """Writes `plots/rollouts/GROUP-ELITE.gif` and `rollouts.json`, the list of them.
 
-    Neither shows labels of `figures:`, so nothing is rendered again when these change.
+    Neither shows labels of `figures:`; the page adds them.
 
     Args:
         sweep_dir: `results/sweeps/NAME`, with the tables of `aggregate`.
