@@ -404,7 +404,7 @@ def test_the_overview_shows_the_best_facet_and_names_it(sweep):
     with look.style(tables):
         drawn = overview(tables, runs_of(sweep))
     assert set(drawn.data["group"]) == set(tables.panels[best])
-    assert drawn.caption.startswith(f"{best}, the facet of the group with the highest mean QD sc")
+    assert drawn.caption.startswith(f"{best}, the facet with the highest mean QD sc")
     assert "Not shown: 2 groups of another facet" in drawn.caption
     assert drawn.figure.get_suptitle() == best
 

@@ -56,7 +56,7 @@ def groups():
     ],
 )
 def test_it_chooses_by_any_values_that_tell_groups_apart(groups, where):
-    assert groups.choose(1, where) == "cma_me, batch_size 8, sigma0 0.5, elitist true"
+    assert groups.choose(1, where) == "cma_me, sigma0 0.5, elitist true"
 
 
 @pytest.mark.parametrize(

@@ -54,7 +54,9 @@ class Reevaluate(Model):
     """Corrected archives: every elite evaluated again with fresh seeds."""
 
     times: int = Field(default=10, ge=1, le=10_000, description="evaluations of each elite")
-    seed: int = Field(default=1_000_003, ge=0, description="of the fresh evaluation seeds")
+    seed: int = Field(
+        default=1_000_003, ge=0, lt=2**63, description="of the fresh evaluation seeds"
+    )
 
     @property
     def stem(self) -> str:
@@ -100,6 +102,7 @@ class SweepFile(Model):
 
     name: str = Field(
         pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.\-]*$",
+        max_length=100,
         description="the sweep's name, a folder of results/sweeps/",
     )
     experiment: str | dict[str, Any] = Field(

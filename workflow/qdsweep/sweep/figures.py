@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from qdsweep.config.files import nearest
 from qdsweep.config.sweep import Figures
 from qdsweep.errors import BadInput
-from qdsweep.sweep.groups import group_columns, group_labels
+from qdsweep.sweep.groups import group_columns, group_labels, label_columns
 from qdsweep.sweep.runs import Sweep
 from qdsweep.sweep.values import value_text
 
@@ -41,10 +41,15 @@ def check_figures(figures: Figures, sweep: Sweep, experiment: str) -> None:
     Raises:
         BadInput: A name is unknown; the message lists those that are known.
     """
+    rows = [{name: value_text(value) for name, value in row.values.items()} for row in sweep.rows]
+    for name in label_columns(sweep.columns, rows):
+        for text in {row[name] for row in rows} - set(figures.labels):
+            if "$" in text:  # matplotlib and LaTeX would read a formula
+                raise BadInput(
+                    f"the sweep file: sweep: {name} {text}: no figure can show a dollar sign; give "
+                    f"the value a label: figures: {{labels: {{{text!r}: NAME}}}}"
+                )
     if figures != Figures():
-        rows = [
-            {name: value_text(value) for name, value in row.values.items()} for row in sweep.rows
-        ]
         figure_names(figures, sweep.columns, rows, experiment)
 
 
@@ -72,7 +77,7 @@ def figure_names(
     names = group_columns(columns, rows)
     if figures.facets is not None:
         _known("facets", [figures.facets], names)
-    rest = [name for name in columns if name != figures.facets]
+    rest = [name for name in label_columns(columns, rows) if name != figures.facets]
     series = group_labels(rest, rows, default)
     # A panel has one line of each series; where there is but one, its facet must tell it.
     parted = figures.facets is not None and len(set(series)) > 1
@@ -105,6 +110,8 @@ def figure_names(
 def _check_labels(labels: Mapping[str, str]) -> None:
     for name, label in labels.items():
         wrong = "" if label.strip() and not label.startswith("_") else "it would not be shown"
+        if not label.isprintable():
+            wrong = "it has a line break or another sign that cannot be drawn"
         if "$" in label:
             from matplotlib.mathtext import MathTextParser
 

@@ -27,11 +27,29 @@ def group_labels(
         rows: The swept values of each row, as text.
         default: The name of the one group of a sweep that varies only its seed.
     """
-    names = group_columns(columns, rows)
-    varying = _varying(columns, rows)
-    # A label names only what differs; where nothing does, everything that was swept.
-    named = [name for name in names if name in varying] or names
+    named = label_columns(columns, rows)
     return [_label(row, named) or default for row in rows]
+
+
+def label_columns(columns: Sequence[str], rows: Sequence[Mapping[str, str]]) -> list[str]:
+    """The swept names that a group's label has.
+
+    They are those that differ, but for what the algorithm, domain and experiment of a row fix (as
+    in `::: algorithm map_elites cma_me :::+ num_emitters 1 15`); where nothing differs, all.
+
+    Args:
+        columns: The swept names.
+        rows: The swept values of each row, as text.
+    """
+    names, varying = group_columns(columns, rows), _varying(columns, rows)
+    named = [name for name in names if name in varying]
+    whole = [name for name in named if name in SHOWN_WITHOUT_NAME]
+    count = len({tuple(row[name] for name in whole) for row in rows})
+
+    def is_fixed(name: str) -> bool:
+        return count == len({(*(row[each] for each in whole), row[name]) for row in rows})
+
+    return [name for name in named if name in whole or not is_fixed(name)] or names
 
 
 def _varying(columns: Sequence[str], rows: Sequence[Mapping[str, str]]) -> set[str]:

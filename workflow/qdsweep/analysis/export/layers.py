@@ -21,6 +21,7 @@ _ESCAPED_SIGN = re.compile(r"\\([!-/:-@\[-`{-~])")
 _ESCAPED_SPACE = re.compile(r"\\[nrt]")
 _ESCAPED_LETTER = re.compile(r"\\(?:u([0-9A-Fa-f]{4})|x([0-9A-Fa-f]{2})|U000([0-9A-Fa-f]{5}))")
 _BASE64 = re.compile(r"[A-Za-z0-9+/]{24,}={0,2}")
+_CODED = re.compile(r"(?<=base64,)[A-Za-z0-9+/=\s]{16,}|[A-Za-z0-9+/]{1000,}={0,2}")
 
 
 def layers(where: str, content: bytes) -> Iterator[tuple[str, str | bytes]]:
@@ -37,7 +38,8 @@ def layers(where: str, content: bytes) -> Iterator[tuple[str, str | bytes]]:
         Where a layer is, and the layer: text if it is UTF-8, else bytes.
     """
     text = _as_text(content)
-    yield where, content if text is None else text
+    # Letters that stand for other bytes say nothing themselves; what they stand for is a layer.
+    yield where, content if text is None else _CODED.sub(" ", text)
     for start, parts in _FORMATS.items():
         if content.startswith(start):
             for name, part in parts(content):

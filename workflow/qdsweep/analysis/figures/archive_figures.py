@@ -158,7 +158,7 @@ def overview(tables: Tables, runs_dir: Path) -> Drawn:
     title, scale = panel, "" if panel in tables.scales else tables.scale_text
     which = "each group" if count == len(groups) else f"the best {count} of {len(groups)} groups"
     if facet and len(tables.panels) > 1:
-        title += ", the facet of the group with the highest mean QD score"
+        title += ", the facet with the highest mean QD score of its task"
     caption = (
         f"{title}.{scale} Maps: the archive of {which}, of the run with the median QD score."
         f" {_EMPTY} Curves: QD score over evaluations; lines and bands: {band}."

@@ -74,8 +74,9 @@ def _scores(data: "pd.DataFrame", tables: Tables, settings: Reevaluate) -> Drawn
     caption = (
         "QD score of the final archives as the search reports it, and after every elite was"
         f" evaluated {plural(settings.times, 'time')} again with fresh seeds and inserted with its"
-        " mean objective and measures into an empty archive (Flageat and Cully 2023); beside the"
-        " bars, the share that was luck. Means over seeds, whiskers of one standard error."
+        " mean objective and measures into an empty archive (Flageat and Cully 2024); beside the"
+        " bars, the share that was luck. Runs are taken at their ends. Means over seeds,"
+        " whiskers of one standard error."
         f"{tables.scale_text}{shown_text(tables, chosen)}"
     )
     shown = [group for groups in chosen.values() for group in groups]

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from qdsweep.analysis.files import require
+from qdsweep.files import damaged
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -81,9 +82,12 @@ def figure_picture(stem: Path) -> Picture:
 
 def _svg_size(path: Path) -> tuple[int, int]:
     """Returns the size of a drawing of matplotlib, which states it in points."""
-    head = path.read_text(encoding="utf-8")[:2000]
-    width, height = (float(re.search(rf'\b{k}="([\d.]+)pt"', head)[1]) for k in ("width", "height"))  # type: ignore[index]
-    return round(width * 4 / 3), round(height * 4 / 3)
+    text = path.read_text(encoding="utf-8", errors="replace")
+    sizes = [re.search(rf'\b{side}="([\d.]+)pt"', text[:2000]) for side in ("width", "height")]
+    if None in sizes or not text.rstrip().endswith("</svg>"):
+        raise damaged(path, ValueError("it is torn"))
+    width, height = (round(float(size[1]) * 4 / 3) for size in sizes if size)
+    return width, height
 
 
 def thumbnail(path: Path) -> Picture:

@@ -7,7 +7,8 @@ from qdsweep.analysis.called import Called
 from qdsweep.analysis.page.words import core_time, listed, seeds_text
 from qdsweep.analysis.plan import Plan
 from qdsweep.analysis.selection import Tables
-from qdsweep.analysis.tables.group_table import METRICS, unequal_budgets
+from qdsweep.analysis.tables.group_table import METRICS, best_and_tied, unequal_budgets
+from qdsweep.analysis.tables.pairs import MIN_SEEDS
 from qdsweep.analysis.text import common_decimals, mean_and_error, number, plural
 from qdsweep.sweep.confirm import confirming_rows
 
@@ -44,11 +45,13 @@ def headline(plan: Plan, tables: Tables, sweep_dir: Path, called: Called) -> str
     best = [tables.best(groups, 1)[0] for groups in tables.scales.values() if len(groups) > 1]
     if 0 < len(best) <= MAX_SCALES:
         noun = "score is that" if len(best) == 1 else "scores are those"
-        text += f" The highest mean QD {noun} of {listed([_score(tables, b) for b in best])}."
+        text += f" The highest mean QD {noun} of {listed([_score(tables, b) for b in best])}"
+        text += f"{_not_told(tables, best)}."
     text += _confirmed(sweep_dir, called)
     text += unequal_budgets(tables.table, tables.scales)
-    top = done.loc[done["obj_max"].idxmax()]
-    text += f" The best objective of all runs is {number(top['obj_max'], 2)} ({top['group']})."
+    if done["scale"].map(lambda scale: scale.partition(";")[0]).nunique() == 1:  # one task
+        top = done.loc[done["obj_max"].idxmax()]
+        text += f" The best objective of all runs is {number(top['obj_max'], 2)} ({top['group']})."
     return text
 
 
@@ -56,6 +59,19 @@ def _score(tables: Tables, group: str) -> str:
     row = tables.table.set_index("group").loc[group]
     value, error, n = (row[f"qd_score_{part}"] for part in ("mean", "se", "n"))
     return f"{group} ({mean_and_error(value, error)}, {plural(int(n), 'seed')})"
+
+
+def _not_told(tables: Tables, best: list[str]) -> str:
+    """Which of the best groups the test does not tell from others."""
+    if min(tables.counts(best)) < MIN_SEEDS:
+        return f"; fewer than {MIN_SEEDS} seeds, so nothing is tested"
+    _, tied = best_and_tied(tables.summary, tables.table, tables.scales)
+    scores = {group for metric, group in tied if metric in ("qd_score", "norm_qd_score")}
+    doubtful = [b for b in best if scores & set(next(s for s in tables.scales.values() if b in s))]
+    if not doubtful:
+        return ""
+    which = "" if len(best) == 1 else f" ({listed(doubtful)})"
+    return f", not told from others at 5 %{which} by Welch's test with Holm's correction"
 
 
 def _confirmed(sweep_dir: Path, called: Called) -> str:

@@ -147,7 +147,7 @@ def _note(runs: "pd.DataFrame", settings: Reevaluate, further: bool) -> str:
     text = (
         f"Every elite of the final archives evaluated {plural(settings.times, 'time')} again with "
         "fresh evaluation seeds, and inserted with its mean objective and measures into an empty "
-        "archive: the corrected one (Flageat and Cully, arXiv:2302.00463). Luck: the share of the "
+        "archive: the corrected one (Flageat and Cully 2024). Luck: the share of the "
         "QD score that is lost. Mean ± standard error over n runs (seeds)."
     )
     if runs["one_seed"].any() and runs["seed_matters"].any():
@@ -156,7 +156,10 @@ def _note(runs: "pd.DataFrame", settings: Reevaluate, further: bool) -> str:
             " it is what the elites owe to that seed."
         )
     if further:
-        text += " A run that went further than this sweep asks for is taken at its end."
+        text += (
+            " Runs that went further than this sweep asks for are taken at their ends, here also as"
+            " reported: other tables have them at the sweep's budget."
+        )
     if not runs["seed_matters"].any():
         text += (
             " No evaluation here depends on its seed: the archives are what they seem, and nothing "

@@ -111,14 +111,15 @@ def group_sheet(plan: Plan, summary: "pd.DataFrame", table: "pd.DataFrame") -> S
 def unequal_budgets(table: "pd.DataFrame", scales: Scales) -> str:
     """Returns a warning where groups that compare differ by more than 5 % in their evaluations."""
     used = table.set_index("group")["evaluations_mean"]
-    for groups in scales.values():
-        low, high = used.loc[groups].min(), used.loc[groups].max()
-        if high > 1.05 * low:
-            return (
-                f" Budgets differ: from {number(low)} to {number(high)} evaluations in groups that"
-                " are compared here; `evaluations: N` in place of `iterations` makes them equal."
-            )
-    return ""
+    spans = [(used.loc[groups].min(), used.loc[groups].max()) for groups in scales.values()]
+    differ = [f"from {number(low)} to {number(high)}" for low, high in spans if high > 1.05 * low]
+    if not differ:
+        return ""
+    return (
+        f" Budgets differ in groups that are compared here: {', '.join(differ[:3])}"
+        f"{', ...' if len(differ) > 3 else ''} evaluations; a sweep over evaluations in place of"
+        " iterations brings them as close as batches and first solutions allow."
+    )
 
 
 def best_and_tied(
