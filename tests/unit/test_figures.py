@@ -247,6 +247,20 @@ def test_labels_name_groups_series_and_values():
     assert [name.series for name in alone.values()] == ["map_elites", "cma_me"]
 
 
+def test_what_an_algorithm_or_a_task_fixes_is_in_no_label():
+    text = "::: domain lp_sphere arm :::+ iterations 60 5 ::: algorithm map_elites cma_me"
+    text += " :::+ num_emitters 1 15 ::: seed 1 2"
+    assert list(names(text)) == [
+        "lp_sphere, map_elites", "lp_sphere, cma_me", "arm, map_elites", "arm, cma_me"
+    ]  # fmt: skip
+    facets = names(text, facets="domain", order=["cma_me"], colors={"cma_me": "red"})
+    assert [(name.series, name.color) for name in facets.values()] == [
+        ("cma_me", "red"), ("cma_me", "red"), ("map_elites", None), ("map_elites", None)
+    ]  # fmt: skip
+    linked = names("::: sigma0 0.1 0.2 :::+ batch_size 8 16 ::: seed 1 2")
+    assert list(linked) == ["sigma0 0.1, batch_size 8", "sigma0 0.2, batch_size 16"]
+
+
 @pytest.mark.parametrize(
     ("figures", "message"),
     [
@@ -258,6 +272,7 @@ def test_labels_name_groups_series_and_values():
         ({"labels": {"cma_me": " "}}, "labels: cma_me: ' ': it would not be shown"),
         ({"labels": {"cma_me": "_x"}}, "labels: cma_me: '_x': it would not be shown"),
         ({"labels": {"cma_me": r"$\frac$"}}, "it is no formula of matplotlib"),
+        ({"labels": {"cma_me": "A\nB"}}, "it has a line break"),
         ({"colors": {"cma_me": "blurple"}}, "'blurple' is no colour"),
         ({"colors": {"cma_me": "none"}}, "'none' is no colour"),
     ],

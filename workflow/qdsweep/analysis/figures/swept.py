@@ -9,6 +9,7 @@ import numpy as np
 
 from qdsweep.analysis.plan import Plan
 from qdsweep.analysis.selection import Tables
+from qdsweep.sweep.groups import label_columns
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -88,7 +89,8 @@ def combinations(plan: Plan, tables: Tables) -> list[Combinations]:
     for scale, groups in tables.scales.items():
         values = {group: plan.groups[group][0].values for group in groups}
         rows = pd.DataFrame([values[group] for group in groups], dtype=str)
-        names = [name for name in plan.group_columns if rows[name].nunique() > 1]
+        told = label_columns(plan.columns, [values[group] for group in groups])
+        names = [name for name in told if rows[name].nunique() > 1]
         if not names:
             continue
         has_cells = table.loc[groups, "norm_qd_score_n"].gt(0).all()

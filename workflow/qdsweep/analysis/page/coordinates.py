@@ -12,6 +12,7 @@ from qdsweep.analysis.page.words import for_plotly
 from qdsweep.analysis.plan import Plan
 from qdsweep.analysis.selection import Tables
 from qdsweep.analysis.text import mean_and_error, number, plural
+from qdsweep.sweep.groups import label_columns
 
 MAX_LINES = 200
 _BETWEEN = 12  # points between two axes, where the mouse finds a line
@@ -52,9 +53,8 @@ def parallel_coordinates(
     shown = tables.best(groups, MAX_LINES)
     scores = {group: float(rows.loc[group, f"{metric}_mean"]) for group in shown}
     values = {group: plan.groups[group][0].values for group in shown}
-    names = [
-        name for name in plan.group_columns if len({values[group][name] for group in shown}) > 1
-    ]
+    told = label_columns(plan.columns, [values[group] for group in shown])
+    names = [name for name in told if len({values[group][name] for group in shown}) > 1]
     lines = [_swept_axis(name, [values[group][name] for group in shown]) for name in names]
     score = _score_axis(label, scores)
     heights = {
