@@ -1,9 +1,11 @@
 """The rows of a sweep and the groups that they form, read from plan.json."""
 
+import json
 from dataclasses import dataclass
 from pathlib import Path
 
 from qdsweep.analysis.files import read_json
+from qdsweep.config.sweep import Reevaluate
 from qdsweep.sweep.groups import BUDGETS as BUDGETS
 from qdsweep.sweep.groups import group_columns, group_labels
 from qdsweep.sweep.values import value_text
@@ -71,3 +73,9 @@ def read_plan(sweep_dir: Path) -> Plan:
     ]
     names = group_columns(columns, values)
     return Plan(raw["name"], raw["experiment"], raw["sweep"], columns, names, rows)
+
+
+def read_reevaluate(sweep_dir: Path) -> Reevaluate | None:
+    """Reads `reevaluate:` of the sweep from its plan.json."""
+    raw = read_json(sweep_dir / "plan.json", "Run `snakemake` first.").get("reevaluate")
+    return None if raw is None else Reevaluate.model_validate_json(json.dumps(raw))

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from qdsweep.config.sweep import Reevaluate
+from qdsweep.analysis.plan import read_reevaluate
 from qdsweep.errors import BadInput
 from qdsweep.experiment.report import duration
 from qdsweep.files import read_json
@@ -221,21 +221,16 @@ def total(standings: list[Standing]) -> str:
     return f"{len(standings)} runs: {counts}; core-hours: {used:.3f} used, {left} left"
 
 
-def reevaluation_stem(sweep_dir: Path) -> str | None:
-    """How the files of a sweep's re-evaluations are called in a run's folder; None: no such."""
-    asked = read_json(sweep_dir / "plan.json").get("reevaluate")
-    return None if asked is None else Reevaluate.model_validate(asked).stem
-
-
 def reevaluations(sweep_dir: Path, runs_dir: Path) -> Iterator[tuple[str, str]]:
     """What has become of a sweep's re-evaluations, in lines.
 
     Yields:
         `failed`, for each that has failed, or `done`, for their number; and the line.
     """
-    stem = reevaluation_stem(sweep_dir)
-    if stem is None:
+    settings = read_reevaluate(sweep_dir)
+    if settings is None:
         return
+    stem = settings.stem
     runs = list(dict.fromkeys(row["id"] for row in read_json(sweep_dir / "plan.json")["rows"]))
     missing = [run for run in runs if not (runs_dir / run / f"{stem}.json").exists()]
     for run in missing:

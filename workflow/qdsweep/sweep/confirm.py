@@ -9,7 +9,6 @@ from qdsweep.errors import BadInput
 from qdsweep.files import read_json
 from qdsweep.sweep.groups import group_labels
 from qdsweep.sweep.runs import Sweep
-from qdsweep.sweep.values import value_text
 
 FILE = "confirm.json"
 _KEYS = {"id", "like", "group", "values", "iterations", "evaluations"}
@@ -39,7 +38,7 @@ def check_confirm(confirm: Confirm | None, sweep: Sweep) -> None:
 
 def _check_top(top: int, sweep: Sweep) -> None:
     """Winners are chosen among the groups of a domain, if its archives do not part them further."""
-    rows = [{name: value_text(value) for name, value in row.values.items()} for row in sweep.rows]
+    rows = sweep.texts
     groups: dict[str, set[str]] = {}
     for label, row in zip(group_labels(sweep.columns, rows, ""), sweep.rows, strict=True):
         groups.setdefault(row.experiment.domain.name, set()).add(label)

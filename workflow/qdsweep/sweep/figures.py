@@ -8,7 +8,6 @@ from qdsweep.config.sweep import Figures
 from qdsweep.errors import BadInput
 from qdsweep.sweep.groups import group_columns, group_labels, label_columns
 from qdsweep.sweep.runs import Sweep
-from qdsweep.sweep.values import value_text
 
 Rows = Sequence[Mapping[str, str]]
 
@@ -41,7 +40,7 @@ def check_figures(figures: Figures, sweep: Sweep, experiment: str) -> None:
     Raises:
         BadInput: A name is unknown; the message lists those that are known.
     """
-    rows = [{name: value_text(value) for name, value in row.values.items()} for row in sweep.rows]
+    rows = sweep.texts
     for name in label_columns(sweep.columns, rows):
         for text in {row[name] for row in rows} - set(figures.labels):
             if "$" in text:  # matplotlib and LaTeX would read a formula

@@ -10,7 +10,7 @@ from qdsweep.config.experiment import Experiment
 from qdsweep.errors import BadInput
 from qdsweep.sweep.grammar import expand
 from qdsweep.sweep.ids import run_id
-from qdsweep.sweep.values import typed
+from qdsweep.sweep.values import typed, value_text
 
 
 @dataclass(frozen=True)
@@ -30,6 +30,13 @@ class Sweep:
     rows: tuple[Row, ...]
     runs: dict[str, Experiment]
     """Run id -> its experiment, with the largest budget that a row asks for."""
+
+    @property
+    def texts(self) -> list[dict[str, str]]:
+        """The swept values of each row, as one would type them."""
+        return [
+            {name: value_text(value) for name, value in row.values.items()} for row in self.rows
+        ]
 
     @property
     def duplicates(self) -> int:

@@ -17,9 +17,8 @@ from qdsweep.analysis.export.blind import Secret, findings, secrets_of
 from qdsweep.analysis.export.packed_readme import readme
 from qdsweep.analysis.files import read_config, read_csv, read_json, require
 from qdsweep.analysis.partial import results_of
-from qdsweep.analysis.plan import read_plan
+from qdsweep.analysis.plan import read_plan, read_reevaluate
 from qdsweep.analysis.status import planned_budgets
-from qdsweep.analysis.tables.corrected_table import read_settings
 from qdsweep.analysis.text import plural
 from qdsweep.config.sweep import Reevaluate
 from qdsweep.errors import BadInput, QdsweepError
@@ -176,7 +175,7 @@ def _members(sweep: Path, runs: dict[str, Path], secrets: list[Secret]) -> Itera
             yield page.name, page.read_bytes()
         else:
             print(f"qdsweep: left out, {found}", file=sys.stderr)
-    budgets, corrected = planned_budgets(sweep), read_settings(sweep)
+    budgets, corrected = planned_budgets(sweep), read_reevaluate(sweep)
     for run, folder in sorted(runs.items()):
         unit, amount = budgets[run]
         summary = {key: summaries[run][key] for key in SUMMARY if key in summaries[run]}

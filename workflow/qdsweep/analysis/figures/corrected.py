@@ -18,9 +18,9 @@ from qdsweep.analysis.figures.style import (
 )
 from qdsweep.analysis.files import read_csv
 from qdsweep.analysis.load import Run, load
+from qdsweep.analysis.plan import read_reevaluate
 from qdsweep.analysis.selection import Tables, shown_text
 from qdsweep.analysis.tables.corrected_archive import CorrectedRun
-from qdsweep.analysis.tables.corrected_table import read_settings
 from qdsweep.analysis.text import number, plural
 from qdsweep.config.sweep import Reevaluate
 
@@ -42,7 +42,7 @@ def corrected_figures(sweep_dir: Path, tables: Tables, look: Look) -> list[Drawn
         tables: The sweep's tables, dressed.
         look: What figures call the groups.
     """
-    path, settings = sweep_dir / "tables" / "corrected.csv", read_settings(sweep_dir)
+    path, settings = sweep_dir / "tables" / "corrected.csv", read_reevaluate(sweep_dir)
     if settings is None or not path.exists():
         return []
     # Names stay text, also one that looks like a number or like "null".

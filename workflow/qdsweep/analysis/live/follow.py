@@ -10,11 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from qdsweep.analysis.live.curve import Curve
-from qdsweep.analysis.plan import read_plan
+from qdsweep.analysis.plan import read_plan, read_reevaluate
 from qdsweep.analysis.status import (
     Standing,
     planned_budgets,
-    reevaluation_stem,
     standing,
     sweep_names,
 )
@@ -176,12 +175,12 @@ class Follow:
         for confirming in confirming_rows(sweep):
             label = f"{confirming['group']}, seed {confirming['values']['seed']} (confirms)"
             about.setdefault(confirming["id"], (label, confirming["group"]))
-        stem = reevaluation_stem(sweep)
+        settings = read_reevaluate(sweep)
         for run, (unit, budget) in planned_budgets(sweep).items():
             known = self.runs.get(run)
             label, group = about.get(run, (run, ""))
             folder = self.results / "runs" / run
-            again = folder / f"{stem}.json" if stem and run in planned else None
+            again = folder / f"{settings.stem}.json" if settings and run in planned else None
             now = (label, unit, budget, again)
             if known is None or (known.label, known.unit, known.budget, known.again) != now:
                 known = Followed(folder, label, group, unit, budget, again)

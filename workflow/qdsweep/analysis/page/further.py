@@ -9,7 +9,7 @@ from qdsweep.analysis.files import read_json
 from qdsweep.analysis.page.references import cite
 from qdsweep.analysis.page.words import seeds_text
 from qdsweep.analysis.partial import results_of
-from qdsweep.analysis.tables.corrected_table import read_settings
+from qdsweep.analysis.plan import read_reevaluate
 from qdsweep.analysis.text import number
 from qdsweep.config.sweep import Reevaluate
 from qdsweep.experiment.reevaluate import core_seconds_of
@@ -77,7 +77,7 @@ def read_confirmation(sweep_dir: Path, runs_dir: Path) -> Confirmation:
 
 def read_correction(sweep_dir: Path, runs_dir: Path, ids: Iterable[str]) -> Correction | None:
     """Reads how the archives of some runs were corrected; None if the sweep does not ask for it."""
-    settings = read_settings(sweep_dir)
+    settings = read_reevaluate(sweep_dir)
     if settings is None:
         return None
     folders = [runs_dir / run for run in ids]

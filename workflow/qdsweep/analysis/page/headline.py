@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from qdsweep.analysis.called import Called
+from qdsweep.analysis.files import read_csv
 from qdsweep.analysis.page.words import core_time, listed, seeds_text
 from qdsweep.analysis.plan import Plan
 from qdsweep.analysis.selection import Tables
@@ -76,14 +77,11 @@ def _not_told(tables: Tables, best: list[str]) -> str:
 
 def _confirmed(sweep_dir: Path, called: Called) -> str:
     """What held of the winners on seeds that did not choose them; nothing where none was run."""
-    import pandas as pd
-
     path = sweep_dir / "tables" / "confirmed.csv"
     if not path.exists():
         return ""
     # Names stay text, also one that looks like a number or like "null".
-    names = {"group": str, "scale": str}
-    data = pd.read_csv(path, dtype=names, keep_default_na=False, na_values=[""])
+    data = read_csv(path, "Run `snakemake` first.", dtype={"group": str, "scale": str})
     data = called.dressed(data).dropna(subset=["unseen_mean"])
     scales = [rows for _, rows in data.groupby("scale", sort=False)]
     if not 0 < len(scales) <= MAX_SCALES:

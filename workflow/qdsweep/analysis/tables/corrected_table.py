@@ -1,13 +1,12 @@
 """How much of a sweep's QD score is luck: the table of the corrected archives."""
 
-import json
 import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from qdsweep.analysis.called import read_called
 from qdsweep.analysis.files import read_json
-from qdsweep.analysis.plan import Plan
+from qdsweep.analysis.plan import Plan, read_reevaluate
 from qdsweep.analysis.scale import scale_of
 from qdsweep.analysis.selection import read_tables
 from qdsweep.analysis.tables.corrected_archive import FIGURES
@@ -31,12 +30,6 @@ _METRICS = {
 }
 
 
-def read_settings(sweep_dir: Path) -> Reevaluate | None:
-    """Reads `reevaluate:` of the sweep from its plan.json."""
-    raw = read_json(sweep_dir / "plan.json", "Run `snakemake` first.").get("reevaluate")
-    return None if raw is None else Reevaluate.model_validate_json(json.dumps(raw))
-
-
 def write_corrected(sweep_dir: Path, runs_dir: Path, plan: Plan) -> Sheet:
     """Writes `tables/corrected.*`: each group's archives as reported, and corrected.
 
@@ -53,7 +46,7 @@ def write_corrected(sweep_dir: Path, runs_dir: Path, plan: Plan) -> Sheet:
     """
     import pandas as pd
 
-    settings = read_settings(sweep_dir)
+    settings = read_reevaluate(sweep_dir)
     if settings is None:
         raise BadInput(
             f"{sweep_dir / 'plan.json'}: the sweep has no corrected archives; give its file the "
