@@ -53,4 +53,4 @@ bench: venv
 
 # What is generated from the config models: schemas and config/README.md.
 schemas: venv
-	$(BIN)/python -m qdsweep.config.manual
+	$(BIN)/python -m qdsweep.cli.manual

@@ -21,7 +21,7 @@ import pandas as pd
 from figures import figure
 
 from qdsweep.files import write_json
-from qdsweep.sweep.plan import write_experiment, write_plan
+from qdsweep.records.plan import write_experiment, write_plan
 from qdsweep.sweep.runs import table_of_runs
 
 SEEDS = 5

@@ -23,7 +23,7 @@ import venv
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from qdsweep.cpu import apply_baseline
+from qdsweep.host.cpu import apply_baseline
 
 apply_baseline("avx2")
 
@@ -36,8 +36,8 @@ from qdsweep.config.cluster import Cluster  # noqa: E402
 from qdsweep.config.compose import compose  # noqa: E402
 from qdsweep.engines import make_engine  # noqa: E402
 from qdsweep.engines.base import Batch  # noqa: E402
-from qdsweep.engines.start_crew import Crew, start_crew  # noqa: E402
-from qdsweep.sweep.plan import write_experiment  # noqa: E402
+from qdsweep.engines.crew import Crew, start_crew  # noqa: E402
+from qdsweep.records.plan import write_experiment  # noqa: E402
 from qdsweep.versions import installed_versions  # noqa: E402
 
 SEED, BATCH = 52, 150

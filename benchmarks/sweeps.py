@@ -27,7 +27,7 @@ from bare_loop import BARE
 from figures import figure
 
 from qdsweep.config.compose import compose
-from qdsweep.sweep.plan import write_plan
+from qdsweep.records.plan import write_plan
 from qdsweep.sweep.runs import Sweep, table_of_runs
 from qdsweep.warm.start import start_warm
 

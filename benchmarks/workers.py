@@ -23,7 +23,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from qdsweep.cpu import apply_baseline
+from qdsweep.host.cpu import apply_baseline
 
 apply_baseline("avx2")
 
@@ -85,9 +85,9 @@ def timed(work: Callable[[], object], repeats: int) -> float:
 
 def ours(seconds: float, workers: int, repeats: int) -> float:
     """Seconds of a batch with the engine dask."""
+    from qdsweep.engines.crew import Crew, start_crew
     from qdsweep.engines.dask import Dask
-    from qdsweep.engines.start_crew import Crew, start_crew
-    from qdsweep.sweep.plan import write_experiment
+    from qdsweep.records.plan import write_experiment
 
     experiment = compose(sleeping(seconds))
     run = Path(tempfile.mkdtemp(dir="."))
@@ -163,8 +163,8 @@ def capacity(repeats: int) -> None:
 
 
 def ask_and_tell(dimension: int, algorithm: str, repeats: int) -> float:
-    from qdsweep.algorithms.build import build_scheduler
-    from qdsweep.algorithms.centroids import Centroids
+    from qdsweep.algorithms.ribs.build import build_scheduler
+    from qdsweep.algorithms.ribs.centroids import Centroids
     from qdsweep.domains import make_domain
 
     data = sleeping(0.0)

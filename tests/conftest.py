@@ -10,7 +10,7 @@ import images
 import pytest
 from xdist.scheduler import LoadScopeScheduling
 
-from qdsweep.cpu import apply_baseline
+from qdsweep.host.cpu import apply_baseline
 
 apply_baseline("avx2")  # before numpy is imported, as `qdsweep run` does it
 # Snakemake's Slurm plugin asks a cluster that is down for 9 s, at each start: here there is none.

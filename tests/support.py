@@ -101,9 +101,9 @@ def compute_run(experiment: object, out: Path, **changes: object) -> Path:
     """
     from qdsweep.config.cluster import Cluster
     from qdsweep.config.compose import compose
-    from qdsweep.experiment.outputs import publish
     from qdsweep.experiment.run import compute
     from qdsweep.experiment.stop import Stop
+    from qdsweep.records.archive import publish
 
     (out / "state").mkdir(parents=True, exist_ok=True)
     source = str(experiment) if isinstance(experiment, Path) else experiment
@@ -116,10 +116,10 @@ def compute_sweep(results: Path, experiment, sweep: str, name: str = "tiny", **r
     """Computes a sweep in this process, without Snakemake, to its tables; returns its folder."""
     from qdsweep.analysis.tables.aggregate import aggregate
     from qdsweep.config.cluster import Cluster
-    from qdsweep.experiment.outputs import publish
     from qdsweep.experiment.run import compute
     from qdsweep.experiment.stop import Stop
-    from qdsweep.sweep.plan import write_plan
+    from qdsweep.records.archive import publish
+    from qdsweep.records.plan import write_plan
     from qdsweep.sweep.runs import table_of_runs
 
     made = table_of_runs(experiment, sweep)

@@ -18,7 +18,7 @@ from support import BIN, TINY, command
 from qdsweep.config.compose import compose
 from qdsweep.engines.base import Batch
 from qdsweep.engines.processes import Processes
-from qdsweep.lock import Lock, Locked
+from qdsweep.host.lock import Lock, Locked
 
 EXPERIMENT = {
     "domain": {"type": "faulty:Faulty", "name": "faulty"},
@@ -364,7 +364,7 @@ def test_torn_results_are_made_anew(tmp_path, name):
 HOLD = """
 import sys, time
 from pathlib import Path
-from qdsweep.lock import Lock
+from qdsweep.host.lock import Lock
 with Lock(Path(sys.argv[1])):
     print("held", flush=True)
     time.sleep(60)

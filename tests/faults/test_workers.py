@@ -16,7 +16,7 @@ import pytest
 from patient import crew_of, digest, make_folder, says, undisturbed_digest, wait_until, workers_of
 from support import BIN
 
-from qdsweep.cpu import settings
+from qdsweep.host.cpu import settings
 
 DASK = "engine: dask\nworkers_per_node: 3\n"
 # As in a user's shell: without the settings that these tests made for themselves.

@@ -18,8 +18,8 @@ from rliable import metrics
 from scipy import stats
 from support import TINY, snakemake
 
-from qdsweep.analysis.figures.look import read_dressed
-from qdsweep.analysis.page.further import read_confirmation, read_correction
+from qdsweep.analysis.figures.appearance import read_dressed
+from qdsweep.analysis.page.follow_ups import read_confirmation, read_correction
 from qdsweep.analysis.page.headline import headline
 from qdsweep.analysis.page.report import commands
 from qdsweep.analysis.plan import read_plan

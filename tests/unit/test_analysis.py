@@ -16,15 +16,15 @@ from qdsweep.analysis.figures.plots import plot, plot_one
 from qdsweep.analysis.load import load, load_sweep
 from qdsweep.analysis.page.report import report
 from qdsweep.analysis.plan import read_plan
-from qdsweep.analysis.scale import domain_name
+from qdsweep.analysis.score_scale import domain_name
 from qdsweep.analysis.selection import band_text, read_tables
 from qdsweep.analysis.tables.aggregate import aggregate
-from qdsweep.analysis.tables.metrics import POINTS, Curve, common_grid
+from qdsweep.analysis.tables.curves import POINTS, Curve, common_grid
 from qdsweep.analysis.tables.sheet import Sheet, as_latex, escape_latex, text_cell
 from qdsweep.analysis.tables.statistics import mean_error_count
 from qdsweep.analysis.text import TIMES, common_decimals, mean_and_error, short
+from qdsweep.config.values import value_text
 from qdsweep.errors import BadInput
-from qdsweep.sweep.values import value_text
 
 DIM, BATCH, ITERATIONS = 6, 20, 40
 SEEDS = (1, 2, 3)

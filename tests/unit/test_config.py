@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support import REPO
 
-from qdsweep.config import manual
+from qdsweep.cli import manual
 from qdsweep.config.algorithm import Algorithm
 from qdsweep.config.base import Model
 from qdsweep.config.cluster import Cluster, read_cluster
@@ -808,7 +808,7 @@ def test_yaml_nan_anchors_and_unicode(in_own_folder: Path):
 
 
 def test_yaml_agrees_with_the_values_of_a_sweep(in_own_folder: Path):
-    from qdsweep.sweep.values import typed
+    from qdsweep.config.values import typed
 
     for text in (
         "1e-3",

@@ -11,8 +11,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support import TINY
 
-from qdsweep.algorithms.build import build_scheduler
-from qdsweep.algorithms.centroids import Centroids
+from qdsweep.algorithms.ribs.build import build_scheduler
+from qdsweep.algorithms.ribs.centroids import Centroids
+from qdsweep.algorithms.ribs.stats import has_cells
 from qdsweep.config.cluster import Cluster
 from qdsweep.config.compose import compose
 from qdsweep.config.experiment import Experiment
@@ -24,11 +25,11 @@ from qdsweep.engines.serial import Serial
 from qdsweep.errors import BadInput
 from qdsweep.experiment import reload
 from qdsweep.experiment.loop import search
-from qdsweep.experiment.metrics import COLUMNS, Metrics, has_cells, read_rows
-from qdsweep.experiment.outputs import archive_digest, archive_rows
 from qdsweep.experiment.run import compute
 from qdsweep.experiment.state import Pending, State, evaluation_seeds
 from qdsweep.experiment.stop import Interrupted, Stop
+from qdsweep.records.archive import archive_digest, archive_rows
+from qdsweep.records.metrics import COLUMNS, Metrics, read_rows
 
 ALGORITHMS = sorted(
     path.stem for path in (Path(__file__).parents[2] / "config/algorithms").glob("*.yaml")

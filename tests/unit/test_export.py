@@ -26,7 +26,7 @@ from qdsweep.analysis.export.pack import _attempts as attempts_of
 from qdsweep.analysis.export.pack import export as pack
 from qdsweep.analysis.tables.aggregate import aggregate
 from qdsweep.errors import QdsweepError
-from qdsweep.experiment.outputs import archive_digest
+from qdsweep.records.archive import archive_digest
 
 HOST, JOB, USER = "login-nora7.cluster.example.edu", "4711007", "nora_jacobsen"
 SOMEBODY = {"HOME": f"/home/{USER}", "LOGNAME": USER}

@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 from support import TINY, compute_sweep
 
+from qdsweep.analysis.figures.appearance import read_dressed
 from qdsweep.analysis.figures.archive_figures import heatmaps, overview
 from qdsweep.analysis.figures.archive_profile import (
     archive_profile,
@@ -18,11 +19,10 @@ from qdsweep.analysis.figures.archive_profile import (
     mean_profiles,
 )
 from qdsweep.analysis.figures.common_archive import coarsest, common_archives, rebin
-from qdsweep.analysis.figures.earlier import reported_run
 from qdsweep.analysis.figures.learning_curves import learning_curves
-from qdsweep.analysis.figures.look import read_dressed
 from qdsweep.analysis.figures.plots import plot, plot_one
 from qdsweep.analysis.figures.profiles_figure import profiles_figure
+from qdsweep.analysis.figures.row_archive import reported_run
 from qdsweep.analysis.figures.style import line_style, style
 from qdsweep.analysis.figures.timing import _amdahl
 from qdsweep.analysis.load import load
@@ -30,7 +30,7 @@ from qdsweep.analysis.selection import read_tables
 from qdsweep.cli import main
 from qdsweep.config.sweep import Figures
 from qdsweep.errors import BadInput
-from qdsweep.sweep.figures import check_figures, figure_names
+from qdsweep.sweep.labels import check_figures, figure_names
 from qdsweep.sweep.runs import table_of_runs
 
 SWEEP = "::: algorithm map_elites cma_me ::: seed 1 2 ::: iterations 6 12"

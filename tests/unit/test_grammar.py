@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from snakemake.cli import parse_config
 from snakemake_interface_executor_plugins.utils import format_cli_arg
 
+from qdsweep.config.values import typed
 from qdsweep.errors import BadInput
 from qdsweep.sweep.expand import from_argv, recover, to_tsv
 from qdsweep.sweep.grammar import Source, expand, parse, words
-from qdsweep.sweep.values import typed
 
 
 def lines(text: str, directory: Path = Path()) -> list[str]:

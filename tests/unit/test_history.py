@@ -17,10 +17,10 @@ from qdsweep.config.cluster import Cluster
 from qdsweep.config.compose import compose
 from qdsweep.errors import BadInput
 from qdsweep.experiment.history import ROW
-from qdsweep.experiment.metrics import read_rows
-from qdsweep.experiment.outputs import publish
 from qdsweep.experiment.run import compute
 from qdsweep.experiment.stop import Interrupted, Stop
+from qdsweep.records.archive import publish
+from qdsweep.records.metrics import read_rows
 
 CHANGES = {
     "grid, result archive": {},

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 import yaml
 
-from qdsweep.analysis.page import described, provenance
+from qdsweep.analysis.page import descriptions, provenance
 from qdsweep.analysis.page.references import (
     algorithm_sources,
     bibliography,
@@ -53,8 +53,8 @@ def resolved(**overrides):
 def test_each_algorithm_cites_exactly_its_papers(name):
     config = resolved(algorithm=name)
     assert algorithm_sources(config["algorithm"]) == SOURCES[name]
-    sentence = described.algorithm(name, [config])
-    assert sentence.startswith(described.TITLES[name]) and cited(sentence) == SOURCES[name]
+    sentence = descriptions.algorithm(name, [config])
+    assert sentence.startswith(descriptions.TITLES[name]) and cited(sentence) == SOURCES[name]
     assert "None" not in sentence and "null" not in sentence and "{" not in sentence
 
 
@@ -62,7 +62,7 @@ def test_every_preset_of_the_project_has_a_title():
     from support import REPO
 
     presets = {path.stem for path in (REPO / "config/algorithms").glob("*.yaml")}
-    assert presets == set(described.TITLES) == set(SOURCES)
+    assert presets == set(descriptions.TITLES) == set(SOURCES)
 
 
 def test_domains_cite_their_sources():
@@ -77,25 +77,25 @@ def test_domains_cite_their_sources():
 
 def test_swept_values_stand_together():
     configs = [resolved(algorithm="cma_me", sigma0=sigma) for sigma in (0.1, 0.5, 1)]
-    assert "initial step size 0.1, 0.5 or 1.0" in described.algorithm("cma_me", configs)
-    default = described.algorithm("cma_me", [resolved(algorithm="cma_me")])
+    assert "initial step size 0.1, 0.5 or 1.0" in descriptions.algorithm("cma_me", configs)
+    default = descriptions.algorithm("cma_me", [resolved(algorithm="cma_me")])
     assert "initial step size 0.5" in default  # the domain's step
 
 
 def test_the_first_threshold_and_a_rate_of_zero_are_named():
     mae = resolved(algorithm="cma_mae")
-    assert "first threshold at the lower end of the obj" in described.algorithm("cma_mae", [mae])
+    assert "first threshold at the lower end of the obj" in descriptions.algorithm("cma_mae", [mae])
     own = resolved(algorithm="cma_mae", learning_rate=0, threshold_min=0)
-    said = described.algorithm("cma_mae", [own], "Ours")
+    said = descriptions.algorithm("cma_mae", [own], "Ours")
     assert said.startswith("Ours (") or said.startswith("Ours [")
     assert "archive learning rate 0.0" in said and "first threshold 0.0" in said
-    assert "threshold" not in described.algorithm("cma_me", [resolved(algorithm="cma_me")])
+    assert "threshold" not in descriptions.algorithm("cma_me", [resolved(algorithm="cma_me")])
 
 
 def test_a_task_promises_no_limits_of_its_objectives():
     geometry = {"solution_dim": 20, "ranges": [[-5, 5]], "measures": ["sum"]}
     geometry["objective_range"] = [-600.0, 300.0]
-    said = described.task(SimpleNamespace(config=resolved(), summary={"archive": geometry}))
+    said = descriptions.task(SimpleNamespace(config=resolved(), summary={"archive": geometry}))
     assert "with the measure sum (\u22125 to 5), objectives nominally from \u2212600 to 300" in said
 
 

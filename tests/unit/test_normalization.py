@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 from support import POLE
 
-from qdsweep.algorithms.build import build_scheduler
-from qdsweep.algorithms.centroids import Centroids
+from qdsweep.algorithms.ribs.build import build_scheduler
+from qdsweep.algorithms.ribs.centroids import Centroids
 from qdsweep.config.cluster import Cluster
 from qdsweep.config.compose import compose
 from qdsweep.domains import make_domain
@@ -15,9 +15,9 @@ from qdsweep.engines.base import Batch
 from qdsweep.engines.failures import evaluate_safely
 from qdsweep.experiment import reload
 from qdsweep.experiment.loop import search
-from qdsweep.experiment.outputs import archive_digest, archive_rows
 from qdsweep.experiment.state import State
 from qdsweep.experiment.stop import Interrupted, Stop
+from qdsweep.records.archive import archive_digest, archive_rows
 
 EXPERIMENT = {**POLE, "domain": {**POLE["domain"], "episodes": 2}}
 

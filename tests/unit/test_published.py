@@ -15,9 +15,9 @@ from qdsweep.analysis.tables.sheet import read_sheet
 from qdsweep.config.files import read_yaml
 from qdsweep.config.sweep import Published, SweepFile
 from qdsweep.errors import BadInput
+from qdsweep.planning.settings import read_sweep
 from qdsweep.sweep.published import Groups, check_published
 from qdsweep.sweep.runs import table_of_runs
-from qdsweep.sweep.settings import read_sweep
 
 SWEEP = """
 :::  algorithm  map_elites cma_me

@@ -18,15 +18,15 @@ from support import BIN, POLE, TINY, command, compute_run, snakemake
 
 from qdsweep.analysis.files import read_json
 from qdsweep.analysis.load import load
-from qdsweep.analysis.tables.corrected_archive import CorrectedRun
 from qdsweep.config.cluster import Cluster
 from qdsweep.config.compose import compose
 from qdsweep.config.sweep import Reevaluate
 from qdsweep.domains import make_domain
 from qdsweep.domains.normalizer import Normalizer, context_of
+from qdsweep.elites.corrected_archive import CorrectedRun
+from qdsweep.elites.reevaluation import core_seconds_of, elite_contexts, fresh_seeds
+from qdsweep.elites.start_reevaluation import start_reevaluation
 from qdsweep.errors import BadInput
-from qdsweep.experiment.reevaluate import core_seconds_of, elite_contexts, fresh_seeds
-from qdsweep.experiment.start_reevaluation import start_reevaluation
 from qdsweep.experiment.state import evaluation_seeds
 from qdsweep.sweep.shows import check_reevaluate
 

@@ -16,10 +16,10 @@ from qdsweep.domains import make_domain
 from qdsweep.engines.base import cut, nothing
 from qdsweep.engines.serial import Serial
 from qdsweep.experiment import run as run_module
-from qdsweep.experiment.metrics import read_rows
 from qdsweep.experiment.run import compute
 from qdsweep.experiment.stop import Interrupted, Stop
 from qdsweep.files import read_json
+from qdsweep.records.metrics import read_rows
 
 # Every iteration is saved, so that a kill can come anywhere between two saves.
 EXPERIMENT = {**TINY, "reload": {"min_seconds": 0.0, "max_cost": 1.0}}

@@ -21,10 +21,10 @@ from qdsweep.animation import MAX_BYTES, write_gif
 from qdsweep.cli import main
 from qdsweep.config.compose import compose
 from qdsweep.config.sweep import Figures
+from qdsweep.elites.camera import Camera, Shot
+from qdsweep.elites.rollout import _FilmedLander, choose, rollout
 from qdsweep.errors import BadInput
-from qdsweep.experiment.camera import Camera, Shot
-from qdsweep.experiment.rollout import _FilmedLander, choose, rollout
-from qdsweep.sweep.figures import figure_names
+from qdsweep.sweep.labels import figure_names
 from qdsweep.sweep.shows import check_rollouts
 
 ALL = ["best", "median", "corners"]

@@ -9,11 +9,11 @@ from matplotlib.figure import Figure
 from PIL import Image, ImageSequence
 from support import TINY, compute_sweep
 
+from qdsweep.analysis.figures.combinations import axis_of, combinations
 from qdsweep.analysis.figures.evolution import FRAMES, best_groups, color_limits, evolution, frames
 from qdsweep.analysis.figures.evolution import _read as read_evolution
 from qdsweep.analysis.figures.style import style
 from qdsweep.analysis.figures.sweep_views import sweep_views
-from qdsweep.analysis.figures.swept import axis_of, combinations
 from qdsweep.analysis.history import read_history
 from qdsweep.analysis.load import load
 from qdsweep.analysis.plan import read_plan

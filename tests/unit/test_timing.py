@@ -16,23 +16,23 @@ import yaml
 from support import BIN, TINY, command, compute_sweep
 
 from qdsweep import cli
-from qdsweep.analysis.figures.drawn import save_figures
+from qdsweep.analysis.figures.figure import save_figures
 from qdsweep.analysis.figures.style import style
 from qdsweep.analysis.figures.timing import timing_figures
 from qdsweep.analysis.plan import read_plan
-from qdsweep.analysis.scaling.amdahl import (
+from qdsweep.analysis.selection import read_tables
+from qdsweep.analysis.tables.aggregate import aggregate
+from qdsweep.analysis.tables.run_times import group_times, run_times, worker_table
+from qdsweep.analysis.tables.sheet import read_sheet
+from qdsweep.analysis.tables.timing_tables import workers_sheet, write_timing
+from qdsweep.scaling.amdahl import (
     Fit,
     efficiency,
     fit_amdahl,
     recommended_workers,
     speedup,
 )
-from qdsweep.analysis.scaling.scaling_results import advise
-from qdsweep.analysis.selection import read_tables
-from qdsweep.analysis.tables.aggregate import aggregate
-from qdsweep.analysis.tables.run_times import group_times, run_times, worker_table
-from qdsweep.analysis.tables.sheet import read_sheet
-from qdsweep.analysis.tables.timing_tables import workers_sheet, write_timing
+from qdsweep.scaling.scaling_results import advise
 
 # Amdahl's law
 
@@ -413,7 +413,7 @@ def test_a_run_that_fails_names_its_log(tmp_path):
 def test_more_workers_than_cores_is_a_warning(tmp_path, capsys, monkeypatch):
     (tmp_path / "small.yaml").write_text(yaml.safe_dump(SMALL))
     monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {0})
-    from qdsweep.analysis.scaling import study as scaling
+    from qdsweep.scaling import study as scaling
 
     monkeypatch.setattr(scaling, "measure", lambda study: (_ for _ in ()).throw(KeyboardInterrupt))
     words = ["scale", "small.yaml", "--workers", "1,3", "--out", "out"]

@@ -29,9 +29,9 @@ from qdsweep.analysis.live.log import log_tail
 from qdsweep.analysis.live.table import RunTable
 from qdsweep.analysis.status import read_standings, table
 from qdsweep.config.compose import compose
-from qdsweep.experiment.metrics import COLUMNS
+from qdsweep.records.metrics import COLUMNS
+from qdsweep.records.plan import write_plan
 from qdsweep.sweep.ids import run_id
-from qdsweep.sweep.plan import write_plan
 from qdsweep.sweep.runs import Row, Sweep
 
 FAULTY_RUN = {

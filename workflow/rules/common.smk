@@ -13,12 +13,12 @@ from qdsweep.config.cluster import read_cluster
 from qdsweep.config.files import CLONE, find_config
 from qdsweep.container.image import prepare
 from qdsweep.errors import BadInput
-from qdsweep.sweep.confirm import check_confirm, confirming
-from qdsweep.sweep.figures import check_figures
-from qdsweep.sweep.outlook import outlook, runs_elsewhere, unfinished
-from qdsweep.sweep.plan import digest, write_plan
+from qdsweep.planning.confirmation import check_confirm, confirming
+from qdsweep.sweep.labels import check_figures
+from qdsweep.planning.outlook import outlook, runs_elsewhere, unfinished
+from qdsweep.records.plan import digest, write_plan
 from qdsweep.sweep.published import check_published
-from qdsweep.sweep.resources import (
+from qdsweep.planning.resources import (
     check_fit,
     check_request,
     launch_budget,
@@ -26,8 +26,8 @@ from qdsweep.sweep.resources import (
     slurm_request,
 )
 from qdsweep.sweep.runs import table_of_runs
-from qdsweep.sweep.settings import read_sweep
-from qdsweep.sweep.watch import watch_jobs
+from qdsweep.planning.settings import read_sweep
+from qdsweep.planning.requeue import watch_jobs
 from qdsweep.warm.start import start_warm
 
 # `python` in a shell command is this one, with or without an active venv; in a conda environment

@@ -6,9 +6,9 @@ from pathlib import Path
 
 from qdsweep.analysis.files import read_json
 from qdsweep.config.sweep import Reevaluate
+from qdsweep.config.values import value_text
 from qdsweep.sweep.groups import BUDGETS as BUDGETS
 from qdsweep.sweep.groups import group_columns, group_labels
-from qdsweep.sweep.values import value_text
 
 
 @dataclass(frozen=True)

@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 
 from qdsweep.analysis.plan import read_reevaluate
 from qdsweep.errors import BadInput
-from qdsweep.experiment.report import duration
+from qdsweep.experiment.run_log import duration
 from qdsweep.files import read_json
-from qdsweep.lock import describe, is_alive, read_owner
-from qdsweep.sweep.confirm import confirming_rows
+from qdsweep.host.lock import describe, is_alive, read_owner
+from qdsweep.planning.confirmation import confirming_rows
 
 _DAMAGED = "its status.json is damaged; a start that computes makes it anew"
 UNITS = ("iterations", "evaluations")

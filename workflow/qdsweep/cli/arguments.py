@@ -53,7 +53,7 @@ def sweep_name(text: str) -> str:
 
 def overrides(settings: list[str]) -> dict[str, Any]:
     """The values of `--set`, by name."""
-    from qdsweep.sweep.values import typed
+    from qdsweep.config.values import typed
 
     values = {}
     for setting in settings:

@@ -65,7 +65,7 @@ def add_commands(add: Add) -> None:
 
 def _rollout(arguments: argparse.Namespace) -> int:
     from qdsweep.config.compose import compose
-    from qdsweep.cpu import apply_baseline
+    from qdsweep.host.cpu import apply_baseline
     from qdsweep.sweep.shows import require_episodes
 
     if not arguments.seconds > 0:
@@ -76,7 +76,7 @@ def _rollout(arguments: argparse.Namespace) -> int:
     experiment = compose(str(file))
     require_episodes(experiment.domain)
     apply_baseline(experiment.cpu_baseline)
-    from qdsweep.experiment.rollout import rollout
+    from qdsweep.elites.rollout import rollout
     from qdsweep.files import write_json
 
     folder = arguments.folder or arguments.run_dir / "rollouts"
@@ -90,7 +90,7 @@ def _rollout(arguments: argparse.Namespace) -> int:
 
 
 def _reevaluate(arguments: argparse.Namespace) -> int:
-    from qdsweep.experiment.start_reevaluation import start_reevaluation
+    from qdsweep.elites.start_reevaluation import start_reevaluation
 
     cluster = cluster_of(arguments).on_one_node()
     if arguments.cores is not None:

@@ -83,7 +83,7 @@ def _run(arguments: argparse.Namespace) -> int:
     experiment = compose(arguments.experiment, overrides(arguments.set), source="--set")
     cluster = cluster_of(arguments)
     if arguments.workers is None:
-        from qdsweep.sweep.resources import check_fit
+        from qdsweep.planning.resources import check_fit
 
         check_fit(cluster, arguments.cluster, {arguments.experiment: experiment})
     from qdsweep.experiment.options import Options
@@ -99,8 +99,8 @@ def _run(arguments: argparse.Namespace) -> int:
 
 def _launch(arguments: argparse.Namespace) -> int:
     from qdsweep.config.compose import compose
+    from qdsweep.config.values import typed
     from qdsweep.sweep.ids import run_id
-    from qdsweep.sweep.values import typed
 
     out = arguments.runs / arguments.run
     unit, _, amount = arguments.budget.partition("=")
@@ -136,7 +136,7 @@ def _launch(arguments: argparse.Namespace) -> int:
 
 def _worker(arguments: argparse.Namespace) -> int:
     from qdsweep.engines.connection import connection_path
-    from qdsweep.engines.crew import work
+    from qdsweep.engines.node import work
 
     if arguments.workers < 1:
         raise BadInput(f"--workers {arguments.workers}: at least 1 is needed")
@@ -160,7 +160,7 @@ def _worker(arguments: argparse.Namespace) -> int:
 
 def _check(arguments: argparse.Namespace) -> int:
     from qdsweep.config.compose import read_domain
-    from qdsweep.cpu import apply_baseline
+    from qdsweep.host.cpu import apply_baseline
 
     config = read_domain(arguments.domain)
     apply_baseline("avx2")

@@ -44,9 +44,9 @@ def add_commands(add: Add) -> None:
 
 
 def _scale(arguments: argparse.Namespace) -> int:
-    from qdsweep.analysis.scaling.study import Study, check_study, measure, read_workers
     from qdsweep.config.cluster import read_cluster
     from qdsweep.config.compose import compose
+    from qdsweep.scaling.study import Study, check_study, measure, read_workers
 
     workers = read_workers(arguments.workers)
     experiment = compose(arguments.experiment, overrides(arguments.set), source="--set")
@@ -65,8 +65,8 @@ def _scale(arguments: argparse.Namespace) -> int:
     except KeyboardInterrupt:
         print("qdsweep: stopped; the same command goes on", file=sys.stderr)
         return 75
-    from qdsweep.analysis.scaling.scaling_results import write_scaling
     from qdsweep.analysis.tables.sheet import as_markdown
+    from qdsweep.scaling.scaling_results import write_scaling
 
     print(as_markdown(write_scaling(study, times)))
     print(f"written: {arguments.folder}/scaling.csv, .md, .tex, .json, .pdf, .png, .svg")

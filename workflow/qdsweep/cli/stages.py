@@ -109,7 +109,7 @@ def _evolution(arguments: argparse.Namespace) -> int:
 
 
 def _rollouts(arguments: argparse.Namespace) -> int:
-    from qdsweep.cpu import apply_baseline, has_avx2
+    from qdsweep.host.cpu import apply_baseline, has_avx2
 
     apply_baseline("avx2" if has_avx2() else "native")
     from qdsweep.analysis.figures.rollouts import rollouts

@@ -156,7 +156,7 @@ def _export(arguments: argparse.Namespace) -> int:
 
 
 def _clean(arguments: argparse.Namespace) -> int:
-    from qdsweep.experiment.clean import leftovers, orphans, remove, size
+    from qdsweep.records.leftovers import leftovers, orphans, remove, size
 
     found = list(leftovers(arguments.results))
     if arguments.orphans:

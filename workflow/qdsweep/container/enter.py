@@ -5,14 +5,14 @@ import json
 import os
 from pathlib import Path
 
-from qdsweep import slurm
 from qdsweep.config.cluster import Cluster, read_cluster
 from qdsweep.config.files import CLONE
 from qdsweep.container.apptainer import find_program
-from qdsweep.container.host import VARIABLE
 from qdsweep.container.image import digest, find_image, prepare
 from qdsweep.errors import BadInput
-from qdsweep.sweep.standing import read_standing
+from qdsweep.host import slurm
+from qdsweep.host.briefing import VARIABLE
+from qdsweep.records.progress import read_standing
 
 # Where the Dockerfile puts the project.
 PROJECT = "/opt/qdsweep"
@@ -54,7 +54,7 @@ def enter(name: str, arguments: argparse.Namespace, words: list[str]) -> None:
     if run is not None:
         about["slurm"] = _ask_slurm(run)
         if cluster is not None and cluster.over_nodes():
-            from qdsweep.engines.start_crew import start_crew
+            from qdsweep.engines.crew import start_crew
 
             about["crew"] = start_crew(cluster, run.absolute(), inside)
     os.environ[prefix + VARIABLE] = json.dumps(about)

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from qdsweep.config.experiment import Experiment
     from qdsweep.domains.base import Domain
     from qdsweep.engines.base import Engine
-    from qdsweep.engines.start_crew import Crew
+    from qdsweep.engines.crew import Crew
 
 
 def make_engine(

@@ -1,98 +1,111 @@
-"""`qdsweep worker`: the workers of one node, started together and again when one crashes."""
+"""Starts the workers of a run: on this machine, or on the nodes of its Slurm job."""
 
-import os
+import contextlib
 import signal
+import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Sequence
 from pathlib import Path
 
-from qdsweep.config.compose import compose
-from qdsweep.config.domain import Domain as DomainConfig
-from qdsweep.config.domain import Plugin
-from qdsweep.cpu import apply_baseline
-from qdsweep.engines.connection import connection_path, read_connection
-from qdsweep.errors import QdsweepError
+import psutil
 
-# How long a worker looks for the main process after it has lost it [s].
-PATIENCE = 5.0
+from qdsweep.config.cluster import Cluster
+from qdsweep.engines.connection import connection_path
+
+# After the hub has sent the workers away; then the starter is told to end them.
+LEAVING_SECONDS = 2.0
+ENDING_SECONDS = 10.0
+PYTHON = (sys.executable, "-m", "qdsweep")
 
 
-def work(run: Path, workers: int, patience: float) -> None:
-    """Evaluates for a run until it ends.
+def start_crew(cluster: Cluster, run: Path, qdsweep: Sequence[str] = PYTHON) -> int:
+    """Starts the process that starts the workers, and returns its pid.
 
-    What workers need is imported once, then they are forked: a node with 100 workers reads the
-    shared file system once, and has the libraries in memory once.
+    Workers start, and import what they need, while the main process does the same.
 
     Args:
-        run: The run's folder.
-        workers: Number of worker processes.
-        patience: How long to look for the run's main process at first [s].
-
-    Raises:
-        QdsweepError: The run turned the workers away.
+        cluster: How many, and on how many nodes.
+        run: The run's folder, absolute.
+        qdsweep: How qdsweep is called on each node, such as through an image.
     """
-    connection = read_connection(connection_path(run))
-    if connection is not None:  # joining from anywhere: the user's plug-ins lie there
-        os.chdir(connection.directory)
-    config = run / "state" / "config.yaml"
-    if config.exists():  # a run that was never started before has none yet
-        experiment = compose(str(config))
-        apply_baseline(experiment.cpu_baseline)
-        _import_libraries(experiment.domain)
-    from qdsweep.engines.remote import LEFT, TURNED_AWAY, serve
-
-    logs = run / "state" / "workers"
+    logs = _logs(run)
     logs.mkdir(parents=True, exist_ok=True)
-    alive: dict[int, float] = {}
-
-    def start(patience: float) -> None:
-        pid = _fork(lambda: serve(run, logs, patience))
-        alive[pid] = time.monotonic()
-
-    def leave(number: int, _frame: object) -> None:
-        for pid in alive:
-            os.kill(pid, signal.SIGKILL)
-        os._exit(128 + number)  # the main process has others evaluate what they had
-
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, leave)
-    for _ in range(workers):
-        start(patience)
-    codes = []
-    while alive:
-        pid, status = os.wait()
-        seconds = time.monotonic() - alive.pop(pid)
-        code = os.waitstatus_to_exitcode(status)
-        codes.append(code)
-        if code in (LEFT, TURNED_AWAY):
-            continue
-        print(f"qdsweep: worker process {pid} ended ({code}): started again", file=sys.stderr)
-        time.sleep(max(0.0, 1.0 - seconds))
-        start(PATIENCE)
-    if TURNED_AWAY in codes:
-        raise QdsweepError(f"{run} turned workers away; {logs} says why")
+    here = cluster.workers_per_node if cluster.over_nodes() else cluster.workers
+    words = [*qdsweep, "worker", "--connect", str(connection_path(run)), "--workers", str(here)]
+    if cluster.over_nodes():
+        words = [*_srun(cluster, logs), *words]
+    # Out of this process's group: Ctrl-C asks the main process, which sends them away.
+    with (logs / "start.log").open("ab") as log:
+        return psutil.Popen(
+            words, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+        ).pid
 
 
-def _import_libraries(domain: DomainConfig) -> None:
-    """Imports what a worker needs. No thread may be started here: the process is forked."""
-    from qdsweep.config.plugin import load_class
-    from qdsweep.domains import make_domain
+class Crew:
+    """What the main process sees of the process that starts the workers.
 
-    if isinstance(domain, Plugin):
-        load_class(domain.type)  # who knows what making one starts
-    else:
-        make_domain(domain)
+    Args:
+        pid: Of that process, which may have been started from outside of an image.
+        run: The run's folder.
+
+    Attributes:
+        logs: Where they write what they have to say.
+        is_leaving: Whether the hub has sent them away.
+    """
+
+    def __init__(self, pid: int, run: Path) -> None:
+        self.is_leaving = False
+        self.logs = _logs(run)
+        self._process: psutil.Process | None = None
+        with contextlib.suppress(psutil.NoSuchProcess):
+            self._process = psutil.Process(pid)
+
+    def is_gone(self) -> bool:
+        """Whether all its workers have ended for good."""
+        try:
+            return self._process is None or (
+                not self._process.is_running() or self._process.status() == psutil.STATUS_ZOMBIE
+            )
+        except psutil.NoSuchProcess:
+            return True
+
+    def close(self) -> None:
+        """Waits until the workers have left; makes those leave that the hub could not tell."""
+        for seconds, end in (
+            (LEAVING_SECONDS if self.is_leaving else 0.0, None),
+            (ENDING_SECONDS, signal.SIGTERM),
+            (ENDING_SECONDS, signal.SIGKILL),
+        ):
+            if end is not None and self._process is not None:
+                with contextlib.suppress(psutil.NoSuchProcess):
+                    self._process.send_signal(end)
+            deadline = time.monotonic() + seconds
+            while not self.is_gone():
+                if time.monotonic() >= deadline:
+                    break
+                time.sleep(0.01)
+            else:
+                return
 
 
-def _fork(run: Callable[[], int]) -> int:
-    pid = os.fork()
-    if pid:
-        return pid
-    code = 1
-    try:
-        for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, signal.SIG_IGN)
-        code = run()
-    finally:
-        os._exit(code)
+def _logs(run: Path) -> Path:
+    return run / "state" / "workers"
+
+
+def _srun(cluster: Cluster, logs: Path) -> list[str]:
+    # One task a node, which forks its workers. A lost node or a worker that dies does not end
+    # the step (--no-kill, -K0); the main process shares its node's cores with it (--overlap).
+    return [
+        "srun",
+        "--overlap",
+        "--no-kill",
+        "--kill-on-bad-exit=0",
+        f"--nodes={cluster.nodes}",
+        f"--ntasks={cluster.nodes}",
+        "--ntasks-per-node=1",
+        f"--cpus-per-task={cluster.workers_per_node}",
+        "--cpu-bind=none",
+        "--job-name=qdsweep-workers",
+        f"--output={logs}/node-%N.log",
+    ]

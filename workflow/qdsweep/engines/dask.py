@@ -18,9 +18,9 @@ from qdsweep.engines.connection import (
     temporary_credentials,
     write_connection,
 )
+from qdsweep.engines.crew import Crew
 from qdsweep.engines.failures import NoWorkers
 from qdsweep.engines.hub import Hub
-from qdsweep.engines.start_crew import Crew
 from qdsweep.errors import BadInput
 
 # How long a run waits for its first worker, or for another one when it has lost them all [s].

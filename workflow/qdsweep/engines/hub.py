@@ -21,10 +21,10 @@ from distributed.comm.core import Comm
 from distributed.security import Security
 
 from qdsweep.config.domain import Domain as DomainConfig
-from qdsweep.cpu import settings
 from qdsweep.engines.base import Batch, Outcome
 from qdsweep.engines.failures import EvaluationFailed, WorkerDied
 from qdsweep.engines.parts import PER_WORKER, Parts
+from qdsweep.host.cpu import settings
 
 log = logging.getLogger("qdsweep")
 

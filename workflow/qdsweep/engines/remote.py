@@ -16,11 +16,11 @@ from typing import Any
 from distributed.comm import connect
 from distributed.comm.core import Comm
 
-from qdsweep.cpu import settings
 from qdsweep.engines import worker
 from qdsweep.engines.connection import connection_path, read_connection
 from qdsweep.engines.failures import EvaluationFailed
 from qdsweep.engines.worker_log import WorkerLog
+from qdsweep.host.cpu import settings
 from qdsweep.versions import installed_versions
 
 # Exit codes: left because the run ended or cannot be found; turned away; lost the connection.

@@ -7,7 +7,7 @@ from qdsweep.domains import make_domain
 from qdsweep.domains.base import Domain
 from qdsweep.engines.base import Batch, Outcome
 from qdsweep.engines.failures import evaluate_safely
-from qdsweep.parent import die_with_parent
+from qdsweep.host.parent import die_with_parent
 
 _domain: Domain | None = None
 _objective_on_failure: float | None = None

@@ -10,7 +10,7 @@ from qdsweep.engines.failures import EvaluationFailed, NoWorkers, WorkerDied
 from qdsweep.errors import QdsweepError
 from qdsweep.experiment.stop import Interrupted
 from qdsweep.files import atomic, read_json, write_json
-from qdsweep.slurm import end_state
+from qdsweep.host.slurm import end_state
 
 # Causes that Snakemake's retry can cure, by going on from the reload file.
 CURABLE = ("stopped", "memory", "storage", "workers")

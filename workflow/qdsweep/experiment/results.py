@@ -8,16 +8,17 @@ from typing import Any
 import numpy as np
 
 import qdsweep
-from qdsweep.algorithms.build import import_plugins
+from qdsweep.algorithms.ribs.build import import_plugins
+from qdsweep.algorithms.ribs.stats import has_cells
 from qdsweep.config.compose import compose
 from qdsweep.config.experiment import Experiment
 from qdsweep.domains import make_domain
 from qdsweep.domains.base import Domain
 from qdsweep.experiment import reload
-from qdsweep.experiment.metrics import COLUMNS, has_cells, measure, read_rows
-from qdsweep.experiment.outputs import archive_digest, archive_rows
-from qdsweep.experiment.state import State
+from qdsweep.experiment.state import State, measure
 from qdsweep.files import atomic, read_attempts, read_json, write_json
+from qdsweep.records.archive import archive_digest, archive_rows
+from qdsweep.records.metrics import COLUMNS, read_rows
 from qdsweep.sweep.ids import fingerprint, run_id
 from qdsweep.versions import installed_versions
 

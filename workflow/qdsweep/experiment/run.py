@@ -14,30 +14,30 @@ from typing import Any
 import numpy as np
 import psutil
 
-from qdsweep.algorithms.build import build_scheduler, import_plugins
-from qdsweep.algorithms.centroids import Centroids
+from qdsweep.algorithms.ribs.build import build_scheduler, import_plugins
+from qdsweep.algorithms.ribs.centroids import Centroids
 from qdsweep.config.cluster import Cluster
 from qdsweep.config.experiment import Experiment
-from qdsweep.container.host import image
 from qdsweep.domains import make_domain
 from qdsweep.domains.base import Domain
 from qdsweep.engines import make_engine
+from qdsweep.engines.crew import Crew
 from qdsweep.engines.failures import EvaluationFailed, NoWorkers, WorkerDied
-from qdsweep.engines.start_crew import Crew
 from qdsweep.experiment import reload
 from qdsweep.experiment.endings import explain_kill
 from qdsweep.experiment.history import History
 from qdsweep.experiment.loop import search
-from qdsweep.experiment.metrics import Metrics, measure, read_rows
 from qdsweep.experiment.options import Options
-from qdsweep.experiment.report import Progress
 from qdsweep.experiment.results import all_versions, write_results
-from qdsweep.experiment.state import State
+from qdsweep.experiment.run_log import Progress
+from qdsweep.experiment.state import State, measure
 from qdsweep.experiment.stop import Hanging, Interrupted, Stop
 from qdsweep.files import read_attempts, write_json
-from qdsweep.lock import this_process
+from qdsweep.host.briefing import image
+from qdsweep.host.lock import this_process
+from qdsweep.records.metrics import Metrics, read_rows
+from qdsweep.records.plan import write_experiment
 from qdsweep.sweep.ids import fingerprint, run_id
-from qdsweep.sweep.plan import write_experiment
 from qdsweep.versions import installed_versions
 
 log = logging.getLogger("qdsweep")

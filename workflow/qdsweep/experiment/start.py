@@ -9,19 +9,19 @@ from typing import TYPE_CHECKING
 
 from qdsweep.config.cluster import Cluster
 from qdsweep.config.experiment import Experiment
-from qdsweep.container import host
-from qdsweep.cpu import apply_baseline
 from qdsweep.errors import BadInput, QdsweepError
 from qdsweep.experiment.options import Options
 from qdsweep.experiment.stop import Interrupted, Stop
-from qdsweep.experiment.wall_time import seconds_left
 from qdsweep.files import read_json
-from qdsweep.lock import Lock, describe, this_process
-from qdsweep.slurm import job_details
+from qdsweep.host import briefing
+from qdsweep.host.cpu import apply_baseline
+from qdsweep.host.lock import Lock, describe, this_process
+from qdsweep.host.slurm import job_details
+from qdsweep.host.wall_time import seconds_left
 from qdsweep.sweep.ids import fingerprint, run_id
 
 if TYPE_CHECKING:
-    from qdsweep.engines.start_crew import Crew
+    from qdsweep.engines.crew import Crew
 
 STOPPED = 75  # EX_TEMPFAIL: the same command goes on
 
@@ -51,7 +51,7 @@ def start(experiment: Experiment, out: Path, cluster: Cluster, options: Options)
             folder.mkdir(parents=True, exist_ok=True)
             with Lock(folder / "lock"):
                 _refuse_other(experiment, out)
-                from qdsweep.experiment.report import start_log
+                from qdsweep.experiment.run_log import start_log
 
                 start_log(folder / "run.log", terminal=options.terminal)
                 deadline = None if left is None else began + left
@@ -81,7 +81,7 @@ def _locked(
     stop: Stop,
     deadline: float | None,
 ) -> int:
-    from qdsweep.experiment.outputs import publish
+    from qdsweep.records.archive import publish
 
     log = logging.getLogger("qdsweep")
     folder = out / "state"
@@ -93,7 +93,7 @@ def _locked(
             job,
             job_details(job).get("StdOut", "unknown"),
         )
-    image = host.image()
+    image = briefing.image()
     if image is not None:
         log.info("image %s (SHA-256 %s)", image["path"], image["sha256"] or "unknown")
     log.info("budget: %s", " ".join(f"{n} {unit}" for unit, n in experiment.budget.items()))
@@ -112,7 +112,7 @@ def _locked(
         if options.terminal:
             log.info("writes to %s; imports and compiles first, which takes some seconds", out)
         try:
-            from qdsweep.algorithms.light_ribs import light_ribs
+            from qdsweep.algorithms.ribs.light_import import light_ribs
 
             with light_ribs():
                 from qdsweep.experiment.run import compute  # imports ribs: seconds
@@ -151,10 +151,10 @@ def _find_crew(cluster: Cluster, out: Path) -> "Crew | None":
     """The workers of the dask engine, which start while this process imports."""
     if cluster.engine_name != "dask":
         return None
-    from qdsweep.engines.start_crew import Crew, start_crew
+    from qdsweep.engines.crew import Crew, start_crew
 
     # In an image they were started before, from outside.
-    return Crew(host.told().get("crew") or start_crew(cluster, out), out)
+    return Crew(briefing.told().get("crew") or start_crew(cluster, out), out)
 
 
 def _is_whole(path: Path) -> bool:
@@ -167,7 +167,7 @@ def _is_whole(path: Path) -> bool:
 
 def _done(experiment: Experiment, summary: dict[str, object], folder: Path) -> str | None:
     """None if there is something to compute; else how far the results in state/ go."""
-    from qdsweep.experiment.metrics import read_rows
+    from qdsweep.records.metrics import read_rows
 
     if summary.get("id") != run_id(experiment):
         return None

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from qdsweep.algorithms.ribs.stats import figures
 from qdsweep.domains.base import Evaluation, Floats, Seeds
 from qdsweep.engines.base import Batch
 
@@ -112,3 +113,16 @@ def evaluation_seeds(policy: str | int, seed: int, iteration: int, first: int, c
 def reached(state: State, budget: dict[str, int]) -> bool:
     """Whether a run has used its budget."""
     return all(getattr(state, unit) >= amount for unit, amount in budget.items())
+
+
+def measure(state: State) -> dict[str, Any]:
+    """The metrics of the result archive, from what pyribs keeps: nothing of O(archive)."""
+    scheduler = state.scheduler
+    emitters = getattr(scheduler, "emitter_pool", None)
+    emitters = scheduler.emitters if emitters is None else emitters
+    return {
+        "iteration": state.iterations,
+        "evaluations": state.evaluations,
+        **figures(scheduler.result_archive),
+        "restarts": sum(getattr(emitter, "restarts", 0) for emitter in emitters),
+    }

@@ -25,8 +25,8 @@ from itertools import chain, product
 from pathlib import Path
 from typing import NamedTuple, NoReturn
 
+from qdsweep.config.values import typed
 from qdsweep.errors import BadInput
-from qdsweep.sweep.values import typed
 
 __all__ = ["Source", "Table", "Word", "expand", "parse", "typed", "words"]
 

@@ -6,10 +6,10 @@ from typing import Any
 
 from qdsweep.config.files import nearest
 from qdsweep.config.sweep import Published
+from qdsweep.config.values import value_text
 from qdsweep.errors import BadInput
 from qdsweep.sweep.groups import group_columns, group_labels
 from qdsweep.sweep.runs import Sweep
-from qdsweep.sweep.values import value_text
 
 
 def check_published(published: Sequence[Published], sweep: Sweep) -> None:

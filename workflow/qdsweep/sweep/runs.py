@@ -7,10 +7,10 @@ from typing import Any
 
 from qdsweep.config.compose import compose
 from qdsweep.config.experiment import Experiment
+from qdsweep.config.values import typed, value_text
 from qdsweep.errors import BadInput
 from qdsweep.sweep.grammar import expand
 from qdsweep.sweep.ids import run_id
-from qdsweep.sweep.values import typed, value_text
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from qdsweep.algorithms.build import build_scheduler
-from qdsweep.algorithms.centroids import Centroids
+from qdsweep.algorithms.ribs.build import build_scheduler
+from qdsweep.algorithms.ribs.centroids import Centroids
 from qdsweep.config.experiment import Experiment
 from qdsweep.domains import make_domain
 from qdsweep.domains.base import Floats

@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from qdsweep.config.experiment import Experiment
-from qdsweep.cpu import apply_baseline, settings
-from qdsweep.parent import die_with_parent
+from qdsweep.host.cpu import apply_baseline, settings
+from qdsweep.host.parent import die_with_parent
 from qdsweep.warm.client import LENGTH, SIGNALS
 
 # A client that has connected sends its command at once.
@@ -58,7 +58,7 @@ def prepare(experiments: bytes) -> None:
     Args:
         experiments: A list of experiments, JSON.
     """
-    from qdsweep.algorithms.light_ribs import light_ribs
+    from qdsweep.algorithms.ribs.light_import import light_ribs
 
     with light_ribs():
         import qdsweep.cli

@@ -22,9 +22,9 @@ from qdsweep.analysis.status import planned_budgets
 from qdsweep.analysis.text import plural
 from qdsweep.config.sweep import Reevaluate
 from qdsweep.errors import BadInput, QdsweepError
-from qdsweep.experiment.metrics import COLUMNS, read_rows
 from qdsweep.files import atomic, read_arrays, read_attempts
-from qdsweep.lock import read_owner
+from qdsweep.host.lock import read_owner
+from qdsweep.records.metrics import COLUMNS, read_rows
 
 # What is taken of a run's summary.json: no attempts, which name hosts and jobs, and no image.
 SUMMARY = (

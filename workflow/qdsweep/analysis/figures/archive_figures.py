@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from qdsweep.analysis.figures.drawn import Drawn
-from qdsweep.analysis.figures.earlier import beyond_text, moment_text, reported_run
+from qdsweep.analysis.figures.figure import Drawn
 from qdsweep.analysis.figures.heatmap import (
     Limits,
     add_color_bar,
@@ -15,6 +14,7 @@ from qdsweep.analysis.figures.heatmap import (
     draw_archive,
 )
 from qdsweep.analysis.figures.learning_curves import MAX_LINES, draw_curves
+from qdsweep.analysis.figures.row_archive import beyond_text, moment_text, reported_run
 from qdsweep.analysis.figures.style import (
     NOTE,
     add_heading,

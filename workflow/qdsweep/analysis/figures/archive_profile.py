@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from qdsweep.analysis.figures.drawn import Drawn
-from qdsweep.analysis.figures.earlier import beyond_text, objectives_of, reported_run
+from qdsweep.analysis.figures.figure import Drawn
 from qdsweep.analysis.figures.heatmap import objective_limits
 from qdsweep.analysis.figures.panels import lay_out
+from qdsweep.analysis.figures.row_archive import beyond_text, objectives_of, reported_run
 from qdsweep.analysis.figures.style import draw_band, figure_width, level, line_style, short_numbers
 from qdsweep.analysis.load import Run
 from qdsweep.analysis.selection import Tables, band_text, shown_text

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from qdsweep.analysis.figures.drawn import Drawn
-from qdsweep.analysis.figures.earlier import EarlierRun, beyond_text, reported_run
+from qdsweep.analysis.figures.figure import Drawn
+from qdsweep.analysis.figures.row_archive import EarlierRun, beyond_text, reported_run
 from qdsweep.analysis.figures.style import (
     add_heading,
     figure_width,
@@ -16,7 +16,7 @@ from qdsweep.analysis.figures.style import (
     wrap,
 )
 from qdsweep.analysis.load import Run
-from qdsweep.analysis.scale import domain_name
+from qdsweep.analysis.score_scale import domain_name
 from qdsweep.analysis.selection import Tables
 from qdsweep.analysis.text import TIMES, plural, short
 

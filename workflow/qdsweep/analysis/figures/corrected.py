@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from qdsweep.analysis.figures.drawn import Drawn
+from qdsweep.analysis.figures.appearance import Look
+from qdsweep.analysis.figures.figure import Drawn
 from qdsweep.analysis.figures.heatmap import add_color_bar, color_limits, draw_archive
-from qdsweep.analysis.figures.look import Look
 from qdsweep.analysis.figures.style import (
     COLORS,
     NOTE,
@@ -20,9 +20,9 @@ from qdsweep.analysis.files import read_csv
 from qdsweep.analysis.load import Run, load
 from qdsweep.analysis.plan import read_reevaluate
 from qdsweep.analysis.selection import Tables, shown_text
-from qdsweep.analysis.tables.corrected_archive import CorrectedRun
 from qdsweep.analysis.text import number, plural
 from qdsweep.config.sweep import Reevaluate
+from qdsweep.elites.corrected_archive import CorrectedRun
 
 if TYPE_CHECKING:
     import pandas as pd

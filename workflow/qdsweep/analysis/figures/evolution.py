@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from qdsweep.analysis.figures.drawn import Drawn, save_figures
+from qdsweep.analysis.figures.appearance import read_dressed
+from qdsweep.analysis.figures.figure import Drawn, save_figures
 from qdsweep.analysis.figures.heatmap import (
     Limits,
     add_color_bar,
     measure_names,
     objective_limits,
 )
-from qdsweep.analysis.figures.look import read_dressed
 from qdsweep.analysis.figures.style import (
     COLORMAP,
     EMPTY_CELL,

@@ -3,7 +3,7 @@
 import math
 from typing import TYPE_CHECKING
 
-from qdsweep.analysis.figures.drawn import Drawn
+from qdsweep.analysis.figures.figure import Drawn
 from qdsweep.analysis.figures.panels import lay_out
 from qdsweep.analysis.figures.style import draw_band, figure_width, level, line_style, short_numbers
 from qdsweep.analysis.selection import Tables, band_text, shown_text

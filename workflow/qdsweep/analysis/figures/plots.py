@@ -4,13 +4,13 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
+from qdsweep.analysis.figures.appearance import Look, read_dressed
 from qdsweep.analysis.figures.archive_figures import heatmaps, overview, run_figure
 from qdsweep.analysis.figures.archive_profile import archive_profiles
 from qdsweep.analysis.figures.common_archive import common_archives
 from qdsweep.analysis.figures.corrected import corrected_figures
-from qdsweep.analysis.figures.drawn import Drawn, save_figures, save_one
+from qdsweep.analysis.figures.figure import Drawn, save_figures, save_one
 from qdsweep.analysis.figures.learning_curves import learning_curves
-from qdsweep.analysis.figures.look import Look, read_dressed
 from qdsweep.analysis.figures.profiles_figure import profiles_figure
 from qdsweep.analysis.figures.style import save, style
 from qdsweep.analysis.figures.sweep_views import sweep_views

@@ -3,8 +3,8 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from qdsweep.analysis.figures.drawn import Drawn
-from qdsweep.analysis.figures.look import Look
+from qdsweep.analysis.figures.appearance import Look
+from qdsweep.analysis.figures.figure import Drawn
 from qdsweep.analysis.figures.panels import lay_out
 from qdsweep.analysis.figures.style import figure_width, line_style
 from qdsweep.analysis.files import read_csv

@@ -6,8 +6,8 @@ from qdsweep.analysis.figures.evolution import best_groups
 from qdsweep.analysis.files import read_json
 from qdsweep.analysis.partial import results_of
 from qdsweep.analysis.selection import read_tables
+from qdsweep.elites.rollout import rollout, slug
 from qdsweep.errors import BadInput
-from qdsweep.experiment.rollout import rollout, slug
 from qdsweep.files import write_json
 
 

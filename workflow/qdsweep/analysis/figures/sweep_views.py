@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from qdsweep.analysis.figures.drawn import Drawn
+from qdsweep.analysis.figures.combinations import Axis, Combinations, combinations
+from qdsweep.analysis.figures.figure import Drawn
 from qdsweep.analysis.figures.style import (
     COLORMAP,
     COLORS,
@@ -15,7 +16,6 @@ from qdsweep.analysis.figures.style import (
     figure_width,
     short_number,
 )
-from qdsweep.analysis.figures.swept import Axis, Combinations, combinations
 from qdsweep.analysis.plan import Plan
 from qdsweep.analysis.selection import Tables
 from qdsweep.analysis.text import TIMES, plural, short

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from qdsweep.analysis.figures.drawn import Drawn
+from qdsweep.analysis.figures.figure import Drawn
 from qdsweep.analysis.figures.panels import lay_out
 from qdsweep.analysis.figures.style import (
     figure_width,
@@ -13,7 +13,6 @@ from qdsweep.analysis.figures.style import (
     line_style,
     wrap,
 )
-from qdsweep.analysis.scaling.amdahl import WORTHWHILE, speedup
 from qdsweep.analysis.selection import Tables
 from qdsweep.analysis.tables.run_times import (
     PHASES,
@@ -24,6 +23,7 @@ from qdsweep.analysis.tables.run_times import (
 )
 from qdsweep.analysis.tables.timing_tables import node_cores
 from qdsweep.analysis.text import plural
+from qdsweep.scaling.amdahl import WORTHWHILE, speedup
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -15,7 +15,7 @@ from qdsweep.analysis.live.follow import STATES, Follow, Followed, outlook, sign
 from qdsweep.analysis.live.log import log_tail, printable
 from qdsweep.analysis.live.table import RunTable
 from qdsweep.analysis.text import plural
-from qdsweep.experiment.report import duration
+from qdsweep.experiment.run_log import duration
 
 # Reading may take so much of the time; while the runs are read for the first time, more.
 SHARE = 0.02

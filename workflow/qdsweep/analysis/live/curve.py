@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import IO
 
 from qdsweep.analysis.figures.style import short_number
-from qdsweep.experiment.metrics import COLUMNS
+from qdsweep.records.metrics import COLUMNS
 
 Point = tuple[int, float]
 

@@ -18,8 +18,8 @@ from qdsweep.analysis.status import (
     sweep_names,
 )
 from qdsweep.errors import BadInput
-from qdsweep.lock import DEAD_SECONDS, read_owner
-from qdsweep.sweep.confirm import FILE, confirming_rows
+from qdsweep.host.lock import DEAD_SECONDS, read_owner
+from qdsweep.planning.confirmation import FILE, confirming_rows
 
 # What wants a look comes first.
 STATES = ("failed", "running", "stopped", "waiting", "finished")

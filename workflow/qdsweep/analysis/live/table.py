@@ -16,7 +16,7 @@ from qdsweep.analysis.figures.style import short_number
 from qdsweep.analysis.live.curve import sparkline
 from qdsweep.analysis.live.follow import Followed
 from qdsweep.analysis.live.log import printable
-from qdsweep.experiment.report import duration
+from qdsweep.experiment.run_log import duration
 
 _BAR = _SPARK = 10
 # All but the label and the note: state, bar, percent, ETA, QD score, sparkline.

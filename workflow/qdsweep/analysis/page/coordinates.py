@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from qdsweep.analysis.figures.combinations import axis_of
 from qdsweep.analysis.figures.style import COLORMAP
-from qdsweep.analysis.figures.swept import axis_of
 from qdsweep.analysis.page.words import for_plotly
 from qdsweep.analysis.plan import Plan
 from qdsweep.analysis.selection import Tables

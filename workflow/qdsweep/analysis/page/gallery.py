@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from qdsweep.analysis.figures.drawn import read_index
+from qdsweep.analysis.figures.figure import read_index
 from qdsweep.analysis.files import read_json, require
 from qdsweep.analysis.page.embed import (
     Download,
@@ -15,7 +15,7 @@ from qdsweep.analysis.page.embed import (
     last_frame,
 )
 from qdsweep.analysis.selection import Tables
-from qdsweep.sweep.figures import Name
+from qdsweep.sweep.labels import Name
 
 _FILMS = 4_500_000  # bytes of animations in a page, at most
 

@@ -3,15 +3,15 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from qdsweep.analysis.called import Called
 from qdsweep.analysis.files import read_csv
+from qdsweep.analysis.labels import Called
 from qdsweep.analysis.page.words import core_time, listed, seeds_text
 from qdsweep.analysis.plan import Plan
 from qdsweep.analysis.selection import Tables
 from qdsweep.analysis.tables.group_table import METRICS, best_and_tied, unequal_budgets
 from qdsweep.analysis.tables.pairs import MIN_SEEDS
 from qdsweep.analysis.text import common_decimals, mean_and_error, number, plural
-from qdsweep.sweep.confirm import confirming_rows
+from qdsweep.planning.confirmation import confirming_rows
 
 if TYPE_CHECKING:
     import pandas as pd

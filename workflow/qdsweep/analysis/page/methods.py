@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from qdsweep.analysis.load import Run
-from qdsweep.analysis.page import described, provenance
-from qdsweep.analysis.page.further import read_confirmation, read_correction, read_summaries
+from qdsweep.analysis.page import descriptions, provenance
+from qdsweep.analysis.page.follow_ups import read_confirmation, read_correction, read_summaries
 from qdsweep.analysis.page.references import bibtex, cite, latex, plain
 from qdsweep.analysis.page.words import listed, seeds_text
 from qdsweep.analysis.plan import Plan
@@ -57,7 +57,7 @@ def methods(
     types = {str(run.config["domain"].get("type")) for run in runs.values()}
     sentences = [
         _tasks(runs),
-        f"Elites are kept in {listed(_distinct(runs, described.archive), 'or')}.",
+        f"Elites are kept in {listed(_distinct(runs, descriptions.archive), 'or')}.",
         *_algorithms(runs, titles),
         _budget(plan, tables, runs),
         _figures_of_merit(tables),
@@ -74,7 +74,7 @@ def methods(
 
 
 def _tasks(runs: dict[str, Run]) -> str:
-    tasks = _distinct(runs, described.task)
+    tasks = _distinct(runs, descriptions.task)
     if len(tasks) == 1:
         return f"The task is {tasks[0]}."
     return f"The tasks are: {'; '.join(tasks)}."
@@ -85,7 +85,9 @@ def _algorithms(runs: dict[str, Run], titles: Mapping[str, str]) -> list[str]:
     configs: dict[str, list[dict[str, Any]]] = {}
     for run in runs.values():
         configs.setdefault(str(run.config["algorithm"]["name"]), []).append(run.config)
-    return [described.algorithm(name, found, titles.get(name)) for name, found in configs.items()]
+    return [
+        descriptions.algorithm(name, found, titles.get(name)) for name, found in configs.items()
+    ]
 
 
 def _budget(plan: Plan, tables: Tables, runs: dict[str, Run]) -> str:

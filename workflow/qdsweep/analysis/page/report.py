@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from qdsweep.analysis.figures.look import read_dressed
+from qdsweep.analysis.figures.appearance import read_dressed
 from qdsweep.analysis.page.embed import Download, Picture, download, packed, thumbnail
 from qdsweep.analysis.page.gallery import figure_sections, films
 from qdsweep.analysis.page.headline import headline

@@ -8,7 +8,7 @@ from qdsweep.analysis.load import Run
 from qdsweep.analysis.partial import results_of
 from qdsweep.analysis.selection import Tables
 from qdsweep.analysis.tables.sheet import Sheet, text_cell
-from qdsweep.sweep.values import value_text
+from qdsweep.config.values import value_text
 
 _MISSING = object()
 

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from qdsweep.analysis.called import read_called
 from qdsweep.analysis.files import write_csv
+from qdsweep.analysis.labels import read_called
 from qdsweep.analysis.partial import results_of
 from qdsweep.analysis.plan import BUDGETS, Plan, Row, read_plan
 from qdsweep.analysis.selection import scales_of
 from qdsweep.analysis.tables.cache import Kept, key_of, read_cache, write_cache
 from qdsweep.analysis.tables.comparisons import write_comparisons
+from qdsweep.analysis.tables.curves import CURVES, Curve, common_grid
 from qdsweep.analysis.tables.group_table import group_sheet, group_table
-from qdsweep.analysis.tables.metrics import CURVES, Curve, common_grid
 from qdsweep.analysis.tables.over_tasks import scores_by_task, write_over_tasks
 from qdsweep.analysis.tables.run_results import RESULTS, Result, column_names, read_results
 from qdsweep.analysis.tables.sheet import write_sheet

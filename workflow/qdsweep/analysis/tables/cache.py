@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from qdsweep.analysis.plan import Row
-from qdsweep.analysis.tables.metrics import CURVES, Curve
+from qdsweep.analysis.tables.curves import CURVES, Curve
 from qdsweep.analysis.tables.run_results import RESULTS, SOURCES, Result
 from qdsweep.files import atomic
 

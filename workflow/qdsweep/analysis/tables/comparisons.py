@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from qdsweep.analysis.called import Called
+from qdsweep.analysis.labels import Called
 from qdsweep.analysis.tables.pairs import Pairs, Runs, compare, compared_metric, runs_of
 from qdsweep.analysis.tables.sheet import Cell, Sheet, number_cell, text_cell, write_sheet
 from qdsweep.analysis.tables.statistics import (

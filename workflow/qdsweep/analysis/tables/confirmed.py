@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from qdsweep.analysis.called import read_called
 from qdsweep.analysis.files import read_json
+from qdsweep.analysis.labels import read_called
 from qdsweep.analysis.plan import Row, read_plan
 from qdsweep.analysis.selection import Tables, read_tables
 from qdsweep.analysis.tables.group_table import METRICS
@@ -25,9 +25,9 @@ from qdsweep.analysis.text import common_decimals, mean_and_error, plural
 from qdsweep.config.compose import compose
 from qdsweep.config.sweep import Confirm
 from qdsweep.files import write_json
-from qdsweep.sweep.confirm import FILE, confirming_rows
+from qdsweep.planning.confirmation import FILE, confirming_rows
+from qdsweep.records.plan import write_configs
 from qdsweep.sweep.ids import run_id
-from qdsweep.sweep.plan import write_configs
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -4,15 +4,15 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from qdsweep.analysis.called import read_called
 from qdsweep.analysis.files import read_json
+from qdsweep.analysis.labels import read_called
 from qdsweep.analysis.plan import Plan, read_reevaluate
-from qdsweep.analysis.scale import scale_of
+from qdsweep.analysis.score_scale import scale_of
 from qdsweep.analysis.selection import read_tables
-from qdsweep.analysis.tables.corrected_archive import FIGURES
 from qdsweep.analysis.tables.sheet import Cell, Sheet, number_cell, text_cell, write_sheet
 from qdsweep.analysis.text import common_decimals, mean_and_error, plural
 from qdsweep.config.sweep import Reevaluate
+from qdsweep.elites.corrected_archive import FIGURES
 from qdsweep.errors import BadInput
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from qdsweep.analysis.files import read_json
 from qdsweep.analysis.plan import Plan, Row
-from qdsweep.analysis.scale import scale_of
-from qdsweep.analysis.tables.metrics import (
+from qdsweep.analysis.score_scale import scale_of
+from qdsweep.analysis.tables.curves import (
     SECONDS,
     STATE,
     Curve,

@@ -11,8 +11,8 @@ import numpy as np
 
 from qdsweep.analysis.files import read_json
 from qdsweep.analysis.partial import results_of
-from qdsweep.analysis.scaling.amdahl import efficiency, recommended_workers, speedup
 from qdsweep.analysis.selection import Tables
+from qdsweep.scaling.amdahl import efficiency, recommended_workers, speedup
 
 if TYPE_CHECKING:
     import pandas as pd

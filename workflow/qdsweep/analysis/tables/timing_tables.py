@@ -5,9 +5,8 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from qdsweep.analysis.called import read_called
+from qdsweep.analysis.labels import read_called
 from qdsweep.analysis.plan import read_plan
-from qdsweep.analysis.scaling.amdahl import WORTHWHILE
 from qdsweep.analysis.selection import read_tables
 from qdsweep.analysis.tables.run_times import (
     PHASES,
@@ -19,6 +18,7 @@ from qdsweep.analysis.tables.run_times import (
 )
 from qdsweep.analysis.tables.sheet import Cell, Sheet, number_cell, text_cell, write_sheet
 from qdsweep.analysis.text import common_decimals, mean_and_error, number, short
+from qdsweep.scaling.amdahl import WORTHWHILE
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from qdsweep.experiment.metrics import COLUMNS, read_rows
+from qdsweep.records.metrics import COLUMNS, read_rows
 
 log = logging.getLogger("qdsweep")
 

@@ -5,9 +5,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from qdsweep.config.experiment import Experiment
-from qdsweep.lock import describe, is_alive, read_owner
+from qdsweep.host.lock import describe, is_alive, read_owner
+from qdsweep.records.progress import Standing, read_standing
 from qdsweep.sweep.runs import Sweep
-from qdsweep.sweep.standing import Standing, read_standing
 
 
 def outlook(name: str, sweep: Sweep, runs_dir: Path) -> str:

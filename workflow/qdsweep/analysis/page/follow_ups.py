@@ -12,8 +12,8 @@ from qdsweep.analysis.partial import results_of
 from qdsweep.analysis.plan import read_reevaluate
 from qdsweep.analysis.text import number
 from qdsweep.config.sweep import Reevaluate
-from qdsweep.experiment.reevaluate import core_seconds_of
-from qdsweep.sweep.confirm import confirming_rows
+from qdsweep.elites.reevaluation import core_seconds_of
+from qdsweep.planning.confirmation import confirming_rows
 
 _REMEDY = "Run `snakemake` again to make it."
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from qdsweep.errors import BadInput
 from qdsweep.files import read_json
-from qdsweep.lock import is_alive
-from qdsweep.sweep.confirm import confirming_rows
+from qdsweep.host.lock import is_alive
+from qdsweep.planning.confirmation import confirming_rows
 
 # What a kill can leave behind: the second half of an atomic write.
 _LEFTOVERS = (

@@ -6,7 +6,7 @@ from qdsweep.analysis.load import Run
 from qdsweep.analysis.page.references import algorithm_sources, cite, domain_sources
 from qdsweep.analysis.page.words import listed
 from qdsweep.analysis.text import TIMES, number, short
-from qdsweep.sweep.values import value_text
+from qdsweep.config.values import value_text
 
 # Preset -> what papers call it.
 TITLES = {

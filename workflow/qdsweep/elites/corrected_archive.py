@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 
+from qdsweep.algorithms.ribs.rebuild import Arrays, empty_archive
+from qdsweep.algorithms.ribs.stats import figures, has_cells
 from qdsweep.analysis.load import Run, load
-from qdsweep.analysis.rebuild import Arrays, empty_archive
 from qdsweep.config.sweep import Reevaluate
-from qdsweep.experiment.metrics import figures, has_cells
-from qdsweep.experiment.outputs import archive_digest
 from qdsweep.files import atomic, read_arrays, write_json
+from qdsweep.records.archive import archive_digest
 
 FIGURES = ("num_elites", "coverage", "qd_score", "norm_qd_score", "obj_max")
 _GEOMETRY = ("centroids", "boundaries")

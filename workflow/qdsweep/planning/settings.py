@@ -12,10 +12,10 @@ from qdsweep.config.explain import explain
 from qdsweep.config.files import nearest, read_yaml
 from qdsweep.config.keys import Path
 from qdsweep.config.sweep import SweepFile
+from qdsweep.config.values import typed
 from qdsweep.errors import BadInput
 from qdsweep.sweep.expand import recover
 from qdsweep.sweep.ids import adhoc_name
-from qdsweep.sweep.values import typed
 
 
 def read_sweep(

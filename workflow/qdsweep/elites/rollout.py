@@ -18,8 +18,8 @@ from qdsweep.domains.episodes import episode_seeds
 from qdsweep.domains.gymnasium_task import GymnasiumTask
 from qdsweep.domains.lunar_lander import LunarLander
 from qdsweep.domains.normalizer import Normalizer
+from qdsweep.elites.camera import Camera, Shot
 from qdsweep.errors import BadInput
-from qdsweep.experiment.camera import Camera, Shot
 from qdsweep.experiment.state import evaluation_seeds
 from qdsweep.files import read_arrays
 from qdsweep.sweep.shows import require_episodes

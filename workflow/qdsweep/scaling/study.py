@@ -11,20 +11,20 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from qdsweep.analysis.load import load
-from qdsweep.analysis.tables.metrics import SECONDS
+from qdsweep.analysis.tables.curves import SECONDS
 from qdsweep.analysis.text import plural
 from qdsweep.config.cluster import Cluster
 from qdsweep.config.compose import compose
 from qdsweep.config.experiment import Experiment
-from qdsweep.container import host
 from qdsweep.errors import BadInput, QdsweepError
 from qdsweep.experiment.start import STOPPED
 from qdsweep.files import read_json
-from qdsweep.lock import Lock
-from qdsweep.parent import die_with_parent
+from qdsweep.host import briefing
+from qdsweep.host.lock import Lock
+from qdsweep.host.parent import die_with_parent
+from qdsweep.planning.outlook import planned_evaluations
+from qdsweep.planning.resources import check_fit
 from qdsweep.sweep.ids import run_id
-from qdsweep.sweep.outlook import planned_evaluations
-from qdsweep.sweep.resources import check_fit
 
 
 class Stopped(QdsweepError):
@@ -125,7 +125,7 @@ def check_study(study: Study, name: str) -> None:
                 f"cluster {name}: engine = serial has one worker, not {cluster.workers}; take "
                 "another engine, or auto"
             )
-        if cluster.over_nodes() and host.image() is not None:
+        if cluster.over_nodes() and briefing.image() is not None:
             raise BadInput(
                 f"cluster {name}: over {cluster.nodes} nodes the runs cannot be started from "
                 "inside of an image; start `qdsweep scale` without --image"

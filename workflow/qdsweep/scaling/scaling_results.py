@@ -7,9 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from qdsweep.analysis.figures.drawn import Drawn, save_figures
+from qdsweep.analysis.figures.figure import Drawn, save_figures
 from qdsweep.analysis.figures.style import COLORS, style
-from qdsweep.analysis.scaling.amdahl import (
+from qdsweep.analysis.tables.sheet import Sheet, as_latex, as_markdown, number_cell
+from qdsweep.analysis.text import common_decimals, mean_and_error, number, plural
+from qdsweep.files import write_json, write_text
+from qdsweep.scaling.amdahl import (
     WORTHWHILE,
     Fit,
     efficiency,
@@ -17,10 +20,7 @@ from qdsweep.analysis.scaling.amdahl import (
     recommended_workers,
     speedup,
 )
-from qdsweep.analysis.scaling.study import Study, Time, usable_cores
-from qdsweep.analysis.tables.sheet import Sheet, as_latex, as_markdown, number_cell
-from qdsweep.analysis.text import common_decimals, mean_and_error, number, plural
-from qdsweep.files import write_json, write_text
+from qdsweep.scaling.study import Study, Time, usable_cores
 from qdsweep.sweep.ids import run_id
 
 if TYPE_CHECKING:

@@ -3,7 +3,7 @@
 import os
 import time
 
-from qdsweep.slurm import end_of_job
+from qdsweep.host.slurm import end_of_job
 
 # The Snakemakes around a run, and its workers' step, end after it [s].
 SLURM_MARGIN = 10.0

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from qdsweep.analysis.files import read_json
 from qdsweep.analysis.plan import Plan
 from qdsweep.config.sweep import Figures
-from qdsweep.sweep.figures import Name, figure_names
+from qdsweep.sweep.labels import Name, figure_names
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -15,7 +15,7 @@ from ribs.archives import (
 from ribs.emitters import EmitterBase
 from ribs.schedulers import BanditScheduler, Scheduler
 
-from qdsweep.algorithms.centroids import Centroids
+from qdsweep.algorithms.ribs.centroids import Centroids
 from qdsweep.config import algorithm as config
 from qdsweep.config.experiment import Experiment
 from qdsweep.config.plugin import load_class

@@ -9,11 +9,11 @@ from typing import Any
 from qdsweep.config.cluster import Cluster
 from qdsweep.config.compose import compose
 from qdsweep.config.sweep import Reevaluate
-from qdsweep.cpu import apply_baseline
 from qdsweep.errors import BadInput, QdsweepError
 from qdsweep.experiment.start import STOPPED
 from qdsweep.experiment.stop import Interrupted, Stop
-from qdsweep.experiment.wall_time import seconds_left
+from qdsweep.host.cpu import apply_baseline
+from qdsweep.host.wall_time import seconds_left
 
 # To close the workers and to write what was evaluated [s].
 WALL_TIME_MARGIN = 10.0
@@ -49,12 +49,12 @@ def start_reevaluation(run_dir: Path, times: int, seed: int, cluster: Cluster) -
     left = seconds_left(cluster.max_seconds)
     try:
         with Stop() as stop:
-            from qdsweep.algorithms.light_ribs import light_ribs
+            from qdsweep.algorithms.ribs.light_import import light_ribs
 
             with light_ribs():
                 import ribs.archives  # noqa: F401 - seconds, otherwise
-            from qdsweep.analysis.tables.corrected_archive import write_corrected_archive
-            from qdsweep.experiment.reevaluate import reevaluate
+            from qdsweep.elites.corrected_archive import write_corrected_archive
+            from qdsweep.elites.reevaluation import reevaluate
 
             stop.before(None if left is None else began + left - WALL_TIME_MARGIN)
             samples = reevaluate(run_dir, settings, cluster, stop)

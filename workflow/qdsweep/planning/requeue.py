@@ -11,8 +11,8 @@ import time
 from collections.abc import Iterable
 from pathlib import Path
 
-from qdsweep.lock import DEAD_SECONDS, read_owner
-from qdsweep.slurm import is_running, requeue
+from qdsweep.host.lock import DEAD_SECONDS, read_owner
+from qdsweep.host.slurm import is_running, requeue
 
 PAUSE_SECONDS = 10.0
 

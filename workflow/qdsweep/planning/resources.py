@@ -6,8 +6,8 @@ from pathlib import Path
 from qdsweep.config.cluster import Cluster
 from qdsweep.config.experiment import Experiment
 from qdsweep.errors import BadInput
-from qdsweep.slurm import objection, ran_out_of_memory
-from qdsweep.sweep.standing import read_standing
+from qdsweep.host.slurm import objection, ran_out_of_memory
+from qdsweep.records.progress import read_standing
 
 GROWTH = 1.5
 

@@ -4,8 +4,8 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from qdsweep.analysis.called import Called, read_called, read_figures
 from qdsweep.analysis.figures.style import style
+from qdsweep.analysis.labels import Called, read_called, read_figures
 from qdsweep.analysis.plan import Plan, read_plan
 from qdsweep.analysis.selection import Tables, arrange, read_tables
 

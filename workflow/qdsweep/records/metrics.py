@@ -5,7 +5,6 @@ import os
 from pathlib import Path
 from typing import Any
 
-from qdsweep.experiment.state import State
 from qdsweep.files import atomic
 
 COLUMNS = (
@@ -69,38 +68,6 @@ def read_rows(path: Path) -> list[str]:
             break
         rows.append(line.rstrip("\n"))
     return rows
-
-
-def measure(state: State) -> dict[str, Any]:
-    """The metrics of the result archive, from what pyribs keeps: nothing of O(archive)."""
-    scheduler = state.scheduler
-    emitters = getattr(scheduler, "emitter_pool", None)
-    emitters = scheduler.emitters if emitters is None else emitters
-    return {
-        "iteration": state.iterations,
-        "evaluations": state.evaluations,
-        **figures(scheduler.result_archive),
-        "restarts": sum(getattr(emitter, "restarts", 0) for emitter in emitters),
-    }
-
-
-def figures(archive: Any) -> dict[str, Any]:
-    """The figures of an archive, None where it has no cells that they could be of."""
-    stats = archive.stats
-    structured = has_cells(archive)
-    return {
-        "num_elites": int(stats.num_elites),
-        "coverage": float(stats.coverage) if structured else None,
-        "qd_score": float(stats.qd_score),
-        "norm_qd_score": float(stats.norm_qd_score) if structured else None,
-        "obj_max": None if stats.obj_max is None else float(stats.obj_max),
-        "obj_mean": None if stats.obj_mean is None else float(stats.obj_mean),
-    }
-
-
-def has_cells(archive: Any) -> bool:
-    """Whether an archive divides the measure space: else coverage means nothing."""
-    return type(archive).__name__ not in ("ProximityArchive", "DNSArchive")
 
 
 def _text(value: float | int | None) -> str:

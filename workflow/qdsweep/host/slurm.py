@@ -5,7 +5,7 @@ import re
 import subprocess
 from datetime import datetime
 
-from qdsweep.container.host import told
+from qdsweep.host.briefing import told
 
 SECONDS = 30
 NOT_ENDED = ("PENDING", "RUNNING", "REQUEUED", "RESIZING", "SUSPENDED")

@@ -1,0 +1,1 @@
+"""pyribs' archives, emitters and schedulers as an algorithm."""

@@ -1,0 +1,1 @@
+"""What is done with finished elites: evaluated again, shown at their task."""

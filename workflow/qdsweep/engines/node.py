@@ -1,0 +1,98 @@
+"""`qdsweep worker`: the workers of one node, started together and again when one crashes."""
+
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from qdsweep.config.compose import compose
+from qdsweep.config.domain import Domain as DomainConfig
+from qdsweep.config.domain import Plugin
+from qdsweep.engines.connection import connection_path, read_connection
+from qdsweep.errors import QdsweepError
+from qdsweep.host.cpu import apply_baseline
+
+# How long a worker looks for the main process after it has lost it [s].
+PATIENCE = 5.0
+
+
+def work(run: Path, workers: int, patience: float) -> None:
+    """Evaluates for a run until it ends.
+
+    What workers need is imported once, then they are forked: a node with 100 workers reads the
+    shared file system once, and has the libraries in memory once.
+
+    Args:
+        run: The run's folder.
+        workers: Number of worker processes.
+        patience: How long to look for the run's main process at first [s].
+
+    Raises:
+        QdsweepError: The run turned the workers away.
+    """
+    connection = read_connection(connection_path(run))
+    if connection is not None:  # joining from anywhere: the user's plug-ins lie there
+        os.chdir(connection.directory)
+    config = run / "state" / "config.yaml"
+    if config.exists():  # a run that was never started before has none yet
+        experiment = compose(str(config))
+        apply_baseline(experiment.cpu_baseline)
+        _import_libraries(experiment.domain)
+    from qdsweep.engines.remote import LEFT, TURNED_AWAY, serve
+
+    logs = run / "state" / "workers"
+    logs.mkdir(parents=True, exist_ok=True)
+    alive: dict[int, float] = {}
+
+    def start(patience: float) -> None:
+        pid = _fork(lambda: serve(run, logs, patience))
+        alive[pid] = time.monotonic()
+
+    def leave(number: int, _frame: object) -> None:
+        for pid in alive:
+            os.kill(pid, signal.SIGKILL)
+        os._exit(128 + number)  # the main process has others evaluate what they had
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, leave)
+    for _ in range(workers):
+        start(patience)
+    codes = []
+    while alive:
+        pid, status = os.wait()
+        seconds = time.monotonic() - alive.pop(pid)
+        code = os.waitstatus_to_exitcode(status)
+        codes.append(code)
+        if code in (LEFT, TURNED_AWAY):
+            continue
+        print(f"qdsweep: worker process {pid} ended ({code}): started again", file=sys.stderr)
+        time.sleep(max(0.0, 1.0 - seconds))
+        start(PATIENCE)
+    if TURNED_AWAY in codes:
+        raise QdsweepError(f"{run} turned workers away; {logs} says why")
+
+
+def _import_libraries(domain: DomainConfig) -> None:
+    """Imports what a worker needs. No thread may be started here: the process is forked."""
+    from qdsweep.config.plugin import load_class
+    from qdsweep.domains import make_domain
+
+    if isinstance(domain, Plugin):
+        load_class(domain.type)  # who knows what making one starts
+    else:
+        make_domain(domain)
+
+
+def _fork(run: Callable[[], int]) -> int:
+    pid = os.fork()
+    if pid:
+        return pid
+    code = 1
+    try:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, signal.SIG_IGN)
+        code = run()
+    finally:
+        os._exit(code)

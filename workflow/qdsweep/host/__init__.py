@@ -1,0 +1,1 @@
+"""The machine that a process is on: CPU, lock, parent process, Slurm, wall time."""

@@ -1,0 +1,1 @@
+"""What the start of a sweep does in Snakemake's main process."""

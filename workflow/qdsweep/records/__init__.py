@@ -1,0 +1,1 @@
+"""Every file under results/: where it is, its one reader and its one writer."""
