@@ -444,14 +444,14 @@ def test_a_group_has_one_name_and_one_order_in_every_table(results):
     write_every_table(results, {"labels": LABELS, "order": order})
     assert {path: sorted(path.read_text().splitlines()) for path in before} == before
     sheets = [sweep / "table.json", *sweep.glob("tables/*.json")]
-    assert len(sheets) == 9
+    assert len(sheets) == 8
     for path in sheets:
         for suffix in (".json", ".md", ".tex"):
             text = path.with_suffix(suffix).read_text()
             assert "map_elites" not in text and "map\\_elites" not in text, path.with_suffix(suffix)
             assert "lp_sphere" not in text and "lp\\_sphere" not in text, path.with_suffix(suffix)
     expected = ["lp_rastrigin, cma_me", "Ours", "Sphere, MAP-Elites", "lp_rastrigin, MAP-Elites"]
-    for name in ("table", "tables/timing", "tables/workers", "tables/corrected"):
+    for name in ("table", "tables/timing", "tables/corrected"):
         sheet = read_sheet(sweep / f"{name}.json")
         assert [row[0].text for row in sheet.rows] == expected, name
     table = read_sheet(sweep / "table.json")

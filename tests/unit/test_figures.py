@@ -4,7 +4,6 @@ import json
 import re
 import shutil
 from collections import defaultdict
-from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -23,10 +22,8 @@ from qdsweep.analysis.figures.learning_curves import learning_curves
 from qdsweep.analysis.figures.plots import plot, plot_one
 from qdsweep.analysis.figures.profiles_figure import profiles_figure
 from qdsweep.analysis.figures.row_archive import reported_run
-from qdsweep.analysis.figures.style import line_style, style
-from qdsweep.analysis.figures.timing import _amdahl
+from qdsweep.analysis.figures.style import line_style
 from qdsweep.analysis.load import load
-from qdsweep.analysis.selection import read_tables
 from qdsweep.cli import main
 from qdsweep.config.sweep import Figures
 from qdsweep.errors import BadInput
@@ -428,23 +425,3 @@ def test_no_two_lines_of_a_hundred_groups_look_the_same():
     looks = [line_style(position) for position in range(100)]
     assert len({(look["color"], str(look["linestyle"]), look["marker"]) for look in looks}) == 100
     assert all(look["marker"] == "" for look in looks[:28]), "marks only where they are needed"
-
-
-def test_facets_of_the_amdahl_figure_have_panels(made):
-    groups = [f"{name}, k {k}" for k in (1, 2) for name in "ab"]
-    tables = replace(
-        read_tables(made),
-        position=dict(zip(groups, (0, 1, 0, 1), strict=True)),
-        series=dict(zip(groups, "abab", strict=True)),
-        facets={group: group[3:] for group in groups},
-    )
-    numbers = {"serial": 0.02, "batch": 64, "recommended": 13, "speedup": 10.0}
-    with style():
-        (drawn,) = _amdahl(pd.DataFrame([{"group": group} | numbers for group in groups]), tables)
-    axes = [ax for ax in drawn.figure.axes if ax.lines]
-    assert len(axes) == 2
-    for ax in axes:
-        lines = [line for line in ax.lines if not line.get_label().startswith("_")]
-        assert [line.get_label() for line in lines] == ["ideal", "a", "b"]
-        assert len({line.get_color() for line in lines}) == 3
-    assert set(drawn.data["group"]) == set(groups)

@@ -1,4 +1,4 @@
-"""The time of sweeps, Amdahl's law, and `qdsweep scale` with real runs."""
+"""The time of sweeps, Amdahl's law of measured runs, and `qdsweep scale` with real runs."""
 
 import json
 import math
@@ -18,13 +18,13 @@ from support import BIN, TINY, command, compute_sweep
 from qdsweep import cli
 from qdsweep.analysis.figures.figure import save_figures
 from qdsweep.analysis.figures.style import style
-from qdsweep.analysis.figures.timing import timing_figures
+from qdsweep.analysis.figures.timing import timing_figure
 from qdsweep.analysis.plan import read_plan
 from qdsweep.analysis.selection import read_tables
 from qdsweep.analysis.tables.aggregate import aggregate
-from qdsweep.analysis.tables.run_times import group_times, run_times, worker_table
+from qdsweep.analysis.tables.run_times import group_times, run_times
 from qdsweep.analysis.tables.sheet import read_sheet
-from qdsweep.analysis.tables.timing_tables import workers_sheet, write_timing
+from qdsweep.analysis.tables.timing_tables import write_timing
 from qdsweep.scaling.amdahl import (
     Fit,
     efficiency,
@@ -147,21 +147,15 @@ def test_times_are_those_of_the_metrics(results, runs):
             assert row[phase] == pytest.approx(metrics[f"seconds_{phase}"].sum())
         assert row["wall"] == pytest.approx(metrics.filter(like="seconds_").sum().sum())
         assert row["core_seconds"] == pytest.approx(row["wall"] * row["workers"])
-        assert row["batch"] == 16
         assert row["start_up"] > 0
 
 
-def test_the_serial_part_leaves_the_first_iteration_out(runs):
+def test_what_is_below_the_stamps_is_no_rest(runs):
     made = runs[runs["group"] == "cma_mae"].sort_values("start_up")
     assert list(made["wall"]) == pytest.approx([IN_ITERATIONS] * 2)
     assert list(made["rest"]) == pytest.approx([90 - IN_ITERATIONS, 110 - IN_ITERATIONS])
-    assert list(made["serial"]) == pytest.approx(list(11 * 0.8 + made["rest"]))
-    assert list(made["work"]) == pytest.approx([11 * 2.0] * 2)  # two workers
     real = runs[runs["group"] == "map_elites_line"]
-    assert (real["work"] < real["wall"]).all()
     assert list(real["rest"]) == [0, 0]  # below the stamps' whole seconds
-    assert (real["serial"] > 1).all(), "which may be as much"
-    assert (real["serial"] < 1 + real["wall"]).all()
 
 
 def test_groups_are_means_over_runs(runs):
@@ -171,39 +165,6 @@ def test_groups_are_means_over_runs(runs):
     assert table.loc["cma_mae", "rest_se"] == pytest.approx(10)
     assert table.loc["cma_mae", "start_up_mean"] == 7.5
     assert list(table["workers"]) == ["2", "1"]
-
-
-def test_more_workers_by_amdahl(runs):
-    table = worker_table(runs, cores=4).set_index("group")
-    made = runs[runs["group"] == "cma_mae"]
-    serial = made["serial"].sum() / (made["serial"].sum() + 44)
-    assert table.loc["cma_mae", "serial"] == pytest.approx(serial)
-    # With Amdahl's own words: time with one worker over twice the time with two.
-    one, two = made["serial"].sum() + 44, made["serial"].sum() + 22
-    assert table.loc["cma_mae", "efficiency"] == pytest.approx(one / (2 * two))
-    assert table.loc["cma_mae", "recommended"] == 1
-    assert table.loc["map_elites_line", "efficiency"] == 1
-    # One worker on a node of four cores: all of the work, one after the other.
-    whole = 2 * (IN_ITERATIONS - 14 + 28) + made["rest"].sum()
-    assert table.loc["cma_mae", "node_hours"] == pytest.approx(whole / 4 / 3600)
-
-
-def test_short_runs_recommend_nothing(runs):
-    """A second that their stamps leave open would decide."""
-    found = ["recommended", "speedup", "seconds", "node_hours"]
-    table = worker_table(runs, cores=4).set_index("group")
-    assert table.loc["map_elites_line", found].isna().all()
-    assert table.loc["cma_mae", found].notna().all()
-    sheet = workers_sheet(table.reset_index(), 4)
-    assert [cell.text for cell in sheet.rows[1]][4:] == ["\u2013"] * 4
-    assert "cannot be told (\u2013) from runs of less than 10 s" in sheet.note
-    assert "in all" not in sheet.note
-    longer = runs.assign(evaluate=runs["evaluate"] + 60, wall=runs["wall"] + 60)
-    longer["work"] += 60 * longer["workers"]
-    table = worker_table(longer, cores=4).set_index("group")
-    # Whatever it measured, a second of 62: 1 + 0.25 / 0.017 at the most.
-    assert 1 < table.loc["map_elites_line", "recommended"] <= 16
-    assert "node-hours in all" in workers_sheet(table.reset_index(), 4).note
 
 
 def test_a_run_that_went_further_counts_to_its_row(results):
@@ -220,39 +181,30 @@ def test_a_run_that_went_further_counts_to_its_row(results):
     assert made["rest"].sum() == pytest.approx(share * (200 - 2 * IN_ITERATIONS))
 
 
-def test_the_tables_are_for_readers(results):
+def test_the_table_is_for_readers(results):
     sweep = results / "sweeps/tiny"
+    old = sweep / "tables/workers.json"  # of an earlier version
+    old.write_text("{}")
     write_timing(sweep, results / "runs")
-    timing, workers = (read_sheet(sweep / f"tables/{name}.json") for name in ("timing", "workers"))
+    assert not old.exists()
+    timing = read_sheet(sweep / "tables/timing.json")
     texts = [cell.text for cell in timing.rows[0]]
     assert texts[:3] == ["cma_mae", "2", "2"]
     assert texts[timing.columns.index("Rest (s)")] == "72.65"
-    assert [cell.text for cell in workers.rows[0]][4] == "1"
-    assert "at least 80%" in workers.note
-    for name in ("timing", "workers"):
-        assert (sweep / f"tables/{name}.tex").exists()
-        assert len(pd.read_csv(sweep / f"tables/{name}.csv")) == 2
+    assert (sweep / "tables/timing.tex").exists()
+    assert len(pd.read_csv(sweep / "tables/timing.csv")) == 2
 
 
-def test_the_figures_show_the_tables(results, tmp_path):
-    sweep = results / "sweeps/tiny"
-    tables = read_tables(sweep)
+def test_the_figure_shows_the_table(results, tmp_path):
     with style():
-        drawn = timing_figures(tables, results / "runs")
-        save_figures(tmp_path, drawn)
-    bars, curves = drawn
+        bars = timing_figure(read_tables(results / "sweeps/tiny"), results / "runs")
+        save_figures(tmp_path, [bars])
     assert bars.data["rest_mean"][0] == pytest.approx(100 - IN_ITERATIONS)
     (ax,) = bars.figure.axes
     assert sum(bar.get_width() for bar in ax.patches) == pytest.approx(
         bars.data.filter(like="_mean").to_numpy().sum()
     )
-    table = worker_table(run_times(tables, results / "runs"), 1).set_index("group")
-    assert set(curves.data["group"]) == {"cma_mae"}
-    assert "1 group of runs below 10 s cannot tell" in curves.caption
-    for group, curve in curves.data.groupby("group"):
-        serial = table.loc[group, "serial"]
-        np.testing.assert_allclose(curve["speedup"], speedup(serial, curve["workers"]))
-    assert (tmp_path / "amdahl.pdf").read_bytes().startswith(b"%PDF")
+    assert (tmp_path / "timing.pdf").read_bytes().startswith(b"%PDF")
 
 
 # qdsweep scale

@@ -23,9 +23,6 @@ rule aggregate:
         timing=multiext(
             "results/sweeps/{sweep}/tables/timing", ".csv", ".md", ".tex", ".json"
         ),
-        workers=multiext(
-            "results/sweeps/{sweep}/tables/workers", ".csv", ".md", ".tex", ".json"
-        ),
         pairs=multiext(
             "results/sweeps/{sweep}/tables/comparisons", ".csv", ".tex", ".json"
         ),

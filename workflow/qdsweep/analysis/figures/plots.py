@@ -14,7 +14,7 @@ from qdsweep.analysis.figures.learning_curves import learning_curves
 from qdsweep.analysis.figures.profiles_figure import profiles_figure
 from qdsweep.analysis.figures.style import save, style
 from qdsweep.analysis.figures.sweep_views import sweep_views
-from qdsweep.analysis.figures.timing import timing_figures
+from qdsweep.analysis.figures.timing import timing_figure
 from qdsweep.analysis.load import load
 from qdsweep.analysis.partial import results_of
 from qdsweep.analysis.selection import Tables
@@ -92,7 +92,7 @@ def _figures(
         ("common_archive",): lambda: common_archives(tables, runs_dir),
         ("corrected_",): lambda: corrected_figures(sweep_dir, tables, look),
         ("parallel_", "slice_", "pairs"): lambda: sweep_views(plan, tables),
-        ("timing", "amdahl"): lambda: timing_figures(tables, runs_dir),
+        ("timing",): lambda: [timing_figure(tables, runs_dir)],
     }
     return tables, look, main, further
 
