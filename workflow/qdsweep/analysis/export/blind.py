@@ -1,21 +1,30 @@
-"""Whether a file says who made it: names, paths, addresses and jobs, in every layer of it."""
+"""Whether a file says who made it: names, paths, addresses and jobs, in all text of it."""
 
 import getpass
+import html
+import io
 import os
 import re
 import socket
+import unicodedata
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from qdsweep.analysis.export.layers import layers, plain
+import numpy as np
+
 from qdsweep.config.files import CLONE
 
 # They are on every machine and name nobody.
 NOBODY = ("root", "localhost", "localdomain", "localhost.localdomain")
-# In bytes that are no text, a shorter name is met by chance.
-_LONG = 5
+_LONG = 5  # a shorter name is met by chance inside of other words
+_ESCAPED_SIGN = re.compile(r"\\([!-/:-@\[-`{-~])")
+_ESCAPED_SPACE = re.compile(r"\\[nrt]")
+_ESCAPED_LETTER = re.compile(r"\\(?:u([0-9A-Fa-f]{4})|x([0-9A-Fa-f]{2})|U000([0-9A-Fa-f]{5}))")
+# Pictures and packed data of the page: letters that stand for other bytes say nothing themselves.
+_BASE64 = re.compile(r"(?<=base64,)[A-Za-z0-9+/=\s]{16,}|[A-Za-z0-9+/]{1000,}={0,2}")
+_STREAM = re.compile(rb"stream\r?\n.*?endstream", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -26,21 +35,15 @@ class Secret:
         kind: What it is, in words.
         hint: Text in lower case without which it cannot be there: quick to look for.
         pattern: What it looks like in text.
-        raw: What it looks like in other bytes; nothing where it is too short for that.
     """
 
     kind: str
     hint: str
     pattern: re.Pattern[str]
-    raw: bytes = b""
 
-    def found_in(self, layer: str | bytes) -> str | None:
-        """What of it is in a layer, as it stands there."""
-        if isinstance(layer, bytes):
-            return self.raw.decode() if self.raw and self.raw in layer else None
-        if self.hint not in layer.lower():
-            return None
-        match = self.pattern.search(layer)
+    def found_in(self, text: str) -> str | None:
+        """Returns what of it is in a text, as it stands there."""
+        match = self.pattern.search(text) if self.hint in text.lower() else None
         return match[0] if match else None
 
 
@@ -84,12 +87,48 @@ def secrets_of(
 
 
 def findings(name: str, content: bytes, secrets: Iterable[Secret]) -> Iterator[str]:
-    """Where in a file something is that must not be there, and what, in words."""
-    for where, layer in layers(name, content):
-        for secret in secrets:
-            found = secret.found_in(layer)
-            if found is not None:
-                yield f"{where}: {secret.kind} {found!r}"
+    """Yields what is in a file that must not be there, in words.
+
+    Of arrays (`.npz`) it searches names, fields and values that are text; of a PDF what stands
+    outside of its drawings, such as metadata (the words in a drawing stand in the SVG, too).
+    """
+    text = _text(name, content)
+    texts = dict.fromkeys((text, _decoded(text)))
+    for secret in secrets:
+        found = next(filter(None, map(secret.found_in, texts)), None)
+        if found is not None:
+            yield f"{name}: {secret.kind} {found!r}"
+
+
+def _text(name: str, content: bytes) -> str:
+    """Returns the words of a file."""
+    if name.endswith(".npz"):
+        return "\n".join(_words(content))
+    if name.endswith(".pdf"):  # in UTF-16 it has two bytes a letter
+        outside = _STREAM.sub(b"", content).replace(b"\xfe\xff", b" ").replace(b"\0", b"")
+        return outside.decode("latin-1")
+    return _plain(_BASE64.sub(" ", content.decode(errors="replace")))
+
+
+def _words(content: bytes) -> Iterator[str]:
+    with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
+        for name, array in arrays.items():
+            yield f"{name} {array.dtype}"
+            if array.dtype.kind in "US":
+                yield from map(str, array.astype("U").ravel())
+
+
+def _plain(text: str) -> str:
+    """Returns text without LaTeX's and Markdown's backslashes, each accent in its letter."""
+    return unicodedata.normalize("NFC", _ESCAPED_SIGN.sub(r"\1", text))
+
+
+def _decoded(text: str) -> str:
+    """Returns text with the letters that JSON, YAML and HTML write as codes."""
+    letters = _ESCAPED_LETTER.sub(
+        lambda code: chr(int("".join(filter(None, code.groups())), 16)), text
+    )
+    return _plain(html.unescape(_ESCAPED_SPACE.sub(" ", letters)))
 
 
 def _parts(host: str) -> list[str]:
@@ -122,21 +161,17 @@ def _paths(results: Path) -> list[str]:
 
 
 def _word(kind: str, word: str) -> Secret:
-    """A long name anywhere in a text; a short one, met in other words, only as a word."""
-    word = plain(word)
+    """Returns a long name anywhere in a text; a short one, met in other words, only as a word."""
+    word = _plain(word)
     own = re.escape(word)
     pattern = own if len(word) >= _LONG else rf"(?<!\w){own}(?!\w)"
-    return Secret(kind, word.lower(), re.compile(pattern, re.IGNORECASE), _raw(word))
+    return Secret(kind, word.lower(), re.compile(pattern, re.IGNORECASE))
 
 
 def _path(path: str) -> Secret:
-    return Secret("the path", path.lower(), re.compile(rf"{re.escape(path)}(?![\w-])"), _raw(path))
+    return Secret("the path", path.lower(), re.compile(rf"{re.escape(path)}(?![\w-])"))
 
 
 def _job(job: str) -> Secret:
     pattern = re.compile(rf"(?:job|slurm)\D{{0,16}}(?<!\d){re.escape(job)}(?!\d)", re.IGNORECASE)
     return Secret("a Slurm job", job.lower(), pattern)
-
-
-def _raw(text: str) -> bytes:
-    return text.encode() if len(text) >= _LONG else b""

@@ -78,7 +78,7 @@ def export(results: Path, name: str, out: Path, *, allowed: Iterable[str] = ()) 
     """Packs configs, tables, figures, archives and metrics of a sweep.
 
     Every file is made of fields that are known to be harmless, or was written by this package
-    from such; at the end the finished file is searched all the same, layer by layer.
+    from such; at the end the text in the finished file is searched all the same.
 
     Args:
         results: The folder of the results.
@@ -168,6 +168,9 @@ def _members(sweep: Path, runs: dict[str, Path], secrets: list[Secret]) -> Itera
     for path in _own(sweep, [*sweep.glob("*"), *(sweep / "tables").glob("*")], _TABLES):
         yield f"tables/{path.name}", path.read_bytes()
     for path in _own(sweep, (sweep / "plots").rglob("*"), _FIGURES):
+        if not path.with_suffix(".csv").exists():  # its metadata may name whoever drew it
+            print(f"qdsweep: left out, {path}: no figure of this sweep", file=sys.stderr)
+            continue
         yield f"figures/{path.relative_to(sweep / 'plots')}", path.read_bytes()
     for page in _own(sweep, [sweep / "report.html"], (".html",)):
         found = next(findings(page.name, page.read_bytes(), secrets), None)
@@ -253,9 +256,10 @@ def _check(path: Path, secrets: list[Secret]) -> None:
     """
     found: list[str] = []
     with zipfile.ZipFile(path) as archive:
-        for entry in archive.infolist():
-            found += findings(f"name of {entry.filename}", entry.filename.encode(), secrets)
-            found += findings(entry.filename, archive.read(entry), secrets)
+        names = archive.namelist()
+        found += findings("names of files", "\n".join(names).encode(), secrets)
+        for name in names:
+            found += findings(name, archive.read(name), secrets)
     if found:
         more = f"\nand {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
         raise QdsweepError(
