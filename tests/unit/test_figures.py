@@ -25,9 +25,10 @@ from qdsweep.analysis.figures.row_archive import reported_run
 from qdsweep.analysis.figures.style import line_style
 from qdsweep.analysis.load import load
 from qdsweep.cli import main
-from qdsweep.config.sweep import Figures
+from qdsweep.config.sweep import Figures, SweepFile
 from qdsweep.errors import BadInput
-from qdsweep.sweep.labels import check_figures, figure_names
+from qdsweep.planning.checks import check_sweep
+from qdsweep.sweep.labels import figure_names
 from qdsweep.sweep.runs import table_of_runs
 
 SWEEP = "::: algorithm map_elites cma_me ::: seed 1 2 ::: iterations 6 12"
@@ -276,8 +277,9 @@ def test_what_an_algorithm_or_a_task_fixes_is_in_no_label():
 )
 def test_unknown_names_are_refused_before_anything_runs(figures, message):
     found = table_of_runs(TINY, "::: algorithm map_elites cma_me ::: seed 1 2")
-    with pytest.raises(BadInput, match=re.escape(message)):
-        check_figures(Figures(**figures), found, "tiny")
+    file = SweepFile(name="tiny", experiment="tiny", figures=Figures(**figures))
+    with pytest.raises(BadInput, match=f"^mine.yaml: figures: .*{re.escape(message)}"):
+        check_sweep(file, found, {(): "mine.yaml"})
 
 
 def test_the_look_is_that_of_every_figure(sweep):

@@ -15,8 +15,9 @@ from qdsweep.analysis.tables.sheet import read_sheet
 from qdsweep.config.files import read_yaml
 from qdsweep.config.sweep import Published, SweepFile
 from qdsweep.errors import BadInput
+from qdsweep.planning.checks import check_sweep
 from qdsweep.planning.settings import read_sweep
-from qdsweep.sweep.published import Groups, check_published
+from qdsweep.sweep.published import Groups
 from qdsweep.sweep.runs import table_of_runs
 
 SWEEP = """
@@ -83,15 +84,20 @@ def test_one_group_needs_no_values():
 
 def test_a_sweep_is_checked_before_any_work():
     sweep = table_of_runs({**TINY, "algorithm": "cma_me"}, "::: sigma0 0.2 0.5 ::: seed 1 2")
-    check_published([entry({"sigma0": 0.5})], sweep)
-    check_published([], sweep)
-    with pytest.raises(BadInput, match="entry 2"):
-        check_published([entry({"sigma0": 0.5}), entry({"sigma0": 1})], sweep)
+
+    def check(*published):
+        file = SweepFile(name="a", experiment="arm", published=list(published))
+        check_sweep(file, sweep, {(): "mine.yaml"})
+
+    check(entry({"sigma0": 0.5}))
+    check()
+    with pytest.raises(BadInput, match=r"mine\.yaml: published, entry 2"):
+        check(entry({"sigma0": 0.5}), entry({"sigma0": 1}))
 
 
 def test_the_check_is_light():
     code = (
-        "import sys, qdsweep.sweep.published\n"
+        "import sys, qdsweep.planning.checks\n"
         "print(sorted({'numpy', 'pandas', 'ribs', 'scipy'} & set(sys.modules)))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -103,7 +109,7 @@ def test_snakemake_says_what_is_wrong_and_starts_nothing(tmp_path):
     published = [entry({"algorithm": "cma_ms"}).model_dump()]
     (tmp_path / "sweep.yaml").write_text(yaml.safe_dump(file | {"published": published}))
     done = snakemake("--cores", 1, "--configfile", "sweep.yaml", cwd=tmp_path, check=1)
-    assert "published, entry 1: where.algorithm" in done.stderr + done.stdout
+    assert "sweep.yaml: published, entry 1: where.algorithm" in done.stderr + done.stdout
     assert "Traceback" not in done.stderr
     assert not (tmp_path / "results").exists()
 
@@ -232,7 +238,7 @@ def test_the_published_sweep_fits_its_groups():
         json.dumps(read_yaml(REPO / "config/sweeps/published_lp.yaml"))
     )
     sweep = table_of_runs(file.experiment, file.sweep)
-    check_published(file.published, sweep)
+    check_sweep(file, sweep, {(): "published_lp.yaml"})
     asked = [tuple(one.where.values()) for one in file.published if "cma_mae (" in one.source]
     assert len(asked) == 32 and len(set(asked)) == 16  # each group, in both metrics
     values = {

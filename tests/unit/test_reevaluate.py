@@ -20,7 +20,7 @@ from qdsweep.analysis.files import read_json
 from qdsweep.analysis.load import load
 from qdsweep.config.cluster import Cluster
 from qdsweep.config.compose import compose
-from qdsweep.config.sweep import Reevaluate
+from qdsweep.config.sweep import Reevaluate, SweepFile
 from qdsweep.domains import make_domain
 from qdsweep.domains.normalizer import Normalizer, context_of
 from qdsweep.elites.corrected_archive import CorrectedRun
@@ -28,7 +28,8 @@ from qdsweep.elites.reevaluation import core_seconds_of, elite_contexts, fresh_s
 from qdsweep.elites.start_reevaluation import start_reevaluation
 from qdsweep.errors import BadInput
 from qdsweep.experiment.state import evaluation_seeds
-from qdsweep.sweep.shows import check_reevaluate
+from qdsweep.planning.checks import check_sweep
+from qdsweep.sweep.runs import Sweep
 
 KINDS = {
     "grid, result archive": {},
@@ -306,12 +307,15 @@ def test_an_evaluation_that_fails_is_named(copy):
 
 def test_a_sweep_whose_scores_cannot_be_luck_is_refused(tmp_path):
     certain = {name: compose({**TINY, "domain": name}) for name in ("lp_sphere", "arm")}
+    file = SweepFile(name="a", experiment="arm", reevaluate=Reevaluate())
     for runs in ({"a": certain["arm"]}, certain):
         with pytest.raises(BadInput, match=r"reevaluate: .*arm gives the same .* remove the key"):
-            check_reevaluate(runs)
-    check_reevaluate({**certain, "b": compose({**TINY, "domain": "lunar_lander"})})
+            check_sweep(file, Sweep((), (), runs), {(): "mine.yaml"})
+    luck = {**certain, "b": compose({**TINY, "domain": "lunar_lander"})}
+    check_sweep(file, Sweep((), (), luck), {(): "mine.yaml"})
     sweep = {"name": "tiny", "experiment": {**TINY}, "reevaluate": {"times": 10}}
     (tmp_path / "sweep.yaml").write_text(yaml.safe_dump(sweep))
     refused = snakemake("-n", "--cores", 1, "--configfile", "sweep.yaml", cwd=tmp_path, check=1)
-    assert "remove the key reevaluate" in refused.stderr + refused.stdout
+    said = refused.stderr + refused.stdout
+    assert "sweep.yaml: reevaluate: " in said and "remove the key reevaluate" in said
     assert not (tmp_path / "results").exists()

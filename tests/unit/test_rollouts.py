@@ -20,12 +20,13 @@ from qdsweep.analysis.selection import read_tables
 from qdsweep.animation import MAX_BYTES, write_gif
 from qdsweep.cli import main
 from qdsweep.config.compose import compose
-from qdsweep.config.sweep import Figures
+from qdsweep.config.sweep import Figures, Rollouts, SweepFile
 from qdsweep.elites.camera import Camera, Shot
 from qdsweep.elites.rollout import _FilmedLander, choose, rollout
 from qdsweep.errors import BadInput
+from qdsweep.planning.checks import check_sweep
 from qdsweep.sweep.labels import figure_names
-from qdsweep.sweep.shows import check_rollouts
+from qdsweep.sweep.runs import Sweep
 
 ALL = ["best", "median", "corners"]
 SMALL = {"num_emitters": 2, "batch_size": 10, "iterations": 5, "algorithm": "map_elites"}
@@ -212,9 +213,12 @@ def test_a_long_episode_is_shown_faster(steps):
 
 def test_domains_without_episodes_are_refused_before_any_work(tmp_path, capsys):
     run = {"a": compose({**TINY, "domain": "lp_sphere"})}
-    with pytest.raises(BadInput, match=r"rollouts: the domain lp_sphere .*remove the key"):
-        check_rollouts(run)
-    check_rollouts({"a": compose(LANDER | {"seed": 1})})
+    file = SweepFile(name="a", experiment="arm", rollouts=Rollouts())
+    sources = {(): "mine.yaml", ("rollouts",): "--config rollouts"}
+    refusal = r"--config rollouts: rollouts: the domain lp_sphere .*remove the key"
+    with pytest.raises(BadInput, match=refusal):
+        check_sweep(file, Sweep((), (), run), sources)
+    check_sweep(file, Sweep((), (), {"a": compose(LANDER | {"seed": 1})}), sources)
     (tmp_path / "config.yaml").write_text(yaml.safe_dump(run["a"].model_dump(mode="json")))
     assert main(["rollout", str(tmp_path)]) == 2
     assert "lp_sphere" in capsys.readouterr().err

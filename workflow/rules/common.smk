@@ -13,21 +13,20 @@ from qdsweep.config.cluster import read_cluster
 from qdsweep.config.files import CLONE, find_config
 from qdsweep.container.image import prepare
 from qdsweep.errors import BadInput
-from qdsweep.planning.confirmation import check_confirm, confirming
-from qdsweep.sweep.labels import check_figures
+from qdsweep.planning.checks import check_fit, check_sweep
+from qdsweep.planning.confirmation import confirming
+from qdsweep.planning.job import is_of_runs, planned_budget
 from qdsweep.planning.outlook import outlook, runs_elsewhere, unfinished
-from qdsweep.records.plan import digest, write_plan
-from qdsweep.sweep.published import check_published
+from qdsweep.planning.requeue import watch_jobs
 from qdsweep.planning.resources import (
-    check_fit,
     check_request,
     launch_budget,
     memory_mb,
     slurm_request,
 )
-from qdsweep.sweep.runs import table_of_runs
-from qdsweep.planning.settings import read_sweep
-from qdsweep.planning.requeue import watch_jobs
+from qdsweep.planning.settings import key_sources, read_sweep
+from qdsweep.records.plan import digest, write_plan
+from qdsweep.sweep.runs import Sweep, table_of_runs
 from qdsweep.warm.start import start_warm
 
 # `python` in a shell command is this one, with or without an active venv; in a conda environment
@@ -48,16 +47,18 @@ if not workflow.overwrite_configfiles:
     configfile: find_config("config.yaml")
 
 
+# In the job of a run nothing is expanded, composed and hashed: its plan has what it needs.
+IS_JOB = not workflow.is_main_process and is_of_runs(sys.argv)
+
 try:
-    SETTINGS = read_sweep(
-        config, workflow.config_settings.config_args, workflow.configfiles
-    )
-    SWEEP = table_of_runs(SETTINGS.experiment, SETTINGS.sweep)
-    # The runs that confirm it, as far as an earlier start has chosen them.
-    check_confirm(SETTINGS.confirm, SWEEP)
-    CONFIRMING = confirming(SETTINGS, SWEEP, Path("results"))
-    check_published(SETTINGS.published, SWEEP)
-    check_figures(SETTINGS.figures, SWEEP, SETTINGS.title)
+    typed = workflow.config_settings.config_args
+    SETTINGS = read_sweep(config, typed, workflow.configfiles)
+    SWEEP = CONFIRMING = Sweep((), (), {})
+    if not IS_JOB:
+        SWEEP = table_of_runs(SETTINGS.experiment, SETTINGS.sweep)
+        check_sweep(SETTINGS, SWEEP, key_sources(typed, workflow.configfiles))
+        # The runs that confirm it, as far as an earlier start has chosen them.
+        CONFIRMING = confirming(SETTINGS, SWEEP, Path("results"))
     CLUSTERS = {
         name: read_cluster(name)
         for name in (
@@ -172,8 +173,11 @@ def slurm(key, on_one_node=False):
 def budget_of(wildcards):
     """The budget of a run as `launch` takes it: a larger one lengthens the run."""
     run = wildcards.run
-    experiment = SWEEP.runs.get(run) or confirming_runs()[run]
-    return launch_budget(experiment, Path("results/runs") / run)
+    if IS_JOB:
+        budget = planned_budget(Path("results/sweeps") / SETTINGS.name, run)
+    else:
+        budget = (SWEEP.runs.get(run) or confirming_runs()[run]).budget
+    return launch_budget(budget, Path("results/runs") / run)
 
 
 def confirming_runs():

@@ -1,14 +1,8 @@
 # From elites to corrected archives, where the sweep file has the key `reevaluate`.
 
-from qdsweep.sweep.shows import check_reevaluate
-
 CORRECTED = []
 
 if SETTINGS.reevaluate is not None:
-    try:
-        check_reevaluate(SWEEP.runs)
-    except BadInput as error:
-        raise WorkflowError(str(error))
 
     localrules:
         corrected_table,

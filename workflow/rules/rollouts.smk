@@ -1,13 +1,5 @@
 # From elites to rendered episodes, where the sweep file has the key `rollouts`.
 
-from qdsweep.sweep.shows import check_rollouts
-
-if SETTINGS.rollouts is not None:
-    try:
-        check_rollouts(SWEEP.runs)
-    except BadInput as error:
-        raise WorkflowError(str(error))
-
 
 localrules:
     rollouts,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from qdsweep.analysis.files import read_json
 from qdsweep.analysis.plan import Plan
 from qdsweep.config.sweep import Figures
+from qdsweep.errors import BadInput
 from qdsweep.sweep.labels import Name, figure_names
 
 if TYPE_CHECKING:
@@ -101,4 +102,8 @@ def read_called(sweep_dir: Path, plan: Plan) -> Called:
     """
     figures = read_figures(sweep_dir)
     rows = [row.values for row in plan.rows]
-    return Called(figure_names(figures, plan.columns, rows, plan.experiment), figures.labels)
+    try:
+        names = figure_names(figures, plan.columns, rows, plan.experiment)
+    except BadInput as error:
+        raise BadInput(f"{sweep_dir / 'plan.json'}: {error}") from None
+    return Called(names, figures.labels)

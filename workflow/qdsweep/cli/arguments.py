@@ -75,4 +75,4 @@ def cluster_of(arguments: argparse.Namespace) -> "Cluster":
         return cluster
     if arguments.workers < 1:
         raise BadInput(f"--workers {arguments.workers}: at least 1 is needed")
-    return cluster.model_copy(update={"workers_per_node": arguments.workers})
+    return cluster.with_workers(arguments.workers, arguments.cluster)

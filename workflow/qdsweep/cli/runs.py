@@ -83,7 +83,7 @@ def _run(arguments: argparse.Namespace) -> int:
     experiment = compose(arguments.experiment, overrides(arguments.set), source="--set")
     cluster = cluster_of(arguments)
     if arguments.workers is None:
-        from qdsweep.planning.resources import check_fit
+        from qdsweep.planning.checks import check_fit
 
         check_fit(cluster, arguments.cluster, {arguments.experiment: experiment})
     from qdsweep.experiment.options import Options

@@ -55,7 +55,7 @@ def _scale(arguments: argparse.Namespace) -> int:
     study = Study(
         experiment,
         [arguments.experiment, *settings, "--cluster", arguments.cluster],
-        {n: cluster.model_copy(update={"workers_per_node": n}) for n in workers},
+        {n: cluster.with_workers(n, arguments.cluster) for n in workers},
         arguments.repeats,
         arguments.folder,
     )

@@ -2,13 +2,15 @@
 
 import json
 import os
-from typing import Literal
+from collections.abc import Mapping
+from typing import Any, Literal
 
 from pydantic import Field, ValidationError, model_validator
 
 from qdsweep.config.base import Model
 from qdsweep.config.explain import explain
 from qdsweep.config.files import read_preset
+from qdsweep.config.keys import Path
 from qdsweep.errors import BadInput
 
 
@@ -98,6 +100,19 @@ class Cluster(Model):
         """Whether this process is in a Slurm job whose workers are on several nodes."""
         return self.nodes > 1 and "SLURM_JOB_ID" in os.environ
 
+    def with_workers(self, number: int, name: str) -> "Cluster":
+        """The cluster with the workers of `--workers` on each node.
+
+        Args:
+            number: How many.
+            name: What the cluster config is called, for messages.
+
+        Raises:
+            BadInput: Its engine cannot have so many.
+        """
+        data = {**self.model_dump(mode="json"), "workers_per_node": number}
+        return _read(data, {(): f"cluster {name} with --workers {number}"})
+
     def on_one_node(self) -> "Cluster":
         """What is left of it for work that stays on one node, in its own processes."""
         return self.model_copy(update={"nodes": 1, "engine": "auto"})
@@ -122,7 +137,11 @@ def read_cluster(name: str) -> Cluster:
         BadInput: The file, a key or a value is wrong.
     """
     data, source = read_preset("clusters", name)
+    return _read(data, {(): source})
+
+
+def _read(data: Mapping[str, Any], sources: Mapping[Path, str]) -> Cluster:
     try:
         return Cluster.model_validate_json(json.dumps(data))
     except ValidationError as error:
-        raise BadInput(explain(error, Cluster, data, {(): source})) from None
+        raise BadInput(explain(error, Cluster, data, sources)) from None

@@ -104,7 +104,7 @@ def read_preset(kind: str, name: str) -> tuple[dict[str, Any], str]:
         BadInput: There is no such preset or file; the message names the nearest.
     """
     path = find_preset(kind, name)
-    return read_yaml(path), _shown(path)
+    return read_yaml(path), shown(path)
 
 
 def find_config(name: str) -> str:
@@ -143,9 +143,9 @@ def nearest(name: str, known: Iterable[str]) -> str:
     return f"did you mean {match[0]!r}? " if match else ""
 
 
-def _shown(path: Path) -> str:
-    """The path as a message shows it: from config/ on where it is one of the clone's."""
-    try:
-        return str(Path("config") / path.resolve().relative_to(CLONE))
-    except ValueError:
-        return str(path)
+def shown(path: Path) -> str:
+    """The path as a message shows it: from the working directory, or from the clone's config/."""
+    for folder, name in ((Path.cwd(), ""), (CLONE, "config")):
+        if path.is_absolute() and path.is_relative_to(folder):
+            return str(name / path.relative_to(folder))
+    return str(path)

@@ -4,51 +4,13 @@ from pathlib import Path
 from typing import Any
 
 from qdsweep.config.experiment import Experiment
-from qdsweep.config.sweep import Confirm, SweepFile
+from qdsweep.config.sweep import SweepFile
 from qdsweep.errors import BadInput
 from qdsweep.files import read_json
-from qdsweep.sweep.groups import group_labels
 from qdsweep.sweep.runs import Sweep
 
 FILE = "confirm.json"
 _KEYS = {"id", "like", "group", "values", "iterations", "evaluations"}
-
-
-def check_confirm(confirm: Confirm | None, sweep: Sweep) -> None:
-    """Refuses seeds that the sweep itself uses, and more winners than it has groups.
-
-    Raises:
-        BadInput: The message names the seeds and free ones, or the number of groups.
-    """
-    if confirm is None:
-        return
-    _check_top(confirm.top, sweep)
-    first, last = confirm.seeds
-    seeds = {row.experiment.seed for row in sweep.rows}
-    seen = [str(seed) for seed in sorted(seeds) if first <= seed <= last]
-    if seen:
-        free = max(seeds) + 1
-        raise BadInput(
-            f"the sweep file: confirm.seeds = [{first}, {last}]: only seeds that the sweep has not "
-            f"seen can confirm it, and it uses {', '.join(seen[:10])}"
-            f"{', ...' if len(seen) > 10 else ''}; take others, such as "
-            f"[{free}, {free + last - first}]"
-        )
-
-
-def _check_top(top: int, sweep: Sweep) -> None:
-    """Winners are chosen among the groups of a domain, if its archives do not part them further."""
-    rows = sweep.texts
-    groups: dict[str, set[str]] = {}
-    for label, row in zip(group_labels(sweep.columns, rows, ""), sweep.rows, strict=True):
-        groups.setdefault(row.experiment.domain.name, set()).add(label)
-    most = max(map(len, groups.values()))
-    if top > most:
-        where = "" if len(groups) == 1 else " of one domain"
-        raise BadInput(
-            f"the sweep file: confirm.top = {top}: the sweep has {most} "
-            f"group{'' if most == 1 else 's'}{where} to choose from; write {most} or less"
-        )
 
 
 def confirming_rows(sweep_dir: Path) -> list[dict[str, Any]]:

@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from qdsweep.config.cluster import Cluster
-from qdsweep.config.experiment import Experiment
 from qdsweep.errors import BadInput
 from qdsweep.host.slurm import objection, ran_out_of_memory
 from qdsweep.records.progress import read_standing
@@ -12,17 +11,17 @@ from qdsweep.records.progress import read_standing
 GROWTH = 1.5
 
 
-def launch_budget(experiment: Experiment, run_dir: Path) -> str:
+def launch_budget(budget: Mapping[str, int], run_dir: Path) -> str:
     """The budget of a run as `launch` takes it: a larger one lengthens the run.
 
     A run that finished with a larger budget, for another sweep or an earlier version of this
     one, keeps that: for Snakemake nothing has changed then.
 
     Args:
-        experiment: The experiment, with the budget that the sweep asks for.
+        budget: What the sweep asks for, as `Experiment.budget` has it.
         run_dir: The run's folder.
     """
-    ((unit, amount),) = experiment.budget.items()
+    ((unit, amount),) = budget.items()
     standing = read_standing(run_dir)
     if standing.status == "finished":
         amount = max(amount, standing.budget.get(unit, 0))
@@ -103,25 +102,3 @@ def check_request(cluster: Cluster, name: str, place: Mapping[str, str]) -> str:
     if wrong:
         raise BadInput(message)
     return message
-
-
-def check_fit(cluster: Cluster, name: str, runs: Mapping[str, Experiment]) -> None:
-    """Refuses more workers than a run has solutions at a time.
-
-    Args:
-        cluster: The cluster config.
-        name: Its name, for the message.
-        runs: Run id -> experiment.
-
-    Raises:
-        BadInput: Some workers would never have anything to do.
-    """
-    for run, experiment in runs.items():
-        batch = experiment.num_emitters * experiment.batch_size
-        if cluster.workers > batch:
-            raise BadInput(
-                f"cluster {name}: nodes = {cluster.nodes} with workers_per_node = "
-                f"{cluster.workers_per_node} are {cluster.workers} workers, but {run} has only "
-                f"{batch} solutions an iteration (num_emitters x batch_size): take at most "
-                f"{batch} workers, or a larger batch_size"
-            )

@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from qdsweep.config.explain import explain
-from qdsweep.config.files import nearest, read_yaml
+from qdsweep.config.files import nearest, read_yaml, shown
 from qdsweep.config.keys import Path
 from qdsweep.config.sweep import SweepFile
 from qdsweep.config.values import typed
@@ -34,7 +34,7 @@ def read_sweep(
     Raises:
         BadInput: A file, a key or a value is wrong.
     """
-    command_line = list(command_line or ())
+    command_line, files = list(command_line or ()), list(files)
     typed_here = {entry.partition("=")[0] for entry in command_line}
     read: dict[str, Any] = {}
     for file in files:
@@ -43,13 +43,16 @@ def read_sweep(
         read |= {key: value for key, value in config.items() if key in typed_here}
     data = json.loads(json.dumps(read or dict(config), default=str))
     if "sweep" in data:
-        data["sweep"] = recover(data["sweep"], command_line)
+        try:
+            data["sweep"] = recover(data["sweep"], command_line)
+        except BadInput as error:
+            raise BadInput(f"{key_sources(command_line, files)[('sweep',)]}: {error}") from None
     if "experiment" not in data:
         near = [key for key in data if nearest(key, ["experiment"])]
         hint = f" ({near[0]!r} is no key)" if near else ""
+        where = key_sources(command_line, files)[()]
         raise BadInput(
-            "the sweep file: the key experiment is missing: give a preset's name or a YAML file"
-            + hint
+            f"{where}: the key experiment is missing: give a preset's name or a YAML file{hint}"
         )
     if "sweep" in typed_here and "name" not in typed_here:
         # Never over the tables of the sweep that the file names.
@@ -63,7 +66,21 @@ def read_sweep(
     try:
         return SweepFile.model_validate_json(json.dumps(data))
     except ValidationError as error:
-        sources: dict[Path, str] = {(key,): f"--config {key}" for key in typed_here} | {
-            (): "the sweep file"
-        }
+        sources = key_sources(command_line, files)
         raise BadInput(explain(error, SweepFile, data, sources)) from None
+
+
+def key_sources(
+    command_line: Iterable[str] | None, files: Iterable[str | os.PathLike[str]]
+) -> dict[Path, str]:
+    """Where each key of a sweep stands, for messages; see `read_sweep`.
+
+    Returns:
+        Key -> its file, or `--config KEY`; `()` -> the files, for a key that is missing.
+    """
+    paths = [pathlib.Path(file) for file in files]
+    sources: dict[Path, str] = {(): " + ".join(map(shown, paths)) or "--config"}
+    for path in paths:
+        sources |= {(key,): shown(path) for key in read_yaml(path)}
+    names = (entry.partition("=")[0] for entry in command_line or ())
+    return sources | {(name,): f"--config {name}" for name in names}

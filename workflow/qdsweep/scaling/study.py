@@ -22,8 +22,8 @@ from qdsweep.files import read_json
 from qdsweep.host import briefing
 from qdsweep.host.lock import Lock
 from qdsweep.host.parent import die_with_parent
+from qdsweep.planning.checks import check_fit
 from qdsweep.planning.outlook import planned_evaluations
-from qdsweep.planning.resources import check_fit
 from qdsweep.sweep.ids import run_id
 
 

@@ -7,7 +7,6 @@ from qdsweep.config.files import nearest
 from qdsweep.config.sweep import Figures
 from qdsweep.errors import BadInput
 from qdsweep.sweep.groups import group_columns, group_labels, label_columns
-from qdsweep.sweep.runs import Sweep
 
 Rows = Sequence[Mapping[str, str]]
 
@@ -27,29 +26,6 @@ class Name:
     series: str
     facet: str
     color: str | None
-
-
-def check_figures(figures: Figures, sweep: Sweep, experiment: str) -> None:
-    """Checks the names that `figures` has against a sweep, before anything runs.
-
-    Args:
-        figures: The key `figures` of the sweep file.
-        sweep: Its runs.
-        experiment: What the experiment is called.
-
-    Raises:
-        BadInput: A name is unknown; the message lists those that are known.
-    """
-    rows = sweep.texts
-    for name in label_columns(sweep.columns, rows):
-        for text in {row[name] for row in rows} - set(figures.labels):
-            if "$" in text:  # matplotlib and LaTeX would read a formula
-                raise BadInput(
-                    f"the sweep file: sweep: {name} {text}: no figure can show a dollar sign; give "
-                    f"the value a label: figures: {{labels: {{{text!r}: NAME}}}}"
-                )
-    if figures != Figures():
-        figure_names(figures, sweep.columns, rows, experiment)
 
 
 def figure_names(
@@ -119,9 +95,7 @@ def _check_labels(labels: Mapping[str, str]) -> None:
             except ValueError as error:
                 wrong = f"it is no formula of matplotlib ({str(error).splitlines()[-1].strip()})"
         if wrong:
-            raise BadInput(
-                f"the sweep file: figures: labels: {name}: {label!r}: {wrong}; write another label"
-            )
+            raise BadInput(f"figures: labels: {name}: {label!r}: {wrong}; write another label")
 
 
 def _check_colors(colors: Mapping[str, str]) -> None:
@@ -132,7 +106,7 @@ def _check_colors(colors: Mapping[str, str]) -> None:
     for group, color in colors.items():
         if color.lower() == "none" or not is_color_like(color):
             raise BadInput(
-                f"the sweep file: figures: colors: {group}: {color!r} is no colour; write it as "
+                f"figures: colors: {group}: {color!r} is no colour; write it as "
                 "#0072B2, or as a name of CSS such as black"
             )
 
@@ -143,7 +117,7 @@ def _known(key: str, given: Iterable[str], known: Iterable[str]) -> None:
         if name not in known:
             shown = "; ".join(known[:20]) + ("; ..." if len(known) > 20 else "")
             raise BadInput(
-                f"the sweep file: figures: {key}: {name!r} is unknown; {nearest(name, known)}"
+                f"figures: {key}: {name!r} is unknown; {nearest(name, known)}"
                 f"known: {shown or 'nothing was swept but the seed'}"
             )
 
@@ -155,7 +129,7 @@ def _distinct(names: Mapping[str, Name]) -> None:
             key = (getattr(name, what), name.facet if what == "series" else "")
             if key in taken:
                 raise BadInput(
-                    f"the sweep file: figures: labels: the groups {taken[key]!r} and {group!r} "
+                    f"figures: labels: the groups {taken[key]!r} and {group!r} "
                     f"would both be called {key[0]!r}; give each a label of its own"
                 )
             taken[key] = group

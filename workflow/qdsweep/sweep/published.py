@@ -5,27 +5,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from qdsweep.config.files import nearest
-from qdsweep.config.sweep import Published
 from qdsweep.config.values import value_text
 from qdsweep.errors import BadInput
 from qdsweep.sweep.groups import group_columns, group_labels
-from qdsweep.sweep.runs import Sweep
-
-
-def check_published(published: Sequence[Published], sweep: Sweep) -> None:
-    """Checks that each published value belongs to exactly one group.
-
-    Args:
-        published: The key `published` of the sweep file.
-        sweep: Its runs.
-
-    Raises:
-        BadInput: One of them does not; the message names it and what is known.
-    """
-    if published:
-        groups = Groups(sweep.columns, [row.values for row in sweep.rows])
-        for number, entry in enumerate(published, start=1):
-            groups.choose(number, entry.where)
 
 
 class Groups:
@@ -56,7 +38,7 @@ class Groups:
         Raises:
             BadInput: A name or a value is unknown, or the entry fits no group or several.
         """
-        entry = f"the sweep file: published, entry {number}: where"
+        entry = f"published, entry {number}: where"
         for name, value in where.items():
             self._check(entry, name, value)
         chosen = [

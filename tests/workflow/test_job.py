@@ -1,0 +1,87 @@
+"""Snakemake within the job of one run, as Slurm's plugin starts it: it looks at that run alone."""
+
+import resource
+from pathlib import Path
+
+import pytest
+import yaml
+from snakemake_interface_executor_plugins.utils import TargetSpec, encode_target_jobs_cli_args
+from support import REPO, TINY, command
+
+from qdsweep.planning.job import is_of_runs, planned_budget
+from qdsweep.records.plan import write_plan
+from qdsweep.sweep.runs import table_of_runs
+
+PROBE = f"""
+import sys
+import qdsweep.sweep.runs as runs
+
+runs.compose, original = lambda *a, **b: print("COMPOSED", file=sys.stderr) or original(*a, **b), \
+    runs.compose
+
+include: "{REPO / "Snakefile"}"
+"""
+
+
+def planned(folder: Path, runs: int) -> tuple[Path, str]:
+    """A sweep of so many runs, as its start leaves it, and one of its runs."""
+    sweep = f"::: seed {' '.join(map(str, range(runs)))} ::: iterations 6 12"
+    file = {"name": "tiny", "experiment": TINY, "sweep": sweep}
+    (folder / "mine.yaml").write_text(yaml.safe_dump(file))
+    (folder / "probe.smk").write_text(PROBE)
+    # Composed once; what a job sees of the others is their rows in the plan.
+    made = table_of_runs(TINY, "::: seed 0 ::: iterations 6 12")
+    (run,) = made.runs
+    plan = made.plan(name="tiny", experiment="lp_sphere", sweep=sweep)
+    others = [row | {"id": f"{run}-{n}"} for n in range(1, runs) for row in plan["rows"]]
+    write_plan(plan | {"rows": [*others, *plan["rows"]]}, made.runs, folder / "results")
+    return folder, run
+
+
+def parse(folder: Path, run: str, *words: str) -> tuple[str, float]:
+    """Starts Snakemake as in a run's job, up to its DAG: what it says, and its CPU seconds."""
+    (target,) = encode_target_jobs_cli_args([TargetSpec("qd_run", {"run": run})])
+    words = ("--target-jobs", target, "--allowed-rules", "qd_run", "--mode", "remote", *words)
+    before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
+    done = command(
+        *("snakemake", "-n", "-s", "probe.smk", "--configfile", "mine.yaml", "--cores", 1),
+        *(*words, "--force", "--nolock", "--no-hooks"),
+        cwd=folder,
+    )
+    return done.stdout + done.stderr, resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before
+
+
+def test_a_job_costs_the_same_in_a_small_sweep_and_in_a_large_one(tmp_path):
+    seconds = {}
+    for runs in (10, 10_000):
+        (tmp_path / str(runs)).mkdir()
+        said, seconds[runs] = parse(*planned(tmp_path / str(runs), runs))
+        assert "COMPOSED" not in said
+        assert "(iterations=12, cluster slurm)" in said
+    assert seconds[10_000] - seconds[10] < 1.0, seconds  # 20,000 rows took 8 s
+
+
+def test_the_start_itself_composes_every_run(tmp_path):
+    folder, _ = planned(tmp_path, 3)
+    words = ("-s", "probe.smk", "--configfile", "mine.yaml", "--cores", 1)
+    done = command("snakemake", "-n", *words, cwd=folder)
+    assert done.stderr.count("COMPOSED") == 6
+
+
+@pytest.mark.parametrize(
+    ("words", "of_runs"),
+    [
+        (["--target-jobs", "qd_run:run=a", "--cores", "1"], True),
+        (["--target-jobs", "qd_run:run=a", "reevaluate:run=b"], True),
+        (["--target-jobs", "aggregate:sweep=a"], False),
+        (["--target-jobs", "qd_run:run=a", "aggregate:sweep=a", "--cores", "1"], False),
+        (["--cores", "1"], False),
+    ],
+)
+def test_a_job_of_runs_is_known_by_its_command_line(words, of_runs):
+    assert is_of_runs(["python", "-m", "snakemake", *words]) is of_runs
+
+
+def test_the_budget_of_a_job_is_the_largest_of_the_plan(tmp_path):
+    folder, run = planned(tmp_path, 2)
+    assert planned_budget(folder / "results/sweeps/tiny", run) == {"iterations": 12}

@@ -1,0 +1,143 @@
+"""All checks of a sweep file against the runs that it asks for, before any job starts."""
+
+from collections.abc import Mapping
+
+from qdsweep.config.cluster import Cluster
+from qdsweep.config.domain import Arm, LinearProjection
+from qdsweep.config.experiment import Experiment
+from qdsweep.config.keys import Path
+from qdsweep.config.sweep import Figures, SweepFile
+from qdsweep.errors import BadInput
+from qdsweep.sweep.groups import group_labels, label_columns
+from qdsweep.sweep.labels import figure_names
+from qdsweep.sweep.published import Groups
+from qdsweep.sweep.runs import Sweep
+from qdsweep.sweep.shows import require_episodes
+
+
+def check_sweep(settings: SweepFile, sweep: Sweep, sources: Mapping[Path, str]) -> None:
+    """Checks every key of a sweep file against the sweep's runs.
+
+    Args:
+        settings: The sweep file.
+        sweep: Its runs.
+        sources: Where each key stands, from `settings.key_sources`.
+
+    Raises:
+        BadInput: A key asks for what these runs cannot give; the message names file, key, value
+            and remedy.
+    """
+    checks = {
+        "sweep": _check_values,
+        "figures": _check_figures,
+        "published": _check_published,
+        "rollouts": _check_rollouts,
+        "reevaluate": _check_reevaluate,
+        "confirm": _check_confirm,
+    }
+    for key, check in checks.items():
+        try:
+            check(settings, sweep)
+        except BadInput as error:
+            raise BadInput(f"{sources.get((key,), sources[()])}: {error}") from None
+
+
+def check_fit(cluster: Cluster, name: str, runs: Mapping[str, Experiment]) -> None:
+    """Refuses more workers than a run has solutions at a time.
+
+    Args:
+        cluster: The cluster config.
+        name: Its name, for the message.
+        runs: Run id -> experiment.
+
+    Raises:
+        BadInput: Some workers would never have anything to do.
+    """
+    for run, experiment in runs.items():
+        batch = experiment.num_emitters * experiment.batch_size
+        if cluster.workers > batch:
+            raise BadInput(
+                f"cluster {name}: nodes = {cluster.nodes} with workers_per_node = "
+                f"{cluster.workers_per_node} are {cluster.workers} workers, but {run} has only "
+                f"{batch} solutions an iteration (num_emitters x batch_size): take at most "
+                f"{batch} workers, or a larger batch_size"
+            )
+
+
+def _check_values(settings: SweepFile, sweep: Sweep) -> None:
+    rows = sweep.texts
+    for name in label_columns(sweep.columns, rows):
+        for text in {row[name] for row in rows} - set(settings.figures.labels):
+            if "$" in text:  # matplotlib and LaTeX would read a formula
+                raise BadInput(
+                    f"sweep: {name} {text}: no figure can show a dollar sign; give the value a "
+                    f"label: figures: {{labels: {{{text!r}: NAME}}}}"
+                )
+
+
+def _check_figures(settings: SweepFile, sweep: Sweep) -> None:
+    if settings.figures != Figures():
+        figure_names(settings.figures, sweep.columns, sweep.texts, settings.title)
+
+
+def _check_published(settings: SweepFile, sweep: Sweep) -> None:
+    """Each published value belongs to exactly one group."""
+    if settings.published:
+        groups = Groups(sweep.columns, [row.values for row in sweep.rows])
+        for number, entry in enumerate(settings.published, start=1):
+            groups.choose(number, entry.where)
+
+
+def _check_rollouts(settings: SweepFile, sweep: Sweep) -> None:
+    """Only an episode can be rendered."""
+    for experiment in sweep.runs.values() if settings.rollouts else ():
+        try:
+            require_episodes(experiment.domain)
+        except BadInput as error:
+            raise BadInput(
+                f"rollouts: {error}; remove the key rollouts, or sweep it apart"
+            ) from None
+
+
+def _check_reevaluate(settings: SweepFile, sweep: Sweep) -> None:
+    """Some evaluation must depend on its seed."""
+    domains = [experiment.domain for experiment in sweep.runs.values()]
+    if settings.reevaluate and all(isinstance(one, LinearProjection | Arm) for one in domains):
+        names = dict.fromkeys(domain.name or domain.type for domain in domains)
+        raise BadInput(
+            f"reevaluate: an evaluation of {', '.join(names)} gives the same with every seed, so "
+            "nothing of its score is luck and the corrected archive is the archive: remove the "
+            "key reevaluate"
+        )
+
+
+def _check_confirm(settings: SweepFile, sweep: Sweep) -> None:
+    """Its seeds are unseen, and there are as many groups as winners."""
+    confirm = settings.confirm
+    if confirm is None:
+        return
+    _check_top(confirm.top, sweep)
+    first, last = confirm.seeds
+    seeds = {row.experiment.seed for row in sweep.rows}
+    seen = [str(seed) for seed in sorted(seeds) if first <= seed <= last]
+    if seen:
+        free = max(seeds) + 1
+        raise BadInput(
+            f"confirm.seeds = [{first}, {last}]: only seeds that the sweep has not seen can "
+            f"confirm it, and it uses {', '.join(seen[:10])}{', ...' if len(seen) > 10 else ''}; "
+            f"take others, such as [{free}, {free + last - first}]"
+        )
+
+
+def _check_top(top: int, sweep: Sweep) -> None:
+    """Winners are chosen among the groups of a domain, if its archives do not part them further."""
+    groups: dict[str, set[str]] = {}
+    for label, row in zip(group_labels(sweep.columns, sweep.texts, ""), sweep.rows, strict=True):
+        groups.setdefault(row.experiment.domain.name, set()).add(label)
+    most = max(map(len, groups.values()))
+    if top > most:
+        where = "" if len(groups) == 1 else " of one domain"
+        raise BadInput(
+            f"confirm.top = {top}: the sweep has {most} group{'' if most == 1 else 's'}{where} to "
+            f"choose from; write {most} or less"
+        )
