@@ -19,6 +19,8 @@ from qdsweep.config.compose import compose
 from qdsweep.engines.base import Batch
 from qdsweep.engines.processes import Processes
 from qdsweep.host.lock import Lock, Locked
+from qdsweep.records.plan import write_configs
+from qdsweep.sweep.runs import table_of_runs
 
 EXPERIMENT = {
     "domain": {"type": "faulty:Faulty", "name": "faulty"},
@@ -113,6 +115,32 @@ def test_a_retry_of_a_failure_ends_at_once_with_the_same_message(folder):
     # Typed again by the user it is tried again.
     done = command("qdsweep", *words[:-1], "1", cwd=folder, check=1)
     assert "not tried again" not in done.stderr
+
+
+def test_a_retry_of_bad_input_ends_at_once_with_the_same_message(folder):
+    """The plug-in changes between the start of a sweep and one of its jobs."""
+    domain = {**EXPERIMENT["domain"], "arguments": {"how": "well"}}
+    made = table_of_runs({**EXPERIMENT, "domain": domain}, "::: seed 1")
+    (name,) = made.runs
+    write_configs(made.runs, folder / "results/runs")
+    plugin = folder / "config/plugins/faulty.py"
+    source = plugin.read_text()
+    plugin.write_text(source + "\nCHANGED = 1\n")
+    state = folder / "results/runs" / name / "state"
+    words = ("qdsweep", "launch", name, "--budget", "iterations=2", "--attempt")
+    first = command(*words, 1, cwd=folder, check=2).stderr
+    assert "source of its module:Class has changed" in first
+    failure = read(state / "failure.json")
+    assert failure["message"] in first and name.endswith(failure["fingerprint"])
+    again = command(*words, 2, cwd=folder, check=1).stderr
+    assert f"not tried again, it failed before: {failure['message']}" in again
+    log = (state.parent / "run.log").read_text().splitlines()
+    assert "not tried again" in log[-1] and "has changed" in log[0]
+    # Typed again by the user it is tried again, and mended it runs.
+    assert "not tried again" not in command(*words, 1, cwd=folder, check=2).stderr
+    plugin.write_text(source)
+    command(*words, 2, cwd=folder)
+    assert not (state / "failure.json").exists()
 
 
 @pytest.mark.parametrize("workers", [1, 2])

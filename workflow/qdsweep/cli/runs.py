@@ -3,9 +3,14 @@
 import argparse
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from qdsweep.cli.arguments import SET, Add, cluster_of, overrides
 from qdsweep.errors import BadInput
+
+if TYPE_CHECKING:
+    from qdsweep.config.cluster import Cluster
+    from qdsweep.config.experiment import Experiment
 
 RUN = """\
 examples:
@@ -98,11 +103,35 @@ def _run(arguments: argparse.Namespace) -> int:
 
 
 def _launch(arguments: argparse.Namespace) -> int:
+    out = arguments.runs / arguments.run
+    try:
+        experiment, cluster = _planned(arguments, out)
+    except BadInput as error:
+        from qdsweep.experiment.endings import record_refusal
+
+        record_refusal(out, error, arguments.attempt)
+        raise
+    from qdsweep.experiment.options import Options
+    from qdsweep.experiment.start import STOPPED, start
+
+    options = Options(max_seconds=cluster.max_seconds, attempt=arguments.attempt)
+    code = start(experiment, out, cluster, options)
+    if code == STOPPED:
+        print(
+            f"qdsweep: {arguments.run} stopped before its end and saved its state; Snakemake's "
+            "retry, or the same command, goes on from there (exit code 75)",
+            file=sys.stderr,
+        )
+    return code
+
+
+def _planned(arguments: argparse.Namespace, out: Path) -> "tuple[Experiment, Cluster]":
+    """What the start of the sweep has planned for a run, which must still be that run."""
+    from qdsweep.config.cluster import read_cluster
     from qdsweep.config.compose import compose
     from qdsweep.config.values import typed
     from qdsweep.sweep.ids import run_id
 
-    out = arguments.runs / arguments.run
     unit, _, amount = arguments.budget.partition("=")
     file = out / "state" / "config.yaml"
     try:
@@ -116,22 +145,8 @@ def _launch(arguments: argparse.Namespace) -> int:
             "source of its module:Class has changed, which makes it another run (start snakemake "
             "again), or the file was changed or copied by hand (remove it, and start again)"
         )
-    from qdsweep.config.cluster import read_cluster
-    from qdsweep.experiment.options import Options
-    from qdsweep.experiment.start import STOPPED, start
-
     cluster = read_cluster(arguments.cluster)
-    if arguments.cores is not None:
-        cluster = cluster.within(arguments.cores)
-    options = Options(max_seconds=cluster.max_seconds, attempt=arguments.attempt)
-    code = start(experiment, out, cluster, options)
-    if code == STOPPED:
-        print(
-            f"qdsweep: {arguments.run} stopped before its end and saved its state; Snakemake's "
-            "retry, or the same command, goes on from there (exit code 75)",
-            file=sys.stderr,
-        )
-    return code
+    return experiment, cluster if arguments.cores is None else cluster.within(arguments.cores)
 
 
 def _worker(arguments: argparse.Namespace) -> int:

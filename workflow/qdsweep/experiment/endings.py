@@ -1,5 +1,7 @@
 """How a run ended: `state/last_stop.json`, and `state/failure.json` where it would fail again."""
 
+import contextlib
+import logging
 import os
 from pathlib import Path
 from typing import Any
@@ -8,9 +10,12 @@ import numpy as np
 
 from qdsweep.engines.failures import EvaluationFailed, NoWorkers, WorkerDied
 from qdsweep.errors import QdsweepError
+from qdsweep.experiment.run_log import start_log
 from qdsweep.experiment.stop import Interrupted
 from qdsweep.files import atomic, read_json, write_json
+from qdsweep.host.lock import Lock, Locked
 from qdsweep.host.slurm import end_state
+from qdsweep.records.archive import publish
 
 # Causes that Snakemake's retry can cure, by going on from the reload file.
 CURABLE = ("stopped", "memory", "storage", "workers")
@@ -111,3 +116,31 @@ def refuse_repetition(folder: Path, fingerprint: str, attempt: int) -> None:
         raise QdsweepError(f"not tried again, it failed before: {failure['message']}")
     for name in ("failure.json", "failed_solution.npz"):
         (folder / name).unlink(missing_ok=True)
+
+
+def record_refusal(out: Path, error: QdsweepError, attempt: int) -> None:
+    """Takes down bad input that ends a job before its run begins, so that a retry ends at once.
+
+    Where another process computes the run at this moment, nothing is written.
+
+    Args:
+        out: The run's folder, named by its id.
+        error: What is wrong.
+        attempt: Snakemake's count, from 1.
+
+    Raises:
+        QdsweepError: What is wrong; on a retry, that it was so before.
+    """
+    folder = out / "state"
+    identity = out.name.rsplit("-", 1)[-1]  # as much of the fingerprint as is known
+    with contextlib.suppress(OSError, Locked), Lock(folder / "lock", wait=0.0):
+        start_log(folder / "run.log", terminal=False)
+        try:
+            refuse_repetition(folder, identity, attempt)
+            write_ending(folder, error, identity)
+            raise error
+        except QdsweepError as refusal:
+            logging.getLogger("qdsweep").error("%s", refusal)
+            raise
+        finally:
+            publish(out)
