@@ -6,7 +6,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Literal, get_origin
+from typing import Any, Literal, get_args, get_origin
 
 import jsonschema
 import pytest
@@ -88,7 +88,7 @@ def test_every_key_has_a_description_and_stands_in_the_manual():
     for model in models():
         for name, field in model.model_fields.items():
             if name == "type" and get_origin(field.annotation) is Literal:
-                assert f"type: {manual._type(model)}`" in text, model
+                assert f"type: {get_args(field.annotation)[0]}`" in text, model
                 continue
             assert field.description, f"{model.__name__}.{name} has no description"
             assert "{" not in field.description

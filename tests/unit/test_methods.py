@@ -9,19 +9,11 @@ import pytest
 import yaml
 
 from qdsweep.analysis.page import descriptions, provenance
-from qdsweep.analysis.page.references import (
-    algorithm_sources,
-    bibliography,
-    bibtex,
-    cite,
-    cited,
-    domain_sources,
-    latex,
-    plain,
-)
+from qdsweep.analysis.page.references import bibtex, cite, cited, latex, plain
 from qdsweep.analysis.page.settings import settings
 from qdsweep.analysis.page.words import core_time, listed, seeds_text, spans
-from qdsweep.config.compose import compose
+from qdsweep.config.compose import compose, read_part
+from qdsweep.config.references import bibliography
 
 SOURCES = {
     "map_elites": ["mouret2015illuminating"],
@@ -52,9 +44,10 @@ def resolved(**overrides):
 @pytest.mark.parametrize("name", SOURCES)
 def test_each_algorithm_cites_exactly_its_papers(name):
     config = resolved(algorithm=name)
-    assert algorithm_sources(config["algorithm"]) == SOURCES[name]
+    used = read_part("algorithm", config["algorithm"])
+    assert list(used.papers) == SOURCES[name]
     sentence = descriptions.algorithm(name, [config])
-    assert sentence.startswith(descriptions.TITLES[name]) and cited(sentence) == SOURCES[name]
+    assert sentence.startswith(used.title) and cited(sentence) == SOURCES[name]
     assert "None" not in sentence and "null" not in sentence and "{" not in sentence
 
 
@@ -62,17 +55,20 @@ def test_every_preset_of_the_project_has_a_title():
     from support import REPO
 
     presets = {path.stem for path in (REPO / "config/algorithms").glob("*.yaml")}
-    assert presets == set(descriptions.TITLES) == set(SOURCES)
+    assert presets == set(SOURCES)
+    titles = {compose("lp_sphere", {"algorithm": name}).algorithm.title for name in presets}
+    assert "" not in titles and len(titles) == len(presets)
+
+
+def papers(experiment, **overrides):
+    return list(compose(experiment, overrides, source="test").domain.papers)
 
 
 def test_domains_cite_their_sources():
-    assert domain_sources(resolved()["domain"]) == ["fontaine2020covariance"]
-    plateau = resolved(domain="lp_plateau")
-    assert domain_sources(plateau["domain"]) == ["fontaine2023covariance"]
-    lander = compose("lunar_lander", {}, source="test").model_dump(mode="json")
-    assert domain_sources(lander["domain"]) == ["towers2024gymnasium", "tjanaka2021using"]
-    ant = compose("qd_ant", {}, source="test").model_dump(mode="json")
-    assert domain_sources(ant["domain"])[1:] == ["todorov2012mujoco", "tjanaka2022approximating"]
+    assert papers("lp_sphere") == ["fontaine2020covariance"]
+    assert papers("lp_sphere", domain="lp_plateau") == ["fontaine2023covariance"]
+    assert papers("lunar_lander") == ["towers2024gymnasium", "tjanaka2021using"]
+    assert papers("qd_ant")[1:] == ["todorov2012mujoco", "tjanaka2022approximating"]
 
 
 def test_swept_values_stand_together():

@@ -1,7 +1,5 @@
 # From insertions to animations: how the archives of the best groups filled.
 
-from qdsweep.sweep.shows import has_history
-
 
 localrules:
     evolution,
@@ -32,4 +30,8 @@ rule evolution:
 
 
 # Only archives whose cells stay have a history.
-EVOLUTION = rules.evolution.output if any(map(has_history, SWEEP.runs.values())) else []
+EVOLUTION = (
+    rules.evolution.output
+    if any(run.has_history for run in SWEEP.runs.values())
+    else []
+)

@@ -65,8 +65,8 @@ def add_commands(add: Add) -> None:
 
 def _rollout(arguments: argparse.Namespace) -> int:
     from qdsweep.config.compose import compose
+    from qdsweep.config.domain import require_episodes
     from qdsweep.host.cpu import apply_baseline
-    from qdsweep.sweep.shows import require_episodes
 
     if not arguments.seconds > 0:
         raise BadInput(f"--seconds {arguments.seconds:g}: more than 0 is needed")

@@ -5,13 +5,9 @@
 
 import json
 import re
-import types
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Annotated, Any, Literal, Union, get_args, get_origin
-
-from annotated_types import Ge, Gt, Le, Lt
-from pydantic.fields import FieldInfo
+from typing import Any
 
 from qdsweep.config.algorithm import Algorithm
 from qdsweep.config.base import Model
@@ -20,7 +16,6 @@ from qdsweep.config.compose import compose
 from qdsweep.config.domain import DomainConfig
 from qdsweep.config.experiment import Experiment
 from qdsweep.config.files import CLONE
-from qdsweep.config.keys import models_in
 from qdsweep.config.sweep import SweepFile
 from qdsweep.sweep.ids import run_id
 
@@ -29,17 +24,17 @@ SCHEMAS: dict[str, type[Model]] = {
     "cluster": Cluster,
     "sweep": SweepFile,
 }
-_OWN_TYPE = "module:Class"
-_SCALARS: dict[Any, str] = {
-    bool: "true or false",
-    int: "integer",
-    float: "number",
-    str: "text",
-    dict: "mapping",
-    tuple: "[lower, upper]",
-    types.NoneType: "null",
+_KINDS = {
+    "boolean": "true or false",
+    "integer": "integer",
+    "number": "number",
+    "string": "text",
+    "object": "mapping",
+    "null": "null",
 }
+_LIMITS = {"minimum": ">=", "exclusiveMinimum": ">", "maximum": "<=", "exclusiveMaximum": "<"}
 
+Node = dict[str, Any]  # of a JSON schema
 Row = tuple[str, str, str, str]
 
 
@@ -64,65 +59,59 @@ def schema(model: type[Model]) -> str:
 
 
 def manual() -> str:
-    """The manual: manual.md with its {parts} filled in."""
+    """Returns the manual: manual.md with its {parts} filled in."""
     text = Path(__file__).with_name("manual.md").read_text(encoding="utf-8")
+    domain = _whole(DomainConfig)
+    domains = _of_types(_whole(Experiment)["properties"]["domain"], "domain.", domain)
+    algorithm = _whole(Algorithm)
     for name, part in {
         "example_id": run_id(compose("lunar_lander")),
         "presets": "\n\n".join(map(_presets, ("experiment", "domain", "algorithm", "sweep"))),
-        "sweep": table(rows(SweepFile)),
-        "experiment": table(rows(Experiment)),
-        "domain": "\n\n".join(
-            [
-                table(rows(DomainConfig, "domain.")),
-                *_of_types(Experiment, "domain", "domain.", DomainConfig),
-            ]
-        ),
+        "sweep": table(rows(_whole(SweepFile))),
+        "experiment": table(rows(_whole(Experiment))),
+        "domain": "\n\n".join([table(rows(domain, "domain.")), *domains]),
         "algorithm": "\n\n".join(
-            [
-                table(rows(Algorithm, "algorithm.")),
-                *_of_types(Algorithm, "archive", "algorithm.archive."),
-                *_of_types(Algorithm, "emitters", "algorithm.emitters.N."),
-                *_of_types(Algorithm, "scheduler", "algorithm.scheduler."),
-            ]
+            [table(rows(algorithm, "algorithm.")), *_inner_types(algorithm, "algorithm.")]
         ),
-        "cluster": table(rows(Cluster)),
+        "cluster": table(rows(_whole(Cluster))),
     }.items():
         text = text.replace(f"{{{name}}}", part)
     return text
 
 
-def rows(model: type[Model], prefix: str = "", base: type[Model] | None = None) -> Iterator[Row]:
-    """A row for each key: dotted key, type, default, description.
+def rows(model: Node, prefix: str = "", base: Node | None = None) -> Iterator[Row]:
+    """Yields a row for each key: dotted key, type, default, description.
 
     Args:
-        model: The model. The tables of a domain, an algorithm and of each type are others'.
+        model: The model. The domain, the algorithm and each `type` have tables of their own.
         prefix: What stands before its keys.
         base: A model whose table has the keys that are the same there.
     """
-    for name, field in model.model_fields.items():
-        if (base and _same(field, base.model_fields.get(name))) or _fixed_type(name, field):
+    for name, node in model["properties"].items():
+        if (base and node == base["properties"].get(name)) or "const" in node:
             continue
-        preset = model is Experiment and name in ("domain", "algorithm")
-        kind = "a preset's name, or a mapping" if preset else words(field.annotation, field)
-        yield f"{prefix}{name}", kind, _default(field), field.description or ""
-        inner = list(models_in(field.annotation))
+        preset = not prefix and name in ("domain", "algorithm")
+        kind = "a preset's name, or a mapping" if preset else words(node)
+        yield f"{prefix}{name}", kind, _default(node), node["description"]
+        inner = _models(node)
         if len(inner) == 1 and not preset:
-            number = ".N" if get_origin(field.annotation) is list else ""
-            yield from rows(inner[0], f"{prefix}{name}{number}.")
+            yield from rows(inner[0], f"{prefix}{name}{_number(node)}.")
 
 
-def _of_types(
-    owner: type[Model], key: str, prefix: str, base: type[Model] | None = None
-) -> Iterator[str]:
-    """For each type that a key of `owner` may have, its heading and table."""
-    for model in models_in(owner.model_fields[key].annotation):
-        yield f"#### `{prefix}type: {_type(model)}`\n\n{' '.join((model.__doc__ or '').split())}"
+def _of_types(node: Node, prefix: str, base: Node | None = None) -> Iterator[str]:
+    """Yields a heading and a table for each type that a key may have."""
+    for model in _models(node):
+        yield f"#### `{prefix}type: {_type(model)}`\n\n{' '.join(model['text'].split())}"
         own = list(rows(model, prefix, base))
         if own:
             yield table(own)
-        for name, field in model.model_fields.items():
-            if len(list(models_in(field.annotation))) > 1:
-                yield from _of_types(model, name, f"{prefix}{name}.")
+        yield from _inner_types(model, prefix)
+
+
+def _inner_types(model: Node, prefix: str) -> Iterator[str]:
+    for name, node in model["properties"].items():
+        if len(_models(node)) > 1:
+            yield from _of_types(node, f"{prefix}{name}{_number(node)}.")
 
 
 def table(lines: Iterable[Row]) -> str:
@@ -132,44 +121,59 @@ def table(lines: Iterable[Row]) -> str:
     return "\n".join([head, *(f"| `{key}` | {' | '.join(rest)} |" for key, *rest in escaped)])
 
 
-def words(annotation: Any, limits: FieldInfo | None = None) -> str:
-    """A type in words, such as "integer >= 1 or null".
-
-    Args:
-        annotation: The type.
-        limits: The field with the limits of the value.
-    """
-    origin, arguments = get_origin(annotation), get_args(annotation)
-    models = list(models_in(annotation))
-    if origin is list:
-        item = words(arguments[0])
-        return "list of " + re.sub(r"^(integer|number|mapping)", r"\1s", item)
-    if models:
-        kind = f"mapping, type {_listed(map(_type, models))}" if len(models) > 1 else "mapping"
-        return kind + (" or null" if types.NoneType in arguments else "")
-    if origin is Annotated:
-        return words(arguments[0], next((a for a in arguments if isinstance(a, FieldInfo)), None))
-    if origin is Literal:
-        return _listed(arguments)
-    if origin in (Union, types.UnionType):
-        parts = sorted(arguments, key=lambda part: part is types.NoneType)
-        return " or ".join(words(part, limits) for part in parts)
-    if origin in _SCALARS or annotation is types.NoneType:
-        return _SCALARS[origin or annotation]
-    return f"{_SCALARS[annotation]} {', '.join(_limits(limits))}".rstrip()
+def words(node: Node) -> str:
+    """Returns a type in words, such as "integer >= 1 or null"."""
+    if "prefixItems" in node:
+        return "[lower, upper]"
+    if "items" in node:
+        return "list of " + re.sub(r"^(integer|number|mapping)", r"\1s", words(node["items"]))
+    if "enum" in node:
+        return _listed(node["enum"])
+    if "oneOf" in node:
+        return f"mapping, type {_listed(map(_type, node['oneOf']))}"
+    if "anyOf" in node:
+        parts = sorted(node["anyOf"], key=lambda part: part.get("type") == "null")
+        return " or ".join(map(words, parts))
+    limits = [f"{sign} {_short(node[key])}" for key, sign in _LIMITS.items() if key in node]
+    return f"{_KINDS[node['type']]} {', '.join(limits)}".rstrip()
 
 
-def _limits(field: FieldInfo | None) -> Iterator[str]:
-    for limit in field.metadata if field else ():
-        match limit:
-            case Ge():
-                yield f">= {limit.ge}"
-            case Gt():
-                yield f"> {limit.gt}"
-            case Le():
-                yield f"<= {limit.le}"
-            case Lt(lt=int(bound)) if bound.bit_count() == 1:
-                yield f"< 2^{bound.bit_length() - 1}"
+def _short(number: float) -> str:
+    power = int(number).bit_length() - 1
+    return f"2^{power}" if power >= 32 and number == 2**power else str(number)
+
+
+def _whole(model: type[Model]) -> Node:
+    """Returns the JSON schema with every reference filled in; `text` is a model's docstring."""
+    schema = model.model_json_schema()
+    parts = schema.get("$defs", {})
+
+    def fill(node: Any) -> Any:
+        if isinstance(node, list):
+            return [fill(item) for item in node]
+        if not isinstance(node, dict):
+            return node
+        if "$ref" in node:
+            part = parts[node["$ref"].rsplit("/", 1)[-1]]
+            node = part | {"text": part["description"]} | node
+        return {key: fill(item) for key, item in node.items() if key not in ("$ref", "$defs")}
+
+    whole: Node = fill(schema)
+    return whole
+
+
+def _models(node: Node) -> list[Node]:
+    """Returns the models that a key may be or hold."""
+    if "properties" in node:
+        return [node]
+    inner = (
+        node.get("oneOf") or node.get("anyOf") or [node[key] for key in ("items",) if key in node]
+    )
+    return [model for part in inner for model in _models(part)]
+
+
+def _number(node: Node) -> str:
+    return ".N" if node.get("type") == "array" else ""
 
 
 def _listed(values: Iterable[Any]) -> str:
@@ -177,29 +181,18 @@ def _listed(values: Iterable[Any]) -> str:
     return f"{', '.join(most)} or {last}" if most else last
 
 
-def _default(field: FieldInfo) -> str:
-    if field.is_required():
+def _default(node: Node) -> str:
+    if "default" not in node:
         return "*required*"
-    value = field.default
-    if isinstance(value, Model):
-        value = value.model_dump(exclude_defaults=True)
-        return f"`{{type: {value['type']}}}`" if value else ""
+    value = node["default"]
+    if value and _models(node):
+        return f"`{{type: {value['type']}}}`" if "type" in value else ""
     return f"`{value}`" if isinstance(value, str) and value else f"`{json.dumps(value)}`"
 
 
-def _type(model: type[Model]) -> str:
-    """The `type` that chooses a model of several."""
-    options = get_args(model.model_fields["type"].annotation)
-    return str(options[0]) if options else _OWN_TYPE
-
-
-def _fixed_type(name: str, field: FieldInfo) -> bool:
-    """Whether it is the `type` that a heading names."""
-    return name == "type" and get_origin(field.annotation) is Literal
-
-
-def _same(field: FieldInfo, other: FieldInfo | None) -> bool:
-    return other is not None and repr(field) == repr(other)
+def _type(model: Node) -> str:
+    """Returns the `type` that chooses a model of several."""
+    return str(model["properties"]["type"].get("const", "module:Class"))
 
 
 def _presets(kind: str) -> str:

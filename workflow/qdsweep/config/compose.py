@@ -1,5 +1,6 @@
 """Composes an experiment: defaults < algorithm < domain < experiment file < overrides."""
 
+import contextlib
 import copy
 import difflib
 import functools
@@ -7,10 +8,11 @@ import itertools
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import TypeAdapter, ValidationError
 
+from qdsweep.config.algorithm import Algorithm
 from qdsweep.config.domain import Domain, DomainConfig
 from qdsweep.config.experiment import Experiment
 from qdsweep.config.explain import explain
@@ -113,10 +115,40 @@ def read_domain(name: str) -> Domain:
         BadInput: There is none, or a key or value of it is wrong.
     """
     data, source = _preset("domain", name)
+    domain: Domain = _part("domain", data, source or name)
+    return domain
+
+
+def read_part(kind: Literal["algorithm", "domain"], data: Mapping[str, Any]) -> Any:
+    """Reads the `algorithm:` or `domain:` part of a run's config.yaml as its model.
+
+    Runs of earlier releases have no `title` and no `cite`: the preset of the same name gives them.
+
+    Args:
+        kind: Which part.
+        data: Its keys and values.
+
+    Returns:
+        An `Algorithm` or a domain.
+
+    Raises:
+        BadInput: A key or value is wrong.
+    """
+    preset: Mapping[str, Any] = {}
+    if "title" not in data:
+        with contextlib.suppress(BadInput):
+            preset, _ = read_preset(f"{kind}s", str(data.get("name")))
+    data = {key: preset[key] for key in ("title", "cite") if key in preset} | dict(data)
+    return _part(kind, data, f"{kind} of config.yaml")
+
+
+def _part(kind: Literal["algorithm", "domain"], data: Mapping[str, Any], source: str) -> Any:
+    adapter: TypeAdapter[Any] = TypeAdapter(Domain if kind == "domain" else Algorithm)
     try:
-        return TypeAdapter(Domain).validate_json(json.dumps(data))
+        return adapter.validate_json(json.dumps(data))
     except ValidationError as error:
-        raise BadInput(explain(error, DomainConfig, data, {(): source or name})) from None
+        model = DomainConfig if kind == "domain" else Algorithm
+        raise BadInput(explain(error, model, data, {(): source})) from None
 
 
 def _base(experiment: str | Mapping[str, Any], presets: dict[str, str], source: str) -> _Draft:

@@ -6,6 +6,8 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import Discriminator, Field, Tag, field_validator, model_validator
 
 from qdsweep.config.base import Interval, Model
+from qdsweep.config.episodes import MLP, Linear, Measure
+from qdsweep.errors import BadInput
 
 
 class DomainConfig(Model):
@@ -13,14 +15,37 @@ class DomainConfig(Model):
 
     # Raised when the results of the domain's code change: it is part of every run id.
     version: ClassVar[int] = 1
+    # What makes the domain, `module:name`, and the keys that it takes: none for this whole config.
+    code: ClassVar[str]
+    code_keys: ClassVar[tuple[str, ...]] = ()
     # Distributions that the results depend on, besides those of every run.
     libraries: ClassVar[tuple[str, ...]] = ()
+    # Whether an evaluation gives the same with every seed.
+    is_deterministic: ClassVar[bool] = False
+    # Whether an evaluation is episodes of gymnasium, which can be rendered.
+    has_episodes: ClassVar[bool] = False
+    # What a text says of it, {self} being the config: what it is without a `title`, what a
+    # solution is, and the papers of the type (keys of config/references.bib).
+    own_title: ClassVar[str] = "{self.name}"
+    solution_text: ClassVar[str] = "with {solution_dim} parameters"
+    own_papers: ClassVar[tuple[str, ...]] = ()
 
     type: str = Field(description="which domain: a built-in one or a `module:Class` of yours")
     name: str = Field(
         default="",
         pattern=r"^[A-Za-z0-9_.][A-Za-z0-9_.\-]*$",
         description="the preset's name; shown in run ids and figures",
+    )
+    title: str = Field(
+        default="",
+        description="what the methods paragraph calls it; empty for words of the type, or the name",
+    )
+    cite: list[str] = Field(
+        default=[],
+        description=(
+            "its papers besides those of its type, for the methods paragraph: keys of "
+            "references.bib"
+        ),
     )
     ranges: list[Interval] | None = Field(
         default=None,
@@ -63,6 +88,21 @@ class DomainConfig(Model):
     )
 
     @property
+    def papers(self) -> tuple[str, ...]:
+        """The keys of its papers, its own first."""
+        return (*self.cite, *self.own_papers)
+
+    def phrase(self, source: str, solution_dim: int | None) -> str:
+        """Returns what the domain is, such as "a planar arm with 100 joints".
+
+        Args:
+            source: The citation of its papers, which follows its title.
+            solution_dim: Parameters of a solution.
+        """
+        title = self.title or self.own_title.format(self=self)
+        return f"{title}{source} {self.solution_text.format(self=self, solution_dim=solution_dim)}"
+
+    @property
     def measure_dim(self) -> int | None:
         """Number of measures, or None where only the user's code knows."""
         return None
@@ -93,7 +133,9 @@ class DomainConfig(Model):
 
 
 class _Benchmark(DomainConfig):
-    """What the benchmark functions share: two measures, known gradients."""
+    """What the benchmark functions share: nothing random, two measures, known gradients."""
+
+    is_deterministic = True
 
     @property
     def measure_dim(self) -> int:
@@ -109,12 +151,23 @@ class _Benchmark(DomainConfig):
 class LinearProjection(_Benchmark):
     """The linear projection benchmark: a function of many parameters, two sums as measures."""
 
+    code = "qdsweep.domains.linear_projection:LinearProjection"
+    code_keys = ("function", "solution_dim")
+    own_title = "the {self.function} function of the linear projection benchmark"
+    solution_text = "in {solution_dim} dimensions"
+
     type: Literal["linear_projection"]
     function: Literal["sphere", "rastrigin", "plateau"] = Field(description="the objective")
     solution_dim: int = Field(
         default=100, ge=2, description="parameters of a solution, at least one for each half"
     )
     step: float = Field(default=0.5, gt=0, description="natural mutation scale [parameter units]")
+
+    @property
+    def papers(self) -> tuple[str, ...]:
+        """The keys of its papers: those of the paper that has its function."""
+        plateau = self.function == "plateau"
+        return (*self.cite, "fontaine2023covariance" if plateau else "fontaine2020covariance")
 
     @property
     def known_solution_dim(self) -> int:
@@ -124,6 +177,12 @@ class LinearProjection(_Benchmark):
 
 class Arm(_Benchmark):
     """A planar arm that should reach everywhere with nearly equal joint angles."""
+
+    code = "qdsweep.domains.arm:Arm"
+    code_keys = ("solution_dim",)
+    own_title = "a planar arm"
+    solution_text = "with {solution_dim} joints"
+    own_papers = ("vassiliades2018discovering", "fontaine2023covariance")
 
     type: Literal["arm"]
     solution_dim: int = Field(default=100, ge=1, description="joints, each with a unit link")
@@ -138,7 +197,13 @@ class Arm(_Benchmark):
 class LunarLander(DomainConfig):
     """LunarLander-v3 with a linear policy, as in pyribs' example."""
 
-    libraries: ClassVar[tuple[str, ...]] = ("gymnasium", "box2d")
+    code = "qdsweep.domains.lunar_lander:LunarLander"
+    code_keys = ("episodes",)
+    libraries = ("gymnasium", "box2d")
+    has_episodes = True
+    own_title = "LunarLander-v3"
+    solution_text = "with a linear policy of {solution_dim} weights"
+    own_papers = ("towers2024gymnasium", "tjanaka2021using")
 
     type: Literal["lunar_lander"]
     episodes: int = Field(
@@ -171,102 +236,14 @@ class LunarLander(DomainConfig):
         return False
 
 
-class Linear(Model):
-    """A policy without hidden layers or biases: W times the observation."""
-
-    type: Literal["linear"]
-
-
-class MLP(Model):
-    """A multi-layer perceptron with biases."""
-
-    type: Literal["mlp"]
-    hidden: list[Annotated[int, Field(ge=1)]] = Field(
-        min_length=1, description="sizes of the hidden layers [units]"
-    )
-    activation: Literal["tanh", "relu"] = Field(
-        default="tanh", description="activation of the hidden layers"
-    )
-
-
-# Measure -> its label, where {component} and {threshold} are filled in.
-_LABELS = {
-    "mean_observation": "mean of observation {component}",
-    "min_observation": "minimum of observation {component}",
-    "max_observation": "maximum of observation {component}",
-    "range_observation": "range of observation {component}",
-    "final_observation": "final observation {component}",
-    "fraction_above": "share of time with observation {component} above {threshold:g}",
-    "contact": "share of time with {geom} on the ground",
-    "mean_action": "mean of action {component}",
-    "mean_abs_action": "mean magnitude of action {component}",
-    "episode_length": "episode length",
-}
-
-
-class Measure(Model):
-    """A measure of an episode. The observation that `reset` returns does not count."""
-
-    measure: Literal[
-        "mean_observation",
-        "min_observation",
-        "max_observation",
-        "range_observation",
-        "final_observation",
-        "fraction_above",
-        "contact",
-        "mean_action",
-        "mean_abs_action",
-        "episode_length",
-    ] = Field(
-        description=(
-            "what is measured; fraction_above is the share of steps in which the component is "
-            "above `threshold`, contact (MuJoCo) the share of steps at whose end `geom` touches "
-            "the floor, episode_length counts steps"
-        )
-    )
-    component: int | None = Field(
-        default=None,
-        ge=0,
-        description=(
-            "which component of the observation or action; of a discrete action, the action "
-            "itself, and its mean is the share of steps that take it"
-        ),
-    )
-    threshold: float | None = Field(
-        default=None, description="the bound of fraction_above [observation units]"
-    )
-    geom: str | None = Field(
-        default=None, min_length=1, description="the body's part of contact, as the model names it"
-    )
-    range: Interval = Field(description="lower and upper end [measure units]")
-    name: str | None = Field(
-        default=None, min_length=1, description="the label in tables and figures; null for its own"
-    )
-
-    @property
-    def label(self) -> str:
-        """The measure's name in tables and on axes."""
-        return self.name or _LABELS[self.measure].format(
-            component=self.component, threshold=self.threshold, geom=self.geom
-        )
-
-    @model_validator(mode="after")
-    def _check_arguments(self) -> "Measure":
-        for key, needed in (
-            ("component", self.measure not in ("episode_length", "contact")),
-            ("threshold", self.measure == "fraction_above"),
-            ("geom", self.measure == "contact"),
-        ):
-            if (getattr(self, key) is not None) != needed:
-                raise ValueError(f"{self.measure} {'needs a' if needed else 'has no'} {key}")
-        return self
-
-
 class Gymnasium(DomainConfig):
     """Any gymnasium environment with 1-D Box observations and Box or Discrete actions."""
 
-    libraries: ClassVar[tuple[str, ...]] = ("gymnasium", "box2d", "mujoco")
+    code = "qdsweep.domains.gymnasium_task:GymnasiumTask"
+    libraries = ("gymnasium", "box2d", "mujoco")
+    has_episodes = True
+    own_title = "{self.env}"
+    solution_text = "with {self.policy.title} of {solution_dim} weights"
 
     type: Literal["gymnasium"]
     env: str = Field(
@@ -298,6 +275,13 @@ class Gymnasium(DomainConfig):
     step: float = Field(default=0.5, gt=0, description="natural mutation scale [weight units]")
 
     @property
+    def papers(self) -> tuple[str, ...]:
+        """The keys of its papers: Gymnasium's, MuJoCo's where it is known to be that, its own."""
+        in_mujoco = any(measure.measure == "contact" for measure in self.measures)
+        robots = ("todorov2012mujoco",) if in_mujoco else ()
+        return ("towers2024gymnasium", *robots, *self.cite)
+
+    @property
     def measure_dim(self) -> int:
         """Number of measures."""
         return len(self.measures)
@@ -318,6 +302,8 @@ class Gymnasium(DomainConfig):
 
 class Plugin(DomainConfig):
     """A domain of yours: `Class(**arguments)`, an object with the attributes of a Domain."""
+
+    code = "qdsweep.domains.plugin:make_plugin"
 
     type: str = Field(
         pattern=r"^[A-Za-z_][\w.]*:[A-Za-z_]\w*$",
@@ -342,3 +328,16 @@ Domain = Annotated[
     | Annotated[Plugin, Tag("module:Class")],
     Discriminator(_tag),
 ]
+
+
+def require_episodes(domain: DomainConfig) -> None:
+    """Refuses a domain whose evaluations are no episodes of gymnasium.
+
+    Raises:
+        BadInput: The message names the domain.
+    """
+    if not domain.has_episodes:
+        raise BadInput(
+            f"the domain {domain.name or domain.type} (type {domain.type}) has no episodes that "
+            "could be rendered; the types gymnasium and lunar_lander do"
+        )

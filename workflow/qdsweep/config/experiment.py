@@ -5,15 +5,7 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
-from qdsweep.config.algorithm import (
-    Algorithm,
-    EvolutionStrategy,
-    GradientArborescence,
-    GradientOperator,
-    GridArchive,
-    ProximityArchive,
-    SlidingBoundariesArchive,
-)
+from qdsweep.config.algorithm import Algorithm
 from qdsweep.config.base import Model
 from qdsweep.config.domain import Domain
 
@@ -142,6 +134,11 @@ class Experiment(Model):
             return {"iterations": self.iterations}
         return {"evaluations": self.evaluations or 0}
 
+    @property
+    def has_history(self) -> bool:
+        """Whether a run of it leaves history.npz: the cells of its archive of results stay."""
+        return self.algorithm.result_archive or self.algorithm.archive.has_fixed_cells
+
     @model_validator(mode="after")
     def _check_budget(self) -> "Experiment":
         if (self.iterations is None) == (self.evaluations is None):
@@ -150,11 +147,8 @@ class Experiment(Model):
 
     @model_validator(mode="after")
     def _check_archive(self) -> "Experiment":
-        archive, dims = self.algorithm.archive, self.archive.dims
-        gridded = isinstance(archive, GridArchive | SlidingBoundariesArchive) or (
-            isinstance(archive, ProximityArchive) and self.algorithm.result_archive
-        )
-        if gridded and dims is None:
+        dims = self.archive.dims
+        if self.algorithm.has_grid and dims is None:
             raise ValueError(
                 f"algorithm {self.algorithm.name} has a grid and needs archive.dims, the cells "
                 "along each measure; archive.cells is for cvt and dns"
@@ -176,18 +170,7 @@ class Experiment(Model):
                 f"{len(groups)} groups of algorithm {self.algorithm.name}"
             )
         for emitter in groups:
-            if isinstance(emitter, EvolutionStrategy):
-                check_strategy(self, emitter, self.domain.known_solution_dim)
-            if isinstance(emitter, GradientArborescence) and self.batch_size < 3:
-                raise ValueError(
-                    f"batch_size = {self.batch_size}: gradient_arborescence needs at least 3, "
-                    "one of them for the gradient"
-                )
-            if isinstance(emitter, GradientOperator) and self.batch_size % 2:
-                raise ValueError(
-                    f"batch_size = {self.batch_size}: gradient_operator needs an even number, "
-                    "half of it for the gradients"
-                )
+            emitter.check_sizes(self.batch_size, self.domain.known_solution_dim)
         if self.algorithm.needs_jacobian and self.domain.has_jacobian is False:
             raise ValueError(
                 f"algorithm {self.algorithm.name} needs gradients, but the domain "
@@ -195,37 +178,3 @@ class Experiment(Model):
                 "such as cma_me"
             )
         return self
-
-
-def check_strategy(
-    experiment: Experiment, emitter: EvolutionStrategy, solution_dim: int | None
-) -> None:
-    """Refuses an evolution strategy that cannot work with these sizes.
-
-    Args:
-        experiment: The experiment.
-        emitter: One of its emitters.
-        solution_dim: Parameters of a solution, or None where only the domain knows.
-
-    Raises:
-        ValueError: The sizes do not fit.
-    """
-    batch = experiment.batch_size
-    if batch < 2:
-        raise ValueError(f"batch_size = {batch}: an evolution strategy needs at least 2")
-    mirror = emitter.es_kwargs.get("mirror_sampling", True)
-    if emitter.es == "openai_es" and mirror and batch % 2:
-        raise ValueError(
-            f"batch_size = {batch}: openai_es with mirror_sampling needs an even number"
-        )
-    if solution_dim is None:
-        return
-    if solution_dim < 2:
-        raise ValueError(
-            f"{emitter.es} cannot adapt a solution of {solution_dim} parameter; take emitters of "
-            "type gaussian (algorithm map_elites)"
-        )
-    if emitter.es == "lm_ma_es" and batch > solution_dim:
-        raise ValueError(
-            f"batch_size = {batch}: lm_ma_es needs at most solution_dim = {solution_dim}"
-        )

@@ -7,8 +7,8 @@ from typing import Any
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from qdsweep.config.algorithm import REFUSED
 from qdsweep.config.base import Model
+from qdsweep.config.emitters import REFUSED
 from qdsweep.config.files import nearest
 from qdsweep.config.keys import Path, dotted, key_paths
 

@@ -1,8 +1,9 @@
 """Domains: objective and measures of solutions. `make_domain` makes one from its config."""
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from qdsweep.config import domain as config
+from qdsweep.config.domain import DomainConfig
 from qdsweep.errors import BadInput
 
 if TYPE_CHECKING:  # numpy and gymnasium are imported with the domain that needs them
@@ -12,7 +13,7 @@ if TYPE_CHECKING:  # numpy and gymnasium are imported with the domain that needs
 _STEP = 0.5
 
 
-def make_domain(domain: config.DomainConfig) -> "Domain":
+def make_domain(domain: DomainConfig) -> "Domain":
     """Makes a domain, with the config's values in the place of its own.
 
     Args:
@@ -27,7 +28,10 @@ def make_domain(domain: config.DomainConfig) -> "Domain":
     """
     import numpy as np
 
-    made = _make(domain)
+    module, name = domain.code.split(":")
+    arguments = {key: getattr(domain, key) for key in domain.code_keys}
+    make = getattr(import_module(module), name)
+    made: Any = make(**arguments) if arguments else make(domain)
     values: dict[str, object] = {}
     if domain.ranges is not None:
         if len(domain.ranges) != len(made.measures):
@@ -54,27 +58,3 @@ def make_domain(domain: config.DomainConfig) -> "Domain":
         except AttributeError as error:
             raise BadInput(f"{domain.type} does not let {name} be set: {error}") from None
     return made
-
-
-def _make(domain: config.DomainConfig) -> Any:
-    if isinstance(domain, config.LinearProjection):
-        from qdsweep.domains.linear_projection import LinearProjection
-
-        return LinearProjection(domain.function, domain.solution_dim)
-    if isinstance(domain, config.Arm):
-        from qdsweep.domains.arm import Arm
-
-        return Arm(domain.solution_dim)
-    if isinstance(domain, config.LunarLander):
-        from qdsweep.domains.lunar_lander import LunarLander
-
-        return LunarLander(domain.episodes)
-    if isinstance(domain, config.Gymnasium):
-        from qdsweep.domains.gymnasium_task import GymnasiumTask
-
-        return GymnasiumTask(domain)
-    if isinstance(domain, config.Plugin):
-        from qdsweep.domains.plugin import make_plugin
-
-        return make_plugin(domain)
-    raise TypeError(f"not a domain's config: {domain!r}")

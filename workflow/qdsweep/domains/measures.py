@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from qdsweep.config.domain import Measure
+from qdsweep.config.episodes import Measure
 from qdsweep.domains.base import Floats
 from qdsweep.errors import BadInput
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from gymnasium import spaces
 
-from qdsweep.config import domain as config
+from qdsweep.config import episodes as config
 from qdsweep.domains.base import Floats
 from qdsweep.errors import BadInput
 

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from qdsweep.animation import with_text, write_gif
 from qdsweep.config import domain as config
 from qdsweep.config.compose import compose
+from qdsweep.config.domain import require_episodes
 from qdsweep.domains.base import Floats
 from qdsweep.domains.episodes import episode_seeds
 from qdsweep.domains.gymnasium_task import GymnasiumTask
@@ -22,7 +23,6 @@ from qdsweep.elites.camera import Camera, Shot
 from qdsweep.errors import BadInput
 from qdsweep.experiment.state import evaluation_seeds
 from qdsweep.files import read_arrays
-from qdsweep.sweep.shows import require_episodes
 
 Arrays = dict[str, NDArray[Any]]
 

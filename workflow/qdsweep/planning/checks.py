@@ -3,16 +3,16 @@
 from collections.abc import Mapping
 
 from qdsweep.config.cluster import Cluster
-from qdsweep.config.domain import Arm, LinearProjection
+from qdsweep.config.domain import require_episodes
 from qdsweep.config.experiment import Experiment
 from qdsweep.config.keys import Path
+from qdsweep.config.references import check_cited
 from qdsweep.config.sweep import Figures, SweepFile
 from qdsweep.errors import BadInput
 from qdsweep.sweep.groups import group_labels, label_columns
 from qdsweep.sweep.labels import figure_names
 from qdsweep.sweep.published import Groups
 from qdsweep.sweep.runs import Sweep
-from qdsweep.sweep.shows import require_episodes
 
 
 def check_sweep(settings: SweepFile, sweep: Sweep, sources: Mapping[Path, str]) -> None:
@@ -28,6 +28,7 @@ def check_sweep(settings: SweepFile, sweep: Sweep, sources: Mapping[Path, str]) 
             and remedy.
     """
     checks = {
+        "experiment": _check_papers,
         "sweep": _check_values,
         "figures": _check_figures,
         "published": _check_published,
@@ -62,6 +63,10 @@ def check_fit(cluster: Cluster, name: str, runs: Mapping[str, Experiment]) -> No
                 f"{batch} solutions an iteration (num_emitters x batch_size): take at most "
                 f"{batch} workers, or a larger batch_size"
             )
+
+
+def _check_papers(settings: SweepFile, sweep: Sweep) -> None:
+    check_cited(sweep.runs.values())
 
 
 def _check_values(settings: SweepFile, sweep: Sweep) -> None:
@@ -102,7 +107,7 @@ def _check_rollouts(settings: SweepFile, sweep: Sweep) -> None:
 def _check_reevaluate(settings: SweepFile, sweep: Sweep) -> None:
     """Some evaluation must depend on its seed."""
     domains = [experiment.domain for experiment in sweep.runs.values()]
-    if settings.reevaluate and all(isinstance(one, LinearProjection | Arm) for one in domains):
+    if settings.reevaluate and all(one.is_deterministic for one in domains):
         names = dict.fromkeys(domain.name or domain.type for domain in domains)
         raise BadInput(
             f"reevaluate: an evaluation of {', '.join(names)} gives the same with every seed, so "

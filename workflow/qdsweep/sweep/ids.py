@@ -5,8 +5,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from qdsweep.config.algorithm import PluginEmitter
 from qdsweep.config.domain import Plugin
+from qdsweep.config.emitters import PluginEmitter
 from qdsweep.config.experiment import MODEL_VERSION, Experiment
 from qdsweep.config.plugin import source_hash
 
@@ -16,8 +16,8 @@ _NOT_IDENTITY: Any = {
     "evaluations": True,
     "timeout": True,
     "reload": True,
-    "domain": {"name"},
-    "algorithm": {"name"},
+    "domain": {"name", "title", "cite"},
+    "algorithm": {"name", "title", "cite"},
 }
 
 

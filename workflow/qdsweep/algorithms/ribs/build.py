@@ -16,7 +16,9 @@ from ribs.emitters import EmitterBase
 from ribs.schedulers import BanditScheduler, Scheduler
 
 from qdsweep.algorithms.ribs.centroids import Centroids
-from qdsweep.config import algorithm as config
+from qdsweep.config import archives
+from qdsweep.config.algorithm import Bandit
+from qdsweep.config.emitters import GradientArborescence, GradientOperator, PluginEmitter
 from qdsweep.config.experiment import Experiment
 from qdsweep.config.plugin import load_class
 from qdsweep.domains.base import Domain, Floats
@@ -26,8 +28,8 @@ EMITTERS = {
     "gaussian": ribs.emitters.GaussianEmitter,
     "iso_line": ribs.emitters.IsoLineEmitter,
     "evolution_strategy": ribs.emitters.EvolutionStrategyEmitter,
-    "gradient_arborescence": ribs.emitters.GradientArborescenceEmitter,
-    "gradient_operator": ribs.emitters.GradientOperatorEmitter,
+    "gradient_arborescence": ribs.GradientArborescenceEmitter,
+    "gradient_operator": ribs.GradientOperatorEmitter,
 }
 
 
@@ -81,7 +83,7 @@ def build_scheduler(experiment: Experiment, domain: Domain, centroids: Centroids
         result = build_result_archive(experiment, domain, centroids, result_seed)
     arguments: dict[str, Any] = {"add_mode": algorithm.add_mode}
     scheduler = algorithm.scheduler
-    if isinstance(scheduler, config.Bandit):
+    if isinstance(scheduler, Bandit):
         counts = experiment.num_emitters
         arguments |= {
             "num_active": experiment.num_emitters,
@@ -96,14 +98,14 @@ def build_scheduler(experiment: Experiment, domain: Domain, centroids: Centroids
         _emitter(group, archive, experiment, domain, seed)
         for group, seed in zip(groups, seeds, strict=True)
     ]
-    kind = BanditScheduler if isinstance(scheduler, config.Bandit) else Scheduler
+    kind = BanditScheduler if isinstance(scheduler, Bandit) else Scheduler
     return kind(archive, emitters, result, **arguments)
 
 
 def import_plugins(experiment: Experiment) -> None:
     """Imports the user's emitters, which a reload file can only name."""
     for group in experiment.algorithm.emitters:
-        if isinstance(group, config.PluginEmitter):
+        if isinstance(group, PluginEmitter):
             load_class(group.type)
 
 
@@ -117,21 +119,21 @@ def build_archive(
     archive = experiment.algorithm.archive
     common = _common(domain) | {"seed": seed}
     match archive:
-        case config.GridArchive():
+        case archives.GridArchive():
             return GridArchive(
                 dims=experiment.archive.dims,
                 ranges=_ranges(domain),
                 **_threshold(archive, domain),
                 **common,
             )
-        case config.CVTArchive():
+        case archives.CVTArchive():
             return CVTArchive(
                 centroids=centroids.get(archive, experiment.archive.size, _ranges(domain)),
                 ranges=_ranges(domain),
                 **_threshold(archive, domain),
                 **common,
             )
-        case config.SlidingBoundariesArchive():
+        case archives.SlidingBoundariesArchive():
             return SlidingBoundariesArchive(
                 dims=experiment.archive.dims,
                 ranges=_ranges(domain),
@@ -139,7 +141,7 @@ def build_archive(
                 buffer_capacity=archive.buffer_capacity,
                 **common,
             )
-        case config.ProximityArchive():
+        case archives.ProximityArchive():
             return ProximityArchive(
                 measure_dim=len(domain.measures),
                 k_neighbors=archive.k_neighbors,
@@ -147,7 +149,7 @@ def build_archive(
                 local_competition=archive.local_competition,
                 **common,
             )
-        case config.DNSArchive():
+        case archives.DNSArchive():
             return DNSArchive(
                 measure_dim=len(domain.measures),
                 capacity=experiment.archive.size,
@@ -167,7 +169,7 @@ def build_result_archive(
     if not experiment.algorithm.result_archive:
         return build_archive(experiment, domain, centroids, seed)
     common = _common(domain) | {"seed": seed, "ranges": _ranges(domain)}
-    if isinstance(archive, config.CVTArchive):
+    if isinstance(archive, archives.CVTArchive):
         cells = centroids.get(archive, experiment.archive.size, _ranges(domain))
         return CVTArchive(centroids=cells, **common)
     return GridArchive(dims=experiment.archive.dims, **common)
@@ -186,7 +188,7 @@ def _ranges(domain: Domain) -> list[tuple[float, float]]:
 
 
 def _threshold(
-    archive: config.GridArchive | config.CVTArchive, domain: Domain
+    archive: archives.GridArchive | archives.CVTArchive, domain: Domain
 ) -> dict[str, float | None]:
     """CMA-MAE's annealing (Fontaine & Nikolaidis 2023, eq. 2); none without a learning rate."""
     if archive.learning_rate is None:
@@ -211,7 +213,7 @@ def _emitter(
         "batch_size": experiment.batch_size,
         "seed": seed,
     }
-    if isinstance(group, config.PluginEmitter):
+    if isinstance(group, PluginEmitter):
         return load_class(group.type)(archive, **arguments, **group.arguments)
     arguments |= group.model_dump(exclude={"type", "bounds", "initial_solutions"})
     for sigma in ("sigma", "sigma0", "iso_sigma"):
@@ -226,8 +228,8 @@ def _emitter(
         )
         arguments["initial_solutions"] = arguments.pop("x0") + noise
     # `batch_size` counts the solutions that are asked for gradients too.
-    if isinstance(group, config.GradientArborescence):
+    if isinstance(group, GradientArborescence):
         arguments["batch_size"] -= 1
-    if isinstance(group, config.GradientOperator):
+    if isinstance(group, GradientOperator):
         arguments["batch_size"] //= 2
     return EMITTERS[group.type](archive, **arguments)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from qdsweep.config.algorithm import CVTArchive
+from qdsweep.config.archives import CVTArchive
 from qdsweep.domains.base import Floats
 from qdsweep.files import atomic
 

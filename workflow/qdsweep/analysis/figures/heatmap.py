@@ -8,6 +8,7 @@ import numpy as np
 from qdsweep.analysis.figures.many_measures import draw_parallel_axes, draw_slices, has_slices
 from qdsweep.analysis.figures.style import COLORMAP, EMPTY_CELL, short_numbers
 from qdsweep.analysis.load import Run
+from qdsweep.config.archives import ARCHIVES
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -138,13 +139,13 @@ def _map(ax: "Axes", run: Run, limits: Limits) -> None:
         "cbar": None,
         "rasterized": True,
     }
-    kind = run.summary["archive"]["type"]
-    if kind == "grid":
+    cells = _cells(run)
+    if cells == "boxes":
         grid_archive_heatmap(run.archive, **look)
-    elif kind == "cvt":
+    elif cells == "centroids":
         borders = 0.15 if run.archive.cells <= 2_000 else 0.0
         cvt_archive_heatmap(run.archive, lw=borders, ec="0.6", **look)
-    elif kind == "sliding_boundaries" and "boundaries" in run.arrays:
+    elif cells == "boundaries":
         sliding_boundaries_archive_heatmap(run.archive, ms=6, boundary_lw=0.25, **look)
     else:
         _points(ax, run.arrays["measures"][:, 0], run.arrays["measures"][:, 1], run, limits)
@@ -187,15 +188,19 @@ def _bars(ax: "Axes", run: Run, limits: Limits) -> None:
 
 def _edges(run: Run) -> np.ndarray | None:
     """Returns the ``(cells + 1,)`` edges of an archive with one measure; None without cells."""
-    about = run.summary["archive"]
-    kind = about["type"]
-    if kind == "grid":
-        low, high = about["ranges"][0]
+    about, cells = run.summary["archive"], _cells(run)
+    low, high = about["ranges"][0] if cells else (0.0, 0.0)
+    if cells == "boxes":
         return np.linspace(low, high, about["dims"][0] + 1)
-    if kind == "cvt":
-        low, high = about["ranges"][0]
+    if cells == "centroids":
         centroids = np.sort(run.arrays["centroids"][:, 0])
         return np.concatenate([[low], (centroids[1:] + centroids[:-1]) / 2, [high]])
-    if kind == "sliding_boundaries" and "boundaries" in run.arrays:
+    if cells == "boundaries":
         return np.asarray(run.arrays["boundaries"])[0, : about["dims"][0] + 1]
     return None
+
+
+def _cells(run: Run) -> str | None:
+    """Returns what says where the cells of a run's archive lie; None where nothing does."""
+    cells = ARCHIVES[run.summary["archive"]["type"]].cells
+    return None if cells == "boundaries" and "boundaries" not in run.arrays else cells

@@ -8,6 +8,7 @@ import numpy as np
 from qdsweep.analysis.figures.style import EMPTY_CELL, NOTE, wrap
 from qdsweep.analysis.load import Run
 from qdsweep.analysis.text import short
+from qdsweep.config.archives import ARCHIVES
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -20,7 +21,8 @@ _SMALL = NOTE | {"fontsize": 7}
 def has_slices(run: Run) -> bool:
     """Whether a run's archive is a grid of three measures with few cells along the third."""
     about = run.summary["archive"]
-    return about["type"] == "grid" and len(about["dims"]) == 3 and about["dims"][2] <= MAX_SLICES
+    boxes = ARCHIVES[about["type"]].cells == "boxes"
+    return boxes and len(about["dims"]) == 3 and about["dims"][2] <= MAX_SLICES
 
 
 def draw_slices(ax: "Axes", run: Run, names: list[str], colors: "ScalarMappable") -> None:

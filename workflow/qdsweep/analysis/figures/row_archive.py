@@ -12,6 +12,7 @@ from qdsweep.analysis.history import History, read_history
 from qdsweep.analysis.load import Run, load
 from qdsweep.analysis.partial import results_of
 from qdsweep.analysis.text import number
+from qdsweep.config.archives import ARCHIVES
 from qdsweep.files import read_arrays
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ class EarlierRun(Run):
         """index, objective, measures (of the cells' middles), and the centroids if it has some."""
         index, objective = self.history.at(self.iteration)
         arrays = {"index": index, "objective": objective, "solution": np.zeros((len(index), 1))}
-        if self.summary["archive"]["type"] == "cvt":
+        if ARCHIVES[self.summary["archive"]["type"]].cells == "centroids":
             arrays |= read_arrays(self.path / "archive.npz", "centroids")
         arrays["measures"] = cell_middles(self.summary["archive"], arrays)
         return arrays
@@ -50,7 +51,7 @@ def cell_middles(about: dict[str, Any], arrays: dict[str, np.ndarray]) -> np.nda
         about: `archive` of summary.json.
         arrays: `index` ``(n,)`` of the cells, and for a CVT archive its `centroids`.
     """
-    if about["type"] == "cvt":
+    if ARCHIVES[about["type"]].cells == "centroids":
         return arrays["centroids"][arrays["index"]]
     low, high = np.array(about["ranges"], dtype=float).T
     dims = np.array(about["dims"])

@@ -3,28 +3,16 @@
 from typing import Any
 
 from qdsweep.analysis.load import Run
-from qdsweep.analysis.page.references import algorithm_sources, cite, domain_sources
+from qdsweep.analysis.page.references import cite
 from qdsweep.analysis.page.words import listed
 from qdsweep.analysis.text import TIMES, number, short
+from qdsweep.config.algorithm import Algorithm
+from qdsweep.config.archives import ARCHIVES
+from qdsweep.config.compose import read_part
+from qdsweep.config.domain import Domain
+from qdsweep.config.emitters import STRATEGIES
 from qdsweep.config.values import value_text
 
-# Preset -> what papers call it.
-TITLES = {
-    "map_elites": "MAP-Elites",
-    "map_elites_line": "MAP-Elites (line)",
-    "cvt_map_elites": "CVT-MAP-Elites",
-    "cma_me": "CMA-ME",
-    "cma_me_imp": "CMA-ME (improvement ranking)",
-    "cma_me_rd": "CMA-ME (random-direction ranking)",
-    "cma_mae": "CMA-MAE",
-    "cma_mega": "CMA-MEGA",
-    "cma_maega": "CMA-MAEGA",
-    "cma_es": "CMA-ES",
-    "sep_cma_es": "sep-CMA-ES",
-    "lm_ma_es": "LM-MA-ES",
-    "openai_es": "OpenAI-ES",
-    "novelty_search": "Novelty search",
-}
 # Key of an emitter or archive -> how a sentence says it; others are given as key = value.
 _PHRASES = {
     "num_emitters": "{} emitters",
@@ -54,10 +42,11 @@ _SEEDS = {
 
 def task(run: Run) -> str:
     """Returns the domain of a run: what it is, its measures, its objectives, its seeds."""
-    domain, geometry = run.config["domain"], run.summary["archive"]
-    parts = [_domain(domain, geometry.get("solution_dim"))]
-    if domain.get("episodes", 1) > 1:
-        parts.append(f"averaged over {domain['episodes']} episodes an evaluation")
+    domain, geometry = domain_of(run.config), run.summary["archive"]
+    parts = [domain.phrase(cite(domain.papers), geometry.get("solution_dim"))]
+    episodes = run.config["domain"].get("episodes", 1)
+    if episodes > 1:
+        parts.append(f"averaged over {episodes} episodes an evaluation")
     if geometry.get("ranges"):
         names = geometry.get("measures") or [f"measure {i + 1}" for i in range(9)]
         spans = zip(names, geometry["ranges"], strict=False)
@@ -67,40 +56,22 @@ def task(run: Run) -> str:
     if geometry.get("objective_range"):
         low, high = geometry["objective_range"]
         parts.append(f"objectives nominally from {short(low)} to {short(high)}")
-    if domain.get("type") not in ("linear_projection", "arm"):  # nothing random in these
-        seed = domain.get("evaluation_seed", "solution")
-        parts.append(_SEEDS.get(seed, f"with the evaluation seed {seed}"))
+    if not domain.is_deterministic:
+        seed = domain.evaluation_seed
+        parts.append(_SEEDS.get(str(seed), f"with the evaluation seed {seed}"))
     return ", ".join(parts)
 
 
-def _domain(domain: dict[str, Any], dimension: int | None) -> str:
-    source = cite(domain_sources(domain))
-    match domain.get("type"):
-        case "linear_projection":
-            function = f"the {domain['function']} function of the linear projection benchmark"
-            return f"{function}{source} in {dimension} dimensions"
-        case "arm":
-            return f"a planar arm{source} with {dimension} joints"
-        case "lunar_lander":
-            return f"LunarLander-v3{source} with a linear policy of {dimension} weights"
-        case "gymnasium":
-            policy = _policy(domain["policy"])
-            return f"{domain['env']}{source} with {policy} of {dimension} weights"
-    name = domain.get("name") or domain.get("type")
-    return f"{name}{source} with {dimension} parameters"
-
-
-def _policy(policy: dict[str, Any]) -> str:
-    if policy["type"] == "linear":
-        return "a linear policy"
-    layers = listed([str(units) for units in policy["hidden"]])
-    return f"a multi-layer perceptron ({policy['activation']}, hidden layers of {layers} units)"
+def domain_of(config: dict[str, Any]) -> Domain:
+    """Returns the domain of a resolved experiment; see `read_part`."""
+    domain: Domain = read_part("domain", config["domain"])
+    return domain
 
 
 def archive(run: Run) -> str:
     """Returns the kind and the size of a run's archive."""
     geometry = run.summary["archive"]
-    kind = str(geometry["type"]).replace("_", " ").replace("cvt", "CVT")
+    kind = ARCHIVES[geometry["type"]].title
     if not geometry.get("cells"):
         return f"an unstructured {kind} archive"
     size = f" {TIMES} ".join(map(str, geometry.get("dims") or [number(geometry["cells"])]))
@@ -125,8 +96,8 @@ def algorithm(name: str, configs: list[dict[str, Any]], title: str | None = None
         where, _, last = key.rpartition(": ")
         phrase = _PHRASES.get(last, f"{last} = {{}}").format(listed(options, "or"))
         facts.append(f"{where}: {phrase}" if where else phrase)
-    source = cite(algorithm_sources(configs[0]["algorithm"]))
-    title = f"{title or TITLES.get(name, name)}{source}"
+    used: Algorithm = read_part("algorithm", configs[0]["algorithm"])
+    title = f"{title or used.title or name}{cite(used.papers)}"
     return f"{title} has {listed(facts)}." if facts else f"{title} was run."
 
 
@@ -143,7 +114,7 @@ def _hyper_parameters(config: dict[str, Any]) -> dict[str, str]:
             if key == "type":
                 value = value if where or ":" in value else None
             elif key == "es":
-                value = TITLES[value]
+                value = STRATEGIES[value][0]
             elif key in _SCALES and value is None:
                 value = config["domain"].get("step")
             found[where + key] = value

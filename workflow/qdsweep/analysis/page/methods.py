@@ -54,7 +54,7 @@ def methods(
         "the unseen seeds": sum(map(provenance.core_seconds, confirming)),
         "the corrected archives": correction.core_seconds if correction else 0.0,
     }
-    types = {str(run.config["domain"].get("type")) for run in runs.values()}
+    domains = [descriptions.domain_of(run.config) for run in runs.values()]
     sentences = [
         _tasks(runs),
         f"Elites are kept in {listed(_distinct(runs, descriptions.archive), 'or')}.",
@@ -64,7 +64,9 @@ def methods(
         *_statistics(tables, shown),
         *([confirmation.sentence(len(tables.scales))] if confirmation else []),
         *([correction.sentence] if correction else []),
-        provenance.software(summaries + confirming, types),
+        provenance.software(
+            summaries + confirming, {name for domain in domains for name in domain.libraries}
+        ),
         provenance.hardware(summaries + confirming, float(done["core_seconds"].sum()), spent),
         "The SHA-256 over the sorted ids and archive digests of the runs is"
         f" {provenance.sweep_digest(summaries)}.",

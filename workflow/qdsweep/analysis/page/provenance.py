@@ -31,19 +31,19 @@ def sweep_digest(summaries: Iterable[dict[str, Any]]) -> str:
     return hashlib.sha256("".join(lines).encode()).hexdigest()
 
 
-def software(summaries: list[dict[str, Any]], domain_types: set[str]) -> str:
+def software(summaries: list[dict[str, Any]], libraries: set[str]) -> str:
     """Returns a sentence on the versions that the runs were made with.
 
     Args:
         summaries: summary.json of every run.
-        domain_types: `type` of every domain, which tells which libraries were used.
+        libraries: Those that a domain uses; others were only installed.
     """
     versions: dict[str, list[str]] = {}
     for summary in summaries:
         for name, version in summary.get("versions", {}).items():
             if version not in versions.setdefault(name, []):
                 versions[name].append(version)
-    unused = set() if domain_types & {"gymnasium", "lunar_lander"} else {"gymnasium", "box2d"}
+    unused = {"gymnasium", "box2d", "mujoco"} - libraries
     if "dask" not in {summary.get("engine") for summary in summaries}:
         unused.add("dask")
     used = [

@@ -11,6 +11,11 @@ from qdsweep.analysis.tables.sheet import Sheet, text_cell
 from qdsweep.config.values import value_text
 
 _MISSING = object()
+# The seed differs within a group; titles and citations are for the methods paragraph.
+_NO_SETTINGS = {
+    "seed",
+    *(f"{part}.{key}" for part in ("algorithm", "domain") for key in ("title", "cite")),
+}
 
 
 @dataclass(frozen=True)
@@ -63,7 +68,7 @@ def settings(runs: dict[str, Run]) -> Settings:
 
 
 def _flat(config: dict[str, Any]) -> dict[str, Any]:
-    """Returns a config with dotted keys, without the seed."""
+    """Returns a config with dotted keys, without the seed and what the methods paragraph says."""
     flat: dict[str, Any] = {}
 
     def walk(value: Any, path: str) -> None:
@@ -76,8 +81,8 @@ def _flat(config: dict[str, Any]) -> dict[str, Any]:
         else:
             flat[path] = value
 
-    walk({key: value for key, value in config.items() if key != "seed"}, "")
-    return flat
+    walk(config, "")
+    return {key: value for key, value in flat.items() if key not in _NO_SETTINGS}
 
 
 def _text(config: dict[str, Any], key: str) -> str:

@@ -8,6 +8,7 @@ import numpy as np
 
 from qdsweep.analysis.files import read_csv
 from qdsweep.analysis.plan import Row
+from qdsweep.config.archives import ARCHIVES
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
 CURVES = ("qd_score", "norm_qd_score", "coverage", "obj_max")
 STATE = ("iteration", "evaluations", "num_elites", *CURVES, "obj_mean", "restarts")
 SECONDS = ("seconds_ask", "seconds_evaluate", "seconds_tell", "seconds_reload")
-STRUCTURED = ("grid", "cvt", "sliding_boundaries", "categorical")
 POINTS = 500
 
 
@@ -50,7 +50,7 @@ def read_metrics(run_dir: Path, archive_type: str) -> "pd.DataFrame":
     path = run_dir / "metrics.csv"
     columns = [*STATE, *SECONDS]
     table = read_csv(path, "Run `snakemake` again to make it.", usecols=columns)
-    if archive_type not in STRUCTURED:
+    if ARCHIVES[archive_type].cells is None:
         table[["coverage", "norm_qd_score"]] = np.nan
     return table
 

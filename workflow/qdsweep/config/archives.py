@@ -1,0 +1,137 @@
+"""Archive kinds: their keys and, as class attributes, the facts that others ask of them."""
+
+from typing import Annotated, ClassVar, Literal, get_args
+
+from pydantic import Field
+
+from qdsweep.config.base import Model
+
+
+class _ArchiveKind(Model):
+    """The facts of an archive kind; each kind has the name of its class of pyribs."""
+
+    # What says where its cells lie: equal `boxes` of a grid, `centroids` or `boundaries` of
+    # archive.npz (boundaries move during a run), or None: it does not divide the measure space.
+    cells: ClassVar[Literal["boxes", "centroids", "boundaries"] | None] = None
+    # Whether `result_archive: true` can keep its best solutions in a second archive.
+    takes_result_archive: ClassVar[bool] = True
+    # What a text calls it, and its papers: keys of config/references.bib.
+    title: ClassVar[str]
+    cite: ClassVar[tuple[str, ...]] = ()
+
+    type: str = Field(description="which kind")
+
+    @property
+    def papers(self) -> tuple[str, ...]:
+        """The keys of its papers, in the order of a citation."""
+        return self.cite
+
+    @property
+    def has_fixed_cells(self) -> bool:
+        """Whether its cells stay where they are, so that a history of them can be kept."""
+        return self.cells in ("boxes", "centroids")
+
+    @property
+    def has_grid(self) -> bool:
+        """Whether `archive.dims` cuts it along each measure."""
+        return self.cells in ("boxes", "boundaries")
+
+
+class _Annealed(_ArchiveKind):
+    """The thresholds of CMA-MAE, which rise where solutions are added."""
+
+    learning_rate: float | None = Field(
+        default=None, ge=0, le=1, description="CMA-MAE's threshold update; null for plain elitism"
+    )
+    threshold_min: float | None = Field(
+        default=None,
+        description=(
+            "CMA-MAE's first threshold; null for the lowest objective of the domain "
+            "[objective units]"
+        ),
+    )
+
+    @property
+    def papers(self) -> tuple[str, ...]:
+        """CMA-MAE's where thresholds rise, then those of the kind."""
+        mae = () if self.learning_rate is None else ("fontaine2023covariance",)
+        return (*mae, *self.cite)
+
+
+class GridArchive(_Annealed):
+    """pyribs' GridArchive: the measure space cut in `archive.dims` boxes."""
+
+    cells = "boxes"
+    title = "grid"
+
+    type: Literal["grid"]
+
+
+class CVTArchive(_Annealed):
+    """pyribs' CVTArchive: `archive.cells` cells around k-means centroids."""
+
+    cells = "centroids"
+    title = "CVT"
+    cite = ("vassiliades2018using",)
+
+    type: Literal["cvt"]
+    samples: int = Field(
+        default=100_000, ge=1, description="points for the k-means centroids [points]"
+    )
+    centroids_seed: int = Field(
+        default=0, ge=0, description="seed of the centroids, the same for every run of a sweep"
+    )
+
+
+class SlidingBoundariesArchive(_ArchiveKind):
+    """pyribs' SlidingBoundariesArchive: a grid whose boundaries follow the solutions."""
+
+    cells = "boundaries"
+    title = "sliding boundaries"
+    cite = ("fontaine2019mapping",)
+
+    type: Literal["sliding_boundaries"]
+    remap_frequency: int = Field(
+        default=100, ge=1, description="insertions between two moves of the boundaries [solutions]"
+    )
+    buffer_capacity: int = Field(
+        default=1000, ge=1, description="latest solutions that decide the boundaries [solutions]"
+    )
+
+
+class ProximityArchive(_ArchiveKind):
+    """pyribs' ProximityArchive: an unstructured archive of novel solutions (novelty search)."""
+
+    title = "proximity"
+    cite = ("lehman2011abandoning",)
+
+    type: Literal["proximity"]
+    k_neighbors: int = Field(default=15, ge=1, description="neighbours that decide novelty")
+    novelty_threshold: float = Field(
+        default=1.0, ge=0, description="least mean distance to the neighbours [measure units]"
+    )
+    local_competition: bool = Field(
+        default=False, description="replace a near elite when the objective is better"
+    )
+
+
+class DNSArchive(_ArchiveKind):
+    """pyribs' DNSArchive: `archive.cells` elites kept by dominated novelty search."""
+
+    takes_result_archive = False
+    title = "DNS"
+    cite = ("bahlous2025dominated",)
+
+    type: Literal["dns"]
+    k_neighbors: int = Field(default=3, ge=1, description="fitter neighbours that decide novelty")
+
+
+Archive = Annotated[
+    GridArchive | CVTArchive | SlidingBoundariesArchive | ProximityArchive | DNSArchive,
+    Field(discriminator="type"),
+]
+ARCHIVES: dict[str, type[_ArchiveKind]] = {
+    get_args(kind.model_fields["type"].annotation)[0]: kind
+    for kind in get_args(get_args(Archive)[0])
+}
+"""`type` of an archive, also in summary.json -> its kind."""

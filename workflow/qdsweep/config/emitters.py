@@ -1,0 +1,307 @@
+"""Emitters: their keys, and the facts and sizes that others ask of them."""
+
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import Discriminator, Field, Tag, ValidationInfo, field_validator
+
+from qdsweep.config.base import Interval, Model
+from qdsweep.config.files import nearest
+
+# Evolution strategy -> what a text calls it, and its paper.
+STRATEGIES = {
+    "cma_es": ("CMA-ES", "hansen2016cma"),
+    "sep_cma_es": ("sep-CMA-ES", "ros2008simple"),
+    "lm_ma_es": ("LM-MA-ES", "loshchilov2019large"),
+    "openai_es": ("OpenAI-ES", "salimans2017evolution"),
+}
+# What each evolution strategy takes besides sigma0, dimension, batch size, seed and bounds.
+ES_ARGUMENTS: dict[str, dict[str, type]] = {
+    "cma_es": {},
+    "sep_cma_es": {},
+    "lm_ma_es": {"n_vectors": int},
+    "openai_es": {
+        "mirror_sampling": bool,
+        **dict.fromkeys(("lr", "beta1", "beta2", "epsilon", "l2_coeff"), float),
+    },
+}
+# What would break the promise "same experiment, same archive digest".
+REFUSED = {
+    "pycma_es": "pycma_es does not pickle, so a run could not be resumed; take cma_es",
+    "bayesian_opt": (
+        "the Bayesian-optimisation emitter gives two results for one seed, so a run could not be "
+        "repeated; take evolution_strategy"
+    ),
+}
+
+Ranker = Literal["imp", "2imp", "rd", "2rd", "obj", "2obj", "nov", "density"]
+SelectionRule = Literal["mu", "filter"]
+RestartRule = Literal["no_improvement", "basic"] | Annotated[int, Field(ge=1)]
+
+
+class _EmitterKind(Model):
+    """The facts of an emitter kind."""
+
+    # Whether it asks for the gradients of solutions.
+    needs_jacobian: ClassVar[bool] = False
+    # Its papers: keys of config/references.bib.
+    cite: ClassVar[tuple[str, ...]] = ()
+
+    type: str = Field(description="which kind")
+
+    @property
+    def papers(self) -> tuple[str, ...]:
+        """The keys of its papers, in the order of a citation."""
+        return self.cite
+
+    def check_sizes(self, batch_size: int, solution_dim: int | None) -> None:
+        """Refuses sizes that the emitter cannot work with.
+
+        Args:
+            batch_size: Solutions of the emitter in an iteration.
+            solution_dim: Parameters of a solution; None where only the domain's code knows.
+
+        Raises:
+            ValueError: The sizes do not fit.
+        """
+
+
+class _Initial(_EmitterKind):
+    """What the emitters that mutate elites share."""
+
+    initial_solutions: int = Field(
+        default=0,
+        ge=0,
+        description=(
+            "size of the first batch, drawn from N(x0, I); 0 mutates x0 as pyribs does by "
+            "default [solutions an emitter]"
+        ),
+    )
+    bounds: Interval | None = Field(
+        default=None,
+        description="lower and upper bound of every parameter, or null for none [parameter units]",
+    )
+
+
+class Gaussian(_Initial):
+    """pyribs' GaussianEmitter: an elite plus Gaussian noise (MAP-Elites)."""
+
+    cite = ("mouret2015illuminating",)
+
+    type: Literal["gaussian"]
+    sigma: float | None = Field(
+        default=None,
+        gt=0,
+        description=(
+            "standard deviation of the noise; null for the domain's `step` [parameter units]"
+        ),
+    )
+
+
+class IsoLine(_Initial):
+    """pyribs' IsoLineEmitter: isotropic noise plus noise along the line to another elite."""
+
+    cite = ("vassiliades2018discovering", "mouret2015illuminating")
+
+    type: Literal["iso_line"]
+    iso_sigma: float | None = Field(
+        default=None,
+        gt=0,
+        description=(
+            "standard deviation of the isotropic noise; null for the domain's `step` "
+            "[parameter units]"
+        ),
+    )
+    line_sigma: float = Field(
+        default=0.2,
+        ge=0,
+        description="standard deviation of the noise along the line [fraction of the distance]",
+    )
+
+
+class _Adaptive(_EmitterKind):
+    """What the emitters around an evolution strategy share."""
+
+    ranker: Ranker = Field(default="2imp", description="how solutions are ranked for the update")
+    es: Literal["cma_es", "sep_cma_es", "lm_ma_es", "openai_es"] = Field(
+        default="cma_es", description="the evolution strategy"
+    )
+    es_kwargs: dict[str, bool | int | float] = Field(
+        default={},
+        description=(
+            "further arguments of the evolution strategy: n_vectors of lm_ma_es; mirror_sampling, "
+            "lr, beta1, beta2, epsilon and l2_coeff of openai_es"
+        ),
+    )
+    selection_rule: SelectionRule = Field(
+        default="filter",
+        description="parents of the update: the better half (mu) or the new elites (filter)",
+    )
+    restart_rule: RestartRule = Field(
+        default="no_improvement",
+        description=(
+            "when the strategy restarts from an elite: no_improvement, basic, or a number "
+            "[iterations]"
+        ),
+    )
+    bounds: Interval | None = Field(
+        default=None,
+        description="lower and upper bound of every parameter, or null for none [parameter units]",
+    )
+
+    @property
+    def papers(self) -> tuple[str, ...]:
+        """The keys of its papers, in the order of a citation."""
+        novelty = ("lee2024density",) if self.ranker in ("nov", "density") else ()
+        return (*self.cite, *novelty, STRATEGIES[self.es][1])
+
+    @field_validator("es", mode="before")
+    @classmethod
+    def _refuse_es(cls, value: object) -> object:
+        if value in REFUSED:
+            raise ValueError(REFUSED[str(value)])
+        return value
+
+    @field_validator("es_kwargs")
+    @classmethod
+    def _check_es_kwargs(
+        cls, arguments: dict[str, bool | int | float], info: ValidationInfo
+    ) -> dict[str, bool | int | float]:
+        es = info.data.get("es")
+        if es is None:  # wrong itself
+            return arguments
+        known = ES_ARGUMENTS[es]
+        for name, value in arguments.items():
+            if name not in known:
+                raise ValueError(
+                    f"{es} has no argument {name!r}; {nearest(name, known)}"
+                    f"it has: {', '.join(known) or 'none'}"
+                )
+            allowed = (int, float) if known[name] is float else (known[name],)
+            if type(value) not in allowed:
+                raise ValueError(f"{name} = {value!r}: should be of type {known[name].__name__}")
+        # 1 for 1.0 is the same run.
+        return {name: known[name](value) for name, value in arguments.items()}
+
+
+class EvolutionStrategy(_Adaptive):
+    """pyribs' EvolutionStrategyEmitter (CMA-ME, CMA-MAE, and plain strategies with ranker obj)."""
+
+    type: Literal["evolution_strategy"]
+    sigma0: float | None = Field(
+        default=None,
+        gt=0,
+        description="initial step size; null for the domain's `step` [parameter units]",
+    )
+
+    def check_sizes(self, batch_size: int, solution_dim: int | None) -> None:
+        """Refuses sizes that the evolution strategy cannot work with; see `_EmitterKind`."""
+        if batch_size < 2:
+            raise ValueError(f"batch_size = {batch_size}: an evolution strategy needs at least 2")
+        mirror = self.es_kwargs.get("mirror_sampling", True)
+        if self.es == "openai_es" and mirror and batch_size % 2:
+            raise ValueError(
+                f"batch_size = {batch_size}: openai_es with mirror_sampling needs an even number"
+            )
+        if solution_dim is None:
+            return
+        if solution_dim < 2:
+            raise ValueError(
+                f"{self.es} cannot adapt a solution of {solution_dim} parameter; take emitters of "
+                "type gaussian (algorithm map_elites)"
+            )
+        if self.es == "lm_ma_es" and batch_size > solution_dim:
+            raise ValueError(
+                f"batch_size = {batch_size}: lm_ma_es needs at most solution_dim = {solution_dim}"
+            )
+
+
+class GradientArborescence(_Adaptive):
+    """pyribs' GradientArborescenceEmitter (CMA-MEGA, CMA-MAEGA); needs the domain's jacobian."""
+
+    needs_jacobian = True
+    cite = ("fontaine2021differentiable",)
+
+    type: Literal["gradient_arborescence"]
+    sigma0: float = Field(
+        default=10.0, gt=0, description="initial step size in the space of gradient coefficients"
+    )
+    lr: float = Field(default=1.0, gt=0, description="learning rate of the gradient optimiser")
+    grad_opt: Literal["gradient_ascent", "adam"] = Field(
+        default="gradient_ascent", description="the gradient optimiser"
+    )
+    normalize_grad: bool = Field(default=True, description="normalise gradients to unit length")
+
+    def check_sizes(self, batch_size: int, solution_dim: int | None) -> None:
+        """Refuses a batch without room for its gradient step; see `_EmitterKind`."""
+        if batch_size < 3:
+            raise ValueError(
+                f"batch_size = {batch_size}: gradient_arborescence needs at least 3, "
+                "one of them for the gradient"
+            )
+
+
+class GradientOperator(_Initial):
+    """pyribs' GradientOperatorEmitter (OMG-MEGA and relatives); needs the domain's jacobian."""
+
+    needs_jacobian = True
+    cite = ("fontaine2021differentiable",)
+
+    type: Literal["gradient_operator"]
+    sigma: float | None = Field(
+        default=None,
+        gt=0,
+        description=(
+            "standard deviation of the noise before the gradient step; null for the domain's "
+            "`step` [parameter units]"
+        ),
+    )
+    sigma_g: float = Field(
+        default=10.0, gt=0, description="standard deviation of the gradient coefficients"
+    )
+    line_sigma: float = Field(
+        default=0.0,
+        ge=0,
+        description="standard deviation of the noise along the line [fraction of the distance]",
+    )
+    measure_gradients: bool = Field(
+        default=True, description="follow the gradients of the measures too"
+    )
+    normalize_grad: bool = Field(default=True, description="normalise gradients to unit length")
+    operator_type: Literal["isotropic", "iso_line_dd"] = Field(
+        default="isotropic", description="the mutation before the gradient step"
+    )
+
+    def check_sizes(self, batch_size: int, solution_dim: int | None) -> None:
+        """Refuses a batch that has no half for the gradients; see `_EmitterKind`."""
+        if batch_size % 2:
+            raise ValueError(
+                f"batch_size = {batch_size}: gradient_operator needs an even number, "
+                "half of it for the gradients"
+            )
+
+
+class PluginEmitter(_EmitterKind):
+    """An emitter of yours: `Class(archive, x0=..., batch_size=..., seed=..., **arguments)`."""
+
+    type: str = Field(
+        pattern=r"^[A-Za-z_][\w.]*:[A-Za-z_]\w*$",
+        description="`module:Class`, from config/plugins/ or any importable module",
+    )
+    arguments: dict[str, Any] = Field(default={}, description="further arguments of the class")
+
+
+def _tag(value: Any) -> str:
+    """The tag of an emitter: its `type`, or "plugin" for a module:Class."""
+    name = value.get("type") if isinstance(value, dict) else getattr(value, "type", None)
+    return "plugin" if isinstance(name, str) and ":" in name else str(name)
+
+
+Emitter = Annotated[
+    Annotated[Gaussian, Tag("gaussian")]
+    | Annotated[IsoLine, Tag("iso_line")]
+    | Annotated[EvolutionStrategy, Tag("evolution_strategy")]
+    | Annotated[GradientArborescence, Tag("gradient_arborescence")]
+    | Annotated[GradientOperator, Tag("gradient_operator")]
+    | Annotated[PluginEmitter, Tag("plugin")],
+    Discriminator(_tag),
+]

@@ -1,0 +1,43 @@
+"""The BibTeX entries that presets and models cite by their keys."""
+
+import re
+from collections.abc import Iterable
+from functools import cache
+from pathlib import Path
+
+from qdsweep.config.experiment import Experiment
+from qdsweep.config.files import CLONE, nearest
+from qdsweep.errors import BadInput
+
+
+@cache
+def bibliography() -> dict[str, str]:
+    """Returns key -> entry of config/references.bib: the clone's and the working directory's."""
+    found: dict[str, str] = {}
+    for path in (CLONE / "references.bib", Path("config/references.bib")):
+        text = path.read_text(encoding="utf-8") if path.is_file() else ""
+        entries = re.split(r"\n(?=@)", text)
+        found |= {entry[1]: entry[0] for entry in map(_keyed, entries) if entry}
+    return found
+
+
+def _keyed(entry: str) -> tuple[str, str] | None:
+    """Returns an entry and its key; None for what stands before the first entry."""
+    match = re.match(r"@\w+\s*\{\s*([^\s,{}]+)\s*,", entry)
+    return (entry.strip(), match[1]) if match else None
+
+
+def check_cited(experiments: Iterable[Experiment]) -> None:
+    """Refuses a key of `cite` that no entry of config/references.bib has.
+
+    Raises:
+        BadInput: The message names the key and whose it is.
+    """
+    for experiment in experiments:
+        for kind, part in (("algorithm", experiment.algorithm), ("domain", experiment.domain)):
+            for key in part.cite:
+                if key not in bibliography():
+                    raise BadInput(
+                        f"{kind} {part.name}: cite = {key!r}: config/references.bib has no such "
+                        f"entry; {nearest(key, bibliography())}add it there"
+                    )
