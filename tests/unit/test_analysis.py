@@ -23,6 +23,7 @@ from qdsweep.analysis.tables.curves import POINTS, Curve, common_grid
 from qdsweep.analysis.tables.sheet import Sheet, as_latex, escape_latex, text_cell
 from qdsweep.analysis.tables.statistics import mean_error_count
 from qdsweep.analysis.text import TIMES, common_decimals, mean_and_error, short
+from qdsweep.config.compose import compose
 from qdsweep.config.values import value_text
 from qdsweep.errors import BadInput
 
@@ -133,7 +134,8 @@ def make_run(runs, name, seed, *, kind="grid", measure_dim=2, sigma=0.5):
         "attempts": [],
     }
     (folder / "summary.json").write_text(json.dumps(summary))
-    config = {"domain": {"name": "sphere"}, "algorithm": {"name": name}, "seed": seed}
+    config = compose("lp_sphere", {"seed": seed}).model_dump(mode="json")
+    config["domain"]["name"], config["algorithm"]["name"] = "sphere", name
     (folder / "config.yaml").write_text(yaml.safe_dump(config))
     return run_id, archive
 

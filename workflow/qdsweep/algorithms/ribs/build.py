@@ -28,8 +28,8 @@ EMITTERS = {
     "gaussian": ribs.emitters.GaussianEmitter,
     "iso_line": ribs.emitters.IsoLineEmitter,
     "evolution_strategy": ribs.emitters.EvolutionStrategyEmitter,
-    "gradient_arborescence": ribs.GradientArborescenceEmitter,
-    "gradient_operator": ribs.GradientOperatorEmitter,
+    "gradient_arborescence": ribs.emitters.GradientArborescenceEmitter,
+    "gradient_operator": ribs.emitters.GradientOperatorEmitter,
 }
 
 
