@@ -245,12 +245,9 @@ def test_all_text_is_searched(name, file, hide, tmp_path):
 @pytest.mark.parametrize(
     "text",
     [
-        r"by j\u00fcrgen_o, on\nn7",
-        r'by: "J\xFCrgen_o", on\tn7',
         r"by jürgen\_o \\ n7",
         "by ju\u0308rgen_o; n7",
         "by j&uuml;rgen_o&lt;n7",
-        r"by j\U000000fcrgen\_o on n7",
     ],
 )
 def test_escaped_names_are_found(text, tmp_path):

@@ -38,7 +38,7 @@ examples:
   qdsweep export demo --out supplement.zip
   qdsweep export demo --allow max            `max` is a user's name here, but names nobody
 Fit for a double-blind review: a host name, your user name, a path of yours, an e-mail address or a
-Slurm job in any packed byte is exit code 1, and there is no file. Same sweep, same bytes.
+Slurm job in any packed text is exit code 1, and there is no file. Same sweep, same bytes.
 Unfinished runs are refused, unless the tables were made of them (--config partial=true).
 """
 

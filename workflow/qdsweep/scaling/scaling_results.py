@@ -240,6 +240,5 @@ def _drawn(
         ax.xaxis.set_minor_locator(NullLocator())
         ax.set_xlabel("Workers")
         ax.grid(True)
-        ax.set_axisbelow(True)
     left.legend(loc="upper left")
     return Drawn(NAME, "Time", "Scaling", note, figure, table)

@@ -20,8 +20,6 @@ from qdsweep.config.files import CLONE
 NOBODY = ("root", "localhost", "localdomain", "localhost.localdomain")
 _LONG = 5  # a shorter name is met by chance inside of other words
 _ESCAPED_SIGN = re.compile(r"\\([!-/:-@\[-`{-~])")
-_ESCAPED_SPACE = re.compile(r"\\[nrt]")
-_ESCAPED_LETTER = re.compile(r"\\(?:u([0-9A-Fa-f]{4})|x([0-9A-Fa-f]{2})|U000([0-9A-Fa-f]{5}))")
 # Pictures and packed data of the page: letters that stand for other bytes say nothing themselves.
 _BASE64 = re.compile(r"(?<=base64,)[A-Za-z0-9+/=\s]{16,}|[A-Za-z0-9+/]{1000,}={0,2}")
 _STREAM = re.compile(rb"stream\r?\n.*?endstream", re.DOTALL)
@@ -87,15 +85,15 @@ def secrets_of(
 
 
 def findings(name: str, content: bytes, secrets: Iterable[Secret]) -> Iterator[str]:
-    """Yields what is in a file that must not be there, in words.
+    r"""Yields what is in a file that must not be there, in words.
 
+    Codes of letters (`\u00fc`) stay as they are: nothing in a packed file is written with them.
     Of arrays (`.npz`) it searches names, fields and values that are text; of a PDF what stands
     outside of its drawings, such as metadata (the words in a drawing stand in the SVG, too).
     """
     text = _text(name, content)
-    texts = dict.fromkeys((text, _decoded(text)))
     for secret in secrets:
-        found = next(filter(None, map(secret.found_in, texts)), None)
+        found = secret.found_in(text)
         if found is not None:
             yield f"{name}: {secret.kind} {found!r}"
 
@@ -119,16 +117,8 @@ def _words(content: bytes) -> Iterator[str]:
 
 
 def _plain(text: str) -> str:
-    """Returns text without LaTeX's and Markdown's backslashes, each accent in its letter."""
-    return unicodedata.normalize("NFC", _ESCAPED_SIGN.sub(r"\1", text))
-
-
-def _decoded(text: str) -> str:
-    """Returns text with the letters that JSON, YAML and HTML write as codes."""
-    letters = _ESCAPED_LETTER.sub(
-        lambda code: chr(int("".join(filter(None, code.groups())), 16)), text
-    )
-    return _plain(html.unescape(_ESCAPED_SPACE.sub(" ", letters)))
+    """Returns text without the codes of HTML and the backslashes of LaTeX and Markdown."""
+    return unicodedata.normalize("NFC", _ESCAPED_SIGN.sub(r"\1", html.unescape(text)))
 
 
 def _parts(host: str) -> list[str]:

@@ -221,7 +221,7 @@ def _arrays(path: Path) -> bytes:
 
 
 def _json(data: dict[str, Any]) -> bytes:
-    return (json.dumps(data, indent=1) + "\n").encode()
+    return (json.dumps(data, indent=1, ensure_ascii=False) + "\n").encode()
 
 
 def _yaml(data: dict[str, Any]) -> bytes:

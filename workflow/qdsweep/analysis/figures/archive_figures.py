@@ -4,14 +4,13 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from qdsweep.analysis.figures.figure import Drawn
 from qdsweep.analysis.figures.heatmap import (
     Limits,
     add_color_bar,
     color_limits,
     draw_archive,
+    elite_table,
 )
 from qdsweep.analysis.figures.learning_curves import MAX_LINES, draw_curves
 from qdsweep.analysis.figures.row_archive import beyond_text, moment_text, reported_run
@@ -209,19 +208,10 @@ def _draw_block(
 
 
 def _elites(shown: Shown) -> "pd.DataFrame":
-    """Returns the elites of the archives shown, in single precision."""
+    """Returns the elites of the archives shown."""
     import pandas as pd
 
-    parts = []
-    for row, run in shown:
-        measures = run.arrays["measures"].astype(np.float32)
-        names = [f"measure_{number}" for number in range(1, measures.shape[1] + 1)]
-        part = pd.DataFrame(dict(zip(names, measures.T, strict=True)))
-        part.insert(0, "objective", run.arrays["objective"].astype(np.float32))
-        part.insert(0, "cell", run.arrays["index"])
-        part.insert(0, "run", row["id"])
-        part.insert(0, "group", row["group"])
-        parts.append(part)
+    parts = [elite_table(run, group=row["group"], run=row["id"]) for row, run in shown]
     return pd.concat(parts, ignore_index=True)
 
 

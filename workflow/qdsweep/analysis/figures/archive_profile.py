@@ -1,6 +1,5 @@
 """Archive profiles: how many cells hold an elite of at least some objective."""
 
-import math
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,6 +12,7 @@ from qdsweep.analysis.figures.row_archive import beyond_text, objectives_of, rep
 from qdsweep.analysis.figures.style import draw_band, figure_width, level, line_style, short_numbers
 from qdsweep.analysis.load import Run
 from qdsweep.analysis.selection import Tables, band_text, shown_text
+from qdsweep.analysis.tables.statistics import standard_error
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -97,10 +97,9 @@ def mean_profiles(runs: dict[str, list[Run]]) -> "pd.DataFrame":
     parts = []
     for group, found in objectives.items():
         counts = np.stack([archive_profile(values, thresholds) for values in found])
-        n = len(found)
-        error = counts.std(axis=0, ddof=1) / math.sqrt(n) if n > 1 else math.nan
-        columns = {"elites_mean": counts.mean(axis=0), "elites_se": error}
-        parts.append(pd.DataFrame({"group": group, "objective": thresholds, "n": n, **columns}))
+        columns = {"objective": thresholds, "n": len(found), "elites_mean": counts.mean(axis=0)}
+        columns["elites_se"] = standard_error(counts)
+        parts.append(pd.DataFrame({"group": group, **columns}))
     return pd.concat(parts, ignore_index=True)
 
 
@@ -113,6 +112,5 @@ def _draw(ax: "Axes", tables: Tables, data: "pd.DataFrame") -> None:
     ax.set_ylim(0, None)
     ax.margins(x=0)
     ax.grid(True)
-    ax.set_axisbelow(True)
     short_numbers(ax.xaxis, 5)
     short_numbers(ax.yaxis, 5)

@@ -194,5 +194,4 @@ def _dots(
     ax.set_xlim(0, None)
     ax.set_xlabel(label)
     ax.grid(True, axis="x")
-    ax.set_axisbelow(True)
     short_numbers(ax.xaxis, 5)

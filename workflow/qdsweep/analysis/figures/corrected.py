@@ -7,7 +7,7 @@ import numpy as np
 
 from qdsweep.analysis.figures.appearance import Look
 from qdsweep.analysis.figures.figure import Drawn
-from qdsweep.analysis.figures.heatmap import add_color_bar, color_limits, draw_archive
+from qdsweep.analysis.figures.heatmap import add_color_bar, color_limits, draw_archive, elite_table
 from qdsweep.analysis.figures.style import (
     COLORS,
     NOTE,
@@ -147,16 +147,7 @@ def _archives(
         f" {plural(settings.times, 'fresh evaluation')}, the best of each cell. Colour: objective,"
         " one scale for both; grey: no elite."
     )
-    points = pd.concat([_elites(name, run) for name, run in runs.items()], ignore_index=True)
+    parts = [elite_table(run, archive=name) for name, run in runs.items()]
+    points = pd.concat(parts, ignore_index=True)
     title = "An archive as reported and corrected"
     return Drawn("corrected_archives", SECTION, title, caption, figure, points)
-
-
-def _elites(name: str, run: Run) -> "pd.DataFrame":
-    import pandas as pd
-
-    arrays = run.arrays
-    columns = {"cell": arrays["index"], "objective": arrays["objective"].astype(np.float32)}
-    for number_, values in enumerate(arrays["measures"].T.astype(np.float32), start=1):
-        columns[f"measure_{number_}"] = values
-    return pd.DataFrame({"archive": name, **columns})

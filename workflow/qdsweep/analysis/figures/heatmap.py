@@ -11,6 +11,7 @@ from qdsweep.analysis.load import Run
 from qdsweep.config.archives import ARCHIVES
 
 if TYPE_CHECKING:
+    import pandas as pd
     from matplotlib.axes import Axes
     from matplotlib.cm import ScalarMappable
     from matplotlib.figure import Figure, SubFigure
@@ -116,6 +117,17 @@ def draw_archive(ax: "Axes", run: Run, limits: Limits) -> None:
         short_numbers(ax.yaxis, 5)
         ax.set_xlabel(names[0])
         ax.set_ylabel(names[1] if len(names) == 2 else "objective")
+
+
+def elite_table(elites: Run, **named: str) -> "pd.DataFrame":
+    """Returns a row an elite: what is `named`, cell, objective, measures, in single precision."""
+    import pandas as pd
+
+    objective, measures = (elites.arrays[name] for name in ("objective", "measures"))
+    columns = {"cell": elites.arrays["index"], "objective": objective.astype(np.float32)}
+    for place, values in enumerate(measures.T.astype(np.float32), start=1):
+        columns[f"measure_{place}"] = values
+    return pd.DataFrame({**named, **columns})
 
 
 def measure_names(run: Run) -> list[str]:

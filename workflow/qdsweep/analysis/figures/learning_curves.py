@@ -88,7 +88,6 @@ def draw_curves(
     if metric != "obj_max":
         ax.set_ylim(0, None)
     ax.grid(True)
-    ax.set_axisbelow(True)
     short_numbers(ax.xaxis, 4)
     short_numbers(ax.yaxis)
     if curves[f"{metric}_mean"].isna().all():

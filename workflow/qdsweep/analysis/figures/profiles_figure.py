@@ -50,7 +50,6 @@ def profiles_figure(sweep_dir: Path, tables: Tables, look: Look) -> list[Drawn]:
     ax.set_ylim(0, 1.02)
     ax.margins(x=0)
     ax.grid(True)
-    ax.set_axisbelow(True)
     part.add_legend(ax, f"{plural(len(tables.scales), 'task')}{_band(data)}")
     caption = (
         "Performance profiles (Agarwal et al. 2021): the fraction of runs, over all tasks, whose"

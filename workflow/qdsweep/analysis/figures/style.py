@@ -36,6 +36,7 @@ _RC: dict[str, Any] = {
     "axes.linewidth": 0.7,
     "axes.edgecolor": "0.3",
     "axes.formatter.useoffset": False,
+    "axes.axisbelow": True,
     "axes.grid": False,
     "grid.color": "0.9",
     "grid.linewidth": 0.7,

@@ -140,7 +140,6 @@ def one_slice(found: Combinations, axis: Axis, name: str, where: str) -> Drawn:
     _number_axis(ax, axis)
     ax.set(xlabel=axis.name, ylabel=found.score)
     ax.grid(True)
-    ax.set_axisbelow(True)
     if others and shown:
         place = "right center" if width > 6 else "lower center"
         figure.legend(loc=f"outside {place}", fontsize=8 if len(shown) <= 6 else 7)

@@ -46,7 +46,6 @@ def timing_figure(tables: Tables, runs_dir: Path) -> Drawn:
     ax.set_xlim(0, 1.02 * left.max())
     ax.set_xlabel("Seconds of a run")
     ax.grid(True, axis="x")
-    ax.set_axisbelow(True)
     part.add_legend(ax, "")
     parts = [f"{phase}_{part}" for phase in (*PHASES, "rest") for part in ("mean", "se")]
     left_out = ""

@@ -1,7 +1,6 @@
 """Run directories -> tables: runs.tsv, summary.csv, table.*, curves.csv and tables/."""
 
 import csv
-import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +18,7 @@ from qdsweep.analysis.tables.group_table import group_sheet, group_table
 from qdsweep.analysis.tables.over_tasks import scores_by_task, write_over_tasks
 from qdsweep.analysis.tables.run_results import RESULTS, Result, column_names, read_results
 from qdsweep.analysis.tables.sheet import write_sheet
+from qdsweep.analysis.tables.statistics import standard_error
 from qdsweep.errors import BadInput
 from qdsweep.files import atomic
 
@@ -135,8 +135,7 @@ def _curves(plan: Plan, results: list[Result]) -> "pd.DataFrame":
         for name in CURVES:
             values = np.stack([curve.at(grid, name) for curve in members])
             columns[f"{name}_mean"] = values.mean(axis=0)
-            spread = values.std(axis=0, ddof=1) if len(members) > 1 else np.full(len(grid), np.nan)
-            columns[f"{name}_se"] = spread / math.sqrt(len(members))
+            columns[f"{name}_se"] = standard_error(values)
         # Wall time since the start, without pauses between attempts [s].
         columns["seconds_mean"] = np.mean([curve.at(grid, "seconds") for curve in members], axis=0)
         tables.append(pd.DataFrame(columns))

@@ -10,6 +10,7 @@ from qdsweep.analysis.plan import Plan, read_reevaluate
 from qdsweep.analysis.score_scale import scale_of
 from qdsweep.analysis.selection import read_tables
 from qdsweep.analysis.tables.sheet import Cell, Sheet, number_cell, text_cell, write_sheet
+from qdsweep.analysis.tables.statistics import standard_error
 from qdsweep.analysis.text import common_decimals, mean_and_error, plural
 from qdsweep.config.sweep import Reevaluate
 from qdsweep.elites.corrected_archive import FIGURES
@@ -97,12 +98,11 @@ def _by_group(runs: "pd.DataFrame") -> "pd.DataFrame":
 
     records = []
     for group, rows in runs.groupby("group", sort=False):
-        n = len(rows)
-        record = {"group": group, "scale": rows["scale"].iat[0], "n": n}
+        record = {"group": group, "scale": rows["scale"].iat[0], "n": len(rows)}
         for name in _METRICS:
             values = rows[name].to_numpy(float)
             record[f"{name}_mean"] = values.mean()
-            record[f"{name}_se"] = values.std(ddof=1) / math.sqrt(n) if n > 1 else math.nan
+            record[f"{name}_se"] = standard_error(values)
         records.append(record)
     return pd.DataFrame(records)
 

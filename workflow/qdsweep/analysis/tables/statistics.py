@@ -43,8 +43,15 @@ def mean_error_count(values: Scores) -> tuple[float, float, int]:
     n = len(values)
     if n == 0:
         return math.nan, math.nan, 0
-    error = float(np.std(values, ddof=1)) / math.sqrt(n) if n > 1 else math.nan
-    return float(np.mean(values)), error, n
+    return float(np.mean(values)), float(standard_error(values)), n
+
+
+def standard_error(samples: NDArray[Any]) -> Any:
+    """Returns the standard error of the mean over the first axis: unknown (nan) of one sample."""
+    n = len(samples)
+    if n < 2:
+        return np.full(samples.shape[1:], math.nan)[()]
+    return samples.std(axis=0, ddof=1) / math.sqrt(n)
 
 
 def median(values: Scores) -> float:
