@@ -26,7 +26,7 @@ class History:
     def at(self, iteration: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Returns the occupied cells, sorted, and their objectives after an iteration."""
         end = int(np.searchsorted(self.iteration, iteration, side="right"))
-        # The last insertion of a cell is the first one from behind.
+        # The last insertion into a cell is the first one counted from the end.
         cells, last = np.unique(self.index[:end][::-1], return_index=True)
         return cells, self.objective[:end][::-1][last]
 

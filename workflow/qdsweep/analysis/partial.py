@@ -6,7 +6,7 @@ from qdsweep.analysis.plan import read_plan
 
 
 def results_of(run_dir: Path) -> Path:
-    """Where a run's results are: its folder, or the last snapshot of an unfinished run."""
+    """Returns where a run's results are: its folder, or the last snapshot of an unfinished run."""
     partial = run_dir / "state" / "partial"
     if not (run_dir / "summary.json").exists() and (partial / "summary.json").exists():
         return partial

@@ -50,5 +50,5 @@ def domain_name(run_dir: Path) -> str:
 
 
 def _plain(name: str) -> str:
-    """The letters of a name, without the version of an environment."""
+    """Returns the letters of a name, without the version of an environment."""
     return "".join(filter(str.isalpha, re.sub(r"-v\d+$", "", name))).lower()

@@ -56,7 +56,7 @@ class Tables:
         def heading(facet: str, scale: str) -> str:
             if not facet:
                 return scale
-            # A facet alone says enough unless it is in several scales.
+            # The facet is enough, unless it has several scales.
             return facet if facets.count(facet) == 1 else f"{facet}; {scale}"
 
         return {heading(*part): groups for part, groups in parts.items()}
@@ -101,7 +101,7 @@ def read_tables(sweep_dir: Path) -> Tables:
         BadInput: `aggregate` has not written them yet.
     """
     remedy = "Run `qdsweep aggregate` (or `snakemake`) first."
-    # Group labels and ids stay text, also one that looks like a number or like "null".
+    # Group labels and ids stay text, even one that looks like a number or like "null".
     text = {"group": str, "id": str, "scale": str}
     summary, table, curves = (
         read_csv(sweep_dir / f"{name}.csv", remedy, dtype=text)

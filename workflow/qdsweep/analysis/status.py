@@ -66,7 +66,7 @@ def read_standings(sweep_dir: Path, runs_dir: Path) -> list[Standing]:
 
 
 def planned_budgets(sweep_dir: Path) -> dict[str, tuple[str, int]]:
-    """The runs of a sweep, each with the unit and the largest amount of the budgets of its rows.
+    """Returns the runs of a sweep, each with the unit and the largest of its rows' budgets.
 
     Those that confirm the sweep are runs of it.
 
@@ -101,7 +101,7 @@ def _is_plan(plan: dict[str, Any]) -> bool:
 
 
 def standing(run_dir: Path, unit: str, budget: int, *, alive: bool | None = None) -> Standing:
-    """Where one run stands against a budget.
+    """Returns where one run stands against a budget.
 
     Args:
         run_dir: `results/runs/ID`.
@@ -162,12 +162,12 @@ def _state(folder: Path, status: dict[str, Any], alive: bool, reached: bool) -> 
 
 
 def last_line(path: Path) -> str:
-    """The last line of a log that says something."""
+    """Returns the last line of a log that is not empty."""
     return next((line for line in reversed(last_lines(path)) if line.strip()), "")
 
 
 def last_lines(path: Path, size: int = 8_192) -> list[str]:
-    """The lines within the last bytes of a log, the first one perhaps without its beginning.
+    """Returns the lines within the last bytes of a log; the first one may lack its beginning.
 
     Args:
         path: The log; none where it is missing.
@@ -183,7 +183,7 @@ def last_lines(path: Path, size: int = 8_192) -> list[str]:
 
 
 def sweep_names(results: Path) -> list[str]:
-    """The sweeps that there are, the one started last first."""
+    """Returns the names of all sweeps, the one started last first."""
     plans = (results / "sweeps").glob("*/plan.json")
     return [path.parent.name for path in sorted(plans, key=_age)]
 
@@ -193,7 +193,7 @@ def _age(path: Path) -> float:
 
 
 def table(standings: Iterable[Standing]) -> Iterator[tuple[str, ...]]:
-    """The rows of `qdsweep status`, as text."""
+    """Yields the rows of `qdsweep status`, as text."""
     for run in standings:
         yield (
             run.id,
@@ -208,7 +208,7 @@ def table(standings: Iterable[Standing]) -> Iterator[tuple[str, ...]]:
 
 
 def total(standings: list[Standing]) -> str:
-    """The sum of a sweep in one line."""
+    """Returns the sum of a sweep in one line."""
     states = [run.state for run in standings]
     counts = ", ".join(
         f"{states.count(state)} {state}"
@@ -222,7 +222,7 @@ def total(standings: list[Standing]) -> str:
 
 
 def reevaluations(sweep_dir: Path, runs_dir: Path) -> Iterator[tuple[str, str]]:
-    """What has become of a sweep's re-evaluations, in lines.
+    """Yields how far a sweep's re-evaluations have come, in lines.
 
     Yields:
         `failed`, for each that has failed, or `done`, for their number; and the line.

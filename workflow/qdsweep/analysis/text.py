@@ -13,7 +13,7 @@ def number(value: float, decimals: int = 0) -> str:
     """Returns a number with thousands separators, or a dash for a missing one."""
     if not math.isfinite(value):
         return _DASH
-    # + 0.0: what is rounded to zero has no sign.
+    # + 0.0: a number rounded to zero has no sign.
     return f"{round(value, decimals) + 0.0:,.{decimals}f}".replace("-", _MINUS)
 
 

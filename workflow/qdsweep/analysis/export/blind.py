@@ -16,11 +16,11 @@ import numpy as np
 
 from qdsweep.config.files import CLONE
 
-# They are on every machine and name nobody.
+# They exist on every machine and name nobody.
 NOBODY = ("root", "localhost", "localdomain", "localhost.localdomain")
-_LONG = 5  # a shorter name is met by chance inside of other words
+_LONG = 5  # a shorter name may stand inside another word
 _ESCAPED_SIGN = re.compile(r"\\([!-/:-@\[-`{-~])")
-# Pictures and packed data of the page: letters that stand for other bytes say nothing themselves.
+# Pictures and packed data of the page: letters that stand for bytes and are no words.
 _BASE64 = re.compile(r"(?<=base64,)[A-Za-z0-9+/=\s]{16,}|[A-Za-z0-9+/]{1000,}={0,2}")
 _STREAM = re.compile(rb"stream\r?\n.*?endstream", re.DOTALL)
 
@@ -59,7 +59,7 @@ GENERAL = (
 def secrets_of(
     results: Path, attempts: Iterable[dict[str, Any]], allowed: Iterable[str] = ()
 ) -> list[Secret]:
-    """What would tell who made a sweep, and where.
+    """Returns what would tell who made a sweep, and where.
 
     Args:
         results: The folder of the results.
@@ -122,7 +122,7 @@ def _plain(text: str) -> str:
 
 
 def _parts(host: str) -> list[str]:
-    """A host's whole name, its first part, and its domain where that is more than one word."""
+    """Returns a host's whole name, its first part, and its domain if that has several words."""
     first, _, domain = host.partition(".")
     return [host, first, *([domain] if "." in domain else [])]
 
@@ -135,7 +135,7 @@ def _user_names() -> set[str]:
         entry = pwd.getpwuid(os.getuid())
         full = entry.pw_gecos.split(",")[0].strip()
         names = {entry.pw_name, *([full] if " " in full else [])}
-    except KeyError:  # a user of a container without a name
+    except KeyError:  # in a container the user may have no name
         pass
     try:
         return names | {getpass.getuser()}
@@ -144,7 +144,7 @@ def _user_names() -> set[str]:
 
 
 def _paths(results: Path) -> list[str]:
-    """The folders of this machine that could have come in; not /, nor one right below it."""
+    """Returns the folders of this machine that files may name; not /, nor one right below it."""
     home = Path.home()
     places = {home, home.resolve(), Path.cwd(), results.resolve(), CLONE.parent}
     return sorted(str(p) for p in places if len(p.parts) > 2 or (p == home and p != Path("/")))

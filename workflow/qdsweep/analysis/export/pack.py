@@ -26,7 +26,7 @@ from qdsweep.files import atomic, read_arrays, read_attempts
 from qdsweep.host.lock import read_owner
 from qdsweep.records.metrics import COLUMNS, read_rows
 
-# What is taken of a run's summary.json: no attempts, which name hosts and jobs, and no image.
+# Keys that are taken from a run's summary.json. Not `attempts` (hosts, jobs), not `image`.
 SUMMARY = (
     "id",
     "status",
@@ -48,7 +48,7 @@ SUMMARY = (
     "engine",
     "workers",
 )
-# And of the summary of a corrected archive.
+# Keys that are taken from the summary of a corrected archive.
 CORRECTED = (
     "id",
     "iterations",
@@ -62,11 +62,11 @@ CORRECTED = (
     "corrected",
     "corrected_digest",
 )
-# Of the sweep, as it was planned.
+# Keys that are taken from plan.json.
 SWEEP = ("name", "experiment", "sweep", "figures", "reevaluate", "rollouts", "confirm", "published")
 _TABLES, _FIGURES = (".csv", ".tsv", ".md", ".tex"), (".pdf", ".svg", ".csv")
 _AGAIN = "Run `snakemake` again to make it."
-_DATE = (1980, 1, 1, 0, 0, 0)  # the first that a zip knows
+_DATE = (1980, 1, 1, 0, 0, 0)  # the first date that a zip can hold
 _SHOWN = 10
 # In run.log, of workers on other nodes and of attempts that status.json has lost.
 _HOST = re.compile(r"\bprocess \d+ on ([A-Za-z0-9](?:[\w.-]*\w)?)")
@@ -115,7 +115,7 @@ def export(results: Path, name: str, out: Path, *, allowed: Iterable[str] = ()) 
 
 
 def _runs(sweep: Path, runs_dir: Path) -> dict[str, Path]:
-    """The folder with the results of each run.
+    """Returns the folder with the results of each run.
 
     Raises:
         BadInput: The tables are missing, or of other runs, or some runs are unfinished although
@@ -134,8 +134,8 @@ def _runs(sweep: Path, runs_dir: Path) -> dict[str, Path]:
         if states[run] == "finished" and not (folder / "summary.json").exists():
             states[run] = "missing"
     open_runs = [f"{run} ({state})" for run, state in states.items() if state != "finished"]
-    # The tables may say of themselves that runs are partial or missing, but not of a run that was
-    # there when they were made.
+    # Runs may be partial or missing if the tables say so. A run that the tables have, though,
+    # must be there.
     lost = any(states[run] == "missing" and run not in known for run in rows)
     if open_runs and (not known or lost or "unfinished" in known.values()):
         more = f" and {len(open_runs) - _SHOWN} more" if len(open_runs) > _SHOWN else ""
@@ -150,7 +150,7 @@ def _runs(sweep: Path, runs_dir: Path) -> dict[str, Path]:
 
 
 def _attempts(run_dir: Path) -> list[dict[str, Any]]:
-    """All attempts at a run, who holds its lock, and the hosts that its log names."""
+    """Returns all attempts at a run, the owner of its lock, and the hosts that its log names."""
     files = ("summary.json", "state/summary.json", "state/status.json")
     attempts = [one for name in files for one in read_attempts(run_dir / name)]
     log = run_dir / "state" / "run.log"
@@ -160,7 +160,7 @@ def _attempts(run_dir: Path) -> list[dict[str, Any]]:
 
 
 def _members(sweep: Path, runs: dict[str, Path], secrets: list[Secret]) -> Iterator[Member]:
-    """The files of the zip, one after the other."""
+    """Yields the files of the zip, one after the other."""
     summaries = {run: read_json(folder / "summary.json", _AGAIN) for run, folder in runs.items()}
     plan = read_json(sweep / "plan.json", _AGAIN)
     yield "README.txt", readme(plan["name"], list(summaries.values())).encode()
@@ -168,7 +168,7 @@ def _members(sweep: Path, runs: dict[str, Path], secrets: list[Secret]) -> Itera
     for path in _own(sweep, [*sweep.glob("*"), *(sweep / "tables").glob("*")], _TABLES):
         yield f"tables/{path.name}", path.read_bytes()
     for path in _own(sweep, (sweep / "plots").rglob("*"), _FIGURES):
-        if not path.with_suffix(".csv").exists():  # its metadata may name whoever drew it
+        if not path.with_suffix(".csv").exists():  # its metadata may name its author
             print(f"qdsweep: left out, {path}: no figure of this sweep", file=sys.stderr)
             continue
         yield f"figures/{path.relative_to(sweep / 'plots')}", path.read_bytes()
@@ -188,7 +188,7 @@ def _members(sweep: Path, runs: dict[str, Path], secrets: list[Secret]) -> Itera
 
 
 def _own(sweep: Path, paths: Iterable[Path], endings: tuple[str, ...]) -> Iterator[Path]:
-    """The files with these endings, sorted, but for links that lead out of the sweep's folder."""
+    """Yields the files with these endings, sorted; no links that lead out of the sweep's folder."""
     for path in sorted(paths):
         if path.suffix not in endings or not path.is_file():
             continue
@@ -199,7 +199,7 @@ def _own(sweep: Path, paths: Iterable[Path], endings: tuple[str, ...]) -> Iterat
 
 
 def _run(folder: Path, corrected: Reevaluate | None) -> Iterator[Member]:
-    """The files of a run but its summary."""
+    """Yields the files of a run, except its summary."""
     yield "config.yaml", _yaml(read_config(folder))
     rows = read_rows(require(folder / "metrics.csv", _AGAIN))
     yield "metrics.csv", ("\n".join([",".join(COLUMNS), *rows]) + "\n").encode()
@@ -214,7 +214,7 @@ def _run(folder: Path, corrected: Reevaluate | None) -> Iterator[Member]:
 
 
 def _arrays(path: Path) -> bytes:
-    """The arrays of a file anew: nothing but them, and no pickles."""
+    """Returns the arrays of a file in a new file: nothing else, and no pickles."""
     buffer = io.BytesIO()
     np.savez_compressed(buffer, **read_arrays(path))
     return buffer.getvalue()
@@ -243,7 +243,7 @@ def _write(file: IO[bytes], name: str, members: Iterator[Member]) -> int:
 def _entry(path: str) -> zipfile.ZipInfo:
     entry = zipfile.ZipInfo(path, _DATE)
     entry.create_system, entry.external_attr = 3, 0o644 << 16
-    # What is packed already is not packed again.
+    # An npz file is compressed already.
     entry.compress_type = zipfile.ZIP_STORED if path.endswith(".npz") else zipfile.ZIP_DEFLATED
     return entry
 

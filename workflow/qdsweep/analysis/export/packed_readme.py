@@ -55,7 +55,7 @@ VERSIONS
 
 
 def readme(name: str, summaries: list[dict[str, Any]]) -> str:
-    """What each file is, how to load it, and with which versions it was made.
+    """Returns a text on what each file is, how to load it, and with which versions it was made.
 
     Args:
         name: The sweep's name.

@@ -34,8 +34,8 @@ MAX_ARCHIVES = 12
 MAX_BLOCKS = 6
 _COLUMNS = 4
 _EMPTY = "Colour: objective; grey: no elite."
-# Inches: the colour bar with the labels of the left axis, the smallest map, what is above and
-# below a map.
+# Inches: colour bar and labels of the left axis, the smallest map, the space above and below a
+# map.
 _SIDES, _SMALLEST, _ENDS = 1.0, 1.1, 0.75
 _HEADING = 0.3  # inches
 

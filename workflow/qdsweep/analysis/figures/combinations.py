@@ -37,14 +37,14 @@ class Axis:
         return self.name.split(".")[-1]
 
     def places(self, texts: Iterable[str]) -> np.ndarray:
-        """Where values are, as shares of the line: numbers to scale, categories in equal steps."""
+        """Returns where values stand on the axis, 0 to 1: numbers to scale, categories evenly."""
         if self.numbers is None:
             steps = max(len(self.values) - 1, 1)
             return np.array([self.values.index(text) / steps for text in texts])
         return self.share(np.array([float(text) for text in texts]))
 
     def share(self, numbers: np.ndarray) -> np.ndarray:
-        """Where numbers are, as shares of the line."""
+        """Returns where numbers stand on the axis, 0 to 1."""
         assert self.numbers is not None, "categories have no numbers"
         low, high = self.numbers[0], self.numbers[-1]
         if self.log:

@@ -45,7 +45,7 @@ def corrected_figures(sweep_dir: Path, tables: Tables, look: Look) -> list[Drawn
     path, settings = sweep_dir / "tables" / "corrected.csv", read_reevaluate(sweep_dir)
     if settings is None or not path.exists():
         return []
-    # Names stay text, also one that looks like a number or like "null".
+    # Names stay text, even one that looks like a number or like "null".
     data = read_csv(path, "Run `snakemake` first.", dtype={"group": str, "scale": str})
     labels = {group: name.label for group, name in look.names.items()}
     data = data.assign(group=data["group"].map(labels)).set_index("group", drop=False)
@@ -55,7 +55,7 @@ def corrected_figures(sweep_dir: Path, tables: Tables, look: Look) -> list[Drawn
 
 
 def _scores(data: "pd.DataFrame", tables: Tables, settings: Reevaluate) -> Drawn:
-    """The QD score of each group as reported and corrected."""
+    """Draws the QD score of each group, as reported and corrected."""
     from matplotlib.figure import Figure
 
     chosen = tables.shown(MAX_PANELS, MAX_BARS)
@@ -115,7 +115,7 @@ def _bars(ax: "Axes", data: "pd.DataFrame", names: list[str]) -> None:
 def _archives(
     runs_dir: Path, data: "pd.DataFrame", tables: Tables, settings: Reevaluate
 ) -> Drawn | None:
-    """The archive of the best group's median run, as reported and corrected."""
+    """Draws the archive of the best group's median run, as reported and corrected."""
     import pandas as pd
     from matplotlib.figure import Figure
 

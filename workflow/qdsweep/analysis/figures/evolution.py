@@ -64,14 +64,14 @@ class Evolution:
     cells: NDArray[np.int64]
 
     def picture(self, iteration: int) -> NDArray[np.float64]:
-        """The objective of each pixel after an iteration; nan where there is no elite."""
+        """Returns the objective of each pixel after an iteration; nan where there is no elite."""
         index, objective = self.history.at(iteration)
         values = np.full(self.run.summary["archive"]["cells"], np.nan)
         values[index] = objective
         return values[self.cells]
 
     def moment(self, iteration: int) -> dict[str, Any]:
-        """Where the run stood after an iteration."""
+        """Returns where the run stood after an iteration."""
         row = self.run.metrics.iloc[iteration - 1]
         return {
             "group": self.group,
@@ -84,7 +84,7 @@ class Evolution:
         }
 
     def iterations(self, count: int) -> list[int]:
-        """At most `count` iterations, closest together at the beginning, where most happens."""
+        """Returns at most `count` iterations, closest together at the start, where most happens."""
         shares = np.linspace(1 / count, 1, count) ** 2
         return np.unique(np.ceil(self.last * shares).astype(int)).tolist()
 
@@ -149,7 +149,7 @@ def frames(one: Evolution, limits: Limits) -> list["Image"]:
     ax.set_title(_text(one.moment(one.last)), loc="left", **NOTE)
     figure.suptitle(one.group, fontsize=9.5)
     canvas.draw()
-    figure.set_layout_engine("none")  # nothing may move from now on
+    figure.set_layout_engine("none")  # from now on nothing may move
     pictures = []
     for iteration in iterations:
         image.set_data(np.ma.masked_invalid(one.picture(iteration)))
@@ -188,7 +188,7 @@ def color_limits(shown: list[Evolution]) -> Limits:
 
 
 def _read(tables: Tables, group: str, runs_dir: Path) -> Evolution | None:
-    """The evolution of a group's median run; None, and a line that says why, where none is."""
+    """Reads the evolution of a group's median run; without one prints why and returns None."""
     row = tables.median_run(group)
     run_dir = results_of(runs_dir / str(row["id"]))
     run, history = load(run_dir), read_history(run_dir)
@@ -216,7 +216,7 @@ def _cells_of_pixels(run: Run) -> NDArray[np.int64] | None:
 
 
 def stills(name: str, scale: str, shown: list[Evolution], tables: Tables) -> Drawn:
-    """A row of moments for each group, in one colour scale."""
+    """Draws a row of moments for each group, in one colour scale."""
     import pandas as pd
     from matplotlib.figure import Figure
 

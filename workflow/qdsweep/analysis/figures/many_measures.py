@@ -19,7 +19,7 @@ _SMALL = NOTE | {"fontsize": 7}
 
 
 def has_slices(run: Run) -> bool:
-    """Whether a run's archive is a grid of three measures with few cells along the third."""
+    """Returns whether a run's archive is a grid of three measures, with few cells of the third."""
     about = run.summary["archive"]
     boxes = ARCHIVES[about["type"]].cells == "boxes"
     return boxes and len(about["dims"]) == 3 and about["dims"][2] <= MAX_SLICES

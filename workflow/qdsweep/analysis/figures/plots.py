@@ -42,7 +42,7 @@ def plot(sweep_dir: Path, runs_dir: Path) -> None:
     more = plots / "more"
     with look.style(tables):
         save_figures(plots, [draw() for draw in main.values()])
-        shutil.rmtree(more, ignore_errors=True)  # what the sweep no longer has
+        shutil.rmtree(more, ignore_errors=True)  # figures that the sweep no longer has
         save_figures(more, [one for draw in further.values() for one in draw()])
     with style():
         for run_id in tables.with_results["id"].unique():
@@ -79,7 +79,7 @@ def plot_one(sweep_dir: Path, runs_dir: Path, name: str) -> list[Path]:
 def _figures(
     sweep_dir: Path, runs_dir: Path
 ) -> tuple[Tables, Look, dict[str, Draw], dict[tuple[str, ...], DrawMore]]:
-    """The tables, their look, the figures of every sweep by name, others by how names begin."""
+    """Returns tables, their look, the figures of every sweep by name, others by prefix of names."""
     plan, tables, look = read_dressed(sweep_dir)
     main: dict[str, Draw] = {
         "overview": lambda: overview(tables, runs_dir),

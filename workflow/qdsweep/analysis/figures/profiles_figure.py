@@ -28,7 +28,7 @@ def profiles_figure(sweep_dir: Path, tables: Tables, look: Look) -> list[Drawn]:
     path = sweep_dir / "tables" / "profiles.csv"
     if not path.exists():
         return []
-    # Names stay text, also one that looks like a number or like "null".
+    # Names stay text, even one that looks like a number or like "null".
     data = read_csv(path, "Run `snakemake` first.", dtype={"algorithm": str})
     area = data.groupby("algorithm", sort=False)["fraction"].mean()
     every = list(area.index)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.axis import Axis
     from matplotlib.figure import Figure, SubFigure
 
-# Okabe and Ito's palette without yellow, which is too pale for a line on white.
+# Okabe and Ito's palette without yellow, which is too pale on white.
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
 DASHES: tuple[Any, ...] = ("-", (0, (5, 1.5)), (0, (1, 1)), (0, (5, 1.5, 1, 1.5)))
 MARKERS = ("", "o", "s", "^", "D", "v")
@@ -51,7 +51,7 @@ _RC: dict[str, Any] = {
     "pdf.fonttype": 42,
     "svg.hashsalt": "qdsweep",
 }
-# In print a figure keeps its size, so its letters are as large as they say.
+# A figure in print is not scaled, so these are the sizes that a reader sees.
 _PRINT: dict[str, Any] = {
     "font.size": 7.5,
     "axes.titlesize": 8,
@@ -63,7 +63,7 @@ _PRINT: dict[str, Any] = {
     "lines.linewidth": 1.2,
     "savefig.dpi": 300,
 }
-# Dates and versions would make the same figure another file.
+# With dates and versions the same figure would be another file each time.
 _METADATA: dict[str, dict[str, Any]] = {
     ".pdf": {"CreationDate": None, "Creator": None, "Producer": None},
     ".png": {"Software": None},

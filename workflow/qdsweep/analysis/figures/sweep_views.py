@@ -58,7 +58,7 @@ def sweep_views(plan: Plan, tables: Tables) -> list[Drawn]:
 
 
 def parallel_coordinates(found: Combinations, name: str, where: str) -> Drawn:
-    """A line a combination of swept values, which ends at its score and has its colour."""
+    """Draws a line for each combination of swept values, which ends at its score."""
     from matplotlib.collections import LineCollection
     from matplotlib.figure import Figure
     from matplotlib.ticker import MaxNLocator
@@ -113,7 +113,7 @@ def parallel_coordinates(found: Combinations, name: str, where: str) -> Drawn:
 
 
 def one_slice(found: Combinations, axis: Axis, name: str, where: str) -> Drawn:
-    """The score over one swept name, a line for each combination of the other ones."""
+    """Draws the score over one swept name, a line for each combination of the other ones."""
     from matplotlib.figure import Figure
 
     others = [other for other in found.names if other != axis.name]
@@ -166,7 +166,7 @@ def one_slice(found: Combinations, axis: Axis, name: str, where: str) -> Drawn:
 
 
 def pair_heatmaps(found: Combinations, name: str, where: str) -> list[Drawn]:
-    """The mean score of each pair of values of two names, over all values of the others."""
+    """Draws the mean score of each pair of values of two names, over all values of the others."""
     import pandas as pd
     from matplotlib.cm import ScalarMappable
     from matplotlib.colors import Normalize
@@ -176,7 +176,7 @@ def pair_heatmaps(found: Combinations, name: str, where: str) -> list[Drawn]:
     pairs = [pair for pair in pairs if _fills(pair)]
     if not pairs:
         return []
-    # What differs most tells most.
+    # The pairs that differ most come first.
     widest = sorted(pairs, key=lambda pair: -np.ptp(pair[2]["mean"]))[:MAX_PAIRS]
     pairs = [pair for pair in pairs if any(pair is one for one in widest)]
     width = figure_width(3.5 * min(3, len(pairs)) + 1.0)
@@ -242,13 +242,13 @@ def _draw_pair(
 
 
 def _means(table: "pd.DataFrame", a: Axis, b: Axis) -> "pd.DataFrame":
-    """The mean over the other names, and the number of runs behind it."""
+    """Returns the mean over the other names, and the number of runs behind it."""
     groups = table.groupby([a.name, b.name], sort=False)
     return groups.agg(mean=("mean", "mean"), n=("n", "sum")).reset_index()
 
 
 def _fills(pair: tuple[Axis, Axis, "pd.DataFrame"]) -> bool:
-    """Whether a heatmap of two names is no more empty than full, and not too fine."""
+    """Returns whether a heatmap of two names is at least half full, and not too fine."""
     a, b, means = pair
     sizes = len(a.values), len(b.values)
     return max(sizes) <= _MOST_VALUES and 2 * len(means) > sizes[0] * sizes[1]
@@ -259,7 +259,7 @@ def _parts(table: "pd.DataFrame", names: list[str]) -> list[tuple[Any, "pd.DataF
 
 
 def _label(part: "pd.DataFrame", names: list[str]) -> str:
-    """A short name of what a line's combinations share."""
+    """Returns a short name of what the combinations of a line share."""
     values = {name: _tick_text(part[name].iloc[0]) for name in names}
     return ", ".join(
         value if name in SHOWN_WITHOUT_NAME else f"{name.split('.')[-1]} {value}"
@@ -322,7 +322,7 @@ def _axis_line(ax: "Axes", place: int, ticks: list[tuple[float, str]]) -> None:
 
 
 def _tick_text(value: object) -> str:
-    """A value as a label: text that is not too long, numbers with a true minus."""
+    """Returns a value as a label: text that is not too long, numbers with a true minus."""
     text = str(value)
     try:
         return short(float(text))

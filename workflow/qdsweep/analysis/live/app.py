@@ -17,7 +17,7 @@ from qdsweep.analysis.live.table import RunTable
 from qdsweep.analysis.text import plural
 from qdsweep.experiment.run_log import duration
 
-# Reading may take so much of the time; while the runs are read for the first time, more.
+# The share of the time that reading may take; more while runs are read for the first time.
 SHARE = 0.02
 FIRST_EVERY, FIRST_SECONDS = 0.15, 0.05
 LOG_LINES = 4
@@ -62,7 +62,7 @@ class Watch(App[None]):
         self._drawn: Any = None
 
     def compose(self) -> ComposeResult:
-        """From top to bottom: sums, table, the selected run, keys."""
+        """Lays out, from top to bottom: sums, table, the selected run, keys."""
         from textual.containers import Vertical
 
         yield Static(id="summary")
@@ -123,7 +123,7 @@ class Watch(App[None]):
         self.call_after_refresh(self.show_details)
 
     def show_summary(self) -> None:
-        """The sums, the column heads and the keys."""
+        """Shows the sums, the column heads and the keys."""
         self._put("summary", self._summary())
         self._put("heading", Text(self.table.heading(), style="bold"))
         keys = f"↑ ↓ PgUp PgDn select   f show: {self.filter}   q quit"
@@ -157,7 +157,7 @@ class Watch(App[None]):
         return text.append("\n" + "; ".join(parts), "not bold")
 
     def _hint(self) -> Text:
-        """What to do where there is nothing to see yet."""
+        """Returns what to do while there is nothing to see."""
         which = f"the sweep {self.follow.name}" if self.follow.name else "a sweep"
         known = ", ".join(self.follow.known) or "none yet"
         return Text(
@@ -168,7 +168,7 @@ class Watch(App[None]):
         )
 
     def show_details(self) -> None:
-        """The selected run: where it stands, its curve, the end of its log."""
+        """Shows the selected run: where it stands, its curve, the end of its log."""
         run = self.table.selected
         if run is None or not self.query_one("#details").display:
             for name in ("about", "plot", "log"):

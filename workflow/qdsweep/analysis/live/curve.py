@@ -57,7 +57,7 @@ class Curve:
 
 
 def _lines(file: IO[bytes], start: int, end: int) -> tuple[list[bytes], int]:
-    """Whole lines between two places of a file: all of a short stretch, samples of a long one.
+    """Reads whole lines between two places of a file: all of a short part, samples of a long one.
 
     Returns:
         The lines, and where the last whole line ends.
@@ -71,7 +71,7 @@ def _lines(file: IO[bytes], start: int, end: int) -> tuple[list[bytes], int]:
     for sample in range(1, SAMPLES + 1):
         file.seek(start + (end - start) * sample // SAMPLES - _BLOCK)
         content = file.read(_BLOCK)
-        lines += content.split(b"\n")[1:-1][-1:]  # the first and the last one may be halves
+        lines += content.split(b"\n")[1:-1][-1:]  # the first and the last line may be cut
     return lines, end - len(content) + content.rfind(b"\n") + 1
 
 
@@ -85,7 +85,7 @@ def _point(line: bytes) -> Point | None:
 
 
 def sparkline(points: list[Point], width: int) -> str:
-    """The curve in one line of bars, between its own lowest and highest value."""
+    """Returns the curve in one line of bars, between its own lowest and highest value."""
     if not points:
         return ""
     evaluations = [point[0] for point in points]
@@ -97,7 +97,7 @@ def sparkline(points: list[Point], width: int) -> str:
 
 
 def plot(points: list[Point], width: int, height: int) -> str:
-    """The curve as a text plot; nothing where there are too few points or too little room.
+    """Returns the curve as a text plot; nothing if there are too few points or too little room.
 
     Args:
         points: (evaluations, QD score) in order.
@@ -112,7 +112,7 @@ def plot(points: list[Point], width: int, height: int) -> str:
     plotext.main()
     plotext.clear_figure()
     plotext.theme("clear")
-    plotext.limit_size(False, False)  # the room is the caller's, whatever the terminal
+    plotext.limit_size(False, False)  # the caller gives the size, whatever the terminal is
     plotext.plot_size(width, height)
     plotext.plot(evaluations, scores, marker="braille")
     plotext.xticks(*_ticks(evaluations[0], evaluations[-1], 4))

@@ -21,10 +21,10 @@ from qdsweep.errors import BadInput
 from qdsweep.host.lock import DEAD_SECONDS, read_owner
 from qdsweep.planning.confirmation import FILE, confirming_rows
 
-# What wants a look comes first.
+# In the order of the table: what needs a person comes first.
 STATES = ("failed", "running", "stopped", "waiting", "finished")
 Signature = tuple[int, int, int] | None
-# What a file that holds something else than it should can raise.
+# What reading a damaged file can raise.
 DAMAGE = (BadInput, ValueError, TypeError, KeyError, AttributeError, StopIteration, OSError)
 
 
@@ -73,7 +73,7 @@ class Followed:
         return self.standing != before
 
     def _is_alive(self, lock: Signature) -> bool:
-        """Whether somebody computes it, judged without touching the lock.
+        """Returns whether somebody computes it, without touching the lock.
 
         The owner writes its name into it, touches it every few seconds, and empties it at the end.
         """
@@ -85,7 +85,7 @@ class Followed:
 
 
 def signature(path: Path) -> Signature:
-    """What changes when a file does: time, size and inode; None where there is none."""
+    """Returns what changes when a file does: time, size and inode; None if there is no file."""
     try:
         stat = os.stat(path)  # noqa: PTH116 - called by the thousand
     except OSError:
@@ -109,10 +109,10 @@ class Follow:
 
     @property
     def known(self) -> list[str]:
-        """The sweeps that there are, the one started last first."""
+        """Returns the names of all sweeps, the one started last first."""
         try:
             return sweep_names(self.results)
-        except OSError:  # one vanished at this moment
+        except OSError:  # a sweep was removed just now
             return []
 
     @property
@@ -209,7 +209,7 @@ class Outlook:
 
 
 def outlook(runs: Collection[Followed]) -> Outlook:
-    """Sums a sweep up.
+    """Returns the sums of a sweep.
 
     A run that has not begun is taken to cost what others of its group cost, or else what all do.
     """

@@ -6,7 +6,7 @@ from qdsweep.analysis.status import last_lines
 
 
 def log_tail(path: Path, count: int) -> list[str]:
-    """The last lines of a log, without its text plots."""
+    """Returns the last lines of a log, without its text plots."""
     kept, in_plot = [], False
     for line in last_lines(path):
         dated = line[:4].isdigit() and line[4:5] == "-"
@@ -17,5 +17,5 @@ def log_tail(path: Path, count: int) -> list[str]:
 
 
 def printable(text: str) -> str:
-    """A text without signs that move a cursor."""
+    """Returns a text without characters that move a cursor."""
     return "".join(sign if sign.isprintable() else " " for sign in text)

@@ -19,7 +19,7 @@ from qdsweep.analysis.live.log import printable
 from qdsweep.experiment.run_log import duration
 
 _BAR = _SPARK = 10
-# All but the label and the note: state, bar, percent, ETA, QD score, sparkline.
+# All columns except label and note: state, bar, percent, ETA, QD score, sparkline.
 _FIXED = 8 + 1 + _BAR + 5 + 1 + 7 + 1 + 9 + 1 + _SPARK + 1
 _FAR = 1_000_000
 _PLAIN = Style()
@@ -70,7 +70,7 @@ class RunTable(ScrollView, can_focus=True):
         self._label = max((len(run.label) for run in runs), default=0)
         at_top = self.place == 0
         self.place = max(0, min(self.place, len(runs) - 1))
-        if not at_top:  # at the top one sees what comes first, a new failure too
+        if not at_top:  # at the top the cursor stays there, to show a new failure
             self.place = next((i for i, run in enumerate(runs) if run is chosen), self.place)
         self.virtual_size = Size(self.size.width, len(runs))
         self._follow_selection()
@@ -102,7 +102,7 @@ class RunTable(ScrollView, can_focus=True):
         self.scroll_to_region(line, animate=False, force=True)
 
     def render_line(self, y: int) -> Strip:
-        """One line of the screen."""
+        """Draws one line of the screen."""
         place = y + int(self.scroll_offset.y)
         width = self.size.width
         if place >= len(self.runs):
@@ -117,7 +117,7 @@ class RunTable(ScrollView, can_focus=True):
         return strip.adjust_cell_length(width, selected).apply_style(self.rich_style)
 
     def heading(self) -> str:
-        """What the columns are, at the table's present width."""
+        """Returns the names of the columns, at the table's present width."""
         label = label_width(self._label, self.size.width)
         return (
             f"{'STATE':8} {'RUN':{label}} {'DONE':{_BAR + 5}} {'ETA':>7} {'QD SCORE':>9} "
@@ -126,23 +126,23 @@ class RunTable(ScrollView, can_focus=True):
 
 
 def label_width(longest: int, width: int) -> int:
-    """Room for the labels in a table of this width."""
+    """Returns the width of the labels in a table of this width."""
     return max(12, min(longest, width - _FIXED - 1))
 
 
 def run_line(run: Followed, label: int, width: int) -> list[tuple[str, Style]]:
-    """The pieces of a run's line, with their styles; a failed run gives its cause all the room."""
+    """Returns the parts of a run's line and their styles; of a failed run mostly the cause."""
     now = run.standing
     style = _STYLES[now.state]
     share = min(1.0, now.done / now.budget) if now.budget else 0.0
-    # 100 % is said of nothing that is not at its end.
+    # Rounded down: 100 % is only a run at its end.
     percent = f"{int(100 * share):3d}%"
     head: list[tuple[str, Style]] = [
         (f"{now.state:8} ", style),
         (set_cell_size(_cut(run.label, label), label) + " ", _PLAIN),
     ]
     if now.state == "failed":
-        # The details of the cause stand below the table.
+        # The full cause stands below the table.
         cause = re.sub(r" \([^)]*\)", "", printable(now.note).split(" | ")[0])
         return [*head[:1], (head[1][0], style), (f"{percent} ", style), (cause, style)]
     run.curve.refresh()
@@ -161,7 +161,7 @@ def run_line(run: Followed, label: int, width: int) -> list[tuple[str, Style]]:
 
 
 def _cut(text: str, width: int) -> str:
-    """A text of at most this many characters; what is cut is its middle, ends tell runs apart."""
+    """Returns a text cut to this many characters in its middle, as its ends tell runs apart."""
     if len(text) <= width:
         return text
     head = (width - 1) // 2

@@ -102,7 +102,7 @@ def algorithm(name: str, configs: list[dict[str, Any]], title: str | None = None
 
 
 def _hyper_parameters(config: dict[str, Any]) -> dict[str, str]:
-    """The hyper-parameters of an algorithm as text; those that are not set are left out."""
+    """Returns the hyper-parameters of an algorithm as text, without those that are not set."""
     algorithm = config["algorithm"]
     found: dict[str, Any] = {
         key: config[key] for key in ("num_emitters", "batch_size") if key in config

@@ -24,7 +24,7 @@ _KINDS = {
     ".svg": "image/svg+xml",
     ".tex": "application/x-tex",
 }
-# Above these a text is packed, a packed one stays out, and a drawing gives way to its pixels.
+# Sizes [bytes] above which a text is packed, a packed text left out, an SVG shown as PNG.
 _PACKED, _TOO_LARGE, _HEAVY = 60_000, 1_500_000, 700_000
 
 

@@ -63,7 +63,7 @@ def _score(tables: Tables, group: str) -> str:
 
 
 def _not_told(tables: Tables, best: list[str]) -> str:
-    """Which of the best groups the test does not tell from others."""
+    """Returns which of the best groups the test does not tell from others."""
     if min(tables.counts(best)) < MIN_SEEDS:
         return f"; fewer than {MIN_SEEDS} seeds, so nothing is tested"
     _, tied = best_and_tied(tables.summary, tables.table, tables.scales)
@@ -76,11 +76,11 @@ def _not_told(tables: Tables, best: list[str]) -> str:
 
 
 def _confirmed(sweep_dir: Path, called: Called) -> str:
-    """What held of the winners on seeds that did not choose them; nothing where none was run."""
+    """Returns how the winners did on seeds that did not choose them; nothing if none was run."""
     path = sweep_dir / "tables" / "confirmed.csv"
     if not path.exists():
         return ""
-    # Names stay text, also one that looks like a number or like "null".
+    # Names stay text, even one that looks like a number or like "null".
     data = read_csv(path, "Run `snakemake` first.", dtype={"group": str, "scale": str})
     data = called.dressed(data).dropna(subset=["unseen_mean"])
     scales = [rows for _, rows in data.groupby("scale", sort=False)]
@@ -91,7 +91,7 @@ def _confirmed(sweep_dir: Path, called: Called) -> str:
 
 
 def _held(rows: "pd.DataFrame") -> str:
-    """What held of the winners of one scale."""
+    """Returns how the winners of one scale did."""
     best, chosen = (rows.loc[rows[f"{kind}_mean"].idxmax()] for kind in ("unseen", "sweep"))
     decimals = common_decimals(rows["unseen_mean"], rows["unseen_se"])
     unseen, own = (

@@ -16,10 +16,10 @@ from qdsweep.analysis.text import common_decimals, mean_and_error
 if TYPE_CHECKING:
     import pandas as pd
 
-MAX_LINES = 28  # as many as there are pairs of colour and dash
+MAX_LINES = 28  # there are so many pairs of colour and dash
 MAX_PANELS = 6
 _POINTS = 150
-_DASHES = ("solid", "dash", "dot", "dashdot")  # style.DASHES in plotly's words
+_DASHES = ("solid", "dash", "dot", "dashdot")  # style.DASHES, as plotly calls them
 FONT = {"family": "system-ui, Segoe UI, Roboto, Helvetica, Arial, sans-serif", "size": 13}
 
 

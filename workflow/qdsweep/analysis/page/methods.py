@@ -83,7 +83,7 @@ def _tasks(runs: dict[str, Run]) -> str:
 
 
 def _algorithms(runs: dict[str, Run], titles: Mapping[str, str]) -> list[str]:
-    """A sentence an algorithm."""
+    """Returns a sentence for each algorithm."""
     configs: dict[str, list[dict[str, Any]]] = {}
     for run in runs.values():
         configs.setdefault(str(run.config["algorithm"]["name"]), []).append(run.config)
@@ -93,7 +93,7 @@ def _algorithms(runs: dict[str, Run], titles: Mapping[str, str]) -> list[str]:
 
 
 def _budget(plan: Plan, tables: Tables, runs: dict[str, Run]) -> str:
-    """The budget, the number of runs of a group, and their seeds."""
+    """Returns a sentence on the budget, the number of runs of a group, and their seeds."""
     iterations = sorted({row.iterations for row in plan.rows if row.iterations is not None})
     used = tables.with_results["evaluations"]
     low, high = number(used.min()), number(used.max())
@@ -123,7 +123,7 @@ def _figures_of_merit(tables: Tables) -> str:
 
 
 def _statistics(tables: Tables, shown: set[str]) -> list[str]:
-    """What the tables of the sweep have besides means and standard errors."""
+    """Returns what the tables of the sweep have besides means and standard errors."""
     agarwal, newcombe = cite(["agarwal2021deep"]), cite(["newcombe2006confidence"])
     welch, holm = cite(["welch1947generalization"]), cite(["holm1979simple"])
     tukey, mann = cite(["tukey1963less"]), cite(["mann1947test"])

@@ -92,7 +92,7 @@ def hardware(
 
 
 def _processor() -> str:
-    """The processor of this machine and its memory."""
+    """Returns the processor of this machine and its memory."""
     import psutil
 
     info = Path("/proc/cpuinfo")

@@ -56,7 +56,7 @@ def settings(runs: dict[str, Run]) -> Settings:
         return Settings(text, None)
     table = [[_text(config, key) for key in varying] for config in flat.values()]
     heads, columns = list(flat), varying
-    if len(varying) > len(flat):  # the longer side goes down
+    if len(varying) > len(flat):  # the longer side becomes the rows
         heads, columns, table = varying, list(flat), [list(row) for row in zip(*table, strict=True)]
     rows = [[text_cell(t) for t in (head, *row)] for head, row in zip(heads, table, strict=True)]
     corner = "group" if heads == list(flat) else "key"

@@ -57,7 +57,7 @@ def aggregate(sweep_dir: Path, runs_dir: Path, *, partial: bool = False) -> None
             f" in {runs_dir}: nothing to aggregate. Run `snakemake` to compute them."
         )
     summary = pd.DataFrame(_records(plan, results))
-    # Nullable integers: a row without results must not turn its column into floats.
+    # Nullable integers: else a row without results would turn its column into floats.
     summary = summary.astype(dict.fromkeys(_INTEGERS, "Int64"))
     write_csv(summary, sweep_dir / "summary.csv")
     write_csv(_curves(plan, results), sweep_dir / "curves.csv")
@@ -104,7 +104,7 @@ def _read_runs(plan: Plan, sweep_dir: Path, runs_dir: Path, partial: bool) -> li
 def _records(plan: Plan, results: list[Result]) -> list[dict[str, Any]]:
     """Returns the rows of summary.csv."""
     names = column_names(plan)
-    # The columns of the first row are those of all, also if that row has no results.
+    # Every row has all columns, even one without results.
     columns = [*names.values(), "id", *RESULTS, "group"]
     records = []
     for row, result in zip(plan.rows, results, strict=True):

@@ -15,7 +15,7 @@ from qdsweep.analysis.tables.run_results import RESULTS, SOURCES, Result
 from qdsweep.files import atomic
 
 NAME = ".aggregated.npz"
-# To be raised when the meaning of what is kept changes; its names are checked anyway.
+# Raise the number when the meaning of what is kept changes; names are checked anyway.
 _FORMAT = [2, *RESULTS]
 _COLUMNS = (*CURVES, "seconds")
 
@@ -43,7 +43,7 @@ def read_cache(sweep_dir: Path) -> Kept:
             about = json.loads(file["about"].tobytes())
             evaluations, values = file["evaluations"], file["values"]
         return _unpack(about, evaluations, values)
-    except Exception:  # whatever is wrong with it, it is made anew
+    except Exception:  # whatever is wrong, the file is made anew
         return {}
 
 

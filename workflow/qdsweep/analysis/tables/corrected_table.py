@@ -88,7 +88,7 @@ def _record(path: Path) -> dict[str, Any]:
     reported = record["qd_score"]
     share = 1 - record["corrected_qd_score"] / reported if reported > 0 else math.nan
     if not about["seed_matters"]:
-        share *= 0  # what differs is the order of a sum
+        share *= 0  # only the order of a sum differs
     record["luck_percent"] = 100 * share
     return record
 

@@ -35,7 +35,7 @@ ROBUST = ("norm_qd_score", "qd_auc")
 TIED = "†"
 
 Scales = Mapping[str, list[str]]
-# (metric, group), such as that of the best mean.
+# Pairs (metric, group), such as the group with the best mean of a metric.
 Places = set[tuple[str, str]]
 
 
@@ -80,7 +80,7 @@ def group_sheet(plan: Plan, summary: "pd.DataFrame", table: "pd.DataFrame") -> S
     scales = scales_of(summary, table)
     values = {group: rows[0].values for group, rows in plan.groups.items()}
     composed = group_labels(plan.columns, list(values.values()), plan.experiment)
-    named = composed != list(values)  # a label of a whole group, which its values do not tell
+    named = composed != list(values)  # the values do not show the label of a whole group
     swept = plan.group_columns
     shown = {metric: head for metric, head in METRICS.items() if table[f"{metric}_n"].any()}
     best, tied = best_and_tied(summary, table, scales)
@@ -162,7 +162,7 @@ def format_metric(table: "pd.DataFrame", metric: str) -> list[str]:
 def _iqm_cells(table: "pd.DataFrame") -> list[Cell]:
     decimals = common_decimals(table["norm_qd_score_mean"], table["norm_qd_score_se"])
     columns = [table[f"norm_qd_score_iqm{end}"] for end in ("", "_low", "_high")]
-    enough = table["norm_qd_score_n"] >= ENOUGH_SEEDS  # else the interval may be of any width
+    enough = table["norm_qd_score_n"] >= ENOUGH_SEEDS  # with fewer seeds it says nothing
     columns[1:] = [end.where(enough) for end in columns[1:]]
     return [
         number_cell(with_interval(value, low, high, decimals), value)

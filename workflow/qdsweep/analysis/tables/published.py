@@ -41,7 +41,7 @@ def write_published(sweep_dir: Path) -> None:
         called = read_called(sweep_dir, read_plan(sweep_dir))
         write_sheet(folder, _sheet(called.dressed(table)), table)
         return
-    for old in folder.glob(f"{NAME}.*"):  # the sweep named some before
+    for old in folder.glob(f"{NAME}.*"):  # of an earlier sweep file, which named some
         old.unlink()
 
 
@@ -88,10 +88,10 @@ def compare(plan: dict[str, Any], summary: "pd.DataFrame") -> "pd.DataFrame":
 
 
 def verdict(difference: float, tolerance: float) -> str:
-    """What a reader concludes: agrees, differs or no results."""
+    """Returns what a reader concludes: agrees, differs or no results."""
     if math.isnan(difference):
         return "no results"
-    # A tolerance of 0.1 holds 0.1, whatever binary fractions make of it.
+    # A difference of 0.1 is within a tolerance of 0.1, whatever rounding does to both.
     return "agrees" if abs(difference) <= tolerance * (1 + 1e-9) else "differs"
 
 

@@ -41,7 +41,7 @@ def _run_time(row: dict[str, Any], runs_dir: Path) -> dict[str, Any]:
     seconds = {phase: float(row[f"seconds_{phase}"]) for phase in PHASES}
     wall = sum(seconds.values())
     whole = summary.get("timings", {}).get("total") or wall
-    # A run that went further than its row's budget: in proportion.
+    # Of a run that went beyond its row's budget, a share is counted.
     rest = _rest(attempts, whole) * (wall / whole if whole else 1.0)
     starts = [a["first_evaluation"] for a in attempts if "first_evaluation" in a]
     return {
@@ -91,6 +91,6 @@ def group_times(runs: "pd.DataFrame") -> "pd.DataFrame":
 
 
 def _span(values: "pd.Series") -> str:
-    """`4`, or `1-4` where runs differ."""
+    """Returns `4`, or `1-4` where runs differ."""
     low, high = values.min(), values.max()
     return str(low) if low == high else f"{low}-{high}"

@@ -52,12 +52,12 @@ class Sheet:
 
 
 def text_cell(value: object) -> Cell:
-    """A cell of text."""
+    """Returns a cell of text."""
     return Cell(str(value), str(value))
 
 
 def number_cell(text: str, value: float, *, bold: bool = False) -> Cell:
-    """A cell of a number that may be missing."""
+    """Returns a cell of a number that may be missing."""
     return Cell(text, float(value) if math.isfinite(value) else None, bold)
 
 
@@ -94,7 +94,7 @@ def read_sheet(path: Path) -> Sheet:
 
 
 def as_markdown(sheet: Sheet) -> str:
-    """The table as Markdown, the best in bold, its note below."""
+    """Returns the table as Markdown, the best in bold, its note below."""
     lines = [
         "| " + " | ".join(map(_escape_markdown, sheet.columns)) + " |",
         "|" + "---|" * sheet.text + "---:|" * (len(sheet.columns) - sheet.text),
@@ -107,7 +107,7 @@ def as_markdown(sheet: Sheet) -> str:
 
 
 def as_latex(sheet: Sheet) -> str:
-    r"""The table as LaTeX, for `\input`; one that is wider than the text is shrunk to its width."""
+    r"""Returns the table as LaTeX, for `\input`; one wider than the text is shrunk to its width."""
     align = "l" * sheet.text + "r" * (len(sheet.columns) - sheet.text)
     lines = [f"% {sheet.title}. Needs \\usepackage{{booktabs,graphicx}}."]
     lines += [f"% {line}" for line in textwrap.wrap(sheet.note, 96)]
@@ -117,7 +117,7 @@ def as_latex(sheet: Sheet) -> str:
     for row in sheet.rows:
         texts = [escape_latex(cell.text) for cell in row]
         texts = [rf"\textbf{{{t}}}" if cell.bold else t for t, cell in zip(texts, row, strict=True)]
-        # A bracket or star would belong to the line break before it.
+        # LaTeX would take a bracket or star as an option of the line break before it.
         start = "{}" if texts[0].startswith(("[", "*")) else ""
         lines.append(start + " & ".join(texts) + r" \\")
     lines += ["\\bottomrule", "\\end{tabular}}"]
@@ -140,7 +140,7 @@ _LATEX = {
     "†": r"$^\dagger$",
 }
 
-# What Markdown could take for its own; an underscore within a word is none.
+# Characters with a meaning in Markdown; an underscore within a word has none.
 _MARKDOWN = re.compile(r"[\\`*\[\]<>&|~$#]|(?<![^\W_])_|_(?![^\W_])")
 
 
@@ -150,7 +150,7 @@ _FORMULA = re.compile("([$][^$]+[$]|\u2212?[0-9.]+ \u00d7 10[⁻⁰¹²³⁴⁵�
 
 
 def escape_latex(text: str) -> str:
-    """Text as LaTeX shows it; a formula of a label stays one, as in figures."""
+    """Returns text as LaTeX shows it; a formula of a label stays one, as in figures."""
     parts = _FORMULA.split(text) if text.count("$") % 2 == 0 else [text]
     for i, part in enumerate(parts):
         power = _POWER.fullmatch(part)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 Scores = NDArray[np.float64]
 Strata = Sequence[Scores]
 
-# Fewer, and nothing is tested; fewer than ENOUGH, and intervals are approximate.
+# With fewer than MIN_SEEDS nothing is tested; with fewer than ENOUGH_SEEDS intervals are rough.
 MIN_SEEDS, ENOUGH_SEEDS = 3, 5
 LEVEL = 0.95
 ALPHA = 1 - LEVEL
@@ -90,7 +90,7 @@ def interquartile_mean(strata: Strata) -> Estimate:
     cut = int(_TRIM * count)
     low, high, kept = pooled[cut], pooled[count - 1 - cut], count - 2 * cut
     spread = np.array([len(runs) * np.clip(runs, low, high).var(ddof=1) for runs in strata])
-    if not spread.any():  # nothing is told of the tails, unless all are equal
+    if not spread.any():  # the interval is unknown, unless all runs are equal
         return Estimate(value, *([value] * 2 if pooled[0] == pooled[-1] else [math.nan] * 2))
     freedom = np.array([max(((runs >= low) & (runs <= high)).sum() - 1, 1) for runs in strata])
     error = math.sqrt(spread.sum() * (count - 1) / count / (kept * (kept - 1)))
@@ -141,7 +141,7 @@ def _score_limit(chances: Scores, sizes: Scores, sign: int) -> float:
         error = math.sqrt((variance / sizes.prod(axis=1)).sum()) / len(chances)
         return float(abs(moved.mean() - chances.mean()) - z * error)
 
-    least = 1e-9  # at 0 there may be no variance at all
+    least = 1e-9  # at 0 the variance may be 0
     shift = optimize.brentq(beyond, least, 1) if beyond(least) < 0 else 0.0
     return float(np.clip(chances + sign * shift, 0, 1).mean())
 
