@@ -35,9 +35,7 @@ def rollouts(sweep_dir: Path, runs_dir: Path) -> None:
     entries, taken = [], set[str]()
     for group in (group for groups in best_groups(tables).values() for group in groups):
         name = group
-        while (
-            slug(name) in taken
-        ):  # groups may differ only in signs
+        while slug(name) in taken:  # groups may differ only in signs
             name += "_"
         taken.add(slug(name))
         run = str(tables.median_run(group)["id"])
