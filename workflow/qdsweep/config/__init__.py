@@ -1,1 +1,1 @@
-"""Config: models, composition and messages. Imports neither numpy nor ribs."""
+"""Config files: their models, how they are composed, and messages. No numpy, no ribs."""

@@ -12,7 +12,7 @@ from qdsweep.config.emitters import Emitter
 class Bandit(Model):
     """pyribs' BanditScheduler: the groups of emitters compete for the evaluations (UCB1).
 
-    `num_emitters` are active at a time, from a pool that holds as many of every group.
+    `num_emitters` emitters are active at a time. The pool has that many of each group.
     """
 
     cite: ClassVar[tuple[str, ...]] = ("cully2021multi",)
@@ -79,12 +79,12 @@ class Algorithm(Model):
 
     @property
     def has_grid(self) -> bool:
-        """Whether it has an archive that `archive.dims` cuts: a result archive often is one."""
+        """Whether an archive of it is a grid of `archive.dims`; result archives are often one."""
         return self.archive.has_grid or (self.result_archive and self.archive.cells != "centroids")
 
     @property
     def papers(self) -> tuple[str, ...]:
-        """The keys of its papers and of its parts' papers, its own first."""
+        """The keys of its papers: those of `cite` first, then those of its parts."""
         parts = (self.archive, *self.emitters)
         papers = (*self.cite, *(key for part in parts for key in part.papers))
         return tuple(dict.fromkeys((*papers, *self.scheduler.cite)))

@@ -1,4 +1,4 @@
-"""Archive kinds: their keys and, as class attributes, the facts that others ask of them."""
+"""Archive kinds: their keys and, as class attributes, facts about them."""
 
 from typing import Annotated, ClassVar, Literal, get_args
 
@@ -8,14 +8,14 @@ from qdsweep.config.base import Model
 
 
 class _ArchiveKind(Model):
-    """The facts of an archive kind; each kind has the name of its class of pyribs."""
+    """Facts about an archive kind. A kind has the name of the pyribs class that it stands for."""
 
-    # What says where its cells lie: equal `boxes` of a grid, `centroids` or `boundaries` of
-    # archive.npz (boundaries move during a run), or None: it does not divide the measure space.
+    # Where its cells lie. "boxes": a grid of equal cells. "centroids", "boundaries": archive.npz
+    # has an array of this name (boundaries move during a run). None: there are no cells.
     cells: ClassVar[Literal["boxes", "centroids", "boundaries"] | None] = None
     # Whether `result_archive: true` can keep its best solutions in a second archive.
     takes_result_archive: ClassVar[bool] = True
-    # What a text calls it, and its papers: keys of config/references.bib.
+    # Its name in a text, and its papers (keys of config/references.bib).
     title: ClassVar[str]
     cite: ClassVar[tuple[str, ...]] = ()
 
@@ -28,17 +28,17 @@ class _ArchiveKind(Model):
 
     @property
     def has_fixed_cells(self) -> bool:
-        """Whether its cells stay where they are, so that a history of them can be kept."""
+        """Whether its cells never move, so that a run can record their history."""
         return self.cells in ("boxes", "centroids")
 
     @property
     def has_grid(self) -> bool:
-        """Whether `archive.dims` cuts it along each measure."""
+        """Whether it is a grid, with `archive.dims` cells along each measure."""
         return self.cells in ("boxes", "boundaries")
 
 
 class _Annealed(_ArchiveKind):
-    """The thresholds of CMA-MAE, which rise where solutions are added."""
+    """An archive kind that may have CMA-MAE's thresholds, which rise as solutions are added."""
 
     learning_rate: float | None = Field(
         default=None, ge=0, le=1, description="CMA-MAE's threshold update; null for plain elitism"
@@ -53,7 +53,7 @@ class _Annealed(_ArchiveKind):
 
     @property
     def papers(self) -> tuple[str, ...]:
-        """CMA-MAE's where thresholds rise, then those of the kind."""
+        """The keys of its papers: CMA-MAE's if it has thresholds, then those of the kind."""
         mae = () if self.learning_rate is None else ("fontaine2023covariance",)
         return (*mae, *self.cite)
 

@@ -8,7 +8,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict
 class Model(BaseModel):
     """A config model. It refuses unknown keys and values of another type.
 
-    Every field carries a `description` that ends with its unit in brackets where it has one;
+    Every field has a `description`, which ends with the unit in brackets if there is one.
     `config/README.md` and the JSON schemas are generated from these descriptions.
     """
 

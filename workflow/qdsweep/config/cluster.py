@@ -55,7 +55,7 @@ class Cluster(Model):
     )
     extra: str = Field(
         default="",
-        # It becomes a part of a shell command.
+        # It becomes part of a shell command.
         pattern=r"^[A-Za-z0-9_@%+=:,./\-\[\] ]*$",
         description="further options of sbatch for a run's job, such as --exclusive",
     )
@@ -93,15 +93,15 @@ class Cluster(Model):
 
     @property
     def workers(self) -> int:
-        """Workers of a run, on all its nodes."""
+        """Number of workers of a run, on all its nodes."""
         return self.nodes * self.workers_per_node
 
     def over_nodes(self) -> bool:
-        """Whether this process is in a Slurm job whose workers are on several nodes."""
+        """Returns whether this process is in a Slurm job whose workers are on several nodes."""
         return self.nodes > 1 and "SLURM_JOB_ID" in os.environ
 
     def with_workers(self, number: int, name: str) -> "Cluster":
-        """The cluster with the workers of `--workers` on each node.
+        """Returns the cluster with the workers of `--workers` on each node.
 
         Args:
             number: How many.
@@ -114,11 +114,11 @@ class Cluster(Model):
         return _read(data, {(): f"cluster {name} with --workers {number}"})
 
     def on_one_node(self) -> "Cluster":
-        """What is left of it for work that stays on one node, in its own processes."""
+        """Returns the cluster for work on one node alone, in processes of that node."""
         return self.model_copy(update={"nodes": 1, "engine": "auto"})
 
     def within(self, cores: int) -> "Cluster":
-        """The cluster with no more workers than cores, where it is this machine alone."""
+        """Returns the cluster with at most `cores` workers, if it is this machine alone."""
         if self.over_nodes():
             return self
         workers = min(self.workers, max(1, cores))

@@ -21,7 +21,7 @@ from qdsweep.config.keys import Path, dotted, key_paths, resolve
 from qdsweep.errors import BadInput
 
 PRESETS = ("experiment", "domain", "algorithm")
-# Two ways to say one thing: the later layer's replaces the earlier layer's.
+# Pairs of keys for the same thing: the key of a later layer replaces that of an earlier one.
 _EXCLUSIVE: tuple[tuple[Path, Path], ...] = (
     (("iterations",), ("evaluations",)),
     (("archive", "dims"), ("archive", "cells")),
@@ -30,13 +30,13 @@ _EXCLUSIVE: tuple[tuple[Path, Path], ...] = (
 
 @dataclass
 class _Draft:
-    """Raw values and, for messages, the source that set each."""
+    """Raw values, and where each comes from, for messages."""
 
     data: dict[str, Any] = field(default_factory=dict)
     sources: dict[Path, str] = field(default_factory=dict)
 
     def put(self, path: Path, value: Any, source: str) -> None:
-        """Sets one key; a mapping is merged into what is there, if that is of the same type."""
+        """Sets one key. A mapping is merged into the present one if both have the same `type`."""
         if isinstance(value, dict) and value:
             old = self._at(path)
             if isinstance(old, dict) and value.get("type", old.get("type")) != old.get("type"):
@@ -122,7 +122,8 @@ def read_domain(name: str) -> Domain:
 def read_part(kind: Literal["algorithm", "domain"], data: Mapping[str, Any]) -> Any:
     """Reads the `algorithm:` or `domain:` part of a run's config.yaml as its model.
 
-    Runs of earlier releases have no `title` and no `cite`: the preset of the same name gives them.
+    Runs of earlier releases have no `title` and no `cite`; those of the preset of that name are
+    taken.
 
     Args:
         kind: Which part.
@@ -152,7 +153,7 @@ def _part(kind: Literal["algorithm", "domain"], data: Mapping[str, Any], source:
 
 
 def _base(experiment: str | Mapping[str, Any], presets: dict[str, str], source: str) -> _Draft:
-    """The draft of everything but the overrides."""
+    """Returns the draft of an experiment without the overrides."""
     if isinstance(experiment, str):
         data, file = read_preset("experiments", experiment)
     else:
@@ -167,7 +168,7 @@ def _base(experiment: str | Mapping[str, Any], presets: dict[str, str], source: 
         named = part if isinstance(part, str) else own.pop("preset", None)
         preset = presets.get(kind, named)
         if named is None and kind in presets:
-            own = {}  # it was the whole part, not what differs from a preset
+            own = {}  # it stood for the whole part, and was no change of a preset
         if preset is not None:
             by = source if kind in presets else file
             try:
@@ -190,7 +191,7 @@ def _base(experiment: str | Mapping[str, Any], presets: dict[str, str], source: 
         whole.setdefault("name", "custom" if kind == "algorithm" else _name(whole["type"]))
     for key in [key for key in data if key in Experiment.model_fields]:
         draft.put((key,), data.pop(key), file)
-    if data:  # short names, as in a sweep
+    if data:  # what is left are short names, as in a sweep
         paths = _keys_of(_as_json(draft.data))
         for name, value in data.items():
             try:
@@ -204,7 +205,7 @@ def _base(experiment: str | Mapping[str, Any], presets: dict[str, str], source: 
 
 
 def _preset(kind: str, name: Any) -> tuple[dict[str, Any], str]:
-    """The values and the file, which is empty for a `module:Class`."""
+    """Returns a preset's values and its file; no file ("") for a `module:Class`."""
     if not isinstance(name, str):
         raise BadInput(f"{kind}.preset = {name!r}: the name of a preset was expected")
     if kind == "domain" and ":" in name:
@@ -215,7 +216,7 @@ def _preset(kind: str, name: Any) -> tuple[dict[str, Any], str]:
 
 
 def _name(kind: Any) -> str:
-    """The name of a domain that no preset names: its type, or a class's own name."""
+    """Returns the name of a domain without a preset: its type, or the name of its class."""
     return str(kind).rsplit(":", 1)[-1]
 
 
@@ -223,7 +224,7 @@ def _owners(data: Mapping[str, Any]) -> str:
     return f"algorithm {data['algorithm']['name']} or domain {data['domain']['name']}"
 
 
-@functools.lru_cache(maxsize=64)  # the rows of a sweep have few sets of keys
+@functools.lru_cache(maxsize=64)  # many rows of a sweep have the same keys
 def _keys_of(data: str) -> list[tuple[Path, Any]]:
     return list(key_paths(Experiment, json.loads(data)))
 
@@ -238,7 +239,7 @@ def _as_json(data: dict[str, Any]) -> str:
 def _validate(draft: _Draft) -> Experiment:
     text = _as_json(draft.data)
     try:
-        # As JSON, where pydantic's strict mode takes a list for a tuple and 1 for 1.0 only.
+        # As JSON: only there does pydantic's strict mode accept a list as a tuple and 1 as 1.0.
         return Experiment.model_validate_json(text)
     except ValidationError as error:
         raise BadInput(explain(error, Experiment, draft.data, draft.sources)) from None

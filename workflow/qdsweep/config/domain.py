@@ -11,21 +11,22 @@ from qdsweep.errors import BadInput
 
 
 class DomainConfig(Model):
-    """What every domain has. `None` stands for the domain's own value."""
+    """Keys and facts of every domain. The value None stands for the domain's own value."""
 
-    # Raised when the results of the domain's code change: it is part of every run id.
+    # Part of every run id. It is raised when the domain's code gives other results.
     version: ClassVar[int] = 1
-    # What makes the domain, `module:name`, and the keys that it takes: none for this whole config.
+    # The class or function that makes the domain, `module:name`, and the keys that it is called
+    # with. No keys: it is called with this model.
     code: ClassVar[str]
     code_keys: ClassVar[tuple[str, ...]] = ()
-    # Distributions that the results depend on, besides those of every run.
+    # Installed packages that the results depend on, besides those of every run.
     libraries: ClassVar[tuple[str, ...]] = ()
-    # Whether an evaluation gives the same with every seed.
+    # Whether an evaluation gives the same result with every seed.
     is_deterministic: ClassVar[bool] = False
-    # Whether an evaluation is episodes of gymnasium, which can be rendered.
+    # Whether an evaluation plays episodes of gymnasium, which can be rendered.
     has_episodes: ClassVar[bool] = False
-    # What a text says of it, {self} being the config: what it is without a `title`, what a
-    # solution is, and the papers of the type (keys of config/references.bib).
+    # For the methods paragraph, with {self} for this model: what to call a domain without a
+    # `title`, what its solutions are, and the papers of the type (keys of config/references.bib).
     own_title: ClassVar[str] = "{self.name}"
     solution_text: ClassVar[str] = "with {solution_dim} parameters"
     own_papers: ClassVar[tuple[str, ...]] = ()
@@ -89,14 +90,14 @@ class DomainConfig(Model):
 
     @property
     def papers(self) -> tuple[str, ...]:
-        """The keys of its papers, its own first."""
+        """The keys of its papers: those of `cite` first, then those of the type."""
         return (*self.cite, *self.own_papers)
 
     def phrase(self, source: str, solution_dim: int | None) -> str:
-        """Returns what the domain is, such as "a planar arm with 100 joints".
+        """Returns the domain in words, such as "a planar arm with 100 joints".
 
         Args:
-            source: The citation of its papers, which follows its title.
+            source: The citation of its papers. It stands behind the title.
             solution_dim: Parameters of a solution.
         """
         title = self.title or self.own_title.format(self=self)
@@ -133,7 +134,7 @@ class DomainConfig(Model):
 
 
 class _Benchmark(DomainConfig):
-    """What the benchmark functions share: nothing random, two measures, known gradients."""
+    """A benchmark function: nothing is random, it has two measures and known gradients."""
 
     is_deterministic = True
 
@@ -165,7 +166,7 @@ class LinearProjection(_Benchmark):
 
     @property
     def papers(self) -> tuple[str, ...]:
-        """The keys of its papers: those of the paper that has its function."""
+        """The keys of its papers: those of `cite`, then the paper with this function."""
         plateau = self.function == "plateau"
         return (*self.cite, "fontaine2023covariance" if plateau else "fontaine2020covariance")
 
@@ -276,7 +277,7 @@ class Gymnasium(DomainConfig):
 
     @property
     def papers(self) -> tuple[str, ...]:
-        """The keys of its papers: Gymnasium's, MuJoCo's where it is known to be that, its own."""
+        """The keys of its papers: Gymnasium's, MuJoCo's if a measure needs it, those of `cite`."""
         in_mujoco = any(measure.measure == "contact" for measure in self.measures)
         robots = ("todorov2012mujoco",) if in_mujoco else ()
         return ("towers2024gymnasium", *robots, *self.cite)
@@ -313,13 +314,13 @@ class Plugin(DomainConfig):
 
 
 def _tag(value: Any) -> str | None:
-    """The tag of a domain: its `type`; of a user's class, what stands for all of them."""
+    """Returns the tag of a domain: its `type`, or "module:Class" for any class of a user."""
     kind = value.get("type") if isinstance(value, dict) else getattr(value, "type", None)
     return "module:Class" if isinstance(kind, str) and ":" in kind else kind
 
 
-# No BeforeValidator around this, however welcome its message: the union would then see Python
-# objects in the place of JSON, and strict mode takes a list for a tuple only in JSON.
+# A BeforeValidator around this could give a better message, but the union would then be checked
+# as Python objects and no longer as JSON, and strict mode accepts a list as a tuple only in JSON.
 Domain = Annotated[
     Annotated[LinearProjection, Tag("linear_projection")]
     | Annotated[Arm, Tag("arm")]
@@ -331,7 +332,7 @@ Domain = Annotated[
 
 
 def require_episodes(domain: DomainConfig) -> None:
-    """Refuses a domain whose evaluations are no episodes of gymnasium.
+    """Refuses a domain that does not play episodes of gymnasium.
 
     Raises:
         BadInput: The message names the domain.

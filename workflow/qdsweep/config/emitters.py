@@ -1,4 +1,4 @@
-"""Emitters: their keys, and the facts and sizes that others ask of them."""
+"""Emitters: their keys, facts about them, and checks of their sizes."""
 
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -7,14 +7,14 @@ from pydantic import Discriminator, Field, Tag, ValidationInfo, field_validator
 from qdsweep.config.base import Interval, Model
 from qdsweep.config.files import nearest
 
-# Evolution strategy -> what a text calls it, and its paper.
+# Evolution strategy -> its name in a text, and its paper (a key of config/references.bib).
 STRATEGIES = {
     "cma_es": ("CMA-ES", "hansen2016cma"),
     "sep_cma_es": ("sep-CMA-ES", "ros2008simple"),
     "lm_ma_es": ("LM-MA-ES", "loshchilov2019large"),
     "openai_es": ("OpenAI-ES", "salimans2017evolution"),
 }
-# What each evolution strategy takes besides sigma0, dimension, batch size, seed and bounds.
+# Arguments of each evolution strategy, besides sigma0, dimension, batch size, seed and bounds.
 ES_ARGUMENTS: dict[str, dict[str, type]] = {
     "cma_es": {},
     "sep_cma_es": {},
@@ -24,7 +24,7 @@ ES_ARGUMENTS: dict[str, dict[str, type]] = {
         **dict.fromkeys(("lr", "beta1", "beta2", "epsilon", "l2_coeff"), float),
     },
 }
-# What would break the promise "same experiment, same archive digest".
+# Parts of pyribs with which the same experiment could give another archive digest.
 REFUSED = {
     "pycma_es": "pycma_es does not pickle, so a run could not be resumed; take cma_es",
     "bayesian_opt": (
@@ -39,7 +39,7 @@ RestartRule = Literal["no_improvement", "basic"] | Annotated[int, Field(ge=1)]
 
 
 class _EmitterKind(Model):
-    """The facts of an emitter kind."""
+    """Facts about an emitter kind."""
 
     # Whether it asks for the gradients of solutions.
     needs_jacobian: ClassVar[bool] = False
@@ -66,7 +66,7 @@ class _EmitterKind(Model):
 
 
 class _Initial(_EmitterKind):
-    """What the emitters that mutate elites share."""
+    """An emitter that mutates elites."""
 
     initial_solutions: int = Field(
         default=0,
@@ -119,7 +119,7 @@ class IsoLine(_Initial):
 
 
 class _Adaptive(_EmitterKind):
-    """What the emitters around an evolution strategy share."""
+    """An emitter around an evolution strategy."""
 
     ranker: Ranker = Field(default="2imp", description="how solutions are ranked for the update")
     es: Literal["cma_es", "sep_cma_es", "lm_ma_es", "openai_es"] = Field(
@@ -167,7 +167,7 @@ class _Adaptive(_EmitterKind):
         cls, arguments: dict[str, bool | int | float], info: ValidationInfo
     ) -> dict[str, bool | int | float]:
         es = info.data.get("es")
-        if es is None:  # wrong itself
+        if es is None:  # `es` is wrong, and its error is reported
             return arguments
         known = ES_ARGUMENTS[es]
         for name, value in arguments.items():
@@ -179,7 +179,7 @@ class _Adaptive(_EmitterKind):
             allowed = (int, float) if known[name] is float else (known[name],)
             if type(value) not in allowed:
                 raise ValueError(f"{name} = {value!r}: should be of type {known[name].__name__}")
-        # 1 for 1.0 is the same run.
+        # As the argument's type: 1 and 1.0 must give the same run id.
         return {name: known[name](value) for name, value in arguments.items()}
 
 
@@ -232,7 +232,7 @@ class GradientArborescence(_Adaptive):
     normalize_grad: bool = Field(default=True, description="normalise gradients to unit length")
 
     def check_sizes(self, batch_size: int, solution_dim: int | None) -> None:
-        """Refuses a batch without room for its gradient step; see `_EmitterKind`."""
+        """Refuses a batch that is too small for a gradient step; see `_EmitterKind`."""
         if batch_size < 3:
             raise ValueError(
                 f"batch_size = {batch_size}: gradient_arborescence needs at least 3, "
@@ -272,7 +272,7 @@ class GradientOperator(_Initial):
     )
 
     def check_sizes(self, batch_size: int, solution_dim: int | None) -> None:
-        """Refuses a batch that has no half for the gradients; see `_EmitterKind`."""
+        """Refuses a batch that cannot be halved for the gradients; see `_EmitterKind`."""
         if batch_size % 2:
             raise ValueError(
                 f"batch_size = {batch_size}: gradient_operator needs an even number, "
@@ -291,7 +291,7 @@ class PluginEmitter(_EmitterKind):
 
 
 def _tag(value: Any) -> str:
-    """The tag of an emitter: its `type`, or "plugin" for a module:Class."""
+    """Returns the tag of an emitter: its `type`, or "plugin" for a module:Class."""
     name = value.get("type") if isinstance(value, dict) else getattr(value, "type", None)
     return "plugin" if isinstance(name, str) and ":" in name else str(name)
 

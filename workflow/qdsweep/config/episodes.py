@@ -1,4 +1,4 @@
-"""What an episode of gymnasium is made of: the policy that acts and the measures of it."""
+"""Episodes of gymnasium: the policy that acts in them, and their measures."""
 
 from typing import Annotated, ClassVar, Literal
 
@@ -28,7 +28,7 @@ class MLP(Model):
 
     @property
     def title(self) -> str:
-        """What a text calls it."""
+        """Its name in a text."""
         layers = " and ".join(map(str, self.hidden))
         return f"a multi-layer perceptron ({self.activation}, hidden layers of {layers} units)"
 
@@ -49,7 +49,7 @@ _LABELS = {
 
 
 class Measure(Model):
-    """A measure of an episode. The observation that `reset` returns does not count."""
+    """A measure of an episode. It leaves out the observation that `reset` returns."""
 
     measure: Literal[
         "mean_observation",

@@ -1,4 +1,4 @@
-"""The experiment: what is computed. Nothing in it says where."""
+"""The experiment: what is computed. Where it is computed is the cluster's part."""
 
 import math
 from typing import Literal
@@ -9,12 +9,12 @@ from qdsweep.config.algorithm import Algorithm
 from qdsweep.config.base import Model
 from qdsweep.config.domain import Domain
 
-# Raised when a default or the meaning of a key changes: it is part of every run id.
+# Part of every run id. It is raised when a default or the meaning of a key changes.
 MODEL_VERSION = 1
 
 
 class ArchiveSize(Model):
-    """How finely the measure space is cut; exactly one of the two keys."""
+    """How many cells the measure space is cut into: exactly one of the two keys."""
 
     dims: list[int] | None = Field(
         default=None,
@@ -40,7 +40,7 @@ class ArchiveSize(Model):
 
 
 class OnFailure(Model):
-    """What becomes of a solution whose evaluation fails, instead of stopping the run."""
+    """The score of a solution whose evaluation fails; without it the run stops."""
 
     objective: float = Field(
         description=(
@@ -129,14 +129,14 @@ class Experiment(Model):
 
     @property
     def budget(self) -> dict[str, int]:
-        """The one budget key that is set."""
+        """The budget: the one key of it that is set, and its value."""
         if self.iterations is not None:
             return {"iterations": self.iterations}
         return {"evaluations": self.evaluations or 0}
 
     @property
     def has_history(self) -> bool:
-        """Whether a run of it leaves history.npz: the cells of its archive of results stay."""
+        """Whether its runs write history.npz: the cells of their results must never move."""
         return self.algorithm.result_archive or self.algorithm.archive.has_fixed_cells
 
     @model_validator(mode="after")

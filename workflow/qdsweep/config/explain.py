@@ -1,4 +1,4 @@
-"""Turns pydantic's errors into messages that name file, key, value and remedy."""
+"""Messages for pydantic's errors: they name file, key, value and remedy."""
 
 import re
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ def explain(
     data: Any,
     sources: Mapping[Path, str],
 ) -> str:
-    """One line for each thing that is wrong.
+    """Returns one line for each error.
 
     Args:
         error: What pydantic raised.
@@ -29,7 +29,7 @@ def explain(
     """
     known = [path for path, _ in key_paths(model, data)]
     lines = [_line(detail, data, sources, known) for detail in error.errors()]
-    # The branches of a union each have their say: one line for them.
+    # Each branch of a union has an error of its own: they become one line.
     joined: dict[str, list[str]] = {}
     for line, should in lines:
         shoulds = joined.setdefault(line, [])
@@ -43,7 +43,7 @@ def explain(
 def _line(
     detail: ErrorDetails, data: Any, sources: Mapping[Path, str], known: list[Path]
 ) -> tuple[str, str]:
-    """What is wrong, and what the value should be where it is of the wrong kind."""
+    """Returns what is wrong, and what the value should be if it has a wrong type."""
     kind, message, value = detail["type"], detail["msg"], detail["input"]
     path = _real_path(detail["loc"], data, absent=kind == "missing")
     place = f"{_source(path, sources)}: "
@@ -71,7 +71,7 @@ def _line(
 
 
 def _wrong_type(path: Path, value: Any, context: Mapping[str, Any]) -> str:
-    """The message for a part whose `type` is none of those there are."""
+    """Returns the message for a part with an unknown `type`."""
     named = value.get("type") if isinstance(value, dict) else None
     where = dotted((*path, "type"))
     if not isinstance(value, dict):
@@ -89,7 +89,7 @@ def _wrong_type(path: Path, value: Any, context: Mapping[str, Any]) -> str:
 
 
 def _real_path(loc: tuple[int | str, ...], data: Any, *, absent: bool) -> Path:
-    """Pydantic's location without the tags of unions, which the user never wrote.
+    """Returns pydantic's location without the tags of unions, which the user never wrote.
 
     Args:
         loc: The location.
@@ -111,7 +111,7 @@ def _real_path(loc: tuple[int | str, ...], data: Any, *, absent: bool) -> Path:
 
 
 def _source(path: Path, sources: Mapping[Path, str]) -> str:
-    """The source of the value, or of the part that it stands in."""
+    """Returns the source of a value, or of the part that it belongs to."""
     for length in range(len(path), 0, -1):
         found = {source for key, source in sources.items() if key[:length] == path[:length]}
         if found:

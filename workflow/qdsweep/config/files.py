@@ -78,7 +78,7 @@ def read_yaml(path: Path) -> dict[str, Any]:
         raise BadInput(f"{path}: cannot be read ({error})") from None
     try:
         data = yaml.load(text, Loader=_Loader)
-        json.dumps(data)  # refuses dates and other objects, and what contains itself
+        json.dumps(data)  # refuses dates, other objects, and a list that contains itself
     except (yaml.YAMLError, LookupError, TypeError, ValueError, RecursionError) as error:
         reason = str(error).replace('in "<unicode string>", ', "")
         raise BadInput(f"{path}: not valid YAML: {reason}") from None
@@ -108,7 +108,7 @@ def read_preset(kind: str, name: str) -> tuple[dict[str, Any], str]:
 
 
 def find_config(name: str) -> str:
-    """The file `config/NAME` of the working directory, or else of the clone."""
+    """Returns the file `config/NAME` of the working directory, or else of the clone."""
     path = Path("config", name)
     return str(path if path.exists() else CLONE / name)
 
@@ -138,13 +138,13 @@ def _is_file(path: Path) -> bool:
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """A "did you mean ...?; " for messages, or nothing."""
+    """Returns "did you mean ...? " for a message, or nothing if no known name is near."""
     match = difflib.get_close_matches(name, list(known), n=1)
     return f"did you mean {match[0]!r}? " if match else ""
 
 
 def shown(path: Path) -> str:
-    """The path as a message shows it: from the working directory, or from the clone's config/."""
+    """Returns a path as messages show it: from the working directory or the clone's config/."""
     for folder, name in ((Path.cwd(), ""), (CLONE, "config")):
         if path.is_absolute() and path.is_relative_to(folder):
             return str(name / path.relative_to(folder))

@@ -39,7 +39,7 @@ def _paths(annotation: Any, value: Any, path: Path) -> Iterator[tuple[Path, Any]
 
 
 def models_in(annotation: Any) -> Iterator[type[Model]]:
-    """The models that an annotation names, in unions, lists and Annotated too."""
+    """Yields the models that an annotation names, also in unions, lists and Annotated."""
     origin = get_origin(annotation)
     if origin in (Union, types.UnionType, list):
         for part in get_args(annotation):
@@ -59,9 +59,9 @@ def _is_chosen(model: type[Model], value: Any) -> bool:
 
 
 def resolve(name: str, paths: Sequence[tuple[Path, Any]], owners: str) -> Path:
-    """The path that a name stands for.
+    """Returns the path that a name stands for.
 
-    A name is a dotted path, or the part of one that ends in the same key, where that is unique:
+    A name is a dotted path, or a part of one that ends in the same key, if that is unique:
     `sigma0` and `algorithm.sigma0` stand for `algorithm.emitters.0.sigma0`.
 
     Args:
@@ -108,11 +108,11 @@ def resolve(name: str, paths: Sequence[tuple[Path, Any]], owners: str) -> Path:
 
 
 def _within(parts: Path, path: Path) -> bool:
-    """Whether `parts` occur in `path` in this order."""
+    """Returns whether `parts` occur in `path` in this order."""
     rest = iter(path)
     return all(part in rest for part in parts)
 
 
 def dotted(path: Path) -> str:
-    """The path as a user writes it."""
+    """Returns the path as a user writes it."""
     return ".".join(map(str, path))

@@ -1,4 +1,4 @@
-"""A user's own classes: where `module:Class` is found, how it is loaded, what it hashes to."""
+"""A user's own classes, `module:Class`: how they are found, loaded and hashed."""
 
 import hashlib
 import importlib
@@ -12,7 +12,7 @@ from qdsweep.errors import BadInput
 
 
 def plugin_folders() -> list[Path]:
-    """The working directory's config/plugins, then the clone's; only those that exist."""
+    """Returns the working directory's config/plugins, then the clone's, if they exist."""
     folders = [Path("config/plugins").resolve(), CLONE / "plugins"]
     return [folder for folder in dict.fromkeys(folders) if folder.is_dir()]
 
@@ -51,7 +51,7 @@ def load_class(target: str) -> type:
 
 
 def source_hash(target: str) -> str:
-    """The SHA-256 of the source file of a `module:Class`, in hex, without importing the module.
+    """Returns the SHA-256 of the source file of a `module:Class`, without importing it [hex].
 
     It cannot see what the module imports.
 
@@ -64,7 +64,7 @@ def source_hash(target: str) -> str:
     source = find_source(target)
     text = source.read_bytes()
     try:
-        compile(text, source, "exec")  # every start comes by here: before any job has begun
+        compile(text, source, "exec")  # so a faulty file is refused before any job starts
     except (SyntaxError, ValueError) as error:
         raise BadInput(f"{target}: {source} is no Python: {error}") from None
     return hashlib.sha256(text).hexdigest()
@@ -81,12 +81,12 @@ def find_source(target: str) -> Path:
     """
     module_name = target.split(":")[0]
     folders = plugin_folders()
-    # A plugin comes before an installed module of the same name, in this process and, because
-    # every worker comes by here, in all of them.
+    # A plugin comes before an installed module of the same name, here and in every worker, as
+    # each of them calls this.
     for folder in reversed(folders):
         if str(folder) not in sys.path:
             sys.path.insert(0, str(folder))
-    importlib.invalidate_caches()  # the file may be younger than the last look into its folder
+    importlib.invalidate_caches()  # the file may have been written since the folder was last read
     spec = _find_spec(module_name)
     if spec is None or spec.origin is None or not Path(spec.origin).is_file():
         plugins = sorted({path.stem for folder in folders for path in folder.glob("*.py")})
@@ -99,7 +99,7 @@ def find_source(target: str) -> Path:
 
 
 def _find_spec(module_name: str) -> ModuleSpec | None:
-    """As importlib.util.find_spec, which would import the parents of a dotted name."""
+    """Returns what importlib.util.find_spec does, but imports no parents of a dotted name."""
     top, *rest = module_name.split(".")
     spec = PathFinder.find_spec(top) or importlib.util.find_spec(top)
     name = top

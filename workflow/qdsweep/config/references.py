@@ -1,4 +1,4 @@
-"""The BibTeX entries that presets and models cite by their keys."""
+"""The BibTeX entries of config/references.bib, which presets and models cite by their keys."""
 
 import re
 from collections.abc import Iterable
@@ -12,7 +12,7 @@ from qdsweep.errors import BadInput
 
 @cache
 def bibliography() -> dict[str, str]:
-    """Returns key -> entry of config/references.bib: the clone's and the working directory's."""
+    """Returns key -> BibTeX entry, from the clone's file and the working directory's."""
     found: dict[str, str] = {}
     for path in (CLONE / "references.bib", Path("config/references.bib")):
         text = path.read_text(encoding="utf-8") if path.is_file() else ""
@@ -22,16 +22,16 @@ def bibliography() -> dict[str, str]:
 
 
 def _keyed(entry: str) -> tuple[str, str] | None:
-    """Returns an entry and its key; None for what stands before the first entry."""
+    """Returns an entry and its key; None for the text before the first entry."""
     match = re.match(r"@\w+\s*\{\s*([^\s,{}]+)\s*,", entry)
     return (entry.strip(), match[1]) if match else None
 
 
 def check_cited(experiments: Iterable[Experiment]) -> None:
-    """Refuses a key of `cite` that no entry of config/references.bib has.
+    """Refuses a key of `cite` that config/references.bib does not have.
 
     Raises:
-        BadInput: The message names the key and whose it is.
+        BadInput: The message names the key, and the algorithm or domain that cites it.
     """
     for experiment in experiments:
         for kind, part in (("algorithm", experiment.algorithm), ("domain", experiment.domain)):

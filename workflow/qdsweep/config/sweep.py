@@ -75,7 +75,7 @@ class Rollouts(Model):
 
 
 class Figures(Model):
-    """How the report shows the groups, and the look of its figures; CSV files keep the values."""
+    """What the report calls the groups, and the look of its figures. CSV files keep the values."""
 
     labels: dict[str, str] = Field(
         default={}, description="group, or swept value -> what tables, figures and text call it"
@@ -145,13 +145,13 @@ class SweepFile(Model):
 
     @property
     def reporting(self) -> dict[str, Any]:
-        """What only the stages after the runs want, as plain data."""
+        """The keys that only the stages after the runs need, as plain data."""
         keys = {"figures", "reevaluate", "rollouts", "confirm", "published"}
         return self.model_dump(mode="json", include=keys)
 
     @property
     def title(self) -> str:
-        """The experiment's name, for reports: of one written here its domain's, or the sweep's."""
+        """The experiment's name, for reports; its domain's or the sweep's if it has none."""
         if isinstance(self.experiment, str):
             return Path(self.experiment).stem
         domain = self.experiment.get("domain")

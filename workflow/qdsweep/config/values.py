@@ -22,7 +22,7 @@ _BLANKS = re.compile(r"\s*")
 
 
 def typed(value: str) -> Value:
-    """Gives a value of a sweep its type.
+    """Returns a value of a sweep with its type.
 
     An int (`3`, `0x1f`, `0o17`), a float (`0.5`, `1e-3`, `.inf`, `.nan`), `true`, `false`,
     `null` (or `~`), or a `[...]` list of these, of lists and of texts. Everything else is text,
@@ -59,7 +59,7 @@ def _scalar(value: str) -> int | float | bool | str | None:
 
 
 def _list(text: str, at: int) -> tuple[list[Value], int] | None:
-    """The items from behind a `[` on, and the place behind its `]`; None if it is no list."""
+    """Returns the items after a `[`, and the place after its `]`; None if it is no list."""
     items: list[Value] = []
     while True:
         at = _past_blanks(text, at)
@@ -90,7 +90,7 @@ def _past_blanks(text: str, at: int) -> int:
 
 
 def value_text(value: Any) -> str:
-    """Returns a swept value as one would type it in a sweep."""
+    """Returns a swept value as a user types it in a sweep."""
     if isinstance(value, str):
         return value
     return json.dumps(value)
