@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING, Any
 from qdsweep.config.domain import DomainConfig
 from qdsweep.errors import BadInput
 
-if TYPE_CHECKING:  # numpy and gymnasium are imported with the domain that needs them
+if TYPE_CHECKING:  # numpy and gymnasium are only imported with a domain that needs them
     from qdsweep.domains.base import Domain
 
-# The mutation scale of a user's class that has none.
+# The mutation scale for a user's class that has none.
 _STEP = 0.5
 
 
 def make_domain(domain: DomainConfig) -> "Domain":
-    """Makes a domain, with the config's values in the place of its own.
+    """Makes a domain from its config, whose values replace the domain's own.
 
     Args:
         domain: One of the models of `qdsweep.config.domain`.

@@ -34,14 +34,14 @@ class Arm:
             solutions: ``(n, d)`` joint angles [rad].
             seeds: Not used: there is no randomness.
         """
-        # numpy sums a row in an order that depends on the memory layout: fix it.
+        # The order in which numpy sums a row depends on the memory layout: this fixes it.
         angles = np.ascontiguousarray(solutions, dtype=np.float64)
         headings = np.cumsum(angles, axis=1)
         ends = [np.cos(headings).sum(axis=1), np.sin(headings).sum(axis=1)]
         return Evaluation((1 - np.var(angles, axis=1)) * 100, np.stack(ends, axis=1))
 
     def jacobian(self, solutions: Floats) -> Floats:
-        """The gradients, of the objective first.
+        """Returns the gradients, that of the objective first.
 
         Args:
             solutions: ``(n, d)`` joint angles [rad].

@@ -17,13 +17,14 @@ _GRADIENT_ROWS = 3
 def check_rows(domain: Domain, batch: int = 24, seed: int = 0) -> None:
     """Checks that a domain is what `Domain` promises, by evaluating random solutions.
 
-    Shapes, finite values, the same bits when it is evaluated again and in any batch, solutions
-    left as they were, and, where there is a jacobian, its agreement with finite differences.
+    It checks shapes, that values are finite, that the bits are the same when a solution is
+    evaluated again or in another batch, that solutions are not changed, and that a jacobian
+    agrees with finite differences.
 
     Args:
         domain: The domain, as `make_domain` made it.
         batch: Solutions to evaluate.
-        seed: Of the solutions and the cuts.
+        seed: The seed of the solutions, and of where the batch is cut.
 
     Raises:
         BadInput: A promise is broken; the message says which and where.
@@ -64,7 +65,7 @@ def _evaluate(domain: Domain, solutions: Floats, seeds: Seeds) -> dict[str, NDAr
 
 
 def _columns(domain: Domain, result: Evaluation, n: int) -> dict[str, NDArray]:
-    """The result as name -> array, after a look at shapes and values."""
+    """Checks shapes and values of a result, and returns it as name -> array."""
     name = type(domain).__name__
     expected: dict[str, tuple[int, ...]] = {
         "objective": (n,),
@@ -103,7 +104,7 @@ def _same(name: str, one: Mapping[str, NDArray], other: Mapping[str, NDArray], w
 
 
 def _check_jacobian(domain: Domain, solutions: Floats, seeds: Seeds) -> None:
-    """Compares with central differences, whose error is about 1e-8 of the values."""
+    """Compares the jacobian with central differences, which are exact to about 1e-8."""
     name = type(domain).__name__
     n, d = solutions.shape
     jacobian = domain.jacobian(solutions)  # type: ignore[attr-defined]

@@ -10,7 +10,9 @@ Rollout = Callable[[Floats, int], list[float]]
 
 
 def episode_seeds(seed: int, episodes: int) -> list[int]:
-    """The seeds of an evaluation's episodes: its own where there is one, else its children.
+    """Returns the seeds of an evaluation's episodes.
+
+    A single episode has the seed of the evaluation, several have children of it.
 
     Args:
         seed: The seed of the evaluation.
@@ -22,7 +24,7 @@ def episode_seeds(seed: int, episodes: int) -> list[int]:
 
 
 def episode_fields(episodes: int) -> dict[str, tuple[int, ...]]:
-    """The extra fields of `evaluate_episodes`: their names and shapes."""
+    """Returns name -> shape of the extra fields of `evaluate_episodes`."""
     return {"objective_std": ()} if episodes > 1 else {}
 
 
@@ -42,8 +44,7 @@ def evaluate_episodes(
         (of the episodes played, ddof 0), ``objective_std`` ``(n,)``.
     """
     solutions = np.ascontiguousarray(solutions, dtype=np.float64)
-    # Means are taken solution by solution: over the whole batch at once, numpy's order of
-    # summation would be its own business.
+    # A mean for each solution alone: over the whole batch, numpy could sum in another order.
     played = [
         np.array([rollout(solution, one) for one in episode_seeds(seed, episodes)])
         for solution, seed in zip(solutions, seeds, strict=True)

@@ -1,4 +1,4 @@
-"""What touches the floor, in MuJoCo's environments."""
+"""Contacts with the floor in MuJoCo's environments."""
 
 from collections.abc import Callable
 from typing import Any
@@ -12,7 +12,7 @@ FLOOR = "floor"
 
 
 def make_ground(env: gym.Env, task: config.Gymnasium) -> Callable[[gym.Env], frozenset[str]] | None:
-    """What tells the geoms that touch the floor at this moment, of those that measures name.
+    """Makes the function that finds which geoms named by measures touch the floor.
 
     Args:
         env: An environment of the task.

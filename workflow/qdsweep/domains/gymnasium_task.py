@@ -17,8 +17,9 @@ from qdsweep.domains.normalizer import Normalizer, tally
 from qdsweep.domains.policies import Policy, make_actions
 from qdsweep.errors import BadInput
 
-# Environments whose `reset` leaves nothing of the episodes before (tested), so one can be kept.
-# Others may: a BipedalWalker that is used again gives other bits, as its physics world lives on.
+# After `reset`, nothing of earlier episodes is left in these environments (a test shows it), so
+# one of them is used again. In others it may be: a BipedalWalker keeps its physics world, and
+# gives other bits when it is used again.
 _KEPT = ("gymnasium.envs.classic_control.", "gymnasium.envs.mujoco.")
 
 
@@ -53,7 +54,7 @@ class GymnasiumTask:
         check_components(task.measures, task.env, space.shape[0], self._actions.size)
         self._ground = make_ground(env, task)
         self._policy = Policy(task.policy, space.shape[0], self._actions.size)
-        kept = type(env).__module__.startswith(_KEPT)  # so not inside a wrapper either
+        kept = type(env).__module__.startswith(_KEPT)  # so it is not inside a wrapper either
         self._env = env if kept else None
         if not kept:
             env.close()

@@ -1,10 +1,10 @@
-"""The fast path of LunarLander-v3: gymnasium's `step` without what a discrete lander needs not.
+"""The fast path of LunarLander-v3: gymnasium's `step` without what a discrete lander skips.
 
 Bit-equal to `gymnasium.make("LunarLander-v3")` with the library versions in `PROVEN`
-(`tests/unit/test_lean_lander.py` holds it so, over policies, seeds and every way to end); with
-others it is not used. It saves a third of the time: numbers are drawn in one block, forces are
-plain floats, and nothing is allocated in the loop but what Box2D hands out. What is left is
-nearly all `b2World.Step`.
+(`test_lean_lander.py` compares them over policies, seeds and every way to end). With other
+versions it is not used. It saves a third of the time: random numbers are drawn in one block,
+forces are plain floats, and the loop allocates nothing but what Box2D returns. Nearly all of the
+remaining time is `b2World.Step`.
 """
 
 import math
@@ -28,14 +28,14 @@ _NOZZLE = 4 / _SCALE
 _SIDE_AWAY, _SIDE_HEIGHT = 12, 14
 _LEG_DOWN = 18 / _SCALE
 _BLOCK = 256
-# An observation has float32, which a policy of float64 takes.
+# Observations have float32; the policy computes with them as float64.
 _round, _unpack = struct.Struct("8f").pack, struct.Struct("8f").unpack
 _write = struct.Struct("8d").pack_into
 _ENVIRONMENT_STEP = (1.0 / _FPS, 6 * 30, 2 * 30)
 
 
 def differing_versions() -> dict[str, str]:
-    """The installed versions that the fast path was not proven with; none if it can be used."""
+    """Returns the installed versions that differ from `PROVEN`: then there is no fast path."""
     found = installed_versions(PROVEN)
     return {name: found.get(name, "none") for name in PROVEN if found.get(name) != PROVEN[name]}
 
@@ -59,7 +59,7 @@ class LeanLander:
 
         Args:
             weights: ``(4, 8)`` W.
-            seed: Of the terrain and of everything else.
+            seed: The seed of the terrain and of all else that is random.
 
         Returns:
             As `LunarLander._land`.
@@ -70,7 +70,7 @@ class LeanLander:
         left, right = env.legs
         shaping = env.prev_shaping
         ground = env.helipad_y + _LEG_DOWN
-        # The same numbers as one draw after the other.
+        # The same numbers as from one draw after the other.
         blocks = iter(lambda: (env.np_random.uniform(-1.0, 1.0, _BLOCK) / _SCALE).tolist(), None)
         noise = chain.from_iterable(blocks)
         x, output = self._input, self._output
@@ -80,7 +80,7 @@ class LeanLander:
         round_to, unpack, write = _round, _unpack, _write
         time_step, velocity_rounds, position_rounds = _ENVIRONMENT_STEP
         x[:] = observation
-        # These show Box2D's own memory: they change with each step.
+        # These are views of Box2D's memory: their values change with each step.
         position, velocity = lander.position, lander.linearVelocity
         px, py, angle = position.x, position.y, lander.angle
         total, lowest, impact = 0.0, math.inf, None
@@ -130,7 +130,7 @@ class LeanLander:
                 lowest = s3
             if impact is None and (on_left or on_right):
                 impact = seen[0], seen[3]
-            if s2 == 0.0 and s3 == 0.0 and not lander.awake:  # what sleeps has no velocity
+            if s2 == 0.0 and s3 == 0.0 and not lander.awake:  # a sleeping body has no velocity
                 total += 100
                 break
             if env.game_over or abs(s0) >= 1.0:

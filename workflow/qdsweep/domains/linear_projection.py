@@ -23,7 +23,7 @@ class _Function(NamedTuple):
     Attributes:
         term: ``(n, d) -> (n, d)``, the terms.
         slope: ``(n, d) -> (n, d)``, their derivatives.
-        worst: The term of which a full set gives objective 0.
+        worst: The value of a term; if every term has it, the objective is 0.
     """
 
     term: Callable[[Floats], Floats]
@@ -70,7 +70,7 @@ class LinearProjection:
     """A function of d parameters; the measures are the sums of the clipped halves.
 
     A parameter x counts as x inside [-5.12, 5.12] and as 5.12 / x outside, so the edges of the
-    measure space are hard to reach: nearly all of a half must stand at a bound.
+    measure space are hard to reach: nearly all parameters of a half must be at a bound.
 
     Attributes: see `qdsweep.domains.base.Domain`.
     """
@@ -101,7 +101,7 @@ class LinearProjection:
             solutions: ``(n, d)`` solutions.
             seeds: Not used: there is no randomness.
         """
-        # numpy sums a row in an order that depends on the memory layout: fix it.
+        # The order in which numpy sums a row depends on the memory layout: this fixes it.
         x = np.ascontiguousarray(solutions, dtype=np.float64)
         raw = np.sum(self._function.term(x), axis=1)
         objective = (raw - self._worst) / -self._worst * 100
@@ -110,7 +110,7 @@ class LinearProjection:
         return Evaluation(objective, np.stack([half.sum(axis=1) for half in halves], axis=1))
 
     def jacobian(self, solutions: Floats) -> Floats:
-        """The true gradients, of the objective first.
+        """Returns the true gradients, that of the objective first.
 
         (The published code leaves out the objective's scale, which normalised gradients do not
         see, and has -2 for every parameter outside the plateau, which is not its gradient.)

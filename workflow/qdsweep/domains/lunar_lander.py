@@ -61,19 +61,19 @@ class LunarLander:
         return evaluate_episodes(self._land, solutions, seeds, self._episodes)
 
     def _land(self, solution: Floats, seed: int) -> list[float]:
-        """The return, and x-position and y-velocity when a leg first touches the ground.
+        """Returns the return, and x-position and y-velocity when a leg first touches the ground.
 
-        A lander that never touches it has its last x-position and its fastest descent.
+        If no leg ever does: the last x-position and the fastest descent.
         """
         env = self._env
         weights = solution.reshape(_ACTIONS, _OBSERVATIONS)
-        # Huge weights could make values that are no numbers, which argmax has rules of its own for.
+        # Huge weights could give infinities or NaN, and argmax treats NaN in a special way.
         if self._lean is not None and np.abs(weights).max() < _HUGE:
             return self._lean.land(weights, seed)
         total, lowest, impact = 0.0, math.inf, None
         observation, _ = env.reset(seed=seed)
         for _ in range(self._limit):
-            # Weights of float64 times an observation of float32, as in the example.
+            # float64 weights times a float32 observation, as in the example.
             observation, reward, terminated, truncated, _ = env.step(
                 np.argmax(weights @ observation)
             )

@@ -9,7 +9,7 @@ from qdsweep.config.episodes import Measure
 from qdsweep.domains.base import Floats
 from qdsweep.errors import BadInput
 
-# Each maps the series (T,) of one component over an episode of T steps to its measure.
+# Measure -> function of one component over an episode of T steps, ``(T,)``.
 _STATISTICS: dict[str, Callable[[Floats], Any]] = {
     "mean": np.mean,
     "min": np.min,
@@ -50,13 +50,13 @@ def measure_episode(
     actions: Floats,
     touching: Sequence[frozenset[str]],
 ) -> list[float]:
-    """The measures of an episode.
+    """Returns the measures of an episode.
 
     Args:
         measures: The measures.
         observations: ``(T, o)`` observations, one after each step.
         actions: ``(T, a)`` actions; one-hot vectors for a Discrete space.
-        touching: T sets of names, what touches the floor after each step.
+        touching: T sets of names: the geoms that touch the floor after each step.
     """
     return [_value(measure, observations, actions, touching) for measure in measures]
 
@@ -71,7 +71,7 @@ def _value(
         return sum(measure.geom in names for names in touching) / len(touching)
     if measure.measure == "episode_length":
         return float(len(observations))
-    if measure.threshold is not None:  # fraction_above, and only it, has one
+    if measure.threshold is not None:  # only fraction_above has one
         return float(np.mean(observations[:, measure.component] > measure.threshold))
     statistic, kind = measure.measure.rsplit("_", 1)
     source = actions if kind == "action" else observations

@@ -4,17 +4,17 @@ import numpy as np
 
 from qdsweep.domains.base import Floats
 
-# A component that has not changed yet must not become huge as soon as it does.
+# A component that has been constant so far must not become huge when it changes.
 _VARIANCE_FLOOR = 1e-8
 _LIMIT = 10.0
 
 
 class Normalizer:
-    """Scales observations by mean and standard deviation of those seen so far.
+    """Normalises observations by mean and standard deviation of all those so far.
 
     Args:
-        context: ``(1 + 2 o,)`` number, sum and sum of squares of the observations so far; with
-            none, they are left as they are.
+        context: ``(1 + 2 o,)`` number, sum and sum of squares of the observations so far; if
+            there are none yet, observations stay as they are.
 
     Attributes:
         mean: ``(o,)``.
@@ -32,20 +32,20 @@ class Normalizer:
         self._scaled = np.empty(size)
 
     def __call__(self, observation: Floats) -> Floats:
-        """The normalised observation, overwritten by the next call."""
+        """Returns the normalised observation. The next call overwrites it."""
         np.subtract(observation, self.mean, self._scaled)
         np.divide(self._scaled, self.std, self._scaled)
         return np.clip(self._scaled, -_LIMIT, _LIMIT, out=self._scaled)
 
 
 def tally(observations: Floats) -> Floats:
-    """What ``(T, o)`` observations add to the context ``(1 + 2 o,)``."""
+    """Returns what ``(T, o)`` observations add to the context: ``(1 + 2 o,)``."""
     sums, squares = observations.sum(axis=0), (observations**2).sum(axis=0)
     return np.concatenate(([len(observations)], sums, squares))
 
 
 def context_of(mean: Floats, std: Floats) -> Floats:
-    """The contexts with which a `Normalizer` has given means and deviations, up to rounding.
+    """Returns contexts that give a `Normalizer` these means and deviations, up to rounding.
 
     Args:
         mean: ``(n, o)`` means.

@@ -1,4 +1,4 @@
-"""The plug-in door: a user's own domain, as `module:Class`."""
+"""A user's own domain, `module:Class`."""
 
 import inspect
 import math
@@ -9,7 +9,7 @@ from qdsweep.config.plugin import load_class
 from qdsweep.domains.base import Domain
 from qdsweep.errors import BadInput
 
-# Names that pyribs' archives have themselves.
+# Names that pyribs' archives use for themselves.
 _TAKEN = ("index", "solution", "objective", "measures", "threshold", "jacobian")
 
 
@@ -24,7 +24,7 @@ def make_plugin(plugin: Plugin) -> Domain:
     """
     found = load_class(plugin.type)
     signature = inspect.signature(found)
-    try:  # only the call itself: an error inside the class shows its own traceback
+    try:  # only the arguments: an error inside the class shows its own traceback
         signature.bind(**plugin.arguments)
     except TypeError as error:
         raise BadInput(
@@ -37,11 +37,11 @@ def make_plugin(plugin: Plugin) -> Domain:
 
 
 def require_domain(domain: Any, target: str) -> None:
-    """Refuses an object that lacks what `qdsweep.domains.base.Domain` asks for.
+    """Refuses an object without all that `qdsweep.domains.base.Domain` demands.
 
     Args:
         domain: The object.
-        target: What it is called in the message.
+        target: Its name in the message.
 
     Raises:
         BadInput: Attributes are missing or of another kind; the message lists them all.

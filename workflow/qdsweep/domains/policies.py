@@ -13,7 +13,7 @@ from qdsweep.domains.base import Floats
 from qdsweep.errors import BadInput
 
 Network = Callable[[Floats], Floats]
-# Called with an array and where the result goes.
+# A function of an array and of the array for its result.
 _ACTIVATIONS: dict[str, Callable[[Floats, Floats], Any]] = {
     "tanh": np.tanh,
     "relu": lambda x, out: np.maximum(x, 0, out=out),
@@ -23,7 +23,7 @@ _ACTIVATIONS: dict[str, Callable[[Floats, Floats], Any]] = {
 class Policy:
     """A network of fixed shape whose weights are a solution.
 
-    Products are of one observation at a time, so they cannot depend on the batch.
+    Each product is of one observation, so it cannot depend on the batch.
 
     Attributes:
         solution_dim: Number of weights and biases, d.
@@ -44,7 +44,7 @@ class Policy:
         self.solution_dim = sum(math.prod(shape) + self._bias * shape[0] for shape in self._shapes)
 
     def network(self, solution: Floats) -> Network:
-        """The network with a solution's weights.
+        """Returns the network with a solution's weights.
 
         Args:
             solution: ``(d,)``: layer by layer the weights ``(outputs, inputs)`` row by row, then,
@@ -52,7 +52,7 @@ class Policy:
 
         Returns:
             A function from an observation ``(inputs,)`` to the output ``(outputs,)``, which is
-            overwritten by the next call: nothing is allocated in an episode.
+            overwritten by the next call, so that an episode allocates nothing.
         """
         layers = []
         start = 0
@@ -63,7 +63,7 @@ class Policy:
             if self._bias:
                 bias = solution[start : start + shape[0]]
                 start += shape[0]
-            # The method: calling np.matmul takes longer than a small product.
+            # The method `dot`: a call of np.matmul takes longer than a small product.
             layers.append((weights.dot, bias, np.empty(shape[0])))
         activation, last = self._activation, len(layers) - 1
         add = np.add
@@ -95,7 +95,7 @@ class Actions(NamedTuple):
 
 
 def make_actions(space: spaces.Space, env: str) -> Actions:
-    """The actions of a space.
+    """Makes the actions of a space.
 
     Discrete: the argmax; measures see a one-hot vector. Box: where a component is bounded
     on both sides, the tanh of the output scaled to the bounds; else the output itself.
