@@ -23,9 +23,9 @@ demo: venv
 	$(BIN)/snakemake --cores $(CORES)
 	@echo "open results/sweeps/demo/report.html"
 
-# Two processes: the tests on the cluster wait most of the time.
+# Three processes for two cores: the one with the cluster waits most of the time.
 test: venv
-	$(BIN)/python -m pytest --numprocesses 2
+	$(BIN)/python -m pytest --numprocesses 3 --durations 10
 
 # The long form of the fault tests: 100 kills instead of 6.
 torture: venv

@@ -3,18 +3,34 @@
 import os
 import shutil
 import subprocess
+import tempfile
 from pathlib import Path
 
 import cluster
 import images
 import pytest
+from support import alone
 from xdist.scheduler import LoadScopeScheduling
 
 from qdsweep.host.cpu import apply_baseline
 
+TESTS = Path(__file__).parent
 apply_baseline("avx2")  # before numpy is imported, as `qdsweep run` does it
 # Snakemake's Slurm plugin asks a cluster that is down for 9 s, at each start: here there is none.
 os.environ.setdefault("SLURM_CONF", os.devnull)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Makes the folder that all processes of a start of pytest share."""
+    if not hasattr(config, "workerinput"):  # those of xdist inherit the name from this one
+        os.environ["QDSWEEP_TESTS"] = tempfile.mkdtemp(prefix="qdsweep-tests-")
+        Path(os.environ["QDSWEEP_TESTS"]).chmod(0o755)  # images are there, for every user
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    if not hasattr(config, "workerinput"):
+        images.remove_workshop()
+        shutil.rmtree(os.environ["QDSWEEP_TESTS"], ignore_errors=True)
 
 
 @pytest.fixture(autouse=True)
@@ -33,7 +49,8 @@ def slurm():
         if cluster.is_foreign():
             pytest.skip("this machine has a Slurm of its own, which is left alone")
     no_slurm = os.environ.pop("SLURM_CONF")
-    cluster.up()
+    with alone("packages"):
+        cluster.up()
     yield
     cluster.down()
     os.environ["SLURM_CONF"] = no_slurm
@@ -41,16 +58,10 @@ def slurm():
 
 @pytest.fixture(scope="session")
 def workshop():
-    """Makes the image with the README's commands. It needs root, as the cluster does."""
+    """The image, made with the README's commands. It needs root, as the cluster does."""
     if not os.environ.get("CI") and os.geteuid() != 0:
         pytest.skip("making a base image without a registry needs root (mmdebstrap, buildah)")
-    made = images.Workshop()
-    try:
-        made.set_up()
-        made.do(images.readme_command("make image"))
-        yield made
-    finally:
-        made.close()
+    return images.open_workshop()
 
 
 @pytest.fixture(scope="module")
@@ -64,7 +75,8 @@ def chromium():
             pytest.skip("the page is looked at in Chromium: apt-get install chromium")
         install = "apt-get update -q && apt-get install -y -q --no-install-recommends chromium"
         environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
-        subprocess.run(install, shell=True, check=True, env=environment)
+        with alone("packages"):
+            subprocess.run(install, shell=True, check=True, env=environment)
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:
@@ -76,19 +88,21 @@ def chromium():
 
 
 class ByMachinery(LoadScopeScheduling):
-    """What takes the one test cluster, or the image, is one process's; the rest goes by files."""
+    """The one test cluster is one process's, the images are one's; the rest goes by files."""
 
     def _split_scope(self, nodeid: str) -> str:
-        folder, file = nodeid.split("::")[0].split("/")[-2:]
-        return "cluster" if folder in ("slurm", "container") else file
+        file = nodeid.split("::")[0]
+        folder = file.split("/")[1]
+        return folder if folder in ("slurm", "container") else file
+
+
+# What takes longest comes first, so that no process waits for the last one's.
+ORDER = ("slurm", "container", "readme", "workflow", "faults", "report", "unit")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begins with what takes longest, so that no process waits for the last one's.
-
-    `--no-loadscope-reorder` in pyproject.toml keeps this order.
-    """
-    items.sort(key=lambda item: item.path.parent.name == "unit")
+    """Sorts them; `--no-loadscope-reorder` in pyproject.toml keeps this order."""
+    items.sort(key=lambda item: ORDER.index(item.path.relative_to(TESTS).parts[0]))
 
 
 def pytest_xdist_make_scheduler(config, log):

@@ -1,13 +1,12 @@
 """A domain whose evaluations last as long as the environment says, and a run of it."""
 
-import json
-import subprocess
-import time
+import contextlib
+import functools
+import tempfile
 from pathlib import Path
 
-import psutil
-import yaml
-from support import BIN
+from results import digest
+from support import compute_run, shared_folder, write_yaml
 
 PATIENT = '''
 import os, socket, sys, time
@@ -48,48 +47,31 @@ EXPERIMENT = {
 }
 
 
+@functools.cache
+def _config() -> Path:
+    """Has plugins/patient.py. One for each process of pytest, which imports one of a name."""
+    folder = Path(tempfile.mkdtemp(prefix="patient-", dir=shared_folder()))
+    (folder / "plugins").mkdir()
+    (folder / "plugins/patient.py").write_text(PATIENT)
+    return folder
+
+
+def add_plugin(folder: Path) -> None:
+    """Makes the domain known to what is started in a folder."""
+    if not (folder / "config").exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "config").symlink_to(_config())
+
+
 def make_folder(folder: Path, **changes: object) -> Path:
-    """Writes the domain and `experiment.yaml`."""
-    (folder / "config/plugins").mkdir(parents=True)
-    (folder / "config/plugins/patient.py").write_text(PATIENT)
-    (folder / "experiment.yaml").write_text(yaml.safe_dump({**EXPERIMENT, **changes}))
+    """Makes the domain known and writes `experiment.yaml`."""
+    add_plugin(folder)
+    write_yaml(folder / "experiment.yaml", {**EXPERIMENT, **changes})
     return folder
 
 
 def undisturbed_digest(folder: Path, **changes: object) -> str:
-    """The result of the serial engine."""
+    """The result of the serial engine, in this process."""
     make_folder(folder, **changes)
-    words = [BIN / "qdsweep", "run", "experiment.yaml", "--out", "out"]
-    subprocess.run(words, cwd=folder, check=True, capture_output=True)
-    return digest(folder / "out")
-
-
-def digest(out: Path) -> str:
-    return json.loads((out / "summary.json").read_text())["archive_digest"]
-
-
-def wait_until(true, seconds: float = 60.0, what: str = "") -> None:
-    deadline = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < deadline, f"never happened: {what}"
-        time.sleep(0.05)
-
-
-def says(log: Path, text: str, count: int = 1) -> bool:
-    return log.exists() and log.read_text().count(text) >= count
-
-
-def crew_of(folder: Path) -> list[psutil.Process]:
-    """The processes of `qdsweep worker` for the runs of a folder."""
-    found = []
-    for process in psutil.process_iter(["cmdline"]):
-        words = process.info["cmdline"] or []
-        if words[1:4] == ["-m", "qdsweep", "worker"] and str(folder) in " ".join(words):
-            found.append(process)
-    return found
-
-
-def workers_of(folder: Path) -> list[psutil.Process]:
-    """Those that evaluate: forked by another one."""
-    crew = crew_of(folder)
-    return [process for process in crew if process.parent() in crew]
+    with contextlib.chdir(folder):
+        return digest(compute_run(folder / "experiment.yaml", folder / "out"))

@@ -1,11 +1,19 @@
-"""What tests share: a tiny experiment, commands."""
+"""What tests share: a tiny experiment, programs that are started, the same in this process."""
 
+import contextlib
+import fcntl
+import io
+import logging
 import os
 import shutil
+import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from unittest import mock
 
+import yaml
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
@@ -47,6 +55,19 @@ POLE = {
 }
 
 
+def shared_folder() -> Path:
+    """Of all processes of this start of pytest; it vanishes with them (tests/conftest.py)."""
+    return Path(os.environ["QDSWEEP_TESTS"])
+
+
+@contextlib.contextmanager
+def alone(with_what: str) -> Iterator[None]:
+    """Lets one process of pytest at a time make what several of them need."""
+    with (shared_folder() / f"{with_what}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
 def command(*words: object, cwd: Path | None = None, check: int | None = 0, **env: str):
     """Runs a program of the venv and returns what it printed and its exit code."""
     program, *arguments = map(str, words)
@@ -84,11 +105,66 @@ def locked() -> dict[str, str]:
     }
 
 
-def snakemake(*words: object, cwd: Path, check: int | None = 0):
+def snakemake(*words: object, cwd: Path, check: int | None = 0, **env: str):
     """Runs the project's Snakefile in a folder elsewhere."""
-    return command(
-        "snakemake", "-s", REPO / "Snakefile", "--directory", cwd, *words, cwd=cwd, check=check
-    )
+    whole = ("snakemake", "-s", REPO / "Snakefile", "--directory", cwd, *words)
+    return command(*whole, cwd=cwd, check=check, **env)
+
+
+def write_yaml(path: Path, data: object) -> Path:
+    path.write_text(yaml.safe_dump(data))
+    return path
+
+
+def qdsweep(*words: object, cwd: Path, code: int = 0) -> str:
+    """Runs a command of `qdsweep` in this process, which has imported and compiled everything.
+
+    `command` is for tests of the process: what it imports, how a signal ends it.
+
+    Args:
+        words: The command.
+        cwd: The folder that it is typed in.
+        code: The exit code that it must have.
+
+    Returns:
+        What it printed.
+    """
+    from qdsweep.cli import main
+    from qdsweep.config.files import read_preset
+
+    read_preset.cache_clear()  # a file may have been written anew since the last command
+    root, said = logging.getLogger(), io.StringIO()
+    handlers, level = root.handlers[:], root.level
+    root.handlers.clear()
+    alarm, _ = signal.getitimer(signal.ITIMER_REAL)  # of pytest-timeout; a run sets its own
+    try:
+        with (
+            mock.patch("qdsweep.cli._leave_threads"),  # it may end the process: this one
+            contextlib.chdir(cwd),
+            contextlib.redirect_stdout(said),
+            contextlib.redirect_stderr(said),
+        ):
+            found = main([str(word) for word in words])
+    finally:
+        for handler in root.handlers:
+            handler.close()
+        root.handlers[:] = handlers
+        root.setLevel(level)
+        signal.setitimer(signal.ITIMER_REAL, alarm)
+    assert found == code, f"{words}: {found}\n{said.getvalue()}"
+    return said.getvalue()
+
+
+def checked_sweep(*files: Path):
+    """The sweep of its files, after all checks of a start of Snakemake."""
+    from qdsweep.planning.checks import check_sweep
+    from qdsweep.planning.settings import key_sources, read_sweep
+    from qdsweep.sweep.runs import table_of_runs
+
+    settings = read_sweep({}, (), files)
+    made = table_of_runs(settings.experiment, settings.sweep)
+    check_sweep(settings, made, key_sources((), files))
+    return made
 
 
 def compute_run(experiment: object, out: Path, **changes: object) -> Path:
@@ -130,3 +206,14 @@ def compute_sweep(results: Path, experiment, sweep: str, name: str = "tiny", **r
         publish(results / "runs" / run_id)
     aggregate(results / "sweeps" / name, results / "runs")
     return results / "sweeps" / name
+
+
+def report_sweep(sweep: Path) -> Path:
+    """Makes figures, animations and the page of a sweep that has its tables; returns its folder."""
+    from qdsweep.analysis.figures.evolution import evolution
+    from qdsweep.analysis.figures.plots import plot
+    from qdsweep.analysis.page.report import report
+
+    for stage in (plot, evolution, report):
+        stage(sweep, sweep.parents[1] / "runs")
+    return sweep

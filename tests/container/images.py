@@ -9,7 +9,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from support import BIN, REPO, copy_project, run
+from support import BIN, REPO, alone, copy_project, run, shared_folder
 
 HERE = Path(__file__).parent
 BASE = "docker.io/library/python:3.11-slim-bookworm"
@@ -32,20 +32,31 @@ def readme_command(start: str) -> str:
 
 
 class Workshop:
-    """Where the images of a test session are made.
+    """Where the images of a start of pytest are made, once for all its processes.
 
     Attributes:
         clone: A clone, with `containers/qdsweep.sif`.
+        kept: The same file under a name that no test takes away.
     """
 
-    def __init__(self) -> None:
-        self.folder = Path(tempfile.mkdtemp(prefix="qdsweep-images-"))
-        self.folder.chmod(0o755)
-        self.clone = copy_project(self.folder / "qdsweep")
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.clone = folder / "qdsweep"
+        self.kept = folder / "kept.sif"
+
+    def open(self) -> None:
+        """Makes the first image."""
+        self.folder.mkdir()
+        copy_project(self.clone)
         (self.folder / "storage.conf").write_text(
             f'[storage]\ndriver = "overlay"\ngraphroot = "{self.folder}/layers"\n'
             f'runroot = "{self.folder}/run"\n'
         )
+        with alone("packages"):
+            self._set_up()
+        self.do(f"{HERE}/base-image.sh {BASE}")
+        self.do(readme_command("make image"))
+        self.kept.hardlink_to(self.image)
 
     @property
     def image(self) -> Path:
@@ -75,8 +86,8 @@ class Workshop:
         assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
         return done.stdout + done.stderr
 
-    def set_up(self) -> None:
-        """Installs what makes and runs images, and makes the base image."""
+    def _set_up(self) -> None:
+        """Installs what makes and runs images."""
         env = {**self.env, "DEBIAN_FRONTEND": "noninteractive"}
         if not (shutil.which("buildah") and shutil.which("mmdebstrap")):
             install = "apt-get install -y -q --no-install-recommends buildah mmdebstrap"
@@ -86,11 +97,27 @@ class Workshop:
             )  # fmt: skip
         subprocess.run([HERE / "install-apptainer.sh"], env=env, check=True, capture_output=True)
         self.do(f"id {USER} || useradd -m {USER}")
-        self.do(f"{HERE}/base-image.sh {BASE}")
 
     def close(self) -> None:
+        """Takes away what a plain removal of the folder would leave mounted."""
         subprocess.run(["buildah", "rm", "--all"], env=self.env, capture_output=True)
-        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def open_workshop() -> Workshop:
+    """The workshop, which the first process that asks for it makes."""
+    workshop = Workshop(shared_folder() / "images")
+    with alone("images"):
+        if not workshop.folder.exists():
+            workshop.open()
+    assert workshop.kept.exists(), "another process could not make the image"
+    return workshop
+
+
+def remove_workshop() -> None:
+    """At the end of all processes."""
+    workshop = Workshop(shared_folder() / "images")
+    if workshop.folder.exists():
+        workshop.close()
 
 
 class Person:

@@ -14,8 +14,13 @@ from pathlib import Path
 import pytest
 import witness
 from images import BASE, DEF_HEADER, USER, Person, person, readme_command
-from patient import says, wait_until
+from results import digest, read_json, summary
 from support import BIN, command, locked
+from waiting import says, wait_until
+
+from qdsweep.container.apptainer import find_program
+from qdsweep.container.image import prepare
+from qdsweep.errors import BadInput
 
 LOCAL = ("--configfile", "sweep.yaml", "--cores", "2")
 IN_IMAGE = (*LOCAL, "--sdm", "apptainer")
@@ -25,10 +30,7 @@ RUNS_ALONE = ("--until", "qd_run")  # without tables and figures
 @pytest.fixture(scope="module")
 def expected(tmp_path_factory) -> str:
     """The digest in the venv, with the serial engine."""
-    folder = tmp_path_factory.mktemp("venv")
-    witness.make_folder(folder)
-    command("qdsweep", "run", "experiment.yaml", "--set", "seed=1", "--out", "out", cwd=folder)
-    return summary(folder / "out")["archive_digest"]
+    return witness.undisturbed_digest(tmp_path_factory.mktemp("venv"))
 
 
 @pytest.fixture
@@ -59,10 +61,6 @@ def other_image(workshop) -> Path:
         first.rename(workshop.image)
 
 
-def summary(run: Path) -> dict:
-    return json.loads((run / "summary.json").read_text())
-
-
 def the_run(folder: Path) -> Path:
     (run,) = (folder / "results/runs").iterdir()
     return run
@@ -90,7 +88,7 @@ def test_a_sweep_in_the_image(workshop, expected, name):
         witness.check_seen(who.folder, workshop.image, processes=1)
         run = the_run(who.folder)
         about = summary(run)
-        assert about["archive_digest"] == expected
+        assert digest(run) == expected
         sha256 = subprocess.run(["sha256sum", workshop.image], capture_output=True, text=True)
         image = {"path": str(workshop.image), "sha256": sha256.stdout.split()[0]}
         assert about["image"] == image
@@ -185,7 +183,7 @@ def test_a_signal_saves_the_run_in_the_image(workshop, root, expected):
     run.send_signal(signal.SIGTERM)
     assert run.wait(30) == 75
     assert "stopped by SIGTERM and saved" in log.read_text()
-    reached = json.loads((root.folder / "out/state/status.json").read_text())["iteration"]
+    reached = read_json(root.folder / "out/state/status.json")["iteration"]
     assert reached > 0
     done = root.qdsweep(*words[:-4], "--set", f"iterations={reached + 5}")
     assert f"goes on after iteration {reached}" in done.stderr
@@ -210,36 +208,43 @@ def test_docker_on_one_machine_and_apptainer_on_the_cluster(workshop):
         first.rename(workshop.image)
 
 
-def refused(who: Person, words: str, **env: str) -> None:
-    """Snakemake says it once, and starts nothing."""
-    done = who.snakemake(*IN_IMAGE, check=1, **env)
-    said = [line for line in done.stderr.splitlines() if re.search(words, line)]
-    assert len(said) == 1, done.stderr
-    assert not (who.folder / "results/runs").exists()
-
-
 def test_what_is_missing_is_said_before_any_job(workshop, root, tmp_path):
-    use(root, "nowhere.sif")
-    refused(root, r"image = 'nowhere.sif': there is no such file; build it with `make image`")
-    workshop.do(f"buildah push -q {BASE} docker-archive:{tmp_path}/base.tar:base:latest")
-    workshop.do(f"apptainer build --sandbox {tmp_path}/bare docker-archive:{tmp_path}/base.tar")
-    use(root, tmp_path / "bare")
-    refused(root, r"it has no qdsweep .*build one with `make image`")
+    """Snakemake says it once, and starts nothing."""
     (tmp_path / "torn.sif").write_bytes(workshop.image.read_bytes()[:100_000])
     use(root, tmp_path / "torn.sif")
-    refused(root, r"torn.sif: nothing can be run in it")
-    use(root, "http://127.0.0.1:9/qdsweep.sif")
-    refused(root, r"image = 'http://127.0.0.1:9/qdsweep.sif' cannot be pulled")
+    done = root.snakemake(*IN_IMAGE, check=1)
+    said = [line for line in done.stderr.splitlines() if "torn.sif: nothing can be run" in line]
+    assert len(said) == 1, done.stderr
+    assert not (root.folder / "results/runs").exists()
+
+
+def refused(image: Path | str, words: str) -> None:
+    """What a start of Snakemake would say."""
+    find_program.cache_clear()
+    with pytest.raises(BadInput, match=words):
+        prepare(str(image))
+    find_program.cache_clear()
+
+
+def test_images_and_programs_that_are_unfit(workshop, tmp_path, monkeypatch):
+    refused(
+        "nowhere.sif", r"image = 'nowhere.sif': there is no such file; build it with `make image`"
+    )
+    workshop.do(f"buildah push -q {BASE} docker-archive:{tmp_path}/base.tar:base:latest")
+    workshop.do(f"apptainer build --sandbox {tmp_path}/bare docker-archive:{tmp_path}/base.tar")
+    refused(tmp_path / "bare", r"it has no qdsweep .*build one with `make image`")
+    url = "http://127.0.0.1:9/qdsweep.sif"
+    refused(url, rf"image = '{url}' cannot be pulled")
     # Programs that are too old, or are not there: the PATH has nothing else of that name.
-    use(root, workshop.image)
     tools = tmp_path / "tools"
     tools.mkdir()
     for name in ("bash", "sh", "git", "env", "grep", "cat", "which"):
         (tools / name).symlink_to(shutil.which(name))
-    refused(root, "neither apptainer nor singularity is on the PATH", PATH=str(tools))
+    monkeypatch.setenv("PATH", str(tools))
+    refused(workshop.image, "neither apptainer nor singularity is on the PATH")
     (tools / "singularity").write_text("#!/bin/sh\necho singularity version 3.5.2\n")
     (tools / "singularity").chmod(0o755)
-    refused(root, "singularity version 3.5.2.*too old", PATH=str(tools))
+    refused(workshop.image, "singularity version 3.5.2.*too old")
 
 
 def test_an_image_of_a_url_is_pulled_once(workshop, root):

@@ -63,6 +63,16 @@ def make_folder(folder: Path, **cluster: object) -> None:
     (folder / "sweep.yaml").write_text(yaml.safe_dump({**sweep, "sweep": "::: seed 1"}))
 
 
+def undisturbed_digest(folder: Path) -> str:
+    """The result in the venv, of the serial engine: here the name `witness` is taken already."""
+    from results import digest
+    from support import command
+
+    make_folder(folder)
+    command("qdsweep", "run", "experiment.yaml", "--set", "seed=1", "--out", "out", cwd=folder)
+    return digest(folder / "out")
+
+
 def check_seen(folder: Path, image: Path, processes: int) -> None:
     """Every process was in the image, and nothing came from outside."""
     seen = [json.loads(file.read_text()) for file in (folder / "seen").iterdir()]

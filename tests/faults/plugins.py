@@ -1,4 +1,4 @@
-"""Domains that go wrong, for the tests: written into a folder's config/plugins."""
+"""Plug-ins that tests write into a config/plugins: domains that go wrong, an emitter."""
 
 FAULTY = '''
 import os, time
@@ -54,7 +54,22 @@ class Slow(Faulty):
         return Evaluation(-np.sum(solutions**2, axis=1), solutions[:, :2].copy())
 
 
-from ribs.emitters import GaussianEmitter  # noqa: E402
+class Wide(Faulty):
+    """1,000 parameters; measures that fill every cell of a grid."""
+
+    solution_dim = 1000
+    measures = {"x": (0.0, 1.0), "y": (0.0, 1.0)}
+
+    def evaluate(self, solutions, seeds):
+        from math import erf
+
+        measures = np.array([[0.5 + erf(v / 1.4142135) / 2 for v in row[:2]] for row in solutions])
+        return Evaluation(-np.sum(solutions[:, 2:8] ** 2, axis=1), measures)
+'''
+
+# A module of its own: workers would import pyribs with it.
+SHRINKING = '''
+from ribs.emitters import GaussianEmitter
 
 
 class Shrinking(GaussianEmitter):
@@ -67,17 +82,4 @@ class Shrinking(GaussianEmitter):
     def ask(self):
         self._sigma = self._sigma * self.rate
         return super().ask()
-
-
-class Wide(Faulty):
-    """1,000 parameters; measures that fill every cell of a grid."""
-
-    solution_dim = 1000
-    measures = {"x": (0.0, 1.0), "y": (0.0, 1.0)}
-
-    def evaluate(self, solutions, seeds):
-        from math import erf
-
-        measures = np.array([[0.5 + erf(v / 1.4142135) / 2 for v in row[:2]] for row in solutions])
-        return Evaluation(-np.sum(solutions[:, 2:8] ** 2, axis=1), measures)
 '''

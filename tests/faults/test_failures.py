@@ -11,9 +11,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import yaml
-from plugins import FAULTY
-from support import BIN, TINY, command
+from plugins import FAULTY, SHRINKING
+from results import digest, read_json, steps, summary
+from support import BIN, TINY, command, compute_run, qdsweep, write_yaml
+from waiting import wait_until
 
 from qdsweep.config.compose import compose
 from qdsweep.engines.base import Batch
@@ -33,22 +34,51 @@ EXPERIMENT = {
 }
 
 
+@pytest.fixture(scope="module")
+def config(tmp_path_factory) -> Path:
+    """The plug-ins, in one place: this process imports one module of a name."""
+    folder = tmp_path_factory.mktemp("config")
+    (folder / "plugins").mkdir()
+    (folder / "plugins/faulty.py").write_text(FAULTY)
+    (folder / "plugins/shrinking.py").write_text(SHRINKING)
+    return folder
+
+
 @pytest.fixture
-def folder(tmp_path) -> Path:
-    (tmp_path / "config/plugins").mkdir(parents=True)
-    (tmp_path / "config/plugins/faulty.py").write_text(FAULTY)
+def folder(config, tmp_path) -> Path:
+    (tmp_path / "config").symlink_to(config)
     return tmp_path
 
 
-def run(folder: Path, how: str, *words: object, check: int | None = None, **changes):
+@pytest.fixture
+def tiny(tmp_path) -> Path:
+    """The file of an experiment without a fault."""
+    return write_yaml(tmp_path / "experiment.yaml", TINY)
+
+
+def write_faulty(folder: Path, how: str = "raise", **changes) -> None:
     experiment = {**EXPERIMENT, **changes}
     experiment["domain"] = {**experiment["domain"], "arguments": {"how": how}}
-    (folder / "faulty.yaml").write_text(yaml.safe_dump(experiment))
-    return command("qdsweep", "run", "faulty.yaml", "--out", "out", *words, cwd=folder, check=check)
+    write_yaml(folder / "faulty.yaml", experiment)
 
 
-def read(path: Path) -> dict:
-    return json.loads(path.read_text())
+def run(folder: Path, how: str, *words: object, code: int, **changes) -> str:
+    """Computes a run in this process; returns what it says."""
+    write_faulty(folder, how, **changes)
+    file = folder / "faulty.yaml"
+    return qdsweep("run", file, "--out", "out", *words, cwd=folder, code=code)
+
+
+def started(folder: Path, *words: str) -> subprocess.Popen:
+    """A run in the background."""
+    return subprocess.Popen(
+        [BIN / "qdsweep", "run", "faulty.yaml", "--out", "out", *words],
+        cwd=folder,
+        stderr=subprocess.DEVNULL,
+    )
+
+
+SLOW = {"domain": {"type": "faulty:Slow", "name": "slow"}}
 
 
 @pytest.mark.parametrize("workers", [1, 2])
@@ -65,28 +95,26 @@ def read(path: Path) -> dict:
     ],
 )
 def test_a_failing_evaluation_stops_the_run_and_is_named(folder, how, words, workers):
-    done = run(folder, how, "--workers", workers, check=1)
+    said = run(folder, how, "--workers", workers, code=1)
     for word in (words, "solution", "evaluation seed", "process"):
-        assert word in done.stderr
+        assert word in said
     state = folder / "out/state"
-    failure = read(state / "failure.json")
+    failure = read_json(state / "failure.json")
     assert failure["seed"] % 40 == 7
     kept = np.load(state / "failed_solution.npz")
     assert kept["solution"].shape == (4,)
     assert kept["seed"] == failure["seed"]
     assert ("Traceback" in failure["traceback"]) == (how not in ("nan", "inf", "shape"))
     assert list(state.glob("reload-*.pkl")), "the run saves before it stops"
-    assert read(state / "status.json")["status"] == "failed"
-    # A retry of Snakemake does not burn time on it again.
-    shutil.move(folder / "out", folder / read(state / "status.json")["id"])
+    assert read_json(state / "status.json")["status"] == "failed"
 
 
 def test_on_failure_scores_counts_and_goes_on(folder):
     results = []
     for workers in (1, 2):
-        done = run(folder, "raise", "--workers", workers, on_failure={"objective": -50.0}, check=0)
-        assert "scored, not evaluated" in done.stderr
-        results.append(read(folder / "out/summary.json"))
+        said = run(folder, "raise", "--workers", workers, on_failure={"objective": -50.0}, code=0)
+        assert "scored, not evaluated" in said
+        results.append(summary(folder / "out"))
         shutil.rmtree(folder / "out")
     assert results[0]["archive_digest"] == results[1]["archive_digest"]
     assert results[0]["failures"] == results[1]["failures"] > 0
@@ -95,15 +123,15 @@ def test_on_failure_scores_counts_and_goes_on(folder):
 def test_lists_and_ints_give_one_digest_with_any_number_of_workers(folder):
     found = []
     for workers in (1, 2):
-        run(folder, "ints", "--workers", workers, check=0)
-        found.append(read(folder / "out/summary.json")["archive_digest"])
+        run(folder, "ints", "--workers", workers, code=0)
+        found.append(digest(folder / "out"))
         shutil.rmtree(folder / "out")
     assert found[0] == found[1]
 
 
 def test_a_retry_of_a_failure_ends_at_once_with_the_same_message(folder):
-    run(folder, "raise", check=1)
-    name = read(folder / "out/state/status.json")["id"]
+    run(folder, "raise", code=1)
+    name = read_json(folder / "out/state/status.json")["id"]
     (folder / "results/runs").mkdir(parents=True)
     shutil.move(folder / "out", folder / "results/runs" / name)
     start = time.monotonic()
@@ -113,90 +141,83 @@ def test_a_retry_of_a_failure_ends_at_once_with_the_same_message(folder):
     assert "not tried again, it failed before" in done.stderr
     assert "the simulator exploded" in done.stderr
     # Typed again by the user it is tried again.
-    done = command("qdsweep", *words[:-1], "1", cwd=folder, check=1)
-    assert "not tried again" not in done.stderr
+    assert "not tried again" not in qdsweep(*words[:-1], "1", cwd=folder, code=1)
 
 
-def test_a_retry_of_bad_input_ends_at_once_with_the_same_message(folder):
+@pytest.fixture
+def plugin(folder):
+    """Its file, which a test may change."""
+    file = folder / "config/plugins/faulty.py"
+    yield file
+    file.write_text(FAULTY)
+
+
+def test_a_retry_of_bad_input_ends_at_once_with_the_same_message(folder, plugin):
     """The plug-in changes between the start of a sweep and one of its jobs."""
     domain = {**EXPERIMENT["domain"], "arguments": {"how": "well"}}
     made = table_of_runs({**EXPERIMENT, "domain": domain}, "::: seed 1")
     (name,) = made.runs
     write_configs(made.runs, folder / "results/runs")
-    plugin = folder / "config/plugins/faulty.py"
-    source = plugin.read_text()
-    plugin.write_text(source + "\nCHANGED = 1\n")
+    plugin.write_text(FAULTY + "\nCHANGED = 1\n")
     state = folder / "results/runs" / name / "state"
-    words = ("qdsweep", "launch", name, "--budget", "iterations=2", "--attempt")
-    first = command(*words, 1, cwd=folder, check=2).stderr
+    words = ("launch", name, "--budget", "iterations=2", "--attempt")
+    first = qdsweep(*words, 1, cwd=folder, code=2)
     assert "source of its module:Class has changed" in first
-    failure = read(state / "failure.json")
+    failure = read_json(state / "failure.json")
     assert failure["message"] in first and name.endswith(failure["fingerprint"])
-    again = command(*words, 2, cwd=folder, check=1).stderr
+    again = qdsweep(*words, 2, cwd=folder, code=1)
     assert f"not tried again, it failed before: {failure['message']}" in again
     log = (state.parent / "run.log").read_text().splitlines()
     assert "not tried again" in log[-1] and "has changed" in log[0]
     # Typed again by the user it is tried again, and mended it runs.
-    assert "not tried again" not in command(*words, 1, cwd=folder, check=2).stderr
-    plugin.write_text(source)
-    command(*words, 2, cwd=folder)
+    assert "not tried again" not in qdsweep(*words, 1, cwd=folder, code=2)
+    plugin.write_text(FAULTY)
+    qdsweep(*words, 2, cwd=folder)
     assert not (state / "failure.json").exists()
 
 
 @pytest.mark.parametrize("workers", [1, 2])
 def test_an_evaluation_that_hangs_stops_the_run(folder, workers):
     start = time.monotonic()
-    done = run(folder, "hang", "--workers", workers, timeout=2.0, check=1)
-    assert "nothing was evaluated for timeout = 2 s" in done.stderr
+    said = run(folder, "hang", "--workers", workers, timeout=2.0, code=1)
+    assert "nothing was evaluated for timeout = 2 s" in said
     assert time.monotonic() - start < 40
     assert list((folder / "out/state").glob("reload-*.pkl"))
 
 
 def test_a_worker_that_dies_again_and_again_ends_the_run(folder):
-    done = run(folder, "exit", "--workers", 2, check=1)
-    assert "a worker died 3 times in one batch" in done.stderr
-    assert read(folder / "out/state/last_stop.json")["cause"] == "memory"
+    said = run(folder, "exit", "--workers", 2, code=1)
+    assert "a worker died 3 times in one batch" in said
+    assert read_json(folder / "out/state/last_stop.json")["cause"] == "memory"
 
 
 def test_an_emitter_of_the_users_goes_on_bit_for_bit(folder):
-    emitter = {"type": "faulty:Shrinking", "arguments": {"rate": 0.99}}
+    emitter = {"type": "shrinking:Shrinking", "arguments": {"rate": 0.99}}
     algorithm = {"archive": {"type": "grid"}, "emitters": [emitter]}
-    changes = {
-        "domain": {"type": "faulty:Slow", "name": "slow"},
-        "algorithm": algorithm,
-    }
-    experiment = {k: v for k, v in EXPERIMENT.items() if k != "initial_solutions"} | changes
-    (folder / "own.yaml").write_text(yaml.safe_dump(experiment))
+    experiment = EXPERIMENT | SLOW | {"algorithm": algorithm}
+    del experiment["initial_solutions"]
+    write_yaml(folder / "own.yaml", experiment)
     for out, lengths in (("straight", [6]), ("in_two", [3, 6])):
         for length in lengths:
-            words = ("own.yaml", "--set", f"iterations={length}", "--out", out)
-            command("qdsweep", "run", *words, cwd=folder)
-    digests = [
-        read(folder / out / "summary.json")["archive_digest"] for out in ("straight", "in_two")
-    ]
-    assert digests[0] == digests[1]
+            words = (folder / "own.yaml", "--set", f"iterations={length}", "--out", out)
+            qdsweep("run", *words, cwd=folder)
+    assert digest(folder / "straight") == digest(folder / "in_two")
 
 
 def test_a_killed_worker_changes_nothing(folder):
-    slow = {"domain": {"type": "faulty:Slow", "name": "slow"}, "iterations": 40}
-    run(folder, "raise", "--workers", 2, check=0, **slow)
-    expected = read(folder / "out/summary.json")["archive_digest"]
+    run(folder, "raise", "--workers", 2, code=0, iterations=40, **SLOW)
+    expected = digest(folder / "out")
     shutil.rmtree(folder / "out")
-    process = subprocess.Popen(
-        [BIN / "qdsweep", "run", "faulty.yaml", "--out", "out", "--workers", "2"],
-        cwd=folder,
-        stderr=subprocess.DEVNULL,
-    )
-    metrics = folder / "out/state/status.json"
-    while read(metrics).get("iteration", 0) < 2 if metrics.exists() else True:
-        time.sleep(0.05)
+    process = started(folder, "--workers", "2")
+    status = folder / "out/state/status.json"
+    wait_until(lambda: status.exists() and read_json(status).get("iteration", 0) >= 2)
     children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
     workers = [
         pid for pid in children if b"spawn_main" in Path(f"/proc/{pid}/cmdline").read_bytes()
     ]
     os.kill(int(workers[0]), signal.SIGKILL)
     assert process.wait(60) == 0
-    assert read(folder / "out/summary.json")["archive_digest"] == expected
+    assert digest(folder / "out") == expected
 
 
 def test_no_row_is_lost_when_the_pool_breaks_between_two_batches():
@@ -220,24 +241,15 @@ def test_no_row_is_lost_when_the_pool_breaks_between_two_batches():
 
 
 def test_no_worker_outlives_a_killed_main_process(folder):
-    slow = {"domain": {"type": "faulty:Slow", "name": "slow"}, "iterations": 500}
-    (folder / "faulty.yaml").write_text(yaml.safe_dump({**EXPERIMENT, **slow}))
-    process = subprocess.Popen(
-        [BIN / "qdsweep", "run", "faulty.yaml", "--out", "out", "--workers", "2"],
-        cwd=folder,
-        stderr=subprocess.DEVNULL,
-    )
-    while not (folder / "out/state/metrics.csv").exists():
-        time.sleep(0.1)
+    write_faulty(folder, iterations=500, **SLOW)
+    process = started(folder, "--workers", "2")
+    wait_until((folder / "out/state/metrics.csv").exists)
     time.sleep(2)
     children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
     assert len(children) >= 2
     process.kill()
     process.wait()
-    deadline = time.monotonic() + 10
-    while any(_runs(pid) for pid in children) and time.monotonic() < deadline:
-        time.sleep(0.1)
-    assert not any(_runs(pid) for pid in children)
+    wait_until(lambda: not any(_runs(pid) for pid in children), 10)
 
 
 def _runs(pid: str) -> bool:
@@ -258,16 +270,11 @@ def test_a_large_archive_is_saved_within_ten_seconds_of_a_signal(folder):
         "iterations": 100_000,
         "reload": {"min_seconds": 1000.0, "max_seconds": 1000.0},
     }
-    (folder / "faulty.yaml").write_text(yaml.safe_dump({**EXPERIMENT, **wide}))
-    process = subprocess.Popen(
-        [BIN / "qdsweep", "run", "faulty.yaml", "--out", "out"],
-        cwd=folder,
-        stderr=subprocess.DEVNULL,
-    )
+    write_yaml(folder / "faulty.yaml", EXPERIMENT | wide)
+    process = started(folder)
     status = folder / "out/state/status.json"
-    while not status.exists() or read(status).get("num_elites", 0) < 9900:
-        time.sleep(0.2)
-        assert process.poll() is None
+    wait_until(lambda: status.exists() and read_json(status).get("num_elites", 0) >= 9900, 300)
+    assert process.poll() is None
     start = time.monotonic()
     process.send_signal(signal.SIGTERM)
     assert process.wait(30) == 75
@@ -278,14 +285,15 @@ def test_a_large_archive_is_saved_within_ten_seconds_of_a_signal(folder):
 
 
 def test_max_seconds_stops_in_time_and_goes_on(folder):
-    slow = {"domain": {"type": "faulty:Slow", "name": "slow"}, "iterations": 60}
-    start = time.monotonic()
-    done = run(folder, "raise", "--max-seconds", 16, check=75, **slow)
-    assert time.monotonic() - start < 16
+    write_faulty(folder, iterations=60, **SLOW)
+    words = ("run", folder / "faulty.yaml", "--out", "out")
+    began = time.monotonic()
+    done = command("qdsweep", *words, "--max-seconds", 16, cwd=folder, check=75)
+    assert time.monotonic() - began < 16
     assert "stopped by the end of the wall time and saved" in done.stderr
-    assert read(folder / "out/state/last_stop.json")["cause"] == "stopped"
-    run(folder, "raise", check=0, **slow)
-    assert [attempt["how"] for attempt in read(folder / "out/summary.json")["attempts"]] == [
+    assert read_json(folder / "out/state/last_stop.json")["cause"] == "stopped"
+    qdsweep(*words, cwd=folder)
+    assert [attempt["how"] for attempt in summary(folder / "out")["attempts"]] == [
         "the end of the wall time",
         "finished",
     ]
@@ -295,41 +303,33 @@ def test_max_seconds_stops_in_time_and_goes_on(folder):
 def test_a_full_disk_leaves_the_last_reload_file_whole(tmp_path):
     disk = tmp_path / "disk"
     disk.mkdir()
-    experiment = tmp_path / "experiment.yaml"
-    tiny = {**TINY, "iterations": 4000, "reload": {"min_seconds": 0.05}}
-    experiment.write_text(yaml.safe_dump(tiny))
+    longer = {**TINY, "iterations": 4000, "reload": {"min_seconds": 0.05}}
+    experiment = write_yaml(tmp_path / "experiment.yaml", longer)
     words = ("run", experiment, "--out", disk / "out")
-    command("qdsweep", "run", experiment, "--out", tmp_path / "straight")
+    straight = digest(compute_run(experiment, tmp_path / "straight"))
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=400k", "tmpfs", disk], check=True)
     try:
-        done = command("qdsweep", *words, check=1)
-        assert "No space left on device" in done.stderr
-        assert "Traceback" not in done.stderr
+        said = qdsweep(*words, cwd=tmp_path, code=1)
+        assert "No space left on device" in said
+        assert "Traceback" not in said
         assert list((disk / "out/state").glob("reload-*.pkl"))
         subprocess.run(["mount", "-o", "remount,size=20m", disk], check=True)
-        again = command("qdsweep", *words)
-        assert "goes on after iteration" in again.stderr
-        digests = [
-            read(out / "summary.json")["archive_digest"]
-            for out in (disk / "out", tmp_path / "straight")
-        ]
-        assert digests[0] == digests[1]
+        assert "goes on after iteration" in qdsweep(*words, cwd=tmp_path)
+        assert digest(disk / "out") == straight
     finally:
         subprocess.run(["umount", disk], check=True)
 
 
-def test_a_read_only_folder_is_one_clear_message(tmp_path):
+def test_a_read_only_folder_is_one_clear_message(tmp_path, tiny):
     parent = tmp_path / "locked"
     parent.mkdir()
-    experiment = tmp_path / "experiment.yaml"
-    experiment.write_text(yaml.safe_dump(TINY))
     root = os.getuid() == 0
     if root:  # to whom a mode means nothing
         subprocess.run(["mount", "-t", "tmpfs", "-o", "ro", "tmpfs", parent], check=True)
     else:
         parent.chmod(0o555)
     try:
-        done = command("qdsweep", "run", experiment, "--out", parent / "out", check=1)
+        done = command("qdsweep", "run", tiny, "--out", parent / "out", check=1)
     finally:
         if root:
             subprocess.run(["umount", parent], check=True)
@@ -338,42 +338,35 @@ def test_a_read_only_folder_is_one_clear_message(tmp_path):
     assert len(done.stderr.strip().splitlines()) == 1
 
 
-def test_a_reload_file_of_another_run_is_refused(tmp_path):
-    experiment = tmp_path / "experiment.yaml"
-    experiment.write_text(yaml.safe_dump(TINY))
+def test_a_reload_file_of_another_run_is_refused(tmp_path, tiny):
     for seed in (1, 2):
-        words = ("--set", f"seed={seed}", "--out", tmp_path / f"{seed}")
-        command("qdsweep", "run", experiment, *words)
+        compute_run(tiny, tmp_path / f"{seed}", seed=seed)
     state = tmp_path / "2/state"
     (reload_file,) = (tmp_path / "1/state").glob("reload-*.pkl")
     shutil.copy(reload_file, state / "reload-000000013.pkl")
     words = ("--set", "seed=2", "--set", "iterations=14", "--out", tmp_path / "2")
-    done = command("qdsweep", "run", experiment, *words, check=2)
-    assert "is a reload file of another experiment" in done.stderr
+    said = qdsweep("run", tiny, *words, cwd=tmp_path, code=2)
+    assert "is a reload file of another experiment" in said
 
 
-def test_the_folder_of_another_run_is_left_as_it_is(tmp_path):
-    experiment = tmp_path / "experiment.yaml"
-    experiment.write_text(yaml.safe_dump(TINY))
+def test_the_folder_of_another_run_is_left_as_it_is(tmp_path, tiny):
     out = tmp_path / "out"
-    command("qdsweep", "run", experiment, "--out", out)
+    qdsweep("run", tiny, "--out", out, cwd=tmp_path)
     before = {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
     before.pop(out / "state/lock", None)
-    done = command("qdsweep", "run", experiment, "--set", "seed=2", "--out", out, check=2)
-    assert "give another --out" in done.stderr
+    words = ("run", tiny, "--set", "seed=2", "--out", out)
+    assert "give another --out" in qdsweep(*words, cwd=tmp_path, code=2)
     assert {path: path.read_bytes() for path in before} == before
     assert not (out / "state/failure.json").exists()
 
 
 @pytest.mark.parametrize("name", ["archive.npz", "metrics.csv", "summary.json"])
-def test_torn_results_are_made_anew(tmp_path, name):
-    experiment = tmp_path / "experiment.yaml"
-    experiment.write_text(yaml.safe_dump(TINY))
-    words = ("run", experiment, "--out", tmp_path / "out")
-    command("qdsweep", *words)
-    digest = read(tmp_path / "out/summary.json")["archive_digest"]
-    rows = [r.split(",")[:9] for r in (tmp_path / "out/metrics.csv").read_text().splitlines()]
-    torn = tmp_path / "out/state" / name
+def test_torn_results_are_made_anew(tmp_path, tiny, name):
+    out = tmp_path / "out"
+    words = ("run", tiny, "--out", out)
+    qdsweep(*words, cwd=tmp_path)
+    before = digest(out), steps(out)
+    torn = out / "state" / name
     content = torn.read_bytes()
     torn.unlink()
     if name == "archive.npz":  # its end is whole, its middle is not
@@ -381,12 +374,10 @@ def test_torn_results_are_made_anew(tmp_path, name):
         torn.write_bytes(content[:middle] + b"x" * 40 + content[middle + 40 :])
     else:
         torn.write_bytes(content[: len(content) // 2])
-    command("qdsweep", *words)
-    assert read(tmp_path / "out/summary.json")["archive_digest"] == digest
-    again = [r.split(",")[:9] for r in (tmp_path / "out/metrics.csv").read_text().splitlines()]
-    assert again == rows
-    with np.load(tmp_path / "out/archive.npz") as kept:
-        assert len(kept["objective"]) == read(tmp_path / "out/summary.json")["num_elites"]
+    qdsweep(*words, cwd=tmp_path)
+    assert (digest(out), steps(out)) == before
+    with np.load(out / "archive.npz") as kept:
+        assert len(kept["objective"]) == summary(out)["num_elites"]
 
 
 HOLD = """
@@ -414,10 +405,8 @@ def test_a_lock_is_held_named_and_taken_over_from_the_dead(tmp_path):
     assert path.read_text() == ""
 
 
-def test_two_processes_that_start_one_run_compute_it_once(tmp_path):
-    experiment = tmp_path / "experiment.yaml"
-    experiment.write_text(yaml.safe_dump(TINY))
-    words = [BIN / "qdsweep", "run", experiment, "--out", tmp_path / "out"]
+def test_two_processes_that_start_one_run_compute_it_once(tmp_path, tiny):
+    words = [BIN / "qdsweep", "run", tiny, "--out", tmp_path / "out"]
     both = [subprocess.Popen(words, stderr=subprocess.PIPE, text=True) for _ in range(2)]
     printed = [process.communicate(timeout=120)[1] for process in both]
     assert [process.returncode for process in both] == [0, 0]

@@ -1,6 +1,5 @@
 """Real processes, really killed: the result is that of the undisturbed run, bit for bit."""
 
-import json
 import os
 import random
 import signal
@@ -11,9 +10,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import yaml
 from kill_at import BOUNDARIES
-from support import BIN, REPO, TINY, snakemake
+from results import digest, steps, summary
+from support import BIN, REPO, TINY, compute_run, compute_sweep, qdsweep, snakemake, write_yaml
+from waiting import says, wait_until
 
 HERE = Path(__file__).parent
 LONG = bool(os.environ.get("QDSWEEP_TORTURE"))  # make torture
@@ -22,44 +22,18 @@ KILLS = 100 if LONG else 6
 RUN = {**TINY, "iterations": 3000, "reload": {"min_seconds": 0.05}}
 
 
-def write_experiment(folder: Path, **changes) -> Path:
-    path = folder / "experiment.yaml"
-    path.write_text(yaml.safe_dump({**RUN, **changes}))
-    return path
-
-
-def summary(out: Path) -> dict:
-    return json.loads((out / "summary.json").read_text())
-
-
-def metrics(out: Path) -> list[list[str]]:
-    """The rows without the seconds."""
-    return [line.split(",")[:9] for line in (out / "metrics.csv").read_text().splitlines()]
-
-
-def wait_for(path: Path, text: str, count: int = 1) -> None:
-    for _ in range(1000):
-        if path.exists() and path.read_text().count(text) >= count:
-            return
-        time.sleep(0.03)
-    raise AssertionError(f"{text!r} never stood in {path}")
+def write_experiment(folder: Path) -> Path:
+    return write_yaml(folder / "experiment.yaml", RUN)
 
 
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory) -> Path:
-    folder = tmp_path_factory.mktemp("undisturbed")
-    out = folder / "out"
-    subprocess.run(
-        [BIN / "qdsweep", "run", write_experiment(folder), "--out", out],
-        check=True,
-        capture_output=True,
-    )
-    return out
+    return compute_run(RUN, tmp_path_factory.mktemp("undisturbed") / "out")
 
 
 def same(out: Path, undisturbed: Path) -> None:
-    assert summary(out)["archive_digest"] == summary(undisturbed)["archive_digest"]
-    assert metrics(out) == metrics(undisturbed)
+    assert digest(out) == digest(undisturbed)
+    assert steps(out) == steps(undisturbed)
     with np.load(out / "history.npz") as ours, np.load(undisturbed / "history.npz") as theirs:
         for name in theirs:
             np.testing.assert_array_equal(ours[name], theirs[name])
@@ -76,11 +50,12 @@ def test_sigkill_at_random_moments(undisturbed, tmp_path):
         workers = str(chance.choice([1, 1, 2]))
         process = subprocess.Popen([*words, "--workers", workers], stderr=subprocess.DEVNULL)
         if chance.random() < 0.8:
-            wait_for(log, "engine", kill - log_misses(log, kill))
+            wanted = kill - log_misses(log, kill)
+            wait_until(lambda wanted=wanted: says(log, "engine", wanted), 30)
         time.sleep(chance.uniform(0, 1.2))
         process.kill()
         process.wait()
-    subprocess.run(words, check=True, capture_output=True)
+    qdsweep(*words[1:], cwd=tmp_path)
     same(out, undisturbed)
     attempts = summary(out)["attempts"]
     assert sum(attempt["how"] == "killed" for attempt in attempts) >= KILLS // 2
@@ -102,8 +77,7 @@ def test_sigkill_at_every_boundary_of_a_save(undisturbed, tmp_path, boundary):
             capture_output=True,
         )
         assert killed.returncode == -signal.SIGKILL
-    again = subprocess.run([BIN / "qdsweep", *words], capture_output=True, text=True, check=True)
-    assert "goes on after iteration" in again.stderr
+    assert "goes on after iteration" in qdsweep(*words, cwd=tmp_path)
     same(out, undisturbed)
     left = {path.name for path in (out / "state").iterdir() if ".tmp" in path.name}
     assert left == set(), "what the kill left behind is gone"
@@ -113,14 +87,13 @@ def test_sigkill_at_every_boundary_of_a_save(undisturbed, tmp_path, boundary):
 def test_the_whole_process_group_of_snakemake_is_killed(tmp_path):
     """A sweep of 6 runs, killed with everything that belongs to it, typed again."""
     chance = random.Random(2)
-    config = tmp_path / "sweep.yaml"
     sweep = "::: algorithm map_elites cma_mae ::: seed 1 2 3"
     experiment = {**RUN, "iterations": 1500}
-    config.write_text(yaml.safe_dump({"name": "t", "experiment": experiment, "sweep": sweep}))
+    data = {"name": "t", "experiment": experiment, "sweep": sweep}
+    config = write_yaml(tmp_path / "sweep.yaml", data)
     killed, straight = tmp_path / "killed", tmp_path / "straight"
     killed.mkdir()
-    straight.mkdir()
-    snakemake("--cores", 2, "--configfile", config, "--until", "qd_run", cwd=straight)
+    compute_sweep(straight / "results", experiment, sweep)
     words = [BIN / "snakemake", "-s", REPO / "Snakefile", "--directory", killed]
     words += ["--configfile", config, "--cores", "2"]
     for _ in range(10 if LONG else 3):

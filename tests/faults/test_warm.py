@@ -1,6 +1,6 @@
 """The warm process: runs that are forked from it give the same results, whoever is killed."""
 
-import json
+import contextlib
 import os
 import signal
 import socket
@@ -10,25 +10,21 @@ from pathlib import Path
 
 import psutil
 import pytest
-import yaml
-from patient import digest, make_folder, wait_until
-from support import BIN, REPO, snakemake
+from patient import EXPERIMENT, add_plugin
+from results import digests, read_json, summary
+from support import BIN, REPO, compute_sweep, snakemake, write_yaml
+from waiting import wait_until
 
+# Without what is not of every algorithm.
+SETTINGS = {key: value for key, value in EXPERIMENT.items() if key != "initial_solutions"}
 SWEEP = "::: algorithm map_elites cma_me ::: seed 1 2"
 
 
 def write_sweep(folder: Path) -> list[str]:
-    make_folder(folder, sigma0=0.5)
-    experiment = yaml.safe_load((folder / "experiment.yaml").read_text())
-    for key in ("initial_solutions", "sigma0"):  # not of every algorithm
-        del experiment[key]
-    config = {"name": "warm", "experiment": experiment, "sweep": SWEEP}
-    (folder / "sweep.yaml").write_text(yaml.safe_dump(config))
+    add_plugin(folder)
+    config = {"name": "warm", "experiment": SETTINGS, "sweep": SWEEP}
+    write_yaml(folder / "sweep.yaml", config)
     return ["--cores", "2", "--configfile", "sweep.yaml", "--until", "qd_run"]
-
-
-def digests(folder: Path) -> dict[str, str]:
-    return {path.name: digest(path) for path in sorted((folder / "results/runs").iterdir())}
 
 
 def socket_of(folder: Path) -> Path:
@@ -72,7 +68,7 @@ def half_way(folder: Path) -> tuple[str, int]:
     """A run that is being computed and has saved its state, and its process."""
     for lock in folder.glob("results/runs/*/state/lock"):
         if lock.read_text() and list(lock.parent.glob("reload-*.pkl")):
-            return lock.parent.parent.name, json.loads(lock.read_text())["pid"]
+            return lock.parent.parent.name, read_json(lock)["pid"]
     return "", 0
 
 
@@ -86,11 +82,11 @@ SLOW = {"PATIENT_SECONDS": "0.01"}
 
 @pytest.fixture(scope="module")
 def cold(tmp_path_factory) -> dict[str, str]:
-    """The results of runs that each started by themselves."""
+    """The results without Snakemake and without a fork."""
     folder = tmp_path_factory.mktemp("cold")
-    process = start(folder, write_sweep(folder), QDSWEEP_WARM="off")
-    assert process.wait(300) == 0, (folder / "snakemake.log").read_text()
-    assert not (folder / ".snakemake/log/qdsweep-warm.log").exists()
+    add_plugin(folder)
+    with contextlib.chdir(folder):
+        compute_sweep(folder / "results", SETTINGS, SWEEP)
     return digests(folder)
 
 
@@ -114,11 +110,8 @@ def test_forked_runs_give_the_same_results_and_leave_nothing(tmp_path, cold):
     finish(tmp_path, process, cold)
     assert not place.parent.exists()
     assert (tmp_path / ".snakemake/log/qdsweep-warm.log").read_text() == ""
-    attempts = [
-        json.loads(path.read_text())["attempts"]
-        for path in tmp_path.glob("results/runs/*/summary.json")
-    ]
-    assert all(len(each) == 1 for each in attempts)
+    runs = list((tmp_path / "results/runs").iterdir())
+    assert [len(summary(run)["attempts"]) for run in runs] == [1] * 4
 
 
 @pytest.mark.parametrize("victim", ["client", "warm process", "run"])
@@ -159,7 +152,7 @@ def test_a_client_ends_as_its_run_does_and_takes_it_with_it(tmp_path):
             command, cwd=tmp_path, env=env, preexec_fn=lambda: os.close(0), stderr=subprocess.PIPE
         )
         wait_until(lambda: (state / "lock").read_text(), what="it runs")
-        fork = json.loads((state / "lock").read_text())["pid"]
+        fork = read_json(state / "lock")["pid"]
         if number == signal.SIGKILL:
             os.kill(fork, number)
             assert mine.wait(30) == -number
@@ -191,8 +184,7 @@ def test_no_run_outlives_its_sweep(tmp_path, cold, number):
     process.wait(60)
     wait_until(lambda: not pids(tmp_path), 20, "all have ended")
     statuses = [
-        json.loads(path.read_text())["status"]
-        for path in tmp_path.glob("results/runs/*/state/status.json")
+        read_json(path)["status"] for path in tmp_path.glob("results/runs/*/state/status.json")
     ]
     assert "stopped" in statuses
     assert "failed" not in statuses
@@ -211,14 +203,16 @@ def test_a_killed_snakemake_alone_lets_its_runs_end(tmp_path, cold):
     finish(tmp_path, start(tmp_path, words), cold)
 
 
-def test_one_run_or_another_cpu_baseline_starts_by_itself(tmp_path):
-    words = write_sweep(tmp_path)
-    log = tmp_path / ".snakemake/log/qdsweep-warm.log"
-    snakemake(*words, "--config", "sweep=::: seed 1", cwd=tmp_path)
-    assert not log.exists()
-    snakemake(
-        *words, "--config", "sweep=::: cpu_baseline native avx2 ::: iterations 2", cwd=tmp_path
-    )
-    assert not log.exists()
+@pytest.mark.parametrize(
+    ("sweep", "env"),
+    [
+        ("::: seed 1", {}),
+        ("::: cpu_baseline native avx2 ::: iterations 2", {}),
+        ("::: seed 1 2 ::: iterations 2", {"QDSWEEP_WARM": "off"}),
+    ],
+)
+def test_one_run_another_cpu_baseline_or_a_wish_starts_by_itself(tmp_path, sweep, env):
+    snakemake(*write_sweep(tmp_path), "--config", f"sweep={sweep}", cwd=tmp_path, **env)
+    assert not (tmp_path / ".snakemake/log/qdsweep-warm.log").exists()
     time.sleep(0.1)
     assert pids(tmp_path) == []

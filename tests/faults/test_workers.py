@@ -13,8 +13,10 @@ from pathlib import Path
 
 import psutil
 import pytest
-from patient import crew_of, digest, make_folder, says, undisturbed_digest, wait_until, workers_of
-from support import BIN
+from patient import make_folder, undisturbed_digest
+from results import digest
+from support import BIN, qdsweep
+from waiting import crew_of, says, wait_until, workers_of
 
 from qdsweep.host.cpu import settings
 
@@ -83,10 +85,7 @@ def test_all_workers_stopped_for_good_stop_the_run_and_it_goes_on(tmp_path, expe
     supervisor.kill()
     assert run.process.wait(60) == 1
     assert "what starts them has ended" in run.log.read_text().splitlines()[-1]
-    again = subprocess.run(
-        [BIN / "qdsweep", "run", "experiment.yaml", "--out", "out"], cwd=tmp_path, check=False
-    )
-    assert again.returncode == 0
+    qdsweep("run", "experiment.yaml", "--out", "out", cwd=tmp_path)
     assert digest(run.out) == expected
 
 

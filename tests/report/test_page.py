@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import yaml
-from support import snakemake
+from support import compute_sweep, report_sweep
 
 from qdsweep.analysis.figures.plots import plot
 from qdsweep.analysis.page.report import report
@@ -29,12 +29,10 @@ SWEEP = "::: sigma0 0.1 1 ::: batch_size 8 16 ::: seed 1 2 3"
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
-    """A real sweep, from the Snakefile to its page."""
-    folder = tmp_path_factory.mktemp("sweep")
-    config = {"name": "small", "experiment": EXPERIMENT, "sweep": SWEEP}
-    (folder / "sweep.yaml").write_text(yaml.safe_dump(config))
-    snakemake("--configfile", "sweep.yaml", "--cores", 2, cwd=folder)
-    return folder / "results"
+    """A real sweep, to its page."""
+    results = tmp_path_factory.mktemp("sweep") / "results"
+    report_sweep(compute_sweep(results, EXPERIMENT, SWEEP, name="small"))
+    return results
 
 
 NASTY = ["<b>bold</b> &lt; %{x}", "50 %{y} <br> up", "a & b <i", "$x_1$ *"]

@@ -1,32 +1,34 @@
 """Over the nodes of a real Slurm, srun outside and the image inside."""
 
-import json
 import subprocess
 
 import pytest
 import witness
 from images import USER, person, readme_command
-from patient import says, wait_until
-from support import BIN, command, copy_project
+from results import digest, summary
+from support import BIN, copy_project
+from waiting import says, wait_until
 
 SLURM = ("--executor", "slurm", "--jobs", "4", "--slurm-init-seconds-before-status-checks", "2")
 
 
+@pytest.fixture(scope="module")
+def expected(tmp_path_factory) -> str:
+    return witness.undisturbed_digest(tmp_path_factory.mktemp("venv"))
+
+
 @pytest.mark.parametrize("name", ["root", USER])
-def test_two_nodes_in_the_image_equal_one_machine(workshop, tmp_path, name):
-    witness.make_folder(tmp_path)
-    command("qdsweep", "run", "experiment.yaml", "--set", "seed=1", "--out", "out", cwd=tmp_path)
-    expected = json.loads((tmp_path / "out/summary.json").read_text())["archive_digest"]
+def test_two_nodes_in_the_image_equal_one_machine(workshop, expected, name):
     with person(name, workshop.clone) as who:
-        witness.make_folder(who.folder, nodes=2, workers_per_node=3, image=str(workshop.image))
+        witness.make_folder(who.folder, nodes=2, workers_per_node=3, image=str(workshop.kept))
         subprocess.run(["chown", "-R", name, who.folder], check=True)
         who.snakemake("--configfile", "sweep.yaml", *SLURM, "--sdm", "apptainer")
-        witness.check_seen(who.folder, workshop.image, processes=7)
+        witness.check_seen(who.folder, workshop.kept, processes=7)
         (run,) = (who.folder / "results/runs").iterdir()
-        about = json.loads((run / "summary.json").read_text())
-        assert about["archive_digest"] == expected
+        about = summary(run)
+        assert digest(run) == expected
         assert (about["engine"], about["workers"]) == ("dask", 6)
-        assert about["image"]["path"] == str(workshop.image)
+        assert about["image"]["path"] == str(workshop.kept)
         assert about["attempts"][0]["slurm_job"] is not None
         log = (run / "run.log").read_text()
         assert ", 6 now" in log
@@ -36,12 +38,12 @@ def test_two_nodes_in_the_image_equal_one_machine(workshop, tmp_path, name):
 def test_the_section_of_the_readme(workshop):
     """From a clone to the first finished run, with its commands as they stand."""
     clone = copy_project(workshop.folder / "new")
-    (clone / "containers/qdsweep.sif").symlink_to(workshop.image)  # of `make image`
+    (clone / "containers/qdsweep.sif").symlink_to(workshop.kept)  # of `make image`
     start = "snakemake --profile profiles/slurm --sdm apptainer --config"
     env = f"PATH={BIN}:$PATH; cd {clone};"
     said = workshop.do(f"{env} {readme_command(start)}", 400)
     (run,) = (clone / "results/runs").iterdir()
-    about = json.loads((run / "summary.json").read_text())
+    about = summary(run)
     assert about["image"]["sha256"], said
     assert about["attempts"][0]["slurm_job"] is not None
     # The same on one node of the cluster, and with the wall time of its job known inside.

@@ -1,6 +1,5 @@
 """The real Snakefile on a real Slurm: results, faults, and what is left behind."""
 
-import json
 import os
 import re
 import signal
@@ -10,9 +9,10 @@ from pathlib import Path
 
 import cluster
 import pytest
-import yaml
-from patient import crew_of, make_folder, says, undisturbed_digest, wait_until, workers_of
-from support import BIN, REPO, TINY, copy_project, snakemake
+from patient import make_folder, undisturbed_digest
+from results import digest, digests, read_json, summary
+from support import BIN, REPO, TINY, compute_sweep, copy_project, snakemake, write_yaml
+from waiting import crew_of, says, wait_until, workers_of
 
 TWO_NODES = {"nodes": 2, "workers_per_node": 3, "mem_mb_main": 600, "mem_mb_per_worker": 200}
 SLURM = ("--executor", "slurm", "--jobs", "4", "--slurm-init-seconds-before-status-checks", "2")
@@ -29,10 +29,10 @@ class Sweep:
     def __init__(self, folder: Path, seconds: float, **needs: object):
         self.folder = make_folder(folder, iterations=60)
         needs = {**TWO_NODES, "runtime_min": 10, **needs}
-        (folder / "cluster.yaml").write_text(yaml.safe_dump(needs))
+        write_yaml(folder / "cluster.yaml", needs)
         self.seconds = seconds
         config = {"name": "s", "experiment": "experiment.yaml", "cluster": "cluster.yaml"}
-        (folder / "sweep.yaml").write_text(yaml.safe_dump(config))
+        write_yaml(folder / "sweep.yaml", config)
         self.printed = folder / "printed.txt"
         self.start()
 
@@ -61,7 +61,7 @@ class Sweep:
 
     def job(self) -> str:
         """The Slurm job that computes now."""
-        return json.loads((self.run / "state/lock").read_text())["slurm_job"]
+        return read_json(self.run / "state/lock")["slurm_job"]
 
     def computing(self, times: int = 1) -> "Sweep":
         """Waits until an attempt evaluates, the n-th one that has begun."""
@@ -72,12 +72,11 @@ class Sweep:
 
     def finish(self, expected: str, seconds: float = 300) -> None:
         assert self.snakemake.wait(seconds) == 0, self.printed.read_text()[-5000:]
-        summary = json.loads((self.run / "summary.json").read_text())
-        assert summary["archive_digest"] == expected
+        assert digest(self.run) == expected
         no_process_is_left(self.folder)
 
     def attempts(self) -> list[str]:
-        return [a["how"] for a in json.loads((self.run / "summary.json").read_text())["attempts"]]
+        return [attempt["how"] for attempt in summary(self.run)["attempts"]]
 
 
 def no_process_is_left(folder: Path) -> None:
@@ -89,33 +88,26 @@ def squeue() -> str:
 
 
 def test_a_sweep_over_nodes_equals_that_of_one_machine(tmp_path):
-    digests = {}
-    for name, words in (("local", ("--cores", "2", "--until", "qd_run")), ("slurm", ())):
-        folder = tmp_path / name
-        folder.mkdir()
-        (folder / "two.yaml").write_text(yaml.safe_dump({**TWO_NODES, "runtime_min": 5}))
-        (folder / "tiny.yaml").write_text(yaml.safe_dump(TINY))
-        config = {"name": "t", "experiment": "tiny.yaml", "sweep": "::: seed 1 2"}
-        (folder / "sweep.yaml").write_text(yaml.safe_dump(config))
-        if name == "slurm":
-            words = ("--profile", REPO / "profiles/slurm", *SLURM[4:])
-            words += ("--config", "cluster=two.yaml")
-        snakemake("--configfile", "sweep.yaml", *words, cwd=folder)
-        digests[name] = {
-            path.parent.name: json.loads(path.read_text())["archive_digest"]
-            for path in folder.glob("results/runs/*/summary.json")
-        }
-    assert len(digests["local"]) == 2
-    assert digests["local"] == digests["slurm"]
-    (summary, *_) = (tmp_path / "slurm").glob("results/runs/*/summary.json")
-    about = json.loads(summary.read_text())
+    compute_sweep(tmp_path / "local/results", TINY, "::: seed 1 2")
+    folder = tmp_path / "slurm"
+    folder.mkdir()
+    write_yaml(folder / "two.yaml", {**TWO_NODES, "runtime_min": 5})
+    write_yaml(folder / "tiny.yaml", TINY)
+    config = {"name": "t", "experiment": "tiny.yaml", "sweep": "::: seed 1 2"}
+    write_yaml(folder / "sweep.yaml", config)
+    words = ("--profile", REPO / "profiles/slurm", *SLURM[4:], "--config", "cluster=two.yaml")
+    snakemake("--configfile", "sweep.yaml", *words, cwd=folder)
+    assert len(digests(folder)) == 2
+    assert digests(folder) == digests(tmp_path / "local")
+    (run, _) = (folder / "results/runs").iterdir()
+    about = summary(run)
     assert (about["engine"], about["workers"]) == ("dask", 6)
-    log = (summary.parent / "run.log").read_text()
+    log = (run / "run.log").read_text()
     assert ", 6 now" in log
     assert re.search(r"Slurm job \d+, its log, .*: /\S+\.log", log)
     # Where it was computed is no reason to compute it again.
     again = ("--configfile", "sweep.yaml", "--cores", "2", "-n")
-    assert "Nothing to be done" in snakemake(*again, cwd=tmp_path / "slurm").stdout
+    assert "Nothing to be done" in snakemake(*again, cwd=folder).stdout
     no_process_is_left(tmp_path)
 
 
@@ -196,7 +188,7 @@ def test_the_commands_of_the_readme(tmp_path):
 
     def sweep(seeds: str) -> None:
         data = {"name": "demo", "experiment": {**TINY, "algorithm": "map_elites"}}
-        (clone / "config/config.yaml").write_text(yaml.safe_dump({**data, "sweep": seeds}))
+        write_yaml(clone / "config/config.yaml", {**data, "sweep": seeds})
 
     def submit(command: str) -> None:
         done = subprocess.run(
@@ -232,9 +224,9 @@ def test_the_commands_of_the_readme(tmp_path):
 )
 def test_what_slurm_refuses_ends_before_it_is_submitted(tmp_path, needs, place, words):
     make_folder(tmp_path)
-    (tmp_path / "mine.yaml").write_text(yaml.safe_dump({**TWO_NODES, **needs}))
+    write_yaml(tmp_path / "mine.yaml", {**TWO_NODES, **needs})
     config = {"name": "s", "experiment": "experiment.yaml", "cluster": "mine.yaml"}
-    (tmp_path / "sweep.yaml").write_text(yaml.safe_dump(config))
+    write_yaml(tmp_path / "sweep.yaml", config)
     options = ("--configfile", "sweep.yaml", *SLURM, "--default-resources", place)
     done = snakemake(*options, cwd=tmp_path, check=1)
     assert "cluster mine.yaml: Slurm says" in done.stderr

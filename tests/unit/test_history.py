@@ -9,8 +9,8 @@ from contextlib import suppress
 
 import numpy as np
 import pytest
-from patient import wait_until
 from support import TINY
+from waiting import wait_until
 
 from qdsweep.analysis.history import read_history
 from qdsweep.config.cluster import Cluster

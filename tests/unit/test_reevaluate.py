@@ -13,8 +13,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import yaml
-from patient import EXPERIMENT, PATIENT, wait_until
+from patient import EXPERIMENT, PATIENT
 from support import BIN, POLE, TINY, command, compute_run, snakemake
+from waiting import wait_until
 
 from qdsweep.analysis.files import read_json
 from qdsweep.analysis.load import load

@@ -1,7 +1,7 @@
 """Corrected archives and confirmed winners, by the real Snakefile on tiny sweeps."""
 
-import json
 import os
+import shutil
 import signal
 import subprocess
 from pathlib import Path
@@ -10,9 +10,10 @@ import numpy as np
 import pandas as pd
 import psutil
 import pytest
-import yaml
-from patient import EXPERIMENT, PATIENT, wait_until
-from support import BIN, REPO, command, snakemake
+from patient import EXPERIMENT, add_plugin
+from results import digest, read_json, summary
+from support import BIN, REPO, qdsweep, snakemake, write_yaml
+from waiting import wait_until
 
 SWEEP = "::: iso_sigma 0.1 0.3 0.6 ::: seed 1 2"
 FURTHER = {"confirm": {"top": 2, "seeds": [101, 102]}, "reevaluate": {"times": 3}}
@@ -24,13 +25,9 @@ TABLES = [f"results/sweeps/mine/tables/{name}.csv" for name in ("corrected", "co
 
 def write_config(folder: Path, sweep: str = SWEEP, further: dict = FURTHER, **changes) -> Path:
     """A sweep over a noisy domain that sleeps PATIENT_SECONDS an evaluation."""
-    plugins = folder / "config/plugins"
-    plugins.mkdir(parents=True, exist_ok=True)
-    (plugins / "patient.py").write_text(PATIENT)
-    path = folder / "mine.yaml"
+    add_plugin(folder)
     data = {"name": "mine", "experiment": {**SMALL, **changes}, "sweep": sweep, **further}
-    path.write_text(yaml.safe_dump(data))
-    return path
+    return write_yaml(folder / "mine.yaml", data)
 
 
 def is_done(folder: Path, *targets: str) -> bool:
@@ -40,11 +37,12 @@ def is_done(folder: Path, *targets: str) -> bool:
 
 
 def confirming(folder: Path) -> list[dict]:
-    return json.loads((folder / "results/sweeps/mine/confirm.json").read_text())["rows"]
+    return read_json(folder / "results/sweeps/mine/confirm.json")["rows"]
 
 
-def summary(folder: Path, run: str) -> dict:
-    return json.loads((folder / f"results/runs/{run}/summary.json").read_text())
+def run_of(folder: Path, row: dict) -> Path:
+    """The folder of a run that confirms."""
+    return folder / "results/runs" / row["id"]
 
 
 @pytest.fixture(scope="module")
@@ -62,13 +60,13 @@ def test_the_best_groups_are_run_again_on_the_unseen_seeds(finished):
     assert [row["values"]["seed"] for row in rows] == [101, 102] * 2
     data = pd.read_csv(finished / "results/sweeps/mine/tables/confirmed.csv").set_index("group")
     for group, mean in best.items():
-        runs = [row["id"] for row in rows if row["group"] == group]
-        unseen = [summary(finished, run)["norm_qd_score"] for run in runs]
+        runs = [run_of(finished, row) for row in rows if row["group"] == group]
+        unseen = [summary(run)["norm_qd_score"] for run in runs]
         assert data.loc[group, "sweep_mean"] == pytest.approx(mean)
         assert data.loc[group, "unseen_mean"] == pytest.approx(np.mean(unseen))
         assert data.loc[group, "unseen_n"] == 2
         assert data.loc[group, "difference"] == pytest.approx(np.mean(unseen) - mean)
-    note = json.loads((finished / "results/sweeps/mine/tables/confirmed.json").read_text())["note"]
+    note = read_json(finished / "results/sweeps/mine/tables/confirmed.json")["note"]
     assert "unseen seeds 101 to 102" in note
 
 
@@ -78,10 +76,7 @@ def test_the_corrected_scores_are_those_of_the_runs(finished):
     runs = pd.read_csv(folder / "summary.csv")
     assert len(data) == 3
     for group, members in runs.groupby("group"):
-        abouts = [
-            json.loads((finished / f"results/runs/{run}/{STEM}.json").read_text())
-            for run in members["id"]
-        ]
+        abouts = [read_json(finished / f"results/runs/{run}/{STEM}.json") for run in members["id"]]
         corrected = [about["corrected"]["qd_score"] for about in abouts]
         luck = [1 - c / q for c, q in zip(corrected, members["qd_score"], strict=True)]
         assert data.loc[group, "qd_score_mean"] == pytest.approx(members["qd_score"].mean())
@@ -93,16 +88,15 @@ def test_the_corrected_scores_are_those_of_the_runs(finished):
 
 
 def test_a_second_start_has_nothing_to_do_and_knows_all_runs(finished):
-    assert is_done(finished)
     done = snakemake("-n", "--cores", 2, "--configfile", finished / "mine.yaml", cwd=finished)
+    assert "Nothing to be done" in done.stdout + done.stderr
     assert "qdsweep: mine: 6 runs, 6 finished, nothing left" in done.stderr
     assert "qdsweep: to confirm it: 4 runs, 4 finished, nothing left" in done.stderr
-    done = command("qdsweep", "status", "mine", cwd=finished)
-    assert "10 runs: 10 finished" in done.stdout
-    assert "re-evaluated: 6 of 6 runs" in done.stdout
-    assert done.stdout.count("confirms iso_sigma") == 4
-    done = command("qdsweep", "clean", "--orphans", "--dry-run", cwd=finished)
-    assert "0 found" in done.stdout
+    said = qdsweep("status", "mine", cwd=finished)
+    assert "10 runs: 10 finished" in said
+    assert "re-evaluated: 6 of 6 runs" in said
+    assert said.count("confirms iso_sigma") == 4
+    assert "0 found" in qdsweep("clean", "--orphans", "--dry-run", cwd=finished)
 
 
 def test_confirming_runs_are_runs_like_any_other(copy):
@@ -111,11 +105,8 @@ def test_confirming_runs_are_runs_like_any_other(copy):
     config = write_config(copy, sweep, further={})
     done = snakemake("-n", "--cores", 1, "--configfile", config, cwd=copy)
     assert "1 run, 1 finished, nothing left" in done.stderr
-    command(
-        "qdsweep", "run", copy / f"results/runs/{row['id']}/config.yaml", "--out", "alone", cwd=copy
-    )
-    alone = json.loads((copy / "alone/summary.json").read_text())
-    assert alone["archive_digest"] == summary(copy, row["id"])["archive_digest"]
+    qdsweep("run", run_of(copy, row) / "config.yaml", "--out", "alone", cwd=copy)
+    assert digest(copy / "alone") == digest(run_of(copy, row))
 
 
 def test_without_the_key_there_is_neither_work_nor_a_trace_of_it(copy):
@@ -126,12 +117,11 @@ def test_without_the_key_there_is_neither_work_nor_a_trace_of_it(copy):
     assert not list(copy.glob("results/sweeps/mine/tables/con*"))
     assert not list(copy.glob("results/sweeps/mine/tables/cor*"))
     assert is_done(copy)
-    assert "6 runs: 6 finished" in command("qdsweep", "status", "mine", cwd=copy).stdout
-    done = command("qdsweep", "clean", "--orphans", "--dry-run", cwd=copy)
-    assert "4 found" in done.stdout
+    assert "6 runs: 6 finished" in qdsweep("status", "mine", cwd=copy)
+    assert "4 found" in qdsweep("clean", "--orphans", "--dry-run", cwd=copy)
     # With it again: its runs are still there.
     snakemake(*TABLES, "--cores", 2, "--configfile", write_config(copy), cwd=copy)
-    assert "10 runs: 10 finished" in command("qdsweep", "status", "mine", cwd=copy).stdout
+    assert "10 runs: 10 finished" in qdsweep("status", "mine", cwd=copy)
 
 
 def test_a_larger_budget_lengthens_confirmation_and_corrects_again(copy):
@@ -141,13 +131,12 @@ def test_a_larger_budget_lengthens_confirmation_and_corrects_again(copy):
     assert is_done(copy, *TABLES)
     rows = confirming(copy)
     for row in rows:
-        assert summary(copy, row["id"])["iterations"] == row["iterations"] == 11
-        log = (copy / f"results/runs/{row['id']}/run.log").read_text()
+        assert summary(run_of(copy, row))["iterations"] == row["iterations"] == 11
+        log = (run_of(copy, row) / "run.log").read_text()
         assert ("goes on after iteration 8" in log) == (row["id"] in before)
-    runs = pd.read_csv(copy / "results/sweeps/mine/summary.csv")["id"]
-    for run in runs:
-        about = json.loads((copy / f"results/runs/{run}/{STEM}.json").read_text())
-        assert about["archive_digest"] == summary(copy, run)["archive_digest"]
+    for name in pd.read_csv(copy / "results/sweeps/mine/summary.csv")["id"]:
+        run = copy / "results/runs" / name
+        assert read_json(run / f"{STEM}.json")["archive_digest"] == digest(run)
 
 
 def test_what_was_deleted_is_made_again(copy):
@@ -172,35 +161,11 @@ def test_tables_of_unfinished_sweeps_wait_for_neither(copy):
         assert rule not in done.stdout + done.stderr
 
 
-@pytest.mark.parametrize(
-    ("further", "words"),
-    [
-        (
-            {"confirm": {"seeds": [2, 5]}},
-            ["confirm.seeds = [2, 5]", "it uses 2", "such as [3, 6]"],
-        ),
-        ({"confirm": {"seeds": [5, 2]}}, ["confirm.seeds", "first <= last"]),
-        ({"confirm": {"top": 0, "seeds": [5, 7]}}, ["confirm.top = 0"]),
-        (
-            {"confirm": {"top": 4, "seeds": [5, 7]}},
-            ["confirm.top = 4", "has 3 groups to choose from", "write 3 or less"],
-        ),
-        ({"reevaluate": {"times": 0}}, ["reevaluate.times = 0"]),
-    ],
-)
-def test_bad_input_ends_before_any_job(tmp_path, further, words):
-    config = write_config(tmp_path, further=further)
-    done = snakemake("--cores", 1, "--configfile", config, cwd=tmp_path, check=1)
-    for word in words:
-        assert word in done.stdout + done.stderr
-    assert not (tmp_path / "results").exists()
-
-
 def test_a_kill_in_the_middle_of_the_confirmation_costs_nothing(copy):
     """kill -9 of Snakemake and all it started, while confirming runs are computed."""
-    expected = {row["id"]: summary(copy, row["id"])["archive_digest"] for row in confirming(copy)}
+    expected = {row["id"]: digest(run_of(copy, row)) for row in confirming(copy)}
     for run in expected:
-        subprocess.run(["rm", "-r", copy / "results/runs" / run], check=True)
+        shutil.rmtree(copy / "results/runs" / run)
     (copy / "results/sweeps/mine/confirm.json").unlink()
     words = ["snakemake", "-s", REPO / "Snakefile", "--directory", copy, "--cores", "2"]
     words = [BIN / words[0], *words[1:], "--configfile", copy / "mine.yaml"]
@@ -220,13 +185,11 @@ def test_a_kill_in_the_middle_of_the_confirmation_costs_nothing(copy):
         member.send_signal(signal.SIGKILL)
     process.wait(10)
     psutil.wait_procs(family, timeout=10)
-    done = command("qdsweep", "clean", "--orphans", "--dry-run", cwd=copy)
-    assert "results/runs/" not in "".join(
-        line for line in done.stdout.splitlines() if ".tmp" not in line
-    )
+    said = qdsweep("clean", "--orphans", "--dry-run", cwd=copy)
+    assert "results/runs/" not in "".join(line for line in said.splitlines() if ".tmp" not in line)
     again = snakemake("--cores", 2, "--configfile", copy / "mine.yaml", cwd=copy)
     assert "qdsweep: to confirm it: 4 runs" in again.stderr
     logs = [(copy / f"results/runs/{run}/run.log").read_text() for run in expected]
     assert any("goes on after iteration" in log for log in logs)
-    assert {run: summary(copy, run)["archive_digest"] for run in expected} == expected
+    assert {run: digest(copy / "results/runs" / run) for run in expected} == expected
     assert is_done(copy)

@@ -1,0 +1,70 @@
+"""The README's commands, typed into a fresh clone."""
+
+import os
+import re
+import subprocess
+from pathlib import Path
+
+from support import BIN, REPO, copy_project, write_yaml
+
+README = (REPO / "README.md").read_text()
+# Run elsewhere: `make test` is what runs this; tests/slurm, tests/container and tests/faults run
+# the others.
+ELSEWHERE = (
+    "make test",
+    "make venv",
+    "make image",
+    "containers/build.sh",
+    "apptainer build",
+    "qdsweep --image",
+    "snakemake --executor slurm",
+    "snakemake --profile profiles/slurm",
+    "sbatch",
+    "qdsweep worker",
+)
+
+
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```", README, flags=re.M | re.S)
+
+
+def commands() -> list[str]:
+    """Those that need neither a cluster nor an image, in the order in which they stand."""
+    lines = [line.strip() for block in blocks("sh") for line in block.splitlines()]
+    return [line for line in lines if line and not line.startswith(ELSEWHERE)]
+
+
+def needs_the_demo(line: str) -> bool:
+    """Whether a command makes or takes results of the demo, or of the run in results/mine.
+
+    The others can be typed in another clone at the same time.
+    """
+    if line.startswith("snakemake"):
+        return " -n" not in line
+    return any(word in line for word in ("demo", "results/mine", "clean"))
+
+
+class Clone:
+    """A fresh clone with this venv."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = copy_project(folder)
+        sweep = {"name": "mine", "experiment": "arm", "sweep": "::: seed 1 2"}
+        write_yaml(self.folder / "my_sweep.yaml", sweep)
+
+    def run(self, words: list[object]) -> str:
+        """Runs a program there; returns what it printed."""
+        env = {
+            **os.environ,
+            "PATH": f"{BIN}:{os.environ['PATH']}",
+            "PYTHONPATH": str(self.folder / "workflow"),
+        }
+        done = subprocess.run(
+            words, cwd=self.folder, env=env, capture_output=True, text=True, timeout=1500
+        )
+        assert done.returncode == 0, f"{words}\n{done.stdout}\n{done.stderr}"
+        return done.stdout
+
+    def type(self, line: str) -> None:
+        """Runs a command as it stands, but for `make`, which takes this venv as it is."""
+        self.run(["bash", "-c", re.sub(r"^make ", "make -o .venv/installed ", line)])

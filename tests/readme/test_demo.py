@@ -1,0 +1,24 @@
+"""The README's demo and what is done with its results, in the order of the README."""
+
+import pandas as pd
+import pytest
+from readme import Clone, blocks, commands, needs_the_demo
+from support import BIN
+
+
+@pytest.mark.timeout(1800)
+def test_the_demo_and_what_is_done_with_it(tmp_path):
+    clone = Clone(tmp_path / "qdsweep")
+    lines = [line for line in commands() if needs_the_demo(line)]
+    assert len(lines) > 10
+    for line in lines:
+        clone.type(line)
+    (python,) = blocks("python")
+    code = python + "\nprint(run.archive.stats, len(run.metrics))"
+    said = clone.run([BIN / "python", "-c", code])
+    assert said.rstrip().endswith(" 150"), "lengthened by a later command"
+    table = pd.read_csv(clone.folder / "results/sweeps/demo/summary.csv")
+    assert len(table) == 6
+    assert table["algorithm"].nunique() == 3
+    assert table["obj_max"].max() > 200, "the demo lands"
+    assert (clone.folder / "results/sweeps/demo/report.html").stat().st_size > 10_000

@@ -1,0 +1,29 @@
+"""What tests read of the folder of a run."""
+
+import json
+from pathlib import Path
+
+
+def read_json(path: Path) -> dict:
+    return json.loads(path.read_text())
+
+
+def summary(run: Path) -> dict:
+    """What summary.json says of a run."""
+    return read_json(run / "summary.json")
+
+
+def digest(run: Path) -> str:
+    return summary(run)["archive_digest"]
+
+
+def digests(folder: Path) -> dict[str, str]:
+    """The digests of all finished runs under a folder's results, by their ids."""
+    return {
+        path.parent.name: digest(path.parent) for path in folder.glob("results/runs/*/summary.json")
+    }
+
+
+def steps(run: Path) -> list[list[str]]:
+    """The rows of metrics.csv without the seconds, which are never the same."""
+    return [line.split(",")[:9] for line in (run / "metrics.csv").read_text().splitlines()]

@@ -1,0 +1,62 @@
+"""What a sweep file may not ask for: Snakemake says it before any job, as it is said here."""
+
+import pytest
+from support import TINY, checked_sweep, write_yaml
+
+from qdsweep.errors import BadInput
+
+SWEEP = "::: algorithm map_elites cma_mae ::: seed 1 2"
+LINE = {**TINY, "algorithm": "map_elites_line"}
+
+
+def refusal(folder, **changes) -> str:
+    file = {"name": "tiny", "experiment": TINY, "sweep": SWEEP} | changes
+    with pytest.raises(BadInput) as error:
+        checked_sweep(write_yaml(folder / "mine.yaml", file))
+    return str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("sweep", "changes", "words"),
+    [
+        ("::: sigma 1", {}, ["sweep, row 1", "sigma", "did you mean 'sigma0'"]),
+        ("::: seed -1", {}, ["seed = -1", "greater than or equal to 0"]),
+        ("::: seed", {}, ["seed"]),
+        (SWEEP, {"batch_size": 0}, ["batch_size = 0"]),
+        (SWEEP, {"archive": {"dims": [3, 3, 3]}}, ["archive.dims = [3, 3, 3]", "2 measures"]),
+    ],
+)
+def test_runs_that_cannot_be(tmp_path, sweep, changes, words):
+    said = refusal(tmp_path, sweep=sweep, experiment=TINY | changes)
+    for word in words:
+        assert word in said
+
+
+@pytest.mark.parametrize(
+    ("further", "words"),
+    [
+        (
+            {"confirm": {"seeds": [2, 5]}},
+            ["confirm.seeds = [2, 5]", "it uses 2", "such as [3, 6]"],
+        ),
+        ({"confirm": {"seeds": [5, 2]}}, ["confirm.seeds", "first <= last"]),
+        ({"confirm": {"top": 0, "seeds": [5, 7]}}, ["confirm.top = 0"]),
+        (
+            {"confirm": {"top": 4, "seeds": [5, 7]}},
+            ["confirm.top = 4", "has 3 groups to choose from", "write 3 or less"],
+        ),
+        ({"reevaluate": {"times": 0}}, ["reevaluate.times = 0"]),
+    ],
+)
+def test_confirmations_and_re_evaluations_that_cannot_be(tmp_path, further, words):
+    sweep = "::: iso_sigma 0.1 0.3 0.6 ::: seed 1 2"
+    said = refusal(tmp_path, sweep=sweep, experiment=LINE, **further)
+    for word in words:
+        assert word in said
+
+
+def test_a_sweep_file_has_no_repeated_keys(tmp_path):
+    config = write_yaml(tmp_path / "mine.yaml", {"name": "tiny", "experiment": TINY})
+    config.write_text(config.read_text() + "name: other\n")
+    with pytest.raises(BadInput, match=r"mine\.yaml.*\n?.*stands here twice"):
+        checked_sweep(config)

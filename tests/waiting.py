@@ -1,0 +1,36 @@
+"""Waiting for what other processes do, and finding them."""
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import psutil
+
+
+def wait_until(true: Callable[[], object], seconds: float = 60.0, what: str = "") -> None:
+    """Fails where it has not become true in time."""
+    deadline = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < deadline, f"never happened: {what}"
+        time.sleep(0.05)
+
+
+def says(log: Path, text: str, count: int = 1) -> bool:
+    """Whether a text stands in a file so many times."""
+    return log.exists() and log.read_text().count(text) >= count
+
+
+def crew_of(folder: Path) -> list[psutil.Process]:
+    """The processes of `qdsweep worker` for the runs of a folder."""
+    found = []
+    for process in psutil.process_iter(["cmdline"]):
+        words = process.info["cmdline"] or []
+        if words[1:4] == ["-m", "qdsweep", "worker"] and str(folder) in " ".join(words):
+            found.append(process)
+    return found
+
+
+def workers_of(folder: Path) -> list[psutil.Process]:
+    """Those that evaluate: forked by another one."""
+    crew = crew_of(folder)
+    return [process for process in crew if process.parent() in crew]
