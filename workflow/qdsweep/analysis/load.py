@@ -44,7 +44,7 @@ class Run:
 
     @cached_property
     def metrics(self) -> "pd.DataFrame":
-        """metrics.csv: a row an iteration."""
+        """metrics.csv: a row for each iteration."""
         return read_csv(self.path / "metrics.csv", "Run `snakemake` again to make it.")
 
     @cached_property

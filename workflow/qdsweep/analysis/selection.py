@@ -18,8 +18,8 @@ class Tables:
     """The tables of a sweep that `aggregate` wrote.
 
     Attributes:
-        summary: A row a run.
-        table: A row a group, without the groups that have no results.
+        summary: A row for each run.
+        table: A row for each group that has results.
         curves: Mean and standard error of each group over evaluations.
         scales: Groups that may share a QD-score axis: scale in words -> groups.
         position: Place of each group in the sweep, which fixes its colour in every figure; where

@@ -1,4 +1,4 @@
-"""Where the runs of a sweep stand, from nothing but what they write into state/."""
+"""Where the runs of a sweep stand, read only from what they write into state/."""
 
 import math
 from collections.abc import Iterable, Iterator

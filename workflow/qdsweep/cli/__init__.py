@@ -33,7 +33,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 class _Version(argparse.Action):
-    """Reads the package's files only when asked for."""
+    """Prints the version; reads the package's files only when it is asked for."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
         from qdsweep.versions import own_version
@@ -61,7 +61,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _after_options(argv: list[str]) -> list[str]:
-    """The command and what follows it."""
+    """Returns the command and what follows it."""
     first = 0
     while argv[first].startswith("-"):
         first += 1 if "=" in argv[first] else 2
@@ -69,7 +69,7 @@ def _after_options(argv: list[str]) -> list[str]:
 
 
 def _leave_threads(code: int) -> None:
-    """Exits now where a domain has left threads behind, which Python would wait for."""
+    """Exits at once if a domain has left threads behind, which Python would wait for."""
     left = [thread for thread in threading.enumerate() if not thread.daemon]
     if left != [threading.main_thread()]:
         logging.shutdown()

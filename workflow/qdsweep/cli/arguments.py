@@ -45,14 +45,14 @@ def adder(parser: argparse.ArgumentParser) -> Add:
 
 
 def sweep_name(text: str) -> str:
-    """A sweep's name: no path, so that nothing outside of results/sweeps/ is meant."""
+    """Returns a sweep's name, which is no path: it must stay inside results/sweeps/."""
     if not text or "/" in text or text.startswith("."):
         raise argparse.ArgumentTypeError(f"{text!r} is no name of a sweep (see results/sweeps/)")
     return text
 
 
 def overrides(settings: list[str]) -> dict[str, Any]:
-    """The values of `--set`, by name."""
+    """Returns the values of `--set`, by name."""
     from qdsweep.config.values import typed
 
     values = {}
@@ -67,7 +67,7 @@ def overrides(settings: list[str]) -> dict[str, Any]:
 
 
 def cluster_of(arguments: argparse.Namespace) -> "Cluster":
-    """The cluster of `--cluster` with the workers of `--workers`."""
+    """Returns the cluster of `--cluster` with the workers of `--workers`."""
     from qdsweep.config.cluster import read_cluster
 
     cluster = read_cluster(arguments.cluster)

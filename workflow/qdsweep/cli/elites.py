@@ -24,7 +24,7 @@ goes on; the run's own files stay as they are.
 
 
 def add_commands(add: Add) -> None:
-    """Adds them to the parser."""
+    """Adds the commands to the parser."""
     rollout = add("rollout", "Render episodes of elites of a run as animated GIFs.", ROLLOUT)
     rollout.add_argument("run_dir", type=Path, metavar="RUN_DIR", help="a finished run's folder")
     rollout.add_argument(
@@ -34,7 +34,7 @@ def add_commands(add: Add) -> None:
         default=["best", "median", "corners"],
         help="which; corners are the extreme ones in each measure (default: all)",
     )
-    # Not `out`: that is a run which is computed.
+    # Not `out`, which is the folder of a run that is computed.
     rollout.add_argument(
         "--out",
         type=Path,
@@ -59,7 +59,7 @@ def add_commands(add: Add) -> None:
         help="a YAML file or a preset; one node of it (default: local)",
     )
     again.add_argument("--workers", type=int, help="workers (default: the cluster's)")
-    again.add_argument("--cores", type=int, help=argparse.SUPPRESS)  # for the rule reevaluate
+    again.add_argument("--cores", type=int, help=argparse.SUPPRESS)  # used by the rule reevaluate
     again.set_defaults(command=_reevaluate)
 
 

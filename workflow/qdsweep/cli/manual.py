@@ -46,14 +46,14 @@ def main() -> None:
 
 
 def files() -> dict[Path, str]:
-    """Every generated file of the clone and its content."""
+    """Returns every generated file of the clone and its content."""
     schemas = CLONE.parent / "workflow/schemas"
     made = {schemas / f"{name}.schema.json": schema(model) for name, model in SCHEMAS.items()}
     return {**made, CLONE / "README.md": manual()}
 
 
 def schema(model: type[Model]) -> str:
-    """The JSON schema of a model; for an experiment, of the composed one."""
+    """Returns the JSON schema of a model; for an experiment, of the composed one."""
     head = {"$schema": "https://json-schema.org/draft/2020-12/schema"}
     return json.dumps(head | model.model_json_schema(), indent=2) + "\n"
 
@@ -115,7 +115,7 @@ def _inner_types(model: Node, prefix: str) -> Iterator[str]:
 
 
 def table(lines: Iterable[Row]) -> str:
-    """A Markdown table of keys."""
+    """Returns a Markdown table of keys."""
     head = "| key | type | default | |\n|---|---|---|---|"
     escaped = (tuple(cell.replace("|", "\\|") for cell in line) for line in lines)
     return "\n".join([head, *(f"| `{key}` | {' | '.join(rest)} |" for key, *rest in escaped)])
@@ -196,7 +196,7 @@ def _type(model: Node) -> str:
 
 
 def _presets(kind: str) -> str:
-    """A table of the presets of a kind."""
+    """Returns a table of the presets of a kind."""
     lines = [f"| {kind} | |", "|---|---|"]
     for path in sorted((CLONE / f"{kind}s").glob("*.yaml")):
         lines.append(f"| [{path.stem}]({kind}s/{path.name}) | {_first_sentence(path)} |")
@@ -204,7 +204,7 @@ def _presets(kind: str) -> str:
 
 
 def _first_sentence(path: Path) -> str:
-    """The first sentence of the comment that a preset begins with."""
+    """Returns the first sentence of the comment that a preset begins with."""
     block = re.match(r"(?:#.*\n)*", path.read_text(encoding="utf-8"))
     text = " ".join(line.lstrip("# ") for line in block[0].splitlines()) if block else ""
     sentence = re.match(r".*?\.(?=\s+[A-Z]|\s+snakemake|$)", text)

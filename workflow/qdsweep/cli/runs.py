@@ -34,7 +34,7 @@ examples:
 
 
 def add_commands(add: Add) -> None:
-    """Adds them to the parser."""
+    """Adds the commands to the parser."""
     run = add("run", "Run one experiment, or go on with it.", RUN)
     run.add_argument("experiment", help="a YAML file, or a preset of config/experiments/")
     run.add_argument("--set", **SET)
@@ -126,7 +126,7 @@ def _launch(arguments: argparse.Namespace) -> int:
 
 
 def _planned(arguments: argparse.Namespace, out: Path) -> "tuple[Experiment, Cluster]":
-    """What the start of the sweep has planned for a run, which must still be that run."""
+    """Returns what the start of the sweep planned for a run, which must still be that run."""
     from qdsweep.config.cluster import read_cluster
     from qdsweep.config.compose import compose
     from qdsweep.config.values import typed

@@ -24,7 +24,7 @@ exit codes:
 
 
 def add_commands(add: Add) -> None:
-    """Adds them to the parser."""
+    """Adds the commands to the parser."""
     scale = add("scale", "Measure how an experiment scales with its workers.", SCALE)
     scale.add_argument("experiment", help="a YAML file, or a preset of config/experiments/")
     scale.add_argument(

@@ -10,7 +10,7 @@ Command = Callable[[argparse.Namespace], int]
 
 
 def add_commands(add: Add) -> None:
-    """Adds them to the parser."""
+    """Adds the commands to the parser."""
 
     def stage(name: str, text: str, command: Command) -> argparse.ArgumentParser:
         parser = add(name, text)
@@ -25,7 +25,7 @@ def add_commands(add: Add) -> None:
     aggregate.add_argument(
         "--partial", action="store_true", help="take runs that are not finished, too"
     )
-    aggregate.add_argument("--at", help=argparse.SUPPRESS)  # makes Snakemake do it again
+    aggregate.add_argument("--at", help=argparse.SUPPRESS)  # a new value is a new job
     stage(
         "corrected",
         "Tabulate the corrected archives of a sweep (for the rule corrected_table).",
@@ -126,5 +126,5 @@ def _report(arguments: argparse.Namespace) -> int:
 
 
 def _folders(arguments: argparse.Namespace) -> tuple[Path, Path]:
-    """The folder of the sweep, and that of the runs."""
+    """Returns the folder of the sweep and that of the runs."""
     return arguments.results / "sweeps" / arguments.name, arguments.results / "runs"

@@ -51,7 +51,7 @@ examples:
 
 
 def add_commands(add: Add) -> None:
-    """Adds them to the parser."""
+    """Adds the commands to the parser."""
     expand = add("expand", "Print the rows of a sweep as tab-separated values.", EXPAND)
     expand.add_argument("sweep", nargs=argparse.REMAINDER, help="the sweep, one or many words")
     expand.set_defaults(command=_expand)
@@ -124,7 +124,7 @@ def _status(arguments: argparse.Namespace) -> int:
     grid = Table(*columns, title=f"sweep {name}", box=None, title_justify="left")
     for cells in table(standings):
         grid.add_row(*cells, style="red" if cells[1] == "failed" else None)
-    # A pipe has no width: nothing is cut there.
+    # A pipe has no width: no line is cut.
     width = None if sys.stdout.isatty() else 1000
     console = Console(width=width, highlight=False)
     console.print(grid)

@@ -1,4 +1,4 @@
-"""Pictures of an environment while a domain plays in it."""
+"""Takes pictures of an environment while a domain plays in it."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -55,11 +55,11 @@ class Shot:
 
     @property
     def speed(self) -> float:
-        """How much faster than the environment's time it is."""
+        """How many times as fast as the environment's time it is."""
         return self.steps / self.fps / self.seconds
 
     def wants(self, step: int) -> bool:
-        """Whether a picture is taken after a step."""
+        """Returns whether a picture is taken after a step."""
         return step % self._every == 0
 
     def add(self, picture: "Image", step: int) -> None:
@@ -115,7 +115,7 @@ class Camera(gym.Wrapper):
         return result
 
     def step(self, action: Any) -> Any:
-        """Steps, and takes a picture when it is time."""
+        """Takes a step, and a picture when it is time."""
         result = self.env.step(action)
         shot = self._shot
         if shot is not None:
@@ -130,7 +130,7 @@ class Camera(gym.Wrapper):
         try:
             pixels = np.asarray(self.env.render())
             picture = Image.fromarray(pixels).convert("RGB")
-        except Exception as error:  # every library has errors of its own
+        except Exception as error:  # each library raises errors of its own
             raise BadInput(
                 f"domain.env = {self._id!r} cannot be rendered here: {error}. {self._remedy}"
             ) from error

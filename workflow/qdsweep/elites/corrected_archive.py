@@ -1,4 +1,4 @@
-"""The corrected archive of a run: its elites with what they reach on average.
+"""The corrected archive of a run: its elites with their mean results.
 
 Flageat and Cully (Uncertain Quality-Diversity, arXiv:2302.00463): every elite is evaluated again,
 and inserted with its mean objective and measures into an empty archive of the same geometry.
@@ -24,7 +24,7 @@ _GEOMETRY = ("centroids", "boundaries")
 
 @dataclass(frozen=True)
 class CorrectedRun(Run):
-    """A run with its corrected archive in the place of the one that the search reports.
+    """A run with its corrected archive instead of the one that the search reports.
 
     Attributes:
         stem: `reevaluated-TIMES-SEED`.
@@ -34,7 +34,7 @@ class CorrectedRun(Run):
 
     @cached_property
     def arrays(self) -> Arrays:
-        """The corrected archive, as archive.npz has the other: without the domain's fields."""
+        """The corrected archive in the form of archive.npz, without the domain's fields."""
         elites = read_arrays(self.path / f"{self.stem}.npz")
         reported = Run(self.path).arrays
         geometry = {name: reported[name] for name in _GEOMETRY if name in reported}
@@ -80,7 +80,7 @@ def write_corrected_archive(
         "seed": settings.seed,
         "evaluation_seed": run.config["domain"]["evaluation_seed"],
         "elites": n,
-        "seed_matters": not same,  # else no evaluation depends on its seed, and nothing was luck
+        "seed_matters": not same,  # if all are the same, no evaluation depends on its seed
         "reported": {name: summary[name] for name in FIGURES},
         "corrected": {name: corrected[name] for name in FIGURES},
         "corrected_digest": archive_digest(rows),
@@ -90,12 +90,12 @@ def write_corrected_archive(
 
 
 def mean_of(samples: np.ndarray) -> np.ndarray:
-    """The mean over the first axis; that of equal numbers is that very number."""
+    """Returns the mean over the first axis; the mean of equal numbers is exactly that number."""
     return samples[0] + (samples - samples[0]).mean(axis=0)
 
 
 def deviation_of(samples: np.ndarray) -> np.ndarray:
-    """The standard deviation over the first axis, 0 of equal numbers; nan of a single one."""
+    """Returns the standard deviation over the first axis: 0 of equal numbers, nan of one."""
     if len(samples) < 2:
         return np.full(samples.shape[1:], np.nan)
     return (samples - samples[0]).std(axis=0, ddof=1)
@@ -130,7 +130,7 @@ def insert(
 
 
 def corrected_rows(elites: Arrays, arrays: Arrays) -> Arrays:
-    """The rows of the corrected archive, sorted by cell.
+    """Returns the rows of the corrected archive, sorted by cell.
 
     Args:
         elites: `reevaluated-TIMES-SEED.npz`.

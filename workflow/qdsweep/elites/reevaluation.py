@@ -1,6 +1,6 @@
 """Re-evaluation: every elite of a finished run evaluated again, with seeds it has never seen.
 
-Of noisy evaluations a search keeps the lucky ones, so a part of the archive that it reports is an
+With noisy evaluations a search keeps the lucky ones, so part of the archive that it reports is an
 illusion. Flageat and Cully (Uncertain Quality-Diversity, arXiv:2302.00463) evaluate every elite
 again, many times, and insert it with what it reaches on average into an empty archive: the
 corrected archive, whose QD score and coverage are the ones to trust.
@@ -39,22 +39,22 @@ Arrays = dict[str, NDArray[Any]]
 log = logging.getLogger("qdsweep")
 
 SAVE_SECONDS = 60.0
-# Solutions in a batch: enough for many workers, little enough for memory.
+# Solutions in a batch: enough for many workers, few enough for memory.
 BATCH = 4096
 
 
 @dataclass(frozen=True)
 class Samples:
-    """What the evaluations gave so far; a kill costs those since the last save.
+    """The evaluations so far; a kill loses those since the last save.
 
     Row ``r * n + i`` is repeat r of elite i, the i-th row of archive.npz.
 
     Attributes:
-        path: Where they are kept, in `state/`: the files beside the run's own are made of them.
-        about: What they are of: the archive's digest and the versions.
+        path: Their file in `state/`, of which the files beside the run's own are made.
+        about: The archive's digest and the versions.
         objective: ``(times * n,)`` objectives, NaN where they are missing.
         measures: ``(times * n, m)`` measures.
-        core_seconds: ``()`` what they took, as far as they were saved.
+        core_seconds: ``()`` what the saved ones took.
     """
 
     path: Path
@@ -76,7 +76,7 @@ class Samples:
     def put(self, rows: NDArray[np.int64], evaluation: Evaluation) -> None:
         """Keeps the results of some rows."""
         self.measures[rows] = evaluation.measures
-        self.objective[rows] = evaluation.objective  # last: it says that the row is there
+        self.objective[rows] = evaluation.objective  # last: marks the row as done
 
     def save(self) -> None:
         """Writes them; a kill leaves the old file or the new one."""
@@ -94,7 +94,7 @@ class Samples:
 def read_samples(path: Path, about: dict[str, Any], rows: int, measures: int) -> Samples:
     """Reads what an earlier attempt has evaluated, of the same archive.
 
-    Samples that are all there stay, whatever the versions of now; a half is not completed under
+    Complete samples stay, whatever the versions are now; incomplete ones are not completed under
     other versions.
     """
     try:
@@ -106,18 +106,18 @@ def read_samples(path: Path, about: dict[str, Any], rows: int, measures: int) ->
         if same_archive and (then == about or not len(samples.missing)):
             return samples
     except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
-        pass  # none yet, or torn
+        pass  # there is none yet, or it is torn
     missing = np.full(rows, np.nan), np.full((rows, measures), np.nan)
     return Samples(path, about, *missing, np.zeros(()))
 
 
 def core_seconds_of(run_dir: Path, settings: Reevaluate) -> float:
-    """Reads what the evaluations of a run's elites took; 0 where nobody knows."""
+    """Reads the core-seconds of the evaluations of a run's elites; 0 if they are unknown."""
     try:
         with np.load(run_dir / "state" / f"{settings.stem}.npz", allow_pickle=False) as file:
             return float(file["core_seconds"])
     except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
-        return 0.0  # removed, or of an earlier release
+        return 0.0  # the file was removed, or is of an earlier release
 
 
 def reevaluate(run_dir: Path, settings: Reevaluate, cluster: Cluster, stop: Stop) -> Samples:
@@ -196,10 +196,10 @@ def read_run(run_dir: Path) -> tuple[Experiment, dict[str, Any], Arrays]:
 
 
 def fresh_seeds(settings: Reevaluate, elites: int) -> Seeds:
-    """The evaluation seeds of all repeats of all elites, ``(times * n,)`` uint32.
+    """Returns the evaluation seeds of all repeats of all elites, ``(times * n,)`` uint32.
 
     They depend on the seed, the repeat and the elite alone. A search takes the spawn keys (0,)
-    and (1, t): these are others, so that not even with the same seed an elite meets its own again.
+    and (1, t). These are others, so an elite never gets its old seed, even with the same `seed`.
     """
     repeats = [
         np.random.SeedSequence(settings.seed, spawn_key=(2, repeat)).generate_state(elites)
@@ -209,10 +209,10 @@ def fresh_seeds(settings: Reevaluate, elites: int) -> Seeds:
 
 
 def elite_contexts(domain: Domain, arrays: Arrays, name: str) -> Floats | None:
-    """The context that each elite was evaluated with, ``(n, k)``; None for most domains.
+    """Returns the context of each elite's evaluation, ``(n, k)``; None for most domains.
 
     Raises:
-        BadInput: The archive does not say it.
+        BadInput: The archive does not have it.
     """
     if not hasattr(domain, "context_dim"):
         return None

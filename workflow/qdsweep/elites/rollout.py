@@ -79,7 +79,7 @@ def rollout(
         first, *others = episode_seeds(int(seed), filmed.episodes)
         with camera.filming() as shot:
             shown = play(first)
-        # As the domain takes the mean of its episodes.
+        # In the way in which the domain takes the mean of its episodes.
         scored = np.array([shown, *map(play, others)]).mean(axis=0)
         archived = np.array([arrays["objective"][chosen.row], *arrays["measures"][chosen.row]])
         entry = {
@@ -144,7 +144,7 @@ def choose(arrays: Arrays, measures: list[str], elites: list[str]) -> list[Chose
 
 
 def slug(text: str) -> str:
-    """A text as a part of a file's name."""
+    """Returns a text as a part of a file's name."""
     return re.sub(r"[^A-Za-z0-9_.]+", "-", text).strip("-.") or "all"
 
 
@@ -168,7 +168,7 @@ class _FilmedTask(GymnasiumTask):
 
 
 class _FilmedLander(LunarLander):
-    """The lander in an environment that is filmed, on the plain path, which has the same bits."""
+    """The lander in a filmed environment, by its plain code, which gives the same bits."""
 
     def __init__(self, episodes: int, camera: Camera) -> None:
         super().__init__(episodes)
@@ -183,7 +183,7 @@ class _FilmedLander(LunarLander):
 def _before_a_camera(
     domain: config.DomainConfig, seconds: float
 ) -> tuple[Camera, _FilmedTask | _FilmedLander]:
-    # Without a screen. These are read when pygame and MuJoCo are imported.
+    # Draw without a screen: pygame and MuJoCo read these when they are imported.
     os.environ.setdefault("SDL_VIDEODRIVER", "dummy")
     os.environ.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "1")
     if not ("DISPLAY" in os.environ or "WAYLAND_DISPLAY" in os.environ):
@@ -202,7 +202,7 @@ def _named(values: Floats | list[float], measures: list[str]) -> dict[str, Any]:
 
 
 def _lines(entry: dict[str, Any]) -> list[str]:
-    """What stands above every picture of an episode."""
+    """Returns what stands above every picture of an episode."""
     which = "this episode" if entry["episodes"] == 1 else f"the first of {entry['episodes']}"
     seed = "" if entry["own_seed"] else ", not that of its evaluation"
     same = entry["archive"] == entry["rendered"]

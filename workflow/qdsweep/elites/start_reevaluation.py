@@ -15,7 +15,7 @@ from qdsweep.experiment.stop import Interrupted, Stop
 from qdsweep.host.cpu import apply_baseline
 from qdsweep.host.wall_time import seconds_left
 
-# To close the workers and to write what was evaluated [s].
+# Time to close the workers and to write what was evaluated [s].
 WALL_TIME_MARGIN = 10.0
 
 
@@ -72,7 +72,7 @@ def start_reevaluation(run_dir: Path, times: int, seed: int, cluster: Cluster) -
 
 
 def summary_line(about: dict[str, Any]) -> str:
-    """What came out, in a line."""
+    """Returns the result in one line."""
     reported, corrected = about["reported"], about["corrected"]
     text = f"{about['id']}: QD score {reported['qd_score']:,.6g} as reported, "
     text += f"{corrected['qd_score']:,.6g} corrected ({about['times']} evaluations an elite)"

@@ -10,7 +10,7 @@ import numpy as np
 
 Workers = TypeVar("Workers", float, np.ndarray)
 
-# A worker more is worth its core as long as the cores are used so well.
+# The efficiency from which on one more worker is worth its core.
 WORTHWHILE = 0.8
 
 
@@ -31,7 +31,7 @@ class Fit:
 
 
 def speedup(serial: float, workers: Workers) -> Workers:
-    """Speed-up over one worker (Amdahl 1967).
+    """Returns the speed-up over one worker (Amdahl 1967).
 
     Args:
         serial: Serial fraction of the time with one worker.
@@ -41,12 +41,12 @@ def speedup(serial: float, workers: Workers) -> Workers:
 
 
 def efficiency(serial: float, workers: Workers) -> Workers:
-    """Speed-up divided by the number of workers."""
+    """Returns the speed-up divided by the number of workers."""
     return speedup(serial, workers) / workers
 
 
 def recommended_workers(serial: float, most: int) -> int:
-    """The largest number of workers with an efficiency of at least `WORTHWHILE`.
+    """Returns the largest number of workers with an efficiency of at least `WORTHWHILE`.
 
     Args:
         serial: Serial fraction.
@@ -70,7 +70,7 @@ def fit_amdahl(workers: Sequence[int], seconds: Sequence[float]) -> Fit:
 
     n, times = np.asarray(workers, dtype=float), np.asarray(seconds, dtype=float)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", OptimizeWarning)  # of too few times: the error is nan then
+        warnings.simplefilter("ignore", OptimizeWarning)  # too few times: the error is nan then
         (one_worker, serial), covariance = curve_fit(
             lambda n, one, s: one * (s + (1 - s) / n),
             n,
@@ -79,7 +79,7 @@ def fit_amdahl(workers: Sequence[int], seconds: Sequence[float]) -> Fit:
             sigma=times,
             bounds=([0, 0], [np.inf, 1]),
         )
-    # At a bound of the fraction, which more workers that make it slower reach, nothing is known.
+    # At a bound (1: more workers make it slower) the error is unknown.
     known = len(times) > 2 and 1e-6 < serial < 1 - 1e-6
     error = math.sqrt(covariance[1, 1]) if known else math.nan
     return Fit(float(one_worker), float(serial), error)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 NAME = "scaling"
-# Less is too little to be timed [s].
+# Shorter times are not exact enough [s].
 SHORTEST = 1.0
 
 
@@ -88,7 +88,7 @@ def _fit(study: Study, times: list[Time]) -> tuple[Fit, list[int]]:
 
 
 def scaling_table(times: list[Time], fit: Fit) -> "pd.DataFrame":
-    """Returns a row a number of workers.
+    """Returns a row for each number of workers.
 
     Args:
         times: The measured runs.
@@ -122,7 +122,7 @@ def scaling_table(times: list[Time], fit: Fit) -> "pd.DataFrame":
 
 
 def _one_worker(table: "pd.DataFrame", fit: Fit) -> float:
-    """Seconds with one worker: measured, or else fitted."""
+    """Returns the seconds with one worker: measured, or else fitted."""
     first = table.iloc[0]
     return float(first["seconds"]) if first["workers"] == 1 else fit.one_worker
 
@@ -145,7 +145,7 @@ def _note(study: Study, times: list[Time], fit: Fit, fitted: list[int], advice: 
 
 
 def advise(fit: Fit, shortest: float, batch: int) -> tuple[int | None, str]:
-    """The number of workers to take, and why; None where the times do not tell it.
+    """Returns how many workers to take, and why; None if the times are not enough to tell.
 
     Args:
         fit: Amdahl's law. Its serial fraction is taken two standard errors larger, as it may be.
@@ -202,7 +202,7 @@ def _sheet(study: Study, table: "pd.DataFrame", note: str) -> Sheet:
 def _drawn(
     table: "pd.DataFrame", times: list[Time], fit: Fit, fitted: list[int], note: str
 ) -> Drawn:
-    """Speed-up and efficiency over the number of workers: runs, medians, fit."""
+    """Draws speed-up and efficiency over the number of workers: runs, medians, fit."""
     from matplotlib.figure import Figure
     from matplotlib.ticker import FuncFormatter, NullLocator
 

@@ -52,11 +52,11 @@ class Study:
     out: Path
 
     def folder(self, workers: int, repeat: int) -> Path:
-        """The folder of a run."""
+        """Returns the folder of a run."""
         return self.out / "runs" / f"w{workers}-r{repeat}"
 
     def schedule(self) -> Iterator[tuple[int, int]]:
-        """Workers and repeat of each run; the order turns, so that no number is always first."""
+        """Yields workers and repeat of each run; the order turns: no number is always first."""
         order = list(self.clusters)
         for repeat in range(1, self.repeats + 1):
             yield from ((workers, repeat) for workers in order)
@@ -69,7 +69,7 @@ class Time:
 
     Attributes:
         workers: On all nodes.
-        repeat: Which one of these.
+        repeat: Number of the repeat, from 1.
         seconds: Of the iterations after the first, which also starts workers and compiles.
         start_up: From the start of the process to its first evaluation [s].
         digest: Of the archive.
@@ -148,7 +148,7 @@ def check_study(study: Study, name: str) -> None:
 
 
 def usable_cores() -> int:
-    """The cores that this process may use."""
+    """Returns the number of cores that this process may use."""
     return len(os.sched_getaffinity(0))
 
 
@@ -185,7 +185,7 @@ def measure(study: Study) -> list[Time]:
 
 
 def _has_files(folder: Path) -> bool:
-    """Whether there is more in a folder than what a run that was killed at once leaves."""
+    """Returns whether a folder has more than a run that was killed at once leaves."""
     return any(path.is_file() and path.name != "lock" for path in folder.rglob("*"))
 
 
@@ -228,9 +228,9 @@ def _finished(folder: Path) -> bool:
 
 
 def _run(study: Study, workers: int, folder: Path) -> None:
-    """Runs it from its beginning: the time of one that was interrupted would be no time."""
+    """Runs it from its beginning: the time of an interrupted run would not count."""
     if folder.exists():
-        with Lock(folder / "state" / "lock"):  # a process that is ending, or somebody else's
+        with Lock(folder / "state" / "lock"):  # another process may hold it
             pass
         shutil.rmtree(folder)
     words = [sys.executable, "-m", "qdsweep", "run", *study.words]

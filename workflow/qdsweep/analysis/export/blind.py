@@ -1,4 +1,4 @@
-"""Whether a file says who made it: names, paths, addresses and jobs, in all text of it."""
+"""Finds what tells who made a file: names, paths, addresses and jobs, in all its text."""
 
 import getpass
 import html
@@ -31,7 +31,7 @@ class Secret:
 
     Attributes:
         kind: What it is, in words.
-        hint: Text in lower case without which it cannot be there: quick to look for.
+        hint: A part of it in lower case, which is quick to look for first.
         pattern: What it looks like in text.
     """
 

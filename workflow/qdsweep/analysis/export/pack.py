@@ -77,8 +77,8 @@ Member = tuple[str, bytes]
 def export(results: Path, name: str, out: Path, *, allowed: Iterable[str] = ()) -> str:
     """Packs configs, tables, figures, archives and metrics of a sweep.
 
-    Every file is made of fields that are known to be harmless, or was written by this package
-    from such; at the end the text in the finished file is searched all the same.
+    Every file is made of harmless fields only, or was written by this package from such fields;
+    in the end all text in the finished file is searched as well.
 
     Args:
         results: The folder of the results.
@@ -118,8 +118,8 @@ def _runs(sweep: Path, runs_dir: Path) -> dict[str, Path]:
     """Returns the folder with the results of each run.
 
     Raises:
-        BadInput: The tables are missing, or of other runs, or some runs are unfinished although
-            the tables were not made of unfinished ones.
+        BadInput: The tables are missing, or of other runs, or some runs are unfinished and
+            the tables are not of unfinished runs.
     """
     planned = planned_budgets(sweep)
     rows = [row.run for row in read_plan(sweep).rows]

@@ -1,4 +1,4 @@
-"""The README.txt inside of an exported sweep."""
+"""The README.txt in an exported sweep."""
 
 from typing import Any
 
@@ -11,14 +11,14 @@ numpy loads every array with allow_pickle=False.
 FILES
   sweep.yaml            what was swept, as it was declared (GNU parallel's grammar)
   tables/runs.tsv       swept values and id of every run
-  tables/summary.csv    a row a run, at the sweep's budget
-  tables/table.*        a row a group: mean and standard error over seeds (CSV, Markdown, LaTeX)
+  tables/summary.csv    a row for each run, at the sweep's budget
+  tables/table.*        a row for each group: mean and standard error over seeds (CSV, md, LaTeX)
   tables/curves.csv     mean and standard error of each group over evaluations
   tables/*              further tables
   figures/*.pdf, .svg   the figures; the .csv of the same name has the data that a figure shows
   report.html           tables and figures as one page (left out where it could name somebody)
   runs/ID/config.yaml   the whole experiment, every key
-  runs/ID/metrics.csv   a row an iteration; coverage is a fraction, seconds_* are seconds
+  runs/ID/metrics.csv   a row for each iteration; coverage is a fraction, seconds_* are seconds
   runs/ID/archive.npz   the elites of the final archive, a row each, sorted by cell:
                           index (n,) int64; objective (n,), measures (n, m), solution (n, d)
                           float64; further fields of the domain; centroids or boundaries of the

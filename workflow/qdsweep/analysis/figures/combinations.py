@@ -60,7 +60,7 @@ class Combinations:
         scale: What they share, in words.
         axes: The names that vary, without the seed, in the sweep's order.
         score: What the score is called.
-        table: A row a combination: the values as text under their names, and mean, se (standard
+        table: A row for each combination: its values as text, and mean, se (standard
             error over seeds) and n.
     """
 

@@ -26,7 +26,7 @@ class Drawn:
         title: What it shows, a few words.
         caption: Whole sentences.
         figure: The picture.
-        data: What it shows, a row a point.
+        data: What it shows, a row for each point.
     """
 
     name: str

@@ -120,7 +120,7 @@ def draw_archive(ax: "Axes", run: Run, limits: Limits) -> None:
 
 
 def elite_table(elites: Run, **named: str) -> "pd.DataFrame":
-    """Returns a row an elite: what is `named`, cell, objective, measures, in single precision."""
+    """Returns a row for each elite: `named`, cell, objective and measures in single precision."""
     import pandas as pd
 
     objective, measures = (elites.arrays[name] for name in ("objective", "measures"))

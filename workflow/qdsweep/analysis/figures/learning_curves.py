@@ -1,4 +1,4 @@
-"""QD score, coverage and best objective over evaluations and wall time, a line a group."""
+"""QD score, coverage and best objective over evaluations and wall time, by group."""
 
 import math
 from typing import TYPE_CHECKING

@@ -61,7 +61,7 @@ def draw_slices(ax: "Axes", run: Run, names: list[str], colors: "ScalarMappable"
 
 
 def draw_parallel_axes(ax: "Axes", run: Run, names: list[str], colors: "ScalarMappable") -> None:
-    """Draws a line an elite across an axis a measure, best on top.
+    """Draws a line for each elite across an axis for each measure, best on top.
 
     Args:
         ax: Where to draw.

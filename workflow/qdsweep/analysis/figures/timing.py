@@ -22,7 +22,7 @@ _BARS = {
 
 
 def timing_figure(tables: Tables, runs_dir: Path) -> Drawn:
-    """Draws the seconds of each phase, a bar a group.
+    """Draws the seconds of each phase, a bar for each group.
 
     Args:
         tables: The sweep's tables.

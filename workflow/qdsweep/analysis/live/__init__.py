@@ -1,1 +1,1 @@
-"""`qdsweep watch`: a sweep while it runs, from nothing but what its runs write into state/."""
+"""`qdsweep watch`: a sweep while it runs, read only from what its runs write into state/."""

@@ -75,7 +75,7 @@ class Watch(App[None]):
         yield Static(id="keys")
 
     def on_mount(self) -> None:
-        """Begins to look."""
+        """Starts to look at the sweep."""
         self.tick()
 
     def tick(self) -> None:

@@ -1,4 +1,4 @@
-"""QD score over evaluations, from metrics.csv: thinned, and of a file that grows only its end."""
+"""QD score over evaluations, from metrics.csv: a few points, and then only what is appended."""
 
 import math
 from bisect import bisect_right
@@ -34,7 +34,7 @@ class Curve:
     _end: int = 0
 
     def refresh(self) -> None:
-        """Reads what was appended since; a file that was cut or replaced is begun anew."""
+        """Reads what was appended; a file that was cut or replaced is read from its beginning."""
         try:
             stat = self.path.stat()
             seen = (stat.st_ino, stat.st_mtime_ns, stat.st_size)

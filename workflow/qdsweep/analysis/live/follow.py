@@ -1,4 +1,4 @@
-"""A sweep that is being followed: of each run what its files say, read again when they change."""
+"""A sweep that is followed: what the files of each run say, read again when they change."""
 
 import os
 import socket
@@ -37,7 +37,7 @@ class Followed:
         group: Its group.
         unit: iterations or evaluations, the budget's.
         budget: How many.
-        again: What its re-evaluation leaves; None where there is to be none.
+        again: The file that its re-evaluation writes; None if none is planned.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class Followed:
         self._owner: dict[str, Any] | None = None
 
     def look(self) -> bool:
-        """Reads the run's files where they have changed; returns whether it stands elsewhere."""
+        """Reads the run's files if they have changed; returns whether its standing has."""
         if self.again is not None and self.standing.state == "finished":
             self.reevaluated = self.reevaluated or signature(self.again) is not None
         lock, status = signature(self._lock), signature(self._status)
@@ -117,7 +117,7 @@ class Follow:
 
     @property
     def unread(self) -> int:
-        """How many runs were never looked at."""
+        """How many runs were not read yet."""
         return sum(run.seen is None for run in self.runs.values())
 
     def look(self, seconds: float, first: Iterable[Followed] = ()) -> bool:
@@ -150,7 +150,7 @@ class Follow:
         return changed
 
     def _look_at_plan(self) -> bool:
-        """Reads which runs there are, where that has changed; a torn plan changes nothing."""
+        """Reads the plan again if it has changed; a torn plan changes nothing."""
         if self.name is None:
             self.name = next(iter(self.known), None)
         if self.name is None:
@@ -197,7 +197,7 @@ class Outlook:
         left: Core-seconds left of runs that have not failed, or None where nothing is known.
         cores: Cores in use.
         eta: Seconds to the end with as many cores, or None.
-        reevaluated: Of how many runs the elites were evaluated again, and are to be.
+        reevaluated: Number of runs whose elites were evaluated again, and number of those planned.
     """
 
     counts: Counter[str]
@@ -211,7 +211,7 @@ class Outlook:
 def outlook(runs: Collection[Followed]) -> Outlook:
     """Returns the sums of a sweep.
 
-    A run that has not begun is taken to cost what others of its group cost, or else what all do.
+    A run that has not begun is expected to cost what others of its group do, or else what all do.
     """
     costs: dict[tuple[str | None, str], tuple[float, int]] = {}
     for run in runs:

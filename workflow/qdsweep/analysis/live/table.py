@@ -1,4 +1,4 @@
-"""The table of runs on a terminal: only the lines on screen are ever made, of 10,000 runs too."""
+"""The table of runs on a terminal: only lines on screen are made, even with 10,000 runs."""
 
 import re
 from typing import ClassVar
@@ -33,7 +33,7 @@ _STYLES = {
 
 
 class RunTable(ScrollView, can_focus=True):
-    """A line a run; one of them is selected and stays so wherever it moves to."""
+    """A line for each run; the selected run stays selected when its line moves."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("up,k", "move(-1)", show=False),
@@ -89,7 +89,7 @@ class RunTable(ScrollView, can_focus=True):
         self.post_message(self.Selected())
 
     def action_page(self, pages: int) -> None:
-        """Selects a run a page further."""
+        """Selects the run a page further down or up."""
         self.action_move(pages * max(1, self.size.height - 1))
 
     def on_resize(self) -> None:

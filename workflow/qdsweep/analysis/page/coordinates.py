@@ -1,4 +1,4 @@
-"""Parallel coordinates of a sweep for plotly: an axis a swept name, the last one the score."""
+"""Parallel coordinates of a sweep for plotly: an axis for each swept name, then the score."""
 
 import math
 from dataclasses import dataclass
@@ -36,7 +36,7 @@ class Line:
 def parallel_coordinates(
     plan: Plan, tables: Tables, groups: list[str]
 ) -> tuple[tuple[list[dict[str, Any]], dict[str, Any]], str]:
-    """Returns the traces, the layout and the caption: a line a group, its colour the score.
+    """Returns the traces, the layout and caption: a line for each group, coloured by score.
 
     Args:
         plan: The sweep.

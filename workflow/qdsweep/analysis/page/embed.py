@@ -1,4 +1,4 @@
-"""Files inside of the page: as data URLs, as small pictures, as downloads."""
+"""Files inside the page: data URLs, small pictures, downloads."""
 
 import base64
 import gzip
@@ -30,7 +30,7 @@ _PACKED, _TOO_LARGE, _HEAVY = 60_000, 1_500_000, 700_000
 
 @dataclass(frozen=True)
 class Picture:
-    """A picture in the page: its data URL and its size in pixels, which holds its place."""
+    """A picture in the page: its data URL, and its size in pixels, which reserves its place."""
 
     url: str
     width: int
@@ -39,7 +39,7 @@ class Picture:
 
 @dataclass(frozen=True)
 class Download:
-    """A file that the page holds. Without a URL it is too large: the page names where it is."""
+    """A file for download. A file that is too large has no URL: the page says where it is."""
 
     name: str
     url: str | None

@@ -31,7 +31,7 @@ class Confirmation:
     summaries: list[dict[str, Any]]
 
     def sentence(self, tasks: int) -> str:
-        """Returns what was done, in a sweep of so many tasks."""
+        """Returns a sentence on what was done, in a sweep with this number of tasks."""
         groups = len({row["group"] for row in self.rows})
         which = "The best group was" if groups == 1 else f"The best {groups} groups were"
         if tasks > 1:

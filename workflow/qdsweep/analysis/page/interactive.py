@@ -1,4 +1,4 @@
-"""Figures of the page that answer to the mouse: learning curves and parallel coordinates."""
+"""Interactive figures of the page: learning curves and parallel coordinates."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any

@@ -1,4 +1,4 @@
-"""With what the runs of a sweep were made: versions, machines without names, one digest."""
+"""What the runs of a sweep were made with: versions, machines without names, one digest."""
 
 import hashlib
 import platform

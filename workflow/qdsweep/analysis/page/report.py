@@ -1,4 +1,4 @@
-"""The page of a sweep: one self-contained HTML file, of nothing but its tables and figures."""
+"""The page of a sweep: one self-contained HTML file, made of its tables and figures."""
 
 import json
 from pathlib import Path

@@ -24,7 +24,7 @@ class Settings:
 
     Attributes:
         common: What every group shares, as YAML.
-        differing: A row a group and a column a key that differs; None where nothing does.
+        differing: A row for each group and a column for each key that differs; None if none does.
     """
 
     common: str

@@ -39,7 +39,7 @@ def aggregate(sweep_dir: Path, runs_dir: Path, *, partial: bool = False) -> None
     Args:
         sweep_dir: `results/sweeps/NAME`, with the plan.json that the workflow wrote.
         runs_dir: `results/runs`.
-        partial: Take a run that has not reached its budget at where it is.
+        partial: Report a run that has not reached its budget as far as it is.
 
     Raises:
         BadInput: There is no plan.json, it gives names to what the sweep does not have, or none of

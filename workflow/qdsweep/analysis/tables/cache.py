@@ -1,4 +1,4 @@
-"""What a sweep has read of its runs, so that only those that changed are read again.
+"""Keeps what was read of a sweep's runs, so that only changed ones are read again.
 
 One file, `.aggregated.npz`: arrays of numbers, and JSON as bytes; never a pickle.
 """
@@ -26,7 +26,7 @@ Kept = dict[str, tuple[list[Any], list[Result]]]
 def key_of(run_dir: Path, rows: list[Row], *, partial: bool) -> list[Any]:
     """Returns what the results of a run depend on: its files, the budgets, and `partial`.
 
-    A file stands for its content by its size and its time of modification [ns].
+    A file counts as unchanged if its size and time of modification [ns] are the same.
     """
     stats = [(run_dir / name).stat() for name in SOURCES if (run_dir / name).exists()]
     return [
@@ -54,7 +54,7 @@ def _unpack(about: dict[str, Any], evaluations: np.ndarray, values: np.ndarray) 
     start = 0
     for run, (key, results) in about["runs"].items():
         kept[run] = (key, [])
-        if len(results) != len(key[1]):  # a result a row
+        if len(results) != len(key[1]):  # one result for each row
             return {}
         for record, points in results:
             if not record.keys() >= (set(RESULTS) if points else {"status"}):

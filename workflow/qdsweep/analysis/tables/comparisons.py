@@ -42,7 +42,7 @@ def write_comparisons(
 
     Args:
         sweep_dir: `results/sweeps/NAME`.
-        summary: A row a run.
+        summary: A row for each run.
         scales: Scale in words -> groups whose QD scores compare.
         called: What a reader calls them.
     """

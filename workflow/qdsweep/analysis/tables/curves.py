@@ -21,7 +21,7 @@ POINTS = 500
 
 @dataclass(frozen=True)
 class Curve:
-    """What a run had reached after some numbers of evaluations.
+    """What a run had reached, over evaluations.
 
     Attributes:
         evaluations: ``(k,)`` numbers of evaluations, ascending.

@@ -1,4 +1,4 @@
-"""The main table of a sweep: a row a group, over its seeds."""
+"""The main table of a sweep: a row for each group, over its seeds."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -40,7 +40,7 @@ Places = set[tuple[str, str]]
 
 
 def group_table(plan: Plan, summary: "pd.DataFrame") -> "pd.DataFrame":
-    """Returns a row a group: table.csv. A run that stands in a group twice counts once.
+    """Returns table.csv: a row for each group. A run that is in a group twice counts once.
 
     Each metric has its mean, standard error (`_se`) and number of runs (`_n`); those of `ROBUST`
     their median and interquartile mean with its 95 % interval (`_iqm_low`, `_iqm_high`) too.
@@ -74,8 +74,8 @@ def group_sheet(plan: Plan, summary: "pd.DataFrame", table: "pd.DataFrame") -> S
 
     Args:
         plan: The sweep with the report's names of groups and values, as `Called` gives it.
-        summary: A row a run, likewise.
-        table: A row a group, likewise.
+        summary: summary.csv, likewise.
+        table: table.csv, likewise.
     """
     scales = scales_of(summary, table)
     values = {group: rows[0].values for group, rows in plan.groups.items()}

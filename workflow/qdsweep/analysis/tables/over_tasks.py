@@ -76,7 +76,7 @@ def write_over_tasks(
 ) -> None:
     """Writes `tables/over_tasks`, `tables/improvement` and `tables/profiles.csv`.
 
-    What is there of an earlier start goes where there is nothing to write.
+    Files of an earlier start are removed if there is nothing to write.
 
     Args:
         sweep_dir: `results/sweeps/NAME`.

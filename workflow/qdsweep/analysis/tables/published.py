@@ -55,7 +55,7 @@ def compare(plan: dict[str, Any], summary: "pd.DataFrame") -> "pd.DataFrame":
         summary: summary.csv.
 
     Returns:
-        A row a published value, in the order of the sweep file; coverage is a fraction.
+        A row for each published value, in the order of the sweep file; coverage is a fraction.
 
     Raises:
         BadInput: A published value belongs to no group, or to several.

@@ -59,7 +59,7 @@ def read_results(run_dir: Path, rows: list[Row], *, partial: bool) -> list[Resul
     Args:
         run_dir: The run's folder, or that of its last snapshot.
         rows: The rows of the sweep that the run stands for; they differ in their budgets.
-        partial: Take a run that has not reached its budget at where it is.
+        partial: Report a run that has not reached its budget as far as it is.
 
     Raises:
         BadInput: A file of the run is missing or damaged.

@@ -24,7 +24,7 @@ def run_times(tables: Tables, runs_dir: Path) -> "pd.DataFrame":
         runs_dir: `results/runs`.
 
     Returns:
-        A row a run and group: group, id, workers, seconds of each phase, wall (their sum),
+        A row for each run in a group: group, id, workers, seconds of each phase, wall (their sum),
         core_seconds, rest (seconds between the iterations) and start_up (mean seconds from the
         start of a process to its first evaluation).
     """
@@ -59,7 +59,7 @@ def _run_time(row: dict[str, Any], runs_dir: Path) -> dict[str, Any]:
 def _rest(attempts: list[dict[str, Any]], in_iterations: float) -> float:
     """Seconds between the iterations: log, metrics, last save; on several nodes also the wait.
 
-    Attempts are stamped in whole seconds, so less than one for each is not told from nothing.
+    Attempts are stamped in whole seconds, so less than a second for each counts as nothing.
     Where an attempt ended without a word, nothing is known.
     """
     if not attempts or not all({"started", "ended"} <= attempt.keys() for attempt in attempts):
@@ -79,7 +79,7 @@ def group_times(runs: "pd.DataFrame") -> "pd.DataFrame":
         runs: From `run_times`.
 
     Returns:
-        A row a group, in the sweep's order: group, runs, workers, and NAME_mean and NAME_se of
+        A row for each group, in the sweep's order: group, runs, workers, NAME_mean and NAME_se of
         each of `TIMES`.
     """
     grouped = runs.groupby("group", sort=False)
