@@ -1,4 +1,4 @@
-"""The ways into a sweep's grammar and out of it: command lines and TSV."""
+"""Sweeps from command lines and from Snakemake's config, and their table as TSV."""
 
 import re
 import shlex
@@ -14,7 +14,7 @@ _BLOCK = """  sweep: |
 
 
 def from_argv(arguments: Sequence[str], directory: Path = Path()) -> Table:
-    """Expands a sweep typed on a command line, as one argument or as parallel's many.
+    """Expands a sweep of a command line: one argument, or many as parallel has them.
 
     Args:
         arguments: `["::: a 1 2 ::: b 'x y'"]`, or what the shell made of the same text without
@@ -29,12 +29,12 @@ def from_argv(arguments: Sequence[str], directory: Path = Path()) -> Table:
 
 
 def to_tsv(table: Table) -> str:
-    """The table as TSV: the names, then a line a run, values as they were written."""
+    """Returns the table as TSV: the names, then a line for each run, values as written."""
     return "".join("\t".join(cells) + "\n" for cells in (table.names, *table.rows))
 
 
 def recover(value: object, entries: Iterable[str] | None = (), key: str = "sweep") -> str:
-    """The text of a sweep as its user wrote it, however Snakemake has read it.
+    """Returns the text of a sweep as its user wrote it, however Snakemake has read it.
 
     Snakemake takes the quotes off the ends of a `--config` value and reads the rest as YAML, so
     `::: seed 1 2` arrives as {"::": "seed 1 2"}, `::: a 1 ''` as {"::": "a 1"}, and of two lines
@@ -68,7 +68,7 @@ def recover(value: object, entries: Iterable[str] | None = (), key: str = "sweep
 
 
 def _from_command_line(text: str, key: str) -> str:
-    """A text of `--config`, freed of quotes around the whole, if jobs will see it unchanged."""
+    """Returns a text of `--config` without quotes around it, if jobs will see it unchanged."""
     if not text.isprintable() or re.search(r"[$`\\]|'.*\"|\".*'", text):
         raise BadInput(
             f"{key}: a sweep with $, `, \\, both kinds of quotes or several lines does not reach "

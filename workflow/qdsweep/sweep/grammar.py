@@ -2,7 +2,7 @@ r"""The sweep grammar: the text after `parallel --header :`, read and expanded.
 
     ::: algorithm cma_me map_elites ::: seed 1 2 3      every algorithm with every seed
     ::: algorithm cma_me cma_mae :::+ sigma0 0.5 0.1    the second source linked to the first
-    ::: seed 1 2 :::: sizes.txt                         a source from a file, a value a line
+    ::: seed 1 2 :::: sizes.txt                         a source from a file, one value a line
 
 Order and content are GNU parallel's: the cross product of the sources, the first one slowest;
 `:::+` and `::::+` link a source to the one before it, and the shortest of the linked decides.
@@ -12,10 +12,10 @@ The text is cut into words as bash cuts it: single quotes, double quotes, backsl
 at the end of a line, and comments (an unquoted `#` at the start of a word, to the end of the line).
 Nothing else is special: no variables, globs or braces are expanded.
 
-Where parallel would go on with something that nobody means, this is an error: an unknown operator
-(for parallel, `:::::` is a value), a source without values (one empty value), a name used twice,
-and a tab (parallel cuts the value into columns), a line break or a NUL in a value. A blank line of
-a file is an empty value, as it is for parallel.
+Some things that parallel accepts are mistakes, and errors here: an unknown operator (`:::::` is a
+value for parallel), a source without values (one empty value for parallel), a name used twice, and
+a tab (parallel cuts the value into columns), a line break or a NUL in a value. A blank line of a
+file is an empty value, as for parallel.
 """
 
 import re
@@ -45,7 +45,7 @@ _UNFIT = re.compile("[\t\n\r\0\ud800-\udfff]")
 
 
 class Word(NamedTuple):
-    """A word of a text, without its quotes, and where it stands there."""
+    """A word of a text, without its quotes, and its place in the text."""
 
     text: str
     start: int
@@ -63,7 +63,7 @@ class Source:
 
 @dataclass(frozen=True)
 class Table:
-    """An expanded sweep: a name a column, a row a run, values as they were written."""
+    """An expanded sweep: a column for each name, a row for each run, values as written."""
 
     names: tuple[str, ...]
     rows: list[tuple[str, ...]]
@@ -145,7 +145,7 @@ def words(text: str) -> Iterator[Word]:
 
 
 def _gap(text: str, at: int) -> int:
-    """The end of the blanks and comments that begin at a place."""
+    """Returns the end of the blanks and comments that begin at a place."""
     match = _GAP.match(text, at)
     return match.end() if match else at
 
@@ -159,7 +159,7 @@ def _unquoted(piece: re.Match[str]) -> str:
 
 
 def _groups(text: str) -> list[tuple[Word, list[Word]]]:
-    """Each operator with the words that follow it."""
+    """Returns each operator with the words that follow it."""
     groups: list[tuple[Word, list[Word]]] = []
     for word in words(text):
         if word.text in OPERATORS:
@@ -180,7 +180,7 @@ def _groups(text: str) -> list[tuple[Word, list[Word]]]:
 def _contents(
     text: str, operator: Word, arguments: list[Word], directory: Path
 ) -> Iterator[tuple[Word, list[str]]]:
-    """The name and values of a group's sources, each with the word to show in an error."""
+    """Returns name and values of a group's sources, each with the word to show in an error."""
     sign = operator.text
     if not sign.startswith("::::"):
         place = operator if not arguments else arguments[0]
@@ -198,7 +198,7 @@ def _contents(
 
 
 def _read(text: str, word: Word, directory: Path) -> list[str]:
-    """The lines of a file source: its name, then its values."""
+    """Reads a file source: its name, then its values."""
     shape = "Its first line is the name, every further line a value."
     if word.text == "-":
         remedy = "Write the values to a file and give its name."

@@ -7,7 +7,7 @@ SHOWN_WITHOUT_NAME = ("experiment", "algorithm", "domain")
 
 
 def group_columns(columns: Sequence[str], rows: Sequence[Mapping[str, str]]) -> list[str]:
-    """The swept names that tell groups apart: all but `seed` and a constant budget.
+    """Returns the swept names that tell groups apart: all but `seed` and a constant budget.
 
     Args:
         columns: The swept names.
@@ -20,7 +20,7 @@ def group_columns(columns: Sequence[str], rows: Sequence[Mapping[str, str]]) -> 
 def group_labels(
     columns: Sequence[str], rows: Sequence[Mapping[str, str]], default: str
 ) -> list[str]:
-    """A short name of each row's group, such as `cma_me, sigma0 0.5`.
+    """Returns a short name of each row's group, such as `cma_me, sigma0 0.5`.
 
     Args:
         columns: The swept names.
@@ -32,10 +32,11 @@ def group_labels(
 
 
 def label_columns(columns: Sequence[str], rows: Sequence[Mapping[str, str]]) -> list[str]:
-    """The swept names that a group's label has.
+    """Returns the swept names that stand in a group's label.
 
-    They are those that differ, but for what the algorithm, domain and experiment of a row fix (as
-    in `::: algorithm map_elites cma_me :::+ num_emitters 1 15`); where nothing differs, all.
+    They are those whose values differ, without those that follow from the algorithm, domain and
+    experiment of a row (as `num_emitters` does in `::: algorithm map_elites cma_me :::+
+    num_emitters 1 15`). If nothing differs, they are all names.
 
     Args:
         columns: The swept names.

@@ -22,7 +22,7 @@ _NOT_IDENTITY: Any = {
 
 
 def identity(experiment: Experiment) -> dict[str, Any]:
-    """What decides the result of a run, as plain data: all of it enters the fingerprint."""
+    """Returns all that decides a run's result, as plain data. The fingerprint is made of it."""
     part: dict[str, Any] = experiment.model_dump(
         mode="json", exclude=_NOT_IDENTITY, exclude_defaults=True
     )
@@ -37,13 +37,13 @@ def identity(experiment: Experiment) -> dict[str, Any]:
 
 
 def fingerprint(experiment: Experiment) -> str:
-    """SHA-256 of the canonical experiment, without its budget [hex]."""
+    """Returns the SHA-256 of the canonical experiment, without its budget [hex]."""
     text = json.dumps(identity(experiment), sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 def run_id(experiment: Experiment) -> str:
-    """`DOMAIN-ALGORITHM-sSEED-HASH`, of the characters `[A-Za-z0-9_.-]` alone."""
+    """Returns `DOMAIN-ALGORITHM-sSEED-HASH`, of the characters `[A-Za-z0-9_.-]` alone."""
     return (
         f"{experiment.domain.name}-{experiment.algorithm.name}-s{experiment.seed}-"
         f"{fingerprint(experiment)[:10]}"
@@ -51,6 +51,6 @@ def run_id(experiment: Experiment) -> str:
 
 
 def adhoc_name(experiment: str | Mapping[str, Any], sweep: str) -> str:
-    """The name of a sweep that was given on the command line without one."""
+    """Returns the name of a sweep that was given on the command line without one."""
     text = json.dumps([experiment, " ".join(sweep.split())], sort_keys=True, default=str)
     return f"adhoc-{hashlib.sha256(text.encode()).hexdigest()[:8]}"

@@ -17,9 +17,9 @@ class Name:
 
     Attributes:
         label: Its label.
-        series: What a panel of its own facet calls it: the label without the facet's value.
-        facet: The facet, such as `batch_size 32`; empty where there are none.
-        color: Its colour; None for the palette's.
+        series: Its name in a panel of its facet: the label without the facet's value.
+        facet: The facet, such as `batch_size 32`; empty if there are no facets.
+        color: Its colour; None for one of the palette.
     """
 
     label: str
@@ -31,7 +31,7 @@ class Name:
 def figure_names(
     figures: Figures, columns: Sequence[str], rows: Rows, default: str
 ) -> dict[str, Name]:
-    """Gives each group its name in figures.
+    """Returns the name of each group in figures.
 
     Args:
         figures: The key `figures` of the sweep file.
@@ -54,7 +54,7 @@ def figure_names(
         _known("facets", [figures.facets], names)
     rest = [name for name in label_columns(columns, rows) if name != figures.facets]
     series = group_labels(rest, rows, default)
-    # A panel has one line of each series; where there is but one, its facet must tell it.
+    # A panel has a line for each series. If there is only one, the facet is its name.
     parted = figures.facets is not None and len(set(series)) > 1
     series = series if parted else groups
     values = [row[name] for row in rows for name in names]

@@ -1,4 +1,4 @@
-"""Which group of a sweep a published value belongs to."""
+"""The group of a sweep that a published value belongs to."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -29,10 +29,10 @@ class Groups:
         self.labels = group_labels(columns, texts, default)
 
     def choose(self, number: int, where: Mapping[str, Any]) -> str:
-        """The group that an entry of `published` chooses.
+        """Returns the group that an entry of `published` chooses.
 
         Args:
-            number: Which entry, from 1, for messages.
+            number: The entry's number, from 1, for messages.
             where: Swept names and values.
 
         Raises:
@@ -75,7 +75,7 @@ class Groups:
 
 
 def _same(one: Any, other: Any) -> bool:
-    """Whether two values are one: 1 is 1.0, but true is not 1."""
+    """Returns whether two values are the same: 1 is 1.0, but true is not 1."""
     return bool(one == other) and isinstance(one, bool) == isinstance(other, bool)
 
 

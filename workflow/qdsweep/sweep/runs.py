@@ -15,7 +15,7 @@ from qdsweep.sweep.ids import run_id
 
 @dataclass(frozen=True)
 class Row:
-    """One line of a sweep: the values as they were meant, and the run that they ask for."""
+    """One line of a sweep: its typed values, and the run that they ask for."""
 
     values: dict[str, Any]
     id: str
@@ -33,19 +33,19 @@ class Sweep:
 
     @property
     def texts(self) -> list[dict[str, str]]:
-        """The swept values of each row, as one would type them."""
+        """The swept values of each row, as a user types them."""
         return [
             {name: value_text(value) for name, value in row.values.items()} for row in self.rows
         ]
 
     @property
     def duplicates(self) -> int:
-        """Rows that ask for a run of another row, budget and all: run once."""
+        """Number of rows that ask for the run and the budget of an earlier row."""
         asked = {(row.id, *row.experiment.budget.items()) for row in self.rows}
         return len(self.rows) - len(asked)
 
     def plan(self, **about: Any) -> dict[str, Any]:
-        """The sweep as plain data, for the stages that only read files."""
+        """Returns the sweep as plain data, for the stages that only read files."""
         rows = [
             {
                 "values": row.values,
@@ -82,7 +82,7 @@ def table_of_runs(
 
 
 def _longest(rows: list[Row]) -> Iterator[tuple[str, Experiment]]:
-    """Each run once, with the largest of the budgets that rows give it."""
+    """Yields each run once, with the largest of the budgets that rows give it."""
     runs: dict[str, Experiment] = {}
     for row in rows:
         known = runs.get(row.id)
