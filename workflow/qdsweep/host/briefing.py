@@ -1,4 +1,4 @@
-"""What a process in the image is told of the host: there is no Slurm inside."""
+"""Facts about the host for a process in the image, where there is no Slurm."""
 
 import functools
 import json
@@ -10,7 +10,7 @@ VARIABLE = "QDSWEEP_HOST"
 
 @functools.cache
 def told() -> dict[str, Any]:
-    """Empty outside of an image; else see `enter`.
+    """Returns what `container.enter` has told this process; nothing outside of an image.
 
     `image`: the file; `digest`: its SHA-256; `slurm`: question -> answer; `crew`: the process
     that starts the workers, if they are on several nodes.
@@ -19,6 +19,6 @@ def told() -> dict[str, Any]:
 
 
 def image() -> dict[str, Any] | None:
-    """The image that this process runs in, as summary.json names it."""
+    """Returns the image that this process runs in, as summary.json names it."""
     path = told().get("image") or os.environ.get("APPTAINER_CONTAINER")
     return None if path is None else {"path": path, "sha256": told().get("digest")}

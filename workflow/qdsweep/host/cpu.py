@@ -1,4 +1,4 @@
-"""Makes every x86-64 machine with AVX2 compute the same bits. Import it before numpy."""
+"""The same bits from every x86-64 machine with AVX2. Import this module before numpy."""
 
 import os
 import sys
@@ -7,9 +7,9 @@ from typing import Literal
 
 from qdsweep.errors import BadInput
 
-# More threads change neither the speed nor the bits of ask and tell, but those of k-means.
+# More threads do not change the speed or the bits of ask and tell, but the bits of k-means.
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS")
-# OpenBLAS picks a kernel, and numpy's exp, log and tanh a loop, by the CPU: other bits each.
+# The CPU decides which kernel OpenBLAS and which loops numpy take: each gives other bits.
 _AVX2 = {
     "OPENBLAS_CORETYPE": "Haswell",
     "NPY_DISABLE_CPU_FEATURES": "X86_V4 AVX512_ICL AVX512_SPR",
@@ -17,14 +17,14 @@ _AVX2 = {
 
 
 def apply_baseline(baseline: Literal["avx2", "native"]) -> None:
-    """Sets what numpy and OpenBLAS read at their import, here and in child processes.
+    """Sets the variables that numpy and OpenBLAS read at import, here and in child processes.
 
     Args:
         baseline: The experiment's `cpu_baseline`.
 
     Raises:
         BadInput: The CPU has no AVX2.
-        RuntimeError: numpy is imported already, so that it is too late.
+        RuntimeError: It is too late: numpy is imported already.
     """
     wanted = dict.fromkeys(_THREADS, "1") | (_AVX2 if baseline == "avx2" else {})
     missing = {name: value for name, value in wanted.items() if os.environ.get(name) != value}
@@ -41,12 +41,12 @@ def apply_baseline(baseline: Literal["avx2", "native"]) -> None:
 
 
 def settings() -> dict[str, str]:
-    """What this process has of the settings: equal in all that compute for a run."""
+    """Returns the settings of this process; they are equal in all processes of a run."""
     return {name: os.environ.get(name, "unset") for name in (*_THREADS, *_AVX2)}
 
 
 def has_avx2() -> bool:
-    """Whether this CPU has AVX2 (assumed where the system does not tell)."""
+    """Returns whether this CPU has AVX2 (True if the system does not tell)."""
     try:
         flags = Path("/proc/cpuinfo").read_text()
     except OSError:

@@ -13,8 +13,8 @@ from typing import Any
 from qdsweep.errors import QdsweepError
 from qdsweep.files import read_json
 
-# The owner touches the file this often; one that has not for so long is dead. Only asked where
-# flock() does not reach across nodes (some Lustre and NFS mounts).
+# How often the owner touches the file, and after how long without that it counts as dead [s].
+# Only needed where flock() does not work across nodes (some Lustre and NFS mounts).
 BEAT_SECONDS = 5.0
 DEAD_SECONDS = 60.0
 WAIT_SECONDS = 60.0
@@ -27,9 +27,9 @@ class Locked(QdsweepError):
 
 
 class Lock:
-    """A context manager that holds `state/lock`, and says who holds it.
+    """A context manager that holds `state/lock`, and writes its owner into it.
 
-    The system lets go of it when the process dies, however that happens.
+    The system frees it when the process dies, in whatever way.
 
     Args:
         path: The file.
@@ -68,14 +68,14 @@ class Lock:
             self._file = None
 
     def _try(self) -> bool:
-        # Not inherited by workers, which would hold the lock of a main process that was killed.
+        # Workers must not inherit it: they would hold the lock after their main process was killed.
         file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             os.close(file)
             return False
-        if not self._is_ours(file):  # removed or replaced in between
+        if not self._is_ours(file):  # it was removed or replaced in between
             os.close(file)
             return False
         owner = read_owner(self.path)
@@ -101,7 +101,7 @@ class Lock:
 
 
 def this_process() -> dict[str, Any]:
-    """Host, process and Slurm job, as the lock and the list of attempts name them."""
+    """Returns host, process and Slurm job, as the lock and the list of attempts name them."""
     return {
         "host": socket.gethostname(),
         "pid": os.getpid(),
@@ -110,12 +110,12 @@ def this_process() -> dict[str, Any]:
 
 
 def read_owner(path: Path) -> dict[str, Any] | None:
-    """Who holds or held the lock, or None."""
+    """Returns who holds or held the lock, or None."""
     return read_json(path) or None
 
 
 def describe(owner: dict[str, Any] | None) -> str:
-    """An owner in words."""
+    """Returns an owner in words."""
     if owner is None:
         return "another process"
     job = f", Slurm job {owner['slurm_job']}" if owner.get("slurm_job") else ""
@@ -123,7 +123,7 @@ def describe(owner: dict[str, Any] | None) -> str:
 
 
 def is_alive(path: Path) -> bool:
-    """Whether somebody holds the lock now."""
+    """Returns whether somebody holds the lock now."""
     try:
         file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except OSError:

@@ -6,11 +6,11 @@ import signal
 
 
 def die_with_parent(number: signal.Signals) -> None:
-    """Asks for this signal at the parent's end, so that nothing stays behind (Linux alone)."""
+    """Makes this process get a signal when its parent ends (only on Linux)."""
     parent = os.getppid()
     try:
         ctypes.CDLL(None).prctl(1, number)  # PR_SET_PDEATHSIG
     except (OSError, AttributeError):
         return
-    if os.getppid() != parent:  # it died in between
+    if os.getppid() != parent:  # the parent ended in between
         os._exit(1)

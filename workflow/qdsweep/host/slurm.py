@@ -1,4 +1,4 @@
-"""What Slurm says about a job. Every question is bounded in time, and may stay unanswered."""
+"""Questions to Slurm about a job. Each has a time limit, and there may be no answer."""
 
 import functools
 import re
@@ -9,20 +9,20 @@ from qdsweep.host.briefing import told
 
 SECONDS = 30
 NOT_ENDED = ("PENDING", "RUNNING", "REQUEUED", "RESIZING", "SUSPENDED")
-_ended: dict[str, str] = {}  # job -> its end state; asked for again with every resource of a run
-# Question -> answer: a process in an image, where Slurm does not exist, is told them by its host.
+_ended: dict[str, str] = {}  # job -> its end state: every resource of a run asks for it again
+# Question -> answer, from the host: in an image there is no Slurm to ask.
 answers: dict[str, str] = {}
 
 
 @functools.cache
 def job_details(job: str) -> dict[str, str]:
-    """The fields of `scontrol show job`; empty where Slurm does not answer."""
+    """Returns the fields of `scontrol show job`; none if Slurm does not answer."""
     text = _ask("scontrol", "--oneliner", "show", "job", job)
     return dict(re.findall(r"(\S+?)=(\S*)", text))
 
 
 def end_of_job(job: str) -> float | None:
-    """When the wall time of a job ends, as `time.time` counts."""
+    """Returns when the wall time of a job ends, as `time.time` counts; None if it is unknown."""
     try:
         return datetime.fromisoformat(job_details(job).get("EndTime", "")).timestamp()
     except ValueError:
@@ -30,10 +30,10 @@ def end_of_job(job: str) -> float | None:
 
 
 def end_state(job: str) -> str | None:
-    """How a job ended: OUT_OF_MEMORY, TIMEOUT, NODE_FAIL, ..., or None where it is not known.
+    """Returns how a job ended: OUT_OF_MEMORY, TIMEOUT, NODE_FAIL, ...; None if it is unknown.
 
-    Where memory ran out within a step, the job itself says FAILED: so a step's OUT_OF_MEMORY
-    counts. The state of a job that has not ended is not remembered: it will be another one.
+    If memory ran out within a step, the step has OUT_OF_MEMORY and the job only FAILED: the step
+    counts. The state of a job that has not ended is not kept, as it will change.
     """
     if job not in _ended:
         text = _ask("sacct", "--noheader", "--parsable2", "--jobs", job, "--format", "State")
@@ -48,19 +48,19 @@ def end_state(job: str) -> str | None:
 
 
 def ran_out_of_memory(job: str) -> bool:
-    """Whether Slurm ended a job, or a part of it, for its memory."""
+    """Returns whether Slurm ended a job, or a part of it, because of its memory."""
     return end_state(job) == "OUT_OF_MEMORY"
 
 
 def objection(options: list[str]) -> tuple[str, bool]:
-    """What sbatch has against a job, without submitting it.
+    """Returns why sbatch would refuse a job, without submitting it.
 
     Args:
-        options: Of sbatch.
+        options: The options of sbatch.
 
     Returns:
-        Its words, empty where it has nothing against it, and whether the options themselves are
-        wrong. Else the cluster may have what is asked for at another time (nodes that are down).
+        Its message, empty if it would accept the job, and whether the options themselves are
+        wrong. If they are not, the job may fit at another time (when nodes are up again).
     """
     words = ["sbatch", "--test-only", *options, "--wrap", "true"]
     try:
@@ -76,12 +76,12 @@ def objection(options: list[str]) -> tuple[str, bool]:
 
 
 def is_running(job: str) -> bool:
-    """Whether a job has its nodes at this moment."""
+    """Returns whether a job has its nodes at this moment."""
     return _ask("squeue", "--noheader", "--jobs", job, "--format", "%T").strip() == "RUNNING"
 
 
 def requeue(job: str) -> None:
-    """Has Slurm start a job again from its beginning."""
+    """Makes Slurm start a job again from its beginning."""
     _ask("scontrol", "requeue", job)
 
 

@@ -1,16 +1,16 @@
-"""When this process must be gone: the end of its Slurm job, or `max_seconds`."""
+"""When this process must have ended: with its Slurm job, or after `max_seconds`."""
 
 import os
 import time
 
 from qdsweep.host.slurm import end_of_job
 
-# The Snakemakes around a run, and its workers' step, end after it [s].
+# Time for the Snakemakes around a run, and for its workers' step, to end after it [s].
 SLURM_MARGIN = 10.0
 
 
 def seconds_left(max_seconds: float | None) -> float | None:
-    """Seconds until the run must have ended, or None for no limit.
+    """Returns the time until the run must have ended, or None if there is no limit [s].
 
     Args:
         max_seconds: The limit that the user gave [s], or None.
