@@ -1,4 +1,4 @@
-"""Finds Apptainer, or a Singularity that does the same."""
+"""Apptainer, or a Singularity that does the same."""
 
 import functools
 import re
@@ -7,7 +7,7 @@ import subprocess
 
 from qdsweep.errors import BadInput
 
-# The first ones that keep the user's umask and take SINGULARITYENV_... with --cleanenv.
+# The first versions that keep the user's umask, and read SINGULARITYENV_... with --cleanenv.
 OLDEST = {"apptainer": (1, 0), "singularity-ce": (3, 8), "singularity": (3, 7)}
 INSTALL = "install Apptainer (`module load apptainer` on many clusters), or leave out --sdm"
 
@@ -17,7 +17,7 @@ def find_program() -> tuple[str, str]:
     """Finds the program that runs images.
 
     Returns:
-        Its path, and the prefix of the variables that it hands to a process in the image.
+        Its path, and the prefix of environment variables that it passes into the image.
 
     Raises:
         BadInput: There is none, it cannot be started, or it is too old.

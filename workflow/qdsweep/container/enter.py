@@ -1,4 +1,4 @@
-"""Enters the image: the same command again, inside."""
+"""The same command again, inside the image."""
 
 import argparse
 import json
@@ -16,10 +16,10 @@ from qdsweep.records.progress import read_standing
 
 # Where the Dockerfile puts the project.
 PROJECT = "/opt/qdsweep"
-# Numba refuses to work without a folder for its cache, and matplotlib complains; this one vanishes
-# with the process.
+# A folder for caches, which vanishes with the process: without one numba fails and matplotlib
+# warns.
 SCRATCH = "/scratch"
-# All else of the host's environment stays outside; users hand in more with APPTAINERENV_NAME.
+# Of the host's environment only these enter the image; users add others with APPTAINERENV_NAME.
 HANDED_IN = ("SLURM_JOB_ID", "SLURM_JOB_END_TIME", "CUDA_VISIBLE_DEVICES", "TERM", "COLUMNS")
 
 
@@ -27,11 +27,11 @@ def enter(name: str, arguments: argparse.Namespace, words: list[str]) -> None:
     """Replaces this process by the same command inside the image.
 
     The workers of other nodes are started first, from outside: srun does not exist inside.
-    Apptainer hands signals in and the exit code out.
+    Apptainer passes signals in and the exit code out.
 
     Args:
         name: The image; see `find_image`.
-        arguments: The command's.
+        arguments: The arguments of the command.
         words: The command as it was typed, without the image.
 
     Raises:
@@ -39,7 +39,7 @@ def enter(name: str, arguments: argparse.Namespace, words: list[str]) -> None:
     """
     program, prefix = find_program()
     command = words[0]
-    # Whoever starts a sweep has prepared the image for all its runs.
+    # The start of a sweep has prepared the image for all its runs.
     image = find_image(name) if command == "launch" else prepare(name)
     cluster = _cluster(arguments)
     about: dict[str, object] = {"image": str(image), "digest": digest(image), "slurm": {}}
@@ -62,7 +62,7 @@ def enter(name: str, arguments: argparse.Namespace, words: list[str]) -> None:
 
 
 def options(folders: list[str], has_gpus: bool) -> list[str]:
-    """The options of Apptainer: what the process inside sees of this machine."""
+    """Returns the options of Apptainer: what the process inside sees of this machine."""
     words = ["--silent", "exec", "--cleanenv", "--no-home", "--scratch", SCRATCH]
     words += ["--pwd", str(Path.cwd())]
     words += [word for folder in folders for word in ("--bind", folder)]
@@ -70,7 +70,7 @@ def options(folders: list[str], has_gpus: bool) -> list[str]:
 
 
 def _run_folder(arguments: argparse.Namespace) -> Path | None:
-    """The folder of the run that a command computes, if it does."""
+    """Returns the folder of the run that a command computes; None if it computes none."""
     if "out" in arguments:
         return Path(arguments.out)
     return Path(arguments.runs, arguments.run) if "runs" in arguments else None
@@ -90,13 +90,13 @@ def _ask_slurm(run: Path) -> dict[str, str]:
 
 
 def binds(arguments: argparse.Namespace) -> list[str]:
-    """The folders that the command reads and writes, under their own names."""
+    """Returns the folders that the command reads and writes, each under its own name."""
     paths = [Path(), Path("results")]
     for value in vars(arguments).values():
         if isinstance(value, Path) or (isinstance(value, str) and Path(value).is_file()):
             path = Path(value)
             _check_name(path.absolute())
-            while not path.is_dir():  # a file, or what is still to be made
+            while not path.is_dir():  # a file, or a folder that does not exist yet
                 path = path.absolute().parent
             paths.append(path)
     folders = {str(path.absolute()) for path in paths if path.exists()}

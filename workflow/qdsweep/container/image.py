@@ -1,4 +1,4 @@
-"""The image: where it is, whether it is fit for use, what it hashes to."""
+"""The image: where it is, whether it can be used, and its hash."""
 
 import contextlib
 import hashlib
@@ -12,7 +12,7 @@ from qdsweep.container.apptainer import find_program
 from qdsweep.errors import BadInput
 from qdsweep.versions import own_version
 
-# Where images of a URL are kept, in the working directory.
+# The folder for images of a URL, in the working directory.
 PULLED = Path("results/images")
 
 
@@ -45,7 +45,7 @@ def find_image(name: str) -> Path:
 
 
 def prepare(name: str) -> Path:
-    """Pulls an image if it has to be, and makes sure that it is fit for use.
+    """Pulls an image if it is not there, and makes sure that it can be used.
 
     Args:
         name: See `find_image`.
@@ -85,7 +85,7 @@ def prepare(name: str) -> Path:
 
 
 def digest(path: Path) -> str | None:
-    """The SHA-256 of an image file, in hex; None for a sandbox folder."""
+    """Returns the SHA-256 of an image file; None for a sandbox folder [hex]."""
     if not path.is_file():
         return None
     with path.open("rb") as file:
