@@ -1,1 +1,1 @@
-"""The warm start: one process that has imported and compiled, from which local runs are forked."""
+"""The warm start: local runs are forks of one process that has imported and compiled all."""

@@ -1,6 +1,6 @@
-"""What a job does: it has the warm process run its command, and passes signals and exit code on.
+"""A job's part: the warm process runs its command; it passes signals and the exit code on.
 
-Imports next to nothing: this is what each of many short runs pays.
+It imports next to nothing, as each of many short runs has to wait for that.
 """
 
 import contextlib
@@ -12,7 +12,7 @@ import struct
 import sys
 from types import FrameType
 
-# The warm process's socket, set by the controlling Snakemake. `off`: start no warm process.
+# The warm process's socket, set by the main Snakemake. `off`: start no warm process.
 VARIABLE = "QDSWEEP_WARM"
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)
 STOPPED = 75
@@ -20,14 +20,14 @@ LENGTH = struct.Struct("!I")
 
 
 def run_warm(argv: list[str]) -> int | None:
-    """Has a command run in a fork of the warm process.
+    """Runs a command in a fork of the warm process.
 
     Args:
         argv: The command's words.
 
     Returns:
-        Its exit code; None where there is no warm process (any more), so that the command has to
-        be run here. One that was begun goes on from its reload file.
+        Its exit code. None if there is no warm process (any more): the command must then run
+        here, and a run that had begun goes on from its reload file.
     """
     path = os.environ.pop(VARIABLE, "off")
     if path == "off":
@@ -37,7 +37,7 @@ def run_warm(argv: list[str]) -> int | None:
 
     def hand_on(number: int, frame: FrameType | None) -> None:
         if not child:
-            os._exit(STOPPED)  # nothing has begun
+            os._exit(STOPPED)  # no command has begun
         with contextlib.suppress(ProcessLookupError):
             os.kill(child[0], number)
 
@@ -49,7 +49,7 @@ def run_warm(argv: list[str]) -> int | None:
             os.umask(umask)
             about = {
                 "argv": argv,
-                "cwd": os.getcwd(),  # noqa: PTH109 - pathlib takes longer to import than all this
+                "cwd": os.getcwd(),  # noqa: PTH109 - importing pathlib takes longer than this
                 "env": dict(os.environ),
                 "umask": umask,
             }
@@ -60,7 +60,7 @@ def run_warm(argv: list[str]) -> int | None:
             child.append(int(answers.readline()))
             code = int(answers.readline())
     except (OSError, ValueError) as error:
-        if isinstance(error, ConnectionRefusedError):  # it was killed, and left this behind
+        if isinstance(error, ConnectionRefusedError):  # it was killed, and left its socket
             from pathlib import Path
 
             with contextlib.suppress(OSError):
@@ -83,7 +83,7 @@ def run_warm(argv: list[str]) -> int | None:
 
 
 def _open_streams() -> None:
-    """Opens what is closed of 0, 1 and 2, so that no socket gets such a number."""
+    """Opens those of the streams 0, 1 and 2 that are closed: no socket may get their numbers."""
     number = 0
     while number <= 2:
         number = os.open(os.devnull, os.O_RDWR)

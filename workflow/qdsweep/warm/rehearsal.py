@@ -1,4 +1,4 @@
-"""Two iterations of an algorithm on random numbers: numba has compiled all of it then."""
+"""Two iterations of an algorithm on random numbers, which make numba compile all of it."""
 
 import types
 from pathlib import Path
@@ -13,12 +13,12 @@ from qdsweep.domains import make_domain
 from qdsweep.domains.base import Floats
 
 ITERATIONS = 2
-# What is compiled depends on types, not on sizes.
+# Small sizes: what numba compiles depends on types alone.
 SOLUTION_DIM = 10
 
 
 class _NoCentroids(Centroids):
-    """Any points will do, and k-means takes half a minute."""
+    """Random points for centroids: k-means would take half a minute."""
 
     def get(self, archive: Any, cells: int, ranges: list[tuple[float, float]]) -> Floats:
         return np.random.default_rng(0).random((cells, len(ranges)))
@@ -28,8 +28,8 @@ def rehearse(experiment: Experiment) -> None:
     """Imports an experiment's libraries and compiles what its algorithm calls.
 
     Args:
-        experiment: The experiment; nothing of it is computed, and no plug-in is imported, which
-            may start threads.
+        experiment: The experiment. None of it is computed, and no plug-in is imported, as it
+            could start threads.
     """
     if ":" not in experiment.domain.type + getattr(experiment.domain, "env", ""):
         make_domain(experiment.domain)

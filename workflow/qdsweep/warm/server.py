@@ -1,7 +1,7 @@
 """The warm process: `python -m qdsweep.warm.server SOCKET_FD`, started by `start_warm`.
 
-Its standard input carries the experiments to prepare for, and ends with the Snakemake that
-started it. One thread and no more, so that it can be forked at any time.
+Its standard input gives the experiments to prepare for, and ends with the Snakemake that
+started it. It never has a second thread, so that it can be forked at any time.
 """
 
 import atexit
@@ -23,7 +23,7 @@ from qdsweep.host.cpu import apply_baseline, settings
 from qdsweep.host.parent import die_with_parent
 from qdsweep.warm.client import LENGTH, SIGNALS
 
-# A client that has connected sends its command at once.
+# How long to wait for the command of a connected client, which sends it at once [s].
 PATIENCE = 10.0
 
 
@@ -38,22 +38,23 @@ class Request(NamedTuple):
 
 
 def main() -> None:
-    """Prepares, then forks a process for each command until Snakemake is gone."""
+    """Prepares, then forks a process for each command until Snakemake has ended."""
     for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, signal.SIG_IGN)  # Snakemake's group; its end ends this process
+        # They reach Snakemake's whole process group; this process ends when Snakemake does.
+        signal.signal(number, signal.SIG_IGN)
     listener = socket.socket(fileno=int(sys.argv[1]))
     folder = Path(listener.getsockname()).parent
     try:
         apply_baseline("avx2")
         prepare(sys.stdin.buffer.readline())
-        gc.freeze()  # what is there now is never copied by a fork's collector
+        gc.freeze()  # so that no garbage collection in a fork copies these objects
         _Server(listener).serve()
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
 def prepare(experiments: bytes) -> None:
-    """Imports what runs need, and has numba compile what their algorithms call.
+    """Imports what runs need, and makes numba compile what their algorithms call.
 
     Args:
         experiments: A list of experiments, JSON.
@@ -66,7 +67,7 @@ def prepare(experiments: bytes) -> None:
     from qdsweep.warm.rehearsal import rehearse
 
     for data in json.loads(experiments):
-        # Whatever is wrong with an experiment: its run says so.
+        # Any fault of an experiment is reported by its run.
         with contextlib.suppress(Exception, SystemExit):
             rehearse(Experiment.model_validate(data))
 
@@ -74,7 +75,7 @@ def prepare(experiments: bytes) -> None:
 class _Server:
     def __init__(self, listener: socket.socket) -> None:
         self._listener = listener
-        self._clients: dict[int, socket.socket] = {}  # by the process that runs its command
+        self._clients: dict[int, socket.socket] = {}  # by the pid that runs its command
         self._ready = selectors.DefaultSelector()
         self._ready.register(listener, selectors.EVENT_READ, self._accept)
         self._ready.register(sys.stdin, selectors.EVENT_READ, self._close)
@@ -88,7 +89,7 @@ class _Server:
         self._open = True
 
     def serve(self) -> None:
-        """Returns when Snakemake and all commands have ended."""
+        """Serves commands until Snakemake and all of them have ended."""
         while self._open or self._clients:
             for key, _ in self._ready.select():
                 key.data(key.fileobj)
@@ -103,7 +104,7 @@ class _Server:
             return
         sys.stdout.flush()
         sys.stderr.flush()
-        signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)  # until the fork can take them
+        signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)  # until the fork has handlers for them
         pid = os.fork()
         if pid == 0:
             _run(request)
@@ -116,7 +117,7 @@ class _Server:
             client.sendall(b"%d\n" % pid)
 
     def _hang_up(self, pid: int) -> None:
-        """The client was killed: its command saves its state and ends."""
+        """Ends the command of a client that was killed: it saves its state first."""
         self._ready.unregister(self._clients[pid])
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGTERM)
@@ -135,7 +136,7 @@ class _Server:
             client.close()
 
     def _close(self, stdin: Any) -> None:
-        """Snakemake is gone: nothing new is begun."""
+        """Takes no more commands, as Snakemake has ended."""
         self._ready.unregister(stdin)
         self._ready.unregister(self._listener)
         self._listener.close()
@@ -162,14 +163,14 @@ def _receive(client: socket.socket) -> Request:
 
 
 def _run(request: Request) -> None:
-    """In the fork: becomes the process that the client would have been, and ends."""
+    """Runs a command in the fork, as the client would have, and ends the fork."""
     code = 1
     try:
         signal.set_wakeup_fd(-1)
         for number in (signal.SIGCHLD, *SIGNALS):
             signal.signal(number, signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
-        die_with_parent(signal.SIGTERM)  # then the client goes on by itself
+        die_with_parent(signal.SIGTERM)  # the client then runs its command itself
         for target, stream in enumerate(request.streams):
             os.dup2(stream, target)
         os.closerange(3, os.sysconf("SC_OPEN_MAX"))
@@ -181,7 +182,7 @@ def _run(request: Request) -> None:
         sys.argv = ["qdsweep", *request.argv]
         import numpy as np
 
-        np.random.seed()  # as in a process of its own
+        np.random.seed()  # anew, as in a process of its own
         from qdsweep.cli import main
 
         code = main(request.argv)

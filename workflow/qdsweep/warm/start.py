@@ -1,4 +1,4 @@
-"""Starts the warm process of a sweep whose runs are computed on this machine."""
+"""The start of the warm process, for a sweep whose runs are computed on this machine."""
 
 import json
 import os
@@ -15,24 +15,24 @@ from qdsweep.warm.client import VARIABLE
 
 
 def start_warm(experiments: Sequence[Experiment], log: Path) -> None:
-    """Starts the warm process, which ends with this one; the jobs find it by the environment.
+    """Starts the warm process, which ends with this one. Jobs find it by an environment variable.
 
-    One start-up then serves all runs, and the first ones wait no longer than they would for
-    their own. Nothing depends on it: without it, or when it is killed, each run starts by itself.
+    All runs then share one start-up, and the first ones wait no longer than for one of their
+    own. Nothing depends on it: without it, or after its death, each run starts by itself.
 
     Args:
-        experiments: The runs that are left.
-        log: Where it complains.
+        experiments: The experiments of unfinished runs.
+        log: The file for its messages.
     """
     native = any(experiment.cpu_baseline != "avx2" for experiment in experiments)
     if len(experiments) < 2 or native or VARIABLE in os.environ:
         return
     kinds = {(e.algorithm.name, e.domain.name): e for e in experiments}
     data = [experiment.model_dump(mode="json") for experiment in kinds.values()]
-    folder = Path(tempfile.mkdtemp(prefix="qdsweep-"))  # of this user alone (0700)
+    folder = Path(tempfile.mkdtemp(prefix="qdsweep-"))  # only this user can read it (0700)
     try:
         _start(folder / "warm", json.dumps(data).encode(), log)
-    except OSError as error:  # such as a name that is too long for a socket
+    except OSError as error:  # such as a path that is too long for a socket
         shutil.rmtree(folder, ignore_errors=True)
         print(f"qdsweep: warning: no warm start ({folder}: {error})", file=sys.stderr)
     else:
@@ -41,7 +41,7 @@ def start_warm(experiments: Sequence[Experiment], log: Path) -> None:
 
 def _start(path: Path, experiments: bytes, log: Path) -> None:
     log.parent.mkdir(parents=True, exist_ok=True)
-    reads, writes = os.pipe()  # `writes` is left open: its end is this process's
+    reads, writes = os.pipe()  # `writes` stays open until this process ends
     with socket.socket(socket.AF_UNIX) as listener, log.open("wb") as output:
         listener.bind(str(path))
         listener.listen(1024)
