@@ -266,9 +266,6 @@ def test_budgets_cut_one_run_at_two_places(made):
         "evaluations 205": 220,
         "evaluations 800": 800,
     }
-    plot(sweep, made.runs)
-    captions = read_captions(sweep)
-    assert "beyond the budget" in captions["heatmaps"]  # 205 is drawn from the archive at 800.
 
 
 def test_constant_budget_is_no_group(made):
@@ -352,14 +349,6 @@ def test_unstructured_archives_have_no_coverage(made):
     assert table["norm_qd_score_mean"].isna().all()
     assert table["qd_score_mean"].notna().all()
     assert "Coverage" not in (sweep / "table.md").read_text()
-
-
-def test_tables_are_the_same_bytes_again(made, main):
-    names = ("runs.tsv", "summary.csv", "table.csv", "table.md", "curves.csv")
-    before = [(main / name).read_bytes() for name in names]
-    aggregate(main, made.runs)
-    assert [(main / name).read_bytes() for name in names] == before
-    assert not list(main.glob(".*tmp*"))
 
 
 @pytest.mark.parametrize(
@@ -453,11 +442,7 @@ def test_load_sweep(made, main):
 # Figures
 
 
-def test_figures_exist_in_every_format(made, main):
-    for name in ("learning_curves", "heatmaps", "overview", "archive_profiles"):
-        assert (main / "plots" / f"{name}.pdf").read_bytes().startswith(b"%PDF")
-        assert (main / "plots" / f"{name}.png").read_bytes().startswith(b"\x89PNG")
-        assert "<svg" in (main / "plots" / f"{name}.svg").read_text()
+def test_every_run_has_a_picture(made, main):
     pictures = {path.stem for path in (main / "plots" / "archives").iterdir()}
     assert pictures == {made.ids[name, seed] for name in ("wide", "narrow") for seed in SEEDS}
 

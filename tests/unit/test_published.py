@@ -2,13 +2,11 @@
 
 import json
 import math
-import subprocess
-import sys
 
 import pandas as pd
 import pytest
 import yaml
-from support import REPO, TINY, snakemake
+from support import REPO, TINY
 
 from qdsweep.analysis.tables.published import compare, verdict, write_published
 from qdsweep.analysis.tables.sheet import read_sheet
@@ -93,25 +91,6 @@ def test_a_sweep_is_checked_before_any_work():
     check()
     with pytest.raises(BadInput, match=r"mine\.yaml: published, entry 2"):
         check(entry({"sigma0": 0.5}), entry({"sigma0": 1}))
-
-
-def test_the_check_is_light():
-    code = (
-        "import sys, qdsweep.planning.checks\n"
-        "print(sorted({'numpy', 'pandas', 'ribs', 'scipy'} & set(sys.modules)))"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
-
-
-def test_snakemake_says_what_is_wrong_and_starts_nothing(tmp_path):
-    file = {"name": "tiny", "experiment": TINY, "sweep": "::: algorithm cma_me map_elites"}
-    published = [entry({"algorithm": "cma_ms"}).model_dump()]
-    (tmp_path / "sweep.yaml").write_text(yaml.safe_dump(file | {"published": published}))
-    done = snakemake("--cores", 1, "--configfile", "sweep.yaml", cwd=tmp_path, check=1)
-    assert "sweep.yaml: published, entry 1: where.algorithm" in done.stderr + done.stdout
-    assert "Traceback" not in done.stderr
-    assert not (tmp_path / "results").exists()
 
 
 def test_another_sweep_on_the_command_line_leaves_them_out(tmp_path):

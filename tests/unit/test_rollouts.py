@@ -284,7 +284,3 @@ def test_the_workflow_renders_them_once(tmp_path):
     (tmp_path / "sweep.yaml").write_text(yaml.safe_dump(text))
     fewer = snakemake("-n", *words, cwd=tmp_path)
     assert "rendered episodes of elites" in fewer.stderr + fewer.stdout
-    text["experiment"] = {**TINY, "domain": "lp_sphere"}
-    (tmp_path / "sweep.yaml").write_text(yaml.safe_dump(text))
-    refused = snakemake("-n", *words, cwd=tmp_path, check=1)
-    assert "rollouts: the domain lp_sphere" in refused.stderr + refused.stdout

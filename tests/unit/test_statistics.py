@@ -73,20 +73,6 @@ def test_ties_count_half_for_an_improvement():
     assert value == metrics.probability_of_improvement(first[:, None], second[:, None])
 
 
-def test_the_bootstrap_is_rliables_within_its_monte_carlo_error():
-    matrix = scores(6, 4, 3)
-    _, theirs = library.get_interval_estimates(
-        {"a": matrix},
-        lambda x: np.array([metrics.aggregate_iqm(x)]),
-        reps=20_000,
-        random_state=np.random.RandomState(0),
-    )
-    ours = np.array([bootstrap_interval(strata(matrix), iqm, seed) for seed in range(20)])
-    error = ours.std(axis=0, ddof=1)
-    assert (error < 0.05).all()
-    np.testing.assert_array_less(np.abs(ours[0] - theirs["a"][:, 0]), 4 * error)
-
-
 def test_the_profiles_band_is_rliables_within_its_monte_carlo_error():
     matrix, taus = scores(6, 4, 4), np.linspace(-1, 3, 9)
     _, theirs = library.create_performance_profile({"a": matrix}, taus, reps=20_000)

@@ -14,8 +14,6 @@ from qdsweep.analysis.figures.evolution import FRAMES, best_groups, color_limits
 from qdsweep.analysis.figures.evolution import _read as read_evolution
 from qdsweep.analysis.figures.style import style
 from qdsweep.analysis.figures.sweep_views import sweep_views
-from qdsweep.analysis.history import read_history
-from qdsweep.analysis.load import load
 from qdsweep.analysis.plan import read_plan
 from qdsweep.analysis.selection import read_tables
 from qdsweep.analysis.text import TIMES
@@ -314,11 +312,3 @@ def test_an_animation_that_is_too_large_loses_frames(tmp_path):
         times = [frame.info["duration"] for frame in ImageSequence.Iterator(image)]
     assert 2 <= len(times) < 60
     assert sum(times) == pytest.approx(4500, abs=150)
-
-
-def test_history_and_archive_agree(filled):
-    for folder in (filled.parents[1] / "runs").iterdir():
-        history, run = read_history(folder), load(folder)
-        cells, objective = history.at(run.summary["iterations"])
-        np.testing.assert_array_equal(cells, run.arrays["index"])
-        np.testing.assert_array_equal(objective, run.arrays["objective"])

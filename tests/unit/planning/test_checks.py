@@ -20,7 +20,7 @@ def refusal(folder, **changes) -> str:
     ("sweep", "changes", "words"),
     [
         ("::: sigma 1", {}, ["sweep, row 1", "sigma", "did you mean 'sigma0'"]),
-        ("::: seed -1", {}, ["seed = -1", "greater than or equal to 0"]),
+        ("::: seed 1 -1", {}, ["sweep, row 2", "seed = -1", "greater than or equal to 0"]),
         ("::: seed", {}, ["seed"]),
         (SWEEP, {"batch_size": 0}, ["batch_size = 0"]),
         (SWEEP, {"archive": {"dims": [3, 3, 3]}}, ["archive.dims = [3, 3, 3]", "2 measures"]),
