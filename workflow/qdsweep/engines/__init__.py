@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-# No numpy here: a worker's settings must be made before it is imported.
+# No numpy here: a worker makes its settings before it imports numpy.
 if TYPE_CHECKING:
     from qdsweep.config.cluster import Cluster
     from qdsweep.config.experiment import Experiment
@@ -27,7 +27,7 @@ def make_engine(
         experiment: The experiment.
         domain: Its domain, for an engine in this process.
         run: The run's folder.
-        crew: What starts the workers of the dask engine.
+        crew: The process that starts the workers of the dask engine.
         versions: Library -> version, equal in all workers.
     """
     scored = experiment.on_failure.objective if experiment.on_failure else None

@@ -1,4 +1,4 @@
-"""What an engine is: it evaluates a batch, in parts, somewhere."""
+"""What an engine is: it evaluates a batch in parts, here or elsewhere."""
 
 from collections.abc import Callable, Iterator
 from typing import NamedTuple, Protocol
@@ -12,8 +12,8 @@ class Batch(NamedTuple):
     Attributes:
         solutions: ``(n, d)`` solutions.
         seeds: ``(n,)`` their evaluation seeds.
-        gradients: Whether the jacobian is wanted too.
-        context: ``(k,)`` the run's context, of a domain that has one.
+        gradients: Whether to compute the jacobian too.
+        context: ``(k,)`` the run's context, if the domain has one.
     """
 
     solutions: Floats
@@ -22,7 +22,7 @@ class Batch(NamedTuple):
     context: Floats | None = None
 
     def part(self, rows: slice) -> "Batch":
-        """Some of the rows."""
+        """Returns some of the rows."""
         return self._replace(solutions=self.solutions[rows], seeds=self.seeds[rows])
 
 
@@ -34,7 +34,7 @@ class Failure(NamedTuple):
         seed: Its evaluation seed.
         solution: ``(d,)`` the solution.
         problem: What went wrong, in one line.
-        trace: The traceback, or nothing.
+        trace: The traceback, or an empty text.
         worker: Host and process that evaluated it.
     """
 
@@ -51,7 +51,7 @@ class Outcome(NamedTuple):
 
     Attributes:
         evaluation: The results.
-        failures: Those of the rows that failed and were scored.
+        failures: The failures of rows that were scored all the same.
         seconds: The time that the evaluations took [s].
     """
 
@@ -61,14 +61,14 @@ class Outcome(NamedTuple):
 
 
 def nothing() -> None:
-    """Nothing to do meanwhile."""
+    """Does nothing: the default for `meanwhile`."""
 
 
 class Engine(Protocol):
     """Evaluates batches. The result of a row depends on nothing but the row.
 
     Attributes:
-        name: As the cluster config calls it.
+        name: Its name in the cluster config.
         workers: Number of workers, each on one core.
     """
 
@@ -76,10 +76,10 @@ class Engine(Protocol):
     workers: int
 
     def wait(self) -> None:
-        """Returns when there is somebody to evaluate.
+        """Waits until a worker is ready.
 
         Raises:
-            NoWorkers: Nobody came.
+            NoWorkers: None came in time.
         """
         ...
 
@@ -90,9 +90,9 @@ class Engine(Protocol):
 
         Args:
             batch: The whole batch.
-            rows: What of it is to be evaluated.
-            meanwhile: Called once, as soon as the workers have something to do: what is done
-                there costs no time where there are workers.
+            rows: The rows to evaluate.
+            meanwhile: Called once, as soon as the workers have something to do: with workers in
+                other processes, it costs no time.
 
         Raises:
             EvaluationFailed: An evaluation failed, and the experiment has no `on_failure`.

@@ -1,7 +1,7 @@
 """The connection file of a run: where its workers connect to, and with which credentials.
 
-Whoever can read it can run code as the user: it lies in a folder of mode 0700, has the mode 0600
-and vanishes with the run.
+Anybody who can read it can run code as the user: so it is in a folder of mode 0700, has the mode
+0600 and is removed with the end of the run.
 """
 
 import json
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 
 
 class Connection(NamedTuple):
-    """What a worker needs to know.
+    """What a worker needs for its connection.
 
     Attributes:
         address: Where the main process listens, `tls://HOST:PORT`.
-        certificate: The run's own certificate, which signs itself (PEM). Both sides show it and
-            accept no other: mutual TLS.
+        certificate: The run's own self-signed certificate (PEM). Both sides show it and accept
+            no other: mutual TLS.
         key: Its private key (PEM).
         directory: The main process's working directory, for the user's plug-ins.
     """
@@ -31,8 +31,10 @@ class Connection(NamedTuple):
     directory: str
 
     def security(self) -> "Security":
-        """The credentials as Dask takes them."""
-        from distributed.security import Security  # imports numpy, which needs settings first
+        """Returns the credentials as Dask takes them."""
+        from distributed.security import (
+            Security,
+        )  # it imports numpy, which needs the settings first
 
         return Security(
             require_encryption=True,
@@ -45,7 +47,7 @@ class Connection(NamedTuple):
 
 
 def connection_path(run: Path) -> Path:
-    """The connection file of a run's folder."""
+    """Returns the connection file of a run's folder."""
     return run / "state" / "dask" / "connection.json"
 
 
@@ -58,7 +60,7 @@ def temporary_credentials() -> tuple[str, str]:
 
 
 def write_connection(path: Path, connection: Connection) -> None:
-    """Writes the file, readable for nobody else at any moment."""
+    """Writes the file, so that at no moment another user can read it."""
     path.parent.mkdir(mode=0o700, exist_ok=True)
     path.parent.chmod(0o700)
     with atomic(path, "w", private=True) as file:
@@ -74,7 +76,7 @@ def read_connection(path: Path) -> Connection | None:
 
 
 def remove_connection(path: Path) -> None:
-    """The credentials vanish."""
+    """Removes the file and with it the credentials."""
     path.unlink(missing_ok=True)
     if path.parent.is_dir():
         for torn in path.parent.iterdir():

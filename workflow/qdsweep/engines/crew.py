@@ -1,4 +1,4 @@
-"""Starts the workers of a run: on this machine, or on the nodes of its Slurm job."""
+"""The workers of a run and their start: on this machine, or on the nodes of its Slurm job."""
 
 import contextlib
 import signal
@@ -13,7 +13,7 @@ import psutil
 from qdsweep.config.cluster import Cluster
 from qdsweep.engines.connection import connection_path
 
-# After the hub has sent the workers away; then the starter is told to end them.
+# How long workers may take to leave after the hub has told them; then they are ended [s].
 LEAVING_SECONDS = 2.0
 ENDING_SECONDS = 10.0
 PYTHON = (sys.executable, "-m", "qdsweep")
@@ -27,7 +27,7 @@ def start_crew(cluster: Cluster, run: Path, qdsweep: Sequence[str] = PYTHON) -> 
     Args:
         cluster: How many, and on how many nodes.
         run: The run's folder, absolute.
-        qdsweep: How qdsweep is called on each node, such as through an image.
+        qdsweep: The command of qdsweep on each node; it may enter an image.
     """
     logs = _logs(run)
     logs.mkdir(parents=True, exist_ok=True)
@@ -35,7 +35,7 @@ def start_crew(cluster: Cluster, run: Path, qdsweep: Sequence[str] = PYTHON) -> 
     words = [*qdsweep, "worker", "--connect", str(connection_path(run)), "--workers", str(here)]
     if cluster.over_nodes():
         words = [*_srun(cluster, logs), *words]
-    # Out of this process's group: Ctrl-C asks the main process, which sends them away.
+    # In a group of their own: Ctrl-C must reach only the main process, which sends them away.
     with (logs / "start.log").open("ab") as log:
         return psutil.Popen(
             words, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
@@ -43,15 +43,15 @@ def start_crew(cluster: Cluster, run: Path, qdsweep: Sequence[str] = PYTHON) -> 
 
 
 class Crew:
-    """What the main process sees of the process that starts the workers.
+    """The process that starts the workers, as the main process sees it.
 
     Args:
-        pid: Of that process, which may have been started from outside of an image.
+        pid: The pid of that process, which may run outside of this process's image.
         run: The run's folder.
 
     Attributes:
-        logs: Where they write what they have to say.
-        is_leaving: Whether the hub has sent them away.
+        logs: The folder of the workers' logs.
+        is_leaving: Whether the hub has told the workers to leave.
     """
 
     def __init__(self, pid: int, run: Path) -> None:
@@ -62,7 +62,7 @@ class Crew:
             self._process = psutil.Process(pid)
 
     def is_gone(self) -> bool:
-        """Whether all its workers have ended for good."""
+        """Returns whether all workers have ended for good."""
         try:
             return self._process is None or (
                 not self._process.is_running() or self._process.status() == psutil.STATUS_ZOMBIE
@@ -71,7 +71,7 @@ class Crew:
             return True
 
     def close(self) -> None:
-        """Waits until the workers have left; makes those leave that the hub could not tell."""
+        """Waits until the workers have left, and ends those that the hub could not reach."""
         for seconds, end in (
             (LEAVING_SECONDS if self.is_leaving else 0.0, None),
             (ENDING_SECONDS, signal.SIGTERM),
@@ -94,8 +94,8 @@ def _logs(run: Path) -> Path:
 
 
 def _srun(cluster: Cluster, logs: Path) -> list[str]:
-    # One task a node, which forks its workers. A lost node or a worker that dies does not end
-    # the step (--no-kill, -K0); the main process shares its node's cores with it (--overlap).
+    # One task for each node, which forks its workers. The step goes on if a node is lost or a
+    # worker dies (--no-kill, -K0), and shares its cores with the main process (--overlap).
     return [
         "srun",
         "--overlap",

@@ -23,7 +23,7 @@ from qdsweep.engines.failures import NoWorkers
 from qdsweep.engines.hub import Hub
 from qdsweep.errors import BadInput
 
-# How long a run waits for its first worker, or for another one when it has lost them all [s].
+# How long a run waits for its first worker, or for a new one after it has lost all [s].
 PATIENCE = 300.0
 
 
@@ -33,12 +33,12 @@ class Dask:
     Args:
         domain: The domain's config; each worker builds its own.
         cluster: How many workers, and on which network.
-        run: The run's folder; its connection file brings the workers here.
-        crew: What starts the workers.
+        run: The run's folder, with the connection file by which workers find this process.
+        crew: The process that starts the workers.
         versions: Library -> version that every worker must have.
         objective_on_failure: See `evaluate_safely`.
-        timeout: The experiment's `timeout` [s]: a run without workers does not hang, and is to
-            say so before.
+        timeout: The experiment's `timeout` [s]. A run without workers must report that before
+            this time is over.
     """
 
     name = "dask"
@@ -69,7 +69,7 @@ class Dask:
         write_connection(self._file, connection._replace(address=self._hub.address))
 
     def wait(self) -> None:
-        """Returns when the first worker is there."""
+        """Waits until the first worker is there."""
         while self._hub.workers == 0:
             self._check_workers(PATIENCE)
             time.sleep(0.01)
@@ -77,7 +77,7 @@ class Dask:
     def evaluate(
         self, batch: Batch, rows: list[slice], meanwhile: Callable[[], None] = nothing
     ) -> Iterator[tuple[slice, Outcome]]:
-        """See `Engine.evaluate`."""
+        """Evaluates with the workers; see `Engine.evaluate`."""
         left = sum(part.stop - part.start for part in rows)
         self._hub.begin(batch, rows)
         meanwhile()
@@ -111,14 +111,14 @@ class Dask:
             )
 
     def close(self) -> None:
-        """Sends the workers away, also in the middle of an evaluation."""
+        """Makes the workers leave, also in the middle of an evaluation."""
         remove_connection(self._file)
         self._hub.close()
         self._crew.is_leaving = True
 
 
 def _host(interface: str | None) -> str:
-    """Where to listen: the chosen network; loopback outside of a Slurm job."""
+    """Returns where to listen: the chosen network, or loopback outside of a Slurm job."""
     if interface is not None:
         try:
             return get_ip_interface(interface)

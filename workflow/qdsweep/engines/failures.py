@@ -1,4 +1,4 @@
-"""Evaluations that fail: found, named, and stopped at or scored as the experiment says."""
+"""Evaluations that fail: the row is found, and the run stops or scores it (`on_failure`)."""
 
 import os
 import socket
@@ -12,12 +12,12 @@ from qdsweep.domains.base import Domain, Evaluation, Floats
 from qdsweep.engines.base import Batch, Failure, Outcome
 from qdsweep.errors import QdsweepError
 
-# A part that kills its worker this often (out of memory, a crash in C) ends the run.
+# A part that ends its worker this often (out of memory, a crash in C) ends the run.
 MAX_DEATHS = 3
 
 
 def describe_failure(failure: Failure) -> str:
-    """A failure in one line."""
+    """Returns a failure in one line."""
     return (
         f"solution {failure.row} of the batch (evaluation seed {failure.seed}, "
         f"{failure.worker}): {failure.problem}"
@@ -40,7 +40,7 @@ class NoWorkers(QdsweepError):
 
 
 class WorkerDied(QdsweepError):
-    """Workers die, whatever they are started with."""
+    """Workers that are started again die again."""
 
     def __init__(self, deaths: int, row: int) -> None:
         super().__init__(
@@ -57,7 +57,7 @@ def evaluate_safely(
     Args:
         domain: The domain.
         batch: The rows.
-        first: Row of the whole batch that the first one is, for messages.
+        first: The row of the whole batch that this batch begins with, for messages.
         objective_on_failure: The objective of a solution that fails, or None to raise. Its
             measures are the lower ends of their ranges, its fields and gradients 0.
 
@@ -76,7 +76,7 @@ def evaluate_safely(
             return Outcome(result, [], time.perf_counter() - start)
         trace = ""
     count = len(batch.solutions)
-    if count > 1:  # rows are independent, so one at a time gives the same
+    if count > 1:  # rows are independent: one at a time gives the same results
         parts = [
             evaluate_safely(domain, batch.part(slice(i, i + 1)), first + i, objective_on_failure)
             for i in range(count)
@@ -101,9 +101,9 @@ def evaluate_safely(
 
 
 def evaluate(domain: Domain, batch: Batch) -> Evaluation:
-    """Evaluates a batch here and now, with the jacobian where it is wanted."""
+    """Evaluates a batch in this process, with the jacobian if the batch asks for it."""
     solutions = batch.solutions.view()
-    solutions.flags.writeable = False  # they belong to the emitters
+    solutions.flags.writeable = False  # the arrays belong to the emitters
     if batch.context is None:
         result = domain.evaluate(solutions, batch.seeds)
     else:
@@ -114,7 +114,7 @@ def evaluate(domain: Domain, batch: Batch) -> Evaluation:
             "return qdsweep.domains.base.Evaluation(objective, measures)"
         )
     jacobian = domain.jacobian(solutions) if batch.gradients else None  # type: ignore[attr-defined]
-    # One type, whatever a part holds: else a batch's type would be that of its first part.
+    # float64 for every part: else the first part would decide the type of the batch.
     return Evaluation(
         _floats("objective", result.objective),
         _floats("measures", result.measures),
@@ -132,7 +132,7 @@ def _floats(name: str, values: Any) -> Floats:
 
 
 def find_problem(domain: Domain, batch: Batch, result: Evaluation) -> str | None:
-    """What is wrong with a result's shapes or numbers, or None."""
+    """Returns what is wrong with a result's shapes or numbers, or None."""
     count, measures = len(batch.solutions), len(domain.measures)
     expected: dict[str, tuple[Any, tuple[int, ...]]] = {
         "objective": (result.objective, (count,)),

@@ -1,8 +1,8 @@
-"""The hub of a run: takes the connections of its workers and hands them parts of batches.
+"""The hub of a run: it accepts connections of workers and gives them parts of batches.
 
 It uses Dask's communication (TLS, serialization, keep-alive) and not Dask's task scheduler, which
-costs about 1.5 ms a task where a part costs the hub a fifth of that. Workers connect to the hub
-and listen nowhere themselves.
+costs about 1.5 ms for each task; a part costs the hub a fifth of that. Workers connect to the hub
+and never listen themselves.
 """
 
 import asyncio
@@ -28,15 +28,15 @@ from qdsweep.host.cpu import settings
 
 log = logging.getLogger("qdsweep")
 
-# A worker imports the domain's libraries meanwhile, from a file system that may be slow.
+# Time for a worker to import the domain's libraries, from a file system that may be slow [s].
 GREETING_SECONDS = 300.0
-# Lines of workers in the run's log, in all.
+# At most so many lines of workers reach the run's log.
 MAX_LINES = 1000
-# A part whose workers were lost so often ends the run: it kills them. Losses that follow each
-# other within some seconds count once, as those of a lost node or of workers that were taken away.
+# A part that has lost so many workers ends the run, as it seems to kill them. Losses within some
+# seconds count once: a node may be lost, or the workers taken away.
 MAX_LOSSES = 3
 INCIDENT_SECONDS = 3.0
-# A peer that the network lost is given up after so long.
+# After so long without an answer, a worker counts as lost.
 SILENCE = "30s"
 
 
@@ -46,9 +46,9 @@ class Hub:
     Args:
         domain: The domain's config, sent to each worker.
         objective_on_failure: See `evaluate_safely`.
-        versions: Library -> version; a worker with others is turned away.
+        versions: Library -> version; a worker with other versions is refused.
         security: The run's credentials.
-        listen_at: Address to listen at, `tls://HOST`.
+        listen_at: The address to listen at, `tls://HOST`.
     """
 
     def __init__(
@@ -72,7 +72,7 @@ class Hub:
         self._lines = 0
         self._parts = Parts()
         self._batch: Batch | None = None
-        self._losses: dict[int, tuple[int, float]] = {}  # row -> how often, when at last
+        self._losses: dict[int, tuple[int, float]] = {}  # row -> how often, time of the last
         self._peers: set[asyncio.Task[None]] = set()
         self._comms: set[Comm] = set()
         self._ending = False
@@ -85,16 +85,16 @@ class Hub:
             raise self._failure
 
     def begin(self, batch: Batch, rows: list[slice]) -> None:
-        """Hands out some rows of a batch; what comes back goes to `results`."""
+        """Gives some rows of a batch to the workers; what comes back is put into `results`."""
         self._loop.call_soon_threadsafe(self._begin, batch, rows)
 
     def is_alive(self) -> bool:
-        """Whether it still serves."""
+        """Returns whether it still serves."""
         return self._thread.is_alive()
 
     def close(self) -> None:
         """Tells the workers to leave and ends the thread."""
-        with contextlib.suppress(RuntimeError):  # its loop has ended already
+        with contextlib.suppress(RuntimeError):  # its loop has already ended
             self._loop.call_soon_threadsafe(self._closing.set)
         self._thread.join(10)
 
@@ -120,7 +120,7 @@ class Hub:
             await self._closing.wait()
         listener.stop()
         self._ending = True
-        for comm in list(self._comms):  # first, because a cancelled read breaks the connection
+        for comm in list(self._comms):  # first, as a cancelled read breaks the connection
             with contextlib.suppress(OSError, asyncio.TimeoutError):
                 await asyncio.wait_for(comm.write({"leave": None}), 1.0)
                 await comm.close()
@@ -149,7 +149,7 @@ class Hub:
             comm.abort()
 
     async def _admit(self, comm: Comm) -> str | None:
-        """Greets a worker and returns its name, or None for one that is turned away."""
+        """Welcomes a worker and returns its name, or refuses it and returns None."""
         await comm.write(self._welcome)
         answer = await asyncio.wait_for(comm.read(), GREETING_SECONDS)
         name = f"{comm.peer_address} (process {answer['pid']} on {answer['host']})"
@@ -184,7 +184,7 @@ class Hub:
                     part = self._parts.take(self.workers)
                     running.append(part)
                     assert self._batch is not None
-                    # Our own pickle: finding Dask's serializer costs more than the rest.
+                    # Pickled here: Dask's choice of a serializer would cost more than the rest.
                     content = pickle.dumps(self._batch.part(part), protocol=5)
                     await comm.write({"batch": content, "first": part.start})
                 if running:
@@ -194,7 +194,7 @@ class Hub:
                 else:
                     self._more.clear()
                     await self._more.wait()
-        except Exception as error:  # whatever it is, nobody may wait for these rows for ever
+        except Exception as error:  # on any error: nobody may wait for these rows for ever
             if not self._ending:
                 log.warning("worker %s is lost, %d left (%s)", name, self.workers - 1, error)
                 self._give_back(running)
@@ -221,11 +221,11 @@ class Hub:
             log.info("what workers say from now on stands in state/workers alone")
 
     def _give_back(self, running: deque[slice]) -> None:
-        """Lets others evaluate what a lost worker had, with the same seeds."""
+        """Gives the rows of a lost worker to others, with the same seeds."""
         for part in running:
             self._parts.give_back(part)
         if running:
-            self._note_loss(running[0].start)  # the part under way; the others only waited
+            self._note_loss(running[0].start)  # it evaluated this one; the others only waited
         self._more.set()
 
     def _note_loss(self, row: int) -> None:

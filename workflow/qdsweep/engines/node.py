@@ -1,4 +1,4 @@
-"""`qdsweep worker`: the workers of one node, started together and again when one crashes."""
+"""`qdsweep worker`: the workers of one node. One that crashes is started again."""
 
 import os
 import signal
@@ -14,15 +14,15 @@ from qdsweep.engines.connection import connection_path, read_connection
 from qdsweep.errors import QdsweepError
 from qdsweep.host.cpu import apply_baseline
 
-# How long a worker looks for the main process after it has lost it [s].
+# How long a worker that has lost the main process looks for it [s].
 PATIENCE = 5.0
 
 
 def work(run: Path, workers: int, patience: float) -> None:
     """Evaluates for a run until it ends.
 
-    What workers need is imported once, then they are forked: a node with 100 workers reads the
-    shared file system once, and has the libraries in memory once.
+    It imports what workers need, then forks them: a node with 100 workers reads the shared file
+    system once, and has the libraries in memory once.
 
     Args:
         run: The run's folder.
@@ -30,13 +30,13 @@ def work(run: Path, workers: int, patience: float) -> None:
         patience: How long to look for the run's main process at first [s].
 
     Raises:
-        QdsweepError: The run turned the workers away.
+        QdsweepError: The run refused the workers.
     """
     connection = read_connection(connection_path(run))
-    if connection is not None:  # joining from anywhere: the user's plug-ins lie there
+    if connection is not None:  # the user's plug-ins are in the run's working directory
         os.chdir(connection.directory)
     config = run / "state" / "config.yaml"
-    if config.exists():  # a run that was never started before has none yet
+    if config.exists():  # there is none before the first start of a run
         experiment = compose(str(config))
         apply_baseline(experiment.cpu_baseline)
         _import_libraries(experiment.domain)
@@ -53,7 +53,7 @@ def work(run: Path, workers: int, patience: float) -> None:
     def leave(number: int, _frame: object) -> None:
         for pid in alive:
             os.kill(pid, signal.SIGKILL)
-        os._exit(128 + number)  # the main process has others evaluate what they had
+        os._exit(128 + number)  # the main process gives their parts to others
 
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, leave)
@@ -75,12 +75,12 @@ def work(run: Path, workers: int, patience: float) -> None:
 
 
 def _import_libraries(domain: DomainConfig) -> None:
-    """Imports what a worker needs. No thread may be started here: the process is forked."""
+    """Imports what a worker needs, without starting a thread: this process is forked later."""
     from qdsweep.config.plugin import load_class
     from qdsweep.domains import make_domain
 
     if isinstance(domain, Plugin):
-        load_class(domain.type)  # who knows what making one starts
+        load_class(domain.type)  # an instance of it could start threads
     else:
         make_domain(domain)
 

@@ -4,20 +4,20 @@ from collections import deque
 
 from qdsweep.engines.base import cut
 
-# Parts that a worker may have at a time: one ahead of the one under way hides the way to it.
+# Parts that a worker may have at a time: while it evaluates one, the next one is on its way.
 PER_WORKER = 2
 SECONDS = 0.25
-# Below this relative spread of the times of rows, equal shares are best.
+# If the times of rows differ by less than this (relative spread), equal shares are best.
 EVEN = 0.1
 
 
 class Parts:
     """The rows that wait for a worker, given out in parts of at most some tenths of a second.
 
-    Where all rows take about the same time, everybody gets an equal share. Else parts shrink
-    towards the end of the batch, so that no worker waits long for the last one (guided
-    self-scheduling, Polychronopoulos and Kuck 1987). How long rows take is remembered from one
-    batch to the next.
+    If all rows take about the same time, every worker gets an equal share. Else parts become
+    smaller towards the end of the batch, so that no worker waits long for the last one (guided
+    self-scheduling, Polychronopoulos and Kuck 1987). The times of rows are kept from batch to
+    batch.
     """
 
     def __init__(self) -> None:
@@ -30,7 +30,7 @@ class Parts:
         return bool(self._waiting)
 
     def begin(self, rows: list[slice]) -> None:
-        """Takes the rows of a batch, in the place of what is left of the last one."""
+        """Begins with the rows of a new batch, and forgets what is left of the last one."""
         self._waiting = deque(rows)
         self._left = self._total = sum(part.stop - part.start for part in rows)
         self._given = 0
@@ -41,7 +41,7 @@ class Parts:
         self._left += part.stop - part.start
 
     def learn(self, part: slice, seconds: float) -> None:
-        """Notes how long a part took [s]; recent ones count more."""
+        """Takes note of how long a part took [s]; recent parts count more."""
         now = max(1e-9, seconds / (part.stop - part.start))
         if self._row_seconds is None:
             self._row_seconds = now
@@ -49,14 +49,14 @@ class Parts:
         self._row_seconds += 0.1 * (now - self._row_seconds)
 
     def plenty(self, workers: int) -> bool:
-        """Whether there is more than a part for everybody."""
+        """Returns whether there is more than one part for every worker."""
         return self._left > workers * self._size(workers)
 
     def take(self, workers: int) -> slice:
-        """Takes the next part.
+        """Returns the next part.
 
         Args:
-            workers: How many workers share what is left.
+            workers: Number of workers that share the rows that are left.
         """
         rows = self._waiting.popleft()
         part, *rest = cut([rows], self._size(workers))
@@ -68,7 +68,7 @@ class Parts:
 
     def _size(self, workers: int) -> int:
         if self._row_seconds is None:
-            return 1  # nothing is known yet
+            return 1  # no time is known yet
         longest = SECONDS / self._row_seconds
         if self._spread > EVEN:
             return max(1, min(-(-self._left // (PER_WORKER * workers)), int(longest)))

@@ -33,7 +33,7 @@ class Processes:
         self._pool = self._start()
 
     def _start(self) -> ProcessPoolExecutor:
-        # Spawned, not forked: a worker needs the domain, not the main process's memory (ribs).
+        # Spawned and not forked: a worker needs no copy of the main process's memory (ribs).
         return ProcessPoolExecutor(
             self.workers,
             mp_context=multiprocessing.get_context("spawn"),
@@ -42,12 +42,12 @@ class Processes:
         )
 
     def wait(self) -> None:
-        """Nothing to wait for."""
+        """Returns at once: the pool starts its processes when they are needed."""
 
     def evaluate(
         self, batch: Batch, rows: list[slice], meanwhile: Callable[[], None] = nothing
     ) -> Iterator[tuple[slice, Outcome]]:
-        """See `Engine.evaluate`."""
+        """Evaluates in the pool; see `Engine.evaluate`."""
         self._parts.begin(rows)
         running: dict[Future[Outcome], slice] = {}
         deaths = 0
@@ -77,7 +77,7 @@ class Processes:
                     yield part, outcome
             except BrokenProcessPool:
                 deaths += 1
-                # Lost with the pool; evaluations are pure, so they are repeated.
+                # These were lost with the pool. Evaluations are pure, so they are repeated.
                 first = min((part.start for part in running.values()), default=0)
                 for part in running.values():
                     self._parts.give_back(part)
@@ -92,6 +92,6 @@ class Processes:
         processes = list((self._pool._processes or {}).values())
         self._pool.shutdown(wait=False, cancel_futures=True)
         for process in processes:
-            process.kill()  # it ignores SIGTERM, and holds nothing that could be lost
+            process.kill()  # it ignores SIGTERM, and has nothing to save
         for process in processes:
             process.join(5)

@@ -1,4 +1,4 @@
-"""A worker process that connects to the hub of a run, on whatever node it is."""
+"""A worker process, which connects to the hub of a run from any node."""
 
 import asyncio
 import contextlib
@@ -23,12 +23,12 @@ from qdsweep.engines.worker_log import WorkerLog
 from qdsweep.host.cpu import settings
 from qdsweep.versions import installed_versions
 
-# Exit codes: left because the run ended or cannot be found; turned away; lost the connection.
+# Exit codes: the run has ended or cannot be found; it refused this worker; the connection broke.
 LEFT, TURNED_AWAY, LOST = 0, 4, 5
 
 
 def serve(run: Path, logs: Path, patience: float) -> int:
-    """Evaluates parts until the run sends the worker away; returns or exits with a code.
+    """Evaluates parts until the run tells the worker to leave; returns or exits with a code.
 
     Args:
         run: The run's folder.
@@ -41,7 +41,7 @@ def serve(run: Path, logs: Path, patience: float) -> int:
     talk = _Talk(run, patience, lines, inbox)
     threading.Thread(target=asyncio.run, args=(talk.hold(),), daemon=True).start()
     welcome = inbox.get()
-    os.chdir(welcome["directory"])  # the user's plug-ins lie there
+    os.chdir(welcome["directory"])  # the user's plug-ins are there
     try:
         worker.start(pickle.loads(welcome["domain"]), welcome["objective_on_failure"])
     except Exception as error:
@@ -60,7 +60,7 @@ def serve(run: Path, logs: Path, patience: float) -> int:
 
 
 class _Talk:
-    """The connection, in a thread of its own: it notices at once when the run is gone."""
+    """The connection, in a thread of its own, which notices the end of the run at once."""
 
     def __init__(
         self, run: Path, patience: float, lines: WorkerLog, inbox: "queue.SimpleQueue[Any]"
@@ -107,7 +107,7 @@ class _Talk:
         asyncio.run_coroutine_threadsafe(self._comm.write(message), self._loop).result()
 
     async def _connect(self) -> tuple[Comm, str]:
-        """Connects as the file says, which may be that of an earlier attempt: read it again."""
+        """Connects. The file may be of an earlier attempt, so it is read again each time."""
         deadline = time.monotonic() + self._patience
         while time.monotonic() < deadline:
             connection = read_connection(self._file)

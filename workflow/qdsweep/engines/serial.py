@@ -6,7 +6,7 @@ from qdsweep.domains.base import Domain
 from qdsweep.engines.base import Batch, Outcome, cut, nothing
 from qdsweep.engines.failures import evaluate_safely
 
-# Long enough that cutting costs nothing, short enough to save often and to stop at once.
+# Long enough for cutting to cost nothing, short enough to save often and to stop at once [s].
 PART_SECONDS = 0.5
 
 
@@ -22,12 +22,12 @@ class Serial:
         self._size = 1
 
     def wait(self) -> None:
-        """Nothing to wait for."""
+        """Returns at once: this process is the worker."""
 
     def evaluate(
         self, batch: Batch, rows: list[slice], meanwhile: Callable[[], None] = nothing
     ) -> Iterator[tuple[slice, Outcome]]:
-        """See `Engine.evaluate`."""
+        """Evaluates here; see `Engine.evaluate`."""
         meanwhile()
         waiting = list(reversed(rows))
         while waiting:
@@ -44,4 +44,4 @@ class Serial:
             yield part, outcome
 
     def close(self) -> None:
-        """Nothing to end."""
+        """Does nothing: there is no worker to end."""

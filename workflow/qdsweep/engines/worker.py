@@ -1,4 +1,4 @@
-"""What runs in a worker process: one domain, kept alive. Imports no ribs."""
+"""The code of a worker process: one domain, made once. It imports no ribs."""
 
 import signal
 
@@ -14,7 +14,7 @@ _objective_on_failure: float | None = None
 
 
 def start(config: DomainConfig, objective_on_failure: float | None) -> None:
-    """Prepares this process: builds the domain, leaves signals to the main process."""
+    """Prepares this process: makes the domain, and leaves signals to the main process."""
     global _domain, _objective_on_failure
     # Ctrl-C and Slurm reach the whole group; the main process decides what happens.
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1):

@@ -1,4 +1,4 @@
-"""What a worker says: kept in a file, and sent to the run's log."""
+"""The output of a worker: kept in a file, and sent to the run's log."""
 
 import faulthandler
 import io
@@ -7,9 +7,9 @@ import os
 import sys
 from pathlib import Path
 
-# Lines of one part that reach the run's log; the file has them all.
+# At most so many lines of a part reach the run's log; the file has all of them.
 LIMIT = 20
-# Of a worker's file.
+# The largest size of a worker's file.
 MAX_BYTES = 10_000_000
 
 
@@ -20,7 +20,7 @@ class WorkerLog(io.TextIOBase):
         path: The file.
 
     Attributes:
-        prefix: Before each line of the file; the worker's address.
+        prefix: The start of each line of the file: the worker's address.
     """
 
     def __init__(self, path: Path) -> None:
@@ -31,7 +31,7 @@ class WorkerLog(io.TextIOBase):
         self._lines: list[str] = []
 
     def take_over_output(self) -> None:
-        """Makes print, logging, warnings and what C libraries print end up here."""
+        """Redirects print, logging, warnings and the output of C libraries to this log."""
         for descriptor in (1, 2):
             os.dup2(self._file.fileno(), descriptor)
         sys.stdout = sys.stderr = self
@@ -42,7 +42,7 @@ class WorkerLog(io.TextIOBase):
         root.setLevel(logging.INFO)
 
     def write(self, text: str) -> int:
-        """Takes text; whole lines go on."""
+        """Takes text, and writes the lines that are complete."""
         *lines, self._unfinished = (self._unfinished + text).split("\n")
         for line in lines:
             if self._file.tell() < MAX_BYTES:
@@ -51,7 +51,7 @@ class WorkerLog(io.TextIOBase):
         return len(text)
 
     def take(self) -> list[str]:
-        """The lines since the last call, for the run's log; not all where there are many."""
+        """Returns the lines since the last call, for the run's log: at most some of them."""
         lines, self._lines = self._lines, []
         if len(lines) > LIMIT:
             lines[LIMIT:] = [f"... more in {self.path}"]
