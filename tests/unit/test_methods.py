@@ -11,7 +11,8 @@ import yaml
 from qdsweep.analysis.page import descriptions, provenance
 from qdsweep.analysis.page.references import bibtex, cite, cited, latex, plain
 from qdsweep.analysis.page.settings import settings
-from qdsweep.analysis.page.words import core_time, listed, seeds_text, spans
+from qdsweep.analysis.page.words import core_time, seeds_text, spans
+from qdsweep.analysis.text import listed
 from qdsweep.config.compose import compose, read_part
 from qdsweep.config.references import bibliography
 

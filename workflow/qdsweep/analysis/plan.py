@@ -7,6 +7,7 @@ from pathlib import Path
 from qdsweep.analysis.files import read_json
 from qdsweep.config.sweep import Reevaluate
 from qdsweep.config.values import value_text
+from qdsweep.metrics import BY_NAME, RANK, Metric
 from qdsweep.sweep.groups import BUDGETS as BUDGETS
 from qdsweep.sweep.groups import group_columns, group_labels
 
@@ -33,6 +34,7 @@ class Plan:
         columns: Names of the swept values.
         group_columns: Those that tell groups apart: all but `seed` and a constant budget.
         rows: In the order of the sweep.
+        rank: The metric that groups are ranked by.
     """
 
     name: str
@@ -41,6 +43,7 @@ class Plan:
     columns: list[str]
     group_columns: list[str]
     rows: list[Row]
+    rank: Metric = RANK
 
     @property
     def groups(self) -> dict[str, list[Row]]:
@@ -72,7 +75,8 @@ def read_plan(sweep_dir: Path) -> Plan:
         for row, texts, label in zip(raw["rows"], values, labels, strict=True)
     ]
     names = group_columns(columns, values)
-    return Plan(raw["name"], raw["experiment"], raw["sweep"], columns, names, rows)
+    rank = BY_NAME[raw.get("rank", RANK.name)]
+    return Plan(raw["name"], raw["experiment"], raw["sweep"], columns, names, rows, rank)
 
 
 def read_reevaluate(sweep_dir: Path) -> Reevaluate | None:

@@ -1,11 +1,13 @@
 """What the figures and the report read of a sweep: its tables, and which groups to show."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from qdsweep.analysis.files import read_csv
+from qdsweep.analysis.plan import read_plan
 from qdsweep.analysis.text import plural
+from qdsweep.metrics import CURVES, METRICS, RANK, Metric
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -26,6 +28,7 @@ class Tables:
             there are facets, the place of its series.
         series: Group -> what a panel of its own facet calls it; the group where there is no facet.
         facets: Group -> the facet that it stands in; empty where there are none.
+        rank: The metric that groups are ranked by.
     """
 
     summary: "pd.DataFrame"
@@ -35,6 +38,7 @@ class Tables:
     position: dict[str, int]
     series: dict[str, str] = field(default_factory=dict)
     facets: dict[str, str] = field(default_factory=dict)
+    rank: Metric = RANK
 
     @property
     def with_results(self) -> "pd.DataFrame":
@@ -77,20 +81,20 @@ class Tables:
         return {heading: self.best(groups, lines) for heading, groups in first}
 
     def best(self, groups: list[str], limit: int) -> list[str]:
-        """Returns the `limit` groups with the highest mean QD score, in the sweep's order."""
-        scores = self.table.set_index("group")["qd_score_mean"]
+        """Returns the `limit` groups with the highest mean of the ranking metric, in order."""
+        scores = self.table.set_index("group")[f"{self.rank.always.column}_mean"]
         best = sorted(groups, key=lambda group: -scores[group])[:limit]
         return [group for group in groups if group in best]
 
     def median_run(self, group: str) -> "pd.Series":
-        """Returns the row of the run with the group's (lower) median QD score."""
+        """Returns the row of the group's run with the (lower) median of the ranking metric."""
         runs = self.with_results[self.with_results["group"] == group]
-        runs = runs.drop_duplicates("id").sort_values("qd_score", kind="stable")
+        runs = runs.drop_duplicates("id").sort_values(self.rank.always.name, kind="stable")
         return runs.iloc[(len(runs) - 1) // 2]
 
     def counts(self, groups: list[str]) -> list[int]:
         """Returns the number of runs behind the mean of each of `groups`."""
-        n = self.table.set_index("group")["qd_score_n"]
+        n = self.table.set_index("group")[f"{self.rank.always.column}_n"]
         return [int(n[group]) for group in groups]
 
 
@@ -103,12 +107,22 @@ def read_tables(sweep_dir: Path) -> Tables:
     remedy = "Run `qdsweep aggregate` (or `snakemake`) first."
     # Group labels and ids stay text, even one that looks like a number or like "null".
     text = {"group": str, "id": str, "scale": str}
+    columns = {
+        "summary": [metric.name for metric in METRICS],
+        "table": [f"{m.column}_{part}" for m in METRICS if m.label for part in ("mean", "se", "n")],
+        "curves": [f"{metric.name}_{part}" for metric in CURVES for part in ("mean", "se")],
+    }
     summary, table, curves = (
-        read_csv(sweep_dir / f"{name}.csv", remedy, dtype=text)
-        for name in ("summary", "table", "curves")
+        _with(read_csv(sweep_dir / f"{name}.csv", remedy, dtype=text), needed)
+        for name, needed in columns.items()
     )
     table = table[table["qd_score_n"] > 0]
-    return arrange(summary, table, curves)
+    return replace(arrange(summary, table, curves), rank=read_plan(sweep_dir).rank)
+
+
+def _with(table: "pd.DataFrame", names: list[str]) -> "pd.DataFrame":
+    """Returns a table with empty columns for what an earlier release did not measure."""
+    return table.reindex(columns=[*table.columns, *(name for name in names if name not in table)])
 
 
 def arrange(summary: "pd.DataFrame", table: "pd.DataFrame", curves: "pd.DataFrame") -> Tables:
@@ -127,6 +141,18 @@ def scales_of(summary: "pd.DataFrame", table: "pd.DataFrame") -> dict[str, list[
         if group in scale_of.index:
             scales.setdefault(scale_of[group], []).append(group)
     return scales
+
+
+def compared_metric(rank: Metric, summary: "pd.DataFrame", groups: list[str]) -> Metric:
+    """Returns the metric that groups compare in: `rank`, or what stands for it without cells."""
+    defined = summary.loc[summary["group"].isin(groups), rank.name].notna().any()
+    return rank if defined else rank.always
+
+
+def in_percent(summary: "pd.DataFrame") -> "pd.DataFrame":
+    """Returns a table of runs with a column `NAME_percent` of each fraction."""
+    percent = {m.column: summary[m.name] * m.factor for m in METRICS if m.percent}
+    return summary.assign(**percent)
 
 
 def band_text(counts: list[int]) -> str:
@@ -153,7 +179,7 @@ def shown_text(tables: Tables, shown: dict[str, list[str]]) -> str:
             where = "" if len(known) == 1 else f" of {part}"
             text += (
                 f" Shown: the {len(groups)} of {len(known[part])} groups{where}"
-                " with the highest final mean QD score."
+                f" with the highest final mean {tables.rank.always.phrase}."
             )
     left_out = [len(groups) for part, groups in known.items() if part not in shown]
     if left_out:

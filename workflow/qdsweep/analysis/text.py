@@ -1,7 +1,7 @@
 """How values and measurements are written for a human reader."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 TIMES = "\u00d7"
 _MINUS = "\u2212"
@@ -15,6 +15,13 @@ def number(value: float, decimals: int = 0) -> str:
         return _DASH
     # + 0.0: a number rounded to zero has no sign.
     return f"{round(value, decimals) + 0.0:,.{decimals}f}".replace("-", _MINUS)
+
+
+def listed(words: Sequence[str], last: str = "and") -> str:
+    """Returns `a`, `a and b`, or `a, b and c`."""
+    if len(words) < 2:
+        return "".join(words)
+    return f"{', '.join(words[:-1])} {last} {words[-1]}"
 
 
 def short(value: float, digits: int = 6) -> str:

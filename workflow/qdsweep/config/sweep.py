@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Field
 
 from qdsweep.config.base import Model
+from qdsweep.metrics import RANK
 
 MOST_SEEDS = 1000
 
@@ -27,8 +28,8 @@ class Published(Model):
     where: dict[str, Any] = Field(
         description="swept names and values that choose the group, such as algorithm: cma_me"
     )
-    metric: Literal["norm_qd_score", "qd_score", "coverage", "obj_max"] = Field(
-        description="what was published; coverage is a fraction"
+    metric: str = Field(
+        description="what was published: a metric that `rank` can name; coverage is a fraction"
     )
     mean: float = Field(description="the published mean")
     tolerance: float = Field(
@@ -43,7 +44,7 @@ class Confirm(Model):
     top: int = Field(
         default=3,
         ge=1,
-        description="how many groups of each domain and archive, by mean normalised QD score",
+        description="how many groups of each domain and archive, by the mean of `rank`",
     )
     seeds: Annotated[tuple[int, int], AfterValidator(from_to)] = Field(
         description="the first and the last of the unseen seeds, such as [101, 110]"
@@ -127,6 +128,13 @@ class SweepFile(Model):
         ),
     )
 
+    rank: str = Field(
+        default=RANK.name,
+        description=(
+            "the metric that groups are ranked by, such as coverage or qd_auc; norm_qd_score: in "
+            "an archive without cells by qd_score"
+        ),
+    )
     figures: Figures = Field(
         default=Figures(), description="names and order of groups, look of figures"
     )
@@ -147,6 +155,8 @@ class SweepFile(Model):
     def reporting(self) -> dict[str, Any]:
         """The keys that only the stages after the runs need, as plain data."""
         keys = {"figures", "reevaluate", "rollouts", "confirm", "published"}
+        if self.rank != RANK.name:  # else the tables of earlier starts would be made again
+            keys.add("rank")
         return self.model_dump(mode="json", include=keys)
 
     @property

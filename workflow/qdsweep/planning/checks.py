@@ -5,10 +5,12 @@ from collections.abc import Mapping
 from qdsweep.config.cluster import Cluster
 from qdsweep.config.domain import require_episodes
 from qdsweep.config.experiment import Experiment
+from qdsweep.config.files import nearest
 from qdsweep.config.keys import Path
 from qdsweep.config.references import check_cited
 from qdsweep.config.sweep import Figures, SweepFile
 from qdsweep.errors import BadInput
+from qdsweep.metrics import BY_NAME, METRICS, Metric
 from qdsweep.sweep.groups import group_labels, label_columns
 from qdsweep.sweep.labels import figure_names
 from qdsweep.sweep.published import Groups
@@ -31,6 +33,7 @@ def check_sweep(settings: SweepFile, sweep: Sweep, sources: Mapping[Path, str]) 
         "experiment": _check_papers,
         "sweep": _check_values,
         "figures": _check_figures,
+        "rank": _check_rank,
         "published": _check_published,
         "rollouts": _check_rollouts,
         "reevaluate": _check_reevaluate,
@@ -85,11 +88,34 @@ def _check_figures(settings: SweepFile, sweep: Sweep) -> None:
         figure_names(settings.figures, sweep.columns, sweep.texts, settings.title)
 
 
+def _check_rank(settings: SweepFile, sweep: Sweep) -> None:
+    """Groups can be ranked by this metric, whatever their archives are."""
+    rank = _ranking("rank", settings.rank)
+    if rank.always.needs_cells:
+        for run, experiment in sweep.runs.items():
+            if not experiment.algorithm.has_cells:
+                raise BadInput(
+                    f"rank = {settings.rank}: {run} has a {experiment.algorithm.archive.type} "
+                    f"archive, which has no cells to compute it of; rank by "
+                    f"{' or '.join(m.name for m in METRICS if m.ranks and not m.needs_cells)}"
+                )
+
+
+def _ranking(key: str, name: str) -> Metric:
+    known = [metric.name for metric in METRICS if metric.ranks]
+    if name not in known:
+        raise BadInput(
+            f"{key} = {name}: {nearest(name, known)}groups are ranked by one of {', '.join(known)}"
+        )
+    return BY_NAME[name]
+
+
 def _check_published(settings: SweepFile, sweep: Sweep) -> None:
-    """Each published value belongs to exactly one group."""
+    """Each published value is of a metric, and belongs to exactly one group."""
     if settings.published:
         groups = Groups(sweep.columns, [row.values for row in sweep.rows])
         for number, entry in enumerate(settings.published, start=1):
+            _ranking(f"published, entry {number}: metric", entry.metric)
             groups.choose(number, entry.where)
 
 

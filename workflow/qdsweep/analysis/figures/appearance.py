@@ -52,6 +52,7 @@ def _dress_tables(tables: Tables, look: Look) -> Tables:
     order = list(dict.fromkeys(series.values()))
     return replace(
         arranged,
+        rank=tables.rank,
         series=series,
         facets={name.label: name.facet for name in shown},
         position={label: order.index(part) for label, part in series.items()},

@@ -4,6 +4,7 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from qdsweep.analysis.curves import View, ranking_curve
 from qdsweep.analysis.figures.figure import Drawn
 from qdsweep.analysis.figures.heatmap import (
     Limits,
@@ -101,15 +102,15 @@ def heatmaps(tables: Tables, runs_dir: Path) -> Drawn:
             add_heading(part, title, width / across)
     shown = [pair for block in blocks.values() for pair in block]
     caption = (
-        f"The archive of each group's run with the median QD score. {_EMPTY} One colour scale for"
-        f" all archives of the same domain, cells and QD-score offset.{tables.scale_text}"
-        f"{beyond_text(shown)}{shown_text(tables, chosen)}"
+        f"The archive of each group's run with the median {tables.rank.always.phrase}. {_EMPTY} One"
+        f" colour scale for all archives of the same domain, cells and QD-score offset."
+        f"{tables.scale_text}{beyond_text(shown)}{shown_text(tables, chosen)}"
     )
     return Drawn("heatmaps", "Archives", "Archives of the groups", caption, figure, _elites(shown))
 
 
 def overview(tables: Tables, runs_dir: Path) -> Drawn:
-    """Draws archives of up to three groups beside the QD score over evaluations.
+    """Draws archives of up to three groups beside the ranking metric over evaluations.
 
     They are those of the scale with the most groups; where there are facets, of its best facet.
     """
@@ -119,6 +120,7 @@ def overview(tables: Tables, runs_dir: Path) -> Drawn:
     panel, groups = next(item for item in tables.panels.items() if best in item[1])
     facet = tables.facets.get(best, "")
     lines = tables.best(groups, MAX_LINES)
+    metric = ranking_curve(tables.rank)
     count = min(3, len(groups))
     width = figure_width(2.45 * count + 4.6)
     beside = width > 6
@@ -147,26 +149,27 @@ def overview(tables: Tables, runs_dir: Path) -> Drawn:
     band = band_text(tables.counts(lines))
     if inside:
         ax = curve.subplots()
-        draw_curves(ax, tables, lines, "qd_score")
+        draw_curves(ax, tables, lines, View(metric))
         ax.legend(title=wrap(band, 0.4 * right, 7.5), alignment="left", handlelength=3)
     else:
         top, bottom = curve.subfigures(2, 1, height_ratios=[height - legend, legend])
         ax = top.subplots()
-        draw_curves(ax, tables, lines, "qd_score")
+        draw_curves(ax, tables, lines, View(metric))
         add_legend(bottom, ax, band, right)
     title, scale = panel, "" if panel in tables.scales else tables.scale_text
     which = "each group" if count == len(groups) else f"the best {count} of {len(groups)} groups"
     if facet and len(tables.panels) > 1:
-        title += ", the facet with the highest mean QD score of its task"
+        title += f", the facet with the highest mean {tables.rank.always.phrase} of its task"
     caption = (
-        f"{title}.{scale} Maps: the archive of {which}, of the run with the median QD score."
-        f" {_EMPTY} Curves: QD score over evaluations; lines and bands: {band}."
+        f"{title}.{scale} Maps: the archive of {which}, of the run with the median"
+        f" {tables.rank.always.phrase}. {_EMPTY} Curves: {metric.label} over"
+        f" evaluations; lines and bands: {band}."
         f" Budget: {_budgets(tables, lines)} evaluations a run."
         f"{beyond_text(shown)}{shown_text(tables, {panel: lines})}"
     )
-    columns = ["group", "evaluations", "n", "qd_score_mean", "qd_score_se"]
+    columns = ["group", "evaluations", "n", f"{metric.name}_mean", f"{metric.name}_se"]
     data = tables.curves[tables.curves["group"].isin(lines)][columns]
-    return Drawn("overview", "Overview", "Archives and QD score", caption, figure, data)
+    return Drawn("overview", "Overview", f"Archives and {metric.phrase}", caption, figure, data)
 
 
 def _fitting(inches: float) -> int:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from qdsweep.analysis.plan import Plan
-from qdsweep.analysis.selection import Tables
+from qdsweep.analysis.selection import Tables, compared_metric
+from qdsweep.metrics import Metric
 from qdsweep.sweep.groups import label_columns
 
 if TYPE_CHECKING:
@@ -59,25 +60,20 @@ class Combinations:
     Attributes:
         scale: What they share, in words.
         axes: The names that vary, without the seed, in the sweep's order.
-        score: What the score is called.
-        table: A row for each combination: its values as text, and mean, se (standard
+        score: The metric that ranks.
+        table: A row for each combination: the values as text under their names, and mean, se (standard
             error over seeds) and n.
     """
 
     scale: str
     axes: list[Axis]
-    score: str
+    score: Metric
     table: "pd.DataFrame"
 
     @property
     def names(self) -> list[str]:
         """The names that vary."""
         return [axis.name for axis in self.axes]
-
-    @property
-    def score_inside(self) -> str:
-        """What the score is called inside a sentence."""
-        return self.score.replace("Normalised", "normalised")
 
 
 def combinations(plan: Plan, tables: Tables) -> list[Combinations]:
@@ -93,14 +89,12 @@ def combinations(plan: Plan, tables: Tables) -> list[Combinations]:
         names = [name for name in told if rows[name].nunique() > 1]
         if not names:
             continue
-        has_cells = table.loc[groups, "norm_qd_score_n"].gt(0).all()
-        score = "norm_qd_score" if has_cells else "qd_score"
-        statistics = table.loc[groups, [f"{score}_{part}" for part in ("mean", "se", "n")]]
+        score = compared_metric(tables.rank, tables.summary, groups)
+        statistics = table.loc[groups, [f"{score.column}_{part}" for part in ("mean", "se", "n")]]
         statistics.columns = ["mean", "se", "n"]
         combined = pd.concat([rows[names], statistics.reset_index(drop=True)], axis=1)
         axes = [axis_of(name, list(dict.fromkeys(rows[name]))) for name in names]
-        label = "Normalised QD score" if has_cells else "QD score"
-        found.append(Combinations(scale, axes, label, combined))
+        found.append(Combinations(scale, axes, score, combined))
     return found
 
 

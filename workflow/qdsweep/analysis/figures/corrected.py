@@ -142,10 +142,10 @@ def _archives(
     objectives = [run.arrays["objective"] for run in runs.values()]
     add_color_bar(figure, list(axes), objectives, limits, aspect=25 * rows)
     caption = (
-        f"The final archive of {group} (the run with the median QD score), as the search reports"
-        " it, and corrected: every elite with its mean objective and measures over"
-        f" {plural(settings.times, 'fresh evaluation')}, the best of each cell. Colour: objective,"
-        " one scale for both; grey: no elite."
+        f"The final archive of {group} (the run with the median {tables.rank.always.phrase}), as"
+        " the search reports it, and corrected: every elite with its mean objective and measures"
+        f" over {plural(settings.times, 'fresh evaluation')}, the best of each cell. Colour:"
+        " objective, one scale for both; grey: no elite."
     )
     parts = [elite_table(run, archive=name) for name, run in runs.items()]
     points = pd.concat(parts, ignore_index=True)

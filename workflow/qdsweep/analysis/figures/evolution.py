@@ -239,9 +239,9 @@ def stills(name: str, scale: str, shown: list[Evolution], tables: Tables) -> Dra
     left_out = len(tables.scales[scale]) - len(shown)
     about = "" if len(tables.scales) == 1 else f" {scale}."
     caption = (
-        "How archives filled: the run with the median QD score of each group after"
-        f" {', '.join(f'1/{1 / share:.0f}' for share in shares[:-1])} (rounded up) and all of its"
-        " iterations."
+        f"How archives filled: the run with the median {tables.rank.always.phrase} of each group"
+        f" after {', '.join(f'1/{1 / share:.0f}' for share in shares[:-1])} (rounded up) and"
+        " all of its iterations."
         " Colour: objective, in one scale; grey: no elite."
         f" The animation of a run has up to {FRAMES} such moments; its insertions are in its"
         f" history.npz.{about}"

@@ -1,46 +1,49 @@
-"""QD score, coverage and best objective over evaluations and wall time, by group."""
+"""Learning curves in print: metrics over evaluations and wall time, a line a group."""
 
 import math
 from typing import TYPE_CHECKING
 
+from qdsweep.analysis.curves import View, curve_lines, is_defined, printed_views
 from qdsweep.analysis.figures.figure import Drawn
 from qdsweep.analysis.figures.panels import lay_out
 from qdsweep.analysis.figures.style import draw_band, figure_width, level, line_style, short_numbers
 from qdsweep.analysis.selection import Tables, band_text, shown_text
+from qdsweep.analysis.text import listed
+from qdsweep.metrics import EVALUATIONS, Metric
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 MAX_LINES = 12
 MAX_PANELS = 6
-_LABELS = {"qd_score": "QD score", "coverage": "Coverage (%)", "obj_max": "Best objective"}
-_EVALUATIONS, _SECONDS = "evaluations", "seconds_mean"
-_AXES = [*((metric, _EVALUATIONS) for metric in _LABELS), ("qd_score", _SECONDS)]
-_UNITS = ((7200, "h", 3600), (300, "min", 60), (0, "s", 1))
 
 
 def learning_curves(tables: Tables) -> Drawn:
-    """Draws the learning curves: four panels for each facet, and for each scale."""
+    """Draws the learning curves: a row of panels for each facet, and for each scale."""
+    views = printed_views(tables.rank)
     shown = tables.shown(MAX_PANELS, MAX_LINES)
     width = figure_width(11)
-    columns = len(_AXES) if width > 6 else 2
-    rows = math.ceil(len(_AXES) / columns)
+    columns = len(views) if width > 6 else 2
+    rows = math.ceil(len(views) / columns)
     labels = {title: [tables.series[group] for group in groups] for title, groups in shown.items()}
     figure, parts = lay_out(labels, 1, width, rows * (0.72 * width / columns + 0.5))
     every = [group for groups in shown.values() for group in groups]
     band = band_text(tables.counts(every))
-    alike: dict[tuple[str, str], list[Axes]] = {}
+    alike: dict[tuple[str, Metric], list[Axes]] = {}
     for part, groups in zip(parts, shown.values(), strict=True):
         axes = list(part.panel.subplots(rows, columns, squeeze=False).flat)
-        for ax, (metric, over) in zip(axes, _AXES, strict=True):
-            draw_curves(ax, tables, groups, metric, over)
-            alike.setdefault((tables.scale_of[groups[0]], metric), []).append(ax)
+        for ax in axes[len(views) :]:
+            ax.set_visible(False)
+        for ax, view in zip(axes, views, strict=False):
+            draw_curves(ax, tables, groups, view)
+            alike.setdefault((tables.scale_of[groups[0]], view.metric), []).append(ax)
         part.add_legend(axes[0], band)
     for same in alike.values():
         level(same)
+    first, *others = (view.metric for view in views if view.over is EVALUATIONS)
     caption = (
-        "QD score, coverage and best objective over evaluations, and QD score over wall time;"
-        f" lines and bands: {band}.{tables.scale_text}"
+        f"{listed([first.label, *(metric.phrase for metric in others)])} over evaluations, and"
+        f" {views[-1].metric.phrase} over wall time; lines and bands: {band}.{tables.scale_text}"
     )
     if len(shown) > 1:
         caption += (
@@ -57,42 +60,35 @@ def learning_curves(tables: Tables) -> Drawn:
     )
 
 
-def draw_curves(
-    ax: "Axes", tables: Tables, groups: list[str], metric: str, over: str = _EVALUATIONS
-) -> None:
+def draw_curves(ax: "Axes", tables: Tables, groups: list[str], view: View) -> None:
     """Draws a metric's mean over seeds with a band of ± one standard error.
 
     Args:
         ax: Where to draw.
         tables: The sweep's tables.
         groups: Groups to draw.
-        metric: `qd_score`, `coverage` or `obj_max`.
-        over: `evaluations`, or `seconds_mean` for the mean wall time.
+        view: What to draw.
     """
-    factor = 100 if metric == "coverage" else 1
-    curves = tables.curves[tables.curves["group"].isin(groups)]
-    size, label = 1.0, "Evaluations"
-    if over == _SECONDS:
-        longest = curves[over].max()
-        unit, size = next((unit, size) for least, unit, size in _UNITS if longest >= least)
-        label = f"Wall time ({unit})"
-    for group, curve in curves.groupby("group", sort=False):
-        x = curve[over] / size
-        mean, error = (curve[f"{metric}_{part}"] * factor for part in ("mean", "se"))
-        look = line_style(tables.position[str(group)])
-        ax.plot(x, mean, label=tables.series[str(group)], **look)
-        draw_band(ax, x, mean, error, look["color"])
-    ax.set_xlabel(label)
-    ax.set_ylabel(_LABELS[metric])
+    lines, metric = curve_lines(tables, groups, view), view.metric
+    longest = max(float(line.x[-1]) for line in lines)
+    unit, size = view.over.unit_for(longest)
+    for line in lines:
+        x = line.x / size
+        look = line_style(tables.position[line.group])
+        ax.plot(x, line.mean, label=tables.series[line.group], **look)
+        draw_band(ax, x, line.mean, line.error, look["color"])
+    ax.set_xlabel(view.over.title(unit))
+    ax.set_ylabel(metric.heading)
     ax.set_xlim(0, None)
-    if metric != "obj_max":
+    if metric.from_zero:
         ax.set_ylim(0, None)
     ax.grid(True)
     short_numbers(ax.xaxis, 4)
     short_numbers(ax.yaxis)
-    if curves[f"{metric}_mean"].isna().all():
+    if not is_defined(lines):
+        why = "defined:\nthe archive has no cells" if metric.needs_cells else "measured"
         ax.text(
-            0.5, 0.5, "not defined:\nthe archive has no cells",
+            0.5, 0.5, f"not {why}",
             transform=ax.transAxes, ha="center", va="center", color="0.4",
         )  # fmt: skip
         ax.set(xticks=[], yticks=[])

@@ -9,6 +9,7 @@ from qdsweep.analysis.figures.panels import lay_out
 from qdsweep.analysis.figures.style import figure_width, line_style
 from qdsweep.analysis.files import read_csv
 from qdsweep.analysis.selection import Tables
+from qdsweep.analysis.tables.over_tasks import task_score
 from qdsweep.analysis.text import plural
 
 if TYPE_CHECKING:
@@ -53,8 +54,7 @@ def profiles_figure(sweep_dir: Path, tables: Tables, look: Look) -> list[Drawn]:
     part.add_legend(ax, f"{plural(len(tables.scales), 'task')}{_band(data)}")
     caption = (
         "Performance profiles (Agarwal et al. 2021): the fraction of runs, over all tasks, whose"
-        " score is above τ; the higher the better. Scores are normalised QD scores divided by the"
-        " width of the domain's objective range."
+        f" score is above τ; the higher the better. Scores are {task_score(tables.rank).text}."
     )
     if _band(data):
         caption += " Bands: 95 % intervals over seeds, tasks being strata."

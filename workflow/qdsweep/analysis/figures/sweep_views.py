@@ -18,7 +18,7 @@ from qdsweep.analysis.figures.style import (
 )
 from qdsweep.analysis.plan import Plan
 from qdsweep.analysis.selection import Tables
-from qdsweep.analysis.text import TIMES, plural, short
+from qdsweep.analysis.text import TIMES, listed, plural, short
 from qdsweep.sweep.groups import SHOWN_WITHOUT_NAME
 
 if TYPE_CHECKING:
@@ -100,12 +100,12 @@ def parallel_coordinates(found: Combinations, name: str, where: str) -> Drawn:
             va="center", fontsize=8,
         )  # fmt: skip
     ax.set(xlim=(-0.45, last + 0.35), ylim=(-0.03, 1.03), yticks=[])
-    ax.set_xticks(range(last + 1), [*(axis.label for axis in found.axes), found.score_inside])
+    ax.set_xticks(range(last + 1), [*(axis.label for axis in found.axes), found.score.phrase])
     ax.tick_params(length=0, pad=6)
     ax.spines[:].set_visible(False)
     caption = (
         f"Parallel coordinates: a line is one of {plural(len(table), 'combination')} of swept"
-        f" values, its end and colour are the final {found.score_inside}, the mean over"
+        f" values, its end and colour are the final {found.score.phrase}, the mean over"
         f" {_counts(table['n'])}.{_log_text(found.axes)}{where}"
     )
     data = found.table[[*found.names, "mean", "se", "n"]]
@@ -138,7 +138,7 @@ def one_slice(found: Combinations, axis: Axis, name: str, where: str) -> Drawn:
     if not shown:
         ax.scatter(table[axis.name], table["mean"], s=14, color=COLORS[0], alpha=0.7)
     _number_axis(ax, axis)
-    ax.set(xlabel=axis.name, ylabel=found.score)
+    ax.set(xlabel=axis.name, ylabel=found.score.heading)
     ax.grid(True)
     if others and shown:
         place = "right center" if width > 6 else "lower center"
@@ -148,20 +148,20 @@ def one_slice(found: Combinations, axis: Axis, name: str, where: str) -> Drawn:
     ]  # fmt: skip
     if shown:
         several = f", a line for each of {plural(len(shown), 'combination')} of" if others else ""
-        names = f" {_listed(others)}" if others else ""
+        names = f" {listed(others)}" if others else ""
         caption = (
-            f"Final {found.score_inside} over {axis.name}{several}{names}: mean"
+            f"Final {found.score.phrase} over {axis.name}{several}{names}: mean"
             f" ± standard error over {_counts(kept['n'])}."
         )
         if len(lines) > len(shown):
             caption += f" Shown: the best {len(shown)} of {len(lines)}, by their highest mean."
     else:
         caption = (
-            f"Final {found.score_inside} over {axis.name}: a dot is one combination of swept"
+            f"Final {found.score.phrase} over {axis.name}: a dot is one combination of swept"
             f" values, its mean over {_counts(kept['n'])}; the other values vary too."
         )
     data = kept[[axis.name, *others, "mean", "se", "n"]]
-    title = f"{found.score} over {axis.label}"
+    title = f"{found.score.heading} over {axis.label}"
     return Drawn(name, SECTION, title, f"{caption}{_log_text([axis])}{where}", figure, data)
 
 
@@ -192,7 +192,7 @@ def pair_heatmaps(found: Combinations, name: str, where: str) -> list[Drawn]:
     bar = figure.colorbar(
         ScalarMappable(Normalize(*limits), COLORMAP), ax=axes[: len(pairs)], pad=0.02, aspect=25
     )
-    bar.set_label(f"{found.score}, mean")
+    bar.set_label(f"{found.score.heading}, mean")
     bar.outline.set_visible(False)
     cells = pd.concat(
         [
@@ -204,7 +204,7 @@ def pair_heatmaps(found: Combinations, name: str, where: str) -> list[Drawn]:
     count = len(found.axes)
     over = ", over all values of the other swept names" if count > 2 else ""
     caption = (
-        f"Mean final {found.score_inside} of pairs of swept values{over}, over"
+        f"Mean final {found.score.phrase} of pairs of swept values{over}, over"
         f" {_counts(data['n'], 'run')} each.{where}"
     )
     if any(len(means) < len(a.values) * len(b.values) for a, b, means in pairs):
@@ -333,11 +333,6 @@ def _tick_text(value: object) -> str:
 def _limits(values: "pd.Series") -> tuple[float, float]:
     low, high = float(values.min()), float(values.max())
     return (low, high) if low < high else (low - 0.5, high + 0.5)
-
-
-def _listed(names: list[str]) -> str:
-    *first, last = names
-    return f"{', '.join(first)} and {last}" if first else last
 
 
 def _counts(counts: "pd.Series", noun: str = "seed") -> str:

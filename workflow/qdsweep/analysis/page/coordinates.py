@@ -10,7 +10,7 @@ from qdsweep.analysis.figures.combinations import axis_of
 from qdsweep.analysis.figures.style import COLORMAP
 from qdsweep.analysis.page.words import for_plotly
 from qdsweep.analysis.plan import Plan
-from qdsweep.analysis.selection import Tables
+from qdsweep.analysis.selection import Tables, compared_metric
 from qdsweep.analysis.text import mean_and_error, number, plural
 from qdsweep.sweep.groups import label_columns
 
@@ -47,9 +47,8 @@ def parallel_coordinates(
     from matplotlib.colors import to_hex
 
     rows = tables.table.set_index("group")
-    has_cells = rows.loc[groups, "norm_qd_score_n"].gt(0).all()
-    metric = "norm_qd_score" if has_cells else "qd_score"
-    label = "Normalised QD score" if has_cells else "QD score"
+    ranking = compared_metric(tables.rank, tables.summary, groups)
+    metric, label = ranking.column, ranking.heading
     shown = tables.best(groups, MAX_LINES)
     scores = {group: float(rows.loc[group, f"{metric}_mean"]) for group in shown}
     values = {group: plan.groups[group][0].values for group in shown}

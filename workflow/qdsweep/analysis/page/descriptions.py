@@ -4,8 +4,7 @@ from typing import Any
 
 from qdsweep.analysis.load import Run
 from qdsweep.analysis.page.references import cite
-from qdsweep.analysis.page.words import listed
-from qdsweep.analysis.text import TIMES, number, short
+from qdsweep.analysis.text import TIMES, listed, number, short
 from qdsweep.config.algorithm import Algorithm
 from qdsweep.config.archives import ARCHIVES
 from qdsweep.config.compose import read_part

@@ -5,12 +5,13 @@ from typing import TYPE_CHECKING
 
 from qdsweep.analysis.files import read_csv
 from qdsweep.analysis.labels import Called
-from qdsweep.analysis.page.words import core_time, listed, seeds_text
+from qdsweep.analysis.page.words import core_time, seeds_text
 from qdsweep.analysis.plan import Plan
 from qdsweep.analysis.selection import Tables
-from qdsweep.analysis.tables.group_table import METRICS, best_and_tied, unequal_budgets
+from qdsweep.analysis.tables.group_table import best_and_tied, unequal_budgets
 from qdsweep.analysis.tables.pairs import MIN_SEEDS
-from qdsweep.analysis.text import common_decimals, mean_and_error, number, plural
+from qdsweep.analysis.text import common_decimals, listed, mean_and_error, number, plural
+from qdsweep.metrics import BY_NAME
 from qdsweep.planning.confirmation import confirming_rows
 
 if TYPE_CHECKING:
@@ -45,8 +46,9 @@ def headline(plan: Plan, tables: Tables, sweep_dir: Path, called: Called) -> str
         text += f" {plural(missing, 'row')} without results: the tables leave them out."
     best = [tables.best(groups, 1)[0] for groups in tables.scales.values() if len(groups) > 1]
     if 0 < len(best) <= MAX_SCALES:
-        noun = "score is that" if len(best) == 1 else "scores are those"
-        text += f" The highest mean QD {noun} of {listed([_score(tables, b) for b in best])}"
+        noun = " is that" if len(best) == 1 else "s are those"
+        scores = listed([_score(tables, group) for group in best])
+        text += f" The highest mean {tables.rank.always.phrase}{noun} of {scores}"
         text += f"{_not_told(tables, best)}."
     text += _confirmed(sweep_dir, called)
     text += unequal_budgets(tables.table, tables.scales)
@@ -58,16 +60,19 @@ def headline(plan: Plan, tables: Tables, sweep_dir: Path, called: Called) -> str
 
 def _score(tables: Tables, group: str) -> str:
     row = tables.table.set_index("group").loc[group]
-    value, error, n = (row[f"qd_score_{part}"] for part in ("mean", "se", "n"))
-    return f"{group} ({mean_and_error(value, error)}, {plural(int(n), 'seed')})"
+    metric = tables.rank.always
+    value, error, n = (row[f"{metric.column}_{part}"] for part in ("mean", "se", "n"))
+    unit = " %" if metric.percent else ""
+    return f"{group} ({mean_and_error(value, error)}{unit}, {plural(int(n), 'seed')})"
 
 
 def _not_told(tables: Tables, best: list[str]) -> str:
     """Returns which of the best groups the test does not tell from others."""
     if min(tables.counts(best)) < MIN_SEEDS:
         return f"; fewer than {MIN_SEEDS} seeds, so nothing is tested"
-    _, tied = best_and_tied(tables.summary, tables.table, tables.scales)
-    scores = {group for metric, group in tied if metric in ("qd_score", "norm_qd_score")}
+    _, tied = best_and_tied(tables.rank, tables.summary, tables.table, tables.scales)
+    ranked = {metric.column for metric in (tables.rank, tables.rank.always)}
+    scores = {group for metric, group in tied if metric in ranked}
     doubtful = [b for b in best if scores & set(next(s for s in tables.scales.values() if b in s))]
     if not doubtful:
         return ""
@@ -98,9 +103,9 @@ def _held(rows: "pd.DataFrame") -> str:
         mean_and_error(best[f"{kind}_mean"], best[f"{kind}_se"], decimals)
         for kind in ("unseen", "sweep")
     )
-    metric = METRICS[best["metric"]].replace("Normalised", "normalised")
+    metric = BY_NAME[best["metric"]]
     text = (
-        f"{best['group']} has a mean {metric} of {unseen}"
+        f"{best['group']} has a mean {metric.phrase} of {unseen}"
         f" ({plural(int(best['unseen_n']), 'seed')}), where the seeds that chose it gave {own}"
     )
     if len(rows) == 1:

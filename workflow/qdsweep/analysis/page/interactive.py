@@ -1,10 +1,11 @@
 """Interactive figures of the page: learning curves and parallel coordinates."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from qdsweep.analysis.curves import Line, View, curve_lines, is_defined, page_views
 from qdsweep.analysis.figures.style import line_style
 from qdsweep.analysis.page.coordinates import parallel_coordinates
 from qdsweep.analysis.page.words import for_plotly
@@ -13,44 +14,11 @@ from qdsweep.analysis.selection import Tables, band_text
 from qdsweep.analysis.tables.comparisons import short_names
 from qdsweep.analysis.text import common_decimals, mean_and_error
 
-if TYPE_CHECKING:
-    import pandas as pd
-
 MAX_LINES = 28  # there are so many pairs of colour and dash
 MAX_PANELS = 6
 _POINTS = 150
 _DASHES = ("solid", "dash", "dot", "dashdot")  # style.DASHES, as plotly calls them
 FONT = {"family": "system-ui, Segoe UI, Roboto, Helvetica, Arial, sans-serif", "size": 13}
-
-
-@dataclass(frozen=True)
-class View:
-    """What a figure of learning curves shows over what.
-
-    Attributes:
-        metric: Of curves.csv.
-        label: What it is called.
-        over: The column of curves.csv that is the horizontal axis.
-        axis: What that is called.
-        unit: What its numbers count.
-        digits: How they are written, in the words of d3-format.
-    """
-
-    metric: str
-    label: str
-    over: str = "evaluations"
-    axis: str = "Evaluations"
-    unit: str = "evaluations"
-    digits: str = ",d"
-
-
-_VIEWS = (
-    View("norm_qd_score", "Normalised QD score"),
-    View("qd_score", "QD score"),
-    View("coverage", "Coverage (%)"),
-    View("obj_max", "Best objective"),
-    View("qd_score", "QD score", "seconds_mean", "Wall time (s)", "s", ",.3~f"),
-)
 
 
 @dataclass(frozen=True)
@@ -108,12 +76,12 @@ def plotly_source() -> str:
 def _learning_curves(tables: Tables, groups: list[str]) -> tuple[dict[str, str], str]:
     """Returns the views and the caption of learning curves."""
     shown = tables.best(groups, MAX_LINES)
-    curves = tables.curves[tables.curves["group"].isin(shown)]
-    views = {
-        f"{view.label} over {view.axis.lower()}": _as_json(*_draw(view, tables, curves, shown))
-        for view in _VIEWS
-        if curves[f"{view.metric}_mean"].notna().any()
-    }
+    views = {}
+    for view in page_views(tables.rank):
+        lines = curve_lines(tables, shown, view)
+        if is_defined(lines):
+            name = f"{view.metric.heading} over {view.over.title().lower()}"
+            views[name] = _as_json(*_draw(view, tables, lines))
     caption = (
         f"Lines and bands: {band_text(tables.counts(shown))}. Point at a line for its values;"
         " click a name to hide its line, twice to see it alone."
@@ -124,60 +92,48 @@ def _learning_curves(tables: Tables, groups: list[str]) -> tuple[dict[str, str],
 
 
 def _draw(
-    view: View, tables: Tables, curves: "pd.DataFrame", groups: list[str]
+    view: View, tables: Tables, lines: list[Line]
 ) -> tuple[list[dict[str, Any]], dict[str, Any]]:
     """Returns the traces and the axes of a view: a band and a line for each group."""
-    opacity = 0.18 if len(groups) <= 8 else 0.07  # many bands would hide the lines
-    traces = [
-        trace
-        for group in groups
-        for trace in _band_and_line(view, tables, curves[curves["group"] == group], group, opacity)
-    ]
+    opacity = 0.18 if len(lines) <= 8 else 0.07  # many bands would hide the lines
+    traces = [trace for line in lines for trace in _band_and_line(view, tables, line, opacity)]
     grid = {"gridcolor": "#e8ebef", "zerolinecolor": "#c8ced6", "automargin": True}
     grid["tickformat"] = ",~f"  # 9,000 and 0.25
     layout = {
-        "xaxis": grid | {"title": {"text": view.axis}, "rangemode": "tozero"},
+        "xaxis": grid | {"title": {"text": view.over.title()}, "rangemode": "tozero"},
         "yaxis": grid
-        | {"title": {"text": view.label}}
-        | ({} if view.metric == "obj_max" else {"rangemode": "tozero"}),
+        | {"title": {"text": view.metric.heading}}
+        | ({"rangemode": "tozero"} if view.metric.from_zero else {}),
     }
     return traces, layout
 
 
-def _band_and_line(
-    view: View, tables: Tables, curve: "pd.DataFrame", group: str, opacity: float
-) -> list[dict[str, Any]]:
+def _band_and_line(view: View, tables: Tables, line: Line, opacity: float) -> list[dict[str, Any]]:
     from matplotlib.colors import to_hex
 
-    factor = 100 if view.metric == "coverage" else 1
-    kept = np.unique(np.linspace(0, len(curve) - 1, _POINTS).round().astype(int))
-    x = curve[view.over].to_numpy(float)[kept]
-    mean = curve[f"{view.metric}_mean"].to_numpy(float)[kept] * factor
-    error = curve[f"{view.metric}_se"].to_numpy(float)[kept] * factor
-    color = to_hex(line_style(tables.position[group])["color"])
-    common = {"type": "scatter", "mode": "lines", "legendgroup": group}
+    kept = np.unique(np.linspace(0, len(line.x) - 1, _POINTS).round().astype(int))
+    x, mean, error = line.x[kept], line.mean[kept], line.error[kept]
+    position = tables.position[line.group]
+    color = to_hex(line_style(position)["color"])
+    common = {"type": "scatter", "mode": "lines", "legendgroup": line.group}
     traces = []
     if np.isfinite(error).any():
         edges = np.concatenate([mean - error, (mean + error)[::-1]])
         band = {"fill": "toself", "fillcolor": _pale(color, opacity), "line": {"width": 0}}
         around = {"x": np.concatenate([x, x[::-1]]), "y": edges.astype(np.float32)}
         traces.append(common | band | around | {"hoverinfo": "skip", "showlegend": False})
-    decimals, n = common_decimals(mean, error), int(curve["n"].iloc[0])
-    pairs = zip(mean, error, strict=True)
-    line = {
+    decimals, pairs = common_decimals(mean, error), zip(mean, error, strict=True)
+    digits = ",d" if view.over.whole else ",.3~f"  # in the words of d3-format
+    shown = {
         "x": x,
         "y": mean.astype(np.float32),
-        "name": for_plotly(tables.series[group]),
-        "line": {
-            "color": color,
-            "width": 2,
-            "dash": _DASHES[tables.position[group] % len(_DASHES)],
-        },
-        "customdata": [f"{mean_and_error(*pair, decimals)} (n = {n})" for pair in pairs],
-        "hovertemplate": f"<b>{for_plotly(group)}</b><br>%{{x:{view.digits}}} {view.unit}<br>"
-        f"{view.label} %{{customdata}}<extra></extra>",
+        "name": for_plotly(tables.series[line.group]),
+        "line": {"color": color, "width": 2, "dash": _DASHES[position % len(_DASHES)]},
+        "customdata": [f"{mean_and_error(*pair, decimals)} (n = {line.n})" for pair in pairs],
+        "hovertemplate": f"<b>{for_plotly(line.group)}</b><br>%{{x:{digits}}} {view.over.unit}<br>"
+        f"{view.metric.heading} %{{customdata}}<extra></extra>",
     }
-    return [*traces, common | line]
+    return [*traces, common | shown]
 
 
 def _as_json(traces: list[dict[str, Any]], layout: dict[str, Any]) -> str:

@@ -9,11 +9,13 @@ from qdsweep.analysis.load import Run
 from qdsweep.analysis.page import descriptions, provenance
 from qdsweep.analysis.page.follow_ups import read_confirmation, read_correction, read_summaries
 from qdsweep.analysis.page.references import bibtex, cite, latex, plain
-from qdsweep.analysis.page.words import listed, seeds_text
+from qdsweep.analysis.page.words import seeds_text
 from qdsweep.analysis.plan import Plan
 from qdsweep.analysis.selection import Tables
+from qdsweep.analysis.tables.over_tasks import task_score
 from qdsweep.analysis.tables.statistics import ENOUGH_SEEDS
-from qdsweep.analysis.text import number, plural
+from qdsweep.analysis.text import listed, number, plural
+from qdsweep.metrics import RANK
 
 
 @dataclass(frozen=True)
@@ -119,6 +121,7 @@ def _figures_of_merit(tables: Tables) -> str:
     return (
         f"We report {score} and the best objective, as mean ± standard error over the seeds,"
         " which are the unit of replication."
+        + ("" if tables.rank is RANK else f" Groups are ranked by the {tables.rank.phrase}.")
     )
 
 
@@ -134,11 +137,11 @@ def _statistics(tables: Tables, shown: set[str]) -> list[str]:
         "comparisons": f"Groups were compared in pairs by Welch's t test{welch} with Holm's"
         f" correction{holm}, by the Mann-Whitney U test{mann} without a correction, and by the"
         f" probability of improvement{agarwal}{interval}.",
-        "over_tasks": f"Over all tasks we report the interquartile mean{agarwal} of scores that are"
-        " normalised by the range of objectives, the tasks being strata.",
+        "over_tasks": f"Over all tasks we report the interquartile mean{agarwal} of"
+        f" {task_score(tables.rank).phrase}, the tasks being strata.",
     }
     found = [text for name, text in sentences.items() if name in shown]
-    if enough and tables.table["norm_qd_score_iqm_low"].notna().any():
+    if enough and tables.table[f"{tables.rank.column}_iqm_low"].notna().any():
         mean = (
             f"Interquartile means{agarwal} have 95 % intervals of Student's t with a winsorised"
             f" standard error{tukey}."

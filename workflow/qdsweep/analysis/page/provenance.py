@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from qdsweep.analysis.page.references import cite
-from qdsweep.analysis.page.words import core_time, listed
-from qdsweep.analysis.text import plural
+from qdsweep.analysis.page.words import core_time
+from qdsweep.analysis.text import listed, plural
 from qdsweep.versions import installed_versions
 
 # Distribution -> its name in a paper and what to cite for it, if the domain does not cite it.

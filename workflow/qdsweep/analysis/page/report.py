@@ -13,6 +13,7 @@ from qdsweep.analysis.page.methods import methods
 from qdsweep.analysis.page.settings import median_runs, settings
 from qdsweep.analysis.plan import Plan
 from qdsweep.analysis.selection import Tables
+from qdsweep.analysis.tables.group_table import SHOWN
 from qdsweep.analysis.tables.sheet import Sheet, number_cell, read_sheet, text_cell
 from qdsweep.analysis.text import number
 from qdsweep.files import write_text
@@ -25,13 +26,6 @@ _TABLES = (
     *("published", "confirmed", "comparisons", "over_tasks", "improvement"),
     *("corrected", "timing"),
 )
-_RUN_COLUMNS = {
-    "norm_qd_score": "Normalised QD score",
-    "coverage": "Coverage (%)",
-    "obj_max": "Best objective",
-    "evaluations": "Evaluations",
-    "core_seconds": "Core-seconds",
-}
 MAX_THUMBNAILS = 400
 
 
@@ -112,17 +106,21 @@ def commands(sweep_dir: Path, tables: Tables) -> list[str]:
 
 def run_sheet(plan: Plan, summary: "pd.DataFrame") -> Sheet:
     """Returns the table of the runs."""
+    metrics = [metric for metric in SHOWN if metric.main or metric.cost or metric is plan.rank]
     rows = []
     for planned, row in zip(plan.rows, summary.to_dict("records"), strict=True):
-        values = {name: row[name] * (100 if name == "coverage" else 1) for name in _RUN_COLUMNS}
+        values = [row[metric.name] * metric.factor for metric in metrics]
         rows.append(
             [
                 *map(text_cell, planned.values.values()),
                 text_cell(row["status"]),
-                *(number_cell(number(v, _decimals(name)), v) for name, v in values.items()),
+                *(
+                    number_cell(number(value, 0 if metric.whole else 2), value)
+                    for metric, value in zip(metrics, values, strict=True)
+                ),
             ]
         )
-    columns = [*plan.columns, "status", *_RUN_COLUMNS.values()]
+    columns = [*plan.columns, "status", *(metric.heading for metric in metrics)]
     return Sheet("runs", "Runs", "", columns, len(plan.columns) + 1, rows)
 
 
@@ -136,7 +134,3 @@ def thumbnails(plan: Plan, archives: Path) -> list[tuple[str, str, Picture]]:
             label = ", ".join(values) or row.group
             found[row.run] = (row.run, label, thumbnail(picture))
     return list(found.values())
-
-
-def _decimals(name: str) -> int:
-    return 0 if name == "evaluations" else 2

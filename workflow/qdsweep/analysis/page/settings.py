@@ -32,7 +32,7 @@ class Settings:
 
 
 def median_runs(tables: Tables, runs_dir: Path) -> dict[str, Run]:
-    """Returns the run of each group that figures show: the one with the median QD score."""
+    """Returns the run of each group that figures show: the one with the median score."""
     return {
         group: Run(results_of(runs_dir / str(tables.median_run(group)["id"])))
         for group in tables.position

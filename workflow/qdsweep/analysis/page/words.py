@@ -1,4 +1,4 @@
-"""Lists of words and of numbers, and times, as a sentence has them; and text for plotly."""
+"""Lists of numbers, and times, as a sentence has them; and text for plotly."""
 
 import html
 from collections.abc import Iterable
@@ -7,13 +7,6 @@ from collections.abc import Iterable
 def for_plotly(text: str) -> str:
     """Returns text that plotly shows as it is: it reads `<b>`, `&lt;` and `%{x}` as its own."""
     return html.escape(text, quote=False).replace("%{", "&#37;{")
-
-
-def listed(words: list[str], last: str = "and") -> str:
-    """Returns `a`, `a and b`, or `a, b and c`."""
-    if len(words) < 2:
-        return "".join(words)
-    return f"{', '.join(words[:-1])} {last} {words[-1]}"
 
 
 def spans(numbers: list[int]) -> str:

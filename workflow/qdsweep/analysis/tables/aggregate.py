@@ -13,7 +13,7 @@ from qdsweep.analysis.plan import BUDGETS, Plan, Row, read_plan
 from qdsweep.analysis.selection import scales_of
 from qdsweep.analysis.tables.cache import Kept, key_of, read_cache, write_cache
 from qdsweep.analysis.tables.comparisons import write_comparisons
-from qdsweep.analysis.tables.curves import CURVES, Curve, common_grid
+from qdsweep.analysis.tables.curves import Curve, common_grid
 from qdsweep.analysis.tables.group_table import group_sheet, group_table
 from qdsweep.analysis.tables.over_tasks import scores_by_task, write_over_tasks
 from qdsweep.analysis.tables.run_results import RESULTS, Result, column_names, read_results
@@ -21,11 +21,15 @@ from qdsweep.analysis.tables.sheet import write_sheet
 from qdsweep.analysis.tables.statistics import standard_error
 from qdsweep.errors import BadInput
 from qdsweep.files import atomic
+from qdsweep.metrics import CURVES, RECORDED
 
 if TYPE_CHECKING:
     import pandas as pd
 
-_INTEGERS = ("iteration", "evaluations", "num_elites", "restarts", "workers", "total_evaluations")
+_INTEGERS = (
+    *(metric.name for metric in RECORDED if metric.whole),
+    *("workers", "total_evaluations"),
+)
 _MISSING = Result({"status": "missing"}, None)
 
 
@@ -65,8 +69,8 @@ def aggregate(sweep_dir: Path, runs_dir: Path, *, partial: bool = False) -> None
     dressed = called.dressed_plan(plan), called.dressed(summary), called.dressed(table)
     write_sheet(sweep_dir, group_sheet(*dressed), table)
     scales = called.in_order(scales_of(summary, table))
-    write_comparisons(sweep_dir, summary, scales, called)
-    write_over_tasks(sweep_dir, scores_by_task(plan, summary, scales), called.called)
+    write_comparisons(sweep_dir, plan.rank, summary, scales, called)
+    write_over_tasks(sweep_dir, scores_by_task(plan, summary, scales), called.called, plan.rank)
 
 
 def _write_runs(plan: Plan, path: Path) -> None:
@@ -132,7 +136,7 @@ def _curves(plan: Plan, results: list[Result]) -> "pd.DataFrame":
         columns: dict[str, Any] = {"group": group}
         columns.update({names[name]: rows[0].values[name] for name in plan.group_columns})
         columns.update({"evaluations": grid, "n": len(members)})
-        for name in CURVES:
+        for name in (metric.name for metric in CURVES):
             values = np.stack([curve.at(grid, name) for curve in members])
             columns[f"{name}_mean"] = values.mean(axis=0)
             columns[f"{name}_se"] = standard_error(values)

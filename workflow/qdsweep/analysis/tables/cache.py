@@ -10,14 +10,15 @@ from typing import Any
 import numpy as np
 
 from qdsweep.analysis.plan import Row
-from qdsweep.analysis.tables.curves import CURVES, Curve
+from qdsweep.analysis.tables.curves import Curve
 from qdsweep.analysis.tables.run_results import RESULTS, SOURCES, Result
 from qdsweep.files import atomic
+from qdsweep.metrics import CURVES
 
 NAME = ".aggregated.npz"
 # Raise the number when the meaning of what is kept changes; names are checked anyway.
 _FORMAT = [2, *RESULTS]
-_COLUMNS = (*CURVES, "seconds")
+_COLUMNS = (*(metric.name for metric in CURVES), "seconds")
 
 # Run id -> (key, its results).
 Kept = dict[str, tuple[list[Any], list[Result]]]

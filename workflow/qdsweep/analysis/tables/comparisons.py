@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from qdsweep.analysis.labels import Called
-from qdsweep.analysis.tables.pairs import Pairs, Runs, compare, compared_metric, runs_of
+from qdsweep.analysis.selection import compared_metric, in_percent
+from qdsweep.analysis.tables.pairs import Pairs, Runs, compare, runs_of
 from qdsweep.analysis.tables.sheet import Cell, Sheet, number_cell, text_cell, write_sheet
 from qdsweep.analysis.tables.statistics import (
     ENOUGH_SEEDS,
@@ -17,6 +18,7 @@ from qdsweep.analysis.tables.statistics import (
     probability_of_improvement,
 )
 from qdsweep.analysis.text import common_decimals, number, p_value, with_interval
+from qdsweep.metrics import Metric
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -36,14 +38,19 @@ _COLUMNS = (
 
 
 def write_comparisons(
-    sweep_dir: Path, summary: "pd.DataFrame", scales: Mapping[str, list[str]], called: Called
+    sweep_dir: Path,
+    rank: Metric,
+    summary: "pd.DataFrame",
+    scales: Mapping[str, list[str]],
+    called: Called,
 ) -> None:
     """Writes `tables/comparisons`: the tests between the groups of each scale.
 
     Args:
         sweep_dir: `results/sweeps/NAME`.
+        rank: The metric that groups compare in.
         summary: A row for each run.
-        scales: Scale in words -> groups whose QD scores compare.
+        scales: Scale in words -> groups that compare.
         called: What a reader calls them.
     """
     import pandas as pd
@@ -51,8 +58,9 @@ def write_comparisons(
     records: list[dict[str, Any]] = []
     rows: list[list[Cell]] = []
     left_out = False
+    summary = in_percent(summary)
     for scale, name in zip(scales, short_names(list(scales)), strict=True):
-        metric = compared_metric(summary, scales[scale])
+        metric = compared_metric(rank, summary, scales[scale]).column
         of_metric = runs_of(summary, metric)
         groups = {group: of_metric[group] for group in scales[scale] if group in of_metric}
         pairs = compare(groups)
@@ -63,7 +71,7 @@ def write_comparisons(
         records += listed
     columns = [*(["Task"] if len(scales) > 1 else []), *_COLUMNS]
     few = any(min(r["n_higher"], r["n_lower"]) < ENOUGH_SEEDS for r in records)
-    note = _note(bool(rows), few, left_out)
+    note = _note(rank, bool(rows), few, left_out)
     text = len(columns) - len(_COLUMNS) + 2
     sheet = Sheet("comparisons", "Differences between groups", note, columns, text, rows)
     write_sheet(sweep_dir / "tables", sheet, pd.DataFrame(records, columns=list(_DATA)))
@@ -121,15 +129,16 @@ def _row(record: dict[str, Any], decimals: int, called: Called) -> list[Cell]:
     ]
 
 
-def _note(any_rows: bool, few: bool, left_out: bool) -> str:
+def _note(rank: Metric, any_rows: bool, few: bool, left_out: bool) -> str:
     if not any_rows:
         return (
             f"Nothing can be tested: that takes two groups of at least {MIN_SEEDS} seeds with runs"
             " of their own and comparable QD scores (one domain, archive and offset)."
         )
+    without = f" (of the {rank.always.phrase} where the archive has no cells)"
     text = (
-        "Every pair of groups with comparable QD scores, by the difference of the mean normalised"
-        " QD score (of the QD score where the archive has no cells). p: Welch's t test, two-sided;"
+        "Every pair of groups with comparable QD scores, by the difference of the mean"
+        f" {rank.phrase}{without if rank.instead else ''}. p: Welch's t test, two-sided;"
         " corrected by Holm's method for all pairs of the domain, archive and offset; the"
         " Mann-Whitney U test, not corrected. P(higher > lower): probability that a run of the one"
         " is better than a run of the other, with its 95 % interval."

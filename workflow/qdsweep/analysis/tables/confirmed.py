@@ -7,6 +7,7 @@ seeds has none.
 
 import json
 import math
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,9 +16,7 @@ import numpy as np
 from qdsweep.analysis.files import read_json
 from qdsweep.analysis.labels import read_called
 from qdsweep.analysis.plan import Row, read_plan
-from qdsweep.analysis.selection import Tables, read_tables
-from qdsweep.analysis.tables.group_table import METRICS
-from qdsweep.analysis.tables.pairs import compared_metric
+from qdsweep.analysis.selection import Tables, compared_metric, read_tables
 from qdsweep.analysis.tables.run_results import read_results
 from qdsweep.analysis.tables.sheet import Cell, Sheet, number_cell, text_cell, write_sheet
 from qdsweep.analysis.tables.statistics import mean_error_count
@@ -25,6 +24,7 @@ from qdsweep.analysis.text import common_decimals, mean_and_error, plural
 from qdsweep.config.compose import compose
 from qdsweep.config.sweep import Confirm
 from qdsweep.files import write_json
+from qdsweep.metrics import BY_NAME, METRICS, Metric
 from qdsweep.planning.confirmation import FILE, confirming_rows
 from qdsweep.records.plan import write_configs
 from qdsweep.sweep.ids import run_id
@@ -39,8 +39,8 @@ _REMEDY = "Run `snakemake` with the key confirm in the sweep file."
 def choose_winners(sweep_dir: Path, runs_dir: Path) -> None:
     """Writes `confirm.json`, the runs that confirm a sweep, and the experiment of each of them.
 
-    The winners are the groups with the highest mean normalised QD score, of each domain and
-    archive; where there are no cells, those with the highest mean QD score.
+    The winners are the groups with the highest mean of the metric that ranks, of each domain and
+    archive.
 
     Args:
         sweep_dir: `results/sweeps/NAME`, with the tables of `aggregate`.
@@ -81,7 +81,8 @@ def winners(tables: Tables, top: int) -> list[str]:
     means = tables.table.set_index("group")
     chosen: list[str] = []
     for groups in tables.scales.values():
-        score = means.loc[groups, f"{compared_metric(tables.summary, groups)}_mean"]
+        metric = compared_metric(tables.rank, tables.summary, groups)
+        score = means.loc[groups, f"{metric.column}_mean"]
         chosen += list(score.sort_values(ascending=False, kind="stable").index[:top])
     return chosen
 
@@ -108,14 +109,14 @@ def write_confirmed(sweep_dir: Path, runs_dir: Path) -> Sheet:
         unseen.setdefault(row["group"], []).append({"seed": row["values"]["seed"], **result})
     records = []
     for scale, groups in tables.scales.items():
-        metric = compared_metric(tables.summary, groups)
+        metric = compared_metric(tables.rank, tables.summary, groups)
         for group in (group for group in unseen if group in groups):
             own = tables.with_results
             own = own[own["group"] == group].drop_duplicates("id")
             records.append(
-                {"group": group, "scale": scale, "metric": metric}
-                | _statistics("sweep", own[metric].to_numpy(float))
-                | _statistics("unseen", np.array([run[metric] for run in unseen[group]], float))
+                {"group": group, "scale": scale, "metric": metric.name}
+                | _statistics("sweep", metric, own[metric.name])
+                | _statistics("unseen", metric, [run[metric.name] for run in unseen[group]])
             )
     data = pd.DataFrame(records)
     data["difference"] = data["unseen_mean"] - data["sweep_mean"]
@@ -133,17 +134,17 @@ def write_confirmed(sweep_dir: Path, runs_dir: Path) -> Sheet:
 def _result(row: dict[str, Any], runs_dir: Path) -> dict[str, Any]:
     asked = Row({}, row["id"], row["iterations"], row["evaluations"], row["group"])
     (result,) = read_results(runs_dir / row["id"], [asked], partial=False)
-    return {"norm_qd_score": math.nan, "qd_score": math.nan, **result.record}
+    return {**{metric.name: math.nan for metric in METRICS}, **result.record}
 
 
-def _statistics(name: str, values: np.ndarray) -> dict[str, Any]:
-    mean, error, n = mean_error_count(values)
+def _statistics(name: str, metric: Metric, values: Iterable[float]) -> dict[str, Any]:
+    mean, error, n = mean_error_count(metric.factor * np.array(values, float))
     return {f"{name}_n": n, f"{name}_mean": mean, f"{name}_se": error}
 
 
 def _sheet(data: "pd.DataFrame", groups: int, first: int, last: int) -> Sheet:
     metrics = data["metric"].unique()
-    what = METRICS[metrics[0]] if len(metrics) == 1 else _MIXED
+    what = BY_NAME[metrics[0]].heading if len(metrics) == 1 else _MIXED
     several = data["scale"].nunique() > 1
     ranked = bool(data["scale"].duplicated().any())
     rows = []

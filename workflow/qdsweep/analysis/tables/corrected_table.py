@@ -15,20 +15,23 @@ from qdsweep.analysis.text import common_decimals, mean_and_error, plural
 from qdsweep.config.sweep import Reevaluate
 from qdsweep.elites.corrected_archive import FIGURES
 from qdsweep.errors import BadInput
+from qdsweep.metrics import DRAWN
 
 if TYPE_CHECKING:
     import pandas as pd
 
 # Column of tables/corrected.csv -> its heading.
-_METRICS = {
-    "qd_score": "QD score",
-    "corrected_qd_score": "QD score, corrected",
-    "luck_percent": "Luck (%)",
-    "coverage_percent": "Coverage (%)",
-    "corrected_coverage_percent": "Coverage (%), corrected",
-    "obj_max": "Best objective",
-    "corrected_obj_max": "Best objective, corrected",
-}
+_HEADINGS = [
+    pair
+    for metric in DRAWN
+    if metric.name in FIGURES
+    for pair in (
+        (metric.column, metric.heading),
+        (f"corrected_{metric.column}", f"{metric.heading}, corrected"),
+    )
+]
+_HEADINGS.insert(2, ("luck_percent", "Luck (%)"))  # of the QD score, the first one
+_METRICS = dict(_HEADINGS)
 
 
 def write_corrected(sweep_dir: Path, runs_dir: Path, plan: Plan) -> Sheet:
@@ -84,7 +87,8 @@ def _record(path: Path) -> dict[str, Any]:
         for name in FIGURES:
             value = about[part][name]
             record[f"{prefix}{name}"] = math.nan if value is None else value
-        record[f"{prefix}coverage_percent"] = 100 * record[f"{prefix}coverage"]
+        for metric in (metric for metric in DRAWN if metric.percent):
+            record[f"{prefix}{metric.column}"] = metric.factor * record[f"{prefix}{metric.name}"]
     reported = record["qd_score"]
     share = 1 - record["corrected_qd_score"] / reported if reported > 0 else math.nan
     if not about["seed_matters"]:

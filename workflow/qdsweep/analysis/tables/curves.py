@@ -9,12 +9,12 @@ import numpy as np
 from qdsweep.analysis.files import read_csv
 from qdsweep.analysis.plan import Row
 from qdsweep.config.archives import ARCHIVES
+from qdsweep.metrics import CURVES, RECORDED
 
 if TYPE_CHECKING:
     import pandas as pd
 
-CURVES = ("qd_score", "norm_qd_score", "coverage", "obj_max")
-STATE = ("iteration", "evaluations", "num_elites", *CURVES, "obj_mean", "restarts")
+STATE = tuple(metric.name for metric in RECORDED)
 SECONDS = ("seconds_ask", "seconds_evaluate", "seconds_tell", "seconds_reload")
 POINTS = 500
 
@@ -25,8 +25,8 @@ class Curve:
 
     Attributes:
         evaluations: ``(k,)`` numbers of evaluations, ascending.
-        values: Metric -> ``(k,)`` its values: `CURVES`, and `seconds` since the run's start (the
-            sum of the four phases, without pauses between attempts).
+        values: Name of a metric of `CURVES` -> ``(k,)`` its values; and `seconds` since the run's
+            start (the sum of the four phases, without pauses between attempts).
     """
 
     evaluations: np.ndarray
@@ -51,7 +51,7 @@ def read_metrics(run_dir: Path, archive_type: str) -> "pd.DataFrame":
     columns = [*STATE, *SECONDS]
     table = read_csv(path, "Run `snakemake` again to make it.", usecols=columns)
     if ARCHIVES[archive_type].cells is None:
-        table[["coverage", "norm_qd_score"]] = np.nan
+        table[[metric.name for metric in RECORDED if metric.needs_cells]] = np.nan
     return table
 
 
@@ -86,7 +86,7 @@ def qd_auc(metrics: "pd.DataFrame", position: int) -> float:
 def thin_curve(metrics: "pd.DataFrame", position: int) -> Curve:
     """Returns at most `POINTS` rows up to `position`, evenly spaced, first and last included."""
     kept = np.unique(np.linspace(0, position, min(position + 1, POINTS)).round().astype(int))
-    columns = {name: metrics[name].to_numpy(float)[kept] for name in CURVES}
+    columns = {metric.name: metrics[metric.name].to_numpy(float)[kept] for metric in CURVES}
     columns["seconds"] = np.cumsum(metrics[list(SECONDS)].to_numpy(float).sum(axis=1))[kept]
     return Curve(metrics["evaluations"].to_numpy()[kept], columns)
 

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from qdsweep.analysis.plan import Plan
-from qdsweep.analysis.selection import scales_of
-from qdsweep.analysis.tables.pairs import compare, compared_metric, runs_of
+from qdsweep.analysis.selection import compared_metric, in_percent, scales_of
+from qdsweep.analysis.tables.pairs import compare, runs_of
 from qdsweep.analysis.tables.run_results import column_names
 from qdsweep.analysis.tables.sheet import Cell, Sheet, number_cell, text_cell
 from qdsweep.analysis.tables.statistics import (
@@ -16,22 +16,15 @@ from qdsweep.analysis.tables.statistics import (
     median,
 )
 from qdsweep.analysis.text import common_decimals, mean_and_error, number, with_interval
+from qdsweep.metrics import METRICS, Metric
 from qdsweep.sweep.groups import group_labels
 
 if TYPE_CHECKING:
     import pandas as pd
 
-# Metric of table.csv -> its heading.
-METRICS = {
-    "norm_qd_score": "Normalised QD score",
-    "coverage_percent": "Coverage (%)",
-    "obj_max": "Best objective",
-    "qd_score": "QD score",
-    "qd_auc": "QD-AUC",
-    "evaluations": "Evaluations",
-    "core_seconds": "Core-seconds",
-}
-ROBUST = ("norm_qd_score", "qd_auc")
+# What matters most comes first, what it cost last.
+SHOWN = sorted((metric for metric in METRICS if metric.label), key=lambda m: (m.cost, not m.main))
+_COSTS = sum(metric.cost for metric in SHOWN)
 TIED = "†"
 
 Scales = Mapping[str, list[str]]
@@ -42,24 +35,24 @@ Places = set[tuple[str, str]]
 def group_table(plan: Plan, summary: "pd.DataFrame") -> "pd.DataFrame":
     """Returns table.csv: a row for each group. A run that is in a group twice counts once.
 
-    Each metric has its mean, standard error (`_se`) and number of runs (`_n`); those of `ROBUST`
-    their median and interquartile mean with its 95 % interval (`_iqm_low`, `_iqm_high`) too.
+    Each metric has its mean, standard error (`_se`) and number of runs (`_n`); some of them their
+    median and interquartile mean with its 95 % interval (`_iqm_low`, `_iqm_high`) too.
     """
     import pandas as pd
 
     names = column_names(plan)
-    values = summary.assign(coverage_percent=summary["coverage"] * 100)
+    values = in_percent(summary)
     records = []
     for group, rows in plan.groups.items():
         runs = values[values["group"] == group].drop_duplicates("id")
         record: dict[str, Any] = {"group": group}
         record.update({names[name]: rows[0].values[name] for name in plan.group_columns})
         record["runs"] = len(runs)
-        for metric in METRICS:
+        for metric in (shown.column for shown in SHOWN):
             statistics = mean_error_count(runs[metric].to_numpy(float))
             for part, value in zip(("mean", "se", "n"), statistics, strict=True):
                 record[f"{metric}_{part}"] = value
-        for metric in ROBUST:
+        for metric in dict.fromkeys(m.column for m in METRICS if m.interval or m is plan.rank):
             scores = runs[metric].dropna().to_numpy(float)
             iqm = interquartile_mean([scores])
             record[f"{metric}_median"] = median(scores)
@@ -82,9 +75,9 @@ def group_sheet(plan: Plan, summary: "pd.DataFrame", table: "pd.DataFrame") -> S
     composed = group_labels(plan.columns, list(values.values()), plan.experiment)
     named = composed != list(values)  # the values do not show the label of a whole group
     swept = plan.group_columns
-    shown = {metric: head for metric, head in METRICS.items() if table[f"{metric}_n"].any()}
-    best, tied = best_and_tied(summary, table, scales)
-    counts = table[[f"{metric}_n" for metric in METRICS]].max(axis=1)
+    shown = [metric for metric in SHOWN if table[f"{metric.column}_n"].any()]
+    best, tied = best_and_tied(plan.rank, summary, table, scales)
+    counts = table[[f"{metric.column}_n" for metric in SHOWN]].max(axis=1)
     texts = {metric: format_metric(table, metric) for metric in shown}
     rows = []
     for position, row in enumerate(table.to_dict("records")):
@@ -92,18 +85,19 @@ def group_sheet(plan: Plan, summary: "pd.DataFrame", table: "pd.DataFrame") -> S
         cells += [text_cell(values[row["group"]][name]) for name in swept]
         cells.append(number_cell(str(counts.iat[position]), counts.iat[position]))
         for metric in shown:
-            place = (metric, row["group"])
+            place = (metric.column, row["group"])
             text = texts[metric][position] + (TIED if place in tied else "")
-            cells.append(number_cell(text, row[f"{metric}_mean"], bold=place in best))
+            cells.append(number_cell(text, row[f"{metric.column}_mean"], bold=place in best))
         rows.append(cells)
     heads = [*(["group"] if named or not swept else []), *swept]
-    columns = [*heads, "n", *shown.values()]
-    if table["norm_qd_score_iqm"].notna().any():
-        columns.insert(-2, "IQM [95 %]")
-        for cells, cell in zip(rows, _iqm_cells(table), strict=True):
-            cells.insert(-2, cell)
+    columns = [*heads, "n", *(metric.heading for metric in shown)]
+    iqm = plan.rank if table[f"{plan.rank.column}_iqm"].notna().any() else None
+    if iqm:
+        columns.insert(-_COSTS, "IQM [95 %]")
+        for cells, cell in zip(rows, _iqm_cells(table, iqm.column), strict=True):
+            cells.insert(-_COSTS, cell)
     partial = bool((summary["status"] == "partial").any())
-    note = _note(partial, bool(best), bool(tied), "IQM [95 %]" in columns, counts)
+    note = _note(partial, bool(best), bool(tied), iqm, counts)
     note += unequal_budgets(table, scales)
     return Sheet("table", "Results of each group", note, columns, len(heads), rows)
 
@@ -123,46 +117,47 @@ def unequal_budgets(table: "pd.DataFrame", scales: Scales) -> str:
 
 
 def best_and_tied(
-    summary: "pd.DataFrame", table: "pd.DataFrame", scales: Scales
+    rank: Metric, summary: "pd.DataFrame", table: "pd.DataFrame", scales: Scales
 ) -> tuple[Places, Places]:
     """Returns where the best means of each scale stand, and what is not told from them.
 
-    Best: the highest mean of the normalised QD score (the QD score where there are no cells),
-    the coverage and the best objective. Tied: Welch's t test with Holm's correction for all pairs
-    of the scale does not tell the two apart at 5 %.
+    Best: the highest mean of the metric that ranks and of the main ones, such as the normalised QD
+    score (the QD score where there are no cells). Tied: Welch's t test with Holm's correction for
+    all pairs of the scale does not tell the two apart at 5 %.
     """
     best: Places = set()
     tied: Places = set()
-    means = table.set_index("group")
+    means, summary = table.set_index("group"), in_percent(summary)
     for groups in scales.values():
         if len(groups) < 2:
             continue
-        score = compared_metric(summary, groups)
-        for metric, column in ((score, score), ("coverage_percent", "coverage"), ("obj_max",) * 2):
+        main = (metric for metric in METRICS if metric.main)
+        every = (compared_metric(metric, summary, groups) for metric in (rank, *main))
+        for metric in dict.fromkeys(one.column for one in every):
             values = means.loc[groups, f"{metric}_mean"].dropna()
             if values.empty:
                 continue
             best |= {(metric, group) for group in values.index[values == values.max()]}
-            runs = runs_of(summary, column)
+            runs = runs_of(summary, metric)
             pairs = compare({group: runs[group] for group in values.index})
             tied |= {(metric, group) for group in pairs.tied_with(str(values.idxmax()))}
     return best, tied - best
 
 
-def format_metric(table: "pd.DataFrame", metric: str) -> list[str]:
+def format_metric(table: "pd.DataFrame", metric: Metric) -> list[str]:
     """Returns a metric's column of table.csv as texts with the same number of decimals."""
-    means, errors = table[f"{metric}_mean"], table[f"{metric}_se"]
-    if metric == "evaluations":  # The budget: the same for every seed, or nearly.
+    means, errors = table[f"{metric.column}_mean"], table[f"{metric.column}_se"]
+    if metric.whole and metric.cost:  # The budget: the same for every seed, or nearly.
         errors, decimals = errors.mask(errors == 0), 0
     else:
         decimals = common_decimals(means, errors)
     return [mean_and_error(m, e, decimals) for m, e in zip(means, errors, strict=True)]
 
 
-def _iqm_cells(table: "pd.DataFrame") -> list[Cell]:
-    decimals = common_decimals(table["norm_qd_score_mean"], table["norm_qd_score_se"])
-    columns = [table[f"norm_qd_score_iqm{end}"] for end in ("", "_low", "_high")]
-    enough = table["norm_qd_score_n"] >= ENOUGH_SEEDS  # with fewer seeds it says nothing
+def _iqm_cells(table: "pd.DataFrame", metric: str) -> list[Cell]:
+    decimals = common_decimals(table[f"{metric}_mean"], table[f"{metric}_se"])
+    columns = [table[f"{metric}_iqm{end}"] for end in ("", "_low", "_high")]
+    enough = table[f"{metric}_n"] >= ENOUGH_SEEDS  # with fewer seeds it says nothing
     columns[1:] = [end.where(enough) for end in columns[1:]]
     return [
         number_cell(with_interval(value, low, high, decimals), value)
@@ -170,7 +165,7 @@ def _iqm_cells(table: "pd.DataFrame") -> list[Cell]:
     ]
 
 
-def _note(partial: bool, best: bool, tied: bool, iqm: bool, counts: "pd.Series") -> str:
+def _note(partial: bool, best: bool, tied: bool, iqm: Metric | None, counts: "pd.Series") -> str:
     text = "Mean ± standard error over n runs (seeds), each at its own budget."
     if partial:
         text = "Mean ± standard error over n runs (seeds); unfinished runs as far as they are."
@@ -186,6 +181,6 @@ def _note(partial: bool, best: bool, tied: bool, iqm: bool, counts: "pd.Series")
     if iqm:
         few = f" (from {ENOUGH_SEEDS} seeds on)"
         few = few if (counts < ENOUGH_SEEDS).any() else ""
-        text += f" IQM: interquartile mean of the normalised QD score with its 95 % interval{few}."
+        text += f" IQM: interquartile mean of the {iqm.phrase} with its 95 % interval{few}."
     text += " QD-AUC: mean QD score over the evaluations of the budget."
     return text

@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Mapping
 from itertools import combinations
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from qdsweep.analysis.tables.statistics import (
     probability_of_improvement,
 )
 from qdsweep.analysis.text import common_decimals, number, with_interval
+from qdsweep.metrics import RANK, Metric
 from qdsweep.sweep.groups import group_labels
 
 if TYPE_CHECKING:
@@ -30,10 +31,36 @@ if TYPE_CHECKING:
 Label = Callable[[str], str]
 SHEETS = ("over_tasks", "improvement")
 _TAUS = 101
-_SCORE = (
-    "Scores are normalised QD scores divided by the width of the domain's objective range: 1 is an"
-    " archive full of elites with the highest objective."
+
+
+class TaskScore(NamedTuple):
+    """A score from 0 to 1 that compares between tasks.
+
+    Attributes:
+        column: Its column in summary.csv.
+        text: What scores are, the end of a sentence.
+        phrase: What they are, inside a sentence.
+        best: What a score of 1 is.
+    """
+
+    column: str
+    text: str
+    phrase: str
+    best: str
+
+
+_QD_SCORE = TaskScore(
+    "qd_score_fraction",
+    "normalised QD scores divided by the width of the domain's objective range",
+    "scores that are normalised by the range of objectives",
+    "an archive full of elites with the highest objective",
 )
+_SCORES = {"coverage": TaskScore("coverage", "coverages", "the coverage", "a full archive")}
+
+
+def task_score(rank: Metric) -> TaskScore:
+    """Returns what tasks are compared in: that of the QD score where `rank` has none of its own."""
+    return _SCORES.get(rank.name, _QD_SCORE)
 
 
 def scores_by_task(
@@ -48,7 +75,7 @@ def scores_by_task(
         Algorithm -> ``(n,)`` scores in [0, 1] for each task, in the same order; nothing where there
         are fewer than two tasks. Algorithms without results on some task are left out.
     """
-    runs = runs_of(summary, "qd_score_fraction")
+    runs = runs_of(summary, task_score(plan.rank).column)
     tasks = [[group for group in groups if group in runs] for groups in scales.values()]
     tasks = [groups for groups in tasks if groups]
     if len(tasks) < 2:
@@ -72,7 +99,10 @@ def scores_by_task(
 
 
 def write_over_tasks(
-    sweep_dir: Path, scores: Mapping[str, list[Scores]], called: Label = str
+    sweep_dir: Path,
+    scores: Mapping[str, list[Scores]],
+    called: Label = str,
+    rank: Metric = RANK,
 ) -> None:
     """Writes `tables/over_tasks`, `tables/improvement` and `tables/profiles.csv`.
 
@@ -82,6 +112,7 @@ def write_over_tasks(
         sweep_dir: `results/sweeps/NAME`.
         scores: From `scores_by_task`.
         called: Algorithm -> what a reader calls it.
+        rank: The metric that groups are ranked by.
     """
     folder = sweep_dir / "tables"
     for name in (*SHEETS, "profiles"):
@@ -89,7 +120,7 @@ def write_over_tasks(
             (folder / f"{name}{suffix}").unlink(missing_ok=True)
     if not scores:
         return
-    _write_means(folder, scores, called)
+    _write_means(folder, task_score(rank), scores, called)
     ranked = sorted(scores, key=lambda label: -interquartile_mean(scores[label]).value)
     best = {label: scores[label] for label in ranked[:SHOWN_GROUPS]}
     _write_profiles(folder, best)
@@ -97,7 +128,9 @@ def write_over_tasks(
         _write_improvement(folder, best, called, left_out=len(best) < len(scores))
 
 
-def _write_means(folder: Path, scores: Mapping[str, list[Scores]], called: Label) -> None:
+def _write_means(
+    folder: Path, score: TaskScore, scores: Mapping[str, list[Scores]], called: Label
+) -> None:
     import pandas as pd
 
     data, rows = [], []
@@ -135,8 +168,9 @@ def _write_means(folder: Path, scores: Mapping[str, list[Scores]], called: Label
         )
     fewest = min(len(task) for strata in scores.values() for task in strata)
     note = (
-        f"{_SCORE} Mean of the tasks' means; interquartile mean (IQM) of all runs with its 95 %"
-        " interval over seeds, tasks being strata (bold: the highest)."
+        f"Scores are {score.text}: 1 is {score.best}. Mean of the tasks' means;"
+        " interquartile mean (IQM) of all runs with its 95 % interval over"
+        " seeds, tasks being strata (bold: the highest)."
     )
     if fewest < MIN_SEEDS:
         note += f" With fewer than {MIN_SEEDS} seeds on a task there is no interval."

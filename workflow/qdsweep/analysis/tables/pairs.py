@@ -80,9 +80,3 @@ def compare(groups: Mapping[str, Runs]) -> Pairs:
         return Pairs(tested, first, second, np.empty(0), np.empty(0))
     p = welch([groups[name].scores for name in tested], first, second)
     return Pairs(tested, first, second, p, holm(p))
-
-
-def compared_metric(summary: "pd.DataFrame", groups: list[str]) -> str:
-    """Returns the metric that groups are compared in: that of cells, where there are any."""
-    cells = summary.loc[summary["group"].isin(groups), "norm_qd_score"].notna().any()
-    return "norm_qd_score" if cells else "qd_score"

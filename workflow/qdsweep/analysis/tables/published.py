@@ -13,19 +13,13 @@ from qdsweep.analysis.selection import read_tables
 from qdsweep.analysis.tables.sheet import Cell, Sheet, number_cell, text_cell, write_sheet
 from qdsweep.analysis.tables.statistics import mean_error_count
 from qdsweep.analysis.text import mean_and_error, number
+from qdsweep.metrics import BY_NAME
 from qdsweep.sweep.published import Groups
 
 if TYPE_CHECKING:
     import pandas as pd
 
 NAME = "published"
-# Metric -> its heading and the factor to the unit of a reader.
-_METRICS = {
-    "norm_qd_score": ("Normalised QD score", 1),
-    "qd_score": ("QD score", 1),
-    "coverage": ("Coverage (%)", 100),
-    "obj_max": ("Best objective", 1),
-}
 
 
 def write_published(sweep_dir: Path) -> None:
@@ -100,7 +94,7 @@ def _sheet(table: "pd.DataFrame") -> Sheet:
     listed = " ".join(f"[{i}] {source}." for i, source in enumerate(sources, start=1))
     verdicts = table["verdict"].value_counts()
     decimals = {
-        metric: max(_decimals(_METRICS[metric][1] * rows[["published", "tolerance"]].to_numpy()))
+        metric: max(_decimals(BY_NAME[metric].factor * rows[["published", "tolerance"]].to_numpy()))
         for metric, rows in table.groupby("metric")
     }
     counts = ", ".join(f"{word}: {n}" for word, n in verdicts.items())
@@ -122,15 +116,15 @@ def _sheet(table: "pd.DataFrame") -> Sheet:
 
 
 def _row(row: dict[str, Any], sources: list[str], decimals: int) -> list[Cell]:
-    heading, factor = _METRICS[row["metric"]]
+    metric = BY_NAME[row["metric"]]
     mean, error, published, tolerance, difference = (
-        factor * row[name] for name in ("mean", "se", "published", "tolerance", "difference")
+        metric.factor * row[name] for name in ("mean", "se", "published", "tolerance", "difference")
     )
     sign = "+" if difference > 0 else ""
     shown = number(difference, decimals)
     return [
         text_cell(row["group"]),
-        text_cell(heading),
+        text_cell(metric.heading),
         text_cell(row["verdict"]),
         text_cell(f"[{sources.index(row['source']) + 1}]"),
         number_cell(mean_and_error(mean, error, decimals), mean),

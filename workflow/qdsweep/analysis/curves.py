@@ -1,0 +1,84 @@
+"""What learning curves show, for print and for the page: which metric over what, and its lines."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from qdsweep.analysis.selection import Tables
+from qdsweep.metrics import CURVES, DRAWN, EVALUATIONS, RANK, WALL_TIME, Metric, XAxis
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True)
+class View:
+    """A metric over a horizontal axis.
+
+    Attributes:
+        metric: On the vertical axis.
+        over: On the horizontal one.
+    """
+
+    metric: Metric
+    over: XAxis = EVALUATIONS
+
+
+@dataclass(frozen=True)
+class Line:
+    """A group's mean over its seeds, with a band of ± one standard error.
+
+    Attributes:
+        group: The group.
+        n: Its number of seeds.
+        x: ``(k,)`` places on the horizontal axis.
+        mean: ``(k,)`` the metric, as a reader sees it.
+        error: ``(k,)`` its standard error; nan where it is unknown.
+    """
+
+    group: str
+    n: int
+    x: np.ndarray
+    mean: np.ndarray
+    error: np.ndarray
+
+
+def ranking_curve(rank: Metric) -> Metric:
+    """Returns the metric whose curve shows how groups come to rank as they do."""
+    return rank.always if rank.always.curve else RANK.always
+
+
+def printed_views(rank: Metric) -> list[View]:
+    """Returns what a printed figure of learning curves shows, side by side."""
+    return [*map(View, DRAWN), View(ranking_curve(rank), WALL_TIME)]
+
+
+def page_views(rank: Metric) -> list[View]:
+    """Returns what a reader of the page may choose to see, the ranking metric first."""
+    first = sorted(CURVES, key=lambda metric: metric is not rank)
+    return [*map(View, first), View(ranking_curve(rank), WALL_TIME)]
+
+
+def curve_lines(tables: Tables, groups: list[str], view: View) -> list[Line]:
+    """Returns the line of each group.
+
+    Args:
+        tables: The sweep's tables.
+        groups: The groups, in order.
+        view: What to show.
+    """
+    metric, curves = view.metric, dict(list(tables.curves.groupby("group", sort=False)))
+    return [_line(group, curves[group], metric, view.over) for group in groups]
+
+
+def _line(group: str, curve: "pd.DataFrame", metric: Metric, over: XAxis) -> Line:
+    mean, error = (
+        metric.factor * curve[f"{metric.name}_{part}"].to_numpy(float) for part in ("mean", "se")
+    )
+    return Line(group, int(curve["n"].iloc[0]), curve[over.name].to_numpy(float), mean, error)
+
+
+def is_defined(lines: list[Line]) -> bool:
+    """Tells whether any line has a value."""
+    return any(np.isfinite(line.mean).any() for line in lines)

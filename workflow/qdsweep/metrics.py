@@ -1,0 +1,133 @@
+"""What is measured of a run: each metric and each horizontal axis, declared once.
+
+A metric that an algorithm computes needs a row here, and then has its column in metrics.csv,
+summary.csv and table.csv, its place in tables and figures, and can be chosen by `rank:` of a sweep
+file if it may rank. A run of an earlier release, or of an algorithm that does not measure it, has
+empty cells.
+"""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A number that tells how a run is doing.
+
+    Attributes:
+        name: Its column in metrics.csv and summary.csv.
+        label: What a reader calls it, as a heading; nothing where only files have it.
+        percent: Whether it is a fraction that a reader sees in percent.
+        whole: Whether it is a whole number.
+        ranks: Whether groups may be ranked by it: the larger, the better.
+        main: Whether the table of runs has it, and other tables mark its best mean.
+        curve: Whether its learning curve is drawn.
+        from_zero: Whether the axis of that curve begins at zero.
+        interval: Whether table.csv has its median and interquartile mean.
+        cost: Whether it is what a run has spent.
+        recorded: Whether metrics.csv has it; else it is computed from what that has.
+        needs_cells: Whether it is undefined for an archive without cells.
+        instead: The metric that stands for it in such an archive. It is this one times a constant
+            of the archive, so that both rank alike.
+    """
+
+    name: str
+    label: str = ""
+    percent: bool = False
+    whole: bool = False
+    ranks: bool = False
+    main: bool = False
+    curve: bool = False
+    from_zero: bool = True
+    interval: bool = False
+    cost: bool = False
+    recorded: bool = True
+    needs_cells: bool = False
+    instead: str = ""
+
+    @property
+    def column(self) -> str:
+        """Its name in tables for a reader, where fractions are in percent."""
+        return f"{self.name}_percent" if self.percent else self.name
+
+    @property
+    def heading(self) -> str:
+        """What a reader calls it, with its unit."""
+        return f"{self.label} (%)" if self.percent else self.label
+
+    @property
+    def factor(self) -> int:
+        """From the unit of metrics.csv to that of a reader."""
+        return 100 if self.percent else 1
+
+    @property
+    def phrase(self) -> str:
+        """What it is called inside a sentence."""
+        keeps_capitals = self.label[:2].isupper()  # QD score
+        return self.label if keeps_capitals else self.label[:1].lower() + self.label[1:]
+
+    @property
+    def always(self) -> "Metric":
+        """The metric that ranks as this one does and needs no cells."""
+        return BY_NAME[self.instead] if self.instead else self
+
+
+# In the order of summary.csv; a new one after the last recorded one.
+METRICS = (
+    Metric("iteration", whole=True),
+    Metric("evaluations", "Evaluations", whole=True, cost=True),
+    Metric("num_elites", whole=True),
+    Metric("qd_score", "QD score", ranks=True, curve=True),
+    Metric(
+        "norm_qd_score", "Normalised QD score", ranks=True, main=True, curve=True, interval=True,
+        needs_cells=True, instead="qd_score",
+    ),
+    Metric(
+        "coverage", "Coverage", percent=True, ranks=True, main=True, curve=True, needs_cells=True
+    ),
+    Metric("obj_max", "Best objective", ranks=True, main=True, curve=True, from_zero=False),
+    Metric("obj_mean"),
+    Metric("restarts", whole=True),
+    Metric("qd_auc", "QD-AUC", ranks=True, interval=True, recorded=False),
+    Metric("core_seconds", "Core-seconds", cost=True, recorded=False),
+)  # fmt: skip
+BY_NAME = {metric.name: metric for metric in METRICS}
+RECORDED = tuple(metric for metric in METRICS if metric.recorded)
+CURVES = tuple(metric for metric in METRICS if metric.curve)
+# Of two that rank alike, figures of one archive have the one that needs no cells.
+DRAWN = tuple(metric for metric in CURVES if not metric.instead)
+RANK = BY_NAME["norm_qd_score"]
+
+
+@dataclass(frozen=True)
+class XAxis:
+    """What learning curves are drawn over.
+
+    Attributes:
+        name: Its column in curves.csv.
+        label: What a reader calls it.
+        unit: What its numbers count, as a reader sees them one by one.
+        sizes: (smallest value, unit, its size) of the units that a printed axis may have, the
+            largest first; none: there is but one.
+        whole: Whether it counts something; its label then says what.
+    """
+
+    name: str
+    label: str
+    unit: str
+    sizes: tuple[tuple[float, str, float], ...] = ()
+    whole: bool = False
+
+    def title(self, unit: str = "") -> str:
+        """Returns the label with a unit, its own unless it is given another."""
+        return self.label if self.whole else f"{self.label} ({unit or self.unit})"
+
+    def unit_for(self, longest: float) -> tuple[str, float]:
+        """Returns the unit that suits values up to `longest`, and its size."""
+        fitting = ((unit, size) for least, unit, size in self.sizes if longest >= least)
+        return next(fitting, (self.unit, 1.0))
+
+
+EVALUATIONS = XAxis("evaluations", "Evaluations", "evaluations", whole=True)
+WALL_TIME = XAxis(
+    "seconds_mean", "Wall time", "s", sizes=((7200, "h", 3600), (300, "min", 60), (0, "s", 1))
+)
