@@ -1,0 +1,162 @@
+"""`rank` of a sweep file: what is refused, and what tables, winners and page make of it."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+from support import TINY, compute_sweep
+
+from qdsweep.analysis.curves import curve_lines, is_defined, page_views, printed_views
+from qdsweep.analysis.figures.appearance import read_dressed
+from qdsweep.analysis.page.headline import headline
+from qdsweep.analysis.plan import read_plan
+from qdsweep.analysis.selection import read_tables
+from qdsweep.analysis.tables.aggregate import aggregate
+from qdsweep.analysis.tables.confirmed import winners
+from qdsweep.analysis.tables.sheet import read_sheet
+from qdsweep.config.sweep import SweepFile
+from qdsweep.errors import BadInput
+from qdsweep.metrics import BY_NAME, METRICS, RANK
+from qdsweep.planning.checks import check_sweep
+from qdsweep.sweep.runs import table_of_runs
+
+NOVELTY = {
+    **TINY,
+    "algorithm": {"preset": "novelty_search", "result_archive": False},
+    "archive": {"cells": 100},
+}
+
+
+def check(experiment, **keys):
+    settings = SweepFile(name="s", experiment=experiment, **keys)
+    check_sweep(settings, table_of_runs(experiment, settings.sweep), {(): "my.yaml"})
+
+
+@pytest.mark.parametrize(
+    ("rank", "words"),
+    [
+        ("coverge", ["my.yaml: rank = coverge: did you mean 'coverage'?", "obj_max"]),
+        ("evaluations", ["rank = evaluations: ", "norm_qd_score"]),
+    ],
+)
+def test_what_cannot_rank_is_refused_with_what_can(rank, words):
+    with pytest.raises(BadInput) as refused:
+        check(TINY, rank=rank)
+    assert all(word in str(refused.value) for word in words)
+
+
+def test_coverage_ranks_no_archive_without_cells():
+    with pytest.raises(BadInput, match=r"rank = coverage: .* has a proximity archive, .* qd_score"):
+        check(NOVELTY, rank="coverage")
+    check(NOVELTY, rank="norm_qd_score")  # by the QD score there
+    check(TINY, rank="coverage")
+    check({**NOVELTY, "algorithm": "novelty_search", "archive": TINY["archive"]}, rank="coverage")
+
+
+def test_a_plan_says_only_what_is_not_the_default():
+    """Else the tables of every sweep of an earlier release would be made again."""
+    keys = {"name": "s", "experiment": TINY}
+    assert "rank" not in SweepFile(**keys).reporting
+    assert "rank" not in SweepFile(**keys, rank=RANK.name).reporting
+    assert SweepFile(**keys, rank="coverage").reporting["rank"] == "coverage"
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory):
+    """Two groups: `far` has more cells and `good` the higher scores."""
+    results = tmp_path_factory.mktemp("results")
+    folder = compute_sweep(results, TINY, "::: algorithm cma_mae map_elites_line ::: seed 1 2 3")
+    for row in read_plan(folder).rows:
+        path = results / "runs" / row.run / "metrics.csv"
+        metrics = pd.read_csv(path)
+        shift = 0.01 * int(row.values["seed"])
+        if row.values["algorithm"] == "cma_mae":
+            metrics["coverage"], metrics["qd_score"] = 0.9 - shift, 10.0 - shift
+        else:
+            metrics["coverage"], metrics["qd_score"] = 0.5 - shift, 20.0 - shift
+        metrics["norm_qd_score"] = metrics["qd_score"] / 144
+        path.unlink()  # another name of the file in state/
+        metrics.to_csv(path, index=False)
+    return results
+
+
+def ranked(results, rank):
+    folder = results / "sweeps/tiny"
+    plan = json.loads((folder / "plan.json").read_text())
+    plan.pop("rank", None)
+    (folder / "plan.json").write_text(json.dumps(plan | ({"rank": rank} if rank else {})))
+    aggregate(folder, results / "runs")
+    return folder
+
+
+@pytest.mark.parametrize(("rank", "best"), [(None, "map_elites_line"), ("coverage", "cma_mae")])
+def test_winners_order_page_and_tests_follow_it(results, rank, best):
+    folder = ranked(results, rank)
+    tables = read_tables(folder)
+    (groups,) = tables.scales.values()
+    assert winners(tables, 1) == tables.best(groups, 1) == [best]
+    median = tables.median_run(best)
+    assert median["id"].split("-")[2] == "s2"
+    comparison = pd.read_csv(folder / "tables/comparisons.csv").iloc[0]
+    assert comparison["higher"] == best
+    expected = 40.0 if rank else 10 / 144
+    assert comparison["difference"] == pytest.approx(expected)
+    words = "coverage" if rank else "normalised QD score"
+    assert f"of the mean {words}" in read_sheet(folder / "tables/comparisons.json").note
+    plan, tables, look = read_dressed(folder)
+    assert plan.rank is tables.rank is BY_NAME[rank or RANK.name]
+    text = headline(plan, tables, folder, look)
+    assert f"The highest mean {'coverage' if rank else 'QD score'} is that of {best} (" in text
+    assert (f"{best} (88 ± " in text) == (" %, 3 seeds)" in text) == bool(rank)
+
+
+def test_the_interquartile_mean_is_of_the_metric_that_ranks(results):
+    before = ranked(results, None)
+    sheet, columns = read_sheet(before / "table.json"), set(pd.read_csv(before / "table.csv"))
+    assert "interquartile mean of the normalised QD score" in sheet.note
+    after = ranked(results, "coverage")
+    assert "interquartile mean of the coverage" in read_sheet(after / "table.json").note
+    assert {c for c in pd.read_csv(after / "table.csv") if c not in columns} == {
+        f"coverage_percent_{part}" for part in ("median", "iqm", "iqm_low", "iqm_high")
+    }
+
+
+def test_curves_of_print_and_page_are_the_same_lines(results):
+    tables = read_tables(ranked(results, None))
+    groups = list(tables.position)
+    names = [view.metric.name for view in printed_views(RANK)]
+    assert names == ["qd_score", "coverage", "obj_max", "qd_score"]
+    names = [view.metric.name for view in page_views(BY_NAME["coverage"])]
+    assert names == ["coverage", "qd_score", "norm_qd_score", "obj_max", "coverage"]
+    for view in page_views(RANK):
+        lines = curve_lines(tables, groups, view)
+        assert [line.group for line in lines] == groups and is_defined(lines)
+        for line in lines:
+            curve = tables.curves[tables.curves["group"] == line.group]
+            expected = curve[f"{view.metric.name}_mean"] * (100 if view.metric.percent else 1)
+            np.testing.assert_allclose(line.mean, expected)
+            assert line.n == 3 and list(line.x) == list(curve[view.over.name])
+
+
+def test_runs_of_before_a_metric_have_empty_cells(results, monkeypatch):
+    """A metric that algorithms compute from now on, and runs that were finished before."""
+    import qdsweep.analysis.selection as selection
+
+    folder = ranked(results, None)
+    new = replace(BY_NAME["coverage"], name="novelty", label="Novelty")
+    for name in ("METRICS", "CURVES"):
+        monkeypatch.setattr(selection, name, (*getattr(selection, name), new))
+    tables = read_tables(folder)
+    assert tables.summary["novelty"].isna().all()
+    assert tables.table["novelty_percent_mean"].isna().all()
+    assert tables.curves["novelty_mean"].isna().all()
+
+
+def test_each_metric_is_declared_once():
+    assert len(BY_NAME) == len(METRICS)
+    for metric in METRICS:
+        assert not metric.ranks or metric.label
+        assert not metric.always.instead
+        assert not metric.instead or BY_NAME[metric.instead].ranks
