@@ -9,6 +9,7 @@ import numpy as np
 
 from qdsweep.analysis.plan import Plan
 from qdsweep.analysis.selection import Tables, compared_metric
+from qdsweep.analysis.text import plural
 from qdsweep.metrics import Metric
 from qdsweep.sweep.groups import label_columns
 
@@ -61,8 +62,8 @@ class Combinations:
         scale: What they share, in words.
         axes: The names that vary, without the seed, in the sweep's order.
         score: The metric that ranks.
-        table: A row for each combination: the values as text under their names, and mean, se (standard
-            error over seeds) and n.
+        table: A row for each combination: the values as text under their names, mean, se
+            (standard error over seeds) and n of the score, and `group`.
     """
 
     scale: str
@@ -92,7 +93,7 @@ def combinations(plan: Plan, tables: Tables) -> list[Combinations]:
         score = compared_metric(tables.rank, tables.summary, groups)
         statistics = table.loc[groups, [f"{score.column}_{part}" for part in ("mean", "se", "n")]]
         statistics.columns = ["mean", "se", "n"]
-        combined = pd.concat([rows[names], statistics.reset_index(drop=True)], axis=1)
+        combined = pd.concat([rows[names], statistics.reset_index()], axis=1)
         axes = [axis_of(name, list(dict.fromkeys(rows[name]))) for name in names]
         found.append(Combinations(scale, axes, score, combined))
     return found
@@ -114,3 +115,15 @@ def axis_of(name: str, values: list[str]) -> Axis:
     array = np.array([number for number, _ in numbers])
     log = bool(array[0] > 0 and array[-1] / array[0] >= 100)
     return Axis(name, [value for _, value in numbers], array, log)
+
+
+def seeds_text(counts: "pd.Series", noun: str = "seed") -> str:
+    """Returns over how many seeds means are: `5 seeds`, or `3 to 5 seeds`."""
+    low, high = int(counts.min()), int(counts.max())
+    return plural(low, noun) if low == high else f"{low} to {plural(high, noun)}"
+
+
+def log_text(axes: list[Axis]) -> str:
+    """Returns which axes are logarithmic, as a sentence; nothing where none is."""
+    names = [axis.name for axis in axes if axis.log]
+    return f" Logarithmic: {', '.join(names)}." if names else ""

@@ -6,19 +6,26 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from qdsweep.analysis.figures.combinations import Axis, Combinations, combinations
+from qdsweep.analysis.figures.combinations import (
+    Axis,
+    Combinations,
+    combinations,
+    log_text,
+    seeds_text,
+)
+from qdsweep.analysis.figures.coordinates import MOST_TICKS, nice_numbers, score_limits, tick_text
 from qdsweep.analysis.figures.figure import Drawn
+from qdsweep.analysis.figures.parallel_coordinates import parallel_coordinates
 from qdsweep.analysis.figures.style import (
     COLORMAP,
     COLORS,
     DASHES,
     EMPTY_CELL,
     figure_width,
-    short_number,
 )
 from qdsweep.analysis.plan import Plan
 from qdsweep.analysis.selection import Tables
-from qdsweep.analysis.text import TIMES, listed, plural, short
+from qdsweep.analysis.text import listed, plural, short
 from qdsweep.sweep.groups import SHOWN_WITHOUT_NAME
 
 if TYPE_CHECKING:
@@ -30,7 +37,6 @@ MAX_SCALES = 4
 MAX_LINES = 12
 MAX_PAIRS = 6
 _MOST_VALUES = 20  # of a name, in a heatmap
-_MOST_TICKS = 8
 
 
 def sweep_views(plan: Plan, tables: Tables) -> list[Drawn]:
@@ -48,68 +54,13 @@ def sweep_views(plan: Plan, tables: Tables) -> list[Drawn]:
         end = f"_{position + 1}" if position else ""
         where = f" {found.scale}." if len(tables.scales) > 1 else ""
         if len(found.axes) > 1:
-            drawn.append(parallel_coordinates(found, f"parallel_coordinates{end}", where))
+            drawn.append(parallel_coordinates(found, f"parallel_coordinates{end}", SECTION, where))
         for axis in found.axes:
             if axis.numbers is not None:
                 name = re.sub(r"[^A-Za-z0-9_.]+", "-", axis.name)
                 drawn.append(one_slice(found, axis, f"slice_{name}{end}", where))
         drawn += pair_heatmaps(found, f"pairs{end}", where)
     return drawn
-
-
-def parallel_coordinates(found: Combinations, name: str, where: str) -> Drawn:
-    """Draws a line for each combination of swept values, which ends at its score."""
-    from matplotlib.collections import LineCollection
-    from matplotlib.figure import Figure
-    from matplotlib.ticker import MaxNLocator
-
-    table = found.table.sort_values("mean", kind="stable")  # the best on top
-    low, high = _limits(table["mean"])
-    columns = [axis.places(table[axis.name]) for axis in found.axes]
-    heights = np.column_stack([*columns, (table["mean"] - low) / (high - low)])
-    last = len(found.axes)
-    figure = Figure(figsize=(figure_width(1.5 * last + 2.2), 3.8), layout="constrained")
-    ax = figure.subplots()
-    places = np.broadcast_to(np.arange(last + 1.0), heights.shape)
-    lines = LineCollection(
-        list(np.stack([places, heights], axis=2)),
-        array=table["mean"].to_numpy(),
-        cmap=COLORMAP,
-        clim=(low, high),
-        linewidths=1.6 if len(table) <= 50 else 0.8,
-        alpha=0.9 if len(table) <= 50 else 0.6,
-    )
-    ax.add_collection(lines)
-    for place, axis in enumerate(found.axes):
-        _axis_line(ax, place, _ticks(axis))
-    # The last axis is the colour bar.
-    gradient = np.linspace(0, 1, 256)[:, None]
-    ax.imshow(
-        gradient,
-        COLORMAP,
-        aspect="auto",
-        origin="lower",
-        extent=(last, last + 0.07, 0, 1),
-        zorder=2,
-    )
-    ticks = [t for t in MaxNLocator(5).tick_values(low, high) if low <= t <= high]
-    for tick in ticks:
-        height = (tick - low) / (high - low)
-        ax.annotate(
-            short_number(tick), (last + 0.07, height), (4, 0), textcoords="offset points",
-            va="center", fontsize=8,
-        )  # fmt: skip
-    ax.set(xlim=(-0.45, last + 0.35), ylim=(-0.03, 1.03), yticks=[])
-    ax.set_xticks(range(last + 1), [*(axis.label for axis in found.axes), found.score.phrase])
-    ax.tick_params(length=0, pad=6)
-    ax.spines[:].set_visible(False)
-    caption = (
-        f"Parallel coordinates: a line is one of {plural(len(table), 'combination')} of swept"
-        f" values, its end and colour are the final {found.score.phrase}, the mean over"
-        f" {_counts(table['n'])}.{_log_text(found.axes)}{where}"
-    )
-    data = found.table[[*found.names, "mean", "se", "n"]]
-    return Drawn(name, SECTION, "Parallel coordinates", caption, figure, data)
 
 
 def one_slice(found: Combinations, axis: Axis, name: str, where: str) -> Drawn:
@@ -151,18 +102,18 @@ def one_slice(found: Combinations, axis: Axis, name: str, where: str) -> Drawn:
         names = f" {listed(others)}" if others else ""
         caption = (
             f"Final {found.score.phrase} over {axis.name}{several}{names}: mean"
-            f" ± standard error over {_counts(kept['n'])}."
+            f" ± standard error over {seeds_text(kept['n'])}."
         )
         if len(lines) > len(shown):
             caption += f" Shown: the best {len(shown)} of {len(lines)}, by their highest mean."
     else:
         caption = (
             f"Final {found.score.phrase} over {axis.name}: a dot is one combination of swept"
-            f" values, its mean over {_counts(kept['n'])}; the other values vary too."
+            f" values, its mean over {seeds_text(kept['n'])}; the other values vary too."
         )
     data = kept[[axis.name, *others, "mean", "se", "n"]]
     title = f"{found.score.heading} over {axis.label}"
-    return Drawn(name, SECTION, title, f"{caption}{_log_text([axis])}{where}", figure, data)
+    return Drawn(name, SECTION, title, f"{caption}{log_text([axis])}{where}", figure, data)
 
 
 def pair_heatmaps(found: Combinations, name: str, where: str) -> list[Drawn]:
@@ -183,7 +134,7 @@ def pair_heatmaps(found: Combinations, name: str, where: str) -> list[Drawn]:
     across = min(3, len(pairs), max(int(width / 2.4), 1))
     down = -(-len(pairs) // across)
     figure = Figure(figsize=(width, 3.0 * down), layout="constrained")
-    limits = _limits(pd.concat([means["mean"] for *_, means in pairs]))
+    limits = score_limits(pd.concat([means["mean"] for *_, means in pairs]))
     axes = list(figure.subplots(down, across, squeeze=False).flat)
     for ax, (a, b, means) in zip(axes, pairs, strict=False):
         _draw_pair(ax, a, b, means, limits)
@@ -205,7 +156,7 @@ def pair_heatmaps(found: Combinations, name: str, where: str) -> list[Drawn]:
     over = ", over all values of the other swept names" if count > 2 else ""
     caption = (
         f"Mean final {found.score.phrase} of pairs of swept values{over}, over"
-        f" {_counts(data['n'], 'run')} each.{where}"
+        f" {seeds_text(data['n'], 'run')} each.{where}"
     )
     if any(len(means) < len(a.values) * len(b.values) for a, b, means in pairs):
         caption += " Grey: not in the sweep."
@@ -226,7 +177,7 @@ def _draw_pair(
     ax.imshow(
         np.ma.masked_invalid(grid), COLORMAP, vmin=low, vmax=high, origin="lower", aspect="auto"
     )
-    if max(grid.shape) <= _MOST_TICKS:
+    if max(grid.shape) <= MOST_TICKS:
         for (y, x), mean in np.ndenumerate(grid):
             if np.isfinite(mean):
                 color = "black" if (mean - low) / (high - low) > 0.6 else "white"
@@ -234,8 +185,8 @@ def _draw_pair(
                 ax.text(x, y, short(mean, 3), ha="center", va="center", color=color, fontsize=size)
     long = sum(map(len, a.values)) > 28
     turned: dict[str, Any] = {"rotation": 35, "ha": "right", "rotation_mode": "anchor"}
-    ax.set_xticks(range(len(a.values)), map(_tick_text, a.values), **(turned if long else {}))
-    ax.set_yticks(range(len(b.values)), map(_tick_text, b.values))
+    ax.set_xticks(range(len(a.values)), map(tick_text, a.values), **(turned if long else {}))
+    ax.set_yticks(range(len(b.values)), map(tick_text, b.values))
     ax.tick_params(length=0)
     ax.set(xlabel=a.name, ylabel=b.name)
     ax.spines[:].set_visible(False)
@@ -260,36 +211,11 @@ def _parts(table: "pd.DataFrame", names: list[str]) -> list[tuple[Any, "pd.DataF
 
 def _label(part: "pd.DataFrame", names: list[str]) -> str:
     """Returns a short name of what the combinations of a line share."""
-    values = {name: _tick_text(part[name].iloc[0]) for name in names}
+    values = {name: tick_text(part[name].iloc[0]) for name in names}
     return ", ".join(
         value if name in SHOWN_WITHOUT_NAME else f"{name.split('.')[-1]} {value}"
         for name, value in values.items()
     )
-
-
-def _ticks(axis: Axis) -> list[tuple[float, str]]:
-    """Heights and texts of an axis' labels, none so near to another that they overlap."""
-    if axis.numbers is None or len(axis.values) <= _MOST_TICKS:
-        texts = [_tick_text(value) for value in axis.values]
-        ticks = list(zip(axis.places(axis.values), texts, strict=True))
-    else:
-        numbers = _nice_numbers(axis)
-        ticks = list(zip(axis.share(numbers), map(short, numbers), strict=True))
-    kept = [ticks[-1]]
-    for height, text in reversed(ticks[:-1]):
-        if kept[-1][0] - height >= 0.045:
-            kept.append((height, text))
-    return [(float(height), text) for height, text in kept]
-
-
-def _nice_numbers(axis: Axis) -> np.ndarray:
-    from matplotlib.ticker import LogLocator, MaxNLocator
-
-    assert axis.numbers is not None, "categories have no numbers"
-    low, high = axis.numbers[0], axis.numbers[-1]
-    locator = LogLocator() if axis.log else MaxNLocator(5)
-    numbers = locator.tick_values(low, high)
-    return numbers[(numbers >= low) & (numbers <= high)]
 
 
 def _number_axis(ax: "Axes", axis: Axis) -> None:
@@ -300,46 +226,6 @@ def _number_axis(ax: "Axes", axis: Axis) -> None:
     if axis.log:
         ax.set_xscale("log")
         ax.xaxis.set_minor_locator(NullLocator())
-    few = len(axis.numbers) <= _MOST_TICKS and np.diff(axis.share(axis.numbers)).min() >= 0.08
-    ax.xaxis.set_major_locator(FixedLocator(list(axis.numbers if few else _nice_numbers(axis))))
+    few = len(axis.numbers) <= MOST_TICKS and np.diff(axis.share(axis.numbers)).min() >= 0.08
+    ax.xaxis.set_major_locator(FixedLocator(list(axis.numbers if few else nice_numbers(axis))))
     ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: short(value)))
-
-
-def _axis_line(ax: "Axes", place: int, ticks: list[tuple[float, str]]) -> None:
-    ax.plot([place, place], [0, 1], color="0.3", linewidth=0.8, zorder=3)
-    for height, text in ticks:
-        ax.annotate(
-            text,
-            (place, height),
-            (-4, 0),
-            textcoords="offset points",
-            ha="right",
-            va="center",
-            zorder=4,
-            bbox={"facecolor": "white", "alpha": 0.75, "linewidth": 0, "pad": 0.8},
-            fontsize=7.5,
-        )
-
-
-def _tick_text(value: object) -> str:
-    """Returns a value as a label: text that is not too long, numbers with a true minus."""
-    text = str(value)
-    try:
-        return short(float(text))
-    except ValueError:
-        return text.replace(", ", f" {TIMES} ").strip("[]") if text.startswith("[") else text
-
-
-def _limits(values: "pd.Series") -> tuple[float, float]:
-    low, high = float(values.min()), float(values.max())
-    return (low, high) if low < high else (low - 0.5, high + 0.5)
-
-
-def _counts(counts: "pd.Series", noun: str = "seed") -> str:
-    low, high = int(counts.min()), int(counts.max())
-    return plural(low, noun) if low == high else f"{low} to {plural(high, noun)}"
-
-
-def _log_text(axes: list[Axis]) -> str:
-    names = [axis.name for axis in axes if axis.log]
-    return f" Logarithmic: {', '.join(names)}." if names else ""

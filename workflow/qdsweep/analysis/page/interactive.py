@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from qdsweep.analysis.curves import Line, View, curve_lines, is_defined, page_views
+from qdsweep.analysis.figures.combinations import combinations
 from qdsweep.analysis.figures.style import line_style
 from qdsweep.analysis.page.coordinates import parallel_coordinates
 from qdsweep.analysis.page.words import for_plotly
@@ -50,9 +51,11 @@ def interactive_figures(plan: Plan, tables: Tables) -> list[Interactive]:
         views, caption = _learning_curves(tables, groups)
         title = f"Learning curves{about}"
         found.append(Interactive(f"curves-{place + 1}", title, caption, views))
+    by_scale = {one.scale: one for one in combinations(plan, tables)}
     for place, (about, groups) in enumerate(_parts(tables.scales)):
         if len(groups) > 2:
-            (traces, layout), caption = parallel_coordinates(plan, tables, groups)
+            combined = by_scale[tables.scale_of[groups[0]]]
+            (traces, layout), caption = parallel_coordinates(plan, combined)
             views = {"": _as_json(traces, layout | {"dragmode": "select"})}
             title = f"Parallel coordinates{about}"
             found.append(Interactive(f"coordinates-{place + 1}", title, caption, views))
