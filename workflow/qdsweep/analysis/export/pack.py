@@ -24,6 +24,7 @@ from qdsweep.config.sweep import Reevaluate
 from qdsweep.errors import BadInput, QdsweepError
 from qdsweep.files import atomic, read_arrays, read_attempts
 from qdsweep.host.lock import read_owner
+from qdsweep.metrics import RECORDED
 from qdsweep.records.metrics import COLUMNS, read_rows
 
 # Keys that are taken from a run's summary.json. Not `attempts` (hosts, jobs), not `image`.
@@ -31,14 +32,7 @@ SUMMARY = (
     "id",
     "status",
     "iterations",
-    "evaluations",
-    "num_elites",
-    "coverage",
-    "qd_score",
-    "norm_qd_score",
-    "obj_max",
-    "obj_mean",
-    "restarts",
+    *(metric.name for metric in RECORDED if metric.name != "iteration"),
     "failures",
     "archive_digest",
     "archive",
@@ -63,7 +57,10 @@ CORRECTED = (
     "corrected_digest",
 )
 # Keys that are taken from plan.json.
-SWEEP = ("name", "experiment", "sweep", "figures", "reevaluate", "rollouts", "confirm", "published")
+SWEEP = (
+    *("name", "experiment", "sweep", "rank", "figures", "reevaluate", "rollouts", "confirm"),
+    "published",
+)
 _TABLES, _FIGURES = (".csv", ".tsv", ".md", ".tex"), (".pdf", ".svg", ".csv")
 _AGAIN = "Run `snakemake` again to make it."
 _DATE = (1980, 1, 1, 0, 0, 0)  # the first date that a zip can hold
