@@ -17,7 +17,7 @@ from qdsweep.planning.checks import check_fit, check_sweep
 from qdsweep.planning.confirmation import confirming
 from qdsweep.planning.job import is_of_runs, planned_budget
 from qdsweep.planning.outlook import outlook, runs_elsewhere, unfinished
-from qdsweep.planning.requeue import watch_jobs
+from qdsweep.planning.requeue import requeue_lost
 from qdsweep.planning.resources import (
     check_request,
     launch_budget,
@@ -120,7 +120,7 @@ onstart:
             Path(".snakemake/log/qdsweep-warm.log"),
         )
     if CLUSTERS[cluster_name()].nodes > 1:
-        watch_jobs(runs, Path("results/runs"))
+        requeue_lost(runs, Path("results/runs"))
 
 
 def is_remote():

@@ -1,8 +1,8 @@
-"""A watch over Slurm jobs that have lost their first node, where the main process was.
+"""Slurm jobs that have lost their first node, with the main process, are queued again.
 
-A job over several nodes outlives a lost node (--no-kill). If that is the first one, Slurm leaves
-the others allocated with nothing to do until the wall time ends; no process of ours is left there
-to say so. The controlling Snakemake sees it by the run's lock and has the job queued again.
+A job over several nodes survives a lost node (--no-kill). If that was the first one, the others
+stay allocated with nothing to do until the wall time ends, and no process is left there that could
+report it. The main Snakemake sees it by the age of the run's lock.
 """
 
 import sys
@@ -17,8 +17,8 @@ from qdsweep.host.slurm import is_running, requeue
 PAUSE_SECONDS = 10.0
 
 
-def watch_jobs(runs: Iterable[str], runs_dir: Path) -> None:
-    """Starts the watch, which ends with this process.
+def requeue_lost(runs: Iterable[str], runs_dir: Path) -> None:
+    """Starts a thread that queues lost jobs again; it ends with this process.
 
     Args:
         runs: Run ids.
@@ -26,13 +26,13 @@ def watch_jobs(runs: Iterable[str], runs_dir: Path) -> None:
     """
     locks = [runs_dir / run / "state" / "lock" for run in runs]
 
-    def watch() -> None:
+    def look() -> None:
         while True:
             time.sleep(PAUSE_SECONDS)
             for lock in locks:
                 _check(lock)
 
-    threading.Thread(target=watch, daemon=True).start()
+    threading.Thread(target=look, daemon=True).start()
 
 
 def _check(lock: Path) -> None:
