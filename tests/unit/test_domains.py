@@ -1,7 +1,6 @@
 """Domains: published values, gradients, row independence, equality with gymnasium, config."""
 
 import json
-import subprocess
 import sys
 from pathlib import Path
 
@@ -471,24 +470,15 @@ LP = {"type": "linear_projection", "function": "sphere"}
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({"type": "armm"}, "'linear_projection', 'arm', 'lunar_lander', 'gymnasium', 'module:C"),
         (LP | {"solution_dim": 1}, "greater than or equal to 2"),
         (LP | {"function": "cube"}, "'sphere', 'rastrigin' or 'plateau'"),
         (LP | {"colour": 1}, "Extra inputs"),
-        (LP | {"ranges": [[0, 1], [1, 1]]}, "lower end 1.0 is not below the upper end 1.0"),
-        (LP | {"ranges": [[0, 1]]}, "ranges has 1 entries, but linear_projection has 2"),
-        (LP | {"objective_range": [100, 0]}, "lower end 100.0 is not below"),
         (LP | {"step": 0}, "greater than 0"),
-        (LP | {"name": "a,b"}, "match pattern"),
-        (ARM | {"x0": [0, 1]}, "x0 has 2 entries, but a solution of arm has 5"),
         ({"type": "lunar_lander", "evaluation_seed": -1}, "greater than or equal to 0"),
-        ({"type": "lunar_lander", "evaluation_seed": "often"}, "'iteration'"),
         ({"type": "lunar_lander", "episodes": 0}, "greater than or equal to 1"),
         (task("X-v0"), "at least 1 item"),
         (task("X-v0", {"measure": "mean_observaton", "range": [0, 1]}), "'mean_observation'"),
-        (task("X-v0", {"measure": "mean_observation", "range": [0, 1]}), "needs a component"),
         (task("X-v0", LENGTH | {"component": 1}), "has no component"),
-        (task("X-v0", LENGTH | {"threshold": 1}), "has no threshold"),
         (task("X-v0", {"measure": "episode_length"}), "range"),
         (task("X-v0", LENGTH, LENGTH), "2 measures have the name 'episode length'"),
         (task("X-v0", LENGTH, ranges=[[0, 1], [0, 1]]), "ranges has 2 entries"),
@@ -544,15 +534,6 @@ def test_what_is_known_before_the_domain_is_made():
 )
 def test_measures_have_readable_names(measure, label):
     assert config(**task("X-v0", measure | {"range": [0, 1]})).measures[0].label == label
-
-
-def test_config_imports_neither_numpy_nor_gymnasium():
-    code = (
-        "import sys, qdsweep.config.domain, qdsweep.config.plugin, qdsweep.domains;"
-        "print(sorted({'numpy', 'gymnasium', 'ribs', 'pandas'} & set(sys.modules)))"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
 
 
 # ---------------------------------------------------------------- plugins
