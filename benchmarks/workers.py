@@ -163,21 +163,22 @@ def capacity(repeats: int) -> None:
 
 
 def ask_and_tell(dimension: int, algorithm: str, repeats: int) -> float:
-    from qdsweep.algorithms.ribs.build import build_scheduler
-    from qdsweep.algorithms.ribs.centroids import Centroids
+    from qdsweep.algorithms import make_algorithm
     from qdsweep.domains import make_domain
+    from qdsweep.domains.base import Evaluation
 
     data = sleeping(0.0)
     data["algorithm"] = algorithm
     data["domain"]["arguments"]["solution_dim"] = dimension
     experiment = compose(data)
-    scheduler = build_scheduler(experiment, make_domain(experiment.domain), Centroids(Path()))
+    made = make_algorithm(experiment, make_domain(experiment.domain), Path())
     rng = np.random.default_rng(2)
 
     def step() -> None:
-        solutions = scheduler.ask()
-        measures = rng.uniform(-1, 1, (len(solutions), 2))
-        scheduler.tell(rng.uniform(0, 1, len(solutions)), measures)
+        while (candidates := made.ask()) is not None:
+            n = len(candidates.solutions)
+            measures = rng.uniform(-1, 1, (n, 2))
+            made.tell(candidates, Evaluation(rng.uniform(0, 1, n), measures))
 
     return timed(step, 3 * repeats)
 

@@ -11,9 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support import TINY
 
-from qdsweep.algorithms.ribs.build import build_scheduler
-from qdsweep.algorithms.ribs.centroids import Centroids
-from qdsweep.algorithms.ribs.stats import has_cells
+from qdsweep.algorithms import make_algorithm
 from qdsweep.config.cluster import Cluster
 from qdsweep.config.compose import compose
 from qdsweep.config.experiment import Experiment
@@ -28,7 +26,7 @@ from qdsweep.experiment.loop import search
 from qdsweep.experiment.run import compute
 from qdsweep.experiment.state import Pending, State, evaluation_seeds
 from qdsweep.experiment.stop import Interrupted, Stop
-from qdsweep.records.archive import archive_digest, archive_rows
+from qdsweep.records.archive import archive_digest
 from qdsweep.records.metrics import COLUMNS, Metrics, read_rows
 
 ALGORITHMS = sorted(
@@ -42,12 +40,11 @@ def experiment(**changes: object) -> Experiment:
 
 def fresh(exp: Experiment, folder: Path) -> tuple[State, Serial]:
     domain = make_domain(exp.domain)
-    return State(build_scheduler(exp, domain, Centroids(folder))), Serial(domain)
+    return State(make_algorithm(exp, domain, folder)), Serial(domain)
 
 
 def digest(state: State) -> str:
-    archive = state.scheduler.result_archive
-    return archive_digest(archive_rows(archive, indexed=has_cells(archive)))
+    return archive_digest(state.algorithm.archive.rows())
 
 
 def straight(exp: Experiment, folder: Path) -> str:

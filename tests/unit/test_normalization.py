@@ -5,8 +5,7 @@ import numpy as np
 import pytest
 from support import POLE
 
-from qdsweep.algorithms.ribs.build import build_scheduler
-from qdsweep.algorithms.ribs.centroids import Centroids
+from qdsweep.algorithms import make_algorithm
 from qdsweep.config.cluster import Cluster
 from qdsweep.config.compose import compose
 from qdsweep.domains import make_domain
@@ -17,7 +16,7 @@ from qdsweep.experiment import reload
 from qdsweep.experiment.loop import search
 from qdsweep.experiment.state import State
 from qdsweep.experiment.stop import Interrupted, Stop
-from qdsweep.records.archive import archive_digest, archive_rows
+from qdsweep.records.archive import archive_digest
 
 EXPERIMENT = {**POLE, "domain": {**POLE["domain"], "episodes": 2}}
 
@@ -25,15 +24,15 @@ EXPERIMENT = {**POLE, "domain": {**POLE["domain"], "episodes": 2}}
 def begin():
     experiment = compose(EXPERIMENT)
     domain = make_domain(experiment.domain)
-    scheduler = build_scheduler(experiment, domain, Centroids(None))
-    return experiment, domain, State(scheduler, context=np.zeros(domain.context_dim))
+    algorithm = make_algorithm(experiment, domain, None)
+    return experiment, domain, State(algorithm, context=np.zeros(domain.context_dim))
 
 
 def go(experiment, domain, state, engine=None, stop=None, after=lambda *_: None):
     engine = engine or make_engine(Cluster(), experiment, domain, None, None, {})
     search(experiment, state, engine, stop or Stop(), after)
     engine.close()
-    return archive_digest(archive_rows(state.scheduler.result_archive, indexed=True))
+    return archive_digest(state.algorithm.archive.rows())
 
 
 @pytest.fixture(scope="module")
@@ -76,9 +75,9 @@ def test_it_changes_results_and_not_those_without_it(straight):
     plain = compose(EXPERIMENT, {"normalize_observations": False})
     domain = make_domain(plain.domain)
     assert not hasattr(domain, "context_dim")
-    state = State(build_scheduler(plain, domain, Centroids(None)))
+    state = State(make_algorithm(plain, domain, None))
     assert go(plain, domain, state) != straight[0]
-    rows = archive_rows(straight[1].scheduler.result_archive, indexed=True)
+    rows = straight[1].algorithm.archive.rows()
     assert (
         rows["observation_mean"].shape == rows["observation_std"].shape == (len(rows["index"]), 4)
     )

@@ -1,1 +1,45 @@
-"""From the config to pyribs' archives, emitters and schedulers."""
+"""Algorithms: what asks for solutions and learns from them. `make_algorithm` is the one door."""
+
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from qdsweep.config.algorithm import Algorithm as Composition
+from qdsweep.config.experiment import Experiment
+from qdsweep.errors import BadInput
+
+if TYPE_CHECKING:  # the libraries are imported with the family that needs them
+    from qdsweep.algorithms.base import Algorithm
+    from qdsweep.domains.base import Domain
+
+# Config model -> the module of the family, with `make` and `import_plugins`.
+FAMILIES: dict[type, str] = {Composition: "qdsweep.algorithms.ribs.algorithm"}
+
+
+def make_algorithm(experiment: Experiment, domain: "Domain", shared: Path | None) -> "Algorithm":
+    """Makes the algorithm of an experiment, seeded from the first child of its seed.
+
+    Args:
+        experiment: The experiment.
+        domain: Its domain.
+        shared: A folder for what is computed once for many runs, such as centroids; None for a
+            rehearsal, in which anything will do instead.
+
+    Raises:
+        BadInput: The algorithm does not fit the domain.
+    """
+    if experiment.algorithm.needs_jacobian and not hasattr(domain, "jacobian"):
+        raise BadInput(
+            f"algorithm {experiment.algorithm.name} needs gradients, but the domain "
+            f"{experiment.domain.name} has no jacobian method"
+        )
+    return _family(experiment).make(experiment, domain, shared)
+
+
+def import_plugins(experiment: Experiment) -> None:
+    """Imports the user's parts of an algorithm, which a reload file can only name."""
+    _family(experiment).import_plugins(experiment)
+
+
+def _family(experiment: Experiment) -> Any:
+    return import_module(FAMILIES[type(experiment.algorithm)])

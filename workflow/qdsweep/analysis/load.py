@@ -55,7 +55,7 @@ class Run:
     @cached_property
     def archive(self) -> "ArchiveBase":
         """The final archive as pyribs has it, every elite in its cell, for any use of pyribs."""
-        from qdsweep.algorithms.ribs.rebuild import rebuild_archive
+        from qdsweep.algorithms.ribs.archives import rebuild_archive
 
         return rebuild_archive(self.summary["archive"], self.arrays)
 

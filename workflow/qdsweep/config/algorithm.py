@@ -4,7 +4,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
-from qdsweep.config.archives import Archive
+from qdsweep.config.archives import Archive, CVTArchive, GridArchive
 from qdsweep.config.base import Model
 from qdsweep.config.emitters import Emitter
 
@@ -83,9 +83,18 @@ class Algorithm(Model):
         return any(emitter.needs_jacobian for emitter in self.emitters)
 
     @property
+    def reported_archive(self) -> Archive:
+        """The archive of metrics and results; a result archive has no thresholds."""
+        if not self.result_archive:
+            return self.archive
+        if isinstance(self.archive, CVTArchive):
+            return self.archive.model_copy(update={"learning_rate": None})
+        return GridArchive(type="grid")
+
+    @property
     def has_grid(self) -> bool:
         """Whether an archive of it is a grid of `archive.dims`; result archives are often one."""
-        return self.archive.has_grid or (self.result_archive and self.archive.cells != "centroids")
+        return self.archive.has_grid or self.reported_archive.has_grid
 
     @property
     def papers(self) -> tuple[str, ...]:

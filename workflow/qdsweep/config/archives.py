@@ -6,6 +6,9 @@ from pydantic import Field
 
 from qdsweep.config.base import Model
 
+# Cells that do not move during a run.
+FIXED = ("boxes", "centroids")
+
 
 class _ArchiveKind(Model):
     """Facts about an archive kind. A kind has the name of the pyribs class that it stands for."""
@@ -29,7 +32,7 @@ class _ArchiveKind(Model):
     @property
     def has_fixed_cells(self) -> bool:
         """Whether its cells never move, so that a run can record their history."""
-        return self.cells in ("boxes", "centroids")
+        return self.cells in FIXED
 
     @property
     def has_grid(self) -> bool:

@@ -38,7 +38,7 @@ SelectionRule = Literal["mu", "filter"]
 RestartRule = Literal["no_improvement", "basic"] | Annotated[int, Field(ge=1)]
 
 
-class _EmitterKind(Model):
+class EmitterKind(Model):
     """Facts about an emitter kind."""
 
     # Whether it asks for the gradients of solutions.
@@ -65,7 +65,7 @@ class _EmitterKind(Model):
         """
 
 
-class _Initial(_EmitterKind):
+class _Initial(EmitterKind):
     """An emitter that mutates elites."""
 
     initial_solutions: int = Field(
@@ -118,7 +118,7 @@ class IsoLine(_Initial):
     )
 
 
-class _Adaptive(_EmitterKind):
+class _Adaptive(EmitterKind):
     """An emitter around an evolution strategy."""
 
     ranker: Ranker = Field(default="2imp", description="how solutions are ranked for the update")
@@ -194,7 +194,7 @@ class EvolutionStrategy(_Adaptive):
     )
 
     def check_sizes(self, batch_size: int, solution_dim: int | None) -> None:
-        """Refuses sizes that the evolution strategy cannot work with; see `_EmitterKind`."""
+        """Refuses sizes that the evolution strategy cannot work with; see `EmitterKind`."""
         if batch_size < 2:
             raise ValueError(f"batch_size = {batch_size}: an evolution strategy needs at least 2")
         mirror = self.es_kwargs.get("mirror_sampling", True)
@@ -232,7 +232,7 @@ class GradientArborescence(_Adaptive):
     normalize_grad: bool = Field(default=True, description="normalise gradients to unit length")
 
     def check_sizes(self, batch_size: int, solution_dim: int | None) -> None:
-        """Refuses a batch that is too small for a gradient step; see `_EmitterKind`."""
+        """Refuses a batch that is too small for a gradient step; see `EmitterKind`."""
         if batch_size < 3:
             raise ValueError(
                 f"batch_size = {batch_size}: gradient_arborescence needs at least 3, "
@@ -272,7 +272,7 @@ class GradientOperator(_Initial):
     )
 
     def check_sizes(self, batch_size: int, solution_dim: int | None) -> None:
-        """Refuses a batch that cannot be halved for the gradients; see `_EmitterKind`."""
+        """Refuses a batch that cannot be halved for the gradients; see `EmitterKind`."""
         if batch_size % 2:
             raise ValueError(
                 f"batch_size = {batch_size}: gradient_operator needs an even number, "
@@ -280,7 +280,7 @@ class GradientOperator(_Initial):
             )
 
 
-class PluginEmitter(_EmitterKind):
+class PluginEmitter(EmitterKind):
     """An emitter of yours: `Class(archive, x0=..., batch_size=..., seed=..., **arguments)`."""
 
     type: str = Field(

@@ -137,7 +137,7 @@ class Experiment(Model):
     @property
     def has_history(self) -> bool:
         """Whether its runs write history.npz: the cells of their results must never move."""
-        return self.algorithm.result_archive or self.algorithm.archive.has_fixed_cells
+        return self.algorithm.reported_archive.has_fixed_cells
 
     @model_validator(mode="after")
     def _check_budget(self) -> "Experiment":

@@ -7,16 +7,18 @@ and inserted with its mean objective and measures into an empty archive of the s
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from qdsweep.algorithms.ribs.rebuild import Arrays, empty_archive
-from qdsweep.algorithms.ribs.stats import figures, has_cells
+from qdsweep.algorithms.base import Arrays
 from qdsweep.analysis.load import Run, load
 from qdsweep.config.sweep import Reevaluate
 from qdsweep.files import atomic, read_arrays, write_json
 from qdsweep.records.archive import archive_digest
+
+if TYPE_CHECKING:
+    from qdsweep.algorithms.ribs.result_archive import ResultArchive
 
 FIGURES = ("num_elites", "coverage", "qd_score", "norm_qd_score", "obj_max")
 _GEOMETRY = ("centroids", "boundaries")
@@ -70,10 +72,10 @@ def write_corrected_archive(
     with atomic(run_dir / f"{settings.stem}.npz") as file:
         np.savez_compressed(file, **elites)  # type: ignore[arg-type]
     rows = corrected_rows(elites, arrays)
-    if not has_cells(archive):
+    if archive.cells is None:
         del rows["index"]
     same = (objective == arrays["objective"]).all() and (measures == arrays["measures"]).all()
-    corrected = figures(archive)
+    corrected = archive.metrics()
     about = {
         **{name: summary[name] for name in ("id", "iterations", "evaluations", "archive_digest")},
         "times": settings.times,
@@ -103,7 +105,7 @@ def deviation_of(samples: np.ndarray) -> np.ndarray:
 
 def insert(
     about: dict[str, Any], arrays: Arrays, objective: np.ndarray, measures: np.ndarray
-) -> tuple[Any, np.ndarray]:
+) -> tuple["ResultArchive", np.ndarray]:
     """Inserts elites into an empty archive of the same geometry.
 
     Args:
@@ -116,16 +118,19 @@ def insert(
         The archive, whose solutions are the elites' numbers; and the cell of each elite ``(n,)``,
         -1 where a better one has it. Without cells every elite stays, under its number.
     """
+    from qdsweep.algorithms.ribs.archives import empty_archive
+    from qdsweep.algorithms.ribs.result_archive import ResultArchive
+
     numbers = np.arange(len(objective), dtype=np.float64)[:, np.newaxis]
     rows = {"solution": numbers, "objective": objective, "measures": measures}
     geometry = {name: arrays[name] for name in _GEOMETRY if name in arrays}
-    archive = empty_archive(about, {**rows, **geometry})
+    archive = ResultArchive(empty_archive(about, {**rows, **geometry}))
     if len(objective):
-        archive.add(**rows)
-    data = archive.data(["index", "solution"])
+        archive.ribs_archive.add(**rows)
+    data = archive.ribs_archive.data(["index", "solution"])
     kept = data["solution"][:, 0].astype(np.int64)
     cells = np.full(len(objective), -1, dtype=np.int64)
-    cells[kept] = data["index"] if has_cells(archive) else kept
+    cells[kept] = kept if archive.cells is None else data["index"]
     return archive, cells
 
 

@@ -49,10 +49,6 @@ def start_reevaluation(run_dir: Path, times: int, seed: int, cluster: Cluster) -
     left = seconds_left(cluster.max_seconds)
     try:
         with Stop() as stop:
-            from qdsweep.algorithms.ribs.light_import import light_ribs
-
-            with light_ribs():
-                import ribs.archives  # noqa: F401 - seconds, otherwise
             from qdsweep.elites.corrected_archive import write_corrected_archive
             from qdsweep.elites.reevaluation import reevaluate
 

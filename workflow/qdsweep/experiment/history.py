@@ -16,8 +16,6 @@ from qdsweep.files import atomic, read_arrays
 log = logging.getLogger("qdsweep")
 
 ROW = np.dtype([("iteration", "<i4"), ("index", "<i4"), ("objective", "<f8")])
-# Cells of others move, or are none.
-KINDS = ("GridArchive", "CVTArchive")
 
 
 class History:
@@ -34,10 +32,10 @@ class History:
 
     def __init__(self, folder: Path, state: State) -> None:
         self._path, self._final = folder / "history.bin", folder / "history.npz"
-        self._archive = state.scheduler.result_archive
+        self._archive = state.algorithm.archive
         self._file: Any = None
         self._touched: list[NDArray[np.int64]] = []
-        if type(self._archive).__name__ not in KINDS:
+        if not self._archive.cells_stay:
             return
         try:
             rows = self._read()
@@ -57,10 +55,10 @@ class History:
     def _go_on(self, rows: NDArray[Any], state: State) -> None:
         """Cuts the rows to the state's iteration and opens their file, if they tell its archive."""
         rows = rows[: np.searchsorted(rows["iteration"], state.iterations, side="right")]
-        self._best = np.full(self._archive.cells, np.nan)
+        self._best = np.full(self._archive.cells or 0, np.nan)
         self._best[rows["index"]] = rows["objective"]  # in order: the last one stays
-        elites = self._archive.data(["index", "objective"])
-        self._touched = [elites["index"][elites["objective"] != self._best[elites["index"]]]]
+        cells, objective = self._archive.objectives(np.arange(len(self._best)))
+        self._touched = [cells[objective != self._best[cells]]]
         # Told in the iteration under way, before the reload file of its second batch.
         told = state.pending is not None and state.asked > len(state.pending.batch.solutions)
         if len(self._touched[0]) and not told:
@@ -83,10 +81,10 @@ class History:
         """Notes which cells a batch may have changed.
 
         Args:
-            measures: ``(n, m)`` what the emitters were just told.
+            measures: ``(n, m)`` what the algorithm was just told.
         """
         if self._file is not None:
-            self._touched.append(self._archive.index_of(measures))
+            self._touched.append(self._archive.cells_of(measures))
 
     def add(self, iteration: int) -> None:
         """Takes down what an iteration has inserted; of a cell, the last that stayed."""
@@ -94,8 +92,7 @@ class History:
             return
         cells = np.unique(np.concatenate(self._touched))
         self._touched = []
-        occupied, data = self._archive._store.retrieve(cells, fields=["objective"])
-        cells, objective = cells[occupied], data["objective"][occupied]
+        cells, objective = self._archive.objectives(cells)
         new = objective != self._best[cells]
         rows = np.empty(np.count_nonzero(new), ROW)
         rows["iteration"], rows["index"], rows["objective"] = iteration, cells[new], objective[new]

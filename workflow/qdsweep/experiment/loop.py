@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from qdsweep.algorithms.base import Candidates
 from qdsweep.config.experiment import Experiment
 from qdsweep.domains.base import Floats
 from qdsweep.engines.base import Batch, Engine
@@ -36,72 +37,88 @@ def search(
             writes metrics.
         save_if_due: Called while the workers evaluate; writes a reload file when the time has
             come, and returns the seconds that it took.
-        told: Called with the measures that the emitters were just told.
+        told: Called with the measures that the algorithm was just told.
 
     Raises:
         Interrupted: The run was asked to stop.
         EvaluationFailed: An evaluation failed and the experiment has no `on_failure`.
         Hanging: Nothing was evaluated for the experiment's `timeout`.
     """
-    # An emitter of gradients asks twice: for solutions with their jacobian, then for others.
-    batches = (True, False) if experiment.algorithm.needs_jacobian else (False,)
     while not reached(state, experiment.budget):
         seconds = dict.fromkeys(("ask", "evaluate", "tell", "reload"), 0.0)
-
-        def save(seconds: dict[str, float] = seconds) -> None:
-            with stop.deferred():
-                took = save_if_due(state)
-            seconds["reload"] += took
-            seconds["evaluate"] -= took
-
-        for gradients in batches:
-            if state.pending is None:
-                with timed(seconds, "ask"):
-                    state.pending = ask(experiment, state, gradients)
-            pending = state.pending
-            if pending.batch.gradients != gradients:
-                continue  # reloaded in the second batch of the iteration
-            with timed(seconds, "evaluate"), stop.interruptible(experiment.timeout):
-                for rows, outcome in engine.evaluate(pending.batch, pending.missing(), save):
-                    pending.put(rows, outcome.evaluation)
-                    stop.progress()
-                    for failure in outcome.failures:
-                        state.failures += 1
-                        log.warning("scored, not evaluated: %s", describe_failure(failure))
-            assert pending.done.all(), "an engine has lost some rows"
-            with timed(seconds, "tell"):
-                tell(state, pending)
-                told(pending.results["measures"])
-        state.iterations += 1
-        state.evaluations += state.asked
-        state.asked = 0
+        while ask(experiment, state, seconds):
+            evaluate(experiment, state, engine, stop, save_if_due, seconds)
+            tell(state, told, seconds)
+        state.end_iteration()
         after_iteration(state, seconds)
 
 
-def ask(experiment: Experiment, state: State, gradients: bool) -> Pending:
-    """Asks the emitters for solutions and gives each its evaluation seed."""
-    scheduler = state.scheduler
-    solutions = scheduler.ask_dqd() if gradients else scheduler.ask()
-    seeds = evaluation_seeds(
-        experiment.domain.evaluation_seed,
-        experiment.seed,
-        state.iterations,
-        state.asked,
-        len(solutions),
-    )
-    state.asked += len(solutions)
-    return Pending.of(Batch(solutions, seeds, gradients, state.context))
+def ask(experiment: Experiment, state: State, seconds: dict[str, float]) -> bool:
+    """Asks for the iteration's next batch, and gives each solution its evaluation seed.
+
+    Returns:
+        Whether there is a batch to evaluate: one that was reloaded, or another of the iteration.
+    """
+    if state.pending is not None:
+        return True
+    with timed(seconds, "ask"):
+        candidates = state.algorithm.ask()
+        if candidates is None:
+            return False
+        solutions, gradients = candidates
+        seeds = evaluation_seeds(
+            experiment.domain.evaluation_seed,
+            experiment.seed,
+            state.iterations,
+            state.asked,
+            len(solutions),
+        )
+        state.asked += len(solutions)
+        state.pending = Pending.of(Batch(solutions, seeds, gradients, state.context))
+    return True
 
 
-def tell(state: State, pending: Pending) -> None:
-    """Tells the emitters the results, in the order in which they asked."""
-    told = state.scheduler.tell_dqd if pending.batch.gradients else state.scheduler.tell
-    results = dict(pending.results)
-    if state.context is not None:
-        for tally in results.pop("tally"):  # in this order, whoever evaluated what
-            state.context = state.context + tally
-    told(**results)
-    state.pending = None
+def evaluate(
+    experiment: Experiment,
+    state: State,
+    engine: Engine,
+    stop: Stop,
+    save_if_due: Callable[[State], float],
+    seconds: dict[str, float],
+) -> None:
+    """Evaluates what is missing of the pending batch; meanwhile the algorithm trains."""
+    pending = state.pending
+    assert pending is not None
+
+    def meanwhile() -> None:
+        with stop.deferred():
+            if not state.trained:
+                state.algorithm.meanwhile()
+                state.trained = True
+            took = save_if_due(state)
+        seconds["reload"] += took
+        seconds["evaluate"] -= took
+
+    with timed(seconds, "evaluate"), stop.interruptible(experiment.timeout):
+        for rows, outcome in engine.evaluate(pending.batch, pending.missing(), meanwhile):
+            pending.put(rows, outcome.evaluation)
+            stop.progress()
+            for failure in outcome.failures:
+                state.failures += 1
+                log.warning("scored, not evaluated: %s", describe_failure(failure))
+
+
+def tell(state: State, told: Callable[[Floats], None], seconds: dict[str, float]) -> None:
+    """Tells the algorithm the results of the pending batch, and adds up what the domain learned."""
+    assert state.pending is not None
+    with timed(seconds, "tell"):
+        batch, evaluation = state.pending.batch, state.pending.evaluation()
+        if state.context is not None and evaluation.tally is not None:
+            for tally in evaluation.tally:  # in this order, whoever evaluated what
+                state.context = state.context + tally
+        state.algorithm.tell(Candidates(batch.solutions, batch.gradients), evaluation)
+        state.pending = None
+        told(evaluation.measures)
 
 
 @contextmanager

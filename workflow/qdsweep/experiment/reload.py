@@ -1,5 +1,6 @@
 """Reload files: the whole state of a run, written so that no kill can spoil it."""
 
+import copyreg
 import hashlib
 import io
 import json
@@ -9,10 +10,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from ribs.archives import ArrayStore
-
 from qdsweep.errors import BadInput
+from qdsweep.experiment.migration import load
 from qdsweep.experiment.state import State
 from qdsweep.files import atomic
 
@@ -98,7 +97,7 @@ def newest(
             )
         _check_versions(path, header["versions"], versions, allow_version_change)
         if usable(header):
-            return pickle.loads(payload)  # the user's own file, see the README
+            return load(payload)
         log.warning("%s is passed over: metrics.csv ends before its iteration", path)
     if _newest_first(folder):
         log.warning("no reload file can be used: the run is computed again from its start")
@@ -144,38 +143,9 @@ def _check_versions(path: Path, then: dict[str, str], now: dict[str, str], allow
         log.warning("goes on under other versions: %s", ", ".join(changed))
 
 
-class _Pickler(pickle.Pickler):
-    """Pickles of an archive's store only the occupied rows, and equal states to equal bytes.
-
-    pyribs keeps the whole capacity, with whatever memory held in the empty rows.
-    """
-
-    def reducer_override(self, obj: Any) -> Any:
-        if type(obj) is not ArrayStore:
-            return NotImplemented
-        occupied = np.array(obj.occupied_list)
-        rows = {name: np.ascontiguousarray(array[occupied]) for name, array in obj._fields.items()}
-        return _restore_store, (obj.field_desc, obj.capacity, occupied, rows, obj._props["updates"])
-
-
-def _restore_store(
-    field_desc: dict[str, Any],
-    capacity: int,
-    occupied: np.ndarray,
-    rows: dict[str, np.ndarray],
-    updates: list[int],
-) -> ArrayStore:
-    store = ArrayStore(field_desc, capacity)
-    store._props["occupied"][occupied] = True
-    store._props["occupied_list"][: len(occupied)] = occupied
-    store._props["n_occupied"] = len(occupied)
-    store._props["updates"] = list(updates)
-    for name, values in rows.items():
-        store._fields[name][occupied] = values
-    return store
-
-
 def _dumps(state: State) -> bytes:
     buffer = io.BytesIO()
-    _Pickler(buffer, protocol=5).dump(state)
+    pickler = pickle.Pickler(buffer, protocol=5)
+    pickler.dispatch_table = {**copyreg.dispatch_table, **state.algorithm.reducers}
+    pickler.dump(state)
     return buffer.getvalue()

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 import qdsweep
-from qdsweep.algorithms.ribs.build import import_plugins
-from qdsweep.algorithms.ribs.stats import has_cells
+from qdsweep.algorithms import import_plugins
+from qdsweep.algorithms.base import Archive
 from qdsweep.config.compose import compose
 from qdsweep.config.experiment import Experiment
 from qdsweep.domains import make_domain
@@ -17,18 +17,10 @@ from qdsweep.domains.base import Domain
 from qdsweep.experiment import reload
 from qdsweep.experiment.state import State, measure
 from qdsweep.files import atomic, read_attempts, read_json, write_json
-from qdsweep.records.archive import archive_digest, archive_rows
+from qdsweep.records.archive import archive_digest
 from qdsweep.records.metrics import COLUMNS, read_rows
 from qdsweep.sweep.ids import fingerprint, run_id
 from qdsweep.versions import installed_versions
-
-_KINDS = {
-    "GridArchive": "grid",
-    "CVTArchive": "cvt",
-    "SlidingBoundariesArchive": "sliding_boundaries",
-    "ProximityArchive": "proximity",
-    "DNSArchive": "dns",
-}
 
 
 def write_results(
@@ -43,15 +35,11 @@ def write_results(
         state: The state, between two iterations.
         about: What else summary.json says: status, versions, engine, workers, attempts.
     """
-    archive = state.scheduler.result_archive
-    rows = archive_rows(archive, indexed=has_cells(archive))
-    geometry = describe_archive(archive, domain)
+    archive = state.algorithm.archive
+    rows = archive.rows()
     digest = archive_digest(rows)
     rows.setdefault("index", np.arange(len(rows["objective"])))
-    if hasattr(archive, "centroids"):
-        rows["centroids"] = archive.centroids
-    if geometry["type"] == "sliding_boundaries":
-        rows["boundaries"] = archive._boundaries
+    rows |= archive.geometry()
     with atomic(folder / "archive.npz") as file:
         np.savez_compressed(file, **rows)  # type: ignore[arg-type]
     metrics = measure(state)
@@ -64,7 +52,7 @@ def write_results(
             **metrics,
             "failures": state.failures,
             "archive_digest": digest,
-            "archive": geometry,
+            "archive": describe_archive(archive, domain),
             "timings": {**state.seconds, "total": sum(state.seconds.values())},
             "cpu_baseline": experiment.cpu_baseline,
             **about,
@@ -72,13 +60,10 @@ def write_results(
     )
 
 
-def describe_archive(archive: Any, domain: Domain) -> dict[str, Any]:
+def describe_archive(archive: Archive, domain: Domain) -> dict[str, Any]:
     """The geometry of an archive, for whoever reads archive.npz."""
-    dims = getattr(archive, "dims", None)
     return {
-        "type": _KINDS[type(archive).__name__],
-        "cells": int(archive.cells) if has_cells(archive) else None,
-        "dims": None if dims is None else [int(n) for n in dims],
+        **archive.describe(),
         "ranges": [[float(low), float(high)] for low, high in domain.measures.values()],
         "measures": list(domain.measures),
         "objective_range": [float(value) for value in domain.objective_range],

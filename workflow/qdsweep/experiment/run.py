@@ -14,8 +14,7 @@ from typing import Any
 import numpy as np
 import psutil
 
-from qdsweep.algorithms.ribs.build import build_scheduler, import_plugins
-from qdsweep.algorithms.ribs.centroids import Centroids
+from qdsweep.algorithms import import_plugins, make_algorithm
 from qdsweep.config.cluster import Cluster
 from qdsweep.config.experiment import Experiment
 from qdsweep.domains import make_domain
@@ -90,9 +89,9 @@ def compute(
     )
     if state is None:
         log.info("a new run")
-        scheduler = build_scheduler(experiment, domain, Centroids(centroids_folder(out)))
+        algorithm = make_algorithm(experiment, domain, centroids_folder(out))
         context = np.zeros(domain.context_dim) if hasattr(domain, "context_dim") else None
-        state = State(scheduler, context=context)
+        state = State(algorithm, context=context)
     else:
         log.info("goes on after iteration %d, from the reload file", state.iterations)
     write_experiment(folder / "config.yaml", experiment)

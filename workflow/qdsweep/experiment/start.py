@@ -112,10 +112,7 @@ def _locked(
         if options.terminal:
             log.info("writes to %s; imports and compiles first, which takes some seconds", out)
         try:
-            from qdsweep.algorithms.ribs.light_import import light_ribs
-
-            with light_ribs():
-                from qdsweep.experiment.run import compute  # imports ribs: seconds
+            from qdsweep.experiment.run import compute
 
             compute(experiment, out, cluster, stop, options, deadline, crew)
         except BaseException as error:

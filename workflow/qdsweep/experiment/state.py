@@ -6,14 +6,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from qdsweep.algorithms.ribs.stats import figures
+from qdsweep.algorithms.base import Algorithm
 from qdsweep.domains.base import Evaluation, Floats, Seeds
 from qdsweep.engines.base import Batch
 
 
 @dataclass
 class Pending:
-    """Solutions that the emitters gave and whose results they have not been told.
+    """Solutions that the algorithm gave and whose results it has not been told.
 
     Attributes:
         batch: The solutions.
@@ -39,6 +39,13 @@ class Pending:
             self.results[name][rows] = values
         self.done[rows] = True  # last: an interruption above leaves the rows to be repeated
 
+    def evaluation(self) -> Evaluation:
+        """The results of all rows."""
+        assert self.done.all(), "an engine has lost some rows"
+        fields = dict(self.results)
+        named = {name: fields.pop(name, None) for name in ("jacobian", "tally")}
+        return Evaluation(fields.pop("objective"), fields.pop("measures"), fields, **named)
+
     def missing(self) -> list[slice]:
         """The rows that are not evaluated, as slices in order."""
         edges = np.flatnonzero(np.diff(np.concatenate(([True], self.done, [True]))))
@@ -63,26 +70,34 @@ class State:
     """What a reload file holds.
 
     Attributes:
-        scheduler: The pyribs scheduler, with archives, emitters and their generators.
+        algorithm: The algorithm, with its archives and generators.
         iterations: Finished iterations.
         evaluations: Evaluated solutions of the finished iterations.
         asked: Solutions of the iteration under way, all its batches.
+        trained: Whether the algorithm has worked in this iteration while others evaluated.
         failures: Evaluations that failed and were scored.
         pending: The batch under way, or None between two iterations.
         seconds: Time spent so far, by phase [s].
         context: ``(k,)`` what the domain has learned from all evaluations, if it does.
     """
 
-    scheduler: Any
+    algorithm: Algorithm
     iterations: int = 0
     evaluations: int = 0
     asked: int = 0
+    trained: bool = False
     failures: int = 0
     pending: Pending | None = None
     seconds: dict[str, float] = field(
         default_factory=lambda: dict.fromkeys(("ask", "evaluate", "tell", "reload"), 0.0)
     )
     context: Floats | None = None
+
+    def end_iteration(self) -> None:
+        """Counts an iteration of which everything is told."""
+        self.iterations += 1
+        self.evaluations += self.asked
+        self.asked, self.trained = 0, False
 
 
 def evaluation_seeds(policy: str | int, seed: int, iteration: int, first: int, count: int) -> Seeds:
@@ -116,13 +131,9 @@ def reached(state: State, budget: dict[str, int]) -> bool:
 
 
 def measure(state: State) -> dict[str, Any]:
-    """The metrics of the result archive, from what pyribs keeps: nothing of O(archive)."""
-    scheduler = state.scheduler
-    emitters = getattr(scheduler, "emitter_pool", None)
-    emitters = scheduler.emitters if emitters is None else emitters
+    """The metrics of the archive that results are of."""
     return {
         "iteration": state.iterations,
         "evaluations": state.evaluations,
-        **figures(scheduler.result_archive),
-        "restarts": sum(getattr(emitter, "restarts", 0) for emitter in emitters),
+        **state.algorithm.metrics(),
     }

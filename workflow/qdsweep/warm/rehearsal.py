@@ -1,27 +1,18 @@
 """Two iterations of an algorithm on random numbers, which make numba compile all of it."""
 
 import types
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from qdsweep.algorithms.ribs.build import build_scheduler
-from qdsweep.algorithms.ribs.centroids import Centroids
+from qdsweep.algorithms import make_algorithm
 from qdsweep.config.experiment import Experiment
 from qdsweep.domains import make_domain
-from qdsweep.domains.base import Floats
+from qdsweep.domains.base import Evaluation
 
 ITERATIONS = 2
 # Small sizes: what numba compiles depends on types alone.
 SOLUTION_DIM = 10
-
-
-class _NoCentroids(Centroids):
-    """Random points for centroids: k-means would take half a minute."""
-
-    def get(self, archive: Any, cells: int, ranges: list[tuple[float, float]]) -> Floats:
-        return np.random.default_rng(0).random((cells, len(ranges)))
 
 
 def rehearse(experiment: Experiment) -> None:
@@ -44,11 +35,10 @@ def rehearse(experiment: Experiment) -> None:
         fields={},
         jacobian=None,
     )
-    scheduler: Any = build_scheduler(experiment, domain, _NoCentroids(Path()))
+    algorithm = make_algorithm(experiment, domain, None)
     for _ in range(ITERATIONS):
-        if experiment.algorithm.needs_jacobian:
-            n = len(scheduler.ask_dqd())
+        while (candidates := algorithm.ask()) is not None:
+            n = len(candidates.solutions)
             jacobian = rng.random((n, 1 + measures, SOLUTION_DIM))
-            scheduler.tell_dqd(rng.random(n), rng.random((n, measures)), jacobian)
-        n = len(scheduler.ask())
-        scheduler.tell(rng.random(n), rng.random((n, measures)))
+            evaluation = Evaluation(rng.random(n), rng.random((n, measures)), jacobian=jacobian)
+            algorithm.tell(candidates, evaluation)

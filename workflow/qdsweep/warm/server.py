@@ -59,11 +59,8 @@ def prepare(experiments: bytes) -> None:
     Args:
         experiments: A list of experiments, JSON.
     """
-    from qdsweep.algorithms.ribs.light_import import light_ribs
-
-    with light_ribs():
-        import qdsweep.cli
-        import qdsweep.experiment.run  # noqa: F401
+    import qdsweep.cli
+    import qdsweep.experiment.run  # noqa: F401
     from qdsweep.warm.rehearsal import rehearse
 
     for data in json.loads(experiments):

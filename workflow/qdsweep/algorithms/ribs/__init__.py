@@ -1,1 +1,6 @@
-"""pyribs' archives, emitters and schedulers as an algorithm."""
+"""pyribs' archives, emitters and schedulers as an algorithm. Imports pyribs, as light as can be."""
+
+from qdsweep.algorithms.ribs.light_import import light_ribs
+
+with light_ribs():
+    import ribs  # noqa: F401

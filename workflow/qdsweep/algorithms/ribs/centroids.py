@@ -15,11 +15,13 @@ from qdsweep.files import atomic
 class Centroids:
     """A folder of centroids, one file for each (cells, ranges, samples, seed).
 
+    Without a folder they are any points, which will do in a rehearsal.
+
     k-means takes half a minute for 10,000 cells, and its last bits change with the number of
     threads: so whoever comes first computes them and everybody else reads the file.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path | None) -> None:
         self.folder = folder
 
     def get(self, archive: CVTArchive, cells: int, ranges: list[tuple[float, float]]) -> Floats:
@@ -33,6 +35,8 @@ class Centroids:
         Returns:
             ``(cells, m)`` centroids.
         """
+        if self.folder is None:
+            return np.random.default_rng(0).random((cells, len(ranges)))
         key = json.dumps([cells, ranges, archive.samples, archive.centroids_seed])
         name = f"cvt-{cells}-{hashlib.sha256(key.encode()).hexdigest()[:10]}.npy"
         path = self.folder / name

@@ -1,0 +1,121 @@
+"""What the loop needs of an algorithm, whatever searches behind it: ask, tell, and what came out.
+
+A family of algorithms is a folder beside this file, and a row in `qdsweep.algorithms`.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from qdsweep.domains.base import Evaluation, Floats
+from qdsweep.errors import BadInput
+
+Arrays = dict[str, NDArray[Any]]
+Cells = NDArray[np.int64]
+
+
+class Candidates(NamedTuple):
+    """Solutions that an algorithm wants to have evaluated.
+
+    Attributes:
+        solutions: ``(n, d)`` solutions.
+        gradients: Whether the jacobian is wanted too.
+    """
+
+    solutions: Floats
+    gradients: bool = False
+
+
+class Archive(ABC):
+    """The archive that a run's results are of.
+
+    Attributes:
+        cells: Number of cells; None where it does not divide the measure space, so that coverage
+            means nothing.
+        cells_stay: Whether a point of the measure space is in the same cell all the time.
+    """
+
+    cells: int | None
+    cells_stay: bool
+
+    @abstractmethod
+    def rows(self) -> Arrays:
+        """The elites in a fixed order: index (where there are cells), objective, ..., fields."""
+
+    @abstractmethod
+    def describe(self) -> dict[str, Any]:
+        """What summary.json says of it: `type`, `cells` and `dims`, None where it has none."""
+
+    @abstractmethod
+    def geometry(self) -> Arrays:
+        """The arrays that say where its cells lie, where `describe` and the ranges do not."""
+
+    @abstractmethod
+    def cells_of(self, measures: Floats) -> Cells:
+        """The cell ``(n,)`` of each of ``(n, m)`` measures."""
+
+    @abstractmethod
+    def objectives(self, cells: Cells) -> tuple[Cells, Floats]:
+        """Those of the cells that have an elite, and its objective."""
+
+
+class Algorithm(ABC):
+    """Asks for evaluations and is told their results.
+
+    An iteration is all batches until `ask` returns None. Evaluation seeds, the domain's context
+    and the counting of iterations and evaluations are the loop's. Needs of a domain, such as its
+    jacobian, are stated by the config model, so that they are refused before anything runs.
+
+    It is pickled between two iterations and between `ask` and `tell`, and must go on from there
+    bit for bit. All its randomness comes from the experiment's seed.
+
+    Attributes:
+        archive: What results are written from.
+        reducers: How types are pickled of which plain pickles would hold too much, as
+            `copyreg.pickle` takes them.
+    """
+
+    archive: Archive
+    reducers: ClassVar[Mapping[type, Callable[[Any], Any]]] = {}
+
+    @abstractmethod
+    def ask(self) -> Candidates | None:
+        """The next batch of the iteration, or None when it has no more."""
+
+    @abstractmethod
+    def tell(self, candidates: Candidates, evaluation: Evaluation) -> None:
+        """Takes the results of the batch that was asked for last, row by row.
+
+        Args:
+            candidates: The batch.
+            evaluation: Its results, in the same order.
+        """
+
+    @abstractmethod
+    def metrics(self) -> dict[str, Any]:
+        """Name -> value, None where one means nothing.
+
+        The names are num_elites, coverage, qd_score, norm_qd_score, obj_max, obj_mean, restarts.
+        Called in every iteration: nothing of O(archive) in it.
+        """
+
+    def meanwhile(self) -> None:  # noqa: B027 - most algorithms have nothing to do
+        """Work that needs no results, such as training: done while workers evaluate.
+
+        Called at most once an iteration, after the first of its `ask`; nothing interrupts it.
+        """
+
+    def change(self, key: str, value: Any) -> None:
+        """Changes a setting between two iterations.
+
+        Args:
+            key: The key of the experiment, such as `algorithm.emitters.sigma`, or its last part.
+            value: The new value, as the config has it.
+
+        Raises:
+            BadInput: It cannot be changed in mid-run; the message names the key and says why.
+        """
+        raise BadInput(f"{key} cannot be changed in mid-run: no setting of this algorithm can")

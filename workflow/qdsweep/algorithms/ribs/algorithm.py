@@ -1,0 +1,118 @@
+"""A composition of pyribs' archives and emitters as an `Algorithm`."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+from ribs.archives import ArrayStore
+from ribs.schedulers import BanditScheduler, Scheduler
+
+from qdsweep.algorithms.base import Algorithm, Candidates
+from qdsweep.algorithms.ribs import internals
+from qdsweep.algorithms.ribs.archives import build_archive
+from qdsweep.algorithms.ribs.centroids import Centroids
+from qdsweep.algorithms.ribs.emitters import build_emitter, kind_of
+from qdsweep.algorithms.ribs.result_archive import ResultArchive
+from qdsweep.config.algorithm import Bandit
+from qdsweep.config.emitters import PluginEmitter
+from qdsweep.config.experiment import Experiment
+from qdsweep.config.plugin import load_class
+from qdsweep.domains.base import Domain, Evaluation
+
+
+class RibsAlgorithm(Algorithm):
+    """Asks and tells a scheduler of pyribs.
+
+    Where an emitter wants gradients, an iteration has two batches: solutions with their jacobian,
+    then those that follow from it.
+
+    Args:
+        ribs_scheduler: The scheduler, with its archives, emitters and generators.
+    """
+
+    reducers: ClassVar[Mapping[type, Callable[[Any], Any]]] = {ArrayStore: internals.reduce_store}
+
+    def __init__(self, ribs_scheduler: Scheduler | BanditScheduler) -> None:
+        self.ribs_scheduler = ribs_scheduler
+        self.archive: ResultArchive = ResultArchive(ribs_scheduler.result_archive)
+        pool = getattr(ribs_scheduler, "emitter_pool", None)
+        self.emitters = list(ribs_scheduler.emitters if pool is None else pool)
+        kinds = [kind_of(emitter) for emitter in self.emitters]
+        gradients = any(kind is not None and kind.model.needs_jacobian for kind in kinds)
+        self._batches = (True, False) if gradients else (False,)
+        self._asked = 0
+
+    def ask(self) -> Candidates | None:
+        """Pyribs' `ask_dqd`, where an emitter wants gradients, then its `ask`."""
+        if self._asked == len(self._batches):
+            self._asked = 0
+            return None
+        gradients = self._batches[self._asked]
+        self._asked += 1
+        scheduler = self.ribs_scheduler
+        return Candidates(scheduler.ask_dqd() if gradients else scheduler.ask(), gradients)
+
+    def tell(self, candidates: Candidates, evaluation: Evaluation) -> None:
+        """Pyribs' `tell_dqd` or `tell`, with the domain's fields."""
+        objective, measures, fields = evaluation.objective, evaluation.measures, evaluation.fields
+        if candidates.gradients:
+            self.ribs_scheduler.tell_dqd(objective, measures, evaluation.jacobian, **fields)
+        else:
+            self.ribs_scheduler.tell(objective, measures, **fields)
+
+    def asked(self, *, gradients: bool) -> None:
+        """Takes note of a batch that the scheduler was asked for before it came here."""
+        self._asked = self._batches.index(gradients) + 1
+
+    def metrics(self) -> dict[str, Any]:
+        """Those of the archive, and how often emitters have restarted."""
+        restarts = sum(getattr(emitter, "restarts", 0) for emitter in self.emitters)
+        return {**self.archive.metrics(), "restarts": restarts}
+
+
+def make(experiment: Experiment, domain: Domain, shared: Path | None) -> RibsAlgorithm:
+    """Builds the archives, emitters and scheduler of an experiment.
+
+    Args:
+        experiment: The experiment; the first child of its seed is that of everything here.
+        domain: Its domain.
+        shared: The folder of centroids; None for any points.
+    """
+    algorithm, size, centroids = experiment.algorithm, experiment.archive, Centroids(shared)
+    root = np.random.SeedSequence(experiment.seed, spawn_key=(0,))
+    archive_seed, result_seed, emitter_seed = root.spawn(3)
+    archive = build_archive(algorithm.archive, size, domain, centroids, archive_seed)
+    result = None
+    if algorithm.result_archive:
+        reported = algorithm.reported_archive
+        result = build_archive(reported, size, domain, centroids, result_seed)
+    scheduler = algorithm.scheduler
+    count = experiment.num_emitters
+    if not isinstance(scheduler, Bandit):
+        count //= len(algorithm.emitters)
+    groups = [group for group in algorithm.emitters for _ in range(count)]
+    emitters = [
+        build_emitter(group, archive, experiment, domain, seed)
+        for group, seed in zip(groups, emitter_seed.spawn(len(groups)), strict=True)
+    ]
+    if isinstance(scheduler, Bandit):
+        return RibsAlgorithm(
+            BanditScheduler(
+                archive,
+                emitters,
+                result,
+                num_active=experiment.num_emitters,
+                reselect=scheduler.reselect,
+                zeta=scheduler.zeta,
+                add_mode=algorithm.add_mode,
+            )
+        )
+    return RibsAlgorithm(Scheduler(archive, emitters, result, add_mode=algorithm.add_mode))
+
+
+def import_plugins(experiment: Experiment) -> None:
+    """Imports the user's emitters."""
+    for group in experiment.algorithm.emitters:
+        if isinstance(group, PluginEmitter):
+            load_class(group.type)

@@ -1,0 +1,92 @@
+"""Every kind of emitter that pyribs has for us, described once."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from ribs import emitters
+from ribs.archives import ArchiveBase
+from ribs.emitters import EmitterBase
+
+from qdsweep.config import emitters as config
+from qdsweep.config.experiment import Experiment
+from qdsweep.config.plugin import load_class
+from qdsweep.domains.base import Domain
+
+# Null in the config: the domain's natural mutation scale.
+_SCALES = ("sigma", "sigma0", "iso_sigma")
+
+
+class Kind(NamedTuple):
+    """A kind of emitter; the config's keys are the arguments of pyribs' class.
+
+    Attributes:
+        model: Its config.
+        ribs: Its class in pyribs.
+        asked: What pyribs calls its batch size, where our `batch_size` counts the solutions that
+            are asked for gradients too.
+        changeable: The keys that act at once when they are changed between two iterations.
+    """
+
+    model: type[config.EmitterKind]
+    ribs: type[EmitterBase]
+    asked: Callable[[int], int] = lambda batch_size: batch_size
+    changeable: tuple[str, ...] = ()
+
+
+KINDS = {
+    "gaussian": Kind(config.Gaussian, emitters.GaussianEmitter, changeable=("sigma",)),
+    "iso_line": Kind(
+        config.IsoLine, emitters.IsoLineEmitter, changeable=("iso_sigma", "line_sigma")
+    ),
+    "evolution_strategy": Kind(
+        config.EvolutionStrategy,
+        emitters.EvolutionStrategyEmitter,
+        changeable=("selection_rule", "restart_rule"),
+    ),
+    "gradient_arborescence": Kind(
+        config.GradientArborescence,
+        emitters.GradientArborescenceEmitter,
+        asked=lambda batch_size: batch_size - 1,
+    ),
+    "gradient_operator": Kind(
+        config.GradientOperator,
+        emitters.GradientOperatorEmitter,
+        asked=lambda batch_size: batch_size // 2,
+    ),
+}
+
+
+def kind_of(emitter: EmitterBase) -> Kind | None:
+    """The kind of an emitter, None for one of the user's."""
+    return next((kind for kind in KINDS.values() if kind.ribs is type(emitter)), None)
+
+
+def build_emitter(
+    group: Any,
+    archive: ArchiveBase,
+    experiment: Experiment,
+    domain: Domain,
+    seed: np.random.SeedSequence,
+) -> EmitterBase:
+    """Builds an emitter from the config of its group."""
+    arguments: dict[str, Any] = {
+        "x0": domain.x0,
+        "batch_size": experiment.batch_size,
+        "seed": seed,
+    }
+    if isinstance(group, config.PluginEmitter):
+        return load_class(group.type)(archive, **arguments, **group.arguments)
+    kind = KINDS[group.type]
+    arguments["batch_size"] = kind.asked(experiment.batch_size)
+    arguments |= group.model_dump(exclude={"type", "bounds", "initial_solutions"})
+    arguments |= {name: domain.step for name in _SCALES if arguments.get(name, 0) is None}
+    if group.bounds is not None:
+        arguments["bounds"] = [group.bounds] * domain.solution_dim
+    if getattr(group, "initial_solutions", 0):
+        first_seed, arguments["seed"] = seed.spawn(2)
+        noise = np.random.default_rng(first_seed).standard_normal(
+            (group.initial_solutions, domain.solution_dim)
+        )
+        arguments["initial_solutions"] = arguments.pop("x0") + noise
+    return kind.ribs(archive, **arguments)

@@ -1,0 +1,94 @@
+"""What we use of pyribs that is not public, all of it, as it is in pyribs 0.12.0.
+
+Another version may have it under other names: then the import of this module says so.
+"""
+
+from importlib.metadata import version
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from ribs.archives import ArchiveBase, ArrayStore, GridArchive, SlidingBoundariesArchive
+
+from qdsweep.errors import QdsweepError
+
+SEEN_IN = "0.12.0"
+
+
+def _check() -> None:
+    space: dict[str, Any] = {"solution_dim": 1, "dims": [1], "ranges": [(0.0, 1.0)]}
+    store = ArrayStore({"objective": ((), np.float64)}, 1)
+    edges = ("_boundaries", "_lower_bounds", "_upper_bounds", "_interval_size")
+    used: list[tuple[object, tuple[str, ...]]] = [
+        (store, ("_props", "_fields")),
+        (GridArchive(**space), ("_store",)),
+        (SlidingBoundariesArchive(**space), edges),
+    ]
+    lost = [
+        f"{type(owner).__name__}.{name}"
+        for owner, names in used
+        for name in names
+        if not hasattr(owner, name)
+    ]
+    properties = ("occupied", "occupied_list", "n_occupied", "updates")
+    lost += [f"ArrayStore._props[{name!r}]" for name in properties if name not in store._props]
+    if lost:
+        raise QdsweepError(
+            f"pyribs {version('ribs')} has no {', '.join(lost)}, which qdsweep uses: install "
+            f"pyribs {SEEN_IN} (pip install ribs=={SEEN_IN})"
+        )
+
+
+_check()
+
+
+def reduce_store(store: ArrayStore) -> tuple[Any, ...]:
+    """Pickles only the occupied rows of an archive's store, so equal states have equal bytes.
+
+    pyribs keeps the whole capacity, with whatever memory held in the empty rows.
+    """
+    occupied = np.array(store.occupied_list)
+    rows = {name: np.ascontiguousarray(array[occupied]) for name, array in store._fields.items()}
+    arguments = (store.field_desc, store.capacity, occupied, rows, store._props["updates"])
+    return restore_store, arguments
+
+
+def restore_store(
+    field_desc: dict[str, Any],
+    capacity: int,
+    occupied: NDArray[np.int32],
+    rows: dict[str, NDArray[Any]],
+    updates: list[int],
+) -> ArrayStore:
+    """The store that `reduce_store` was given. Reload files name this function."""
+    store = ArrayStore(field_desc, capacity)
+    store._props["occupied"][occupied] = True
+    store._props["occupied_list"][: len(occupied)] = occupied
+    store._props["n_occupied"] = len(occupied)
+    store._props["updates"] = list(updates)
+    for name, values in rows.items():
+        store._fields[name][occupied] = values
+    return store
+
+
+def objectives(
+    archive: ArchiveBase, cells: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Those of the cells that have an elite, and its objective."""
+    occupied, data = archive._store.retrieve(cells, fields=["objective"])
+    return cells[occupied], data["objective"][occupied]
+
+
+def boundaries(archive: SlidingBoundariesArchive) -> NDArray[np.float64]:
+    """The boundaries ``(m, most cells along a measure + 1)`` of a sliding-boundaries archive."""
+    return archive._boundaries
+
+
+def set_boundaries(archive: SlidingBoundariesArchive, edges: NDArray[np.float64]) -> None:
+    """Sets the boundaries as pyribs' own remapping does at its end."""
+    archive._boundaries = edges.copy()
+    archive._lower_bounds = edges[:, 0].copy()
+    archive._upper_bounds = np.array(
+        [each[dim] for each, dim in zip(edges, archive.dims, strict=True)]
+    )
+    archive._interval_size = archive._upper_bounds - archive._lower_bounds
