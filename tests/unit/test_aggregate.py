@@ -22,7 +22,6 @@ from qdsweep.analysis.figures.appearance import read_dressed
 from qdsweep.analysis.page.follow_ups import read_confirmation, read_correction
 from qdsweep.analysis.page.headline import headline
 from qdsweep.analysis.page.report import commands
-from qdsweep.analysis.plan import read_plan
 from qdsweep.analysis.tables import cache
 from qdsweep.analysis.tables.aggregate import aggregate
 from qdsweep.analysis.tables.comparisons import SHOWN_GROUPS, short_names
@@ -429,7 +428,7 @@ def write_every_table(results: Path, figures: dict) -> Path:
     again(results)
     write_timing(sweep, results / "runs")
     write_published(sweep)
-    write_corrected(sweep, results / "runs", read_plan(sweep))
+    write_corrected(sweep, results / "runs")
     write_confirmed(sweep, results / "runs")
     return sweep
 

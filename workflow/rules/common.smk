@@ -9,6 +9,7 @@ from pathlib import Path
 from snakemake.exceptions import WorkflowError
 from snakemake_interface_executor_plugins.settings import DeploymentMethod
 
+from qdsweep.analysis.stages import STAGES as ALL_STAGES
 from qdsweep.config.cluster import read_cluster
 from qdsweep.config.files import CLONE, find_config
 from qdsweep.container.image import prepare
@@ -81,6 +82,13 @@ PLAN = SWEEP.plan(
 # anew at each start.
 AWAITED = [] if SETTINGS.partial else list(SWEEP.runs)
 PARTIAL = f"--partial --at {time.time():.0f}" if SETTINGS.partial else ""
+
+# The stages that this sweep asks for, in the order of the data.
+STAGES = {
+    stage.name: stage
+    for stage in ALL_STAGES
+    if stage.is_asked_for(SETTINGS, SWEEP.runs.values())
+}
 
 if workflow.is_main_process:
     for title, part in ((SETTINGS.name, SWEEP), ("to confirm it", CONFIRMING)):
@@ -191,3 +199,31 @@ def confirming_summaries(wildcards):
         return []
     checkpoints.choose_winners.get(sweep=SETTINGS.name)
     return expand("results/runs/{run}/summary.json", run=confirming_runs())
+
+
+def files_of(names):
+    """The files of some stages, as far as this sweep has them."""
+    stages = [STAGES[name] for name in names if name in STAGES]
+    return [
+        f"results/sweeps/{{sweep}}/{path}" for stage in stages for path in stage.outputs
+    ]
+
+
+def outputs_of(stage):
+    """The files of a stage, with what Snakemake's own report shows of them."""
+    return [
+        shown_in_report(path, shown) if shown else path
+        for path, shown in zip(files_of([stage.name]), stage.outputs.values())
+    ]
+
+
+def shown_in_report(path, shown):
+    """A file, or a folder with files of a pattern, that Snakemake's own report shows."""
+    about = {
+        "caption": f"../report/{shown.caption}.rst",
+        "category": shown.category,
+        "labels": {"sweep": "{sweep}", **shown.labels},
+    }
+    if shown.pattern is None:
+        return report(path, **about)
+    return report(directory(path), patterns=[shown.pattern], **about)

@@ -1,11 +1,9 @@
 # From elites to corrected archives, where the sweep file has the key `reevaluate`.
 
-CORRECTED = []
+# What the corrected archives of a sweep are tabulated from.
+REEVALUATED = []
 
 if SETTINGS.reevaluate is not None:
-
-    localrules:
-        corrected_table,
 
     rule reevaluate:
         input:
@@ -37,29 +35,4 @@ if SETTINGS.reevaluate is not None:
             " reevaluate results/runs/{wildcards.run} --times {params.times} --seed {params.seed}"
             " --cluster {resources.cluster_config} --cores {threads} 2> {log}"
 
-    rule corrected_table:
-        input:
-            rules.aggregate.output,
-            expand(rules.reevaluate.output.figures, run=AWAITED),
-        output:
-            multiext("results/sweeps/{sweep}/tables/corrected", ".csv", ".tex", ".json"),
-            markdown=report(
-                "results/sweeps/{sweep}/tables/corrected.md",
-                caption="../report/corrected.rst",
-                category="Tables",
-                labels={"sweep": "{sweep}", "table": "corrected archives"},
-            ),
-        log:
-            "results/sweeps/{sweep}/logs/corrected.log",
-        retries: 0
-        conda:
-            "../../envs/qdsweep.yaml"
-        resources:
-            image=IMAGE,
-        message:
-            "corrected archives of the sweep {wildcards.sweep}"
-        shell:
-            "python -m qdsweep --image={resources.image:q} corrected {wildcards.sweep} 2> {log}"
-
-    # Of unfinished runs there are none.
-    CORRECTED = [] if SETTINGS.partial else rules.corrected_table.output
+    REEVALUATED = expand(rules.reevaluate.output.figures, run=AWAITED)

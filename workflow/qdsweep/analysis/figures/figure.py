@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from qdsweep.analysis.figures.style import save
 from qdsweep.analysis.files import write_csv
+from qdsweep.analysis.stages import maker_of
 from qdsweep.files import damaged, write_text
 
 if TYPE_CHECKING:
@@ -80,9 +81,7 @@ def read_index(path: Path) -> list[dict[str, str]]:
         entries = json.loads(path.read_text(encoding="utf-8"))
         return [{key: entry[key] for key in _ABOUT} for entry in entries]
     except (OSError, ValueError, TypeError, KeyError) as error:
-        stage = "evolution" if path.parent.name == "evolution" else "plot"
-        remedy = f"`qdsweep {stage}` with the sweep's name makes it anew"
-        raise damaged(path, error, remedy) from error
+        raise damaged(path, error, maker_of(path).anew) from error
 
 
 def _save(folder: Path, one: Drawn) -> list[Path]:

@@ -24,7 +24,7 @@ Draw = Callable[[], Drawn]
 DrawMore = Callable[[], list[Drawn]]
 
 
-def plot(sweep_dir: Path, runs_dir: Path) -> None:
+def plot(sweep_dir: Path, runs_dir: Path, *, only: str | None = None) -> None:
     """Draws the figures of a sweep: PDF to print, PNG and SVG for the screen, CSV of the data.
 
     `plots/archives/ID.png` of a run is drawn only if it is older than the run's archive.
@@ -32,11 +32,15 @@ def plot(sweep_dir: Path, runs_dir: Path) -> None:
     Args:
         sweep_dir: `results/sweeps/NAME`, with the tables of `aggregate`.
         runs_dir: `results/runs`.
+        only: One figure, which alone is drawn again; its files are printed.
 
     Raises:
         BadInput: A table or a run's file is missing, or `figures` of the sweep file names what the
             sweep does not have.
     """
+    if only is not None:
+        print(*plot_one(sweep_dir, runs_dir, only), sep="\n")
+        return
     tables, look, main, further = _figures(sweep_dir, runs_dir)
     plots = sweep_dir / "plots"
     more = plots / "more"

@@ -15,6 +15,7 @@ from qdsweep.analysis.page.embed import (
     last_frame,
 )
 from qdsweep.analysis.selection import Tables
+from qdsweep.analysis.stages import maker_of
 from qdsweep.sweep.labels import Name
 
 _FILMS = 4_500_000  # bytes of animations in a page, at most
@@ -75,16 +76,15 @@ def figure_sections(sweep_dir: Path) -> list[Section]:
             continue
         folder = index.parent
         for entry in read_index(index):
-            command = f"qdsweep plot {sweep_dir.name} --only {entry['name']}"
-            if folder.name == "evolution":
-                command = f"qdsweep evolution {sweep_dir.name}"
+            stage = maker_of(index).name
+            only = f" --only {entry['name']}" if stage == "plot" else ""
             shown = Shown(
                 entry["name"],
                 entry["title"],
                 entry["caption"],
                 figure_picture(folder / entry["name"]),
                 [download(folder / f"{entry['name']}.csv")],
-                command,
+                f"qdsweep {stage} {sweep_dir.name}{only}",
             )
             by_section.setdefault(entry["section"], []).append(shown)
     return [Section(title, figures) for title, figures in by_section.items()]

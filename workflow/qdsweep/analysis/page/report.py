@@ -13,6 +13,7 @@ from qdsweep.analysis.page.methods import methods
 from qdsweep.analysis.page.settings import median_runs, settings
 from qdsweep.analysis.plan import Plan
 from qdsweep.analysis.selection import Tables
+from qdsweep.analysis.stages import STAGES
 from qdsweep.analysis.tables.group_table import SHOWN
 from qdsweep.analysis.tables.sheet import Sheet, number_cell, read_sheet, text_cell
 from qdsweep.analysis.text import number
@@ -90,18 +91,13 @@ def sheets(sweep_dir: Path) -> list[tuple[Sheet, list[Download]]]:
 
 def commands(sweep_dir: Path, tables: Tables) -> list[str]:
     """Returns what makes this page again from the runs that are there, step by step."""
-    made = {
-        "corrected": "tables/corrected.json",
-        "winners": "confirm.json",
-        "confirmed": "tables/confirmed.json",
-        "plot": "plots/figures.json",
-        "evolution": "plots/evolution/figures.json",
-        "rollouts": "plots/rollouts/rollouts.json",
-    }
-    there = [stage for stage, path in made.items() if (sweep_dir / path).exists()]
+    first, *others, last = STAGES
     partial = " --partial" if (tables.summary["status"] == "partial").any() else ""
-    first = f"qdsweep aggregate {sweep_dir.name}{partial}"
-    return [first, *(f"qdsweep {stage} {sweep_dir.name}" for stage in [*there, "report"])]
+    done = [first, *(stage for stage in others if stage.is_done(sweep_dir)), last]
+    return [
+        f"qdsweep {stage.name} {sweep_dir.name}{partial if stage is first else ''}"
+        for stage in done
+    ]
 
 
 def run_sheet(plan: Plan, summary: "pd.DataFrame") -> Sheet:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from qdsweep.analysis.files import read_json
 from qdsweep.analysis.labels import read_called
-from qdsweep.analysis.plan import Plan, read_reevaluate
+from qdsweep.analysis.plan import read_plan, read_reevaluate
 from qdsweep.analysis.score_scale import scale_of
 from qdsweep.analysis.selection import read_tables
 from qdsweep.analysis.tables.sheet import Cell, Sheet, number_cell, text_cell, write_sheet
@@ -34,13 +34,12 @@ _HEADINGS.insert(2, ("luck_percent", "Luck (%)"))  # of the QD score, the first 
 _METRICS = dict(_HEADINGS)
 
 
-def write_corrected(sweep_dir: Path, runs_dir: Path, plan: Plan) -> Sheet:
+def write_corrected(sweep_dir: Path, runs_dir: Path) -> Sheet:
     """Writes `tables/corrected.*`: each group's archives as reported, and corrected.
 
     Args:
-        sweep_dir: `results/sweeps/NAME`.
+        sweep_dir: `results/sweeps/NAME`, with the tables of `aggregate`.
         runs_dir: `results/runs`, with `reevaluated-TIMES-SEED.json` of the runs.
-        plan: The sweep, whose tables `aggregate` has written.
 
     Returns:
         The table.
@@ -56,6 +55,7 @@ def write_corrected(sweep_dir: Path, runs_dir: Path, plan: Plan) -> Sheet:
             f"{sweep_dir / 'plan.json'}: the sweep has no corrected archives; give its file the "
             "key reevaluate, such as `reevaluate: {times: 10}`, and run `snakemake`"
         )
+    plan = read_plan(sweep_dir)
     records = []
     for group, rows in plan.groups.items():
         for run in dict.fromkeys(row.run for row in rows):

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from qdsweep.analysis.files import require, write_csv
+from qdsweep.analysis.stages import maker_of
 from qdsweep.files import damaged, write_text
 
 if TYPE_CHECKING:
@@ -88,9 +89,7 @@ def read_sheet(path: Path) -> Sheet:
         rows = [[Cell(**cell) for cell in row] for row in raw.pop("rows")]
         return Sheet(**raw, rows=rows)
     except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
-        stage = path.stem if path.stem in ("corrected", "confirmed") else "aggregate"
-        remedy = f"`qdsweep {stage}` with the sweep's name makes it anew"
-        raise damaged(path, error, remedy) from error
+        raise damaged(path, error, maker_of(path).anew) from error
 
 
 def as_markdown(sheet: Sheet) -> str:

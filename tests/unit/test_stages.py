@@ -1,0 +1,62 @@
+"""The stages: each is whole, and command line, page and Snakefile have all of them."""
+
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+from support import REPO, command
+
+from qdsweep.analysis.stages import STAGES, Stage, maker_of
+from qdsweep.config.compose import compose
+from qdsweep.config.sweep import Reevaluate, SweepFile
+
+NAMES = [stage.name for stage in STAGES]
+FILE = SweepFile(name="tiny", experiment="arm")
+
+
+@pytest.mark.parametrize("stage", STAGES, ids=NAMES)
+def test_a_stage_is_whole(stage: Stage):
+    module, _, function = stage.function.partition(":")
+    assert callable(getattr(import_module(f"qdsweep.analysis.{module}"), function))
+    assert set(stage.reads) <= set(NAMES[: NAMES.index(stage.name)]), "in the order of the data"
+    assert not stage.key or stage.key in SweepFile.model_fields
+    for shown in filter(None, stage.outputs.values()):
+        assert (REPO / f"workflow/report/{shown.caption}.rst").exists()
+
+
+def test_no_file_has_two_makers():
+    outputs = [path for stage in STAGES for path in stage.outputs]
+    assert len(set(outputs)) == len(outputs)
+
+
+def test_every_stage_is_a_command():
+    for name in NAMES:
+        assert "results/sweeps/" in command("qdsweep", name, "--help").stdout
+
+
+def test_what_is_asked_for_depends_on_key_runs_and_what_is_there():
+    def asked(file: SweepFile, **experiment: str) -> list[str]:
+        runs = [compose("arm", experiment)]
+        return [stage.name for stage in STAGES if stage.is_asked_for(file, runs)]
+
+    assert asked(FILE) == ["aggregate", "plot", "evolution", "report"]
+    assert asked(FILE, algorithm="novelty_search") == ["aggregate", "plot", "evolution", "report"]
+    corrected = FILE.model_copy(update={"reevaluate": Reevaluate()})
+    assert "corrected" in asked(corrected)
+    assert "corrected" not in asked(corrected.model_copy(update={"partial": True}))
+
+
+@pytest.mark.parametrize(
+    ("path", "name"),
+    [
+        ("results/sweeps/a/table.json", "aggregate"),
+        ("results/sweeps/a/tables/over_tasks.json", "aggregate"),
+        ("results/sweeps/a/tables/corrected.json", "corrected"),
+        ("results/sweeps/a/plots/figures.json", "plot"),
+        ("results/sweeps/a/plots/more/figures.json", "plot"),
+        ("results/sweeps/a/plots/evolution/figures.json", "evolution"),
+    ],
+)
+def test_a_file_has_its_maker(path, name):
+    assert maker_of(Path(path)).name == name
+    assert f"`qdsweep {name}`" in maker_of(Path(path)).anew

@@ -1,0 +1,206 @@
+"""The stages after a sweep's runs. Each is declared here, once, with all that is known of it.
+
+Rules, command line and page take it from here. A new one needs an entry, the function that it
+names, and a caption in workflow/report/ for what Snakemake's own report shows of it. Nothing heavy
+is imported: the Snakefile reads this in every job.
+"""
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from qdsweep.config.experiment import Experiment
+    from qdsweep.config.sweep import SweepFile
+
+
+@dataclass(frozen=True)
+class Shown:
+    """How Snakemake's own report shows an output.
+
+    Attributes:
+        category: Its heading.
+        labels: What tells it from others under the heading.
+        caption: The file in workflow/report/, without .rst.
+        pattern: Of the files that are shown, where the output is a folder.
+    """
+
+    category: str
+    labels: Mapping[str, str]
+    caption: str
+    pattern: str | None = None
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A step from files to files.
+
+    Attributes:
+        name: Its command, `qdsweep NAME SWEEP`, and its log.
+        help: What the command does.
+        message: What Snakemake says of it.
+        function: `module:function` below qdsweep.analysis, called with the folders of the sweep
+            and of the runs.
+        outputs: What it writes into results/sweeps/NAME, each with how it is shown, if it is.
+        reads: The stages whose outputs it needs.
+        rule: The name of its rule, where that is another one.
+        key: The key of the sweep file that asks for it; empty where every sweep has it.
+        fits: Whether runs have what it shows.
+        of_partial: Whether it is made of unfinished runs too.
+        evaluates: Whether it computes with a domain, which needs the CPU settings of a run.
+    """
+
+    name: str
+    help: str
+    message: str
+    function: str
+    outputs: Mapping[str, Shown | None]
+    reads: tuple[str, ...] = ("aggregate",)
+    rule: str = ""
+    key: str = ""
+    fits: "Callable[[Collection[Experiment]], bool]" = field(default=lambda runs: True)
+    of_partial: bool = True
+    evaluates: bool = False
+
+    def is_asked_for(self, settings: "SweepFile", runs: "Collection[Experiment]") -> bool:
+        """Whether a sweep of these settings and runs has it."""
+        by_key = not self.key or getattr(settings, self.key) is not None
+        return by_key and (self.of_partial or not settings.partial) and self.fits(runs)
+
+    def is_done(self, sweep_dir: Path) -> bool:
+        """Whether its outputs are there."""
+        return all((sweep_dir / path).exists() for path in self.outputs)
+
+    @property
+    def anew(self) -> str:
+        """What to do where a file of it is damaged."""
+        return f"`qdsweep {self.name}` with the sweep's name makes it anew"
+
+    def run(self, sweep_dir: Path, runs_dir: Path, **options: object) -> None:
+        """Imports its function, which takes seconds, and calls it."""
+        if self.evaluates:
+            from qdsweep.host.cpu import apply_baseline, has_avx2
+
+            apply_baseline("avx2" if has_avx2() else "native")
+        module, _, name = self.function.partition(":")
+        getattr(import_module(f"qdsweep.analysis.{module}"), name)(sweep_dir, runs_dir, **options)
+
+
+def _table(path: str, label: str = "", caption: str = "") -> dict[str, Shown | None]:
+    """A table's four files; with a label its Markdown is in Snakemake's report."""
+    shown = Shown("Tables", {"table": label}, caption or Path(path).name) if label else None
+    return {f"{path}{end}": None for end in (".csv", ".tex", ".json")} | {f"{path}.md": shown}
+
+
+def _figure(name: str, label: str) -> dict[str, Shown | None]:
+    """A figure's four files; its SVG is in Snakemake's report."""
+    shown = Shown("Figures", {"figure": label}, name)
+    data = {f"plots/{name}{end}": None for end in (".pdf", ".png", ".csv")}
+    return {f"plots/{name}.svg": shown, **data}
+
+
+def _folder(path: str, pattern: str, category: str, label: str, caption: str) -> dict[str, Shown]:
+    return {path: Shown(category, {label: f"{{{label}}}"}, caption, f"{{{label}}}{pattern}")}
+
+
+STAGES = (
+    Stage(
+        "aggregate",
+        "Collect the runs of a sweep into tables.",
+        "tables of the sweep {wildcards.sweep}",
+        "tables.all_tables:write_tables",
+        {
+            **dict.fromkeys(("runs.tsv", "summary.csv", "curves.csv")),
+            **_table("table", "results by group"),
+            **_table("tables/timing"),
+            **_table("tables/comparisons", "differences between groups"),
+        },
+        reads=(),
+    ),
+    Stage(
+        "corrected",
+        "Tabulate the corrected archives of a sweep.",
+        "corrected archives of the sweep {wildcards.sweep}",
+        "tables.corrected_table:write_corrected",
+        _table("tables/corrected", "corrected archives"),
+        rule="corrected_table",
+        key="reevaluate",
+        of_partial=False,
+    ),
+    Stage(
+        "winners",
+        "Choose the groups to be confirmed.",
+        "winners of the sweep {wildcards.sweep}, to be confirmed",
+        "tables.confirmed:choose_winners",
+        {"confirm.json": None},
+        rule="choose_winners",
+        key="confirm",
+        of_partial=False,
+    ),
+    Stage(
+        "confirmed",
+        "Tabulate the winners on unseen seeds.",
+        "winners of the sweep {wildcards.sweep} on unseen seeds",
+        "tables.confirmed:write_confirmed",
+        _table("tables/confirmed", "winners on unseen seeds"),
+        rule="confirmed_table",
+        key="confirm",
+        of_partial=False,
+    ),
+    Stage(
+        "plot",
+        "Draw the figures of a sweep.",
+        "figures of the sweep {wildcards.sweep}",
+        "figures.plots:plot",
+        {
+            **_figure("overview", "overview"),
+            **_figure("learning_curves", "learning curves"),
+            **_figure("heatmaps", "archives"),
+            **_figure("archive_profiles", "archive profiles"),
+            # What the sweep's shape allows, and its settings ask for.
+            **_folder("plots/more", ".svg", "Figures", "figure", "more"),
+            **_folder("plots/archives", ".png", "Archives", "run", "archive"),
+            "plots/figures.json": None,
+        },
+        reads=("aggregate", "corrected"),
+    ),
+    Stage(
+        "evolution",
+        "Animate how the archives of a sweep filled.",
+        "animations of how the archives of {wildcards.sweep} filled",
+        "figures.evolution:evolution",
+        _folder("plots/evolution", ".gif", "Evolution", "run", "evolution"),
+        # Only archives whose cells stay have one.
+        fits=lambda runs: any(run.has_history for run in runs),
+    ),
+    Stage(
+        "rollouts",
+        "Render elites of a sweep, as its key rollouts says.",
+        "rendered episodes of elites of {wildcards.sweep}",
+        "figures.rollouts:rollouts",
+        _folder("plots/rollouts", ".gif", "Rollouts", "elite", "rollouts"),
+        key="rollouts",
+        evaluates=True,
+    ),
+    Stage(
+        "report",
+        "Write the HTML report of a sweep.",
+        "report of the sweep {wildcards.sweep}: {output}",
+        "page.report:report",
+        {"report.html": Shown("Page", {"page": "everything on one page"}, "page")},
+        reads=("aggregate", "plot", "corrected", "confirmed", "evolution", "rollouts"),
+        rule="report_page",
+    ),
+)
+
+
+def maker_of(path: Path) -> Stage:
+    """The stage that writes a file of a sweep's folder: aggregate, where no other one says so."""
+    makers = [stage for stage in STAGES for output in stage.outputs if _is_at(path, output)]
+    return makers[0] if makers else STAGES[0]
+
+
+def _is_at(path: Path, output: str) -> bool:
+    return f"/{output}/" in f"{path.as_posix()}/"

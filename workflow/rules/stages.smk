@@ -1,0 +1,43 @@
+# From run directories to tables, figures and the page: a rule for each stage of
+# workflow/qdsweep/analysis/stages.py that this sweep asks for.
+
+# What stages need besides the outputs of others, and what makes them anew besides their inputs.
+INPUTS = {
+    # One file of each run; no later stage lists the runs anew: it is felt with 10,000 of them.
+    "aggregate": expand("results/runs/{run}/summary.json", run=AWAITED),
+    "corrected": REEVALUATED,
+    "confirmed": confirming_summaries,
+}
+PARAMS = {"aggregate": {"plan": digest(PLAN), "partial": PARTIAL}}
+OPTIONS = {"aggregate": PARTIAL}
+
+
+for stage in STAGES.values():
+    if stage.name == "winners":
+        continue  # see confirm.smk
+
+    rule:
+        name:
+            stage.rule or stage.name
+        input:
+            files_of(stage.reads),
+            INPUTS.get(stage.name, []),
+        output:
+            outputs_of(stage),
+        log:
+            f"results/sweeps/{{sweep}}/logs/{stage.name}.log",
+        retries: 0
+        localrule: True
+        conda:
+            "../../envs/qdsweep.yaml"
+        resources:
+            image=IMAGE,
+            stage=stage.name,
+            options=OPTIONS.get(stage.name, ""),
+        params:
+            **PARAMS.get(stage.name, {}),
+        message:
+            stage.message
+        shell:
+            "python -m qdsweep --image={resources.image:q}"
+            " {resources.stage} {wildcards.sweep} {resources.options} 2> {log}"
