@@ -98,7 +98,7 @@ class Algorithm(ABC):
     def metrics(self) -> dict[str, Any]:
         """Name -> value, None where one means nothing.
 
-        The names are num_elites, coverage, qd_score, norm_qd_score, obj_max, obj_mean, restarts.
+        The names are those that `qdsweep.metrics` declares as recorded.
         Called in every iteration: nothing of O(archive) in it.
         """
 

@@ -73,11 +73,6 @@ class Algorithm(Model):
     )
 
     @property
-    def has_cells(self) -> bool:
-        """Whether the archive that metrics are of divides the measure space."""
-        return self.result_archive or self.archive.cells is not None
-
-    @property
     def needs_jacobian(self) -> bool:
         """Whether an emitter asks for gradients."""
         return any(emitter.needs_jacobian for emitter in self.emitters)

@@ -91,13 +91,14 @@ def _check_figures(settings: SweepFile, sweep: Sweep) -> None:
 def _check_rank(settings: SweepFile, sweep: Sweep) -> None:
     """Groups can be ranked by this metric, whatever their archives are."""
     rank = _ranking("rank", settings.rank)
+    defined = [m.name for m in METRICS if m.ranks and not m.needs_cells]
     if rank.always.needs_cells:
         for run, experiment in sweep.runs.items():
-            if not experiment.algorithm.has_cells:
+            archive = experiment.algorithm.reported_archive
+            if archive.cells is None:
                 raise BadInput(
-                    f"rank = {settings.rank}: {run} has a {experiment.algorithm.archive.type} "
-                    f"archive, which has no cells to compute it of; rank by "
-                    f"{' or '.join(m.name for m in METRICS if m.ranks and not m.needs_cells)}"
+                    f"rank = {settings.rank}: {run} has a {archive.type} archive, which has no "
+                    f"cells to compute it of; rank by {', '.join(defined[:-1])} or {defined[-1]}"
                 )
 
 
@@ -105,7 +106,7 @@ def _ranking(key: str, name: str) -> Metric:
     known = [metric.name for metric in METRICS if metric.ranks]
     if name not in known:
         raise BadInput(
-            f"{key} = {name}: {nearest(name, known)}groups are ranked by one of {', '.join(known)}"
+            f"{key} = {name}: {nearest(name, known)}the metrics to choose from: {', '.join(known)}"
         )
     return BY_NAME[name]
 

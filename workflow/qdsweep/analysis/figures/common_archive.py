@@ -19,6 +19,7 @@ from qdsweep.analysis.load import Run
 from qdsweep.analysis.score_scale import domain_name
 from qdsweep.analysis.selection import Tables
 from qdsweep.analysis.text import TIMES, plural, short
+from qdsweep.metrics import BY_NAME, Metric
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -76,8 +77,8 @@ def common_archives(tables: Tables, runs_dir: Path) -> list[Drawn]:
     rows = figure.subfigures(len(families), 1, height_ratios=heights, squeeze=False)[:, 0]
     for row, part, title in zip(rows, shown, titles, strict=True):
         score, coverage = row.subplots(1, 2)
-        _dots(score, tables, part, "qd_score", 1.0, "QD score")
-        _dots(coverage, tables, part, "coverage", 100.0, "Coverage (%)")
+        _dots(score, tables, part, BY_NAME["qd_score"])
+        _dots(coverage, tables, part, BY_NAME["coverage"])
         score.set_yticks(range(len(part)), [wrap(group, 0.3 * width, 8) for group in part["group"]])
         coverage.set_yticks(range(len(part)), [])
         if len(families) > 1:
@@ -176,15 +177,13 @@ def _title(family: Family, geometry: Geometry) -> str:
     return f"{family.domain}; {size} cells; {extent}; QD-score offset {short(family.offset)}"
 
 
-def _dots(
-    ax: "Axes", tables: Tables, data: "pd.DataFrame", metric: str, factor: float, label: str
-) -> None:
+def _dots(ax: "Axes", tables: Tables, data: "pd.DataFrame", metric: Metric) -> None:
     for place, row in enumerate(data.to_dict("records")):
-        error = row[f"{metric}_se"]
+        error = row[f"{metric.name}_se"]
         ax.errorbar(
-            row[f"{metric}_mean"] * factor,
+            row[f"{metric.name}_mean"] * metric.factor,
             place,
-            xerr=None if math.isnan(error) else error * factor,
+            xerr=None if math.isnan(error) else error * metric.factor,
             marker="o",
             markersize=4.5,
             capsize=3,
@@ -192,6 +191,6 @@ def _dots(
         )
     ax.set_ylim(len(data) - 0.5, -0.5)
     ax.set_xlim(0, None)
-    ax.set_xlabel(label)
+    ax.set_xlabel(metric.heading)
     ax.grid(True, axis="x")
     short_numbers(ax.xaxis, 5)
