@@ -21,7 +21,9 @@ import pandas as pd
 from figures import figure
 
 from qdsweep.files import write_json
-from qdsweep.records.plan import write_experiment, write_plan
+from qdsweep.records.config import write_config
+from qdsweep.records.plan import write_plan
+from qdsweep.records.sweep_dir import Results
 from qdsweep.sweep.runs import table_of_runs
 
 SEEDS = 5
@@ -47,12 +49,14 @@ def make_runs(results: Path, runs: int, iterations: int) -> list[tuple[Path, int
         f"::: seed {' '.join(map(str, range(1, SEEDS + 1)))} ::: iterations {iterations}"
     )
     table = table_of_runs("lp_sphere", sweep)
-    write_plan(table.plan(name="bench", experiment="lp_sphere", sweep=sweep), table.runs, results)
+    write_plan(
+        table.plan(name="bench", experiment="lp_sphere", sweep=sweep), table.runs, Results(results)
+    )
     rng = np.random.default_rng(1)
     made = []
     for position, (run, experiment) in enumerate(table.runs.items()):
         folder = results / "runs" / run
-        write_experiment(folder / "config.yaml", experiment)
+        write_config(folder / "config.yaml", experiment)
         write_metrics(folder, rng, position // SEEDS, iterations)
         write_json(folder / "summary.json", summary(run, iterations))
         made.append((folder / "metrics.csv", position // SEEDS))

@@ -37,7 +37,7 @@ from qdsweep.config.compose import compose  # noqa: E402
 from qdsweep.engines import make_engine  # noqa: E402
 from qdsweep.engines.base import Batch  # noqa: E402
 from qdsweep.engines.crew import Crew, start_crew  # noqa: E402
-from qdsweep.records.plan import write_experiment  # noqa: E402
+from qdsweep.records.config import write_config  # noqa: E402
 from qdsweep.versions import installed_versions  # noqa: E402
 
 SEED, BATCH = 52, 150
@@ -78,7 +78,7 @@ def engine(
     experiment = compose("lunar_lander", {"domain": domain})
     run = folder / f"{name}-{domain.split(':')[0]}"
     (run / "state").mkdir(parents=True)
-    write_experiment(run / "state/config.yaml", experiment)
+    write_config(run / "state/config.yaml", experiment)
     cluster = Cluster(engine=name, workers_per_node=workers)
     crew = Crew(start_crew(cluster, run), run) if name == "dask" else None
     made = make_engine(cluster, experiment, None, run, crew, installed_versions(("numpy",)))

@@ -28,6 +28,7 @@ from figures import figure
 
 from qdsweep.config.compose import compose
 from qdsweep.records.plan import write_plan
+from qdsweep.records.sweep_dir import Results
 from qdsweep.sweep.runs import Sweep, table_of_runs
 from qdsweep.warm.start import start_warm
 
@@ -140,7 +141,7 @@ def second(folder: Path, runs: int) -> None:
         sweep = make_sweep(folder / name, SECOND, runs)
     ours = snakemake(folder / "ours", "--until", "qd_run")
     again = snakemake(folder / "ours", "--until", "qd_run")
-    write_plan(sweep.plan(name="bench"), sweep.runs, Path("results"))
+    write_plan(sweep.plan(name="bench"), sweep.runs, Results(Path("results")))
     os.environ["PYTHONPATH"] = str(REPO / "workflow")
     start = time.perf_counter()
     start_warm([compose(SECOND), compose(SECOND)], Path("warm.log"))

@@ -87,12 +87,12 @@ def ours(seconds: float, workers: int, repeats: int) -> float:
     """Seconds of a batch with the engine dask."""
     from qdsweep.engines.crew import Crew, start_crew
     from qdsweep.engines.dask import Dask
-    from qdsweep.records.plan import write_experiment
+    from qdsweep.records.config import write_config
 
     experiment = compose(sleeping(seconds))
     run = Path(tempfile.mkdtemp(dir="."))
     (run / "state").mkdir()
-    write_experiment(run / "state/config.yaml", experiment)
+    write_config(run / "state/config.yaml", experiment)
     cluster = Cluster(engine="dask", workers_per_node=workers)
     crew = Crew(start_crew(cluster, run.absolute()), run.absolute())
     engine = Dask(experiment.domain, cluster, run.absolute(), crew, {})

@@ -179,12 +179,12 @@ def compute_run(experiment: object, out: Path, **changes: object) -> Path:
     from qdsweep.config.compose import compose
     from qdsweep.experiment.run import compute
     from qdsweep.experiment.stop import Stop
-    from qdsweep.records.archive import publish
+    from qdsweep.records.run_dir import RunDir
 
     (out / "state").mkdir(parents=True, exist_ok=True)
     source = str(experiment) if isinstance(experiment, Path) else experiment
     compute(compose(source, changes), out, Cluster(), Stop())
-    publish(out)
+    RunDir(out).publish()
     return out
 
 
@@ -194,16 +194,16 @@ def compute_sweep(results: Path, experiment, sweep: str, name: str = "tiny", **r
     from qdsweep.config.cluster import Cluster
     from qdsweep.experiment.run import compute
     from qdsweep.experiment.stop import Stop
-    from qdsweep.records.archive import publish
     from qdsweep.records.plan import write_plan
+    from qdsweep.records.sweep_dir import Results
     from qdsweep.sweep.runs import table_of_runs
 
     made = table_of_runs(experiment, sweep)
     plan = made.plan(name=name, experiment="tiny", sweep=sweep, **reporting)
-    write_plan(plan, made.runs, results)
+    write_plan(plan, made.runs, Results(results))
     for run_id, resolved in made.runs.items():
         compute(resolved, results / "runs" / run_id, Cluster(), Stop())
-        publish(results / "runs" / run_id)
+        Results(results).run(run_id).publish()
     aggregate(results / "sweeps" / name, results / "runs")
     return results / "sweeps" / name
 

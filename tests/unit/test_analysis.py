@@ -15,7 +15,6 @@ import yaml
 from qdsweep.analysis.figures.plots import plot, plot_one
 from qdsweep.analysis.load import load, load_sweep
 from qdsweep.analysis.page.report import report
-from qdsweep.analysis.plan import read_plan
 from qdsweep.analysis.score_scale import domain_name
 from qdsweep.analysis.selection import band_text, read_tables
 from qdsweep.analysis.tables.aggregate import aggregate
@@ -26,6 +25,8 @@ from qdsweep.analysis.text import TIMES, common_decimals, mean_and_error, short
 from qdsweep.config.compose import compose
 from qdsweep.config.values import value_text
 from qdsweep.errors import BadInput
+from qdsweep.records.plan import read_plan
+from qdsweep.records.sweep_dir import SweepDir
 
 DIM, BATCH, ITERATIONS = 6, 20, 40
 SEEDS = (1, 2, 3)
@@ -272,7 +273,7 @@ def test_constant_budget_is_no_group(made):
     values = [{"iterations": 40, "seed": seed} for seed in SEEDS]
     rows = [(value, made.ids["wide", value["seed"]], 40, None) for value in values]
     sweep = write_plan(made.results, "constant", ["iterations", "seed"], rows)
-    plan = read_plan(sweep)
+    plan = read_plan(SweepDir(sweep))
     assert plan.group_columns == []
     assert list(plan.groups) == ["sphere"]
 

@@ -28,6 +28,7 @@ from qdsweep.experiment.state import Pending, State, evaluation_seeds
 from qdsweep.experiment.stop import Interrupted, Stop
 from qdsweep.records.archive import archive_digest
 from qdsweep.records.metrics import COLUMNS, Metrics, read_rows
+from qdsweep.records.run_dir import StateDir
 
 ALGORITHMS = sorted(
     path.stem for path in (Path(__file__).parents[2] / "config/algorithms").glob("*.yaml")
@@ -151,13 +152,13 @@ class TestReloadFiles:
     def save(self, folder: Path, iterations: int) -> Path:
         state, _ = fresh(experiment(), folder)
         state.iterations = iterations
-        return reload.save(state, folder, "print", self.versions)
+        return reload.save(state, StateDir(folder), "print", self.versions)
 
     def test_two_are_kept_and_the_newest_is_read(self, tmp_path):
         for iterations in (1, 2, 3):
             self.save(tmp_path, iterations)
         assert len(list(tmp_path.glob("reload-*.pkl"))) == 2
-        assert reload.newest(tmp_path, "print", self.versions).iterations == 3
+        assert reload.newest(StateDir(tmp_path), "print", self.versions).iterations == 3
 
     @pytest.mark.parametrize("place", [0, 0.1, 0.5, 0.999])
     @pytest.mark.parametrize("damage", ["truncated", "flipped"])
@@ -169,7 +170,7 @@ class TestReloadFiles:
         if damage == "flipped":
             content[at] ^= 1
         path.write_bytes(content[:at] if damage == "truncated" else content)
-        assert reload.newest(tmp_path, "print", self.versions).iterations == 1
+        assert reload.newest(StateDir(tmp_path), "print", self.versions).iterations == 1
         assert "passed over" in caplog.text
 
     def test_a_save_outlives_spoilt_files_of_later_iterations(self, tmp_path):
@@ -178,18 +179,20 @@ class TestReloadFiles:
             self.save(tmp_path, iterations).write_bytes(b"")
         path = self.save(tmp_path, 3)
         assert list(tmp_path.glob("reload-*.pkl")) == [path]
-        assert reload.newest(tmp_path, "print", self.versions).iterations == 3
+        assert reload.newest(StateDir(tmp_path), "print", self.versions).iterations == 3
 
     def test_one_of_another_experiment_is_refused(self, tmp_path):
         self.save(tmp_path, 1)
         with pytest.raises(BadInput, match="another experiment"):
-            reload.newest(tmp_path, "other", self.versions)
+            reload.newest(StateDir(tmp_path), "other", self.versions)
 
     def test_other_versions_are_refused_unless_allowed(self, tmp_path):
         self.save(tmp_path, 1)
         with pytest.raises(BadInput, match=r"numpy 1 -> 2.*--allow-version-change"):
-            reload.newest(tmp_path, "print", {"numpy": "2"})
-        found = reload.newest(tmp_path, "print", {"numpy": "2"}, allow_version_change=True)
+            reload.newest(StateDir(tmp_path), "print", {"numpy": "2"})
+        found = reload.newest(
+            StateDir(tmp_path), "print", {"numpy": "2"}, allow_version_change=True
+        )
         assert found.iterations == 1
 
 

@@ -24,6 +24,7 @@ from qdsweep.analysis.export.pack import export as pack
 from qdsweep.analysis.tables.aggregate import aggregate
 from qdsweep.errors import QdsweepError
 from qdsweep.records.archive import archive_digest
+from qdsweep.records.run_dir import RunDir
 
 HOST, JOB, USER = "login-nora7.cluster.example.edu", "4711007", "nora_jacobsen"
 SOMEBODY = {"HOME": f"/home/{USER}", "LOGNAME": USER}
@@ -267,7 +268,7 @@ def test_hosts_of_workers_are_known_from_the_log(tmp_path):
     (tmp_path / "state").mkdir()
     line = "12:00 INFO worker tls://10.0.0.7:4711 (process 12 on node17.cluster), 3 now\n"
     (tmp_path / "state/run.log").write_text(line)
-    assert {"host": "node17.cluster"} in attempts_of(tmp_path)
+    assert {"host": "node17.cluster"} in attempts_of(RunDir(tmp_path))
 
 
 def test_numbers_and_words_are_no_names(tmp_path):

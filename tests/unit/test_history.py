@@ -12,15 +12,14 @@ import pytest
 from support import TINY
 from waiting import wait_until
 
-from qdsweep.analysis.history import read_history
 from qdsweep.config.cluster import Cluster
 from qdsweep.config.compose import compose
 from qdsweep.errors import BadInput
-from qdsweep.experiment.history import ROW
 from qdsweep.experiment.run import compute
 from qdsweep.experiment.stop import Interrupted, Stop
-from qdsweep.records.archive import publish
+from qdsweep.records.history import ROW, read_history
 from qdsweep.records.metrics import read_rows
+from qdsweep.records.run_dir import RunDir
 
 CHANGES = {
     "grid, result archive": {},
@@ -33,7 +32,7 @@ def run(out, iterations, change):
     (out / "state").mkdir(parents=True, exist_ok=True)
     keys = {key: value for key, value in TINY.items() if key not in change}
     compute(compose({**keys, **change}, {"iterations": iterations}), out, Cluster(), Stop())
-    publish(out)
+    RunDir(out).publish()
     with np.load(out / "archive.npz") as arrays:
         return arrays["index"], arrays["objective"]
 
@@ -41,7 +40,7 @@ def run(out, iterations, change):
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
 def test_it_gives_the_archive_of_every_shorter_run(tmp_path, change):
     run(tmp_path / "long", 9, change)
-    history = read_history(tmp_path / "long")
+    history = read_history(RunDir(tmp_path / "long"))
     assert history is not None
     for iterations in (1, 4, 9):
         cells, objectives = history.at(iterations)
@@ -59,7 +58,7 @@ def test_a_longer_budget_goes_on_with_it(tmp_path):
 
 
 def same_histories(straight, out):
-    one, other = read_history(straight), read_history(out)
+    one, other = read_history(RunDir(straight)), read_history(RunDir(out))
     assert one is not None and other is not None
     for name in ("iteration", "index", "objective"):
         np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
@@ -104,7 +103,7 @@ def test_kills_at_random_iterations_leave_the_history_of_a_run_with_gradients(tm
 def test_archives_without_cells_have_none(tmp_path):
     novelty = {"preset": "novelty_search", "result_archive": False}
     run(tmp_path, 3, {"algorithm": novelty})
-    assert read_history(tmp_path) is None
+    assert read_history(RunDir(tmp_path)) is None
 
 
 def test_a_run_of_an_older_release_has_none_but_goes_on(tmp_path):
@@ -112,7 +111,7 @@ def test_a_run_of_an_older_release_has_none_but_goes_on(tmp_path):
     (tmp_path / "state/history.npz").unlink()
     (tmp_path / "history.npz").unlink()
     run(tmp_path, 5, {})
-    assert read_history(tmp_path) is None
+    assert read_history(RunDir(tmp_path)) is None
 
 
 @pytest.mark.parametrize("moment", ["finished", "under way"])
@@ -143,10 +142,10 @@ def test_a_torn_history_does_not_stop_a_run(tmp_path, caplog, damage, moment):
         again = run(tmp_path / "out", 6, {})
     np.testing.assert_array_equal(again, whole)
     assert f"{history} is torn" in caplog.text
-    assert read_history(tmp_path / "out") is None
+    assert read_history(RunDir(tmp_path / "out")) is None
 
 
 def test_reading_a_torn_one_is_bad_input(tmp_path):
     (tmp_path / "history.npz").write_bytes(b"PK\x03\x04 and no more")
     with pytest.raises(BadInput, match=r"history.npz is damaged .*: remove it; figures"):
-        read_history(tmp_path)
+        read_history(RunDir(tmp_path))

@@ -17,6 +17,7 @@ from qdsweep.experiment.loop import search
 from qdsweep.experiment.state import State
 from qdsweep.experiment.stop import Interrupted, Stop
 from qdsweep.records.archive import archive_digest
+from qdsweep.records.run_dir import StateDir
 
 EXPERIMENT = {**POLE, "domain": {**POLE["domain"], "episodes": 2}}
 
@@ -119,8 +120,8 @@ def test_stopped_in_a_batch_and_reloaded_it_goes_on_bit_for_bit(straight, tmp_pa
     with pytest.raises(Interrupted):
         go(experiment, domain, state, Ends(parts), stop)
     (tmp_path / "state").mkdir()
-    reload.save(state, tmp_path, "f", {})
-    again = reload.newest(tmp_path, "f", {})
+    reload.save(state, StateDir(tmp_path), "f", {})
+    again = reload.newest(StateDir(tmp_path), "f", {})
     assert go(experiment, domain, again) == straight[0]
     np.testing.assert_array_equal(again.context, straight[1].context)
 

@@ -11,7 +11,6 @@ from support import TINY, compute_sweep
 from qdsweep.analysis.curves import curve_lines, is_defined, page_views, printed_views
 from qdsweep.analysis.figures.appearance import read_dressed
 from qdsweep.analysis.page.headline import headline
-from qdsweep.analysis.plan import read_plan
 from qdsweep.analysis.selection import read_tables
 from qdsweep.analysis.tables.aggregate import aggregate
 from qdsweep.analysis.tables.confirmed import winners
@@ -20,6 +19,7 @@ from qdsweep.config.sweep import SweepFile
 from qdsweep.errors import BadInput
 from qdsweep.metrics import BY_NAME, METRICS, RANK
 from qdsweep.planning.checks import check_sweep
+from qdsweep.records.plan import read_plan
 from qdsweep.sweep.runs import table_of_runs
 
 NOVELTY = {

@@ -17,7 +17,6 @@ from patient import EXPERIMENT, PATIENT
 from support import BIN, POLE, TINY, command, compute_run
 from waiting import wait_until
 
-from qdsweep.analysis.files import read_json
 from qdsweep.analysis.load import load
 from qdsweep.config.cluster import Cluster
 from qdsweep.config.compose import compose
@@ -29,7 +28,9 @@ from qdsweep.elites.reevaluation import core_seconds_of, elite_contexts, fresh_s
 from qdsweep.elites.start_reevaluation import start_reevaluation
 from qdsweep.errors import BadInput
 from qdsweep.experiment.state import evaluation_seeds
+from qdsweep.files import read_json
 from qdsweep.planning.checks import check_sweep
+from qdsweep.records.run_dir import RunDir
 from qdsweep.sweep.runs import Sweep
 
 KINDS = {
@@ -117,12 +118,12 @@ def test_the_corrected_score_is_the_true_one_and_the_reported_one_is_luck(copy):
     assert abs(about["corrected"]["qd_score"] - truth) < 4 * error
     assert about["seed_matters"]
     settings = Reevaluate(times=8, seed=3)
-    first = core_seconds_of(copy / "out", settings)
+    first = core_seconds_of(RunDir(copy / "out"), settings)
     assert first > 0
     (copy / "out/reevaluated-8-3.json").unlink()
     reevaluate(copy)  # nothing is evaluated
-    assert core_seconds_of(copy / "out", settings) == first
-    assert core_seconds_of(copy / "out", Reevaluate(times=9, seed=3)) == 0
+    assert core_seconds_of(RunDir(copy / "out"), settings) == first
+    assert core_seconds_of(RunDir(copy / "out"), Reevaluate(times=9, seed=3)) == 0
 
 
 def test_each_elite_has_the_mean_over_its_own_fresh_seeds(copy):

@@ -15,7 +15,6 @@ from support import TINY, compute_sweep, snakemake
 from qdsweep.analysis.figures.rollouts import rollouts
 from qdsweep.analysis.page.embed import last_frame
 from qdsweep.analysis.page.gallery import films
-from qdsweep.analysis.plan import read_plan
 from qdsweep.analysis.selection import read_tables
 from qdsweep.animation import MAX_BYTES, write_gif
 from qdsweep.cli import main
@@ -25,6 +24,8 @@ from qdsweep.elites.camera import Camera, Shot
 from qdsweep.elites.rollout import _FilmedLander, choose, rollout
 from qdsweep.errors import BadInput
 from qdsweep.planning.checks import check_sweep
+from qdsweep.records.plan import read_plan
+from qdsweep.records.sweep_dir import SweepDir
 from qdsweep.sweep.labels import figure_names
 from qdsweep.sweep.runs import Sweep
 
@@ -90,7 +91,7 @@ def test_a_sweep_shows_every_elite_as_it_was_scored(lander, capsys):
 def test_labels_and_order_reach_the_animations_without_rendering(lander):
     rollouts(lander, lander.parents[1] / "runs")
     look = Figures(labels={"cma_me": "A label"}, order=["cma_me"])
-    plan = read_plan(lander)
+    plan = read_plan(SweepDir(lander))
     names = figure_names(look, plan.columns, [row.values for row in plan.rows], "tiny")
     titles = [film.title for film in films(lander, read_tables(lander), names).films]
     assert titles[0] == "A label: best elite"

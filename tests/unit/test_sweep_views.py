@@ -14,10 +14,11 @@ from qdsweep.analysis.figures.evolution import FRAMES, best_groups, color_limits
 from qdsweep.analysis.figures.evolution import _read as read_evolution
 from qdsweep.analysis.figures.style import style
 from qdsweep.analysis.figures.sweep_views import sweep_views
-from qdsweep.analysis.plan import read_plan
 from qdsweep.analysis.selection import read_tables
 from qdsweep.analysis.text import TIMES
 from qdsweep.animation import MAX_BYTES, write_gif
+from qdsweep.records.plan import read_plan
+from qdsweep.records.sweep_dir import SweepDir
 
 SWEEP = """
 ::: algorithm map_elites cma_me ::: batch_size 4 8 ::: domain.step 0.01 2 ::: seed 1 2
@@ -30,7 +31,7 @@ def as_text(value):
 
 def views(sweep):
     with style():
-        drawn = sweep_views(read_plan(sweep), read_tables(sweep))
+        drawn = sweep_views(read_plan(SweepDir(sweep)), read_tables(sweep))
     return {one.name: one for one in drawn}
 
 
@@ -62,7 +63,7 @@ def test_axes_are_to_scale():
 
 
 def test_combinations_are_means_over_seeds(made):
-    (found,) = combinations(read_plan(made), read_tables(made))
+    (found,) = combinations(read_plan(SweepDir(made)), read_tables(made))
     assert found.names == ["algorithm", "batch_size", "domain.step"]
     summary = pd.read_csv(made / "summary.csv")
     assert len(found.table) == 8
@@ -89,7 +90,7 @@ def test_the_shape_of_the_sweep_decides_what_there_is(drawn):
 
 
 def test_a_line_ends_at_its_score(made, drawn):
-    (found,) = combinations(read_plan(made), read_tables(made))
+    (found,) = combinations(read_plan(SweepDir(made)), read_tables(made))
     ax = drawn["parallel_coordinates"].figure.axes[0]
     segments = ax.collections[0].get_segments()
     scores = ax.collections[0].get_array()
@@ -107,7 +108,7 @@ def test_slices_have_a_line_for_each_other_combination(made, drawn):
     one = drawn["slice_batch_size"]
     lines = one.figure.axes[0].containers
     assert len(lines) == 4  # two algorithms, two steps
-    (found,) = combinations(read_plan(made), read_tables(made))
+    (found,) = combinations(read_plan(SweepDir(made)), read_tables(made))
     row = found.table[
         (found.table["algorithm"] == "cma_me") & (found.table["domain.step"] == "2")
     ].sort_values("batch_size", key=lambda texts: texts.astype(int))

@@ -19,12 +19,13 @@ from qdsweep import cli
 from qdsweep.analysis.figures.figure import save_figures
 from qdsweep.analysis.figures.style import style
 from qdsweep.analysis.figures.timing import timing_figure
-from qdsweep.analysis.plan import read_plan
 from qdsweep.analysis.selection import read_tables
 from qdsweep.analysis.tables.aggregate import aggregate
 from qdsweep.analysis.tables.run_times import group_times, run_times
 from qdsweep.analysis.tables.sheet import read_sheet
 from qdsweep.analysis.tables.timing_tables import write_timing
+from qdsweep.records.plan import read_plan
+from qdsweep.records.sweep_dir import SweepDir
 from qdsweep.scaling.amdahl import (
     Fit,
     efficiency,
@@ -105,7 +106,7 @@ def results(tmp_path_factory):
     results = tmp_path_factory.mktemp("results")
     sweep = "::: algorithm cma_mae map_elites_line ::: seed 1 2"
     folder = compute_sweep(results, TINY, sweep)
-    for row in read_plan(folder).rows:
+    for row in read_plan(SweepDir(folder)).rows:
         if row.values["algorithm"] == "cma_mae":
             invent_times(results / "runs" / row.run, int(row.values["seed"]))
     aggregate(folder, results / "runs")

@@ -24,13 +24,14 @@ from support import BIN, TINY, command
 
 from qdsweep.analysis.live.app import Watch
 from qdsweep.analysis.live.curve import MOST, Curve, plot, sparkline
-from qdsweep.analysis.live.follow import Follow, outlook
+from qdsweep.analysis.live.follow import Follow
 from qdsweep.analysis.live.log import log_tail
 from qdsweep.analysis.live.table import RunTable
 from qdsweep.analysis.status import read_standings, table
 from qdsweep.config.compose import compose
 from qdsweep.records.metrics import COLUMNS
-from qdsweep.records.plan import write_plan
+from qdsweep.records.plan import read_plan, write_plan
+from qdsweep.records.sweep_dir import Results
 from qdsweep.sweep.ids import run_id
 from qdsweep.sweep.runs import Row, Sweep
 
@@ -61,7 +62,7 @@ def make_sweep(folder: Path) -> dict[str, str]:
         ]
         sweep = Sweep(("domain", "seed"), tuple(rows), {row.id: row.experiment for row in rows})
         plan = sweep.plan(name="tiny", experiment="test", sweep="::: domain ...")
-        write_plan(plan, sweep.runs, folder / "results")
+        write_plan(plan, sweep.runs, Results(folder / "results"))
     return {row.values["domain"]: row.id for row in rows}
 
 
@@ -239,7 +240,8 @@ def test_the_status_survives_damaged_files(copied):
     ):
         for name in ("sphere", "slow"):
             (results / "runs" / runs[name] / "state/status.json").write_text(status)
-        standings = read_standings(results / "sweeps/tiny", results / "runs")
+        sweep = Results(results).sweep("tiny")
+        standings = read_standings(sweep, read_plan(sweep))
         shown = {row[0]: row for row in table(standings)}
         for name, state in (("sphere", "finished"), ("slow", "stopped"), ("faulty", "failed")):
             assert shown[runs[name]][1] == state, status
@@ -314,7 +316,7 @@ def test_re_evaluations_are_counted_and_the_failed_ones_named(copied):
     assert f"re-evaluation of {runs['faulty']}: elite 3 fails" in shown()
     follow = Follow(results, "tiny")
     follow.look(10.0)
-    assert outlook(follow.runs.values()).reevaluated == (0, 4)
+    assert follow.reevaluated == (0, 4)
     (folders["sphere"] / "reevaluated-3-1000003.json").write_text("{}")
     assert "re-evaluated: 1 of 4 runs" in shown()
 
@@ -473,11 +475,11 @@ def test_ten_thousand_runs_cost_a_small_budget(tmp_path):
     for _ in range(20):
         start = time.process_time()
         assert not follow.look(0.04)
-        outlook(follow.runs.values())
+        assert follow.outlook.used
         costs.append(time.process_time() - start)
     print(f"{looks} looks to read all; a tick {1000 * sum(costs) / len(costs):.1f} ms of CPU")
     assert sorted(costs)[10] < 0.25
-    sums = outlook(follow.runs.values())
+    sums = follow.outlook
     assert sums.counts == {"finished": 9_000, "waiting": 1_000}
     assert sums.used == pytest.approx(9_000 * 18.0)
     assert sums.left == pytest.approx(1_000 * 18.0), "those that wait cost what others did"

@@ -10,6 +10,7 @@ from support import REPO, TINY, command
 
 from qdsweep.planning.job import is_of_runs, planned_budget
 from qdsweep.records.plan import write_plan
+from qdsweep.records.sweep_dir import Results
 from qdsweep.sweep.runs import table_of_runs
 
 PROBE = f"""
@@ -34,7 +35,7 @@ def planned(folder: Path, runs: int) -> tuple[Path, str]:
     (run,) = made.runs
     plan = made.plan(name="tiny", experiment="lp_sphere", sweep=sweep)
     others = [row | {"id": f"{run}-{n}"} for n in range(1, runs) for row in plan["rows"]]
-    write_plan(plan | {"rows": [*others, *plan["rows"]]}, made.runs, folder / "results")
+    write_plan(plan | {"rows": [*others, *plan["rows"]]}, made.runs, Results(folder / "results"))
     return folder, run
 
 
@@ -84,4 +85,4 @@ def test_a_job_of_runs_is_known_by_its_command_line(words, of_runs):
 
 def test_the_budget_of_a_job_is_the_largest_of_the_plan(tmp_path):
     folder, run = planned(tmp_path, 2)
-    assert planned_budget(folder / "results/sweeps/tiny", run) == {"iterations": 12}
+    assert planned_budget(Results(folder / "results").sweep("tiny"), run) == {"iterations": 12}

@@ -6,11 +6,16 @@ import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from qdsweep.errors import BadInput
 
+if TYPE_CHECKING:
+    import pandas as pd
+
+# What to do where a file of ours is damaged, and where it is missing.
 ANEW = "remove it, and start snakemake again, which makes it anew"
+AGAIN = "Run `snakemake` again to make it."
 
 
 @contextmanager
@@ -53,19 +58,74 @@ def write_json(path: Path, data: Any) -> None:
     write_text(path, json.dumps(data, indent=1) + "\n")
 
 
-def read_json(path: Path) -> dict[str, Any]:
-    """Reads JSON; empty where the file is missing or no JSON."""
+def require(path: Path, remedy: str) -> Path:
+    """Returns `path` if it exists.
+
+    Raises:
+        BadInput: It does not; the message names it and says what to do.
+    """
+    if not path.exists():
+        raise BadInput(f"{path} does not exist. {remedy}")
+    return path
+
+
+def read_json(path: Path, remedy: str = AGAIN, cure: str = ANEW) -> dict[str, Any]:
+    """Reads a JSON object.
+
+    Args:
+        path: The file.
+        remedy: What to do where there is none.
+        cure: What to do where it is damaged.
+
+    Raises:
+        BadInput: The file is missing or is not JSON.
+    """
+    require(path, remedy)
     try:
-        data = json.loads(path.read_text())
-    except (OSError, ValueError, RecursionError):
+        return dict(json.loads(path.read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError, RecursionError) as error:
+        raise damaged(path, error, cure) from error
+
+
+def read_json_if_whole(path: Path) -> dict[str, Any]:
+    """Reads a JSON object that nothing depends on; empty where it is missing or damaged."""
+    try:
+        return read_json(path)
+    except BadInput:
         return {}
-    return data if isinstance(data, dict) else {}
 
 
-def read_attempts(path: Path) -> list[dict[str, Any]]:
-    """The attempts at a run that its status.json or summary.json lists, as far as they are some."""
-    attempts = read_json(path).get("attempts")
-    return [one for one in attempts if isinstance(one, dict)] if isinstance(attempts, list) else []
+def read_csv(path: Path, remedy: str, **options: Any) -> "pd.DataFrame":
+    """Reads a table; what is empty is missing, and a text such as "null" stays text.
+
+    Args:
+        path: The file.
+        remedy: What to do where there is none.
+        **options: As `pandas.read_csv` has them.
+
+    Raises:
+        BadInput: The file is missing or damaged.
+    """
+    import pandas as pd
+
+    require(path, remedy)
+    try:
+        with path.open("rb") as file:
+            file.seek(-1, os.SEEK_END)
+            if file.read() != b"\n":
+                raise ValueError("its last line is torn")
+        table = pd.read_csv(path, **{"keep_default_na": False, "na_values": [""], **options})
+        if len(table.columns) < 2:
+            raise ValueError("it is no table")
+        return table
+    except (OSError, ValueError) as error:
+        raise damaged(path, error) from error
+
+
+def write_csv(table: "pd.DataFrame", path: Path) -> None:
+    """Writes a table whole or not at all."""
+    with atomic(path, "w") as file:
+        table.to_csv(file, index=False, lineterminator="\n")
 
 
 def read_arrays(path: Path, *names: str, remedy: str = ANEW) -> dict[str, Any]:

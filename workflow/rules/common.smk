@@ -17,8 +17,8 @@ from qdsweep.errors import BadInput
 from qdsweep.planning.checks import check_fit, check_sweep
 from qdsweep.planning.confirmation import confirming
 from qdsweep.planning.job import is_of_runs, planned_budget
-from qdsweep.planning.outlook import outlook, runs_elsewhere, unfinished
 from qdsweep.planning.requeue import requeue_lost
+from qdsweep.planning.outlook import outlook, unfinished
 from qdsweep.planning.resources import (
     check_request,
     launch_budget,
@@ -26,9 +26,12 @@ from qdsweep.planning.resources import (
     slurm_request,
 )
 from qdsweep.planning.settings import key_sources, read_sweep
-from qdsweep.records.plan import digest, write_plan
+from qdsweep.records.plan import Plan, digest, write_plan
+from qdsweep.records.sweep_dir import Results
 from qdsweep.sweep.runs import Sweep, table_of_runs
 from qdsweep.warm.start import start_warm
+
+RESULTS = Results(Path("results"))
 
 # `python` in a shell command is this one, with or without an active venv; in a conda environment
 # of `--sdm conda` it is that one's, which finds the package here.
@@ -59,7 +62,7 @@ try:
         SWEEP = table_of_runs(SETTINGS.experiment, SETTINGS.sweep)
         check_sweep(SETTINGS, SWEEP, key_sources(typed, workflow.configfiles))
         # The runs that confirm it, as far as an earlier start has chosen them.
-        CONFIRMING = confirming(SETTINGS, SWEEP, Path("results"))
+        CONFIRMING = confirming(SETTINGS, SWEEP, RESULTS)
     CLUSTERS = {
         name: read_cluster(name)
         for name in (
@@ -91,11 +94,8 @@ STAGES = {
 }
 
 if workflow.is_main_process:
-    for title, part in ((SETTINGS.name, SWEEP), ("to confirm it", CONFIRMING)):
-        if part.runs:
-            print(outlook(title, part, Path("results/runs")), file=sys.stderr)
-        for line in runs_elsewhere(part, Path("results/runs")):
-            print(line, file=sys.stderr)
+    for line in outlook(Plan.of(PLAN), SWEEP, CONFIRMING, RESULTS):
+        print(line, file=sys.stderr)
 
 
 wildcard_constraints:
@@ -121,14 +121,14 @@ onstart:
     except BadInput as error:
         raise WorkflowError(str(error))
     runs = SWEEP.runs | CONFIRMING.runs
-    write_plan(PLAN, runs, Path("results"))
+    write_plan(PLAN, runs, RESULTS)
     if not (is_remote() or workflow.deployment_settings.deployment_method):
         start_warm(
-            unfinished(runs, Path("results/runs")),
+            unfinished(runs, RESULTS),
             Path(".snakemake/log/qdsweep-warm.log"),
         )
     if CLUSTERS[cluster_name()].nodes > 1:
-        requeue_lost(runs, Path("results/runs"))
+        requeue_lost(runs, RESULTS)
 
 
 def is_remote():
@@ -165,7 +165,7 @@ IMAGE = (
 
 def memory_of(wildcards):
     """Memory of a run: more only after it has run out of it."""
-    return memory_mb(CLUSTERS[cluster_name()], Path("results/runs") / wildcards.run)
+    return memory_mb(CLUSTERS[cluster_name()], RESULTS.run(wildcards.run))
 
 
 def slurm(key, on_one_node=False):
@@ -182,15 +182,15 @@ def budget_of(wildcards):
     """The budget of a run as `launch` takes it: a larger one lengthens the run."""
     run = wildcards.run
     if IS_JOB:
-        budget = planned_budget(Path("results/sweeps") / SETTINGS.name, run)
+        budget = planned_budget(RESULTS.sweep(SETTINGS.name), run)
     else:
         budget = (SWEEP.runs.get(run) or confirming_runs()[run]).budget
-    return launch_budget(budget, Path("results/runs") / run)
+    return launch_budget(budget, RESULTS.run(run))
 
 
 def confirming_runs():
     """The runs that confirm the sweep, known as soon as its winners are."""
-    return confirming(SETTINGS, SWEEP, Path("results")).runs
+    return confirming(SETTINGS, SWEEP, RESULTS).runs
 
 
 def confirming_summaries(wildcards):

@@ -2,13 +2,10 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from qdsweep.analysis.files import read_json
-from qdsweep.analysis.plan import Plan
-from qdsweep.config.sweep import Figures
 from qdsweep.errors import BadInput
+from qdsweep.records.plan import Plan
 from qdsweep.sweep.labels import Name, figure_names
 
 if TYPE_CHECKING:
@@ -84,26 +81,19 @@ class Called:
         return replace(plan, rows=sorted(rows, key=lambda row: place[row.group]))
 
 
-def read_figures(sweep_dir: Path) -> Figures:
-    """Reads the key `figures` of plan.json."""
-    raw = read_json(sweep_dir / "plan.json", "The workflow writes it: run `snakemake` first.")
-    return Figures.model_validate(raw.get("figures") or {})
-
-
-def read_called(sweep_dir: Path, plan: Plan) -> Called:
-    """Reads what the report calls the groups of a sweep.
+def group_names(plan: Plan) -> Called:
+    """Returns what the report calls the groups of a sweep.
 
     Args:
-        sweep_dir: `results/sweeps/NAME`.
-        plan: Its plan, as it was read.
+        plan: The sweep, as it was read.
 
     Raises:
         BadInput: `figures` names what the sweep does not have, or a colour that is none.
     """
-    figures = read_figures(sweep_dir)
+    figures = plan.figures
     rows = [row.values for row in plan.rows]
     try:
         names = figure_names(figures, plan.columns, rows, plan.experiment)
     except BadInput as error:
-        raise BadInput(f"{sweep_dir / 'plan.json'}: {error}") from None
+        raise BadInput(f"the plan of the sweep {plan.name}: {error}") from None
     return Called(names, figures.labels)

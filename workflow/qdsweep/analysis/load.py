@@ -12,14 +12,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from qdsweep.analysis.files import read_config, read_csv, read_json, require
-from qdsweep.files import read_arrays
+from qdsweep.files import read_arrays, read_csv, require
+from qdsweep.records.config import read_config
+from qdsweep.records.metrics import read_metrics
+from qdsweep.records.run_dir import RunFiles
+from qdsweep.records.summary import read_summary
+from qdsweep.records.sweep_dir import Results
 
 if TYPE_CHECKING:
     import pandas as pd
     from ribs.archives import ArchiveBase
-
-RUN_FILES = ("summary.json", "config.yaml", "metrics.csv", "archive.npz")
 
 
 @dataclass(frozen=True)
@@ -32,25 +34,30 @@ class Run:
 
     path: Path
 
+    @property
+    def files(self) -> RunFiles:
+        """Where they are."""
+        return RunFiles(self.path)
+
     @cached_property
     def summary(self) -> dict[str, Any]:
         """summary.json: id, status, final metrics, archive, timings, versions, attempts."""
-        return read_json(self.path / "summary.json", "Run `snakemake` again to make it.")
+        return read_summary(self.files)
 
     @cached_property
     def config(self) -> dict[str, Any]:
         """config.yaml: the resolved experiment."""
-        return read_config(self.path)
+        return read_config(self.files.config)
 
     @cached_property
     def metrics(self) -> "pd.DataFrame":
         """metrics.csv: a row for each iteration."""
-        return read_csv(self.path / "metrics.csv", "Run `snakemake` again to make it.")
+        return read_metrics(self.files.metrics)
 
     @cached_property
     def arrays(self) -> dict[str, np.ndarray]:
         """archive.npz: index, objective, measures, solution and the domain's extra fields."""
-        return read_arrays(self.path / "archive.npz")
+        return read_arrays(self.files.archive)
 
     @cached_property
     def archive(self) -> "ArchiveBase":
@@ -72,8 +79,9 @@ def load(run_dir: str | PathLike[str]) -> Run:
     path = require(
         Path(run_dir), "Give the folder of a run, results/runs/ID; runs.tsv of a sweep lists ids."
     )
-    for name in RUN_FILES:
-        require(path / name, f"{path} is not a finished run: run `snakemake` again to finish it.")
+    files = RunFiles(path)
+    for file in (files.summary, files.config, files.metrics, files.archive):
+        require(file, f"{path} is not a finished run: run `snakemake` again to finish it.")
     return Run(path)
 
 
@@ -87,7 +95,8 @@ def load_sweep(name: str, results: str | PathLike[str] = "results") -> "pd.DataF
     Raises:
         BadInput: There is no such sweep, or it has no tables yet.
     """
-    sweeps = Path(results) / "sweeps"
-    known = sorted(path.parent.name for path in sweeps.glob("*/plan.json"))
-    require(sweeps / name, f"The sweeps there: {', '.join(known) or 'none'}.")
-    return read_csv(sweeps / name / "summary.csv", "Run `snakemake`, which makes it.")
+    there = Results(Path(results))
+    known = sorted(sweep.name for sweep in there.known_sweeps())
+    sweep = there.sweep(name)
+    require(sweep.path, f"The sweeps there: {', '.join(known) or 'none'}.")
+    return read_csv(sweep.summary, "Run `snakemake`, which makes it.")

@@ -4,9 +4,10 @@ import re
 from pathlib import Path
 from typing import Any
 
-from qdsweep.analysis.files import read_config
 from qdsweep.analysis.text import TIMES, short
 from qdsweep.files import damaged
+from qdsweep.records.config import read_config
+from qdsweep.records.run_dir import RunFiles
 
 
 def scale_of(run_dir: Path, summary: dict[str, Any]) -> str:
@@ -39,11 +40,12 @@ def domain_name(run_dir: Path) -> str:
     Raises:
         BadInput: Its config.yaml is missing or damaged.
     """
+    path = RunFiles(run_dir).config
     try:
-        domain = read_config(run_dir)["domain"]
+        domain = read_config(path)["domain"]
         name, task = str(domain["name"]), domain.get("function") or domain.get("env")
     except (KeyError, TypeError, AttributeError) as error:
-        raise damaged(run_dir / "config.yaml", error) from error
+        raise damaged(path, error) from error
     if task is None or _plain(task) in _plain(name) or _plain(name) in _plain(task):
         return name
     return f"{name} ({task})"

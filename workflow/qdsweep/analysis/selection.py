@@ -4,10 +4,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from qdsweep.analysis.files import read_csv
-from qdsweep.analysis.plan import read_plan
 from qdsweep.analysis.text import plural
+from qdsweep.files import read_csv
 from qdsweep.metrics import CURVES, METRICS, RANK, Metric
+from qdsweep.records.plan import read_plan
+from qdsweep.records.sweep_dir import SweepDir
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -117,7 +118,7 @@ def read_tables(sweep_dir: Path) -> Tables:
         for name, needed in columns.items()
     )
     table = table[table["qd_score_n"] > 0]
-    return replace(arrange(summary, table, curves), rank=read_plan(sweep_dir).rank)
+    return replace(arrange(summary, table, curves), rank=read_plan(SweepDir(sweep_dir)).rank)
 
 
 def _with(table: "pd.DataFrame", names: list[str]) -> "pd.DataFrame":

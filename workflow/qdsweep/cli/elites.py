@@ -66,20 +66,21 @@ def add_commands(add: Add) -> None:
 def _rollout(arguments: argparse.Namespace) -> int:
     from qdsweep.config.compose import compose
     from qdsweep.config.domain import require_episodes
+    from qdsweep.files import require
     from qdsweep.host.cpu import apply_baseline
+    from qdsweep.records.run_dir import RunDir
 
     if not arguments.seconds > 0:
         raise BadInput(f"--seconds {arguments.seconds:g}: more than 0 is needed")
-    file = arguments.run_dir / "config.yaml"
-    if not file.exists():
-        raise BadInput(f"{file} does not exist: give the folder of a finished run")
+    run = RunDir(arguments.run_dir)
+    file = require(run.config, "Give the folder of a finished run.")
     experiment = compose(str(file))
     require_episodes(experiment.domain)
     apply_baseline(experiment.cpu_baseline)
     from qdsweep.elites.rollout import rollout
     from qdsweep.files import write_json
 
-    folder = arguments.folder or arguments.run_dir / "rollouts"
+    folder = arguments.folder or run.rollouts
     entries = rollout(arguments.run_dir, folder, arguments.elites, arguments.seconds)
     write_json(folder / "rollouts.json", {"rollouts": entries})
     for entry in entries:

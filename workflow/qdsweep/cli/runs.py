@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING
 
 from qdsweep.cli.arguments import SET, Add, cluster_of, overrides
 from qdsweep.errors import BadInput
+from qdsweep.files import damaged
 
 if TYPE_CHECKING:
     from qdsweep.config.cluster import Cluster
     from qdsweep.config.experiment import Experiment
+    from qdsweep.records.run_dir import RunDir
 
 RUN = """\
 examples:
@@ -103,19 +105,21 @@ def _run(arguments: argparse.Namespace) -> int:
 
 
 def _launch(arguments: argparse.Namespace) -> int:
-    out = arguments.runs / arguments.run
+    from qdsweep.records.run_dir import RunDir
+
+    run = RunDir(arguments.runs / arguments.run)
     try:
-        experiment, cluster = _planned(arguments, out)
+        experiment, cluster = _planned(arguments, run)
     except BadInput as error:
         from qdsweep.experiment.endings import record_refusal
 
-        record_refusal(out, error, arguments.attempt)
+        record_refusal(run, error, arguments.attempt)
         raise
     from qdsweep.experiment.options import Options
     from qdsweep.experiment.start import STOPPED, start
 
     options = Options(max_seconds=cluster.max_seconds, attempt=arguments.attempt)
-    code = start(experiment, out, cluster, options)
+    code = start(experiment, run.path, cluster, options)
     if code == STOPPED:
         print(
             f"qdsweep: {arguments.run} stopped before its end and saved its state; Snakemake's "
@@ -125,7 +129,7 @@ def _launch(arguments: argparse.Namespace) -> int:
     return code
 
 
-def _planned(arguments: argparse.Namespace, out: Path) -> "tuple[Experiment, Cluster]":
+def _planned(arguments: argparse.Namespace, run: "RunDir") -> "tuple[Experiment, Cluster]":
     """Returns what the start of the sweep planned for a run, which must still be that run."""
     from qdsweep.config.cluster import read_cluster
     from qdsweep.config.compose import compose
@@ -133,12 +137,11 @@ def _planned(arguments: argparse.Namespace, out: Path) -> "tuple[Experiment, Clu
     from qdsweep.sweep.ids import run_id
 
     unit, _, amount = arguments.budget.partition("=")
-    file = out / "state" / "config.yaml"
+    file = run.state.config
     try:
         experiment = compose(str(file), {unit: typed(amount)}, source="--budget")
     except BadInput as error:
-        damaged = f"; remove {file} and start snakemake again, to make it anew"
-        raise BadInput(f"{error}{damaged if file.exists() else ''}") from None
+        raise (damaged(file, error) if file.exists() else error) from None
     if run_id(experiment) != arguments.run:
         raise BadInput(
             f"{file} is now the experiment of {run_id(experiment)}, not of {arguments.run}: the "
@@ -150,20 +153,20 @@ def _planned(arguments: argparse.Namespace, out: Path) -> "tuple[Experiment, Clu
 
 
 def _worker(arguments: argparse.Namespace) -> int:
-    from qdsweep.engines.connection import connection_path
     from qdsweep.engines.node import work
+    from qdsweep.records.run_dir import RunDir, run_of_connection
 
     if arguments.workers < 1:
         raise BadInput(f"--workers {arguments.workers}: at least 1 is needed")
     if arguments.connect is not None:
         file = arguments.connect.absolute()
-        run = Path(*file.parts[:-3])
-        if file != connection_path(run):
-            expected = connection_path(Path("RUN"))
+        run = run_of_connection(file)
+        if run is None:
+            expected = RunDir(Path("RUN")).state.connection
             raise BadInput(f"--connect {arguments.connect}: {expected} was expected")
-        work(run, arguments.workers, patience=600.0)  # it may have to start itself
+        work(run.path, arguments.workers, patience=600.0)  # it may have to start itself
         return 0
-    file = connection_path(arguments.join)
+    file = RunDir(arguments.join).state.connection
     if not file.exists():
         raise BadInput(
             f"{arguments.join}: no run with the dask engine is being computed there "

@@ -6,6 +6,7 @@ from typing import Any
 
 from qdsweep.analysis.stages import STAGES, Stage
 from qdsweep.cli.arguments import RESULTS, Add, sweep_name
+from qdsweep.records.sweep_dir import Results
 
 # Stage -> its own options, which its function takes as keyword arguments.
 _OPTIONS: dict[str, dict[str, dict[str, Any]]] = {
@@ -37,9 +38,9 @@ def add_commands(add: Add) -> None:
 
 def _command(stage: Stage, options: list[str]) -> Callable[[argparse.Namespace], int]:
     def command(arguments: argparse.Namespace) -> int:
-        sweep = arguments.results / "sweeps" / arguments.name
+        results = Results(arguments.results)
         chosen = {option: getattr(arguments, option) for option in options}
-        stage.run(sweep, arguments.results / "runs", **chosen)
+        stage.run(results.sweep(arguments.name).path, results.runs, **chosen)
         return 0
 
     return command

@@ -7,6 +7,8 @@ from pathlib import Path
 
 from qdsweep.cli.arguments import RESULTS, Add, sweep_name
 from qdsweep.errors import BadInput
+from qdsweep.records.plan import read_plan
+from qdsweep.records.sweep_dir import Results
 
 EXPAND = """\
 examples:
@@ -109,27 +111,27 @@ def _status(arguments: argparse.Namespace) -> int:
     from qdsweep.analysis.status import (
         read_standings,
         reevaluations,
-        sweep_names,
+        summary_line,
         table,
-        total,
     )
 
-    names = sweep_names(arguments.results)
-    if arguments.name is None and not names:
+    results = Results(arguments.results)
+    known = results.known_sweeps()
+    if arguments.name is None and not known:
         raise BadInput(f"{arguments.results}: no sweep was started here yet")
-    name = arguments.name or names[0]
-    folders = arguments.results / "sweeps" / name, arguments.results / "runs"
-    standings = read_standings(*folders)
+    sweep = results.sweep(arguments.name) if arguments.name else known[0]
+    plan = read_plan(sweep)
+    standings = read_standings(sweep, plan)
     columns = ("run", "state", "done", "QD score", "ETA", "core-h", "left", "note")
-    grid = Table(*columns, title=f"sweep {name}", box=None, title_justify="left")
+    grid = Table(*columns, title=f"sweep {sweep.name}", box=None, title_justify="left")
     for cells in table(standings):
         grid.add_row(*cells, style="red" if cells[1] == "failed" else None)
     # A pipe has no width: no line is cut.
     width = None if sys.stdout.isatty() else 1000
     console = Console(width=width, highlight=False)
     console.print(grid)
-    console.print(total(standings), markup=False)
-    for state, line in reevaluations(*folders):
+    console.print(summary_line(standings), markup=False)
+    for state, line in reevaluations(sweep, plan):
         console.print(line, markup=False, style="red" if state == "failed" else None)
     return 0
 
@@ -158,9 +160,10 @@ def _export(arguments: argparse.Namespace) -> int:
 def _clean(arguments: argparse.Namespace) -> int:
     from qdsweep.records.leftovers import leftovers, orphans, remove, size
 
-    found = list(leftovers(arguments.results))
+    results = Results(arguments.results)
+    found = list(leftovers(results))
     if arguments.orphans:
-        found += orphans(arguments.results)
+        found += orphans(results)
     sizes = [size(path) for path in found]
     for path, bytes_ in zip(found, sizes, strict=True):
         print(f"{bytes_ / 1e6:10.3f} MB  {path}")

@@ -12,7 +12,8 @@ from qdsweep.container.image import digest, find_image, prepare
 from qdsweep.errors import BadInput
 from qdsweep.host import slurm
 from qdsweep.host.briefing import VARIABLE
-from qdsweep.records.progress import read_standing
+from qdsweep.records.run_dir import RunDir
+from qdsweep.records.status import read_status
 
 # Where the Dockerfile puts the project.
 PROJECT = "/opt/qdsweep"
@@ -83,7 +84,7 @@ def _cluster(arguments: argparse.Namespace) -> Cluster | None:
 def _ask_slurm(run: Path) -> dict[str, str]:
     if "SLURM_JOB_ID" in os.environ:
         slurm.job_details(os.environ["SLURM_JOB_ID"])
-    killed = read_standing(run).killed_job
+    killed = read_status(RunDir(run).state).killed_job
     if killed is not None:
         slurm.end_state(killed)
     return slurm.answers

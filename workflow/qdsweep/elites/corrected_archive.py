@@ -16,6 +16,7 @@ from qdsweep.analysis.load import Run, load
 from qdsweep.config.sweep import Reevaluate
 from qdsweep.files import atomic, read_arrays, write_json
 from qdsweep.records.archive import archive_digest
+from qdsweep.records.run_dir import RunDir
 
 if TYPE_CHECKING:
     from qdsweep.algorithms.ribs.result_archive import ResultArchive
@@ -37,7 +38,7 @@ class CorrectedRun(Run):
     @cached_property
     def arrays(self) -> Arrays:
         """The corrected archive in the form of archive.npz, without the domain's fields."""
-        elites = read_arrays(self.path / f"{self.stem}.npz")
+        elites = read_arrays(RunDir(self.path).corrected(self.stem).with_suffix(".npz"))
         reported = Run(self.path).arrays
         geometry = {name: reported[name] for name in _GEOMETRY if name in reported}
         return {**corrected_rows(elites, reported), **geometry}
@@ -69,7 +70,8 @@ def write_corrected_archive(
     archive, elites["corrected_index"] = insert(
         summary["archive"], arrays, elites["objective"], elites["measures"]
     )
-    with atomic(run_dir / f"{settings.stem}.npz") as file:
+    path = RunDir(run_dir).corrected(settings.stem)
+    with atomic(path.with_suffix(".npz")) as file:
         np.savez_compressed(file, **elites)  # type: ignore[arg-type]
     rows = corrected_rows(elites, arrays)
     if archive.cells is None:
@@ -87,7 +89,7 @@ def write_corrected_archive(
         "corrected": {name: corrected[name] for name in FIGURES},
         "corrected_digest": archive_digest(rows),
     }
-    write_json(run_dir / f"{settings.stem}.json", about)
+    write_json(path, about)
     return about
 
 

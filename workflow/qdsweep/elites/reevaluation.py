@@ -30,7 +30,9 @@ from qdsweep.engines.base import Batch, Engine
 from qdsweep.engines.failures import EvaluationFailed, describe_failure
 from qdsweep.errors import BadInput, QdsweepError
 from qdsweep.experiment.stop import Stop
-from qdsweep.files import atomic, read_arrays, read_json
+from qdsweep.files import atomic, read_arrays
+from qdsweep.records.run_dir import RunDir
+from qdsweep.records.summary import read_summary
 from qdsweep.sweep.ids import run_id
 from qdsweep.versions import installed_versions
 
@@ -111,10 +113,10 @@ def read_samples(path: Path, about: dict[str, Any], rows: int, measures: int) ->
     return Samples(path, about, *missing, np.zeros(()))
 
 
-def core_seconds_of(run_dir: Path, settings: Reevaluate) -> float:
+def core_seconds_of(run: RunDir, settings: Reevaluate) -> float:
     """Reads the core-seconds of the evaluations of a run's elites; 0 if they are unknown."""
     try:
-        with np.load(run_dir / "state" / f"{settings.stem}.npz", allow_pickle=False) as file:
+        with np.load(run.state.samples(settings.stem), allow_pickle=False) as file:
             return float(file["core_seconds"])
     except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
         return 0.0  # the file was removed, or is of an earlier release
@@ -146,7 +148,7 @@ def reevaluate(run_dir: Path, settings: Reevaluate, cluster: Cluster, stop: Stop
     versions = installed_versions(("numpy", *experiment.domain.libraries))
     about = {"archive_digest": summary["archive_digest"], "versions": versions}
     elites, measures = arrays["measures"].shape
-    path = run_dir / "state" / f"{settings.stem}.npz"
+    path = RunDir(run_dir).state.samples(settings.stem)
     path.parent.mkdir(exist_ok=True)
     samples = read_samples(path, about, settings.times * elites, measures)
     if len(samples.missing):
@@ -178,21 +180,22 @@ def read_run(run_dir: Path) -> tuple[Experiment, dict[str, Any], Arrays]:
     Raises:
         BadInput: It is not finished, or its domain has changed since.
     """
-    for name in ("config.yaml", "summary.json", "archive.npz"):
-        if not (run_dir / name).exists():
+    run = RunDir(run_dir)
+    for path in (run.config, run.summary, run.archive):
+        if not path.exists():
             raise BadInput(
-                f"{run_dir} is not a finished run ({name} is missing): finish it first, with "
+                f"{run_dir} is not a finished run ({path.name} is missing): finish it first, with "
                 "snakemake or `qdsweep run`"
             )
-    experiment = compose(str(run_dir / "config.yaml"))
-    summary = read_json(run_dir / "summary.json")
+    experiment = compose(str(run.config))
+    summary = read_summary(run)
     if summary.get("id") != run_id(experiment):
         raise BadInput(
             f"{run_dir} is {summary.get('id')}, but its config.yaml stands for "
             f"{run_id(experiment)} now: the source of its domain or emitters has changed since, "
             "or the file was; run it again before its elites are evaluated again"
         )
-    return experiment, summary, read_arrays(run_dir / "archive.npz")
+    return experiment, summary, read_arrays(run.archive)
 
 
 def fresh_seeds(settings: Reevaluate, elites: int) -> Seeds:

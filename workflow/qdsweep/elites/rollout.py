@@ -3,6 +3,7 @@
 import os
 import re
 import sys
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,9 +21,9 @@ from qdsweep.domains.gymnasium_task import GymnasiumTask
 from qdsweep.domains.lunar_lander import LunarLander
 from qdsweep.domains.normalizer import Normalizer
 from qdsweep.elites.camera import Camera, Shot
-from qdsweep.errors import BadInput
 from qdsweep.experiment.state import evaluation_seeds
-from qdsweep.files import read_arrays
+from qdsweep.files import read_arrays, require
+from qdsweep.records.run_dir import RunDir
 
 Arrays = dict[str, NDArray[Any]]
 
@@ -36,7 +37,7 @@ class Chosen(NamedTuple):
 
 
 def rollout(
-    run_dir: Path, out: Path, elites: list[str], seconds: float, run: str = "", files: str = ""
+    run_dir: Path, out: Path, elites: Sequence[str], seconds: float, run: str = "", files: str = ""
 ) -> list[dict[str, Any]]:
     """Renders an episode of chosen elites of a run, each as an animated GIF.
 
@@ -61,14 +62,14 @@ def rollout(
         BadInput: The run is not finished, its domain is not of gymnasium, or nothing can be
             rendered here.
     """
-    for name in ("config.yaml", "archive.npz"):
-        if not (run_dir / name).exists():
-            raise BadInput(f"{run_dir / name} does not exist: give the folder of a finished run")
-    experiment = compose(str(run_dir / "config.yaml"))
+    results = RunDir(run_dir)
+    for path in (results.config, results.archive):
+        require(path, "Give the folder of a finished run.")
+    experiment = compose(str(results.config))
     require_episodes(experiment.domain)
     out.mkdir(parents=True, exist_ok=True)
     camera, filmed = _before_a_camera(experiment.domain, seconds)
-    arrays = read_arrays(run_dir / "archive.npz")
+    arrays = read_arrays(results.archive)
     measures, run = list(filmed.measures), run or run_dir.name
     policy = experiment.domain.evaluation_seed
     own_seed = policy == "fixed" or isinstance(policy, int)
@@ -111,7 +112,7 @@ def rollout(
     return entries
 
 
-def choose(arrays: Arrays, measures: list[str], elites: list[str]) -> list[Chosen]:
+def choose(arrays: Arrays, measures: list[str], elites: Sequence[str]) -> list[Chosen]:
     """Chooses elites of an archive; one that is chosen twice has both reasons in its title.
 
     Args:

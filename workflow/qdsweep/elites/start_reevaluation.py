@@ -12,8 +12,10 @@ from qdsweep.config.sweep import Reevaluate
 from qdsweep.errors import BadInput, QdsweepError
 from qdsweep.experiment.start import STOPPED
 from qdsweep.experiment.stop import Interrupted, Stop
+from qdsweep.files import require
 from qdsweep.host.cpu import apply_baseline
 from qdsweep.host.wall_time import seconds_left
+from qdsweep.records.run_dir import RunDir
 
 # Time to close the workers and to write what was evaluated [s].
 WALL_TIME_MARGIN = 10.0
@@ -39,9 +41,7 @@ def start_reevaluation(run_dir: Path, times: int, seed: int, cluster: Cluster) -
         raise BadInput(f"--times {times} --seed {seed}: times must be at least 1, seed at least 0")
     settings = Reevaluate(times=times, seed=seed)
     run_dir = run_dir.absolute()  # a domain may change the working directory
-    config = run_dir / "config.yaml"
-    if not config.exists():
-        raise BadInput(f"{config} does not exist: give the folder of a finished run")
+    config = require(RunDir(run_dir).config, "Give the folder of a finished run.")
     apply_baseline(compose(str(config)).cpu_baseline)
     logging.basicConfig(format="%(asctime)s %(message)s", stream=sys.stderr)
     log = logging.getLogger("qdsweep")

@@ -46,11 +46,6 @@ class Connection(NamedTuple):
         )
 
 
-def connection_path(run: Path) -> Path:
-    """Returns the connection file of a run's folder."""
-    return run / "state" / "dask" / "connection.json"
-
-
 def temporary_credentials() -> tuple[str, str]:
     """Makes a certificate and its private key (PEM)."""
     from distributed.security import Security

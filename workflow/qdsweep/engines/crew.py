@@ -11,7 +11,7 @@ from pathlib import Path
 import psutil
 
 from qdsweep.config.cluster import Cluster
-from qdsweep.engines.connection import connection_path
+from qdsweep.records.run_dir import RunDir
 
 # How long workers may take to leave after the hub has told them; then they are ended [s].
 LEAVING_SECONDS = 2.0
@@ -29,10 +29,11 @@ def start_crew(cluster: Cluster, run: Path, qdsweep: Sequence[str] = PYTHON) -> 
         run: The run's folder, absolute.
         qdsweep: The command of qdsweep on each node; it may enter an image.
     """
-    logs = _logs(run)
+    state = RunDir(run).state
+    logs = state.workers
     logs.mkdir(parents=True, exist_ok=True)
     here = cluster.workers_per_node if cluster.over_nodes() else cluster.workers
-    words = [*qdsweep, "worker", "--connect", str(connection_path(run)), "--workers", str(here)]
+    words = [*qdsweep, "worker", "--connect", str(state.connection), "--workers", str(here)]
     if cluster.over_nodes():
         words = [*_srun(cluster, logs), *words]
     # In a group of their own: Ctrl-C must reach only the main process, which sends them away.
@@ -56,7 +57,7 @@ class Crew:
 
     def __init__(self, pid: int, run: Path) -> None:
         self.is_leaving = False
-        self.logs = _logs(run)
+        self.logs = RunDir(run).state.workers
         self._process: psutil.Process | None = None
         with contextlib.suppress(psutil.NoSuchProcess):
             self._process = psutil.Process(pid)
@@ -87,10 +88,6 @@ class Crew:
                 time.sleep(0.01)
             else:
                 return
-
-
-def _logs(run: Path) -> Path:
-    return run / "state" / "workers"
 
 
 def _srun(cluster: Cluster, logs: Path) -> list[str]:

@@ -13,7 +13,6 @@ from qdsweep.config.domain import Domain as DomainConfig
 from qdsweep.engines.base import Batch, Outcome, nothing
 from qdsweep.engines.connection import (
     Connection,
-    connection_path,
     remove_connection,
     temporary_credentials,
     write_connection,
@@ -22,6 +21,7 @@ from qdsweep.engines.crew import Crew
 from qdsweep.engines.failures import NoWorkers
 from qdsweep.engines.hub import Hub
 from qdsweep.errors import BadInput
+from qdsweep.records.run_dir import RunDir
 
 # How long a run waits for its first worker, or for a new one after it has lost all [s].
 PATIENCE = 300.0
@@ -54,7 +54,7 @@ class Dask:
         timeout: float | None = None,
     ) -> None:
         self.workers = cluster.workers
-        self._file = connection_path(run)
+        self._file = RunDir(run).state.connection
         self._crew = crew
         self._patience = PATIENCE if timeout is None else min(PATIENCE, timeout / 2)
         certificate, key = temporary_credentials()

@@ -10,9 +10,10 @@ from pathlib import Path
 from qdsweep.config.compose import compose
 from qdsweep.config.domain import Domain as DomainConfig
 from qdsweep.config.domain import Plugin
-from qdsweep.engines.connection import connection_path, read_connection
+from qdsweep.engines.connection import read_connection
 from qdsweep.errors import QdsweepError
 from qdsweep.host.cpu import apply_baseline
+from qdsweep.records.run_dir import RunDir
 
 # How long a worker that has lost the main process looks for it [s].
 PATIENCE = 5.0
@@ -32,17 +33,17 @@ def work(run: Path, workers: int, patience: float) -> None:
     Raises:
         QdsweepError: The run refused the workers.
     """
-    connection = read_connection(connection_path(run))
+    state = RunDir(run).state
+    connection = read_connection(state.connection)
     if connection is not None:  # the user's plug-ins are in the run's working directory
         os.chdir(connection.directory)
-    config = run / "state" / "config.yaml"
-    if config.exists():  # there is none before the first start of a run
-        experiment = compose(str(config))
+    if state.config.exists():  # there is none before the first start of a run
+        experiment = compose(str(state.config))
         apply_baseline(experiment.cpu_baseline)
         _import_libraries(experiment.domain)
     from qdsweep.engines.remote import LEFT, TURNED_AWAY, serve
 
-    logs = run / "state" / "workers"
+    logs = state.workers
     logs.mkdir(parents=True, exist_ok=True)
     alive: dict[int, float] = {}
 

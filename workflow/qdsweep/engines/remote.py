@@ -17,10 +17,11 @@ from distributed.comm import connect
 from distributed.comm.core import Comm
 
 from qdsweep.engines import worker
-from qdsweep.engines.connection import connection_path, read_connection
+from qdsweep.engines.connection import read_connection
 from qdsweep.engines.failures import EvaluationFailed
 from qdsweep.engines.worker_log import WorkerLog
 from qdsweep.host.cpu import settings
+from qdsweep.records.run_dir import RunDir
 from qdsweep.versions import installed_versions
 
 # Exit codes: the run has ended or cannot be found; it refused this worker; the connection broke.
@@ -65,7 +66,7 @@ class _Talk:
     def __init__(
         self, run: Path, patience: float, lines: WorkerLog, inbox: "queue.SimpleQueue[Any]"
     ) -> None:
-        self._file = connection_path(run)
+        self._file = RunDir(run).state.connection
         self._patience = patience
         self._lines = lines
         self._inbox = inbox

@@ -3,7 +3,7 @@
 import contextlib
 import logging
 import os
-from pathlib import Path
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,10 +12,19 @@ from qdsweep.engines.failures import EvaluationFailed, NoWorkers, WorkerDied
 from qdsweep.errors import QdsweepError
 from qdsweep.experiment.run_log import start_log
 from qdsweep.experiment.stop import Interrupted
-from qdsweep.files import atomic, read_json, write_json
+from qdsweep.files import atomic
 from qdsweep.host.lock import Lock, Locked
 from qdsweep.host.slurm import end_state
-from qdsweep.records.archive import publish
+from qdsweep.records.ending import (
+    LastStop,
+    forget_failure,
+    read_failure,
+    read_last_stop,
+    write_failure,
+    write_last_stop,
+)
+from qdsweep.records.run_dir import RunDir, StateDir
+from qdsweep.records.status import read_status
 
 # Causes that Snakemake's retry can cure, by going on from the reload file.
 CURABLE = ("stopped", "memory", "storage", "workers")
@@ -38,47 +47,41 @@ def cause_of(error: BaseException) -> str:
     return "failure"
 
 
-def write_ending(folder: Path, error: BaseException, fingerprint: str) -> None:
+def write_ending(files: StateDir, error: BaseException, fingerprint: str) -> None:
     """Says why a run ended before its end.
 
     Args:
-        folder: The run's `state/`.
+        files: The run's `state/`.
         error: What ended it.
         fingerprint: The experiment's fingerprint.
     """
     cause = cause_of(error)
-    iteration = read_json(folder / "status.json").get("iteration", 0)
-    stops = read_json(folder / "last_stop.json").get("memory_stops", 0)
-    about: dict[str, Any] = {
-        "cause": cause,
-        "memory_stops": stops + (cause == "memory"),
-        "iteration": iteration,
-        "message": str(error),
-        "fingerprint": fingerprint,
-    }
-    write_json(folder / "last_stop.json", about)
+    stops = read_last_stop(files).memory_stops + (cause == "memory")
+    iteration = read_status(files).iterations
+    stop = LastStop(cause, stops, iteration, str(error), fingerprint)
+    write_last_stop(files, stop)
     if cause in CURABLE:
         return
-    about["exception"] = type(error).__name__
+    about: dict[str, Any] = {"exception": type(error).__name__}
     if isinstance(error, EvaluationFailed):
         failure = error.failure
-        with atomic(folder / "failed_solution.npz") as file:
+        with atomic(files.failed_solution) as file:
             np.savez(file, solution=failure.solution, seed=failure.seed)
         about |= {
             "row": failure.row,
             "seed": failure.seed,
             "worker": failure.worker,
             "traceback": failure.trace,
-            "solution": str(folder / "failed_solution.npz"),
+            "solution": str(files.failed_solution),
         }
-    write_json(folder / "failure.json", about)
+    write_failure(files, stop, about)
 
 
-def explain_kill(folder: Path, attempt: dict[str, Any]) -> str:
+def explain_kill(files: StateDir, attempt: dict[str, Any]) -> str:
     """Finds out why an attempt ended without a word, as far as Slurm knows.
 
     Args:
-        folder: The run's `state/`.
+        files: The run's `state/`.
         attempt: The attempt, of `status.json`.
 
     Returns:
@@ -91,56 +94,54 @@ def explain_kill(folder: Path, attempt: dict[str, Any]) -> str:
         return f"killed (Slurm started job {job} again)"
     state = end_state(job)
     if state == "OUT_OF_MEMORY":
-        stop = read_json(folder / "last_stop.json")
-        stops = stop.get("memory_stops", 0) + 1
-        about = {"cause": "memory", "memory_stops": stops, "message": f"Slurm job {job}: {state}"}
-        write_json(folder / "last_stop.json", {**stop, **about})
+        stop = read_last_stop(files)
+        stops, message = stop.memory_stops + 1, f"Slurm job {job}: {state}"
+        write_last_stop(files, replace(stop, cause="memory", memory_stops=stops, message=message))
     return f"killed (Slurm job {job}: {state or 'state unknown'})"
 
 
-def refuse_repetition(folder: Path, fingerprint: str, attempt: int) -> None:
+def refuse_repetition(files: StateDir, fingerprint: str, attempt: int) -> None:
     """Ends a retry of a run that has failed by itself: it would fail the same way.
 
     A start by the user, attempt 1, tries again and forgets the failure.
 
     Args:
-        folder: The run's `state/`.
+        files: The run's `state/`.
         fingerprint: The experiment's fingerprint.
         attempt: Snakemake's count, from 1.
 
     Raises:
         QdsweepError: The run failed before in this start; the message is that failure's.
     """
-    failure = read_json(folder / "failure.json")
+    failure = read_failure(files)
     if attempt > 1 and failure.get("fingerprint") == fingerprint:
         raise QdsweepError(f"not tried again, it failed before: {failure['message']}")
-    for name in ("failure.json", "failed_solution.npz"):
-        (folder / name).unlink(missing_ok=True)
+    forget_failure(files)
 
 
-def record_refusal(out: Path, error: QdsweepError, attempt: int) -> None:
+def record_refusal(run: RunDir, error: QdsweepError, attempt: int) -> None:
     """Takes down bad input that ends a job before its run begins, so that a retry ends at once.
 
     Where another process computes the run at this moment, nothing is written.
 
     Args:
-        out: The run's folder, named by its id.
+        run: The run's folder, named by its id.
         error: What is wrong.
         attempt: Snakemake's count, from 1.
 
     Raises:
         QdsweepError: What is wrong; on a retry, that it was so before.
     """
-    folder = out / "state"
-    identity = out.name.rsplit("-", 1)[-1]  # as much of the fingerprint as is known
-    with contextlib.suppress(OSError, Locked), Lock(folder / "lock", wait=0.0):
-        start_log(folder / "run.log", terminal=False)
+    files = run.state
+    identity = run.name.rsplit("-", 1)[-1]  # as much of the fingerprint as is known
+    with contextlib.suppress(OSError, Locked), Lock(files.lock, wait=0.0):
+        start_log(files.log, terminal=False)
         try:
-            refuse_repetition(folder, identity, attempt)
-            write_ending(folder, error, identity)
+            refuse_repetition(files, identity, attempt)
+            write_ending(files, error, identity)
             raise error
         except QdsweepError as refusal:
             logging.getLogger("qdsweep").error("%s", refusal)
             raise
         finally:
-            publish(out)
+            run.publish()

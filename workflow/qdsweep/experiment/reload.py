@@ -14,6 +14,7 @@ from qdsweep.errors import BadInput
 from qdsweep.experiment.migration import load
 from qdsweep.experiment.state import State
 from qdsweep.files import atomic
+from qdsweep.records.run_dir import StateDir
 
 FORMAT = 2
 KEPT = 2
@@ -22,14 +23,14 @@ _MAGIC = b"qdsweep reload file\n"
 log = logging.getLogger(__name__)
 
 
-def save(state: State, folder: Path, fingerprint: str, versions: dict[str, str]) -> Path:
+def save(state: State, files: StateDir, fingerprint: str, versions: dict[str, str]) -> Path:
     """Writes `reload-ITERATION.pkl`; keeps it and the one before.
 
     A file of a later iteration was passed over when this state was read, so it goes too.
 
     Args:
         state: The state, between two iterations or with a pending batch.
-        folder: The run's `state/`.
+        files: The run's `state/`.
         fingerprint: The experiment's fingerprint.
         versions: The versions that the state was computed with.
 
@@ -44,25 +45,25 @@ def save(state: State, folder: Path, fingerprint: str, versions: dict[str, str])
         "versions": versions,
     }
     header["sha256"] = _checksum(header, payload)
-    path = folder / f"reload-{state.iterations:09d}.pkl"
+    path = files.reload(state.iterations)
     with atomic(path, durable=True) as file:
         file.write(_MAGIC + json.dumps(header).encode() + b"\n")
         file.write(payload)
-    files = _newest_first(folder)
-    keep_only(folder, files[files.index(path) :][:KEPT])
+    there = files.reloads()
+    keep_only(files, there[there.index(path) :][:KEPT])
     return path
 
 
-def keep_only(folder: Path, kept: list[Path]) -> None:
+def keep_only(files: StateDir, kept: list[Path]) -> None:
     """Removes all reload files but these."""
-    for path in _newest_first(folder):
+    for path in files.reloads():
         if path not in kept:
             path.unlink()
 
 
 def newest(
-    folder: Path,
-    fingerprint: str,
+    files: StateDir,
+    fingerprint: str | None,
     versions: dict[str, str],
     *,
     usable: Callable[[dict[str, Any]], bool] = lambda header: True,
@@ -71,8 +72,8 @@ def newest(
     """Reads the newest reload file that is whole.
 
     Args:
-        folder: The run's `state/`.
-        fingerprint: The experiment's fingerprint.
+        files: The run's `state/`.
+        fingerprint: The experiment's fingerprint; None: whatever it is.
         versions: The versions of now.
         usable: Says of a header whether the run can go on from there.
         allow_version_change: Go on although decisive versions differ.
@@ -83,13 +84,13 @@ def newest(
     Raises:
         BadInput: A reload file is of another experiment, or of other versions.
     """
-    for path in _newest_first(folder):
+    for path in files.reloads():
         try:
             header, payload = _read(path)
         except (OSError, ValueError) as error:
             log.warning("%s is passed over: %s", path, error)
             continue
-        if header["fingerprint"] != fingerprint:
+        if fingerprint is not None and header["fingerprint"] != fingerprint:
             raise BadInput(
                 f"{path} is a reload file of another experiment (its fingerprint is "
                 f"{header['fingerprint'][:10]}, this run's {fingerprint[:10]}): remove it, or "
@@ -99,13 +100,9 @@ def newest(
         if usable(header):
             return load(payload)
         log.warning("%s is passed over: metrics.csv ends before its iteration", path)
-    if _newest_first(folder):
+    if files.reloads():
         log.warning("no reload file can be used: the run is computed again from its start")
     return None
-
-
-def _newest_first(folder: Path) -> list[Path]:
-    return sorted(folder.glob("reload-*.pkl"), reverse=True)
 
 
 def _read(path: Path) -> tuple[dict[str, Any], bytes]:

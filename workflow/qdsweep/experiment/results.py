@@ -16,20 +16,29 @@ from qdsweep.domains import make_domain
 from qdsweep.domains.base import Domain
 from qdsweep.experiment import reload
 from qdsweep.experiment.state import State, measure
-from qdsweep.files import atomic, read_attempts, read_json, write_json
+from qdsweep.files import atomic
 from qdsweep.records.archive import archive_digest
-from qdsweep.records.metrics import COLUMNS, read_rows
-from qdsweep.sweep.ids import fingerprint, run_id
+from qdsweep.records.metrics import copy_rows
+from qdsweep.records.run_dir import RunDir, RunFiles
+from qdsweep.records.status import read_status
+from qdsweep.records.summary import write_summary
+from qdsweep.sweep.ids import run_id
 from qdsweep.versions import installed_versions
 
 
 def write_results(
-    folder: Path, experiment: Experiment, domain: Domain, state: State, about: dict[str, Any]
+    files: RunFiles,
+    run: str,
+    experiment: Experiment,
+    domain: Domain,
+    state: State,
+    about: dict[str, Any],
 ) -> None:
     """Writes archive.npz and summary.json of a state.
 
     Args:
-        folder: Where to.
+        files: Where to.
+        run: The run's id.
         experiment: The experiment.
         domain: Its domain.
         state: The state, between two iterations.
@@ -40,14 +49,14 @@ def write_results(
     digest = archive_digest(rows)
     rows.setdefault("index", np.arange(len(rows["objective"])))
     rows |= archive.geometry()
-    with atomic(folder / "archive.npz") as file:
+    with atomic(files.archive) as file:
         np.savez_compressed(file, **rows)  # type: ignore[arg-type]
     metrics = measure(state)
     del metrics["iteration"]
-    write_json(
-        folder / "summary.json",
+    write_summary(
+        files,
         {
-            "id": run_id(experiment),
+            "id": run,
             "iterations": state.iterations,
             **metrics,
             "failures": state.failures,
@@ -88,28 +97,27 @@ def snapshot(run_dir: Path) -> Path | None:
     Returns:
         The folder, or None where the run has not been saved yet.
     """
-    folder = run_dir / "state"
-    if not (folder / "config.yaml").exists():
+    files = RunDir(run_dir).state
+    if not files.config.exists():
         return None
-    experiment = compose(str(folder / "config.yaml"))
+    experiment = compose(str(files.config))
     domain = make_domain(experiment.domain)
     import_plugins(experiment)
-    state = reload.newest(folder, fingerprint(experiment), {}, allow_version_change=True)
+    state = reload.newest(files, None, {}, allow_version_change=True)
     if state is None:
         return None
-    target = folder / "partial"
-    target.mkdir(exist_ok=True)
-    shutil.copyfile(folder / "config.yaml", target / "config.yaml")
-    with atomic(target / "metrics.csv", "w") as file:
-        rows = read_rows(folder / "metrics.csv")[: state.iterations]
-        file.write("\n".join([",".join(COLUMNS), *rows]) + "\n")
-    status = read_json(folder / "status.json")
+    target = files.partial
+    target.path.mkdir(exist_ok=True)
+    shutil.copyfile(files.config, target.config)
+    copy_rows(files.metrics, target.metrics, state.iterations)
+    status = read_status(files)
     about = {
         "status": "partial",
         "versions": all_versions({}),
-        "engine": status.get("engine", ""),
-        "workers": status.get("workers", 1),
-        "attempts": read_attempts(folder / "status.json"),
+        "engine": status.engine,
+        "workers": status.workers,
+        "attempts": status.attempts,
     }
-    write_results(target, experiment, domain, state, about)
-    return target
+    # The source of a user's class may have been edited since: the run is what it was.
+    write_results(target, status.id or run_id(experiment), experiment, domain, state, about)
+    return target.path

@@ -24,19 +24,20 @@ from qdsweep.engines.crew import Crew
 from qdsweep.engines.failures import EvaluationFailed, NoWorkers, WorkerDied
 from qdsweep.experiment import reload
 from qdsweep.experiment.endings import explain_kill
-from qdsweep.experiment.history import History
+from qdsweep.experiment.history import Insertions
 from qdsweep.experiment.loop import search
 from qdsweep.experiment.options import Options
 from qdsweep.experiment.results import all_versions, write_results
 from qdsweep.experiment.run_log import Progress
 from qdsweep.experiment.state import State, measure
 from qdsweep.experiment.stop import Hanging, Interrupted, Stop
-from qdsweep.files import read_attempts, write_json
 from qdsweep.host.briefing import image
 from qdsweep.host.lock import this_process
+from qdsweep.records.config import write_config
 from qdsweep.records.metrics import Metrics, read_rows
-from qdsweep.records.plan import write_experiment
-from qdsweep.sweep.ids import fingerprint, run_id
+from qdsweep.records.run_dir import RunDir
+from qdsweep.records.status import read_status, write_status
+from qdsweep.sweep.ids import Identity, identify
 from qdsweep.versions import installed_versions
 
 log = logging.getLogger("qdsweep")
@@ -56,6 +57,7 @@ def compute(
     options: Options = Options(),  # noqa: B008 - immutable
     deadline: float | None = None,
     crew: Crew | None = None,
+    identity: Identity | None = None,
 ) -> None:
     """Computes a run to the end of its budget, from its newest reload file if it has one.
 
@@ -67,36 +69,37 @@ def compute(
         options: How.
         deadline: When the process must have ended, as `time.monotonic` counts.
         crew: What starts the workers, where the cluster config says dask.
+        identity: What the run is, where the caller has found it out.
 
     Raises:
         Interrupted: The run was asked to stop; its state is saved.
         QdsweepError: It cannot go on.
     """
-    folder = out / "state"
-    identity = fingerprint(experiment)
+    run = RunDir(out)
+    identity = identity or identify(experiment)
     versions = installed_versions((*DECISIVE, *experiment.domain.libraries))
     domain = make_domain(experiment.domain)
     if hasattr(domain, "remark"):
         log.info(domain.remark)
     import_plugins(experiment)
-    rows = len(read_rows(folder / "metrics.csv"))
+    rows = len(read_rows(run.state.metrics))
     state = reload.newest(
-        folder,
-        identity,
+        run.state,
+        identity.fingerprint,
         versions,
         usable=lambda header: header["iteration"] <= rows,
         allow_version_change=options.allow_version_change,
     )
     if state is None:
         log.info("a new run")
-        algorithm = make_algorithm(experiment, domain, centroids_folder(out))
+        algorithm = make_algorithm(experiment, domain, run.centroids)
         context = np.zeros(domain.context_dim) if hasattr(domain, "context_dim") else None
         state = State(algorithm, context=context)
     else:
         log.info("goes on after iteration %d, from the reload file", state.iterations)
-    write_experiment(folder / "config.yaml", experiment)
+    write_config(run.state.config, experiment)
     bar = options.terminal and sys.stderr.isatty()
-    recorder = Recorder(experiment, domain, folder, identity, versions, state, cluster, bar=bar)
+    recorder = Recorder(experiment, domain, run, identity, versions, state, cluster, bar=bar)
     recorder.deadline = deadline
     engine = make_engine(cluster, experiment, domain, out, crew, versions)
     log.info("engine %s, %d worker(s)", engine.name, engine.workers)
@@ -117,11 +120,6 @@ def compute(
             engine.close()  # before the last save, which then has the machine for itself
 
 
-def centroids_folder(out: Path) -> Path:
-    """results/centroids for a run of results/runs, else a folder of the run's own."""
-    return out.parent.parent / "centroids" if out.parent.name == "runs" else out / "state"
-
-
 class Recorder:
     """Writes what a run leaves behind: metrics, status, log, reload files, results."""
 
@@ -129,8 +127,8 @@ class Recorder:
         self,
         experiment: Experiment,
         domain: Domain,
-        folder: Path,
-        identity: str,
+        run: RunDir,
+        identity: Identity,
         versions: dict[str, str],
         state: State,
         cluster: Cluster,
@@ -139,26 +137,26 @@ class Recorder:
     ) -> None:
         self.experiment = experiment
         self.domain = domain
-        self.folder = folder
+        self.files = run.state
         self.identity = identity
         self.versions = versions
         self.engine, self.workers = cluster.engine_name, cluster.workers
-        self.metrics = Metrics(folder / "metrics.csv", state.iterations)
-        self.history = History(folder, state)
+        self.metrics = Metrics(self.files.metrics, state.iterations)
+        self.history = Insertions(run, state)
         ((unit, _),) = experiment.budget.items()
         self.progress = Progress(
-            experiment.budget, getattr(state, unit), folder / "metrics.csv", bar=bar
+            experiment.budget, getattr(state, unit), self.files.metrics, bar=bar
         )
-        self.attempts = read_attempts(folder / "status.json")
+        self.attempts = read_status(self.files).attempts
         for lost in self.attempts:
             if "how" not in lost:  # it ended without a word
-                lost["how"] = explain_kill(folder, lost)
+                lost["how"] = explain_kill(self.files, lost)
                 log.warning("the last attempt was %s", lost["how"])
         self.attempts.append(
             {**this_process(), "image": image(), "started": now(), "from": state.iterations}
         )
         self.save_seconds = 0.0
-        self.saved = folder
+        self.saved = self.files.reload(state.iterations)
         self.deadline: float | None = None
         self.stop: Stop | None = None
         self.saved_at = self.status_at = time.monotonic()
@@ -205,7 +203,7 @@ class Recorder:
         start = time.perf_counter()
         self.metrics.flush(durable=True)
         self.history.flush()
-        self.saved = reload.save(state, self.folder, self.identity, self.versions)
+        self.saved = reload.save(state, self.files, self.identity.fingerprint, self.versions)
         self.saved_at = time.monotonic()
         self.save_seconds = time.perf_counter() - start
         self._watch_wall_time()
@@ -221,10 +219,10 @@ class Recorder:
         self.metrics.flush()
         self.status_at = time.monotonic()
         ((unit, amount),) = self.experiment.budget.items()
-        write_json(
-            self.folder / "status.json",
+        write_status(
+            self.files,
             {
-                "id": run_id(self.experiment),
+                "id": self.identity.id,
                 "status": status,
                 "budget": {unit: amount},
                 **{key: value for key, value in self.row.items() if "seconds" not in key},
@@ -282,11 +280,11 @@ class Recorder:
             "workers": self.workers,
             "attempts": self.attempts,
         }
-        write_results(self.folder, self.experiment, self.domain, state, about)
+        write_results(self.files, self.identity.id, self.experiment, self.domain, state, about)
         self.history.finish()
-        for superfluous in ("partial", "workers"):
-            shutil.rmtree(self.folder / superfluous, ignore_errors=True)
-        reload.keep_only(self.folder, [self.saved])
+        for superfluous in (self.files.partial.path, self.files.workers):
+            shutil.rmtree(superfluous, ignore_errors=True)
+        reload.keep_only(self.files, [self.saved])
 
 
 def now() -> str:

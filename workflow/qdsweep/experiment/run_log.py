@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from qdsweep.records.metrics import COLUMNS, read_rows
+from qdsweep.records.metrics import read_lines
 
 log = logging.getLogger("qdsweep")
 
@@ -130,19 +130,19 @@ def text_plot(metrics: Path, width: int = 100, height: int = 12) -> str:
     Returns:
         The plot, or nothing where there are fewer than two rows.
     """
-    rows = read_rows(metrics)
+    header, *rows = read_lines(metrics) or [""]
     if len(rows) < 2:
         return ""
     import plotext
 
     step = max(1, len(rows) // (2 * width))
     cells = [row.split(",") for row in [*rows[:-1:step], rows[-1]]]
-    at = {name: index for index, name in enumerate(COLUMNS)}
+    at = {name: index for index, name in enumerate(header.split(","))}
     evaluations = [int(row[at["evaluations"]]) for row in cells]
     curves = {"QD score": [float(row[at["qd_score"]] or "nan") for row in cells]}
     if cells[-1][at["coverage"]]:
         curves["coverage [%]"] = [100 * float(row[at["coverage"]] or 0) for row in cells]
-    phases = [at[name] for name in COLUMNS if name.startswith("seconds_")]
+    phases = [index for name, index in at.items() if name.startswith("seconds_")]
     curves["seconds an iteration"] = [sum(float(row[i]) for i in phases) for row in cells]
     if not all(math.isfinite(value) for values in curves.values() for value in values):
         return ""

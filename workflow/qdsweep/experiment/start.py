@@ -12,13 +12,16 @@ from qdsweep.config.experiment import Experiment
 from qdsweep.errors import BadInput, QdsweepError
 from qdsweep.experiment.options import Options
 from qdsweep.experiment.stop import Interrupted, Stop
-from qdsweep.files import read_json
+from qdsweep.files import read_json_if_whole
 from qdsweep.host import briefing
 from qdsweep.host.cpu import apply_baseline
 from qdsweep.host.lock import Lock, describe, this_process
 from qdsweep.host.slurm import job_details
 from qdsweep.host.wall_time import seconds_left
-from qdsweep.sweep.ids import fingerprint, run_id
+from qdsweep.records.metrics import read_rows
+from qdsweep.records.run_dir import RunDir, StateDir
+from qdsweep.records.status import read_status
+from qdsweep.sweep.ids import Identity, identify
 
 if TYPE_CHECKING:
     from qdsweep.engines.crew import Crew
@@ -45,17 +48,18 @@ def start(experiment: Experiment, out: Path, cluster: Cluster, options: Options)
     left = seconds_left(options.max_seconds)
     apply_baseline(experiment.cpu_baseline)
     out = out.absolute()  # a domain may change the working directory
-    folder = out / "state"
+    run = RunDir(out)
+    identity = identify(experiment)
     with Stop() as stop:
         try:
-            folder.mkdir(parents=True, exist_ok=True)
-            with Lock(folder / "lock"):
-                _refuse_other(experiment, out)
+            run.state.path.mkdir(parents=True, exist_ok=True)
+            with Lock(run.state.lock):
+                _refuse_other(identity, run)
                 from qdsweep.experiment.run_log import start_log
 
-                start_log(folder / "run.log", terminal=options.terminal)
+                start_log(run.state.log, terminal=options.terminal)
                 deadline = None if left is None else began + left
-                return _locked(experiment, out, cluster, options, stop, deadline)
+                return _locked(experiment, identity, run, cluster, options, stop, deadline)
         except OSError as error:
             raise QdsweepError(
                 f"{error.filename or out}: cannot be written ({error.strerror}); with that "
@@ -63,29 +67,28 @@ def start(experiment: Experiment, out: Path, cluster: Cluster, options: Options)
             ) from None
 
 
-def _refuse_other(experiment: Experiment, out: Path) -> None:
+def _refuse_other(identity: Identity, run: RunDir) -> None:
     """Refuses the folder of another run, before anything is written there."""
-    other = read_json(out / "state/status.json").get("id", run_id(experiment))
-    if other != run_id(experiment):
+    other = read_status(run.state).id or identity.id
+    if other != identity.id:
         raise BadInput(
-            f"{out} is the folder of the run {other}, and this is {run_id(experiment)}: give "
-            "another --out"
+            f"{run.path} is the folder of the run {other}, and this is {identity.id}: give another "
+            "--out"
         )
 
 
 def _locked(
     experiment: Experiment,
-    out: Path,
+    identity: Identity,
+    run: RunDir,
     cluster: Cluster,
     options: Options,
     stop: Stop,
     deadline: float | None,
 ) -> int:
-    from qdsweep.records.archive import publish
-
     log = logging.getLogger("qdsweep")
-    folder = out / "state"
-    log.info("%s, %s", run_id(experiment), describe(this_process()))
+    files = run.state
+    log.info("%s, %s", identity.id, describe(this_process()))
     job = os.environ.get("SLURM_JOB_ID")
     if job is not None:
         log.info(
@@ -97,26 +100,25 @@ def _locked(
     if image is not None:
         log.info("image %s (SHA-256 %s)", image["path"], image["sha256"] or "unknown")
     log.info("budget: %s", " ".join(f"{n} {unit}" for unit, n in experiment.budget.items()))
-    for torn in folder.glob(".*.tmp"):  # of a process that was killed; the lock is ours
+    for torn in files.torn():  # of a process that was killed; the lock is ours
         torn.unlink()
     try:
-        done = _done(experiment, read_json(folder / "summary.json"), folder)
+        done = _done(experiment, identity, files)
         if done is not None:
             log.info("is finished already%s: nothing to compute", done)
             return 0
         from qdsweep.experiment.endings import refuse_repetition, write_ending
 
-        identity = fingerprint(experiment)
-        refuse_repetition(folder, identity, options.attempt)
-        crew = _find_crew(cluster, out)
+        refuse_repetition(files, identity.fingerprint, options.attempt)
+        crew = _find_crew(cluster, run.path)
         if options.terminal:
-            log.info("writes to %s; imports and compiles first, which takes some seconds", out)
+            log.info("writes to %s; imports and compiles first, which takes some seconds", run.path)
         try:
             from qdsweep.experiment.run import compute
 
-            compute(experiment, out, cluster, stop, options, deadline, crew)
+            compute(experiment, run.path, cluster, stop, options, deadline, crew, identity)
         except BaseException as error:
-            write_ending(folder, error, identity)
+            write_ending(files, error, identity.fingerprint)
             raise
         finally:
             if crew is not None:
@@ -129,18 +131,18 @@ def _locked(
         return STOPPED
     except QdsweepError as error:
         log.error("%s", error)
-        if (folder / "failure.json").exists():
-            log.error("all about it: %s", folder / "failure.json")
+        if files.failure.exists():
+            log.error("all about it: %s", files.failure)
         raise
     except OSError:
         raise
     except Exception as error:
         log.exception("an error that was not foreseen:")
         raise QdsweepError(
-            f"{type(error).__name__}: {error} (the traceback is in {folder / 'run.log'})"
+            f"{type(error).__name__}: {error} (the traceback is in {files.log})"
         ) from error
     finally:
-        publish(out)
+        run.publish()
     return 0
 
 
@@ -162,16 +164,14 @@ def _is_whole(path: Path) -> bool:
         return False
 
 
-def _done(experiment: Experiment, summary: dict[str, object], folder: Path) -> str | None:
+def _done(experiment: Experiment, identity: Identity, files: StateDir) -> str | None:
     """None if there is something to compute; else how far the results in state/ go."""
-    from qdsweep.records.metrics import read_rows
-
-    if summary.get("id") != run_id(experiment):
+    summary = read_json_if_whole(files.summary)
+    if summary.get("id") != identity.id:
         return None
-    if not _is_whole(folder / "archive.npz") or len(read_rows(folder / "metrics.csv")) < int(
-        str(summary["iterations"])
-    ):
-        logging.getLogger("qdsweep").warning("the results in %s are torn: made anew", folder)
+    rows = len(read_rows(files.metrics))
+    if not _is_whole(files.archive) or rows < int(str(summary["iterations"])):
+        logging.getLogger("qdsweep").warning("the results in %s are torn: made anew", files.path)
         return None
     ((unit, amount),) = experiment.budget.items()
     reached = int(str(summary[unit]))

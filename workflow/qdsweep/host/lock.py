@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Any
 
 from qdsweep.errors import QdsweepError
-from qdsweep.files import read_json
+from qdsweep.files import read_json_if_whole
 
 # How often the owner touches the file, and after how long without that it counts as dead [s].
 # Only needed where flock() does not work across nodes (some Lustre and NFS mounts).
@@ -111,7 +111,7 @@ def this_process() -> dict[str, Any]:
 
 def read_owner(path: Path) -> dict[str, Any] | None:
     """Returns who holds or held the lock, or None."""
-    return read_json(path) or None
+    return read_json_if_whole(path) or None
 
 
 def describe(owner: dict[str, Any] | None) -> str:

@@ -2,13 +2,11 @@
 
 import itertools
 from collections.abc import Sequence
-from pathlib import Path
 
 from qdsweep.errors import BadInput
-from qdsweep.files import read_json
-from qdsweep.planning.confirmation import confirming_rows
-
-UNITS = ("iterations", "evaluations")
+from qdsweep.records.confirm import read_confirm
+from qdsweep.records.plan import read_plan
+from qdsweep.records.sweep_dir import SweepDir
 
 
 def is_of_runs(command_line: Sequence[str]) -> bool:
@@ -25,25 +23,20 @@ def is_of_runs(command_line: Sequence[str]) -> bool:
     return bool(targets) and all(":run=" in target for target in targets)
 
 
-def planned_budget(sweep_dir: Path, run: str) -> dict[str, int]:
-    """The largest budget that a sweep's plan gives a run, as `Experiment.budget` has it.
+def planned_budget(sweep: SweepDir, run: str) -> dict[str, int]:
+    """Returns the largest budget that a sweep's plan gives a run, as `Experiment.budget` has it.
 
     Args:
-        sweep_dir: `results/sweeps/NAME`.
+        sweep: The sweep's folder.
         run: The run, of the sweep or of its confirmation.
 
     Raises:
         BadInput: The plan is missing or damaged, or does not have this run.
     """
-    rows = [*(read_json(sweep_dir / "plan.json").get("rows") or ()), *confirming_rows(sweep_dir)]
-    budgets = [
-        {unit: row[unit] for unit in UNITS if row.get(unit) is not None}
-        for row in rows
-        if row["id"] == run
-    ]
-    if not budgets:
-        raise BadInput(
-            f"{sweep_dir / 'plan.json'} does not have the run {run}: start snakemake with that "
-            "sweep again, which writes it anew"
-        )
-    return max(budgets, key=lambda budget: max(budget.values()))
+    for planned in read_plan(sweep).runs(read_confirm(sweep)):
+        if planned.id == run:
+            return {planned.unit: planned.budget}
+    raise BadInput(
+        f"{sweep.plan} does not have the run {run}: start snakemake with that sweep again, which "
+        "writes it anew"
+    )

@@ -1,102 +1,92 @@
-"""The line at every start: how much of a sweep is done, and what is left."""
+"""The lines at every start: how much of a sweep is done, what is left, and what runs elsewhere."""
 
-from collections import defaultdict
-from collections.abc import Iterator, Mapping
-from pathlib import Path
+from collections.abc import Collection, Iterator, Mapping
 
 from qdsweep.config.experiment import Experiment
-from qdsweep.host.lock import describe, is_alive, read_owner
-from qdsweep.records.progress import Standing, read_standing
+from qdsweep.host.lock import describe, read_owner
+from qdsweep.records.confirm import read_confirm
+from qdsweep.records.plan import Plan
+from qdsweep.records.progress import Standing, core_seconds_left, read_standing, total
+from qdsweep.records.run_dir import RunDir
+from qdsweep.records.status import read_status
+from qdsweep.records.sweep_dir import Results
 from qdsweep.sweep.runs import Sweep
 
 
-def outlook(name: str, sweep: Sweep, runs_dir: Path) -> str:
-    """Counts runs, evaluations and core-hours.
-
-    Core-hours are estimated from finished runs of the same domain and algorithm, or else of the
-    same domain.
+def outlook(plan: Plan, sweep: Sweep, confirming: Sweep, results: Results) -> Iterator[str]:
+    """Counts runs, evaluations and core-hours, and names the runs that another process computes.
 
     Args:
-        name: The sweep's name.
+        plan: The sweep as it is planned now.
         sweep: Its runs.
-        runs_dir: `results/runs`.
+        confirming: Those that confirm it.
+        results: The folder results/.
 
-    Returns:
-        One line.
+    Yields:
+        Lines.
     """
-    finished = evaluations = 0
-    left: list[tuple[Experiment, int]] = []
-    costs: dict[tuple[str, ...], list[float]] = defaultdict(list)
-    for run, experiment in sweep.runs.items():
-        standing = read_standing(runs_dir / run)
-        total = planned_evaluations(experiment)
-        done = standing.evaluations
-        if done:
-            for kind in _kinds(experiment):
-                costs[kind].append(standing.core_seconds / done)
-        if _finished(experiment, standing):
-            finished += 1
-        else:
-            evaluations += max(0, total - done)
-            left.append((experiment, max(0, total - done)))
-    line = f"qdsweep: {name}: {_count(len(sweep.runs), 'run')}, {finished} finished"
+    rows = read_confirm(results.sweep(plan.name)) if plan.confirm else []
+    standings = [read_standing(results.run(run.id), run) for run in plan.runs(rows)]
+    left = core_seconds_left(standings)
+    for name, part, confirms in ((plan.name, sweep, False), ("to confirm it", confirming, True)):
+        own = [now for now in standings if now.run.confirms == confirms]
+        if own:
+            yield _line(name, part, own, left)
+    for now in standings:
+        if now.state == "running":
+            yield _elsewhere(results.run(now.run.id))
+
+
+def _line(
+    name: str, sweep: Sweep, standings: Collection[Standing], left: Mapping[str, float | None]
+) -> str:
+    open_runs = [now for now in standings if now.state != "finished"]
+    finished = len(standings) - len(open_runs)
+    line = f"qdsweep: {name}: {_count(len(standings), 'run')}, {finished} finished"
     if sweep.duplicates:
         line += f" ({_count(sweep.duplicates, 'duplicate row')} of the sweep run once)"
-    if not left:
+    if not open_runs:
         return line + ", nothing left"
-    return f"{line}, {evaluations:,} evaluations left, {_core_hours(left, costs)}"
+    evaluations = sum(
+        max(0, planned_evaluations(sweep.runs[now.run.id]) - now.evaluations) for now in open_runs
+    )
+    seconds = total([left[now.run.id] for now in open_runs])
+    hours = (
+        "core-hours unknown until a run has begun"
+        if seconds is None
+        else f"about {seconds / 3600:.2g} core-hours left"
+    )
+    return f"{line}, {evaluations:,} evaluations left, {hours}"
 
 
-def unfinished(runs: Mapping[str, Experiment], runs_dir: Path) -> list[Experiment]:
-    """The runs that have not reached their budget."""
-    return [
-        experiment
-        for run, experiment in runs.items()
-        if not _finished(experiment, read_standing(runs_dir / run))
-    ]
+def _elsewhere(run: RunDir) -> str:
+    """A run that another process computes at this moment, and what to do."""
+    owner = read_owner(run.state.lock) or {}
+    job = owner.get("slurm_job")
+    end = f"scancel {job}" if job else f"kill {owner.get('pid')} on {owner.get('host')}"
+    return (
+        f"qdsweep: {run.name} is being computed by {describe(owner)}: wait for it, or end it "
+        f"({end}; it saves its state)"
+    )
 
 
-def runs_elsewhere(sweep: Sweep, runs_dir: Path) -> Iterator[str]:
-    """A line for each run that another process computes at this moment, and what to do."""
-    for run in sweep.runs:
-        lock = runs_dir / run / "state" / "lock"
-        if lock.exists() and is_alive(lock):
-            owner = read_owner(lock) or {}
-            job = owner.get("slurm_job")
-            end = f"scancel {job}" if job else f"kill {owner.get('pid')} on {owner.get('host')}"
-            yield (
-                f"qdsweep: {run} is being computed by {describe(owner)}: wait for it, or end it "
-                f"({end}; it saves its state)"
-            )
+def unfinished(runs: Mapping[str, Experiment], results: Results) -> list[Experiment]:
+    """Returns the runs that have not reached their budget."""
+
+    def is_finished(run: str, budget: Mapping[str, int]) -> bool:
+        status = read_status(results.run(run).state)
+        return status.status == "finished" and all(
+            getattr(status, unit) >= amount for unit, amount in budget.items()
+        )
+
+    return [one for run, one in runs.items() if not is_finished(run, one.budget)]
 
 
 def planned_evaluations(experiment: Experiment) -> int:
-    """The evaluations of a whole run (first batches of another size aside)."""
+    """Returns the evaluations of a whole run (first batches of another size aside)."""
     if experiment.evaluations is not None:
         return experiment.evaluations
     return (experiment.iterations or 0) * experiment.num_emitters * experiment.batch_size
-
-
-def _core_hours(
-    left: list[tuple[Experiment, int]], costs: dict[tuple[str, ...], list[float]]
-) -> str:
-    seconds = 0.0
-    for experiment, evaluations in left:
-        known = next((costs[kind] for kind in _kinds(experiment) if kind in costs), None)
-        if known is None:
-            return "core-hours unknown until a run has begun"
-        seconds += evaluations * sum(known) / len(known)
-    return f"about {seconds / 3600:.2g} core-hours left"
-
-
-def _kinds(experiment: Experiment) -> list[tuple[str, ...]]:
-    return [(experiment.domain.name, experiment.algorithm.name), (experiment.domain.name,)]
-
-
-def _finished(experiment: Experiment, standing: Standing) -> bool:
-    return standing.status == "finished" and all(
-        getattr(standing, unit) >= amount for unit, amount in experiment.budget.items()
-    )
 
 
 def _count(number: int, thing: str) -> str:

@@ -9,33 +9,35 @@ import sys
 import threading
 import time
 from collections.abc import Iterable
-from pathlib import Path
 
 from qdsweep.host.lock import DEAD_SECONDS, read_owner
 from qdsweep.host.slurm import is_running, requeue
+from qdsweep.records.run_dir import RunDir
+from qdsweep.records.sweep_dir import Results
 
 PAUSE_SECONDS = 10.0
 
 
-def requeue_lost(runs: Iterable[str], runs_dir: Path) -> None:
+def requeue_lost(runs: Iterable[str], results: Results) -> None:
     """Starts a thread that queues lost jobs again; it ends with this process.
 
     Args:
         runs: Run ids.
-        runs_dir: `results/runs`.
+        results: The folder results/.
     """
-    locks = [runs_dir / run / "state" / "lock" for run in runs]
+    folders = [results.run(run) for run in runs]
 
     def look() -> None:
         while True:
             time.sleep(PAUSE_SECONDS)
-            for lock in locks:
-                _check(lock)
+            for run in folders:
+                _check(run)
 
     threading.Thread(target=look, daemon=True).start()
 
 
-def _check(lock: Path) -> None:
+def _check(run: RunDir) -> None:
+    lock = run.state.lock
     try:
         silent = time.time() - lock.stat().st_mtime
     except OSError:
@@ -44,7 +46,7 @@ def _check(lock: Path) -> None:
     if job is None or silent < DEAD_SECONDS or not is_running(job):
         return
     print(
-        f"qdsweep: {lock.parent.parent.name}: Slurm job {job} has lost its main process "
+        f"qdsweep: {run.name}: Slurm job {job} has lost its main process "
         f"({silent:.0f} s ago) and does nothing: queued again",
         file=sys.stderr,
     )

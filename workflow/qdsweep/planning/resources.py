@@ -1,17 +1,18 @@
 """What a run asks of Snakemake: its budget, and what its Slurm job needs."""
 
 from collections.abc import Mapping
-from pathlib import Path
 
 from qdsweep.config.cluster import Cluster
 from qdsweep.errors import BadInput
 from qdsweep.host.slurm import objection, ran_out_of_memory
-from qdsweep.records.progress import read_standing
+from qdsweep.records.ending import read_last_stop
+from qdsweep.records.run_dir import RunDir
+from qdsweep.records.status import read_status
 
 GROWTH = 1.5
 
 
-def launch_budget(budget: Mapping[str, int], run_dir: Path) -> str:
+def launch_budget(budget: Mapping[str, int], run_dir: RunDir) -> str:
     """The budget of a run as `launch` takes it: a larger one lengthens the run.
 
     A run that finished with a larger budget, for another sweep or an earlier version of this
@@ -22,23 +23,23 @@ def launch_budget(budget: Mapping[str, int], run_dir: Path) -> str:
         run_dir: The run's folder.
     """
     ((unit, amount),) = budget.items()
-    standing = read_standing(run_dir)
-    if standing.status == "finished":
-        amount = max(amount, standing.budget.get(unit, 0))
+    status = read_status(run_dir.state)
+    if status.status == "finished":
+        amount = max(amount, status.budget.get(unit, 0))
     return f"{unit}={amount}"
 
 
-def memory_mb(cluster: Cluster, run_dir: Path) -> int:
+def memory_mb(cluster: Cluster, run_dir: RunDir) -> int:
     """Memory of a run on each node [MB]: 1.5 times more for each time it ran out of it.
 
     Args:
         cluster: The cluster config.
         run_dir: The run's folder, whose files say how it stopped.
     """
-    standing = read_standing(run_dir)
-    stops = standing.memory_stops
-    if standing.killed_job is not None:
-        stops += ran_out_of_memory(standing.killed_job)
+    stops = read_last_stop(run_dir.state).memory_stops
+    killed_job = read_status(run_dir.state).killed_job
+    if killed_job is not None:
+        stops += ran_out_of_memory(killed_job)
     needed = cluster.mem_mb_main + cluster.workers_per_node * cluster.mem_mb_per_worker
     return round(needed * GROWTH ** min(stops, 4))
 

@@ -1,17 +1,10 @@
-"""The files of a run's folder: written into state/, then given their declared names."""
+"""archive.npz: the elites of a run, in a fixed order, and their digest."""
 
 import hashlib
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-
-from qdsweep.files import link
-
-# Declared to Snakemake, which deletes them when it starts a job: each is a second name (a hard
-# link) of a file in state/, so that they come back in no time.
-DECLARED = ("config.yaml", "metrics.csv", "archive.npz", "history.npz", "summary.json", "run.log")
 
 
 def archive_rows(archive: Any, *, indexed: bool) -> dict[str, NDArray[Any]]:
@@ -53,14 +46,3 @@ def archive_digest(rows: dict[str, NDArray[Any]]) -> str:
         for value in values:
             digest.update(value.tobytes())
     return digest.hexdigest()
-
-
-def publish(out: Path) -> None:
-    """Gives the files of `out/state/` their declared names in `out/`."""
-    state = out / "state"
-    for name in DECLARED:
-        if (state / name).exists():
-            link(state / name, out / name)
-    newest = max(state.glob("reload-*.pkl"), default=None)
-    if newest is not None:
-        link(newest, out / "reload.pkl")

@@ -1,11 +1,17 @@
-"""metrics.csv: a row an iteration, appended; cut to the reload file's row on a new start."""
+"""metrics.csv: a row an iteration, appended; cut to the reload file's row on a new start.
+
+Every reader goes by the header: other releases may have other columns.
+"""
 
 import math
 import os
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from qdsweep.files import atomic
+from qdsweep.files import AGAIN, atomic, damaged, read_csv
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 COLUMNS = (
     "iteration",
@@ -22,10 +28,15 @@ COLUMNS = (
     "seconds_tell",
     "seconds_reload",
 )
+# Nothing can be said of a run without them.
+NEEDED = ("iteration", "evaluations")
 
 
 class Metrics:
     """The metrics file of a run.
+
+    A file that another release has begun keeps its columns, and gets those that it lacks; cells
+    that nobody has measured are empty.
 
     Args:
         path: `state/metrics.csv`.
@@ -34,15 +45,19 @@ class Metrics:
 
     def __init__(self, path: Path, iteration: int) -> None:
         self.path = path
-        header = ",".join(COLUMNS)
-        kept = [header, *read_rows(path)[:iteration]]
+        header, *rows = read_lines(path) or [""]
+        known = header.split(",") if header else []
+        lacking = [name for name in COLUMNS if name not in known]
+        self._columns = [*known, *lacking]
+        empty = "," * len(lacking)
         with atomic(path, "w") as file:
-            file.write("\n".join(kept) + "\n")
+            file.write(",".join(self._columns) + "\n")
+            file.writelines(f"{row}{empty}\n" for row in rows[:iteration])
         self._file = path.open("a")
 
     def add(self, row: dict[str, Any]) -> None:
         """Adds a row; it may wait in memory for `flush`."""
-        self._file.write(",".join(map(_text, map(row.__getitem__, COLUMNS))) + "\n")
+        self._file.write(",".join(map(_text, map(row.get, self._columns))) + "\n")
 
     def flush(self, *, durable: bool = False) -> None:
         """Hands all rows to the system, and on demand waits until the disk has them."""
@@ -55,19 +70,50 @@ class Metrics:
         self._file.close()
 
 
-def read_rows(path: Path) -> list[str]:
-    """The whole rows of a metrics file, as text: 1, 2, 3, ... without a gap."""
+def read_lines(path: Path) -> list[str]:
+    """Reads the header and the whole rows, as text: 1, 2, 3, ... without a gap.
+
+    Returns:
+        None of them where the file is missing, or does not begin with the column `iteration`.
+    """
     try:
-        lines = path.read_text().splitlines(keepends=True)
-    except (OSError, UnicodeDecodeError):
+        header, *lines = path.read_text().splitlines(keepends=True)
+    except (OSError, ValueError):
         return []
-    rows: list[str] = []
-    for number, line in enumerate(lines[1:], start=1):
-        whole = line.endswith("\n") and line.count(",") == len(COLUMNS) - 1
+    if not header.startswith(f"{COLUMNS[0]},"):
+        return []
+    kept = [header.rstrip("\n")]
+    commas = header.count(",")
+    for number, line in enumerate(lines, start=1):
+        whole = line.endswith("\n") and line.count(",") == commas
         if not whole or not line.startswith(f"{number},"):
             break
-        rows.append(line.rstrip("\n"))
-    return rows
+        kept.append(line.rstrip("\n"))
+    return kept
+
+
+def read_rows(path: Path) -> list[str]:
+    """Reads the whole rows, as text."""
+    return read_lines(path)[1:]
+
+
+def copy_rows(source: Path, target: Path, iterations: int) -> None:
+    """Writes the rows of so many iterations into another file."""
+    with atomic(target, "w") as file:
+        file.writelines(f"{line}\n" for line in read_lines(source)[: 1 + iterations])
+
+
+def read_metrics(path: Path) -> "pd.DataFrame":
+    """Reads the table; a column of `COLUMNS` that the file lacks is empty.
+
+    Raises:
+        BadInput: The file is missing or damaged.
+    """
+    table = read_csv(path, AGAIN)
+    for name in NEEDED:
+        if name not in table:
+            raise damaged(path, KeyError(name))
+    return table.assign(**{name: math.nan for name in COLUMNS if name not in table})
 
 
 def _text(value: float | int | None) -> str:

@@ -1,27 +1,214 @@
-"""What the start of a sweep leaves for its jobs: its plan, and each run's experiment."""
+"""plan.json: a sweep as the workflow planned it; the rows and the groups that they form."""
 
 import hashlib
 import json
-from collections.abc import Mapping
-from pathlib import Path
-from typing import Any
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, TypeVar
 
-import yaml
-
+from qdsweep.config.base import Model
 from qdsweep.config.experiment import Experiment
-from qdsweep.files import atomic
+from qdsweep.config.sweep import Confirm, Figures, Published, Reevaluate, Rollouts
+from qdsweep.config.values import value_text
+from qdsweep.errors import BadInput
+from qdsweep.files import damaged, read_json, write_text
+from qdsweep.metrics import BY_NAME, RANK, Metric
+from qdsweep.records.config import write_configs
+from qdsweep.records.sweep_dir import Results, SweepDir
+from qdsweep.sweep.groups import BUDGETS, group_columns, group_labels
 
+_Setting = TypeVar("_Setting", bound=Model)
+
+_REMEDY = "start snakemake with that sweep, which writes it anew, or remove the file"
 # Key of the sweep file -> files of the sweep that only an earlier start with this key left.
 _FURTHER = {
     "confirm": ("confirm.json", "tables/confirmed.*"),
     "reevaluate": ("tables/corrected.*",),
 }
 
-# libyaml's is four times as fast, which a sweep of 10,000 runs feels.
-_Dumper: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+
+@dataclass(frozen=True)
+class Row:
+    """One row of a sweep.
+
+    Attributes:
+        values: Its swept values as text.
+        run: Its run.
+        iterations: Its budget, if that is in iterations.
+        evaluations: Its budget, if that is in evaluations.
+        group: Its group.
+        typed: Its swept values as they were meant.
+    """
+
+    values: dict[str, str]
+    run: str
+    iterations: int | None
+    evaluations: int | None
+    group: str
+    typed: Mapping[str, Any]
 
 
-def write_plan(plan: dict[str, Any], runs: Mapping[str, Experiment], results: Path) -> None:
+class PlannedRun(NamedTuple):
+    """A run that a sweep asks for.
+
+    Attributes:
+        id: The run.
+        group: Its group, or the one that it confirms.
+        unit: Of the budget: iterations or evaluations.
+        budget: The largest amount that a row asks for.
+        seed: Its swept seed as text; empty where none is swept.
+        confirms: Whether it confirms the sweep.
+    """
+
+    id: str
+    group: str
+    unit: str
+    budget: int
+    seed: str = ""
+    confirms: bool = False
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A sweep as the workflow planned it.
+
+    Attributes:
+        name: The sweep's name.
+        experiment: The experiment that is swept.
+        sweep: The text of the sweep grammar.
+        columns: Names of the swept values.
+        group_columns: Those that tell groups apart: all but `seed` and a constant budget.
+        rows: In the order of the sweep.
+        figures: The key of the sweep file, as those that follow.
+        reevaluate: None: not to be done.
+        rollouts: None: not to be made.
+        confirm: None: not to be done.
+        published: In the order of the sweep file.
+        rank: The metric that groups are ranked by.
+    """
+
+    name: str
+    experiment: str
+    sweep: str
+    columns: list[str]
+    group_columns: list[str]
+    rows: list[Row]
+    figures: Figures = field(default_factory=Figures)
+    reevaluate: Reevaluate | None = None
+    rollouts: Rollouts | None = None
+    confirm: Confirm | None = None
+    published: list[Published] = field(default_factory=list)
+    rank: Metric = RANK
+
+    @classmethod
+    def of(cls, data: Mapping[str, Any]) -> "Plan":
+        """Returns the plan that plain data stand for, from `Sweep.plan` or plan.json.
+
+        Keys of other releases are passed over.
+
+        Raises:
+            KeyError, TypeError, ValueError: They stand for none.
+        """
+        columns = list(data["columns"])
+        values = [
+            {name: value_text(row["values"][name]) for name in columns} for row in data["rows"]
+        ]
+        experiment = data.get("experiment", "")
+        labels = group_labels(columns, values, experiment)
+        rows = [
+            Row(
+                values=texts,
+                run=row["id"],
+                iterations=row.get("iterations"),
+                evaluations=row.get("evaluations"),
+                group=label,
+                typed=row["values"],
+            )
+            for row, texts, label in zip(data["rows"], values, labels, strict=True)
+        ]
+        return cls(
+            name=data["name"],
+            experiment=experiment,
+            sweep=data.get("sweep", ""),
+            columns=columns,
+            group_columns=group_columns(columns, values),
+            rows=rows,
+            figures=_setting(Figures, data.get("figures")) or Figures(),
+            reevaluate=_setting(Reevaluate, data.get("reevaluate")),
+            rollouts=_setting(Rollouts, data.get("rollouts")),
+            confirm=_setting(Confirm, data.get("confirm")),
+            published=[
+                Published.model_validate_json(json.dumps(one))
+                for one in data.get("published") or ()
+            ],
+            rank=BY_NAME[data.get("rank", RANK.name)],
+        )
+
+    @property
+    def groups(self) -> dict[str, list[Row]]:
+        """The rows of each group, in the order of the sweep."""
+        groups: dict[str, list[Row]] = {}
+        for row in self.rows:
+            groups.setdefault(row.group, []).append(row)
+        return groups
+
+    def runs(self, confirming: Iterable[Mapping[str, Any]] = ()) -> list[PlannedRun]:
+        """Returns each run of the sweep once, with the largest budget that a row asks for.
+
+        Args:
+            confirming: The rows of confirm.json; those of an earlier version of the sweep, whose
+                winners are chosen anew, are passed over.
+        """
+        runs: dict[str, PlannedRun] = {}
+        for row in self.rows:
+            seed = row.values.get("seed", "")
+            _keep_longest(runs, PlannedRun(row.run, row.group, *_budget(vars(row)), seed))
+        for one in confirming:
+            if one["like"] in runs and not runs[one["like"]].confirms:
+                seed = str(one["values"]["seed"])
+                _keep_longest(runs, PlannedRun(one["id"], one["group"], *_budget(one), seed, True))
+        return list(runs.values())
+
+
+def _keep_longest(runs: dict[str, PlannedRun], run: PlannedRun) -> None:
+    known = runs.setdefault(run.id, run)
+    if known.budget < run.budget:
+        runs[run.id] = known._replace(budget=run.budget)
+
+
+def _budget(row: Mapping[str, Any]) -> tuple[str, int]:
+    """The unit and the amount of a row's budget."""
+    return next(((unit, row[unit]) for unit in BUDGETS if row.get(unit)), (BUDGETS[0], 0))
+
+
+def _setting(model: type[_Setting], data: Mapping[str, Any] | None) -> _Setting | None:
+    if data is None:
+        return None
+    known = {key: data[key] for key in data if key in model.model_fields}
+    return model.model_validate_json(json.dumps(known))
+
+
+def read_plan(sweep: SweepDir) -> Plan:
+    """Reads plan.json of a sweep.
+
+    Raises:
+        BadInput: There is no such sweep (the message lists those that there are), or its plan is
+            damaged.
+    """
+    if not sweep.plan.exists():
+        known = ", ".join(sorted(one.name for one in sweep.results.known_sweeps())) or "none"
+        raise BadInput(
+            f"{sweep.plan} does not exist: there is no such sweep here; known: {known} (a sweep is "
+            "known from its first start on)"
+        )
+    data = read_json(sweep.plan, cure=_REMEDY)
+    try:
+        return Plan.of(data)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise damaged(sweep.plan, error, _REMEDY) from None
+
+
+def write_plan(plan: Mapping[str, Any], runs: Mapping[str, Experiment], results: Results) -> None:
     """Writes `sweeps/NAME/plan.json`, and `runs/ID/state/config.yaml` of runs that have none.
 
     Args:
@@ -29,35 +216,18 @@ def write_plan(plan: dict[str, Any], runs: Mapping[str, Experiment], results: Pa
         runs: Run id -> experiment.
         results: The folder results/.
     """
-    write_configs(runs, results / "runs")
-    folder = results / "sweeps" / plan["name"]
-    path = folder / "plan.json"
+    write_configs(runs, results)
+    sweep = results.sweep(plan["name"])
     text = json.dumps(plan, indent=1) + "\n"
-    if not path.exists() or path.read_text() != text:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with atomic(path, "w") as file:
-            file.write(text)
+    if not sweep.plan.exists() or sweep.plan.read_text() != text:
+        sweep.path.mkdir(parents=True, exist_ok=True)
+        write_text(sweep.plan, text)
     for key, patterns in _FURTHER.items():
         for pattern in () if plan.get(key) else patterns:
-            for stale in folder.glob(pattern):
+            for stale in sweep.path.glob(pattern):
                 stale.unlink()
 
 
-def write_configs(runs: Mapping[str, Experiment], runs_dir: Path) -> None:
-    """Writes `state/config.yaml` of runs that have none."""
-    for run, experiment in runs.items():
-        path = runs_dir / run / "state" / "config.yaml"
-        if not path.exists() or path.stat().st_size == 0:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            write_experiment(path, experiment)
-
-
-def write_experiment(path: Path, experiment: Experiment) -> None:
-    """Writes the resolved experiment; `qdsweep run` takes it as it is."""
-    with atomic(path, "w") as file:
-        yaml.dump(experiment.model_dump(mode="json"), file, Dumper=_Dumper, sort_keys=False)
-
-
-def digest(plan: dict[str, Any]) -> str:
-    """Changes whenever the tables of the sweep must be made again."""
+def digest(plan: Mapping[str, Any]) -> str:
+    """Returns what changes whenever the tables of the sweep must be made again."""
     return hashlib.sha256(json.dumps(plan, sort_keys=True).encode()).hexdigest()[:16]

@@ -1,48 +1,178 @@
-"""Where a run stands, as far as the start of a sweep wants to know: a few numbers of state/."""
+"""Where the runs of a sweep stand, and what is left of them, from what they write into state/."""
 
-from dataclasses import dataclass, field
-from pathlib import Path
+from collections import Counter
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Any
 
-from qdsweep.files import read_json
+from qdsweep.files import read_json_if_whole
+from qdsweep.host.lock import describe, is_alive, read_owner
+from qdsweep.records.ending import read_last_stop
+from qdsweep.records.plan import PlannedRun
+from qdsweep.records.run_dir import RunDir, StateDir
+from qdsweep.records.status import Status, read_status
+from qdsweep.records.tail import last_line
+
+_DAMAGED = "its status.json is damaged; a start that computes makes it anew"
 
 
 @dataclass(frozen=True)
 class Standing:
-    """A run's `status.json` and `last_stop.json`; defaults where it was never started.
+    """Where a run stands against its budget.
 
     Attributes:
-        status: finished, running, stopped, failed, or nothing.
-        iterations: Finished iterations.
-        evaluations: Evaluations of those.
-        core_seconds: What they took [s].
-        budget: The budget key and its amount.
-        memory_stops: How often it ran out of memory.
-        killed_job: The Slurm job that computed it last, where that job ended without a word.
+        run: The run.
+        state: finished, running, stopped, failed or waiting (not started).
+        done: How much of the budget is used.
+        evaluations: Finished evaluations.
+        qd_score: QD score now, or None.
+        core_seconds: Core-seconds used.
+        workers: Workers that compute it, or did.
+        note: Why it failed or stopped, or who computes it.
     """
 
-    status: str = ""
-    iterations: int = 0
+    run: PlannedRun
+    state: str = "waiting"
+    done: int = 0
     evaluations: int = 0
+    qd_score: float | None = None
     core_seconds: float = 0.0
-    budget: dict[str, int] = field(default_factory=dict)
-    memory_stops: int = 0
-    killed_job: str | None = None
+    workers: int = 1
+    note: str = ""
+
+    @property
+    def core_seconds_left(self) -> float | None:
+        """Core-seconds left at the run's own rate; None where that is not known."""
+        if self.state == "finished":
+            return 0.0
+        if not self.done or not self.core_seconds:
+            return None
+        return self.core_seconds / self.done * max(0, self.run.budget - self.done)
+
+    @property
+    def eta(self) -> float | None:
+        """Seconds to the end of a run that is being computed; None where nobody knows."""
+        left = self.core_seconds_left
+        return left / self.workers if self.state == "running" and left is not None else None
 
 
-def read_standing(run_dir: Path) -> Standing:
-    """Reads where a run stands; a file that is missing or damaged says nothing."""
-    status = read_json(run_dir / "state" / "status.json")
-    stop = read_json(run_dir / "state" / "last_stop.json")
-    try:
-        last = (status.get("attempts") or [{}])[-1]
-        return Standing(
-            status=str(status.get("status", "")),
-            iterations=int(status.get("iteration", 0)),
-            evaluations=int(status.get("evaluations", 0)),
-            core_seconds=sum(status.get("seconds", {}).values()) * status.get("workers", 1),
-            budget={unit: int(amount) for unit, amount in status.get("budget", {}).items()},
-            memory_stops=int(stop.get("memory_stops", 0)),
-            killed_job=None if "how" in last else last.get("slurm_job"),
-        )
-    except (ValueError, TypeError, AttributeError):
-        return Standing()
+@dataclass(frozen=True)
+class Outlook:
+    """Where a sweep stands.
+
+    Attributes:
+        counts: State -> number of runs.
+        used: Core-seconds used.
+        left: Core-seconds left, or None where nobody knows.
+        cores: Cores in use.
+        eta: Seconds to the end with as many cores, but for the runs that failed, or None.
+    """
+
+    counts: Counter[str]
+    used: float
+    left: float | None
+    cores: int
+    eta: float | None
+
+
+def read_standing(run_dir: RunDir, run: PlannedRun, *, alive: bool | None = None) -> Standing:
+    """Reads where a run stands.
+
+    Args:
+        run_dir: Its folder.
+        run: What the sweep asks of it.
+        alive: Whether it is being computed; None: its lock is asked.
+    """
+    files = run_dir.state
+    if alive is None:
+        alive = is_alive(files.lock)
+    status = read_status(files)
+    if status.is_damaged:
+        reached = read_json_if_whole(files.summary).get(run.unit)
+        done = reached if isinstance(reached, int) else 0
+        state = "running" if alive else "finished" if done >= run.budget > 0 else "stopped"
+        return Standing(run, state, done, note=_DAMAGED)
+    done = getattr(status, run.unit)
+    state, note = _state(files, status, alive, done >= run.budget > 0)
+    return Standing(
+        run,
+        state,
+        done,
+        status.evaluations,
+        status.qd_score,
+        status.core_seconds,
+        status.workers,
+        note,
+    )
+
+
+def _state(files: StateDir, status: Status, alive: bool, reached: bool) -> tuple[str, str]:
+    if alive:
+        return "running", describe(read_owner(files.lock))
+    if reached and files.summary.exists():
+        return "finished", ""
+    message = read_last_stop(files).message
+    if status.status == "failed" or files.failure.exists():
+        return "failed", " | ".join(filter(None, (message, last_line(files.log))))
+    if not status.status:
+        return "waiting", ""
+    if status.status == "running":
+        return "stopped", "killed without a word; goes on from its reload file"
+    return "stopped", message
+
+
+def core_seconds_left(standings: Collection[Standing]) -> dict[str, float | None]:
+    """Estimates what each run of a sweep still costs.
+
+    At its own rate; one that has not begun is taken to cost what others of its group do, or else
+    of its domain and algorithm, or else all of them.
+
+    Returns:
+        Run id -> core-seconds, None where no run of that unit has begun.
+    """
+    spent: dict[Any, tuple[float, int]] = {}
+    for now in standings:
+        if now.core_seconds:
+            for likes in _likes(now.run):
+                seconds, done = spent.get(likes, (0.0, 0))
+                spent[likes] = seconds + now.core_seconds, done + now.done
+    return {now.run.id: _left(now, spent) for now in standings}
+
+
+def _left(now: Standing, spent: dict[Any, tuple[float, int]]) -> float | None:
+    own = now.core_seconds_left
+    if own is not None:
+        return own
+    for likes in _likes(now.run):
+        seconds, done = spent.get(likes, (0.0, 0))
+        if done:
+            return seconds / done * max(0, now.run.budget - now.done)
+    return None
+
+
+def _likes(run: PlannedRun) -> list[tuple[str, ...]]:
+    """What a run costs much the same as, the nearest first."""
+    kind = run.id.rsplit("-", 2)[0]  # without the seed and the hash
+    return [(run.unit, "group", run.group), (run.unit, "kind", kind), (run.unit,)]
+
+
+def outlook(standings: Collection[Standing]) -> Outlook:
+    """Sums a sweep up."""
+    left = core_seconds_left(standings)
+    live = [now for now in standings if now.state == "running"]
+    cores = sum(now.workers for now in live)
+    longest = max((now.eta or 0.0 for now in live), default=0.0)
+    to_come = total([left[now.run.id] for now in standings if now.state != "failed"])
+    return Outlook(
+        counts=Counter(now.state for now in standings),
+        used=sum(now.core_seconds for now in standings),
+        left=total(left.values()),
+        cores=cores,
+        eta=max(to_come / cores, longest) if to_come is not None and cores else None,
+    )
+
+
+def total(seconds: Collection[float | None]) -> float | None:
+    """Adds times up; None where one of them is not known."""
+    known = [one for one in seconds if one is not None]
+    return sum(known) if len(known) == len(seconds) else None

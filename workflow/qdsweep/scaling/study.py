@@ -18,12 +18,13 @@ from qdsweep.config.compose import compose
 from qdsweep.config.experiment import Experiment
 from qdsweep.errors import BadInput, QdsweepError
 from qdsweep.experiment.start import STOPPED
-from qdsweep.files import read_json
+from qdsweep.files import read_json_if_whole
 from qdsweep.host import briefing
 from qdsweep.host.lock import Lock
 from qdsweep.host.parent import die_with_parent
 from qdsweep.planning.checks import check_fit
 from qdsweep.planning.outlook import planned_evaluations
+from qdsweep.records.run_dir import RunDir
 from qdsweep.sweep.ids import run_id
 
 
@@ -192,7 +193,7 @@ def _has_files(folder: Path) -> bool:
 def _check_folder(study: Study, workers: int, repeat: int) -> None:
     """Refuses a folder with a run of another experiment, budget or cluster."""
     folder = study.folder(workers, repeat)
-    config = folder / "state" / "config.yaml"
+    config = RunDir(folder).state.config
     if not config.exists():
         if _has_files(folder):
             raise BadInput(
@@ -207,7 +208,7 @@ def _check_folder(study: Study, workers: int, repeat: int) -> None:
             f"{_budget(other)}) than asked for ({run_id(experiment)}, {_budget(experiment)}); "
             "take another folder, or remove this one"
         )
-    cluster, summary = study.clusters[workers], read_json(folder / "summary.json")
+    cluster, summary = study.clusters[workers], read_json_if_whole(RunDir(folder).summary)
     was, asked = (
         (summary.get("engine"), summary.get("workers")),
         (cluster.engine_name, cluster.workers),
@@ -224,13 +225,13 @@ def _budget(experiment: Experiment) -> str:
 
 
 def _finished(folder: Path) -> bool:
-    return read_json(folder / "summary.json").get("status") == "finished"
+    return read_json_if_whole(RunDir(folder).summary).get("status") == "finished"
 
 
 def _run(study: Study, workers: int, folder: Path) -> None:
     """Runs it from its beginning: the time of an interrupted run would not count."""
     if folder.exists():
-        with Lock(folder / "state" / "lock"):  # another process may hold it
+        with Lock(RunDir(folder).state.lock):  # another process may hold it
             pass
         shutil.rmtree(folder)
     words = [sys.executable, "-m", "qdsweep", "run", *study.words]
@@ -249,7 +250,7 @@ def _run(study: Study, workers: int, folder: Path) -> None:
         said = [line for line in done.stderr.splitlines() if line.strip()]
         raise QdsweepError(
             f"{folder}: the run failed (exit code {done.returncode}): "
-            f"{said[-1] if said else 'without a word'} (all of it: {folder / 'run.log'})"
+            f"{said[-1] if said else 'without a word'} (all of it: {RunDir(folder).log})"
         )
 
 

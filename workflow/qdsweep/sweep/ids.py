@@ -3,7 +3,7 @@
 import hashlib
 import json
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from qdsweep.config.domain import Plugin
 from qdsweep.config.emitters import PluginEmitter
@@ -21,7 +21,19 @@ _NOT_IDENTITY: Any = {
 }
 
 
-def identity(experiment: Experiment) -> dict[str, Any]:
+class Identity(NamedTuple):
+    """What a run is, found out once: a user's source may be edited while the run lasts.
+
+    Attributes:
+        id: The run's id.
+        fingerprint: SHA-256 of what decides its result [hex].
+    """
+
+    id: str
+    fingerprint: str
+
+
+def decisive(experiment: Experiment) -> dict[str, Any]:
     """Returns all that decides a run's result, as plain data. The fingerprint is made of it."""
     part: dict[str, Any] = experiment.model_dump(
         mode="json", exclude=_NOT_IDENTITY, exclude_defaults=True
@@ -38,16 +50,23 @@ def identity(experiment: Experiment) -> dict[str, Any]:
 
 def fingerprint(experiment: Experiment) -> str:
     """Returns the SHA-256 of the canonical experiment, without its budget [hex]."""
-    text = json.dumps(identity(experiment), sort_keys=True, separators=(",", ":"))
+    text = json.dumps(decisive(experiment), sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()
 
 
+def identify(experiment: Experiment) -> Identity:
+    """Returns the run that an experiment is now.
+
+    Its id is `DOMAIN-ALGORITHM-sSEED-HASH`, of the characters `[A-Za-z0-9_.-]` alone.
+    """
+    full = fingerprint(experiment)
+    name = f"{experiment.domain.name}-{experiment.algorithm.name}-s{experiment.seed}"
+    return Identity(f"{name}-{full[:10]}", full)
+
+
 def run_id(experiment: Experiment) -> str:
-    """Returns `DOMAIN-ALGORITHM-sSEED-HASH`, of the characters `[A-Za-z0-9_.-]` alone."""
-    return (
-        f"{experiment.domain.name}-{experiment.algorithm.name}-s{experiment.seed}-"
-        f"{fingerprint(experiment)[:10]}"
-    )
+    """Returns the id of the run that an experiment is now."""
+    return identify(experiment).id
 
 
 def adhoc_name(experiment: str | Mapping[str, Any], sweep: str) -> str:

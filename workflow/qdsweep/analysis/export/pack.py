@@ -6,7 +6,7 @@ import json
 import re
 import sys
 import zipfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import IO, Any
 
@@ -15,17 +15,20 @@ import yaml
 
 from qdsweep.analysis.export.blind import Secret, findings, secrets_of
 from qdsweep.analysis.export.packed_readme import readme
-from qdsweep.analysis.files import read_config, read_csv, read_json, require
-from qdsweep.analysis.partial import results_of
-from qdsweep.analysis.plan import read_plan, read_reevaluate
-from qdsweep.analysis.status import planned_budgets
 from qdsweep.analysis.text import plural
 from qdsweep.config.sweep import Reevaluate
 from qdsweep.errors import BadInput, QdsweepError
-from qdsweep.files import atomic, read_arrays, read_attempts
+from qdsweep.files import AGAIN, atomic, read_arrays, read_csv, read_json, require
 from qdsweep.host.lock import read_owner
-from qdsweep.metrics import RECORDED
-from qdsweep.records.metrics import COLUMNS, read_rows
+from qdsweep.metrics import RANK, RECORDED
+from qdsweep.records.config import read_config
+from qdsweep.records.confirm import read_confirm
+from qdsweep.records.metrics import read_lines
+from qdsweep.records.plan import Plan, PlannedRun, read_plan
+from qdsweep.records.run_dir import RunDir, RunFiles
+from qdsweep.records.status import read_attempts
+from qdsweep.records.summary import read_summary
+from qdsweep.records.sweep_dir import Results, SweepDir
 
 # Keys that are taken from a run's summary.json. Not `attempts` (hosts, jobs), not `image`.
 SUMMARY = (
@@ -56,13 +59,7 @@ CORRECTED = (
     "corrected",
     "corrected_digest",
 )
-# Keys that are taken from plan.json.
-SWEEP = (
-    *("name", "experiment", "sweep", "rank", "figures", "reevaluate", "rollouts", "confirm"),
-    "published",
-)
 _TABLES, _FIGURES = (".csv", ".tsv", ".md", ".tex"), (".pdf", ".svg", ".csv")
-_AGAIN = "Run `snakemake` again to make it."
 _DATE = (1980, 1, 1, 0, 0, 0)  # the first date that a zip can hold
 _SHOWN = 10
 # In run.log, of workers on other nodes and of attempts that status.json has lost.
@@ -90,17 +87,20 @@ def export(results: Path, name: str, out: Path, *, allowed: Iterable[str] = ()) 
         BadInput: There is no such sweep, it has no tables and figures, or runs are unfinished.
         QdsweepError: Something personal was found; there is no file then.
     """
-    sweep = results / "sweeps" / name
-    runs = _runs(sweep, results / "runs")
-    require(sweep / "plots", f"Run `qdsweep plot {name}` (or `snakemake`) first.")
+    there = Results(results)
+    sweep = there.sweep(name)
+    plan = read_plan(sweep)
+    planned = {run.id: run for run in plan.runs(read_confirm(sweep))}
+    runs = _runs(sweep, plan, planned)
+    require(sweep.plots, f"Run `qdsweep plot {name}` (or `snakemake`) first.")
     if out.is_dir():
         raise BadInput(f"--out {out}: that is a folder; give a file, such as {out / name}.zip")
     if not out.parent.is_dir():
         raise BadInput(f"--out {out}: there is no folder {out.parent}; make it, or name another")
-    attempts = [one for run in runs for one in _attempts(results / "runs" / run)]
+    attempts = [one for run in runs for one in _attempts(there.run(run))]
     secrets = secrets_of(results, attempts, allowed)
     with atomic(out) as file:
-        count = _write(file, name, _members(sweep, runs, secrets))
+        count = _write(file, name, _members(sweep, plan, planned, runs, secrets))
         file.flush()
         _check(Path(file.name), secrets)
         size = file.tell()
@@ -111,24 +111,23 @@ def export(results: Path, name: str, out: Path, *, allowed: Iterable[str] = ()) 
     )
 
 
-def _runs(sweep: Path, runs_dir: Path) -> dict[str, Path]:
-    """Returns the folder with the results of each run.
+def _runs(sweep: SweepDir, plan: Plan, planned: Iterable[str]) -> dict[str, RunFiles]:
+    """Returns the results of each run.
 
     Raises:
         BadInput: The tables are missing, or of other runs, or some runs are unfinished and
             the tables are not of unfinished runs.
     """
-    planned = planned_budgets(sweep)
-    rows = [row.run for row in read_plan(sweep).rows]
-    path, remedy = sweep / "summary.csv", "Run `snakemake`, which makes it."
+    rows = [row.run for row in plan.rows]
+    path, remedy = sweep.summary, "Run `snakemake`, which makes it."
     status = read_csv(path, remedy, usecols=["id", "status"], dtype=str)
     if sorted(status["id"]) != sorted(rows):
         raise BadInput(f"{path} is of other runs than the sweep has now: run `snakemake` first")
     known = {row.id: row.status for row in status.itertuples() if row.status != "finished"}
     states = dict.fromkeys(planned, "finished") | known
-    found = {run: results_of(runs_dir / run) for run in planned}
-    for run, folder in found.items():
-        if states[run] == "finished" and not (folder / "summary.json").exists():
+    found = {run: sweep.results.run(run).results for run in planned}
+    for run, files in found.items():
+        if states[run] == "finished" and not files.summary.exists():
             states[run] = "missing"
     open_runs = [f"{run} ({state})" for run, state in states.items() if state != "finished"]
     # Runs may be partial or missing if the tables say so. A run that the tables have, though,
@@ -143,45 +142,61 @@ def _runs(sweep: Path, runs_dir: Path) -> dict[str, Path]:
         )
     if open_runs:
         print(f"qdsweep: not finished: {', '.join(open_runs)}", file=sys.stderr)
-    return {run: folder for run, folder in found.items() if (folder / "summary.json").exists()}
+    return {run: files for run, files in found.items() if files.summary.exists()}
 
 
-def _attempts(run_dir: Path) -> list[dict[str, Any]]:
+def _attempts(run: RunDir) -> list[dict[str, Any]]:
     """Returns all attempts at a run, the owner of its lock, and the hosts that its log names."""
-    files = ("summary.json", "state/summary.json", "state/status.json")
-    attempts = [one for name in files for one in read_attempts(run_dir / name)]
-    log = run_dir / "state" / "run.log"
+    files = (run.summary, run.state.summary, run.state.status)
+    attempts = [one for file in files for one in read_attempts(file)]
+    log = run.state.log
     hosts = set(_HOST.findall(log.read_text(errors="replace"))) if log.exists() else set()
     attempts += [{"host": host} for host in sorted(hosts)]
-    return [*attempts, read_owner(run_dir / "state" / "lock") or {}]
+    return [*attempts, read_owner(run.state.lock) or {}]
 
 
-def _members(sweep: Path, runs: dict[str, Path], secrets: list[Secret]) -> Iterator[Member]:
+def _members(
+    sweep: SweepDir,
+    plan: Plan,
+    planned: Mapping[str, PlannedRun],
+    runs: dict[str, RunFiles],
+    secrets: list[Secret],
+) -> Iterator[Member]:
     """Yields the files of the zip, one after the other."""
-    summaries = {run: read_json(folder / "summary.json", _AGAIN) for run, folder in runs.items()}
-    plan = read_json(sweep / "plan.json", _AGAIN)
-    yield "README.txt", readme(plan["name"], list(summaries.values())).encode()
-    yield "sweep.yaml", _yaml({key: plan[key] for key in SWEEP if plan.get(key)})
-    for path in _own(sweep, [*sweep.glob("*"), *(sweep / "tables").glob("*")], _TABLES):
+    summaries = {run: read_summary(files) for run, files in runs.items()}
+    yield "README.txt", readme(plan.name, list(summaries.values())).encode()
+    yield "sweep.yaml", _yaml(_sweep(plan))
+    for path in _own(sweep.path, [*sweep.path.glob("*"), *sweep.tables.glob("*")], _TABLES):
         yield f"tables/{path.name}", path.read_bytes()
-    for path in _own(sweep, (sweep / "plots").rglob("*"), _FIGURES):
+    for path in _own(sweep.path, sweep.plots.rglob("*"), _FIGURES):
         if not path.with_suffix(".csv").exists():  # its metadata may name its author
             print(f"qdsweep: left out, {path}: no figure of this sweep", file=sys.stderr)
             continue
-        yield f"figures/{path.relative_to(sweep / 'plots')}", path.read_bytes()
-    for page in _own(sweep, [sweep / "report.html"], (".html",)):
+        yield f"figures/{path.relative_to(sweep.plots)}", path.read_bytes()
+    for page in _own(sweep.path, [sweep.report], (".html",)):
         found = next(findings(page.name, page.read_bytes(), secrets), None)
         if found is None:
             yield page.name, page.read_bytes()
         else:
             print(f"qdsweep: left out, {found}", file=sys.stderr)
-    budgets, corrected = planned_budgets(sweep), read_reevaluate(sweep)
-    for run, folder in sorted(runs.items()):
-        unit, amount = budgets[run]
+    for run, files in sorted(runs.items()):
+        unit, amount = planned[run].unit, planned[run].budget
         summary = {key: summaries[run][key] for key in SUMMARY if key in summaries[run]}
         yield f"runs/{run}/summary.json", _json({**summary, "budget": {unit: amount}})
-        for name, content in _run(folder, corrected):
+        for name, content in _run(files, plan.reevaluate):
             yield f"runs/{run}/{name}", content
+
+
+def _sweep(plan: Plan) -> dict[str, Any]:
+    """Returns the keys of the sweep file that say what was computed and shown."""
+    about: dict[str, Any] = {"name": plan.name, "experiment": plan.experiment, "sweep": plan.sweep}
+    for key in ("figures", "reevaluate", "rollouts", "confirm"):
+        model = getattr(plan, key)
+        about[key] = model and model.model_dump(mode="json")
+    about["published"] = [one.model_dump(mode="json") for one in plan.published]
+    if plan.rank != RANK:
+        about["rank"] = plan.rank.name
+    return {key: value for key, value in about.items() if value}
 
 
 def _own(sweep: Path, paths: Iterable[Path], endings: tuple[str, ...]) -> Iterator[Path]:
@@ -195,18 +210,18 @@ def _own(sweep: Path, paths: Iterable[Path], endings: tuple[str, ...]) -> Iterat
             print(f"qdsweep: left out, {path}: a link to another folder", file=sys.stderr)
 
 
-def _run(folder: Path, corrected: Reevaluate | None) -> Iterator[Member]:
+def _run(files: RunFiles, corrected: Reevaluate | None) -> Iterator[Member]:
     """Yields the files of a run, except its summary."""
-    yield "config.yaml", _yaml(read_config(folder))
-    rows = read_rows(require(folder / "metrics.csv", _AGAIN))
-    yield "metrics.csv", ("\n".join([",".join(COLUMNS), *rows]) + "\n").encode()
-    yield "archive.npz", _arrays(require(folder / "archive.npz", _AGAIN))
-    if (folder / "history.npz").exists():
-        yield "history.npz", _arrays(folder / "history.npz")
-    path = folder / f"{corrected.stem}.npz" if corrected else None
+    yield "config.yaml", _yaml(read_config(files.config))
+    lines = read_lines(require(files.metrics, AGAIN))
+    yield "metrics.csv", ("\n".join(lines) + "\n").encode()
+    yield "archive.npz", _arrays(require(files.archive, AGAIN))
+    if files.history.exists():
+        yield "history.npz", _arrays(files.history)
+    path = files.path / f"{corrected.stem}.npz" if corrected else None
     if path and path.exists():
         yield path.name, _arrays(path)
-        about = read_json(path.with_suffix(".json"), _AGAIN)
+        about = read_json(path.with_suffix(".json"), AGAIN)
         yield f"{path.stem}.json", _json({key: about[key] for key in CORRECTED if key in about})
 
 

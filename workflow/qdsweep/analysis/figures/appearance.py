@@ -5,9 +5,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from qdsweep.analysis.figures.style import style
-from qdsweep.analysis.labels import Called, read_called, read_figures
-from qdsweep.analysis.plan import Plan, read_plan
+from qdsweep.analysis.labels import Called, group_names
 from qdsweep.analysis.selection import Tables, arrange, read_tables
+from qdsweep.records.plan import Plan, read_plan
+from qdsweep.records.sweep_dir import SweepDir
 
 
 @dataclass(frozen=True)
@@ -39,9 +40,9 @@ def read_dressed(sweep_dir: Path) -> tuple[Plan, Tables, Look]:
     Raises:
         BadInput: A file is missing, or `figures` names what the sweep does not have.
     """
-    tables, plan = read_tables(sweep_dir), read_plan(sweep_dir)
-    called = read_called(sweep_dir, plan)
-    look = Look(called.names, called.labels, read_figures(sweep_dir).column_width)
+    tables, plan = read_tables(sweep_dir), read_plan(SweepDir(sweep_dir))
+    names = group_names(plan)
+    look = Look(names.names, names.labels, plan.figures.column_width)
     return look.dressed_plan(plan), _dress_tables(tables, look), look
 
 

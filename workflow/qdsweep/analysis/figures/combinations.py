@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from qdsweep.analysis.plan import Plan
 from qdsweep.analysis.selection import Tables, compared_metric
 from qdsweep.analysis.text import plural
 from qdsweep.metrics import Metric
+from qdsweep.records.plan import Plan
 from qdsweep.sweep.groups import label_columns
 
 if TYPE_CHECKING:

@@ -16,13 +16,14 @@ from qdsweep.analysis.figures.style import (
     short_numbers,
     wrap,
 )
-from qdsweep.analysis.files import read_csv
 from qdsweep.analysis.load import Run, load
-from qdsweep.analysis.plan import read_reevaluate
 from qdsweep.analysis.selection import Tables, shown_text
 from qdsweep.analysis.text import number, plural
 from qdsweep.config.sweep import Reevaluate
 from qdsweep.elites.corrected_archive import CorrectedRun
+from qdsweep.files import read_csv
+from qdsweep.records.plan import read_plan
+from qdsweep.records.sweep_dir import Results, SweepDir
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -42,7 +43,8 @@ def corrected_figures(sweep_dir: Path, tables: Tables, look: Look) -> list[Drawn
         tables: The sweep's tables, dressed.
         look: What figures call the groups.
     """
-    path, settings = sweep_dir / "tables" / "corrected.csv", read_reevaluate(sweep_dir)
+    sweep = SweepDir(sweep_dir)
+    path, settings = sweep.tables / "corrected.csv", read_plan(sweep).reevaluate
     if settings is None or not path.exists():
         return []
     # Names stay text, even one that looks like a number or like "null".
@@ -50,7 +52,7 @@ def corrected_figures(sweep_dir: Path, tables: Tables, look: Look) -> list[Drawn
     labels = {group: name.label for group, name in look.names.items()}
     data = data.assign(group=data["group"].map(labels)).set_index("group", drop=False)
     drawn = [_scores(data, tables, settings)]
-    archives = _archives(sweep_dir.parent.parent / "runs", data, tables, settings)
+    archives = _archives(sweep.results, data, tables, settings)
     return drawn if archives is None else [*drawn, archives]
 
 
@@ -113,7 +115,7 @@ def _bars(ax: "Axes", data: "pd.DataFrame", names: list[str]) -> None:
 
 
 def _archives(
-    runs_dir: Path, data: "pd.DataFrame", tables: Tables, settings: Reevaluate
+    results: Results, data: "pd.DataFrame", tables: Tables, settings: Reevaluate
 ) -> Drawn | None:
     """Draws the archive of the best group's median run, as reported and corrected."""
     import pandas as pd
@@ -124,12 +126,12 @@ def _archives(
     if scores.empty:
         return None
     group = str(scores.idxmax())
-    folder = runs_dir / str(tables.median_run(group)["id"])
-    if not (folder / f"{settings.stem}.npz").exists():
+    folder = results.run(str(tables.median_run(group)["id"]))
+    if not folder.corrected(settings.stem).exists():
         return None
     runs: dict[str, Run] = {
-        "as reported": load(folder),
-        "corrected": CorrectedRun(folder, settings.stem),
+        "as reported": load(folder.path),
+        "corrected": CorrectedRun(folder.path, settings.stem),
     }
     limits = color_limits(list(runs.values()))
     width = figure_width(7.2)

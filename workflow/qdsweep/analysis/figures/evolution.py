@@ -25,12 +25,13 @@ from qdsweep.analysis.figures.style import (
     short_numbers,
     style,
 )
-from qdsweep.analysis.history import History, read_history
 from qdsweep.analysis.load import Run, load
-from qdsweep.analysis.partial import results_of
 from qdsweep.analysis.selection import Tables
 from qdsweep.analysis.text import number, plural
 from qdsweep.animation import write_gif
+from qdsweep.records.history import History, read_history
+from qdsweep.records.run_dir import RunDir
+from qdsweep.records.sweep_dir import SweepDir
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -103,7 +104,7 @@ def evolution(sweep_dir: Path, runs_dir: Path) -> None:
             the sweep does not have.
     """
     _, tables, look = read_dressed(sweep_dir)
-    folder = sweep_dir / "plots" / "evolution"
+    folder = SweepDir(sweep_dir).evolution
     folder.mkdir(parents=True, exist_ok=True)
     drawn: list[Drawn] = []
     written = set()
@@ -190,8 +191,8 @@ def color_limits(shown: list[Evolution]) -> Limits:
 def _read(tables: Tables, group: str, runs_dir: Path) -> Evolution | None:
     """Reads the evolution of a group's median run; without one prints why and returns None."""
     row = tables.median_run(group)
-    run_dir = results_of(runs_dir / str(row["id"]))
-    run, history = load(run_dir), read_history(run_dir)
+    files = RunDir(runs_dir / str(row["id"])).results
+    run, history = load(files.path), read_history(files)
     cells = None if history is None else _cells_of_pixels(run)
     if history is None or cells is None:
         lacks = "no history.npz" if history is None else "not two measures"

@@ -6,9 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from qdsweep.analysis.figures.style import save
-from qdsweep.analysis.files import write_csv
 from qdsweep.analysis.stages import maker_of
-from qdsweep.files import damaged, write_text
+from qdsweep.files import damaged, write_csv, write_text
 
 if TYPE_CHECKING:
     import pandas as pd

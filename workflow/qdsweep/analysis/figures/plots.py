@@ -16,9 +16,10 @@ from qdsweep.analysis.figures.style import save, style
 from qdsweep.analysis.figures.sweep_views import sweep_views
 from qdsweep.analysis.figures.timing import timing_figure
 from qdsweep.analysis.load import load
-from qdsweep.analysis.partial import results_of
 from qdsweep.analysis.selection import Tables
 from qdsweep.errors import BadInput
+from qdsweep.records.run_dir import RunDir, RunFiles
+from qdsweep.records.sweep_dir import SweepDir
 
 Draw = Callable[[], Drawn]
 DrawMore = Callable[[], list[Drawn]]
@@ -42,7 +43,8 @@ def plot(sweep_dir: Path, runs_dir: Path, *, only: str | None = None) -> None:
         print(*plot_one(sweep_dir, runs_dir, only), sep="\n")
         return
     tables, look, main, further = _figures(sweep_dir, runs_dir)
-    plots = sweep_dir / "plots"
+    sweep = SweepDir(sweep_dir)
+    plots = sweep.plots
     more = plots / "more"
     with look.style(tables):
         save_figures(plots, [draw() for draw in main.values()])
@@ -50,7 +52,7 @@ def plot(sweep_dir: Path, runs_dir: Path, *, only: str | None = None) -> None:
         save_figures(more, [one for draw in further.values() for one in draw()])
     with style():
         for run_id in tables.with_results["id"].unique():
-            plot_run(results_of(runs_dir / run_id), plots / "archives" / f"{run_id}.png")
+            plot_run(RunDir(runs_dir / run_id).results, sweep.archives / f"{run_id}.png")
 
 
 def plot_one(sweep_dir: Path, runs_dir: Path, name: str) -> list[Path]:
@@ -68,7 +70,7 @@ def plot_one(sweep_dir: Path, runs_dir: Path, name: str) -> list[Path]:
         BadInput: As `plot`; or the sweep has no such figure.
     """
     tables, look, main, further = _figures(sweep_dir, runs_dir)
-    plots = sweep_dir / "plots"
+    plots = SweepDir(sweep_dir).plots
     with look.style(tables):
         if name in main:
             return save_one(plots, main[name]())
@@ -101,11 +103,10 @@ def _figures(
     return tables, look, main, further
 
 
-def plot_run(run_dir: Path, picture: Path) -> None:
+def plot_run(files: RunFiles, picture: Path) -> None:
     """Draws a run's archive unless `picture` is newer than it."""
-    run = load(run_dir)
-    archive = run_dir / "archive.npz"
-    if picture.exists() and picture.stat().st_mtime >= archive.stat().st_mtime:
+    run = load(files.path)
+    if picture.exists() and picture.stat().st_mtime >= files.archive.stat().st_mtime:
         return
     figure = run_figure(run)
     figure.set_dpi(100)

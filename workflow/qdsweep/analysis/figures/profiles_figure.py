@@ -7,10 +7,11 @@ from qdsweep.analysis.figures.appearance import Look
 from qdsweep.analysis.figures.figure import Drawn
 from qdsweep.analysis.figures.panels import lay_out
 from qdsweep.analysis.figures.style import figure_width, line_style
-from qdsweep.analysis.files import read_csv
 from qdsweep.analysis.selection import Tables
 from qdsweep.analysis.tables.over_tasks import task_score
 from qdsweep.analysis.text import plural
+from qdsweep.files import read_csv
+from qdsweep.records.sweep_dir import SweepDir
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -26,7 +27,7 @@ def profiles_figure(sweep_dir: Path, tables: Tables, look: Look) -> list[Drawn]:
         tables: Its tables, dressed.
         look: What figures call the algorithms.
     """
-    path = sweep_dir / "tables" / "profiles.csv"
+    path = SweepDir(sweep_dir).tables / "profiles.csv"
     if not path.exists():
         return []
     # Names stay text, even one that looks like a number or like "null".

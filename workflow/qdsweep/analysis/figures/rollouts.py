@@ -3,12 +3,13 @@
 from pathlib import Path
 
 from qdsweep.analysis.figures.evolution import best_groups
-from qdsweep.analysis.files import read_json
-from qdsweep.analysis.partial import results_of
 from qdsweep.analysis.selection import read_tables
 from qdsweep.elites.rollout import rollout, slug
 from qdsweep.errors import BadInput
 from qdsweep.files import write_json
+from qdsweep.records.plan import read_plan
+from qdsweep.records.run_dir import RunDir
+from qdsweep.records.sweep_dir import SweepDir
 
 
 def rollouts(sweep_dir: Path, runs_dir: Path) -> None:
@@ -23,14 +24,15 @@ def rollouts(sweep_dir: Path, runs_dir: Path) -> None:
     Raises:
         BadInput: The sweep has no `rollouts:`, or its elites cannot be rendered.
     """
-    settings = read_json(sweep_dir / "plan.json", "Run `snakemake` first.").get("rollouts")
+    sweep = SweepDir(sweep_dir)
+    settings = read_plan(sweep).rollouts
     if settings is None:
         raise BadInput(
             f"the sweep {sweep_dir.name} has no key rollouts: write `rollouts: {{}}` into its file "
             "and run `snakemake`, or take `qdsweep rollout RUN_DIR`"
         )
     tables = read_tables(sweep_dir)
-    folder = sweep_dir / "plots" / "rollouts"
+    folder = sweep.rollouts
     folder.mkdir(parents=True, exist_ok=True)
     entries, taken = [], set[str]()
     for group in (group for groups in best_groups(tables).values() for group in groups):
@@ -39,8 +41,10 @@ def rollouts(sweep_dir: Path, runs_dir: Path) -> None:
             name += "_"
         taken.add(slug(name))
         run = str(tables.median_run(group)["id"])
-        run_dir = results_of(runs_dir / run)
-        for entry in rollout(run_dir, folder, **settings, run=run, files=name):
+        run_dir = RunDir(runs_dir / run).results.path
+        for entry in rollout(
+            run_dir, folder, settings.elites, settings.seconds, run=run, files=name
+        ):
             entries.append({**entry, "group": group})
     for path in set(folder.glob("*.gif")) - {folder / str(entry["file"]) for entry in entries}:
         path.unlink()  # of an earlier start

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from qdsweep.analysis.history import History, read_history
 from qdsweep.analysis.load import Run, load
-from qdsweep.analysis.partial import results_of
 from qdsweep.analysis.text import number
 from qdsweep.config.archives import ARCHIVES
 from qdsweep.files import read_arrays
+from qdsweep.records.history import History, read_history
+from qdsweep.records.run_dir import RunDir
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -39,7 +39,7 @@ class EarlierRun(Run):
         index, objective = self.history.at(self.iteration)
         arrays = {"index": index, "objective": objective, "solution": np.zeros((len(index), 1))}
         if ARCHIVES[self.summary["archive"]["type"]].cells == "centroids":
-            arrays |= read_arrays(self.path / "archive.npz", "centroids")
+            arrays |= read_arrays(self.files.archive, "centroids")
         arrays["measures"] = cell_middles(self.summary["archive"], arrays)
         return arrays
 
@@ -66,8 +66,8 @@ def reported_run(runs_dir: Path, row: "pd.Series") -> Run:
         runs_dir: `results/runs`.
         row: A row of summary.csv that has results.
     """
-    run = load(results_of(runs_dir / row["id"]))
-    history = read_history(run.path) if _went_on(row) else None
+    run = load(RunDir(runs_dir / row["id"]).results.path)
+    history = read_history(run.files) if _went_on(row) else None
     return run if history is None else EarlierRun(run.path, history, int(row["iteration"]))
 
 
@@ -75,7 +75,7 @@ def objectives_of(run: Run) -> np.ndarray:
     """Returns the objectives of a run's elites, without reading its solutions."""
     if isinstance(run, EarlierRun):
         return run.history.at(run.iteration)[1]
-    objectives: np.ndarray = read_arrays(run.path / "archive.npz", "objective")["objective"]
+    objectives: np.ndarray = read_arrays(run.files.archive, "objective")["objective"]
     return objectives
 
 

@@ -23,9 +23,9 @@ from qdsweep.analysis.figures.style import (
     EMPTY_CELL,
     figure_width,
 )
-from qdsweep.analysis.plan import Plan
 from qdsweep.analysis.selection import Tables
 from qdsweep.analysis.text import listed, plural, short
+from qdsweep.records.plan import Plan
 from qdsweep.sweep.groups import SHOWN_WITHOUT_NAME
 
 if TYPE_CHECKING:

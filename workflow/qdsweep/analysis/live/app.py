@@ -11,9 +11,10 @@ from textual.binding import Binding, BindingType
 from textual.widgets import Static
 
 from qdsweep.analysis.live.curve import plot
-from qdsweep.analysis.live.follow import STATES, Follow, Followed, outlook, signature
+from qdsweep.analysis.live.follow import Follow, Followed, signature
 from qdsweep.analysis.live.log import log_tail, printable
 from qdsweep.analysis.live.table import RunTable
+from qdsweep.analysis.status import STATES
 from qdsweep.analysis.text import plural
 from qdsweep.experiment.run_log import duration
 
@@ -133,7 +134,7 @@ class Watch(App[None]):
         follow = self.follow
         if not follow.runs:
             return self._hint()
-        sums = outlook(follow.runs.values())
+        sums = follow.outlook
         counts = [
             (f"{sums.counts[state]:,} {state}", "bold red" if state == "failed" else "")
             for state in STATES
@@ -149,7 +150,7 @@ class Watch(App[None]):
         ]
         if sums.eta is not None:
             parts.append(f"ETA {duration(sums.eta)}")
-        done, asked = sums.reevaluated
+        done, asked = follow.reevaluated
         if asked:
             parts.append(f"re-evaluated {done:,} of {asked:,}")
         if follow.unread:
@@ -162,7 +163,7 @@ class Watch(App[None]):
         known = ", ".join(self.follow.known) or "none yet"
         return Text(
             f"waiting for {which}: start it with `snakemake --cores all`\n"
-            f"known: {known}; looked for in {self.follow.results}/sweeps",
+            f"known: {known}; looked for in {self.follow.results.sweeps}",
             no_wrap=True,
             overflow="ellipsis",
         )
@@ -176,7 +177,7 @@ class Watch(App[None]):
             self._drawn = None
             return
         run.curve.refresh()
-        log = run.folder / "state" / "run.log"
+        log = run.folder.state.log
         size = self.query_one("#plot").size
         drawn = (run, run.standing, run.curve.points[-1:], len(run.curve.points), size)
         if (*drawn, signature(log)) == self._drawn:
@@ -195,7 +196,7 @@ def _about(run: Followed) -> Text:
     now = run.standing
     failed = now.state == "failed"
     score = "" if now.qd_score is None else f", QD score {now.qd_score:,.6g}"
-    done = f"{now.state}, {now.done:,} of {now.budget:,} {now.unit}{score}"
+    done = f"{now.state}, {now.done:,} of {now.run.budget:,} {now.run.unit}{score}"
     text = Text(f"{run.folder.name}\n", style="bold")
     text.append(f"{done}, {now.core_seconds / 3600:.3f} core-hours", "not bold")
     if now.note:

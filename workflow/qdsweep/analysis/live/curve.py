@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import IO
 
 from qdsweep.analysis.figures.style import short_number
-from qdsweep.records.metrics import COLUMNS
 
 Point = tuple[int, float]
 
@@ -16,7 +15,6 @@ MOST = 256  # points kept
 WHOLE = 65_536  # a shorter stretch is read whole [bytes]
 _BLOCK = 1_024  # longer than two lines [bytes]
 _BARS = "▁▂▃▄▅▆▇█"
-_EVALUATIONS, _SCORE = COLUMNS.index("evaluations"), COLUMNS.index("qd_score")
 
 
 @dataclass
@@ -30,6 +28,7 @@ class Curve:
 
     path: Path
     points: list[Point] = field(default_factory=list)
+    _columns: list[bytes] = field(default_factory=list)
     _seen: tuple[int, int, int] = (0, 0, 0)
     _end: int = 0
 
@@ -44,16 +43,29 @@ class Curve:
                 self.points, self._end = [], 0
             self._seen = seen
             with self.path.open("rb", buffering=0) as file:
+                if not self._end:
+                    self._columns = file.read(_BLOCK).partition(b"\n")[0].split(b",")
                 lines, self._end = _lines(file, self._end, stat.st_size)
         except OSError:
             self.points, self._seen, self._end = [], (0, 0, 0), 0
             return
         for line in lines:
-            point = _point(line)
+            point = self._point(line)
             if point is not None and (not self.points or point[0] > self.points[-1][0]):
                 self.points.append(point)
         while len(self.points) > MOST:
             self.points = [*self.points[:-1:2], self.points[-1]]
+
+    def _point(self, line: bytes) -> Point | None:
+        cells = line.split(b",")
+        if len(cells) != len(self._columns):
+            return None
+        row = dict(zip(self._columns, cells, strict=True))
+        try:
+            point = int(row[b"evaluations"]), float(row[b"qd_score"])
+        except (ValueError, KeyError):
+            return None
+        return point if math.isfinite(point[1]) else None
 
 
 def _lines(file: IO[bytes], start: int, end: int) -> tuple[list[bytes], int]:
@@ -73,15 +85,6 @@ def _lines(file: IO[bytes], start: int, end: int) -> tuple[list[bytes], int]:
         content = file.read(_BLOCK)
         lines += content.split(b"\n")[1:-1][-1:]  # the first and the last line may be cut
     return lines, end - len(content) + content.rfind(b"\n") + 1
-
-
-def _point(line: bytes) -> Point | None:
-    cells = line.split(b",")
-    try:
-        point = int(cells[_EVALUATIONS]), float(cells[_SCORE])
-    except (ValueError, IndexError):
-        return None
-    return point if len(cells) == len(COLUMNS) and math.isfinite(point[1]) else None
 
 
 def sparkline(points: list[Point], width: int) -> str:

@@ -3,60 +3,45 @@
 import os
 import socket
 import time
-from collections import Counter
-from collections.abc import Collection, Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from qdsweep.analysis.live.curve import Curve
-from qdsweep.analysis.plan import read_plan, read_reevaluate
-from qdsweep.analysis.status import (
-    Standing,
-    planned_budgets,
-    standing,
-    sweep_names,
-)
 from qdsweep.errors import BadInput
 from qdsweep.host.lock import DEAD_SECONDS, read_owner
-from qdsweep.planning.confirmation import FILE, confirming_rows
+from qdsweep.records.confirm import read_confirm
+from qdsweep.records.plan import PlannedRun, read_plan
+from qdsweep.records.progress import Outlook, Standing, outlook, read_standing
+from qdsweep.records.run_dir import RunDir
+from qdsweep.records.sweep_dir import Results
 
-# In the order of the table: what needs a person comes first.
-STATES = ("failed", "running", "stopped", "waiting", "finished")
 Signature = tuple[int, int, int] | None
-# What reading a damaged file can raise.
-DAMAGE = (BadInput, ValueError, TypeError, KeyError, AttributeError, StopIteration, OSError)
 
 
 class Followed:
     """A run that is followed.
 
     Args:
-        folder: `results/runs/ID`.
-        label: What was swept: group and seed.
-        group: Its group.
-        unit: iterations or evaluations, the budget's.
-        budget: How many.
+        folder: Its folder.
+        run: What the sweep asks of it.
         again: The file that its re-evaluation writes; None if none is planned.
     """
 
-    def __init__(
-        self,
-        folder: Path,
-        label: str,
-        group: str,
-        unit: str,
-        budget: int,
-        again: Path | None = None,
-    ) -> None:
-        self.folder, self.label, self.group = folder, label, group
-        self.unit, self.budget, self.again = unit, budget, again
+    def __init__(self, folder: RunDir, run: PlannedRun, again: Path | None = None) -> None:
+        self.folder, self.run, self.again = folder, run, again
         self.reevaluated = False
-        self.curve = Curve(folder / "state" / "metrics.csv")
-        self.standing = Standing(folder.name, "waiting", 0, budget, unit, None, None, 0, None, "")
+        self.curve = Curve(folder.state.metrics)
+        self.standing = Standing(run)
         self.seen: Any = None  # what the files looked like when they were read
-        self._lock, self._status = folder / "state" / "lock", folder / "state" / "status.json"
+        self._lock, self._status = folder.state.lock, folder.state.status
         self._owner: dict[str, Any] | None = None
+
+    @property
+    def label(self) -> str:
+        """What was swept: group and seed."""
+        seed = f", seed {self.run.seed}" if self.run.seed else ""
+        return f"{self.run.group}{seed}{' (confirms)' if self.run.confirms else ''}"
 
     def look(self) -> bool:
         """Reads the run's files if they have changed; returns whether its standing has."""
@@ -69,7 +54,7 @@ class Followed:
         if seen == self.seen:
             return False
         self.seen, before = seen, self.standing
-        self.standing = standing(self.folder, self.unit, self.budget, alive=seen[2])
+        self.standing = read_standing(self.folder, self.run, alive=seen[2])
         return self.standing != before
 
     def _is_alive(self, lock: Signature) -> bool:
@@ -102,7 +87,7 @@ class Follow:
     """
 
     def __init__(self, results: Path, name: str | None) -> None:
-        self.results, self.name = results, name
+        self.results, self.name = Results(results), name
         self.runs: dict[str, Followed] = {}
         self._plan: Any = None
         self._turns = {"live": 0, "all": 0}
@@ -111,9 +96,20 @@ class Follow:
     def known(self) -> list[str]:
         """Returns the names of all sweeps, the one started last first."""
         try:
-            return sweep_names(self.results)
+            return [sweep.name for sweep in self.results.known_sweeps()]
         except OSError:  # a sweep was removed just now
             return []
+
+    @property
+    def outlook(self) -> Outlook:
+        """Where the sweep stands."""
+        return outlook([run.standing for run in self.runs.values()])
+
+    @property
+    def reevaluated(self) -> tuple[int, int]:
+        """Of how many runs the elites were evaluated again, and are to be."""
+        asked = [run for run in self.runs.values() if run.again is not None]
+        return sum(run.reevaluated for run in asked), len(asked)
 
     @property
     def unread(self) -> int:
@@ -155,90 +151,22 @@ class Follow:
             self.name = next(iter(self.known), None)
         if self.name is None:
             return False
-        sweep = self.results / "sweeps" / self.name
-        seen = [signature(sweep / name) for name in ("plan.json", FILE)]
+        sweep = self.results.sweep(self.name)
+        seen = [signature(sweep.plan), signature(sweep.confirm)]
         if seen == self._plan:
             return False
         try:
-            runs = dict(self._planned(sweep))
-        except DAMAGE:
+            plan, confirming = read_plan(sweep), read_confirm(sweep)
+        except (BadInput, OSError):
             return False
-        self.runs, self._plan = runs, seen
+        stem = plan.reevaluate.stem if plan.reevaluate else None
+        before, self.runs, self._plan = self.runs, {}, seen
+        for run in plan.runs(confirming):
+            folder = self.results.run(run.id)
+            # Those that confirm it are not evaluated again.
+            again = folder.corrected(stem) if stem and not run.confirms else None
+            known = before.get(run.id)
+            if known is None or (known.run, known.again) != (run, again):
+                known = Followed(folder, run, again)
+            self.runs[run.id] = known
         return True
-
-    def _planned(self, sweep: Path) -> Iterable[tuple[str, Followed]]:
-        about: dict[str, tuple[str, str]] = {}
-        for row in read_plan(sweep).rows:
-            seed = f", seed {row.values['seed']}" if "seed" in row.values else ""
-            about.setdefault(row.run, (row.group + seed, row.group))
-        planned = set(about)  # those that confirm it are not evaluated again
-        for confirming in confirming_rows(sweep):
-            label = f"{confirming['group']}, seed {confirming['values']['seed']} (confirms)"
-            about.setdefault(confirming["id"], (label, confirming["group"]))
-        settings = read_reevaluate(sweep)
-        for run, (unit, budget) in planned_budgets(sweep).items():
-            known = self.runs.get(run)
-            label, group = about.get(run, (run, ""))
-            folder = self.results / "runs" / run
-            again = folder / f"{settings.stem}.json" if settings and run in planned else None
-            now = (label, unit, budget, again)
-            if known is None or (known.label, known.unit, known.budget, known.again) != now:
-                known = Followed(folder, label, group, unit, budget, again)
-            yield run, known
-
-
-@dataclass(frozen=True)
-class Outlook:
-    """Where a sweep stands.
-
-    Attributes:
-        counts: State -> number of runs.
-        used: Core-seconds used.
-        left: Core-seconds left of runs that have not failed, or None where nothing is known.
-        cores: Cores in use.
-        eta: Seconds to the end with as many cores, or None.
-        reevaluated: Number of runs whose elites were evaluated again, and number of those planned.
-    """
-
-    counts: Counter[str]
-    used: float
-    left: float | None
-    cores: int
-    eta: float | None
-    reevaluated: tuple[int, int]
-
-
-def outlook(runs: Collection[Followed]) -> Outlook:
-    """Returns the sums of a sweep.
-
-    A run that has not begun is expected to cost what others of its group do, or else what all do.
-    """
-    costs: dict[tuple[str | None, str], tuple[float, int]] = {}
-    for run in runs:
-        now = run.standing
-        for key in ((run.group, run.unit), (None, run.unit)) if now.done else ():
-            seconds, done = costs.get(key, (0.0, 0))
-            costs[key] = seconds + now.core_seconds, done + now.done
-    left: float | None = 0.0
-    for run in runs:
-        if run.standing.state == "failed":
-            continue
-        own = run.standing.core_seconds_left
-        if own is None:
-            seconds, done = costs.get((run.group, run.unit)) or costs.get((None, run.unit), (0, 0))
-            own = seconds / done * run.budget if done else None
-        left = None if left is None or own is None else left + own
-    live = [run.standing for run in runs if run.standing.state == "running"]
-    cores = sum(now.workers for now in live)
-    longest = max((now.eta or 0.0 for now in live), default=0.0)
-    return Outlook(
-        counts=Counter(run.standing.state for run in runs),
-        used=sum(run.standing.core_seconds for run in runs),
-        left=left,
-        cores=cores,
-        eta=max(left / cores, longest) if left is not None and cores else None,
-        reevaluated=(
-            sum(run.reevaluated for run in runs),
-            sum(run.again is not None for run in runs),
-        ),
-    )

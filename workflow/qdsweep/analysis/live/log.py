@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from qdsweep.analysis.status import last_lines
+from qdsweep.records.tail import last_lines
 
 
 def log_tail(path: Path, count: int) -> list[str]:

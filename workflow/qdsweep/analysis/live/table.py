@@ -134,7 +134,7 @@ def run_line(run: Followed, label: int, width: int) -> list[tuple[str, Style]]:
     """Returns the parts of a run's line and their styles; of a failed run mostly the cause."""
     now = run.standing
     style = _STYLES[now.state]
-    share = min(1.0, now.done / now.budget) if now.budget else 0.0
+    share = min(1.0, now.done / now.run.budget) if now.run.budget else 0.0
     # Rounded down: 100 % is only a run at its end.
     percent = f"{int(100 * share):3d}%"
     head: list[tuple[str, Style]] = [

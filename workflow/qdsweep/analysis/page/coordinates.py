@@ -9,8 +9,8 @@ from qdsweep.analysis.figures.combinations import Combinations
 from qdsweep.analysis.figures.coordinates import Upright, coordinates
 from qdsweep.analysis.figures.style import COLORMAP
 from qdsweep.analysis.page.words import for_plotly
-from qdsweep.analysis.plan import Plan
 from qdsweep.analysis.text import mean_and_error, number, plural
+from qdsweep.records.plan import Plan
 
 MAX_LINES = 200
 _BETWEEN = 12  # points between two axes, where the mouse finds a line

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from qdsweep.analysis.files import require
-from qdsweep.files import damaged
+from qdsweep.files import damaged, require
 
 if TYPE_CHECKING:
     from PIL.Image import Image

@@ -5,17 +5,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from qdsweep.analysis.files import read_json
 from qdsweep.analysis.page.references import cite
 from qdsweep.analysis.page.words import seeds_text
-from qdsweep.analysis.partial import results_of
-from qdsweep.analysis.plan import read_reevaluate
 from qdsweep.analysis.text import number
 from qdsweep.config.sweep import Reevaluate
 from qdsweep.elites.reevaluation import core_seconds_of
-from qdsweep.planning.confirmation import confirming_rows
-
-_REMEDY = "Run `snakemake` again to make it."
+from qdsweep.files import AGAIN, read_json
+from qdsweep.records.confirm import read_confirm
+from qdsweep.records.plan import read_plan
+from qdsweep.records.run_dir import RunDir
+from qdsweep.records.summary import read_summary
+from qdsweep.records.sweep_dir import SweepDir
 
 
 @dataclass(frozen=True)
@@ -71,22 +71,22 @@ class Correction:
 
 def read_confirmation(sweep_dir: Path, runs_dir: Path) -> Confirmation:
     """Reads what confirmed the winners of a sweep."""
-    rows = confirming_rows(sweep_dir)
+    rows = read_confirm(SweepDir(sweep_dir))
     return Confirmation(rows, read_summaries(runs_dir, dict.fromkeys(row["id"] for row in rows)))
 
 
 def read_correction(sweep_dir: Path, runs_dir: Path, ids: Iterable[str]) -> Correction | None:
     """Reads how the archives of some runs were corrected; None if the sweep does not ask for it."""
-    settings = read_reevaluate(sweep_dir)
+    settings = read_plan(SweepDir(sweep_dir)).reevaluate
     if settings is None:
         return None
-    folders = [runs_dir / run for run in ids]
-    corrected = [folder for folder in folders if (folder / f"{settings.stem}.json").exists()]
-    elites = [read_json(run / f"{settings.stem}.json", _REMEDY)["elites"] for run in corrected]
+    folders = [RunDir(runs_dir / run) for run in ids]
+    corrected = [folder for folder in folders if folder.corrected(settings.stem).exists()]
+    elites = [read_json(run.corrected(settings.stem), AGAIN)["elites"] for run in corrected]
     spent = [core_seconds_of(run, settings) for run in corrected]
     return Correction(settings, sum(elites), sum(spent))
 
 
 def read_summaries(runs_dir: Path, ids: Iterable[str]) -> list[dict[str, Any]]:
     """Reads summary.json of some runs."""
-    return [read_json(results_of(runs_dir / run) / "summary.json", _REMEDY) for run in ids]
+    return [read_summary(RunDir(runs_dir / run).results) for run in ids]

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from qdsweep.analysis.figures.figure import read_index
-from qdsweep.analysis.files import read_json, require
 from qdsweep.analysis.page.embed import (
     Download,
     Picture,
@@ -16,6 +15,8 @@ from qdsweep.analysis.page.embed import (
 )
 from qdsweep.analysis.selection import Tables
 from qdsweep.analysis.stages import maker_of
+from qdsweep.files import read_json, require
+from qdsweep.records.sweep_dir import SweepDir
 from qdsweep.sweep.labels import Name
 
 _FILMS = 4_500_000  # bytes of animations in a page, at most
@@ -68,11 +69,12 @@ def figure_sections(sweep_dir: Path) -> list[Section]:
     Raises:
         BadInput: `qdsweep plot` has not drawn them.
     """
-    plots = sweep_dir / "plots"
+    sweep = SweepDir(sweep_dir)
+    plots = sweep.plots
     main = require(plots / "figures.json", "Run `qdsweep plot` first.")
     by_section: dict[str, list[Shown]] = {}
     for index in (main, *sorted(plots.glob("*/*.json"))):
-        if index.parent.name == "rollouts":  # no list of figures
+        if index.parent == sweep.rollouts:  # no list of figures
             continue
         folder = index.parent
         for entry in read_index(index):
@@ -98,19 +100,19 @@ def films(sweep_dir: Path, tables: Tables, names: Mapping[str, Name]) -> Films:
         tables: The sweep's tables as figures show them.
         names: Group -> its name in figures, in their order.
     """
-    plots = sweep_dir / "plots"
+    sweep = SweepDir(sweep_dir)
     groups = dict(zip(tables.summary["id"], tables.summary["group"], strict=True))
     titles: dict[Path, str] = {}
     for run, group in groups.items():  # in the sweep's order
-        path = plots / "evolution" / f"{run}.gif"
+        path = sweep.evolution / f"{run}.gif"
         if path.exists():
             titles[path] = f"{group}: how the archive filled"
-    index = plots / "rollouts" / "rollouts.json"
+    index = sweep.rollouts / "rollouts.json"
     if index.exists():
         entries = read_json(index, "Run `qdsweep rollouts` again.")["rollouts"]
         for group, name in names.items():
             for entry in (entry for entry in entries if entry["group"] == group):
-                titles[index.parent / entry["file"]] = f"{name.label}: {entry['title']}"
+                titles[sweep.rollouts / entry["file"]] = f"{name.label}: {entry['title']}"
     found, size = [], 0
     for path, title in titles.items():
         size += path.stat().st_size

@@ -3,16 +3,17 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from qdsweep.analysis.files import read_csv
 from qdsweep.analysis.labels import Called
 from qdsweep.analysis.page.words import core_time, seeds_text
-from qdsweep.analysis.plan import Plan
 from qdsweep.analysis.selection import Tables
 from qdsweep.analysis.tables.group_table import best_and_tied, unequal_budgets
 from qdsweep.analysis.tables.pairs import MIN_SEEDS
 from qdsweep.analysis.text import common_decimals, listed, mean_and_error, number, plural
+from qdsweep.files import read_csv
 from qdsweep.metrics import BY_NAME
-from qdsweep.planning.confirmation import confirming_rows
+from qdsweep.records.confirm import read_confirm
+from qdsweep.records.plan import Plan
+from qdsweep.records.sweep_dir import SweepDir
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -82,7 +83,8 @@ def _not_told(tables: Tables, best: list[str]) -> str:
 
 def _confirmed(sweep_dir: Path, called: Called) -> str:
     """Returns how the winners did on seeds that did not choose them; nothing if none was run."""
-    path = sweep_dir / "tables" / "confirmed.csv"
+    sweep = SweepDir(sweep_dir)
+    path = sweep.tables / "confirmed.csv"
     if not path.exists():
         return ""
     # Names stay text, even one that looks like a number or like "null".
@@ -91,7 +93,7 @@ def _confirmed(sweep_dir: Path, called: Called) -> str:
     scales = [rows for _, rows in data.groupby("scale", sort=False)]
     if not 0 < len(scales) <= MAX_SCALES:
         return ""
-    seeds = seeds_text(row["values"]["seed"] for row in confirming_rows(sweep_dir))
+    seeds = seeds_text(row["values"]["seed"] for row in read_confirm(sweep))
     return f" On the unseen {seeds}, {'; '.join(map(_held, scales))}."
 
 

@@ -10,10 +10,10 @@ from qdsweep.analysis.figures.combinations import combinations
 from qdsweep.analysis.figures.style import line_style
 from qdsweep.analysis.page.coordinates import parallel_coordinates
 from qdsweep.analysis.page.words import for_plotly
-from qdsweep.analysis.plan import Plan
 from qdsweep.analysis.selection import Tables, band_text
 from qdsweep.analysis.tables.comparisons import short_names
 from qdsweep.analysis.text import common_decimals, mean_and_error
+from qdsweep.records.plan import Plan
 
 MAX_LINES = 28  # there are so many pairs of colour and dash
 MAX_PANELS = 6

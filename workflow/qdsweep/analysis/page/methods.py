@@ -10,12 +10,12 @@ from qdsweep.analysis.page import descriptions, provenance
 from qdsweep.analysis.page.follow_ups import read_confirmation, read_correction, read_summaries
 from qdsweep.analysis.page.references import bibtex, cite, latex, plain
 from qdsweep.analysis.page.words import seeds_text
-from qdsweep.analysis.plan import Plan
 from qdsweep.analysis.selection import Tables
 from qdsweep.analysis.tables.over_tasks import task_score
 from qdsweep.analysis.tables.statistics import ENOUGH_SEEDS
 from qdsweep.analysis.text import listed, number, plural
 from qdsweep.metrics import RANK
+from qdsweep.records.plan import Plan
 
 
 @dataclass(frozen=True)

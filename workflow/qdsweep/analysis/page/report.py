@@ -11,13 +11,14 @@ from qdsweep.analysis.page.headline import headline
 from qdsweep.analysis.page.interactive import interactive_figures, plotly_source
 from qdsweep.analysis.page.methods import methods
 from qdsweep.analysis.page.settings import median_runs, settings
-from qdsweep.analysis.plan import Plan
 from qdsweep.analysis.selection import Tables
 from qdsweep.analysis.stages import STAGES
 from qdsweep.analysis.tables.group_table import SHOWN
 from qdsweep.analysis.tables.sheet import Sheet, number_cell, read_sheet, text_cell
 from qdsweep.analysis.text import number
 from qdsweep.files import write_text
+from qdsweep.records.plan import Plan
+from qdsweep.records.sweep_dir import SweepDir
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -42,6 +43,7 @@ def report(sweep_dir: Path, runs_dir: Path) -> None:
     """
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
+    sweep = SweepDir(sweep_dir)
     plan, tables, look = read_dressed(sweep_dir)
     runs = median_runs(tables, runs_dir)
     shown = sheets(sweep_dir)
@@ -51,7 +53,7 @@ def report(sweep_dir: Path, runs_dir: Path) -> None:
     views = {
         figure.name: [json.loads(view) for view in figure.views.values()] for figure in interactive
     }
-    pictures = thumbnails(plan, sweep_dir / "plots" / "archives")
+    pictures = thumbnails(plan, sweep.archives)
     environment = Environment(
         loader=PackageLoader("qdsweep.analysis.page"),
         autoescape=True,
@@ -68,21 +70,22 @@ def report(sweep_dir: Path, runs_dir: Path) -> None:
         sections=figure_sections(sweep_dir),
         films=films(sweep_dir, tables, look.names),
         runs=run_sheet(plan, tables.summary),
-        run_files=[download(sweep_dir / "summary.csv")],
+        run_files=[download(sweep.summary)],
         thumbnails=pictures,
         thumbnails_left_out=tables.with_results["id"].nunique() - len(pictures),
         methods=methods(plan, tables, runs, sweep_dir, runs_dir, names, look.labels),
         commands=commands(sweep_dir, tables),
         settings=settings(runs),
     )
-    write_text(sweep_dir / "report.html", page)
+    write_text(sweep.report, page)
 
 
 def sheets(sweep_dir: Path) -> list[tuple[Sheet, list[Download]]]:
     """Returns the tables of a sweep, the main one first, each with its files."""
-    found = {path.stem: path for path in sorted((sweep_dir / "tables").glob("*.json"))}
+    sweep = SweepDir(sweep_dir)
+    found = {path.stem: path for path in sorted(sweep.tables.glob("*.json"))}
     order = [*(name for name in _TABLES if name in found), *(n for n in found if n not in _TABLES)]
-    paths = [sweep_dir / "table.json", *(found[name] for name in order)]
+    paths = [sweep.table, *(found[name] for name in order)]
     return [
         (read_sheet(path), [download(path.with_suffix(end)) for end in (".csv", ".tex", ".md")])
         for path in paths

@@ -5,10 +5,10 @@ from pathlib import Path
 from typing import Any
 
 from qdsweep.analysis.load import Run
-from qdsweep.analysis.partial import results_of
 from qdsweep.analysis.selection import Tables
 from qdsweep.analysis.tables.sheet import Sheet, text_cell
 from qdsweep.config.values import value_text
+from qdsweep.records.run_dir import RunDir
 
 _MISSING = object()
 # The seed differs within a group; titles and citations are for the methods paragraph.
@@ -34,7 +34,7 @@ class Settings:
 def median_runs(tables: Tables, runs_dir: Path) -> dict[str, Run]:
     """Returns the run of each group that figures show: the one with the median score."""
     return {
-        group: Run(results_of(runs_dir / str(tables.median_run(group)["id"])))
+        group: Run(RunDir(runs_dir / str(tables.median_run(group)["id"])).results.path)
         for group in tables.position
     }
 

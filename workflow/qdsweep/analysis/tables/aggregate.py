@@ -6,10 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from qdsweep.analysis.files import write_csv
-from qdsweep.analysis.labels import read_called
-from qdsweep.analysis.partial import results_of
-from qdsweep.analysis.plan import BUDGETS, Plan, Row, read_plan
+from qdsweep.analysis.labels import group_names
 from qdsweep.analysis.selection import scales_of
 from qdsweep.analysis.tables.cache import Kept, key_of, read_cache, write_cache
 from qdsweep.analysis.tables.comparisons import write_comparisons
@@ -20,8 +17,12 @@ from qdsweep.analysis.tables.run_results import RESULTS, Result, column_names, r
 from qdsweep.analysis.tables.sheet import write_sheet
 from qdsweep.analysis.tables.statistics import standard_error
 from qdsweep.errors import BadInput
-from qdsweep.files import atomic
+from qdsweep.files import atomic, write_csv
 from qdsweep.metrics import CURVES, RECORDED
+from qdsweep.records.plan import Plan, Row, read_plan
+from qdsweep.records.run_dir import RunDir
+from qdsweep.records.sweep_dir import SweepDir
+from qdsweep.sweep.groups import BUDGETS
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -51,26 +52,27 @@ def aggregate(sweep_dir: Path, runs_dir: Path, *, partial: bool = False) -> None
     """
     import pandas as pd
 
-    plan = read_plan(sweep_dir)
-    called = read_called(sweep_dir, plan)
-    _write_runs(plan, sweep_dir / "runs.tsv")
-    results = _read_runs(plan, sweep_dir, runs_dir, partial)
+    sweep = SweepDir(sweep_dir)
+    plan = read_plan(sweep)
+    names = group_names(plan)
+    _write_runs(plan, sweep.runs)
+    results = _read_runs(plan, sweep, runs_dir, partial)
     if not any(result.curve for result in results):
         raise BadInput(
-            f"None of the {len(plan.rows)} rows of {sweep_dir / 'plan.json'} has reached its budget"
+            f"None of the {len(plan.rows)} rows of {sweep.plan} has reached its budget"
             f" in {runs_dir}: nothing to aggregate. Run `snakemake` to compute them."
         )
     summary = pd.DataFrame(_records(plan, results))
     # Nullable integers: else a row without results would turn its column into floats.
     summary = summary.astype(dict.fromkeys(_INTEGERS, "Int64"))
-    write_csv(summary, sweep_dir / "summary.csv")
-    write_csv(_curves(plan, results), sweep_dir / "curves.csv")
+    write_csv(summary, sweep.summary)
+    write_csv(_curves(plan, results), sweep.curves)
     table = group_table(plan, summary)
-    dressed = called.dressed_plan(plan), called.dressed(summary), called.dressed(table)
+    dressed = names.dressed_plan(plan), names.dressed(summary), names.dressed(table)
     write_sheet(sweep_dir, group_sheet(*dressed), table)
-    scales = called.in_order(scales_of(summary, table))
-    write_comparisons(sweep_dir, plan.rank, summary, scales, called)
-    write_over_tasks(sweep_dir, scores_by_task(plan, summary, scales), called.called, plan.rank)
+    scales = names.in_order(scales_of(summary, table))
+    write_comparisons(sweep_dir, plan.rank, summary, scales, names)
+    write_over_tasks(sweep_dir, scores_by_task(plan, summary, scales), names.called, plan.rank)
 
 
 def _write_runs(plan: Plan, path: Path) -> None:
@@ -83,24 +85,24 @@ def _write_runs(plan: Plan, path: Path) -> None:
             writer.writerow([*row.values.values(), row.run, *budget])
 
 
-def _read_runs(plan: Plan, sweep_dir: Path, runs_dir: Path, partial: bool) -> list[Result]:
+def _read_runs(plan: Plan, sweep: SweepDir, runs_dir: Path, partial: bool) -> list[Result]:
     """Returns the result of every row; a run is read once, and only if its files have changed."""
     rows_of: dict[str, list[Row]] = {}
     for row in plan.rows:
         rows_of.setdefault(row.run, []).append(row)
-    before = read_cache(sweep_dir)
+    before = read_cache(sweep)
     now: Kept = {}
     for run, rows in rows_of.items():
-        folder = results_of(runs_dir / run)
-        if not (folder / "summary.json").exists():
+        files = RunDir(runs_dir / run).results
+        if not files.summary.exists():
             continue
-        key = key_of(folder, rows, partial=partial)
+        key = key_of(files, rows, partial=partial)
         known = before.get(run)
         if known is None or known[0] != key:
-            known = key, read_results(folder, rows, partial=partial)
+            known = key, read_results(files, rows, partial=partial)
         now[run] = known
     if any(now[run] is not before.get(run) for run in now):
-        write_cache(sweep_dir, now)
+        write_cache(sweep, now)
     waiting = {run: iter(results) for run, (_, results) in now.items()}
     return [next(waiting[row.run]) if row.run in waiting else _MISSING for row in plan.rows]
 

@@ -4,19 +4,19 @@ One file, `.aggregated.npz`: arrays of numbers, and JSON as bytes; never a pickl
 """
 
 import json
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from qdsweep.analysis.plan import Row
 from qdsweep.analysis.tables.curves import Curve
-from qdsweep.analysis.tables.run_results import RESULTS, SOURCES, Result
+from qdsweep.analysis.tables.run_results import RESULTS, Result, sources
 from qdsweep.files import atomic
 from qdsweep.metrics import CURVES
+from qdsweep.records.plan import Row
+from qdsweep.records.run_dir import RunFiles
+from qdsweep.records.sweep_dir import SweepDir
 
-NAME = ".aggregated.npz"
-# Raise the number when the meaning of what is kept changes; names are checked anyway.
+# To be raised when the meaning of what is kept changes; its names are checked anyway.
 _FORMAT = [2, *RESULTS]
 _COLUMNS = (*(metric.name for metric in CURVES), "seconds")
 
@@ -24,12 +24,12 @@ _COLUMNS = (*(metric.name for metric in CURVES), "seconds")
 Kept = dict[str, tuple[list[Any], list[Result]]]
 
 
-def key_of(run_dir: Path, rows: list[Row], *, partial: bool) -> list[Any]:
+def key_of(files: RunFiles, rows: list[Row], *, partial: bool) -> list[Any]:
     """Returns what the results of a run depend on: its files, the budgets, and `partial`.
 
     A file counts as unchanged if its size and time of modification [ns] are the same.
     """
-    stats = [(run_dir / name).stat() for name in SOURCES if (run_dir / name).exists()]
+    stats = [path.stat() for path in sources(files) if path.exists()]
     return [
         partial,
         [[row.iterations, row.evaluations] for row in rows],
@@ -37,10 +37,10 @@ def key_of(run_dir: Path, rows: list[Row], *, partial: bool) -> list[Any]:
     ]
 
 
-def read_cache(sweep_dir: Path) -> Kept:
+def read_cache(sweep: SweepDir) -> Kept:
     """Reads what was kept; nothing where that is missing, damaged or of another release."""
     try:
-        with np.load(sweep_dir / NAME, allow_pickle=False) as file:
+        with np.load(sweep.cache, allow_pickle=False) as file:
             about = json.loads(file["about"].tobytes())
             evaluations, values = file["evaluations"], file["values"]
         return _unpack(about, evaluations, values)
@@ -68,7 +68,7 @@ def _unpack(about: dict[str, Any], evaluations: np.ndarray, values: np.ndarray) 
     return kept if start == len(evaluations) else {}
 
 
-def write_cache(sweep_dir: Path, kept: Kept) -> None:
+def write_cache(sweep: SweepDir, kept: Kept) -> None:
     """Writes what was read of each run."""
     runs = {
         run: [key, [[r.record, len(r.curve.evaluations) if r.curve else None] for r in results]]
@@ -80,7 +80,7 @@ def write_cache(sweep_dir: Path, kept: Kept) -> None:
     for row, name in zip(values, _COLUMNS, strict=True):
         np.concatenate([np.empty(0), *(c.values[name] for c in curves)], out=row)
     about = {"format": _FORMAT, "runs": runs}
-    with atomic(sweep_dir / NAME) as file:
+    with atomic(sweep.cache) as file:
         np.savez(
             file,
             about=np.frombuffer(json.dumps(about).encode(), np.uint8),

@@ -19,6 +19,7 @@ from qdsweep.analysis.tables.statistics import (
 )
 from qdsweep.analysis.text import common_decimals, number, p_value, with_interval
 from qdsweep.metrics import Metric
+from qdsweep.records.sweep_dir import SweepDir
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -74,7 +75,7 @@ def write_comparisons(
     note = _note(rank, bool(rows), few, left_out)
     text = len(columns) - len(_COLUMNS) + 2
     sheet = Sheet("comparisons", "Differences between groups", note, columns, text, rows)
-    write_sheet(sweep_dir / "tables", sheet, pd.DataFrame(records, columns=list(_DATA)))
+    write_sheet(SweepDir(sweep_dir).tables, sheet, pd.DataFrame(records, columns=list(_DATA)))
 
 
 _DATA = (

@@ -5,7 +5,6 @@ The best of many groups owes a part of its mean to the seeds that it was chosen 
 seeds has none.
 """
 
-import json
 import math
 from collections.abc import Iterable
 from pathlib import Path
@@ -13,20 +12,21 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from qdsweep.analysis.files import read_json
-from qdsweep.analysis.labels import read_called
-from qdsweep.analysis.plan import Row, read_plan
+from qdsweep.analysis.labels import group_names
 from qdsweep.analysis.selection import Tables, compared_metric, read_tables
 from qdsweep.analysis.tables.run_results import read_results
 from qdsweep.analysis.tables.sheet import Cell, Sheet, number_cell, text_cell, write_sheet
 from qdsweep.analysis.tables.statistics import mean_error_count
 from qdsweep.analysis.text import common_decimals, mean_and_error, plural
 from qdsweep.config.compose import compose
-from qdsweep.config.sweep import Confirm
-from qdsweep.files import write_json
+from qdsweep.errors import BadInput
 from qdsweep.metrics import BY_NAME, METRICS, Metric
-from qdsweep.planning.confirmation import FILE, confirming_rows
-from qdsweep.records.plan import write_configs
+from qdsweep.records.config import write_configs
+from qdsweep.records.confirm import read_confirm, write_confirm
+from qdsweep.records.plan import Row, read_plan
+from qdsweep.records.run_dir import RunDir
+from qdsweep.records.sweep_dir import Results, SweepDir
+from qdsweep.sweep.groups import BUDGETS
 from qdsweep.sweep.ids import run_id
 
 if TYPE_CHECKING:
@@ -49,31 +49,31 @@ def choose_winners(sweep_dir: Path, runs_dir: Path) -> None:
     Raises:
         BadInput: An earlier stage has not written its files.
     """
-    plan = read_plan(sweep_dir)
-    raw = read_json(sweep_dir / "plan.json", _REMEDY)
-    confirm = Confirm.model_validate_json(json.dumps(raw["confirm"]))
-    first = {row.group: position for position, row in reversed(list(enumerate(plan.rows)))}
+    sweep = SweepDir(sweep_dir)
+    plan = read_plan(sweep)
+    confirm = plan.confirm
+    if confirm is None:
+        raise BadInput(f"the sweep {plan.name} has no key confirm in its file")
     rows, runs = [], {}
     for group in winners(read_tables(sweep_dir), confirm.top):
-        row = raw["rows"][first[group]]
-        budget = {unit: row[unit] for unit in ("iterations", "evaluations") if row[unit]}
+        row = plan.groups[group][0]
+        budget = {unit: getattr(row, unit) for unit in BUDGETS if getattr(row, unit)}
         for seed in range(confirm.seeds[0], confirm.seeds[1] + 1):
-            config = runs_dir / row["id"] / "config.yaml"
+            config = RunDir(runs_dir / row.run).config
             experiment = compose(str(config), {**budget, "seed": seed}, source="confirm")
             run = run_id(experiment)
             runs[run] = experiment
             rows.append(
                 {
                     "group": group,
-                    "values": {**row["values"], "seed": seed},
+                    "values": {**row.typed, "seed": seed},
                     "id": run,
-                    "like": row["id"],
-                    "iterations": row["iterations"],
-                    "evaluations": row["evaluations"],
+                    "like": row.run,
+                    **{unit: getattr(row, unit) for unit in BUDGETS},
                 }
             )
-    write_configs(runs, runs_dir)
-    write_json(sweep_dir / FILE, {"rows": rows})
+    write_configs(runs, Results(runs_dir.parent))
+    write_confirm(sweep, rows)
 
 
 def winners(tables: Tables, top: int) -> list[str]:
@@ -104,7 +104,7 @@ def write_confirmed(sweep_dir: Path, runs_dir: Path) -> Sheet:
 
     tables = read_tables(sweep_dir)
     unseen: dict[str, list[dict[str, Any]]] = {}
-    for row in confirming_rows(sweep_dir):
+    for row in read_confirm(SweepDir(sweep_dir)):
         result = _result(row, runs_dir)
         unseen.setdefault(row["group"], []).append({"seed": row["values"]["seed"], **result})
     records = []
@@ -125,15 +125,17 @@ def write_confirmed(sweep_dir: Path, runs_dir: Path) -> Sheet:
         ranks = data.groupby("scale")[f"{seeds}_mean"].rank(ascending=False, method="min")
         data[f"{seeds}_rank"] = ranks.astype("Int64")
     numbers = [run["seed"] for runs in unseen.values() for run in runs]
-    called = read_called(sweep_dir, read_plan(sweep_dir))
-    sheet = _sheet(called.dressed(data), len(tables.table), min(numbers), max(numbers))
-    write_sheet(sweep_dir / "tables", sheet, data)
+    sweep = SweepDir(sweep_dir)
+    sheet = _sheet(
+        group_names(read_plan(sweep)).dressed(data), len(tables.table), min(numbers), max(numbers)
+    )
+    write_sheet(sweep.tables, sheet, data)
     return sheet
 
 
 def _result(row: dict[str, Any], runs_dir: Path) -> dict[str, Any]:
-    asked = Row({}, row["id"], row["iterations"], row["evaluations"], row["group"])
-    (result,) = read_results(runs_dir / row["id"], [asked], partial=False)
+    asked = Row({}, row["id"], row["iterations"], row["evaluations"], row["group"], {})
+    (result,) = read_results(RunDir(runs_dir / row["id"]), [asked], partial=False)
     return {**{metric.name: math.nan for metric in METRICS}, **result.record}
 
 

@@ -4,9 +4,7 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from qdsweep.analysis.files import read_json
-from qdsweep.analysis.labels import read_called
-from qdsweep.analysis.plan import read_plan, read_reevaluate
+from qdsweep.analysis.labels import group_names
 from qdsweep.analysis.score_scale import scale_of
 from qdsweep.analysis.selection import read_tables
 from qdsweep.analysis.tables.sheet import Cell, Sheet, number_cell, text_cell, write_sheet
@@ -15,7 +13,12 @@ from qdsweep.analysis.text import common_decimals, mean_and_error, plural
 from qdsweep.config.sweep import Reevaluate
 from qdsweep.elites.corrected_archive import FIGURES
 from qdsweep.errors import BadInput
+from qdsweep.files import AGAIN, read_json
 from qdsweep.metrics import DRAWN
+from qdsweep.records.plan import read_plan
+from qdsweep.records.run_dir import RunDir
+from qdsweep.records.summary import read_summary
+from qdsweep.records.sweep_dir import SweepDir
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -49,19 +52,20 @@ def write_corrected(sweep_dir: Path, runs_dir: Path) -> Sheet:
     """
     import pandas as pd
 
-    settings = read_reevaluate(sweep_dir)
+    sweep = SweepDir(sweep_dir)
+    plan = read_plan(sweep)
+    settings = plan.reevaluate
     if settings is None:
         raise BadInput(
-            f"{sweep_dir / 'plan.json'}: the sweep has no corrected archives; give its file the "
+            f"{sweep.plan}: the sweep has no corrected archives; give its file the "
             "key reevaluate, such as `reevaluate: {times: 10}`, and run `snakemake`"
         )
-    plan = read_plan(sweep_dir)
     records = []
     for group, rows in plan.groups.items():
         for run in dict.fromkeys(row.run for row in rows):
-            path = runs_dir / run / f"{settings.stem}.json"
-            if path.exists():
-                records.append({"group": group, **_record(path)})
+            folder = RunDir(runs_dir / run)
+            if folder.corrected(settings.stem).exists():
+                records.append({"group": group, **_record(folder, settings.stem)})
     if not records:
         raise BadInput(
             f"{runs_dir}: no run has a {settings.stem}.json: run `snakemake`, which makes them, or "
@@ -71,16 +75,14 @@ def write_corrected(sweep_dir: Path, runs_dir: Path) -> Sheet:
     data = _by_group(runs)
     done = read_tables(sweep_dir).with_results
     further = bool((done["total_evaluations"] > done["evaluations"]).any())
-    called = read_called(sweep_dir, plan)
-    sheet = _sheet(called.dressed(data), _note(runs, settings, further))
-    write_sheet(sweep_dir / "tables", sheet, data)
+    sheet = _sheet(group_names(plan).dressed(data), _note(runs, settings, further))
+    write_sheet(sweep.tables, sheet, data)
     return sheet
 
 
-def _record(path: Path) -> dict[str, Any]:
-    about = read_json(path, "Run `snakemake` again to make it.")
-    summary = read_json(path.parent / "summary.json", "Run `snakemake` again to make it.")
-    record = {"run": about["id"], "scale": scale_of(path.parent, summary)}
+def _record(folder: RunDir, stem: str) -> dict[str, Any]:
+    about = read_json(folder.corrected(stem), AGAIN)
+    record = {"run": about["id"], "scale": scale_of(folder.path, read_summary(folder))}
     record["seed_matters"] = about["seed_matters"]
     record["one_seed"] = about["evaluation_seed"] not in ("iteration", "solution")
     for prefix, part in (("", "reported"), ("corrected_", "corrected")):

@@ -1,15 +1,15 @@
 """One run's metrics: read once, cut at a row's budget, thinned to a short curve."""
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from qdsweep.analysis.files import read_csv
-from qdsweep.analysis.plan import Row
 from qdsweep.config.archives import ARCHIVES
 from qdsweep.metrics import CURVES, RECORDED
+from qdsweep.records.metrics import read_metrics
+from qdsweep.records.plan import Row
+from qdsweep.records.run_dir import RunFiles
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -38,8 +38,8 @@ class Curve:
         return self.values[name][last]
 
 
-def read_metrics(run_dir: Path, archive_type: str) -> "pd.DataFrame":
-    """Reads the columns of metrics.csv that tables and curves need.
+def curve_metrics(files: RunFiles, archive_type: str) -> "pd.DataFrame":
+    """Reads metrics.csv as tables and curves need it.
 
     An unstructured archive has no cells, so its coverage and normalised QD score (pyribs
     gives 1 and the mean objective) are left empty.
@@ -47,9 +47,7 @@ def read_metrics(run_dir: Path, archive_type: str) -> "pd.DataFrame":
     Raises:
         BadInput: metrics.csv is missing or is not such a table.
     """
-    path = run_dir / "metrics.csv"
-    columns = [*STATE, *SECONDS]
-    table = read_csv(path, "Run `snakemake` again to make it.", usecols=columns)
+    table = read_metrics(files.metrics)
     if ARCHIVES[archive_type].cells is None:
         table[[metric.name for metric in RECORDED if metric.needs_cells]] = np.nan
     return table

@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from qdsweep.analysis.plan import Plan
 from qdsweep.analysis.selection import compared_metric, in_percent, scales_of
 from qdsweep.analysis.tables.pairs import compare, runs_of
 from qdsweep.analysis.tables.run_results import column_names
@@ -17,6 +16,7 @@ from qdsweep.analysis.tables.statistics import (
 )
 from qdsweep.analysis.text import common_decimals, mean_and_error, number, with_interval
 from qdsweep.metrics import METRICS, Metric
+from qdsweep.records.plan import Plan
 from qdsweep.sweep.groups import group_labels
 
 if TYPE_CHECKING:

@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from qdsweep.analysis.files import write_csv
-from qdsweep.analysis.plan import Plan
 from qdsweep.analysis.tables.comparisons import SHOWN_GROUPS
 from qdsweep.analysis.tables.pairs import runs_of
 from qdsweep.analysis.tables.sheet import Cell, Sheet, number_cell, text_cell, write_sheet
@@ -22,7 +20,10 @@ from qdsweep.analysis.tables.statistics import (
     probability_of_improvement,
 )
 from qdsweep.analysis.text import common_decimals, number, with_interval
+from qdsweep.files import write_csv
 from qdsweep.metrics import RANK, Metric
+from qdsweep.records.plan import Plan
+from qdsweep.records.sweep_dir import SweepDir
 from qdsweep.sweep.groups import group_labels
 
 if TYPE_CHECKING:
@@ -114,7 +115,7 @@ def write_over_tasks(
         called: Algorithm -> what a reader calls it.
         rank: The metric that groups are ranked by.
     """
-    folder = sweep_dir / "tables"
+    folder = SweepDir(sweep_dir).tables
     for name in (*SHEETS, "profiles"):
         for suffix in (".csv", ".md", ".tex", ".json"):
             (folder / f"{name}{suffix}").unlink(missing_ok=True)

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from qdsweep.analysis.files import read_json
-from qdsweep.analysis.labels import read_called
-from qdsweep.analysis.plan import read_plan
+from qdsweep.analysis.labels import group_names
 from qdsweep.analysis.selection import read_tables
 from qdsweep.analysis.tables.sheet import Cell, Sheet, number_cell, text_cell, write_sheet
 from qdsweep.analysis.tables.statistics import mean_error_count
 from qdsweep.analysis.text import mean_and_error, number
 from qdsweep.metrics import BY_NAME
+from qdsweep.records.plan import Plan, read_plan
+from qdsweep.records.sweep_dir import SweepDir
 from qdsweep.sweep.published import Groups
 
 if TYPE_CHECKING:
@@ -28,24 +28,23 @@ def write_published(sweep_dir: Path) -> None:
     Args:
         sweep_dir: `results/sweeps/NAME`, with the tables of `aggregate`.
     """
-    plan = read_json(sweep_dir / "plan.json", "The workflow writes it: run `snakemake` first.")
-    folder = sweep_dir / "tables"
-    if plan.get("published"):
+    sweep = SweepDir(sweep_dir)
+    plan, folder = read_plan(sweep), sweep.tables
+    if plan.published:
         table = compare(plan, read_tables(sweep_dir).summary)
-        called = read_called(sweep_dir, read_plan(sweep_dir))
-        write_sheet(folder, _sheet(called.dressed(table)), table)
+        write_sheet(folder, _sheet(group_names(plan).dressed(table)), table)
         return
     for old in folder.glob(f"{NAME}.*"):  # of an earlier sweep file, which named some
         old.unlink()
 
 
-def compare(plan: dict[str, Any], summary: "pd.DataFrame") -> "pd.DataFrame":
+def compare(plan: Plan, summary: "pd.DataFrame") -> "pd.DataFrame":
     """Compares published means with those of the sweep.
 
     Only runs that have reached their budget count, each once.
 
     Args:
-        plan: plan.json.
+        plan: The sweep.
         summary: summary.csv.
 
     Returns:
@@ -56,26 +55,26 @@ def compare(plan: dict[str, Any], summary: "pd.DataFrame") -> "pd.DataFrame":
     """
     import pandas as pd
 
-    groups = Groups(plan["columns"], [row["values"] for row in plan["rows"]], plan["experiment"])
+    groups = Groups(plan.columns, [row.typed for row in plan.rows], plan.experiment)
     finished = summary[summary["status"] == "finished"].drop_duplicates(["group", "id"])
     rows = []
-    for number_, entry in enumerate(plan["published"], start=1):
-        group = groups.choose(number_, entry["where"])
-        values = finished.loc[finished["group"] == group, entry["metric"]].to_numpy(float)
+    for number_, entry in enumerate(plan.published, start=1):
+        group = groups.choose(number_, entry.where)
+        values = finished.loc[finished["group"] == group, entry.metric].to_numpy(float)
         mean, error, n = mean_error_count(values)
-        difference = mean - entry["mean"]
+        difference = mean - entry.mean
         rows.append(
             {
                 "group": group,
-                "metric": entry["metric"],
+                "metric": entry.metric,
                 "mean": mean,
                 "se": error,
                 "n": n,
-                "published": entry["mean"],
-                "tolerance": entry["tolerance"],
+                "published": entry.mean,
+                "tolerance": entry.tolerance,
                 "difference": difference,
-                "verdict": verdict(difference, entry["tolerance"]),
-                "source": entry["source"],
+                "verdict": verdict(difference, entry.tolerance),
+                "source": entry.source,
             }
         )
     return pd.DataFrame(rows)

@@ -5,25 +5,30 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from qdsweep.analysis.files import read_json
-from qdsweep.analysis.plan import Plan, Row
 from qdsweep.analysis.score_scale import scale_of
 from qdsweep.analysis.tables.curves import (
     SECONDS,
     STATE,
     Curve,
     budget_row,
+    curve_metrics,
     qd_auc,
-    read_metrics,
     thin_curve,
 )
 from qdsweep.files import damaged
+from qdsweep.records.plan import Plan, Row
+from qdsweep.records.run_dir import RunFiles
+from qdsweep.records.summary import read_summary
 
 if TYPE_CHECKING:
     import pandas as pd
 
-# What is read of a run: its results stay the same as long as these files do.
-SOURCES = ("summary.json", "metrics.csv", "config.yaml")
+
+def sources(files: RunFiles) -> tuple[Path, ...]:
+    """What is read of a run: its results stay the same as long as these files do."""
+    return files.summary, files.metrics, files.config
+
+
 RESULTS = (
     "status",
     *STATE,
@@ -53,32 +58,31 @@ class Result:
     curve: Curve | None
 
 
-def read_results(run_dir: Path, rows: list[Row], *, partial: bool) -> list[Result]:
+def read_results(files: RunFiles, rows: list[Row], *, partial: bool) -> list[Result]:
     """Reads the results of one run.
 
     Args:
-        run_dir: The run's folder, or that of its last snapshot.
+        files: The run's folder, or its last snapshot.
         rows: The rows of the sweep that the run stands for; they differ in their budgets.
         partial: Report a run that has not reached its budget as far as it is.
 
     Raises:
         BadInput: A file of the run is missing or damaged.
     """
-    path = run_dir / "summary.json"
-    summary = read_json(path, "Run `snakemake` again to make it.")
+    summary = read_summary(files)
     try:
         about = {
             "status": "unfinished",
             "engine": summary["engine"],
             "workers": summary["workers"],
             "total_evaluations": summary["evaluations"],
-            "scale": scale_of(run_dir, summary),
+            "scale": scale_of(files.path, summary),
         }
         low, high = summary["archive"].get("objective_range") or (0.0, math.nan)
         width = (high - low) or math.nan
     except (KeyError, TypeError, AttributeError, ValueError) as error:
-        raise damaged(path, error) from error
-    metrics = read_metrics(run_dir, summary["archive"]["type"])
+        raise damaged(files.summary, error) from error
+    metrics = curve_metrics(files, summary["archive"]["type"])
     return [_result(metrics, row, about, width, partial) for row in rows]
 
 

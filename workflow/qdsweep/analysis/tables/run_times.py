@@ -5,9 +5,9 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from qdsweep.analysis.files import read_json
-from qdsweep.analysis.partial import results_of
 from qdsweep.analysis.selection import Tables
+from qdsweep.records.run_dir import RunDir
+from qdsweep.records.summary import read_summary
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -35,8 +35,8 @@ def run_times(tables: Tables, runs_dir: Path) -> "pd.DataFrame":
 
 
 def _run_time(row: dict[str, Any], runs_dir: Path) -> dict[str, Any]:
-    folder = results_of(runs_dir / row["id"])
-    summary = read_json(folder / "summary.json", "Run `snakemake` again to make it.")
+    files = RunDir(runs_dir / row["id"]).results
+    summary = read_summary(files)
     attempts = summary.get("attempts", [])
     seconds = {phase: float(row[f"seconds_{phase}"]) for phase in PHASES}
     wall = sum(seconds.values())

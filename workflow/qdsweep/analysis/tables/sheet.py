@@ -8,9 +8,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from qdsweep.analysis.files import require, write_csv
 from qdsweep.analysis.stages import maker_of
-from qdsweep.files import damaged, write_text
+from qdsweep.files import damaged, require, write_csv, write_text
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -4,12 +4,13 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from qdsweep.analysis.labels import read_called
-from qdsweep.analysis.plan import read_plan
+from qdsweep.analysis.labels import group_names
 from qdsweep.analysis.selection import read_tables
 from qdsweep.analysis.tables.run_times import PHASES, TIMES, group_times, run_times
 from qdsweep.analysis.tables.sheet import Sheet, number_cell, text_cell, write_sheet
 from qdsweep.analysis.text import common_decimals, mean_and_error
+from qdsweep.records.plan import read_plan
+from qdsweep.records.sweep_dir import SweepDir
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -31,8 +32,9 @@ def write_timing(sweep_dir: Path, runs_dir: Path) -> None:
         runs_dir: `results/runs`.
     """
     groups = group_times(run_times(read_tables(sweep_dir), runs_dir))
-    called = read_called(sweep_dir, read_plan(sweep_dir))
-    write_sheet(sweep_dir / "tables", timing_sheet(called.dressed(groups)), groups)
+    sweep = SweepDir(sweep_dir)
+    called = group_names(read_plan(sweep))
+    write_sheet(sweep.tables, timing_sheet(called.dressed(groups)), groups)
     for old in (sweep_dir / "tables").glob("workers.*"):  # an earlier version estimated more
         old.unlink()
 
