@@ -13,7 +13,7 @@ from qdsweep.errors import BadInput
 if TYPE_CHECKING:
     import pandas as pd
 
-# What to do where a file of ours is damaged, and where it is missing.
+# What to do about a file of ours that is damaged, and about one that is missing.
 ANEW = "remove it, and start snakemake again, which makes it anew"
 AGAIN = "Run `snakemake` again to make it."
 
@@ -54,7 +54,7 @@ def write_text(path: Path, text: str) -> None:
 
 
 def write_json(path: Path, data: Any) -> None:
-    """Writes JSON that a reader never meets half of."""
+    """Writes JSON whole or not at all."""
     write_text(path, json.dumps(data, indent=1) + "\n")
 
 
@@ -146,12 +146,12 @@ def read_arrays(path: Path, *names: str, remedy: str = ANEW) -> dict[str, Any]:
             raise ValueError("it is missing" if not path.exists() else "it is torn")
         with np.load(path, allow_pickle=False) as file:
             return {name: file[name] for name in names or file.files}
-    except Exception as error:  # zip, zlib and numpy each have some of their own
+    except Exception as error:  # zip, zlib and numpy raise errors of many kinds
         raise damaged(path, error, remedy) from error
 
 
 def damaged(path: Path, error: Exception, remedy: str = ANEW) -> BadInput:
-    """What to raise for a file that its writer never wrote so."""
+    """Returns the error for a file that is not as its writer leaves it."""
     reason = f"it has no {error}" if isinstance(error, KeyError) else error
     return BadInput(f"{path} is damaged ({reason}): {remedy}")
 

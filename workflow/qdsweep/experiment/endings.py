@@ -1,4 +1,4 @@
-"""How a run ended: `state/last_stop.json`, and `state/failure.json` where it would fail again."""
+"""How a run ended: `last_stop.json`, and `failure.json` if it would fail again."""
 
 import contextlib
 import logging
@@ -26,7 +26,7 @@ from qdsweep.records.ending import (
 from qdsweep.records.run_dir import RunDir, StateDir
 from qdsweep.records.status import read_status
 
-# Causes that Snakemake's retry can cure, by going on from the reload file.
+# Causes for which a retry of Snakemake helps: it goes on from the reload file.
 CURABLE = ("stopped", "memory", "storage", "workers")
 
 
@@ -35,7 +35,7 @@ class StorageError(QdsweepError):
 
 
 def cause_of(error: BaseException) -> str:
-    """One word for what ended a run: stopped, memory, workers, storage or failure."""
+    """Returns what ended a run in a word: stopped, memory, workers, storage or failure."""
     if isinstance(error, Interrupted):
         return "stopped"
     if isinstance(error, MemoryError | WorkerDied):
@@ -48,7 +48,7 @@ def cause_of(error: BaseException) -> str:
 
 
 def write_ending(files: StateDir, error: BaseException, fingerprint: str) -> None:
-    """Says why a run ended before its end.
+    """Writes why a run ended before its budget was reached.
 
     Args:
         files: The run's `state/`.
@@ -78,7 +78,7 @@ def write_ending(files: StateDir, error: BaseException, fingerprint: str) -> Non
 
 
 def explain_kill(files: StateDir, attempt: dict[str, Any]) -> str:
-    """Finds out why an attempt ended without a word, as far as Slurm knows.
+    """Asks Slurm why an attempt ended without a record of its own.
 
     Args:
         files: The run's `state/`.
@@ -101,7 +101,7 @@ def explain_kill(files: StateDir, attempt: dict[str, Any]) -> str:
 
 
 def refuse_repetition(files: StateDir, fingerprint: str, attempt: int) -> None:
-    """Ends a retry of a run that has failed by itself: it would fail the same way.
+    """Ends a retry of a run that failed by a fault of its own, and would fail again.
 
     A start by the user, attempt 1, tries again and forgets the failure.
 
@@ -120,9 +120,9 @@ def refuse_repetition(files: StateDir, fingerprint: str, attempt: int) -> None:
 
 
 def record_refusal(run: RunDir, error: QdsweepError, attempt: int) -> None:
-    """Takes down bad input that ends a job before its run begins, so that a retry ends at once.
+    """Records bad input that ends a job before its run begins, so that a retry ends at once.
 
-    Where another process computes the run at this moment, nothing is written.
+    It writes nothing if another process computes the run at this moment.
 
     Args:
         run: The run's folder, named by its id.
@@ -130,10 +130,10 @@ def record_refusal(run: RunDir, error: QdsweepError, attempt: int) -> None:
         attempt: Snakemake's count, from 1.
 
     Raises:
-        QdsweepError: What is wrong; on a retry, that it was so before.
+        QdsweepError: What is wrong; on a retry, that this is not the first time.
     """
     files = run.state
-    identity = run.name.rsplit("-", 1)[-1]  # as much of the fingerprint as is known
+    identity = run.name.rsplit("-", 1)[-1]  # the id has only the beginning of the fingerprint
     with contextlib.suppress(OSError, Locked), Lock(files.lock, wait=0.0):
         start_log(files.log, terminal=False)
         try:

@@ -1,4 +1,4 @@
-"""What a person sees of a run: its log with a text plot, and progress on a terminal."""
+"""A run's log, with a text plot, and its progress on a terminal."""
 
 import logging
 import math
@@ -15,7 +15,7 @@ FIRST_PLOT_SECONDS = 60.0
 
 
 def start_log(path: Path, *, terminal: bool) -> None:
-    """Logs to `path` (appended), and to the terminal where a person sits at one."""
+    """Logs to `path` (appended), and to the terminal if a person is watching it."""
     formatter = logging.Formatter("%(asctime)s %(levelname)-7s %(message)s", "%Y-%m-%d %H:%M:%S")
     handlers: list[logging.Handler] = [logging.FileHandler(path)]
     if terminal:
@@ -72,7 +72,7 @@ class Progress:
             self._bar.start()
 
     def eta(self, done: int) -> float | None:
-        """Seconds to the end at the rate since the first row, or None where that is unknown."""
+        """Returns the time to the end at the rate since the first row; None if unknown [s]."""
         if self._first is None or done <= self._first:
             return None
         gone = done - self._first
@@ -82,7 +82,7 @@ class Progress:
         """Takes note of a new row of metrics."""
         now = time.monotonic()
         done = row[self._column]
-        if self._first is None:  # what comes before is start-up: imports, numba's compilation
+        if self._first is None:  # before the first row there are imports and numba's compilation
             self._first, self._started = done, now
         if self._bar is not None:
             text = f"QD score {row['qd_score']:.4g}, best {row['obj_max'] or 0:.4g}"
@@ -97,7 +97,7 @@ class Progress:
             self.plot()
 
     def line(self, row: dict[str, Any]) -> str:
-        """One line about where the run stands."""
+        """Returns a line on how far the run is."""
         eta = self.eta(row[self._column])
         coverage = "" if row["coverage"] is None else f", coverage {100 * row['coverage']:.2f} %"
         best = "" if row["obj_max"] is None else f", best objective {row['obj_max']:.6g}"
@@ -114,13 +114,13 @@ class Progress:
             log.info("the run so far, over evaluations:\n%s", text)
 
     def close(self) -> None:
-        """Takes the bar away."""
+        """Removes the bar."""
         if self._bar is not None:
             self._bar.stop()
 
 
 def text_plot(metrics: Path, width: int = 100, height: int = 12) -> str:
-    """A plot in text of QD score, coverage and seconds an iteration, over evaluations.
+    """Returns a text plot of QD score, coverage and seconds an iteration, over evaluations.
 
     Args:
         metrics: A metrics.csv.
@@ -128,7 +128,7 @@ def text_plot(metrics: Path, width: int = 100, height: int = 12) -> str:
         height: Lines.
 
     Returns:
-        The plot, or nothing where there are fewer than two rows.
+        The plot; an empty text if there are fewer than two rows.
     """
     header, *rows = read_lines(metrics) or [""]
     if len(rows) < 2:
@@ -146,7 +146,7 @@ def text_plot(metrics: Path, width: int = 100, height: int = 12) -> str:
     curves["seconds an iteration"] = [sum(float(row[i]) for i in phases) for row in cells]
     if not all(math.isfinite(value) for values in curves.values() for value in values):
         return ""
-    plotext.main()  # else each plot nests in the one before, and takes ever longer
+    plotext.main()  # else each plot would be nested in the last one, and take longer
     plotext.clear_figure()
     plotext.subplots(1, len(curves))
     plotext.plot_size(width, height)
@@ -160,7 +160,7 @@ def text_plot(metrics: Path, width: int = 100, height: int = 12) -> str:
 
 
 def duration(seconds: float) -> str:
-    """A time in words: 42 s, 3 min, 2.5 h."""
+    """Returns a time in words: 42 s, 3 min, 2.5 h."""
     if seconds < 90:
         return f"{seconds:.0f} s"
     if seconds < 5400:

@@ -19,18 +19,17 @@ class Interrupted(BaseException):
 
 
 class _TooLong(BaseException):
-    """Raised in an evaluation; outside of `Stop.interruptible` it is `Hanging`."""
+    """Raised in an evaluation that takes too long; `Stop.interruptible` turns it into `Hanging`."""
 
 
 class Hanging(QdsweepError):
-    """Nothing was evaluated for the experiment's `timeout`."""
+    """No evaluation ended within the experiment's `timeout`."""
 
 
 class Stop:
     """Whether and why a run is to stop. A context manager that holds the signal handlers.
 
-    A signal sets a flag; only evaluations are interrupted, because they are pure and can be
-    repeated.
+    A signal sets a flag. Only evaluations are interrupted, as they are pure and can be repeated.
     """
 
     def __init__(self) -> None:
@@ -58,7 +57,7 @@ class Stop:
             signal.signal(number, handler)  # type: ignore[arg-type]
 
     def ask(self, reason: str) -> None:
-        """Asks the run to stop; an evaluation that is under way is given up."""
+        """Asks the run to stop, and interrupts the present evaluation."""
         if self.reason is None:
             self.reason = reason
         if self._interruptible:
@@ -66,20 +65,20 @@ class Stop:
             raise Interrupted(self.reason)
 
     def before(self, deadline: float | None) -> None:
-        """Asks the run to stop at a time of `time.monotonic`, None for never."""
+        """Asks the run to stop at a time, as `time.monotonic` counts; None for never."""
         self._deadline = deadline
         self._arm()
 
     @contextmanager
     def interruptible(self, timeout: float | None = None) -> Iterator[None]:
-        """In this block a signal raises `Interrupted` at once; elsewhere it only sets a flag.
+        """Makes a signal raise `Interrupted` at once in this block; elsewhere it only sets a flag.
 
         Args:
-            timeout: Longest time without a call of `progress` [s], None for ever.
+            timeout: Longest time without a call of `progress` [s]; None for no limit.
 
         Raises:
             Interrupted: The run is to stop.
-            Hanging: There was no progress for so long.
+            Hanging: There was no progress within `timeout`.
         """
         if self.reason is not None:
             raise Interrupted(self.reason)
@@ -99,22 +98,22 @@ class Stop:
 
     @contextmanager
     def deferred(self) -> Iterator[None]:
-        """In this block, inside `interruptible`, nothing is interrupted; what came is then."""
+        """Delays interruptions to the end of this block, inside of `interruptible`."""
         self._interruptible = False
         yield
         if self.reason is not None:
             raise Interrupted(self.reason)
         self._interruptible = True
-        self.progress()  # a long save is not a hanging evaluation
+        self.progress()  # a long save must not count as a hanging evaluation
 
     def progress(self) -> None:
-        """Says that something was evaluated."""
+        """Takes note that something was evaluated."""
         if self._timeout is not None:
             self._progress_at = time.monotonic()
             self._arm()
 
     def _arm(self) -> None:
-        """Sets the one timer of this process to what is due first."""
+        """Sets the only timer of this process to the first of its times."""
         due = [] if self._deadline is None else [self._deadline]
         if self._timeout is not None:
             due.append(self._progress_at + self._timeout)

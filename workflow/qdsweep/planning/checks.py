@@ -76,7 +76,7 @@ def _check_values(settings: SweepFile, sweep: Sweep) -> None:
     rows = sweep.texts
     for name in label_columns(sweep.columns, rows):
         for text in {row[name] for row in rows} - set(settings.figures.labels):
-            if "$" in text:  # matplotlib and LaTeX would read a formula
+            if "$" in text:  # matplotlib and LaTeX would read it as a formula
                 raise BadInput(
                     f"sweep: {name} {text}: no figure can show a dollar sign; give the value a "
                     f"label: figures: {{labels: {{{text!r}: NAME}}}}"
@@ -89,7 +89,7 @@ def _check_figures(settings: SweepFile, sweep: Sweep) -> None:
 
 
 def _check_rank(settings: SweepFile, sweep: Sweep) -> None:
-    """Groups can be ranked by this metric, whatever their archives are."""
+    """Refuses a metric that cannot rank the groups of every archive."""
     rank = _ranking("rank", settings.rank)
     defined = [m.name for m in METRICS if m.ranks and not m.needs_cells]
     if rank.always.needs_cells:
@@ -112,7 +112,7 @@ def _ranking(key: str, name: str) -> Metric:
 
 
 def _check_published(settings: SweepFile, sweep: Sweep) -> None:
-    """Each published value is of a metric, and belongs to exactly one group."""
+    """Refuses a published value of no metric, or of no group or several."""
     if settings.published:
         groups = Groups(sweep.columns, [row.values for row in sweep.rows])
         for number, entry in enumerate(settings.published, start=1):
@@ -121,7 +121,7 @@ def _check_published(settings: SweepFile, sweep: Sweep) -> None:
 
 
 def _check_rollouts(settings: SweepFile, sweep: Sweep) -> None:
-    """Only an episode can be rendered."""
+    """Refuses rollouts of a domain without episodes."""
     for experiment in sweep.runs.values() if settings.rollouts else ():
         try:
             require_episodes(experiment.domain)
@@ -132,7 +132,7 @@ def _check_rollouts(settings: SweepFile, sweep: Sweep) -> None:
 
 
 def _check_reevaluate(settings: SweepFile, sweep: Sweep) -> None:
-    """Some evaluation must depend on its seed."""
+    """Refuses re-evaluation if no evaluation depends on its seed."""
     domains = [experiment.domain for experiment in sweep.runs.values()]
     if settings.reevaluate and all(one.is_deterministic for one in domains):
         names = dict.fromkeys(domain.name or domain.type for domain in domains)
@@ -144,7 +144,7 @@ def _check_reevaluate(settings: SweepFile, sweep: Sweep) -> None:
 
 
 def _check_confirm(settings: SweepFile, sweep: Sweep) -> None:
-    """Its seeds are unseen, and there are as many groups as winners."""
+    """Refuses seeds that the sweep has used, and more winners than groups."""
     confirm = settings.confirm
     if confirm is None:
         return
@@ -162,7 +162,7 @@ def _check_confirm(settings: SweepFile, sweep: Sweep) -> None:
 
 
 def _check_top(top: int, sweep: Sweep) -> None:
-    """Winners are chosen among the groups of a domain, if its archives do not part them further."""
+    """Refuses more winners than the largest domain has groups."""
     groups: dict[str, set[str]] = {}
     for label, row in zip(group_labels(sweep.columns, sweep.texts, ""), sweep.rows, strict=True):
         groups.setdefault(row.experiment.domain.name, set()).add(label)

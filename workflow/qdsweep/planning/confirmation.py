@@ -8,7 +8,7 @@ from qdsweep.sweep.runs import Sweep
 
 
 def confirming(settings: SweepFile, sweep: Sweep, results: Results) -> Sweep:
-    """The runs that confirm a sweep, each once with its largest budget, as far as they are known.
+    """Returns the runs known to confirm a sweep, each once, with its largest budget.
 
     Args:
         settings: The sweep file.
@@ -22,7 +22,7 @@ def confirming(settings: SweepFile, sweep: Sweep, results: Results) -> Sweep:
     rows = read_confirm(results.sweep(settings.name)) if settings.confirm else []
     for row in rows:
         if row["like"] not in sweep.runs:
-            continue  # of an earlier version of the sweep, whose winners are chosen anew
+            continue  # from an earlier version of the sweep: its winners will be chosen again
         changes = {name: row[name] for name in ("iterations", "evaluations")}
         changes["seed"] = row["values"]["seed"]
         experiment = sweep.runs[row["like"]].model_copy(update=changes)

@@ -1,4 +1,4 @@
-"""What Snakemake needs to know of a sweep in a job of its own, on Slurm: that job's run alone."""
+"""What the Snakemake of a Slurm job needs of a sweep: nothing but the job's own run."""
 
 import itertools
 from collections.abc import Sequence
@@ -10,10 +10,10 @@ from qdsweep.records.sweep_dir import SweepDir
 
 
 def is_of_runs(command_line: Sequence[str]) -> bool:
-    """Whether a Snakemake was started for jobs of single runs, and so needs no other run.
+    """Returns whether a Snakemake was started for jobs of single runs, and needs no other run.
 
-    Its targets are only known from its command line while the Snakefile is parsed, which is what
-    must not take longer in a sweep of 10,000 runs than in one of 10.
+    Parsing the Snakefile must not take longer for 10,000 runs than for 10, and while it is
+    parsed, only the command line tells the targets.
 
     Args:
         command_line: Of that Snakemake, such as `[..., "--target-jobs", "qd_run:run=ID", ...]`.

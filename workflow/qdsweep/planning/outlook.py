@@ -1,4 +1,4 @@
-"""The lines at every start: how much of a sweep is done, what is left, and what runs elsewhere."""
+"""The lines at every start: what of a sweep is done and left, and what runs elsewhere."""
 
 from collections.abc import Collection, Iterator, Mapping
 
@@ -19,7 +19,7 @@ def outlook(plan: Plan, sweep: Sweep, confirming: Sweep, results: Results) -> It
     Args:
         plan: The sweep as it is planned now.
         sweep: Its runs.
-        confirming: Those that confirm it.
+        confirming: The runs that confirm it.
         results: The folder results/.
 
     Yields:
@@ -60,7 +60,7 @@ def _line(
 
 
 def _elsewhere(run: RunDir) -> str:
-    """A run that another process computes at this moment, and what to do."""
+    """Returns a line on a run that another process computes now, and what to do."""
     owner = read_owner(run.state.lock) or {}
     job = owner.get("slurm_job")
     end = f"scancel {job}" if job else f"kill {owner.get('pid')} on {owner.get('host')}"
@@ -83,7 +83,7 @@ def unfinished(runs: Mapping[str, Experiment], results: Results) -> list[Experim
 
 
 def planned_evaluations(experiment: Experiment) -> int:
-    """Returns the evaluations of a whole run (first batches of another size aside)."""
+    """Returns the evaluations of a whole run (as if all batches had one size)."""
     if experiment.evaluations is not None:
         return experiment.evaluations
     return (experiment.iterations or 0) * experiment.num_emitters * experiment.batch_size

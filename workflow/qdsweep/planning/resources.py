@@ -1,4 +1,4 @@
-"""What a run asks of Snakemake: its budget, and what its Slurm job needs."""
+"""What a run needs from Snakemake: its budget, and the resources of its Slurm job."""
 
 from collections.abc import Mapping
 
@@ -13,10 +13,10 @@ GROWTH = 1.5
 
 
 def launch_budget(budget: Mapping[str, int], run_dir: RunDir) -> str:
-    """The budget of a run as `launch` takes it: a larger one lengthens the run.
+    """Returns the budget of a run as `launch` takes it: a larger one lengthens the run.
 
-    A run that finished with a larger budget, for another sweep or an earlier version of this
-    one, keeps that: for Snakemake nothing has changed then.
+    If a run has finished with a larger budget, for another sweep or an earlier version of this
+    one, it keeps that budget: for Snakemake nothing has changed then.
 
     Args:
         budget: What the sweep asks for, as `Experiment.budget` has it.
@@ -30,7 +30,7 @@ def launch_budget(budget: Mapping[str, int], run_dir: RunDir) -> str:
 
 
 def memory_mb(cluster: Cluster, run_dir: RunDir) -> int:
-    """Memory of a run on each node [MB]: 1.5 times more for each time it ran out of it.
+    """Returns a run's memory on each node: 1.5 times as much each time it ran out of it [MB].
 
     Args:
         cluster: The cluster config.
@@ -45,7 +45,7 @@ def memory_mb(cluster: Cluster, run_dir: RunDir) -> int:
 
 
 def slurm_request(cluster: Cluster) -> dict[str, int | str]:
-    """The resources of a run's Slurm job, as the Slurm plugin of Snakemake names them.
+    """Returns the resources of a run's Slurm job, as Snakemake's Slurm plugin names them.
 
     Over several nodes the job's command runs on the first one and starts the workers with srun;
     the plugin calls such a job `mpi`. A node that fails must not end the job then (--no-kill).
@@ -56,7 +56,7 @@ def slurm_request(cluster: Cluster) -> dict[str, int | str]:
     }
     extra = cluster.extra.split()
     if cluster.gpus:
-        # Of each node; tasks have nothing to do with them (the plugin would tie them together).
+        # GPUs of each node; without tasks_per_gpu the plugin would tie the number of tasks to them.
         request |= {"gres": f"gpu:{cluster.gpus}", "tasks_per_gpu": 0}
     if cluster.nodes > 1:
         request |= {"nodes": cluster.nodes, "tasks": cluster.nodes, "mpi": "srun"}
@@ -75,7 +75,7 @@ def check_request(cluster: Cluster, name: str, place: Mapping[str, str]) -> str:
         place: `slurm_account` and `slurm_partition`, where they are set.
 
     Returns:
-        What Slurm has against them and may be over some day, or nothing.
+        Why Slurm would refuse them now but perhaps not later; empty if it would take them.
 
     Raises:
         BadInput: Slurm refuses them for good.

@@ -1,4 +1,4 @@
-"""Reads a sweep's settings from what Snakemake made of files and command line."""
+"""The settings of a sweep, from what Snakemake made of files and command line."""
 
 import json
 import os
@@ -29,7 +29,7 @@ def read_sweep(
         config: Snakemake's config.
         command_line: The `KEY=VALUE` of `--config` as they were typed.
         files: The config files, later ones over earlier ones. They are read again: Snakemake's
-            YAML takes `1e-3` for text and a key that stands twice without a word.
+            YAML reads `1e-3` as text, and accepts a key that stands twice.
 
     Raises:
         BadInput: A file, a key or a value is wrong.
@@ -55,11 +55,11 @@ def read_sweep(
             f"{where}: the key experiment is missing: give a preset's name or a YAML file{hint}"
         )
     if "sweep" in typed_here and "name" not in typed_here:
-        # Never over the tables of the sweep that the file names.
+        # It must never replace the tables of the sweep that the file names.
         data["name"] = adhoc_name(data["experiment"], data["sweep"])
-        data.pop("published", None)  # they are of that sweep, too
+        data.pop("published", None)  # they belong to that sweep
     if "partial" in typed_here and isinstance(data.get("partial"), str):
-        data["partial"] = typed(data["partial"])  # Snakemake leaves it text
+        data["partial"] = typed(data["partial"])  # Snakemake leaves it as text
     for key in ("name", "cluster"):
         if isinstance(data.get(key), int | float) and not isinstance(data.get(key), bool):
             data[key] = str(data[key])
@@ -73,7 +73,7 @@ def read_sweep(
 def key_sources(
     command_line: Iterable[str] | None, files: Iterable[str | os.PathLike[str]]
 ) -> dict[Path, str]:
-    """Where each key of a sweep stands, for messages; see `read_sweep`.
+    """Returns where each key of a sweep stands, for messages; see `read_sweep`.
 
     Returns:
         Key -> its file, or `--config KEY`; `()` -> the files, for a key that is missing.
