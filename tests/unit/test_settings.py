@@ -48,7 +48,7 @@ def test_a_missing_key_is_missing_in_the_files(in_own_folder):
 
 def test_workers_that_an_engine_cannot_have_are_refused():
     serial = Cluster(engine="serial")
-    with pytest.raises(BadInput, match=r"^cluster mine with --workers 4: engine serial has one"):
+    with pytest.raises(BadInput, match=r"^cluster mine with --workers 4: engine = serial has one"):
         serial.with_workers(4, "mine")
     assert serial.with_workers(1, "mine") == serial
     assert Cluster().with_workers(4, "local").engine_name == "processes"

@@ -72,7 +72,7 @@ class Cluster(Model):
     def _check_engine(self) -> "Cluster":
         if self.engine == "serial" and self.workers > 1:
             raise ValueError(
-                f"engine serial has one worker, not nodes = {self.nodes} with workers_per_node = "
+                f"engine = serial has one worker, not nodes = {self.nodes} with workers_per_node = "
                 f"{self.workers_per_node}; take another engine, or auto"
             )
         if self.engine == "processes" and self.nodes > 1:

@@ -32,6 +32,7 @@ from qdsweep.experiment.run_log import Progress
 from qdsweep.experiment.state import State, measure
 from qdsweep.experiment.stop import Hanging, Interrupted, Stop
 from qdsweep.host.briefing import image
+from qdsweep.host.load import Load
 from qdsweep.host.lock import this_process
 from qdsweep.records.config import write_config
 from qdsweep.records.metrics import Metrics, read_rows
@@ -155,6 +156,7 @@ class Recorder:
         self.attempts.append(
             {**this_process(), "image": image(), "started": now(), "from": state.iterations}
         )
+        self.load = Load(cluster.workers_per_node)
         self.save_seconds = 0.0
         self.saved = self.files.reload(state.iterations)
         self.deadline: float | None = None
@@ -218,6 +220,7 @@ class Recorder:
         """Writes status.json, the one file that `qdsweep status` reads of a live run."""
         self.metrics.flush()
         self.status_at = time.monotonic()
+        self.attempts[-1]["load"] = self.load.look()
         ((unit, amount),) = self.experiment.budget.items()
         write_status(
             self.files,

@@ -9,6 +9,7 @@ import numpy as np
 
 from qdsweep.analysis.figures.figure import Drawn, save_figures
 from qdsweep.analysis.figures.style import COLORS, style
+from qdsweep.analysis.tables.run_times import busy_note
 from qdsweep.analysis.tables.sheet import Sheet, as_latex, as_markdown, number_cell
 from qdsweep.analysis.text import common_decimals, mean_and_error, number, plural
 from qdsweep.files import write_json, write_text
@@ -141,7 +142,8 @@ def _note(study: Study, times: list[Time], fit: Fit, fitted: list[int], advice: 
     if set(fitted) < measured:
         text += f" (of {', '.join(map(str, fitted))} workers, which have a core each)"
     text += f": {advice}."
-    return text + (f" All archives are equal (archive_digest {times[0].digest[:16]}...).")
+    text += f" All archives are equal (archive_digest {times[0].digest[:16]}...)."
+    return text + busy_note([time.load for time in times])
 
 
 def advise(fit: Fit, shortest: float, batch: int) -> tuple[int | None, str]:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from qdsweep.analysis.load import load
 from qdsweep.analysis.tables.curves import SECONDS
+from qdsweep.analysis.tables.run_times import largest_load
 from qdsweep.analysis.text import plural
 from qdsweep.config.cluster import Cluster
 from qdsweep.config.compose import compose
@@ -20,6 +21,7 @@ from qdsweep.errors import BadInput, QdsweepError
 from qdsweep.experiment.start import STOPPED
 from qdsweep.files import read_json_if_whole
 from qdsweep.host import briefing
+from qdsweep.host.load import BUSY
 from qdsweep.host.lock import Lock
 from qdsweep.host.parent import die_with_parent
 from qdsweep.planning.checks import check_fit
@@ -75,6 +77,7 @@ class Time:
         start_up: From the start of the process to its first evaluation [s].
         digest: Of the archive.
         folder: Where it is.
+        load: Processes that wanted each core of the machine.
     """
 
     workers: int
@@ -83,6 +86,7 @@ class Time:
     start_up: float
     digest: str
     folder: Path
+    load: float = 0.0
 
 
 def read_workers(text: str) -> list[int]:
@@ -121,11 +125,6 @@ def check_study(study: Study, name: str) -> None:
         )
     for cluster in study.clusters.values():
         check_fit(cluster, name, {study.words[0]: experiment})
-        if cluster.engine == "serial" and cluster.workers > 1:
-            raise BadInput(
-                f"cluster {name}: engine = serial has one worker, not {cluster.workers}; take "
-                "another engine, or auto"
-            )
         if cluster.over_nodes() and briefing.image() is not None:
             raise BadInput(
                 f"cluster {name}: over {cluster.nodes} nodes the runs cannot be started from "
@@ -171,7 +170,8 @@ def measure(study: Study) -> list[Time]:
         times.append(time)
         print(
             f"qdsweep: {number} of {len(schedule)}: {plural(time.workers, 'worker')}, repeat "
-            f"{repeat}: {time.seconds:.2f} s{' (measured before)' if known else ''}",
+            f"{repeat}: {time.seconds:.2f} s{' (measured before)' if known else ''}"
+            f"{', on a busy machine' if time.load > BUSY else ''}",
             file=sys.stderr,
             flush=True,
         )
@@ -265,4 +265,5 @@ def _read(study: Study, workers: int, repeat: int) -> Time:
         start_up=run.summary["attempts"][-1]["first_evaluation"],
         digest=run.summary["archive_digest"],
         folder=folder,
+        load=largest_load(run.summary["attempts"]),
     )

@@ -1,11 +1,14 @@
 """Where the time of a sweep's runs went."""
 
 import math
+from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from qdsweep.analysis.selection import Tables
+from qdsweep.analysis.text import plural
+from qdsweep.host.load import BUSY
 from qdsweep.records.run_dir import RunDir
 from qdsweep.records.summary import read_summary
 
@@ -25,8 +28,8 @@ def run_times(tables: Tables, runs_dir: Path) -> "pd.DataFrame":
 
     Returns:
         A row for each run in a group: group, id, workers, seconds of each phase, wall (their sum),
-        core_seconds, rest (seconds between the iterations) and start_up (mean seconds from the
-        start of a process to its first evaluation).
+        core_seconds, rest (seconds between the iterations), start_up (mean seconds from the
+        start of a process to its first evaluation) and load (processes that wanted each core).
     """
     import pandas as pd
 
@@ -53,7 +56,24 @@ def _run_time(row: dict[str, Any], runs_dir: Path) -> dict[str, Any]:
         "core_seconds": float(row["core_seconds"]),
         "rest": rest,
         "start_up": sum(starts) / len(starts) if starts else math.nan,
+        "load": largest_load(attempts),
     }
+
+
+def largest_load(attempts: list[dict[str, Any]]) -> float:
+    """Returns the largest load of attempts; 0 where an earlier version did not look."""
+    return max((attempt.get("load", 0.0) for attempt in attempts), default=0.0)
+
+
+def busy_note(loads: Sequence[float]) -> str:
+    """Returns a warning about runs of these loads, for a note; nothing on machines of their own."""
+    busy = [load for load in loads if load > BUSY]
+    if not busy:
+        return ""
+    return (
+        f" Of {plural(len(loads), 'run')}, {len(busy)} shared the machine with others: up to"
+        f" {max(busy):.1f} processes wanted each core, so these times are too long."
+    )
 
 
 def _rest(attempts: list[dict[str, Any]], in_iterations: float) -> float:

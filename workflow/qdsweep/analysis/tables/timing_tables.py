@@ -1,12 +1,13 @@
 """The table of time: seconds of each phase."""
 
 import math
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from qdsweep.analysis.labels import group_names
 from qdsweep.analysis.selection import read_tables
-from qdsweep.analysis.tables.run_times import PHASES, TIMES, group_times, run_times
+from qdsweep.analysis.tables.run_times import PHASES, TIMES, busy_note, group_times, run_times
 from qdsweep.analysis.tables.sheet import Sheet, number_cell, text_cell, write_sheet
 from qdsweep.analysis.text import common_decimals, mean_and_error
 from qdsweep.records.plan import read_plan
@@ -31,16 +32,18 @@ def write_timing(sweep_dir: Path, runs_dir: Path) -> None:
         sweep_dir: `results/sweeps/NAME`, with the tables of `aggregate`.
         runs_dir: `results/runs`.
     """
-    groups = group_times(run_times(read_tables(sweep_dir), runs_dir))
     sweep = SweepDir(sweep_dir)
+    runs = run_times(read_tables(sweep_dir), runs_dir)
+    groups = group_times(runs)
     called = group_names(read_plan(sweep))
-    write_sheet(sweep.tables, timing_sheet(called.dressed(groups)), groups)
+    sheet = timing_sheet(called.dressed(groups), list(runs["load"]))
+    write_sheet(sweep.tables, sheet, groups)
     for old in (sweep_dir / "tables").glob("workers.*"):  # an earlier version estimated more
         old.unlink()
 
 
-def timing_sheet(groups: "pd.DataFrame") -> Sheet:
-    """Seconds of each phase, from `group_times`."""
+def timing_sheet(groups: "pd.DataFrame", loads: Sequence[float]) -> Sheet:
+    """Seconds of each phase, from `group_times`, and whether the runs had the machine."""
     texts = {}
     for name in TIMES:
         means = groups[f"{name}_mean"]
@@ -65,7 +68,7 @@ def timing_sheet(groups: "pd.DataFrame") -> Sheet:
             " Core-seconds: wall time times workers. Rest: what a run does between its iterations"
             " (metrics, log, last save; on several nodes also waiting for workers), 0 where it is"
             " below the whole seconds that start and end are stamped with. Start-up: from the"
-            " start of the process to its first evaluation."
+            f" start of the process to its first evaluation.{busy_note(loads)}"
         ),
         columns=["group", "n", "Workers", *(_TITLES[name] for name in TIMES)],
         text=1,
