@@ -12,6 +12,7 @@ import pytest
 from support import alone
 from xdist.scheduler import LoadScopeScheduling
 
+from qdsweep.config.files import read_preset
 from qdsweep.host.cpu import apply_baseline
 
 TESTS = Path(__file__).parent
@@ -35,7 +36,8 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 @pytest.fixture(autouse=True)
 def in_own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Every test starts in an empty folder."""
+    """Every test starts in an empty folder, which may have presets of its own."""
+    read_preset.cache_clear()
     monkeypatch.chdir(tmp_path)
     return tmp_path
 

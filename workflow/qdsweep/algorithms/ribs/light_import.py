@@ -2,7 +2,7 @@
 
 pyribs needs them for k-means, density archives and Bayesian optimisation alone, and in functions
 alone: so what it imports of them at first is a stand-in that imports the real thing when it is
-called. Results cannot change (`tests/unit/test_light_ribs.py` compares them).
+called. Results cannot change (`tests/unit/algorithms/test_light_import.py` compares them).
 """
 
 import importlib

@@ -1,6 +1,5 @@
-"""The sweep grammar against its rules, and against bash and GNU parallel themselves."""
+"""The sweep grammar against its rules, and GNU parallel itself."""
 
-import math
 import os
 import shlex
 import shutil
@@ -11,21 +10,14 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from snakemake.cli import parse_config
-from snakemake_interface_executor_plugins.utils import format_cli_arg
 
-from qdsweep.config.values import typed
 from qdsweep.errors import BadInput
-from qdsweep.sweep.expand import from_argv, recover, to_tsv
 from qdsweep.sweep.grammar import Source, expand, parse, words
 
 
 def lines(text: str, directory: Path = Path()) -> list[str]:
     """The rows of a sweep, each as its values joined by blanks."""
     return [" ".join(row) for row in expand(text, directory).rows]
-
-
-# --- order and content ---------------------------------------------------------------------
 
 
 def test_cross_product_varies_the_last_source_fastest():
@@ -67,9 +59,6 @@ def test_a_file_may_begin_with_a_byte_order_mark(tmp_path):
     assert parse(":::: a.txt", tmp_path) == [Source("a", ("1",))]
 
 
-# --- words ---------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
@@ -93,9 +82,6 @@ def test_words_are_cut_as_bash_cuts_them(text, expected):
 def test_a_sweep_may_span_lines_and_hold_comments():
     text = "\n::: a 1 2  # two\n# and\n:::+ b x \\\n  y\n"
     assert lines(text) == ["1 x", "2 y"]
-
-
-# --- errors --------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -162,194 +148,6 @@ def test_an_error_marks_the_word():
         "          ^^^^^\n"
         "Write one of ::: :::+ :::: ::::+ with a blank on both sides."
     )
-
-
-# --- values --------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        *[("3", 3), ("-1", -1), ("+7", 7), ("007", 7), ("0x1f", 31), ("0o17", 15)],
-        *[
-            ("0.5", 0.5),
-            ("1e-3", 0.001),
-            ("1E5", 1e5),
-            (".5", 0.5),
-            ("1.", 1.0),
-            ("-2.5e+1", -25.0),
-        ],
-        *[(".inf", math.inf), ("-.INF", -math.inf), ("+.Inf", math.inf)],
-        *[("true", True), ("False", False), ("TRUE", True), ("null", None), ("~", None)],
-        *[("[]", []), ("[1, 2]", [1, 2]), ("[1,[1e-3, a]]", [1, [0.001, "a"]]), ("[1,]", [1])],
-        *[
-            ("[ true, null , x y ]", [True, None, "x y"]),
-            ("['1', \"a, b\", '']", ["1", "a, b", ""]),
-        ],
-    ],
-)
-def test_typed_values(text, expected):
-    value = typed(text)
-    assert value == expected
-    assert type(value) is type(expected)
-
-
-def test_not_a_number():
-    assert all(math.isnan(typed(text)) for text in (".nan", ".NaN", ".NAN"))
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        *["", " ", "no", "on", "yes", "Off", "tRUE", "1:30", "1_000", "1,5", "2020-01-01", "1.2.3"],
-        *[
-            "e5",
-            "1e",
-            ".",
-            "-",
-            "+",
-            "inf",
-            "nan",
-            "0b1",
-            "-0x1",
-            "0o8",
-            " 1",
-            "1 ",
-            "1\n",
-            "\u0663",
-        ],
-        *["cma_me", "a: b", "{a: 1}", "[1", "1]", "[1][2]", "[,]", "[1,,2]", "[it's]", "'1'"],
-    ],
-)
-def test_everything_else_is_text(text):
-    assert typed(text) == text
-
-
-# --- command lines -------------------------------------------------------------------------
-
-
-def test_one_argument_or_many_are_the_same_sweep():
-    text = "::: a 1 '' '#x' \"it's\" ::: b 'x y' [1,2] 'a\"b' # comment"
-    assert from_argv([text]) == from_argv(shlex.split(text, comments=True))
-
-
-def test_many_arguments_are_taken_as_they_are():
-    table = from_argv([":::", "a", "'1'", "#", "\\", " 2", "", ":::+", "b", *"vwxyz"])
-    assert [row[0] for row in table.rows] == ["'1'", "#", "\\", " 2", ""]
-
-
-@pytest.mark.parametrize("arguments", [[], [""], ["::: a 1", "::: b 2"], ["a"]])
-def test_arguments_that_are_no_sweep(arguments):
-    with pytest.raises(BadInput):
-        from_argv(arguments)
-
-
-def test_tsv_holds_the_values_as_they_were_written():
-    assert to_tsv(expand("::: a 1e-3 '' ::: b 007 'x y'")) == (
-        "a\tb\n1e-3\t007\n1e-3\tx y\n\t007\n\tx y\n"
-    )
-
-
-# --- snakemake --config --------------------------------------------------------------------
-
-SAFE = [
-    "::: seed 1 2",
-    "::: seed 1",
-    "::: a 1 ::: b 2",
-    "::: a 1 :::+ b 2",
-    "::: a 1 :::: f.txt",
-    ":::: f.txt",
-    ":::: f.txt ::: a 1",
-    "::: a 1e-3 0x1 1_000 1:30 2020-01-01 true null ~",
-    "::: a [1, 2] ::: b 3",
-    "::: a '[1, 2]' 3",
-    "::: [1] 2",
-    "::: {a} 2",
-    "::: &a 2",
-    "::: !a 2",
-    "::: *a 2",
-    "::: a b: c",
-    "::: a 'b: c' d",
-    "::: a 1 # comment",
-    "::: a 'x #y' 2",
-    "::: a '#x' 2",
-    "::: 'a b' 1",
-    "::: a 'x y'",
-    '::: a "x y"',
-    "::: a '' 1",
-    "::: a 1 ''",
-    '::: a 1 ""',
-    "  :::  a   1  ",
-    ":::",
-    "::: é 1",
-    "",
-]
-UNSAFE = ["::: a 1\n::: b 2", "::: a\t1", "::: a $x", "::: a `x`", "::: a x\\ y", "::: a 'x' \"y\""]
-
-
-def config_of(*texts: str) -> tuple[object, list[str]]:
-    """What Snakemake makes of `--config sweep=TEXT...`: its value, and what was typed."""
-    entries = [f"sweep={text}" for text in texts]
-    return parse_config(entries)["sweep"], entries
-
-
-def test_what_snakemake_makes_of_a_sweep():
-    """The reason for `recover`: it fails if Snakemake stops to mangle, or mangles otherwise."""
-    assert config_of("::: seed 1 2")[0] == {"::": "seed 1 2"}
-    assert config_of("::: a 1 ''")[0] == config_of("::: &x a 1")[0] == {"::": "a 1"}
-    assert config_of("::: a 1\n::: b 2")[0] == {"::": "b 2"}
-    assert config_of("::: a 1 ::: b 2")[0] == "::: a 1 ::: b 2"
-    assert config_of("::: [1, 2]")[0] == {"::": ["1", "2"]}
-
-
-@pytest.mark.parametrize("text", SAFE)
-def test_recover_gives_the_text_as_it_was_typed(text):
-    assert recover(*config_of(text)) == text
-    assert recover(*config_of(":::: other", text)) == text, "the last one wins"
-
-
-@pytest.mark.parametrize("quote", ["'", '"'])
-def test_recover_takes_off_quotes_around_the_whole(quote):
-    assert recover(*config_of(f"{quote}::: seed 1 2{quote}")) == "::: seed 1 2"
-
-
-@pytest.mark.parametrize("text", UNSAFE)
-def test_recover_refuses_what_would_not_reach_the_jobs(text):
-    with pytest.raises(BadInput, match="--configfile FILE"):
-        recover(*config_of(text))
-
-
-def test_recover_reads_other_config():
-    assert recover("::: a 1\n::: b 2\n", ["name=x", "sweeps=y"]) == "::: a 1\n::: b 2\n"
-    assert recover("::: a 1", None) == "::: a 1"
-
-
-@pytest.mark.parametrize("value", [{"::": "b 2"}, ["::: a 1"], None, 3])
-def test_recover_refuses_what_yaml_has_read_from_a_file(value):
-    with pytest.raises(BadInput, match=r"sweep: \|"):
-        recover(value)
-
-
-def as_a_slurm_job_gets_it(entry: str) -> str:
-    """An entry after Snakemake's quoting, `sbatch --wrap "..."` and the job's own shell."""
-    call = f"printf %s {format_cli_arg('--config', [entry]).removeprefix('--config ')}"
-    wrapped = call.replace('"', '\\"')
-    script = subprocess.check_output(["sh", "-c", f'printf %s "{wrapped}"'])
-    return subprocess.check_output(["sh", "-c", script]).decode()
-
-
-@settings(max_examples=100, deadline=None)
-@given(st.sampled_from("'\"\\$\n").flatmap(lambda odd: st.text("ab: #é!*[]{}~;&|<>()%," + odd * 5)))
-def test_what_recover_accepts_reaches_the_jobs(text):
-    entry = f"sweep=::: {text}"
-    try:
-        recover(None, [entry])
-    except BadInput:
-        return
-    assert as_a_slurm_job_gets_it(entry) == entry
-
-
-# --- GNU parallel itself -------------------------------------------------------------------
 
 
 def gnu_parallel(text: str, columns: int, directory: Path) -> list[tuple[str, ...]]:

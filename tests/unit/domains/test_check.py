@@ -1,0 +1,43 @@
+"""`qdsweep check` finds what a domain of the user's gets wrong."""
+
+import pytest
+from domain_makers import GOOD, linear_projection, make, preset
+
+from qdsweep.domains.check import check_rows
+from qdsweep.errors import BadInput
+
+
+@pytest.mark.parametrize("name", ["lp_sphere", "arm", "maze", "cartpole"])
+def test_check_rows_accepts(name):
+    check_rows(preset(name), batch=8)
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("solutions @ np.ones((self.solution_dim, 7))[:, 0]", None),
+        ("solutions[:, 0] - solutions[:, 0].mean()", "in another batch"),
+        ("np.random.rand(len(solutions))", "a second time"),
+        ("np.array([solutions[0, 0]])", r"shape \(1,\)"),
+        ("solutions[:, 0] / 0", "objective of solution 0 is"),
+        ("np.negative(solutions, out=solutions)[:, 0]", "changes the solutions"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:divide by zero")
+def test_check_rows_finds_broken_promises(plugins, line, message):
+    plugins("mine_four", GOOD.replace("Evaluation(solutions[:, 0]", f"Evaluation({line}"))
+    domain = make(type="mine_four:Good")
+    if message is None:
+        check_rows(domain)
+    else:
+        with pytest.raises(BadInput, match=message):
+            check_rows(domain)
+
+
+def test_check_rows_finds_a_wrong_gradient():
+    domain = linear_projection(d=4)
+    true = domain.jacobian
+    check_rows(domain)
+    domain.jacobian = lambda x: true(x) * [[[1], [1], [1.01]]]
+    with pytest.raises(BadInput, match="derivative of sum of second half by parameter 2"):
+        check_rows(domain)

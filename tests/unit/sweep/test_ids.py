@@ -1,0 +1,184 @@
+"""Run ids: golden ones, what they follow and what they do not."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from composing import BASE, CONFIG, merged
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from qdsweep.config.compose import compose
+from qdsweep.sweep import ids
+from qdsweep.sweep.ids import run_id
+from qdsweep.sweep.runs import table_of_runs
+
+
+def id_of(changes: dict[str, Any] | None = None, /, **overrides: object) -> str:
+    return run_id(compose(merged(BASE, changes or {}), overrides))
+
+
+# NEVER change one of these: finished runs would be computed again by every user. They may change
+# only together with MODEL_VERSION (or the `version` of a domain), when results do.
+GOLDEN = {
+    "lunar_lander-cma_me-s0-9fc04e522a": ("lunar_lander", {}),
+    "lunar_lander-openai_es-s0-0979dbf409": (
+        "lunar_lander",
+        {"algorithm": "openai_es", "cpu_baseline": "native"},
+    ),
+    "lp_sphere-cma_me-s0-d328d5a277": ("lp_sphere", {}),
+    "lp_sphere-map_elites-s3-7b712ff9a1": ("lp_sphere", {"algorithm": "map_elites", "seed": 3}),
+    "lp_sphere-cma_mae-s0-2000d89892": ("lp_sphere", {"algorithm": "cma_mae", "sigma0": 0.1}),
+    "lp_sphere-cma_maega-s0-9674824735": (
+        "lp_sphere",
+        {"algorithm": "cma_maega", "add_mode": "single"},
+    ),
+    "lp_plateau-cvt_map_elites-s0-a3c40a1b2b": (
+        "lp_plateau",
+        {"algorithm": "cvt_map_elites", "cells": 1000, "x0": [0.5] * 100},
+    ),
+    "arm-map_elites_line-s0-853165f11a": (
+        "arm",
+        {"algorithm": "map_elites_line", "evaluations": 1000},
+    ),
+    "cartpole-cma_me-s0-ec94f9a3e3": ("lp_rastrigin", {"domain": "cartpole", "dims": [20, 20]}),
+}
+
+
+@pytest.mark.parametrize("golden", GOLDEN)
+def test_golden_run_ids(golden: str):
+    experiment, overrides = GOLDEN[golden]
+    assert run_id(compose(experiment, overrides)) == golden
+
+
+SAME: dict[str, dict[str, Any]] = {
+    "budget": {"iterations": 4000},
+    "budget in evaluations": {"iterations": None, "evaluations": 77},
+    "reload": {"reload": {"max_cost": 0.5, "min_seconds": 0, "max_seconds": 1.5}},
+    "defaults of the experiment": {
+        "seed": 0,
+        "cpu_baseline": "avx2",
+        "num_emitters": 5,
+        "batch_size": 30,
+    },
+    "defaults of the domain": {
+        "domain": {
+            "type": "linear_projection",
+            "name": "lp_sphere",
+            "function": "sphere",
+            "solution_dim": 10,
+            "step": 0.5,
+            "evaluation_seed": "solution",
+        }
+    },
+    "defaults of the algorithm": {
+        "algorithm": {
+            "preset": "cma_me",
+            "add_mode": "batch",
+            "result_archive": False,
+            "scheduler": {"type": "all"},
+            "archive": {"learning_rate": None},
+        }
+    },
+    "order of keys": dict(reversed(BASE.items())),
+    "null budget": {"archive": {"cells": None, "dims": [5, 5]}},
+    "a path of a preset": {"algorithm": str(CONFIG / "algorithms/cma_me.yaml")},
+}
+
+
+@pytest.mark.parametrize("what", SAME)
+def test_id_is_unaffected_by(what: str):
+    assert id_of(SAME[what]) == id_of()
+
+
+def test_id_is_unaffected_by_the_spelling_of_numbers(in_own_folder: Path):
+    def text(sigma0: str) -> str:
+        Path(f"{sigma0}.yaml").write_text(json.dumps(BASE)[:-1] + f', "sigma0": {sigma0}}}')
+        return run_id(compose(f"{sigma0}.yaml"))
+
+    assert text("0.5") == text("0.50") == text("5e-1") == text(".5") == id_of(sigma0=0.5)
+    assert text("1") == text("1.0") == id_of(sigma0=1) != text("0.5")
+    assert id_of({"domain": {"preset": "arm", "ranges": [[0, 1], [-1, 2]]}}) == id_of(
+        {"domain": {"preset": "arm", "ranges": [[0.0, 1.0], [-1.0, 2.0]]}}
+    )
+    adam = {"algorithm": "openai_es"}
+    assert id_of(**adam, **{"es_kwargs.lr": 1}) == id_of(**adam, **{"es_kwargs.lr": 1.0})
+    (rows,) = {row.id for row in table_of_runs(BASE, "::: sigma0 0.5 0.50 5e-1").rows}
+    assert rows == id_of(sigma0=0.5)
+
+
+def test_id_is_unaffected_by_where_a_preset_is(in_own_folder: Path):
+    copied = in_own_folder / "elsewhere/cma_me.yaml"
+    copied.parent.mkdir()
+    copied.write_text((CONFIG / "algorithms/cma_me.yaml").read_text())
+    assert id_of({"algorithm": str(copied)}) == id_of()
+
+
+DIFFERENT: dict[str, dict[str, Any]] = {
+    "seed": {"seed": 1},
+    "sigma0": {"sigma0": 0.25},
+    "cpu_baseline": {"cpu_baseline": "native"},
+    "dims": {"dims": [5, 6]},
+    "batch_size": {"batch_size": 32},
+    "num_emitters": {"num_emitters": 4},
+    "algorithm": {"algorithm": "cma_me_imp"},
+    "domain": {"domain": "lp_rastrigin"},
+    "step": {"step": 0.25},
+    "x0": {"x0": 1},
+    "evaluation_seed": {"evaluation_seed": 0},
+    "on_failure": {"on_failure.objective": 0},
+}
+
+
+def test_id_is_affected_by_every_key_that_changes_a_result():
+    made = [id_of(), *(id_of(**overrides) for overrides in DIFFERENT.values())]
+    assert len(set(made)) == len(made)
+    assert len({name.rsplit("-", 1)[1] for name in made}) == len(made)  # the hash alone
+
+
+def test_id_is_affected_by_versions(monkeypatch: pytest.MonkeyPatch):
+    before = id_of()
+    monkeypatch.setattr("qdsweep.config.domain.LinearProjection.version", 2)
+    domain = id_of()
+    monkeypatch.setattr(ids, "MODEL_VERSION", 2)
+    assert len({before, domain, id_of()}) == 3
+
+
+def test_id_is_affected_by_the_source_of_a_users_class(in_own_folder: Path):
+    plugin = in_own_folder / "config/plugins/own_domain_of_a_test.py"
+    plugin.parent.mkdir(parents=True)
+    made = []
+    for source in ("class Own: pass", "class Own: ..."):
+        plugin.write_text(source)
+        made.append(id_of({"domain": "own_domain_of_a_test:Own"}))
+    assert made[0] != made[1]
+    assert made[0].startswith("Own-cma_me-s0-")
+
+
+OVERRIDES: dict[str, Any] = {
+    "algorithm": "cma_mae",
+    "domain": "arm",
+    "seed": 7,
+    "dims": [9, 8],
+    "sigma0": 0.2,
+    "algorithm.ranker": "rd",
+    "num_emitters": 3,
+    "solution_dim": 12,
+    "learning_rate": 0.5,
+    "step": 0.3,
+}
+
+
+@given(st.permutations(sorted(OVERRIDES)))
+@settings(
+    deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+def test_id_is_unaffected_by_the_order_of_overrides(names: list[str]):
+    assert id_of(**{name: OVERRIDES[name] for name in names}) == id_of(**OVERRIDES)
+
+
+def test_rows_that_differ_in_budget_are_one_run():
+    table = table_of_runs(BASE, "::: iterations 5 20 10 ::: seed 1 2")
+    assert len(table.rows) == 6
+    assert [run.iterations for run in table.runs.values()] == [20, 20]
