@@ -65,12 +65,12 @@ class Stage:
     evaluates: bool = False
 
     def is_asked_for(self, settings: "SweepFile", runs: "Collection[Experiment]") -> bool:
-        """Whether a sweep of these settings and runs has it."""
+        """Returns whether a sweep of these settings and runs has it."""
         by_key = not self.key or getattr(settings, self.key) is not None
         return by_key and (self.of_partial or not settings.partial) and self.fits(runs)
 
     def is_done(self, sweep_dir: Path) -> bool:
-        """Whether its outputs are there."""
+        """Returns whether its outputs are there."""
         return all((sweep_dir / path).exists() for path in self.outputs)
 
     @property
@@ -89,13 +89,13 @@ class Stage:
 
 
 def _table(path: str, label: str = "", caption: str = "") -> dict[str, Shown | None]:
-    """A table's four files; with a label its Markdown is in Snakemake's report."""
+    """Returns a table's four files; with a label its Markdown is in Snakemake's report."""
     shown = Shown("Tables", {"table": label}, caption or Path(path).name) if label else None
     return {f"{path}{end}": None for end in (".csv", ".tex", ".json")} | {f"{path}.md": shown}
 
 
 def _figure(name: str, label: str) -> dict[str, Shown | None]:
-    """A figure's four files; its SVG is in Snakemake's report."""
+    """Returns a figure's four files; its SVG is in Snakemake's report."""
     shown = Shown("Figures", {"figure": label}, name)
     data = {f"plots/{name}{end}": None for end in (".pdf", ".png", ".csv")}
     return {f"plots/{name}.svg": shown, **data}
@@ -197,7 +197,7 @@ STAGES = (
 
 
 def maker_of(path: Path) -> Stage:
-    """The stage that writes a file of a sweep's folder: aggregate, where no other one says so."""
+    """Returns the stage that writes a file of a sweep's folder: aggregate, if no other does."""
     makers = [stage for stage in STAGES for output in stage.outputs if _is_at(path, output)]
     return makers[0] if makers else STAGES[0]
 

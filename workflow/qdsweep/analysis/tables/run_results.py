@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def sources(files: RunFiles) -> tuple[Path, ...]:
-    """What is read of a run: its results stay the same as long as these files do."""
+    """Returns the files that are read of a run; its results change only when they do."""
     return files.summary, files.metrics, files.config
 
 
