@@ -102,6 +102,13 @@ class Algorithm(Model):
     def _check_parts(self) -> "Algorithm":
         if isinstance(self.scheduler, Bandit) and self.needs_jacobian:
             raise ValueError("the bandit scheduler cannot ask for gradients; take scheduler all")
+        for emitter in self.emitters:
+            ranker = getattr(emitter, "ranker", None)
+            if ranker not in (None, *self.archive.rankers):
+                raise ValueError(
+                    f"ranker {ranker} does not work with a {self.archive.type} archive; take "
+                    f"{' or '.join(self.archive.rankers)}, or another archive"
+                )
         if self.result_archive and not self.archive.takes_result_archive:
             raise ValueError(
                 f"a {self.archive.type} archive keeps its elites itself; set result_archive: false"

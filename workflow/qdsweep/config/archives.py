@@ -30,6 +30,12 @@ class _ArchiveKind(Model):
         return self.cite
 
     @property
+    def rankers(self) -> tuple[str, ...]:
+        """What emitters can rank solutions by: its cells tell improvement, and where they end."""
+        by_cells = ("imp", "2imp", "rd", "2rd") if self.cells else ()
+        return (*by_cells, "obj", "2obj")
+
+    @property
     def has_fixed_cells(self) -> bool:
         """Whether its cells never move, so that a run can record their history."""
         return self.cells in FIXED
@@ -116,6 +122,11 @@ class ProximityArchive(_ArchiveKind):
     local_competition: bool = Field(
         default=False, description="replace a near elite when the objective is better"
     )
+
+    @property
+    def rankers(self) -> tuple[str, ...]:
+        """Novelty; with local competition improvement too."""
+        return ("nov", "obj", "2obj", *(("imp", "2imp") if self.local_competition else ()))
 
 
 class DNSArchive(_ArchiveKind):

@@ -24,16 +24,20 @@ ES_ARGUMENTS: dict[str, dict[str, type]] = {
         **dict.fromkeys(("lr", "beta1", "beta2", "epsilon", "l2_coeff"), float),
     },
 }
-# Parts of pyribs with which the same experiment could give another archive digest.
+# Parts of pyribs that do not work, or not with the same archive digest each time.
 REFUSED = {
     "pycma_es": "pycma_es does not pickle, so a run could not be resumed; take cma_es",
     "bayesian_opt": (
         "the Bayesian-optimisation emitter gives two results for one seed, so a run could not be "
         "repeated; take evolution_strategy"
     ),
+    "density": (
+        "density needs pyribs' DensityArchive, which keeps no elites, and with which the emitters "
+        "of pyribs 0.12 do not work; take ranker nov with a proximity archive"
+    ),
 }
 
-Ranker = Literal["imp", "2imp", "rd", "2rd", "obj", "2obj", "nov", "density"]
+Ranker = Literal["imp", "2imp", "rd", "2rd", "obj", "2obj", "nov"]
 SelectionRule = Literal["mu", "filter"]
 RestartRule = Literal["no_improvement", "basic"] | Annotated[int, Field(ge=1)]
 
@@ -151,12 +155,12 @@ class _Adaptive(EmitterKind):
     @property
     def papers(self) -> tuple[str, ...]:
         """The keys of its papers, in the order of a citation."""
-        novelty = ("lee2024density",) if self.ranker in ("nov", "density") else ()
+        novelty = ("lee2024density",) if self.ranker == "nov" else ()
         return (*self.cite, *novelty, STRATEGIES[self.es][1])
 
-    @field_validator("es", mode="before")
+    @field_validator("es", "ranker", mode="before")
     @classmethod
-    def _refuse_es(cls, value: object) -> object:
+    def _refuse_part(cls, value: object) -> object:
         if value in REFUSED:
             raise ValueError(REFUSED[str(value)])
         return value

@@ -35,6 +35,6 @@ def _give_algorithm(state: State) -> None:
     """Up to 0.1.0 a state had pyribs' scheduler where it has an algorithm now."""
     from qdsweep.algorithms.ribs.algorithm import RibsAlgorithm
 
-    state.algorithm = RibsAlgorithm(vars(state).pop("scheduler"))
+    state.algorithm = RibsAlgorithm(vars(state).pop("scheduler"), groups=0)
     if state.pending is not None:
         state.algorithm.asked(gradients=state.pending.batch.gradients)

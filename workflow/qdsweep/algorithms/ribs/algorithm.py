@@ -12,13 +12,14 @@ from qdsweep.algorithms.base import Algorithm, Candidates
 from qdsweep.algorithms.ribs import internals
 from qdsweep.algorithms.ribs.archives import build_archive
 from qdsweep.algorithms.ribs.centroids import Centroids
-from qdsweep.algorithms.ribs.emitters import build_emitter, kind_of
+from qdsweep.algorithms.ribs.emitters import CHANGEABLE, build_emitter, kind_of
 from qdsweep.algorithms.ribs.result_archive import ResultArchive
 from qdsweep.config.algorithm import Bandit
 from qdsweep.config.emitters import PluginEmitter
 from qdsweep.config.experiment import Experiment
 from qdsweep.config.plugin import load_class
 from qdsweep.domains.base import Domain, Evaluation
+from qdsweep.errors import BadInput
 
 
 class RibsAlgorithm(Algorithm):
@@ -29,15 +30,17 @@ class RibsAlgorithm(Algorithm):
 
     Args:
         ribs_scheduler: The scheduler, with its archives, emitters and generators.
+        groups: Number of groups that the emitters are of, as many of each; 0 where it is unknown.
     """
 
     reducers: ClassVar[Mapping[type, Callable[[Any], Any]]] = {ArrayStore: internals.reduce_store}
 
-    def __init__(self, ribs_scheduler: Scheduler | BanditScheduler) -> None:
+    def __init__(self, ribs_scheduler: Scheduler | BanditScheduler, groups: int = 1) -> None:
         self.ribs_scheduler = ribs_scheduler
         self.archive: ResultArchive = ResultArchive(ribs_scheduler.result_archive)
         pool = getattr(ribs_scheduler, "emitter_pool", None)
         self.emitters = list(ribs_scheduler.emitters if pool is None else pool)
+        self._groups = groups
         kinds = [kind_of(emitter) for emitter in self.emitters]
         gradients = any(kind is not None and kind.model.needs_jacobian for kind in kinds)
         self._batches = (True, False) if gradients else (False,)
@@ -70,6 +73,27 @@ class RibsAlgorithm(Algorithm):
         restarts = sum(getattr(emitter, "restarts", 0) for emitter in self.emitters)
         return {**self.archive.metrics(), "restarts": restarts}
 
+    def change(self, key: str, value: Any) -> None:
+        """What acts at once: the archive's learning rate, and what emitters read in each `ask`."""
+        parts: list[Any] = []
+        match key.split("."):
+            case ["algorithm", "archive", "learning_rate" as name]:
+                archive = self.ribs_scheduler.archive
+                parts = [archive] if getattr(archive, "threshold_min", -np.inf) > -np.inf else []
+            case ["algorithm", "emitters", group, name] if self._groups:
+                count = len(self.emitters) // self._groups
+                parts = self.emitters[int(group) * count : (int(group) + 1) * count]
+                kinds = [kind_of(emitter) for emitter in parts]
+                if not all(kind is not None and name in kind.changeable for kind in kinds):
+                    parts = []
+        if not parts:
+            raise BadInput(
+                f"{key} cannot be changed in mid-run. Of an algorithm, these can: the learning "
+                f"rate of an archive that has one, and {', '.join(CHANGEABLE)} of its emitters"
+            )
+        for each in parts:
+            internals.change(each, name, value)
+
 
 def make(experiment: Experiment, domain: Domain, shared: Path | None) -> RibsAlgorithm:
     """Builds the archives, emitters and scheduler of an experiment.
@@ -97,18 +121,18 @@ def make(experiment: Experiment, domain: Domain, shared: Path | None) -> RibsAlg
         for group, seed in zip(groups, emitter_seed.spawn(len(groups)), strict=True)
     ]
     if isinstance(scheduler, Bandit):
-        return RibsAlgorithm(
-            BanditScheduler(
-                archive,
-                emitters,
-                result,
-                num_active=experiment.num_emitters,
-                reselect=scheduler.reselect,
-                zeta=scheduler.zeta,
-                add_mode=algorithm.add_mode,
-            )
+        made: Any = BanditScheduler(
+            archive,
+            emitters,
+            result,
+            num_active=experiment.num_emitters,
+            reselect=scheduler.reselect,
+            zeta=scheduler.zeta,
+            add_mode=algorithm.add_mode,
         )
-    return RibsAlgorithm(Scheduler(archive, emitters, result, add_mode=algorithm.add_mode))
+    else:
+        made = Scheduler(archive, emitters, result, add_mode=algorithm.add_mode)
+    return RibsAlgorithm(made, groups=len(algorithm.emitters))
 
 
 def import_plugins(experiment: Experiment) -> None:

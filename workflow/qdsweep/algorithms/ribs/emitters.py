@@ -57,6 +57,9 @@ KINDS = {
 }
 
 
+CHANGEABLE = sorted({name for kind in KINDS.values() for name in kind.changeable})
+
+
 def kind_of(emitter: EmitterBase) -> Kind | None:
     """The kind of an emitter, None for one of the user's."""
     return next((kind for kind in KINDS.values() if kind.ribs is type(emitter)), None)

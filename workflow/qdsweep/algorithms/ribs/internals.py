@@ -15,6 +15,13 @@ from qdsweep.errors import QdsweepError
 SEEN_IN = "0.12.0"
 
 
+def _missing(*lost: str) -> QdsweepError:
+    return QdsweepError(
+        f"pyribs {version('ribs')} has no {', '.join(lost)}, which qdsweep uses: install "
+        f"pyribs {SEEN_IN} (pip install ribs=={SEEN_IN})"
+    )
+
+
 def _check() -> None:
     space: dict[str, Any] = {"solution_dim": 1, "dims": [1], "ranges": [(0.0, 1.0)]}
     store = ArrayStore({"objective": ((), np.float64)}, 1)
@@ -33,10 +40,7 @@ def _check() -> None:
     properties = ("occupied", "occupied_list", "n_occupied", "updates")
     lost += [f"ArrayStore._props[{name!r}]" for name in properties if name not in store._props]
     if lost:
-        raise QdsweepError(
-            f"pyribs {version('ribs')} has no {', '.join(lost)}, which qdsweep uses: install "
-            f"pyribs {SEEN_IN} (pip install ribs=={SEEN_IN})"
-        )
+        raise _missing(*lost)
 
 
 _check()
@@ -77,6 +81,17 @@ def objectives(
     """Those of the cells that have an elite, and its objective."""
     occupied, data = archive._store.retrieve(cells, fields=["objective"])
     return cells[occupied], data["objective"][occupied]
+
+
+def change(part: object, name: str, value: Any) -> None:
+    """Sets what an emitter or an archive has read-only in public, in the type that it has it."""
+    private = f"_{name}"
+    if not hasattr(part, private):
+        raise _missing(f"{type(part).__name__}.{private}")
+    old = getattr(part, private)
+    if isinstance(old, np.ndarray | np.generic):
+        value = np.asarray(value, dtype=old.dtype)
+    setattr(part, private, value)
 
 
 def boundaries(archive: SlidingBoundariesArchive) -> NDArray[np.float64]:
