@@ -13,7 +13,6 @@ import pytest
 import yaml
 
 from qdsweep.analysis.figures.plots import plot, plot_one
-from qdsweep.analysis.load import load, load_sweep
 from qdsweep.analysis.page.report import report
 from qdsweep.analysis.score_scale import domain_name
 from qdsweep.analysis.selection import band_text, read_tables
@@ -25,6 +24,7 @@ from qdsweep.analysis.text import TIMES, common_decimals, mean_and_error, short
 from qdsweep.config.compose import compose
 from qdsweep.config.values import value_text
 from qdsweep.errors import BadInput
+from qdsweep.experiment.load import load, load_sweep
 from qdsweep.records.plan import read_plan
 from qdsweep.records.sweep_dir import SweepDir
 
@@ -548,7 +548,7 @@ def test_importing_the_stages_is_cheap():
     import sys
 
     code = (
-        "import sys, qdsweep.analysis.load\n"
+        "import sys, qdsweep.experiment.load\n"
         "import qdsweep.analysis.tables.aggregate, qdsweep.analysis.figures.plots\n"
         "print(sorted({'ribs', 'pandas', 'matplotlib'} & set(sys.modules)))"
     )

@@ -23,10 +23,10 @@ from qdsweep.analysis.figures.plots import plot, plot_one
 from qdsweep.analysis.figures.profiles_figure import profiles_figure
 from qdsweep.analysis.figures.row_archive import reported_run
 from qdsweep.analysis.figures.style import line_style
-from qdsweep.analysis.load import load
 from qdsweep.cli import main
 from qdsweep.config.sweep import Figures, SweepFile
 from qdsweep.errors import BadInput
+from qdsweep.experiment.load import load
 from qdsweep.planning.checks import check_sweep
 from qdsweep.sweep.labels import figure_names
 from qdsweep.sweep.runs import table_of_runs

@@ -17,7 +17,6 @@ from patient import EXPERIMENT, PATIENT
 from support import BIN, POLE, TINY, command, compute_run
 from waiting import wait_until
 
-from qdsweep.analysis.load import load
 from qdsweep.config.cluster import Cluster
 from qdsweep.config.compose import compose
 from qdsweep.config.sweep import Reevaluate, SweepFile
@@ -27,6 +26,7 @@ from qdsweep.elites.corrected_archive import CorrectedRun
 from qdsweep.elites.reevaluation import core_seconds_of, elite_contexts, fresh_seeds
 from qdsweep.elites.start_reevaluation import start_reevaluation
 from qdsweep.errors import BadInput
+from qdsweep.experiment.load import load
 from qdsweep.experiment.state import evaluation_seeds
 from qdsweep.files import read_json
 from qdsweep.planning.checks import check_sweep

@@ -16,7 +16,7 @@ __all__ = ["load", "load_sweep"]
 def __getattr__(name: str) -> Any:
     # Lazily: most commands need neither pandas nor ribs, and their settings come first.
     if name in __all__:
-        from qdsweep.analysis import load as module
+        from qdsweep.experiment import load as module
 
         return getattr(module, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

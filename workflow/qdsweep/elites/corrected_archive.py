@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from qdsweep.algorithms.base import Arrays
-from qdsweep.analysis.load import Run, load
 from qdsweep.config.sweep import Reevaluate
+from qdsweep.experiment.load import Run, load
 from qdsweep.files import atomic, read_arrays, write_json
 from qdsweep.records.archive import archive_digest
 from qdsweep.records.run_dir import RunDir

@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from qdsweep.analysis.load import load
 from qdsweep.analysis.tables.curves import SECONDS
 from qdsweep.analysis.tables.run_times import largest_load
 from qdsweep.analysis.text import plural
@@ -18,6 +17,7 @@ from qdsweep.config.cluster import Cluster
 from qdsweep.config.compose import compose
 from qdsweep.config.experiment import Experiment
 from qdsweep.errors import BadInput, QdsweepError
+from qdsweep.experiment.load import load
 from qdsweep.experiment.start import STOPPED
 from qdsweep.files import read_json_if_whole
 from qdsweep.host import briefing

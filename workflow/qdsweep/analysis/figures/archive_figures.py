@@ -23,9 +23,9 @@ from qdsweep.analysis.figures.style import (
     legend_height,
     wrap,
 )
-from qdsweep.analysis.load import Run
 from qdsweep.analysis.selection import Tables, band_text, shown_text
 from qdsweep.analysis.text import number
+from qdsweep.experiment.load import Run
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -10,9 +10,9 @@ from qdsweep.analysis.figures.heatmap import objective_limits
 from qdsweep.analysis.figures.panels import lay_out
 from qdsweep.analysis.figures.row_archive import beyond_text, objectives_of, reported_run
 from qdsweep.analysis.figures.style import draw_band, figure_width, level, line_style, short_numbers
-from qdsweep.analysis.load import Run
 from qdsweep.analysis.selection import Tables, band_text, shown_text
 from qdsweep.analysis.tables.statistics import standard_error
+from qdsweep.experiment.load import Run
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -15,10 +15,10 @@ from qdsweep.analysis.figures.style import (
     short_numbers,
     wrap,
 )
-from qdsweep.analysis.load import Run
 from qdsweep.analysis.score_scale import domain_name
 from qdsweep.analysis.selection import Tables
 from qdsweep.analysis.text import TIMES, plural, short
+from qdsweep.experiment.load import Run
 from qdsweep.metrics import BY_NAME, Metric
 
 if TYPE_CHECKING:

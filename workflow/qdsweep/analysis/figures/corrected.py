@@ -16,11 +16,11 @@ from qdsweep.analysis.figures.style import (
     short_numbers,
     wrap,
 )
-from qdsweep.analysis.load import Run, load
 from qdsweep.analysis.selection import Tables, shown_text
 from qdsweep.analysis.text import number, plural
 from qdsweep.config.sweep import Reevaluate
 from qdsweep.elites.corrected_archive import CorrectedRun
+from qdsweep.experiment.load import Run, load
 from qdsweep.files import read_csv
 from qdsweep.records.plan import read_plan
 from qdsweep.records.sweep_dir import Results, SweepDir

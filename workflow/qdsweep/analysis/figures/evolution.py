@@ -25,10 +25,10 @@ from qdsweep.analysis.figures.style import (
     short_numbers,
     style,
 )
-from qdsweep.analysis.load import Run, load
 from qdsweep.analysis.selection import Tables
 from qdsweep.analysis.text import number, plural
 from qdsweep.animation import write_gif
+from qdsweep.experiment.load import Run, load
 from qdsweep.records.history import History, read_history
 from qdsweep.records.run_dir import RunDir
 from qdsweep.records.sweep_dir import SweepDir

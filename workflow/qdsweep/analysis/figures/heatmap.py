@@ -7,8 +7,8 @@ import numpy as np
 
 from qdsweep.analysis.figures.many_measures import draw_parallel_axes, draw_slices, has_slices
 from qdsweep.analysis.figures.style import COLORMAP, EMPTY_CELL, short_numbers
-from qdsweep.analysis.load import Run
 from qdsweep.config.archives import ARCHIVES
+from qdsweep.experiment.load import Run
 
 if TYPE_CHECKING:
     import pandas as pd

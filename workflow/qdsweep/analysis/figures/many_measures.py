@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from qdsweep.analysis.figures.style import EMPTY_CELL, NOTE, wrap
-from qdsweep.analysis.load import Run
 from qdsweep.analysis.text import short
 from qdsweep.config.archives import ARCHIVES
+from qdsweep.experiment.load import Run
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -15,9 +15,9 @@ from qdsweep.analysis.figures.profiles_figure import profiles_figure
 from qdsweep.analysis.figures.style import save, style
 from qdsweep.analysis.figures.sweep_views import sweep_views
 from qdsweep.analysis.figures.timing import timing_figure
-from qdsweep.analysis.load import load
 from qdsweep.analysis.selection import Tables
 from qdsweep.errors import BadInput
+from qdsweep.experiment.load import load
 from qdsweep.records.run_dir import RunDir, RunFiles
 from qdsweep.records.sweep_dir import SweepDir
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from qdsweep.analysis.load import Run, load
 from qdsweep.analysis.text import number
 from qdsweep.config.archives import ARCHIVES
+from qdsweep.experiment.load import Run, load
 from qdsweep.files import read_arrays
 from qdsweep.records.history import History, read_history
 from qdsweep.records.run_dir import RunDir

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-from qdsweep.analysis.load import Run
 from qdsweep.analysis.page.references import cite
 from qdsweep.analysis.text import TIMES, listed, number, short
 from qdsweep.config.algorithm import Algorithm
@@ -11,6 +10,7 @@ from qdsweep.config.compose import read_part
 from qdsweep.config.domain import Domain
 from qdsweep.config.emitters import STRATEGIES
 from qdsweep.config.values import value_text
+from qdsweep.experiment.load import Run
 
 # Key of an emitter or archive -> how a sentence says it; others are given as key = value.
 _PHRASES = {

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from qdsweep.analysis.load import Run
 from qdsweep.analysis.page import descriptions, provenance
 from qdsweep.analysis.page.follow_ups import read_confirmation, read_correction, read_summaries
 from qdsweep.analysis.page.references import bibtex, cite, latex, plain
@@ -14,6 +13,7 @@ from qdsweep.analysis.selection import Tables
 from qdsweep.analysis.tables.over_tasks import task_score
 from qdsweep.analysis.tables.statistics import ENOUGH_SEEDS
 from qdsweep.analysis.text import listed, number, plural
+from qdsweep.experiment.load import Run
 from qdsweep.metrics import RANK
 from qdsweep.records.plan import Plan
 

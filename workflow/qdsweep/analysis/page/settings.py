@@ -4,10 +4,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from qdsweep.analysis.load import Run
 from qdsweep.analysis.selection import Tables
 from qdsweep.analysis.tables.sheet import Sheet, text_cell
 from qdsweep.config.values import value_text
+from qdsweep.experiment.load import Run
 from qdsweep.records.run_dir import RunDir
 
 _MISSING = object()
