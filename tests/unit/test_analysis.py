@@ -478,7 +478,7 @@ def test_what_does_not_compare_stands_apart(made, monkeypatch):
     sweep = write_plan(made.results, "kinds", ["algorithm"], rows)
     aggregate(sweep, made.runs)
     plot(sweep, made.runs)
-    assert len(read_tables(sweep).scales) == 6
+    assert len(read_tables(sweep).score_scales) == 6
     captions = read_captions(sweep)
     assert "do not compare" in captions["learning_curves"]
     assert "Not shown: 2 groups" in captions["learning_curves"]

@@ -214,7 +214,7 @@ def test_archives_of_other_cells_share_a_figure_only_after_rebinning(tmp_path, t
     text = "::: archive.dims '[12, 12]' '[4, 6]' ::: seed 1 2"
     sweep = compute_sweep(tmp_path / "results", {**TINY, "iterations": 4}, text)
     _, tables, _ = read_dressed(sweep)
-    assert len(tables.scales) == 2
+    assert len(tables.score_scales) == 2
     (drawn,) = common_archives(tables, runs_of(sweep))
     assert "4 \u00d7 6 cells" in drawn.caption
     coarse = drawn.data.set_index("group").loc["dims [4, 6]"]

@@ -95,7 +95,7 @@ def ranked(results, rank):
 def test_winners_order_page_and_tests_follow_it(results, rank, best):
     folder = ranked(results, rank)
     tables = read_tables(folder)
-    (groups,) = tables.scales.values()
+    (groups,) = tables.score_scales.values()
     assert winners(tables, 1) == tables.best(groups, 1) == [best]
     median = tables.median_run(best)
     assert median["id"].split("-")[2] == "s2"

@@ -45,13 +45,15 @@ class Called:
         domain, mark, rest = scale.partition("; ")
         return f"{self.labels.get(domain, domain)}{mark}{rest}"
 
-    def in_order(self, scales: Mapping[str, list[str]]) -> dict[str, list[str]]:
-        """Returns scales and their groups, as CSV tables name them, in the report's order."""
-        scale_of = {group: scale for scale, groups in scales.items() for group in groups}
+    def in_order(self, score_scales: Mapping[str, list[str]]) -> dict[str, list[str]]:
+        """Returns score scales and their groups, as CSV tables name them, in the report's order."""
+        score_scale_of = {
+            group: scale for scale, groups in score_scales.items() for group in groups
+        }
         ordered: dict[str, list[str]] = {}
         for group in self.names:
-            if group in scale_of:
-                ordered.setdefault(scale_of[group], []).append(group)
+            if group in score_scale_of:
+                ordered.setdefault(score_scale_of[group], []).append(group)
         return ordered
 
     def dressed(self, table: "pd.DataFrame") -> "pd.DataFrame":

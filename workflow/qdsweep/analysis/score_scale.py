@@ -10,7 +10,7 @@ from qdsweep.records.config import read_config
 from qdsweep.records.run_dir import RunFiles
 
 
-def scale_of(run_dir: Path, summary: dict[str, Any]) -> str:
+def score_scale_of(run_dir: Path, summary: dict[str, Any]) -> str:
     """Returns the domain, archive and QD-score offset of a run in words.
 
     Runs with different texts must not share a QD-score axis or a colour scale.

@@ -24,7 +24,7 @@ class Tables:
         summary: A row for each run.
         table: A row for each group that has results.
         curves: Mean and standard error of each group over evaluations.
-        scales: Groups that may share a QD-score axis: scale in words -> groups.
+        score_scales: Groups that may share a QD-score axis: scale in words -> groups.
         position: Place of each group in the sweep, which fixes its colour in every figure; where
             there are facets, the place of its series.
         series: Group -> what a panel of its own facet calls it; the group where there is no facet.
@@ -35,7 +35,7 @@ class Tables:
     summary: "pd.DataFrame"
     table: "pd.DataFrame"
     curves: "pd.DataFrame"
-    scales: dict[str, list[str]]
+    score_scales: dict[str, list[str]]
     position: dict[str, int]
     series: dict[str, str] = field(default_factory=dict)
     facets: dict[str, str] = field(default_factory=dict)
@@ -50,10 +50,10 @@ class Tables:
     def panels(self) -> dict[str, list[str]]:
         """Groups that a figure shows on one pair of axes: heading -> groups.
 
-        They are the scales, each cut into its facets where there are any.
+        They are the score scales, each cut into its facets where there are any.
         """
         parts: dict[tuple[str, str], list[str]] = {}
-        for scale, groups in self.scales.items():
+        for scale, groups in self.score_scales.items():
             for group in groups:
                 parts.setdefault((self.facets.get(group, ""), scale), []).append(group)
         facets = [facet for facet, _ in parts]
@@ -61,20 +61,20 @@ class Tables:
         def heading(facet: str, scale: str) -> str:
             if not facet:
                 return scale
-            # The facet is enough, unless it has several scales.
+            # The facet is enough, unless it has several score scales.
             return facet if facets.count(facet) == 1 else f"{facet}; {scale}"
 
         return {heading(*part): groups for part, groups in parts.items()}
 
     @property
-    def scale_of(self) -> dict[str, str]:
+    def score_scale_of(self) -> dict[str, str]:
         """Group -> its scale."""
-        return {group: scale for scale, groups in self.scales.items() for group in groups}
+        return {group: scale for scale, groups in self.score_scales.items() for group in groups}
 
     @property
     def scale_text(self) -> str:
         """The scale as a sentence of a caption if there is only one: then no heading says it."""
-        return f" {next(iter(self.scales))}." if len(self.scales) == 1 else ""
+        return f" {next(iter(self.score_scales))}." if len(self.score_scales) == 1 else ""
 
     def shown(self, panels: int, lines: int) -> dict[str, list[str]]:
         """Returns the first `panels` panels, each with its best `lines` groups."""
@@ -130,18 +130,18 @@ def arrange(summary: "pd.DataFrame", table: "pd.DataFrame", curves: "pd.DataFram
     """Returns the tables with their groups sorted by scale, in the order of `table`."""
     position = {group: i for i, group in enumerate(table["group"])}
     series = {group: group for group in position}
-    return Tables(summary, table, curves, scales_of(summary, table), position, series)
+    return Tables(summary, table, curves, score_scales_of(summary, table), position, series)
 
 
-def scales_of(summary: "pd.DataFrame", table: "pd.DataFrame") -> dict[str, list[str]]:
+def score_scales_of(summary: "pd.DataFrame", table: "pd.DataFrame") -> dict[str, list[str]]:
     """Returns the groups with results that may share a QD-score axis: scale in words -> groups."""
     done = summary[summary["status"].isin(HAS_RESULTS)]
-    scale_of = done.drop_duplicates("group").set_index("group")["scale"]
-    scales: dict[str, list[str]] = {}
+    score_scale_of = done.drop_duplicates("group").set_index("group")["scale"]
+    score_scales: dict[str, list[str]] = {}
     for group in table["group"]:
-        if group in scale_of.index:
-            scales.setdefault(scale_of[group], []).append(group)
-    return scales
+        if group in score_scale_of.index:
+            score_scales.setdefault(score_scale_of[group], []).append(group)
+    return score_scales
 
 
 def compared_metric(rank: Metric, summary: "pd.DataFrame", groups: list[str]) -> Metric:
@@ -173,7 +173,7 @@ def shown_text(tables: Tables, shown: dict[str, list[str]]) -> str:
         tables: The sweep's tables.
         shown: Scale, or heading of a panel -> groups in the figure.
     """
-    known = tables.panels if set(shown) <= set(tables.panels) else tables.scales
+    known = tables.panels if set(shown) <= set(tables.panels) else tables.score_scales
     text = ""
     for part, groups in shown.items():
         if len(groups) < len(known[part]):

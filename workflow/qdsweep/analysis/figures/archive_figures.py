@@ -91,12 +91,12 @@ def heatmaps(tables: Tables, runs_dir: Path) -> Drawn:
         title: [(row, reported_run(runs_dir, row)) for row in map(tables.median_run, groups)]
         for title, groups in chosen.items()
     }
-    scale_of = tables.scale_of
+    score_scale_of = tables.score_scale_of
     alike: dict[str, list[Run]] = {}
     for block in blocks.values():
-        alike.setdefault(scale_of[block[0][0]["group"]], []).extend(run for _, run in block)
+        alike.setdefault(score_scale_of[block[0][0]["group"]], []).extend(run for _, run in block)
     for part, (title, block) in zip(parts.flat, blocks.items(), strict=False):
-        same = alike[scale_of[block[0][0]["group"]]]
+        same = alike[score_scale_of[block[0][0]["group"]]]
         _draw_block(part, tables, block, columns, side, color_limits(same))
         if len(chosen) > 1:
             add_heading(part, title, width / across)
@@ -116,7 +116,7 @@ def overview(tables: Tables, runs_dir: Path) -> Drawn:
     """
     from matplotlib.figure import Figure
 
-    (best,) = tables.best(max(tables.scales.values(), key=len), 1)
+    (best,) = tables.best(max(tables.score_scales.values(), key=len), 1)
     panel, groups = next(item for item in tables.panels.items() if best in item[1])
     facet = tables.facets.get(best, "")
     lines = tables.best(groups, MAX_LINES)
@@ -156,7 +156,7 @@ def overview(tables: Tables, runs_dir: Path) -> Drawn:
         ax = top.subplots()
         draw_curves(ax, tables, lines, View(metric))
         add_legend(bottom, ax, band, right)
-    title, scale = panel, "" if panel in tables.scales else tables.scale_text
+    title, scale = panel, "" if panel in tables.score_scales else tables.scale_text
     which = "each group" if count == len(groups) else f"the best {count} of {len(groups)} groups"
     if facet and len(tables.panels) > 1:
         title += f", the facet with the highest mean {tables.rank.always.phrase} of its task"

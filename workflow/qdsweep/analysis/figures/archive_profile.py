@@ -65,7 +65,7 @@ def archive_profiles(tables: Tables, runs_dir: Path) -> Drawn:
         _draw(ax, tables, data)
         part.add_legend(ax, band)
         parts_of_data.append(data)
-        alike.setdefault(tables.scale_of[groups[0]], []).append(ax)
+        alike.setdefault(tables.score_scale_of[groups[0]], []).append(ax)
     for same in alike.values():
         level(same)
     caption = (

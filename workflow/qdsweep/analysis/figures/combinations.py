@@ -83,7 +83,7 @@ def combinations(plan: Plan, tables: Tables) -> list[Combinations]:
 
     found = []
     table = tables.table.set_index("group")
-    for scale, groups in tables.scales.items():
+    for scale, groups in tables.score_scales.items():
         values = {group: plan.groups[group][0].values for group in groups}
         rows = pd.DataFrame([values[group] for group in groups], dtype=str)
         told = label_columns(plan.columns, [values[group] for group in groups])

@@ -38,7 +38,7 @@ class Family(NamedTuple):
         domain: The domain.
         offset: The QD-score offset.
         groups: The groups.
-        abouts: `archive` of summary.json, one of each of their scales.
+        abouts: `archive` of summary.json, one of each of their score scales.
     """
 
     domain: str
@@ -126,9 +126,9 @@ def rebin(run: Run, geometry: Geometry) -> tuple[float, float]:
 
 
 def _families(tables: Tables, runs_dir: Path) -> list[Family]:
-    """Returns the scales that differ only in their archives, those that are at least two."""
+    """Returns the score scales that differ only in their archives, those that are at least two."""
     found: dict[tuple[str, float, int], Family] = {}
-    for groups in tables.scales.values():
+    for groups in tables.score_scales.values():
         run = reported_run(runs_dir, tables.median_run(groups[0]))
         about = run.summary["archive"]
         domain, offset = domain_name(run.path), about["qd_score_offset"]

@@ -121,7 +121,7 @@ def _archives(
     import pandas as pd
     from matplotlib.figure import Figure
 
-    groups = max(tables.scales.values(), key=len)
+    groups = max(tables.score_scales.values(), key=len)
     scores = data.loc[data["group"].isin(groups), "corrected_qd_score_mean"]
     if scores.empty:
         return None

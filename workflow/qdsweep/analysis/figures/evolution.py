@@ -128,10 +128,10 @@ def evolution(sweep_dir: Path, runs_dir: Path) -> None:
 
 def best_groups(tables: Tables) -> dict[str, list[str]]:
     """Returns the groups that animations show: at most six, the best of each scale."""
-    scales = dict(list(tables.scales.items())[:MAX_GROUPS])
+    score_scales = dict(list(tables.score_scales.items())[:MAX_GROUPS])
     return {
-        scale: tables.best(groups, max(1, MAX_GROUPS // len(scales)))
-        for scale, groups in scales.items()
+        scale: tables.best(groups, max(1, MAX_GROUPS // len(score_scales)))
+        for scale, groups in score_scales.items()
     }
 
 
@@ -237,8 +237,8 @@ def stills(name: str, scale: str, shown: list[Evolution], tables: Tables) -> Dra
                 ax.set_yticklabels([])
         add_color_bar(row, axes, map(one.picture, iterations), limits)
         add_heading(row, f"{one.group}, seed {one.run.config['seed']}", inches=width)
-    left_out = len(tables.scales[scale]) - len(shown)
-    about = "" if len(tables.scales) == 1 else f" {scale}."
+    left_out = len(tables.score_scales[scale]) - len(shown)
+    about = "" if len(tables.score_scales) == 1 else f" {scale}."
     caption = (
         f"How archives filled: the run with the median {tables.rank.always.phrase} of each group"
         f" after {', '.join(f'1/{1 / share:.0f}' for share in shares[:-1])} (rounded up) and"

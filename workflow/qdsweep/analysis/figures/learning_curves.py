@@ -36,7 +36,7 @@ def learning_curves(tables: Tables) -> Drawn:
             ax.set_visible(False)
         for ax, view in zip(axes, views, strict=False):
             draw_curves(ax, tables, groups, view)
-            alike.setdefault((tables.scale_of[groups[0]], view.metric), []).append(ax)
+            alike.setdefault((tables.score_scale_of[groups[0]], view.metric), []).append(ax)
         part.add_legend(axes[0], band)
     for same in alike.values():
         level(same)

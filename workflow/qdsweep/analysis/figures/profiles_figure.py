@@ -52,7 +52,7 @@ def profiles_figure(sweep_dir: Path, tables: Tables, look: Look) -> list[Drawn]:
     ax.set_ylim(0, 1.02)
     ax.margins(x=0)
     ax.grid(True)
-    part.add_legend(ax, f"{plural(len(tables.scales), 'task')}{_band(data)}")
+    part.add_legend(ax, f"{plural(len(tables.score_scales), 'task')}{_band(data)}")
     caption = (
         "Performance profiles (Agarwal et al. 2021): the fraction of runs, over all tasks, whose"
         f" score is above τ; the higher the better. Scores are {task_score(tables.rank).text}."

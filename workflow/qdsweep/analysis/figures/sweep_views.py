@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 SECTION = "Sweep"
-MAX_SCALES = 4
+MAX_SCORE_SCALES = 4
 MAX_LINES = 12
 MAX_PAIRS = 6
 _MOST_VALUES = 20  # of a name, in a heatmap
@@ -50,9 +50,9 @@ def sweep_views(plan: Plan, tables: Tables) -> list[Drawn]:
         tables: Its tables.
     """
     drawn: list[Drawn] = []
-    for position, found in enumerate(combinations(plan, tables)[:MAX_SCALES]):
+    for position, found in enumerate(combinations(plan, tables)[:MAX_SCORE_SCALES]):
         end = f"_{position + 1}" if position else ""
-        where = f" {found.scale}." if len(tables.scales) > 1 else ""
+        where = f" {found.scale}." if len(tables.score_scales) > 1 else ""
         if len(found.axes) > 1:
             drawn.append(parallel_coordinates(found, f"parallel_coordinates{end}", SECTION, where))
         for axis in found.axes:

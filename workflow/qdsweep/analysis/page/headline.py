@@ -18,7 +18,7 @@ from qdsweep.records.sweep_dir import SweepDir
 if TYPE_CHECKING:
     import pandas as pd
 
-MAX_SCALES = 6  # more are for the tables
+MAX_SCORE_SCALES = 6  # more are for the tables
 
 
 def headline(plan: Plan, tables: Tables, sweep_dir: Path, called: Called) -> str:
@@ -45,14 +45,14 @@ def headline(plan: Plan, tables: Tables, sweep_dir: Path, called: Called) -> str
     missing = len(tables.summary) - len(tables.with_results)
     if missing:
         text += f" {plural(missing, 'row')} without results: the tables leave them out."
-    best = [tables.best(groups, 1)[0] for groups in tables.scales.values() if len(groups) > 1]
-    if 0 < len(best) <= MAX_SCALES:
+    best = [tables.best(groups, 1)[0] for groups in tables.score_scales.values() if len(groups) > 1]
+    if 0 < len(best) <= MAX_SCORE_SCALES:
         noun = " is that" if len(best) == 1 else "s are those"
         scores = listed([_score(tables, group) for group in best])
         text += f" The highest mean {tables.rank.always.phrase}{noun} of {scores}"
         text += f"{_not_told(tables, best)}."
     text += _confirmed(sweep_dir, called)
-    text += unequal_budgets(tables.table, tables.scales)
+    text += unequal_budgets(tables.table, tables.score_scales)
     if done["scale"].map(lambda scale: scale.partition(";")[0]).nunique() == 1:  # one task
         top = done.loc[done["obj_max"].idxmax()]
         text += f" The best objective of all runs is {number(top['obj_max'], 2)} ({top['group']})."
@@ -71,10 +71,12 @@ def _not_told(tables: Tables, best: list[str]) -> str:
     """Returns which of the best groups the test does not tell from others."""
     if min(tables.counts(best)) < MIN_SEEDS:
         return f"; fewer than {MIN_SEEDS} seeds, so nothing is tested"
-    _, tied = best_and_tied(tables.rank, tables.summary, tables.table, tables.scales)
+    _, tied = best_and_tied(tables.rank, tables.summary, tables.table, tables.score_scales)
     ranked = {metric.column for metric in (tables.rank, tables.rank.always)}
     scores = {group for metric, group in tied if metric in ranked}
-    doubtful = [b for b in best if scores & set(next(s for s in tables.scales.values() if b in s))]
+    doubtful = [
+        b for b in best if scores & set(next(s for s in tables.score_scales.values() if b in s))
+    ]
     if not doubtful:
         return ""
     which = "" if len(best) == 1 else f" ({listed(doubtful)})"
@@ -90,11 +92,11 @@ def _confirmed(sweep_dir: Path, called: Called) -> str:
     # Names stay text, even one that looks like a number or like "null".
     data = read_csv(path, "Run `snakemake` first.", dtype={"group": str, "scale": str})
     data = called.dressed(data).dropna(subset=["unseen_mean"])
-    scales = [rows for _, rows in data.groupby("scale", sort=False)]
-    if not 0 < len(scales) <= MAX_SCALES:
+    score_scales = [rows for _, rows in data.groupby("scale", sort=False)]
+    if not 0 < len(score_scales) <= MAX_SCORE_SCALES:
         return ""
     seeds = seeds_text(row["values"]["seed"] for row in read_confirm(sweep))
-    return f" On the unseen {seeds}, {'; '.join(map(_held, scales))}."
+    return f" On the unseen {seeds}, {'; '.join(map(_held, score_scales))}."
 
 
 def _held(rows: "pd.DataFrame") -> str:

@@ -52,9 +52,9 @@ def interactive_figures(plan: Plan, tables: Tables) -> list[Interactive]:
         title = f"Learning curves{about}"
         found.append(Interactive(f"curves-{place + 1}", title, caption, views))
     by_scale = {one.scale: one for one in combinations(plan, tables)}
-    for place, (about, groups) in enumerate(_parts(tables.scales)):
+    for place, (about, groups) in enumerate(_parts(tables.score_scales)):
         if len(groups) > 2:
-            combined = by_scale[tables.scale_of[groups[0]]]
+            combined = by_scale[tables.score_scale_of[groups[0]]]
             (traces, layout), caption = parallel_coordinates(plan, combined)
             views = {"": _as_json(traces, layout | {"dragmode": "select"})}
             title = f"Parallel coordinates{about}"

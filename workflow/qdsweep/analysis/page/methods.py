@@ -64,7 +64,7 @@ def methods(
         _budget(plan, tables, runs),
         _figures_of_merit(tables),
         *_statistics(tables, shown),
-        *([confirmation.sentence(len(tables.scales))] if confirmation else []),
+        *([confirmation.sentence(len(tables.score_scales))] if confirmation else []),
         *([correction.sentence] if correction else []),
         provenance.software(
             summaries + confirming, {name for domain in domains for name in domain.libraries}

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from qdsweep.analysis.labels import group_names
-from qdsweep.analysis.selection import scales_of
+from qdsweep.analysis.selection import score_scales_of
 from qdsweep.analysis.tables.cache import Kept, key_of, read_cache, write_cache
 from qdsweep.analysis.tables.comparisons import write_comparisons
 from qdsweep.analysis.tables.curves import Curve, common_grid
@@ -70,9 +70,11 @@ def aggregate(sweep_dir: Path, runs_dir: Path, *, partial: bool = False) -> None
     table = group_table(plan, summary)
     dressed = names.dressed_plan(plan), names.dressed(summary), names.dressed(table)
     write_sheet(sweep_dir, group_sheet(*dressed), table)
-    scales = names.in_order(scales_of(summary, table))
-    write_comparisons(sweep_dir, plan.rank, summary, scales, names)
-    write_over_tasks(sweep_dir, scores_by_task(plan, summary, scales), names.called, plan.rank)
+    score_scales = names.in_order(score_scales_of(summary, table))
+    write_comparisons(sweep_dir, plan.rank, summary, score_scales, names)
+    write_over_tasks(
+        sweep_dir, scores_by_task(plan, summary, score_scales), names.called, plan.rank
+    )
 
 
 def _write_runs(plan: Plan, path: Path) -> None:

@@ -42,7 +42,7 @@ def write_comparisons(
     sweep_dir: Path,
     rank: Metric,
     summary: "pd.DataFrame",
-    scales: Mapping[str, list[str]],
+    score_scales: Mapping[str, list[str]],
     called: Called,
 ) -> None:
     """Writes `tables/comparisons`: the tests between the groups of each scale.
@@ -51,7 +51,7 @@ def write_comparisons(
         sweep_dir: `results/sweeps/NAME`.
         rank: The metric that groups compare in.
         summary: A row for each run.
-        scales: Scale in words -> groups that compare.
+        score_scales: Scale in words -> groups that compare.
         called: What a reader calls them.
     """
     import pandas as pd
@@ -60,17 +60,17 @@ def write_comparisons(
     rows: list[list[Cell]] = []
     left_out = False
     summary = in_percent(summary)
-    for scale, name in zip(scales, short_names(list(scales)), strict=True):
-        metric = compared_metric(rank, summary, scales[scale]).column
+    for scale, name in zip(score_scales, short_names(list(score_scales)), strict=True):
+        metric = compared_metric(rank, summary, score_scales[scale]).column
         of_metric = runs_of(summary, metric)
-        groups = {group: of_metric[group] for group in scales[scale] if group in of_metric}
+        groups = {group: of_metric[group] for group in score_scales[scale] if group in of_metric}
         pairs = compare(groups)
         left_out |= len(pairs.groups) > SHOWN_GROUPS
         listed = _records(groups, pairs, {"scale": scale, "metric": metric})
-        start = [text_cell(called.scale(name))] if len(scales) > 1 else []
+        start = [text_cell(called.scale(name))] if len(score_scales) > 1 else []
         rows += [[*start, *cells] for cells in _rows(listed, called)]
         records += listed
-    columns = [*(["Task"] if len(scales) > 1 else []), *_COLUMNS]
+    columns = [*(["Task"] if len(score_scales) > 1 else []), *_COLUMNS]
     few = any(min(r["n_higher"], r["n_lower"]) < ENOUGH_SEEDS for r in records)
     note = _note(rank, bool(rows), few, left_out)
     text = len(columns) - len(_COLUMNS) + 2
@@ -152,11 +152,11 @@ def _note(rank: Metric, any_rows: bool, few: bool, left_out: bool) -> str:
     return text
 
 
-def short_names(scales: list[str]) -> list[str]:
-    """Returns scales in so many of their parts (domain, archive, ...) that all differ."""
-    parts = [scale.split("; ") for scale in scales]
+def short_names(score_scales: list[str]) -> list[str]:
+    """Returns score scales in so many of their parts (domain, archive, ...) that all differ."""
+    parts = [scale.split("; ") for scale in score_scales]
     for count in range(1, max(map(len, parts), default=1) + 1):
         names = ["; ".join(part[:count]) for part in parts]
         if len(set(names)) == len(names):
             return names
-    return scales
+    return score_scales

@@ -80,7 +80,7 @@ def winners(tables: Tables, top: int) -> list[str]:
     """Returns the best groups of each scale, best first."""
     means = tables.table.set_index("group")
     chosen: list[str] = []
-    for groups in tables.scales.values():
+    for groups in tables.score_scales.values():
         metric = compared_metric(tables.rank, tables.summary, groups)
         score = means.loc[groups, f"{metric.column}_mean"]
         chosen += list(score.sort_values(ascending=False, kind="stable").index[:top])
@@ -108,7 +108,7 @@ def write_confirmed(sweep_dir: Path, runs_dir: Path) -> Sheet:
         result = _result(row, runs_dir)
         unseen.setdefault(row["group"], []).append({"seed": row["values"]["seed"], **result})
     records = []
-    for scale, groups in tables.scales.items():
+    for scale, groups in tables.score_scales.items():
         metric = compared_metric(tables.rank, tables.summary, groups)
         for group in (group for group in unseen if group in groups):
             own = tables.with_results

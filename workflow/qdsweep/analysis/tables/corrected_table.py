@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from qdsweep.analysis.labels import group_names
-from qdsweep.analysis.score_scale import scale_of
+from qdsweep.analysis.score_scale import score_scale_of
 from qdsweep.analysis.selection import read_tables
 from qdsweep.analysis.tables.sheet import Cell, Sheet, number_cell, text_cell, write_sheet
 from qdsweep.analysis.tables.statistics import standard_error
@@ -82,7 +82,7 @@ def write_corrected(sweep_dir: Path, runs_dir: Path) -> Sheet:
 
 def _record(folder: RunDir, stem: str) -> dict[str, Any]:
     about = read_json(folder.corrected(stem), AGAIN)
-    record = {"run": about["id"], "scale": scale_of(folder.path, read_summary(folder))}
+    record = {"run": about["id"], "scale": score_scale_of(folder.path, read_summary(folder))}
     record["seed_matters"] = about["seed_matters"]
     record["one_seed"] = about["evaluation_seed"] not in ("iteration", "solution")
     for prefix, part in (("", "reported"), ("corrected_", "corrected")):

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from qdsweep.analysis.selection import compared_metric, in_percent, scales_of
+from qdsweep.analysis.selection import compared_metric, in_percent, score_scales_of
 from qdsweep.analysis.tables.pairs import compare, runs_of
 from qdsweep.analysis.tables.run_results import column_names
 from qdsweep.analysis.tables.sheet import Cell, Sheet, number_cell, text_cell
@@ -27,7 +27,7 @@ SHOWN = sorted((metric for metric in METRICS if metric.label), key=lambda m: (m.
 _COSTS = sum(metric.cost for metric in SHOWN)
 TIED = "†"
 
-Scales = Mapping[str, list[str]]
+ScoreScales = Mapping[str, list[str]]
 # Pairs (metric, group), such as the group with the best mean of a metric.
 Places = set[tuple[str, str]]
 
@@ -70,13 +70,13 @@ def group_sheet(plan: Plan, summary: "pd.DataFrame", table: "pd.DataFrame") -> S
         summary: summary.csv, likewise.
         table: table.csv, likewise.
     """
-    scales = scales_of(summary, table)
+    score_scales = score_scales_of(summary, table)
     values = {group: rows[0].values for group, rows in plan.groups.items()}
     composed = group_labels(plan.columns, list(values.values()), plan.experiment)
     named = composed != list(values)  # the values do not show the label of a whole group
     swept = plan.group_columns
     shown = [metric for metric in SHOWN if table[f"{metric.column}_n"].any()]
-    best, tied = best_and_tied(plan.rank, summary, table, scales)
+    best, tied = best_and_tied(plan.rank, summary, table, score_scales)
     counts = table[[f"{metric.column}_n" for metric in SHOWN]].max(axis=1)
     texts = {metric: format_metric(table, metric) for metric in shown}
     rows = []
@@ -98,14 +98,14 @@ def group_sheet(plan: Plan, summary: "pd.DataFrame", table: "pd.DataFrame") -> S
             cells.insert(-_COSTS, cell)
     partial = bool((summary["status"] == "partial").any())
     note = _note(partial, bool(best), bool(tied), iqm, counts)
-    note += unequal_budgets(table, scales)
+    note += unequal_budgets(table, score_scales)
     return Sheet("table", "Results of each group", note, columns, len(heads), rows)
 
 
-def unequal_budgets(table: "pd.DataFrame", scales: Scales) -> str:
+def unequal_budgets(table: "pd.DataFrame", score_scales: ScoreScales) -> str:
     """Returns a warning where groups that compare differ by more than 5 % in their evaluations."""
     used = table.set_index("group")["evaluations_mean"]
-    spans = [(used.loc[groups].min(), used.loc[groups].max()) for groups in scales.values()]
+    spans = [(used.loc[groups].min(), used.loc[groups].max()) for groups in score_scales.values()]
     differ = [f"from {number(low)} to {number(high)}" for low, high in spans if high > 1.05 * low]
     if not differ:
         return ""
@@ -117,7 +117,7 @@ def unequal_budgets(table: "pd.DataFrame", scales: Scales) -> str:
 
 
 def best_and_tied(
-    rank: Metric, summary: "pd.DataFrame", table: "pd.DataFrame", scales: Scales
+    rank: Metric, summary: "pd.DataFrame", table: "pd.DataFrame", score_scales: ScoreScales
 ) -> tuple[Places, Places]:
     """Returns where the best means of each scale stand, and what is not told from them.
 
@@ -128,7 +128,7 @@ def best_and_tied(
     best: Places = set()
     tied: Places = set()
     means, summary = table.set_index("group"), in_percent(summary)
-    for groups in scales.values():
+    for groups in score_scales.values():
         if len(groups) < 2:
             continue
         main = (metric for metric in METRICS if metric.main)

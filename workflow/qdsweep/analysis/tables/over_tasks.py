@@ -65,7 +65,7 @@ def task_score(rank: Metric) -> TaskScore:
 
 
 def scores_by_task(
-    plan: Plan, summary: "pd.DataFrame", scales: Mapping[str, list[str]]
+    plan: Plan, summary: "pd.DataFrame", score_scales: Mapping[str, list[str]]
 ) -> dict[str, list[Scores]]:
     """Returns the scores of each algorithm on every task.
 
@@ -77,7 +77,7 @@ def scores_by_task(
         are fewer than two tasks. Algorithms without results on some task are left out.
     """
     runs = runs_of(summary, task_score(plan.rank).column)
-    tasks = [[group for group in groups if group in runs] for groups in scales.values()]
+    tasks = [[group for group in groups if group in runs] for groups in score_scales.values()]
     tasks = [groups for groups in tasks if groups]
     if len(tasks) < 2:
         return {}

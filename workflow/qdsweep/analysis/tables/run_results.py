@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from qdsweep.analysis.score_scale import scale_of
+from qdsweep.analysis.score_scale import score_scale_of
 from qdsweep.analysis.tables.curves import (
     SECONDS,
     STATE,
@@ -76,7 +76,7 @@ def read_results(files: RunFiles, rows: list[Row], *, partial: bool) -> list[Res
             "engine": summary["engine"],
             "workers": summary["workers"],
             "total_evaluations": summary["evaluations"],
-            "scale": scale_of(files.path, summary),
+            "scale": score_scale_of(files.path, summary),
         }
         low, high = summary["archive"].get("objective_range") or (0.0, math.nan)
         width = (high - low) or math.nan
