@@ -22,7 +22,6 @@ from qdsweep.analysis.figures.appearance import read_dressed
 from qdsweep.analysis.page.follow_ups import read_confirmation, read_correction
 from qdsweep.analysis.page.headline import headline
 from qdsweep.analysis.page.report import commands
-from qdsweep.analysis.tables import cache
 from qdsweep.analysis.tables.aggregate import aggregate
 from qdsweep.analysis.tables.comparisons import SHOWN_GROUPS, short_names
 from qdsweep.analysis.tables.confirmed import write_confirmed
@@ -572,7 +571,7 @@ def test_tables_from_what_was_kept_are_the_same_bytes(results):
     before = contents(results / "sweeps" / "tasks")
     sweep = again(results)
     assert contents(sweep) == before
-    (sweep / cache.NAME).unlink()
+    SweepDir(sweep).cache.unlink()
     again(results)
     assert contents(sweep) == before
     assert {"table.csv", "table.tex", "tables/comparisons.json"} <= before.keys()
@@ -583,7 +582,7 @@ def test_tables_from_what_was_kept_are_the_same_bytes(results):
 )
 def test_a_damaged_cache_is_made_anew(results, damage):
     sweep = results / "sweeps" / "tasks"
-    before, kept = contents(sweep), sweep / cache.NAME
+    before, kept = contents(sweep), SweepDir(sweep).cache
     whole = kept.read_bytes()
     with np.load(kept) as file:
         arrays = dict(file)

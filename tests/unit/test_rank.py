@@ -20,6 +20,7 @@ from qdsweep.errors import BadInput
 from qdsweep.metrics import BY_NAME, METRICS, RANK
 from qdsweep.planning.checks import check_sweep
 from qdsweep.records.plan import read_plan
+from qdsweep.records.sweep_dir import SweepDir
 from qdsweep.sweep.runs import table_of_runs
 
 NOVELTY = {
@@ -68,7 +69,7 @@ def results(tmp_path_factory):
     """Two groups: `far` has more cells and `good` the higher scores."""
     results = tmp_path_factory.mktemp("results")
     folder = compute_sweep(results, TINY, "::: algorithm cma_mae map_elites_line ::: seed 1 2 3")
-    for row in read_plan(folder).rows:
+    for row in read_plan(SweepDir(folder)).rows:
         path = results / "runs" / row.run / "metrics.csv"
         metrics = pd.read_csv(path)
         shift = 0.01 * int(row.values["seed"])
