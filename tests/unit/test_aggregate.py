@@ -37,6 +37,7 @@ from qdsweep.analysis.tables.sheet import (
     text_cell,
 )
 from qdsweep.analysis.tables.timing_tables import write_timing
+from qdsweep.records.sweep_dir import SweepDir
 
 SWEEP = "::: domain lp_sphere lp_rastrigin ::: algorithm map_elites cma_me ::: seed 1 2 3"
 

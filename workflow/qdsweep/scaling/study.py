@@ -27,6 +27,7 @@ from qdsweep.host.parent import die_with_parent
 from qdsweep.planning.checks import check_fit
 from qdsweep.planning.outlook import planned_evaluations
 from qdsweep.records.run_dir import RunDir
+from qdsweep.records.sweep_dir import Results
 from qdsweep.sweep.ids import run_id
 
 
@@ -56,7 +57,7 @@ class Study:
 
     def folder(self, workers: int, repeat: int) -> Path:
         """Returns the folder of a run."""
-        return self.out / "runs" / f"w{workers}-r{repeat}"
+        return Results(self.out).runs / f"w{workers}-r{repeat}"
 
     def schedule(self) -> Iterator[tuple[int, int]]:
         """Yields workers and repeat of each run; the order turns: no number is always first."""
@@ -130,7 +131,7 @@ def check_study(study: Study, name: str) -> None:
                 f"cluster {name}: over {cluster.nodes} nodes the runs cannot be started from "
                 "inside of an image; start `qdsweep scale` without --image"
             )
-    if not (study.out / "runs").is_dir() and _has_files(study.out):
+    if not Results(study.out).runs.is_dir() and _has_files(study.out):
         raise BadInput(
             f"--out {study.out}: there are files that are not of `qdsweep scale`; take another "
             "folder"

@@ -25,7 +25,7 @@ from qdsweep.records.config import write_configs
 from qdsweep.records.confirm import read_confirm, write_confirm
 from qdsweep.records.plan import Row, read_plan
 from qdsweep.records.run_dir import RunDir
-from qdsweep.records.sweep_dir import Results, SweepDir
+from qdsweep.records.sweep_dir import SweepDir
 from qdsweep.sweep.groups import BUDGETS
 from qdsweep.sweep.ids import run_id
 
@@ -72,7 +72,7 @@ def choose_winners(sweep_dir: Path, runs_dir: Path) -> None:
                     **{unit: getattr(row, unit) for unit in BUDGETS},
                 }
             )
-    write_configs(runs, Results(runs_dir.parent))
+    write_configs(runs, sweep.results)
     write_confirm(sweep, rows)
 
 
