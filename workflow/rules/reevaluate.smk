@@ -10,7 +10,7 @@ if SETTINGS.reevaluate is not None:
             "results/runs/{run}/archive.npz",
         output:
             elites=f"results/runs/{{run}}/{SETTINGS.reevaluate.stem}.npz",
-            figures=f"results/runs/{{run}}/{SETTINGS.reevaluate.stem}.json",
+            metrics=f"results/runs/{{run}}/{SETTINGS.reevaluate.stem}.json",
         log:
             f"results/runs/{{run}}/{SETTINGS.reevaluate.stem}.log",
         conda:
@@ -35,4 +35,4 @@ if SETTINGS.reevaluate is not None:
             " reevaluate results/runs/{wildcards.run} --times {params.times} --seed {params.seed}"
             " --cluster {resources.cluster_config} --cores {threads} 2> {log}"
 
-    REEVALUATED = expand(rules.reevaluate.output.figures, run=AWAITED)
+    REEVALUATED = expand(rules.reevaluate.output.metrics, run=AWAITED)

@@ -21,7 +21,7 @@ from qdsweep.records.run_dir import RunDir
 if TYPE_CHECKING:
     from qdsweep.algorithms.ribs.result_archive import ResultArchive
 
-FIGURES = ("num_elites", "coverage", "qd_score", "norm_qd_score", "obj_max")
+METRICS = ("num_elites", "coverage", "qd_score", "norm_qd_score", "obj_max")
 _GEOMETRY = ("centroids", "boundaries")
 
 
@@ -56,7 +56,7 @@ def write_corrected_archive(
         measures: ``(times, n, m)`` measures.
 
     Returns:
-        What the JSON file says: the figures of the archive as reported and corrected.
+        What the JSON file says: the metrics of the archive as reported and corrected.
     """
     run = load(run_dir)
     arrays, summary = run.arrays, run.summary
@@ -85,8 +85,8 @@ def write_corrected_archive(
         "evaluation_seed": run.config["domain"]["evaluation_seed"],
         "elites": n,
         "seed_matters": not same,  # if all are the same, no evaluation depends on its seed
-        "reported": {name: summary[name] for name in FIGURES},
-        "corrected": {name: corrected[name] for name in FIGURES},
+        "reported": {name: summary[name] for name in METRICS},
+        "corrected": {name: corrected[name] for name in METRICS},
         "corrected_digest": archive_digest(rows),
     }
     write_json(path, about)

@@ -11,7 +11,7 @@ from qdsweep.analysis.tables.sheet import Cell, Sheet, number_cell, text_cell, w
 from qdsweep.analysis.tables.statistics import standard_error
 from qdsweep.analysis.text import common_decimals, mean_and_error, plural
 from qdsweep.config.sweep import Reevaluate
-from qdsweep.elites.corrected_archive import FIGURES
+from qdsweep.elites.corrected_archive import METRICS
 from qdsweep.errors import BadInput
 from qdsweep.files import AGAIN, read_json
 from qdsweep.metrics import DRAWN
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _HEADINGS = [
     pair
     for metric in DRAWN
-    if metric.name in FIGURES
+    if metric.name in METRICS
     for pair in (
         (metric.column, metric.heading),
         (f"corrected_{metric.column}", f"{metric.heading}, corrected"),
@@ -86,7 +86,7 @@ def _record(folder: RunDir, stem: str) -> dict[str, Any]:
     record["seed_matters"] = about["seed_matters"]
     record["one_seed"] = about["evaluation_seed"] not in ("iteration", "solution")
     for prefix, part in (("", "reported"), ("corrected_", "corrected")):
-        for name in FIGURES:
+        for name in METRICS:
             value = about[part][name]
             record[f"{prefix}{name}"] = math.nan if value is None else value
         for metric in (metric for metric in DRAWN if metric.percent):
