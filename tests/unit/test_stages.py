@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from support import REPO, command
 
-from qdsweep.analysis.stages import STAGES, Stage, maker_of
+from qdsweep.analysis.stages import STAGES, Stage, forget, maker_of
 from qdsweep.config.compose import compose
 from qdsweep.config.sweep import Reevaluate, SweepFile
 
@@ -60,3 +60,15 @@ def test_what_is_asked_for_depends_on_key_runs_and_what_is_there():
 def test_a_file_has_its_maker(path, name):
     assert maker_of(Path(path)).name == name
     assert f"`qdsweep {name}`" in maker_of(Path(path)).anew
+
+
+def test_a_key_that_is_gone_leaves_no_table_but_its_animations(tmp_path):
+    for name in ("table.csv", "confirm.json", "tables/corrected.csv", "plots/rollouts/a.gif"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    forget(FILE.model_copy(update={"reevaluate": Reevaluate()}), tmp_path)
+    assert not (tmp_path / "confirm.json").exists()
+    assert (tmp_path / "tables/corrected.csv").exists()
+    forget(FILE, tmp_path)
+    assert not (tmp_path / "tables/corrected.csv").exists()
+    assert (tmp_path / "table.csv").exists() and (tmp_path / "plots/rollouts/a.gif").exists()

@@ -9,7 +9,7 @@ from pathlib import Path
 from snakemake.exceptions import WorkflowError
 from snakemake_interface_executor_plugins.settings import DeploymentMethod
 
-from qdsweep.analysis.stages import STAGES as ALL_STAGES
+from qdsweep.analysis.stages import STAGES as ALL_STAGES, forget
 from qdsweep.config.cluster import read_cluster
 from qdsweep.config.files import CLONE, find_config
 from qdsweep.container.image import prepare
@@ -122,6 +122,7 @@ onstart:
         raise WorkflowError(str(error))
     runs = SWEEP.runs | CONFIRMING.runs
     write_plan(PLAN, runs, RESULTS)
+    forget(SETTINGS, RESULTS.sweep(SETTINGS.name).path)
     if not (is_remote() or workflow.deployment_settings.deployment_method):
         start_warm(
             unfinished(runs, RESULTS),

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from qdsweep.analysis.stages import maker_of
 from qdsweep.analysis.text import plural
 from qdsweep.files import read_csv
 from qdsweep.metrics import CURVES, METRICS, RANK, Metric
@@ -105,7 +106,7 @@ def read_tables(sweep_dir: Path) -> Tables:
     Raises:
         BadInput: `aggregate` has not written them yet.
     """
-    remedy = "Run `qdsweep aggregate` (or `snakemake`) first."
+    remedy = maker_of(sweep_dir / "table.csv").first
     # Group labels and ids stay text, even one that looks like a number or like "null".
     text = {"group": str, "id": str, "scale": str}
     columns = {

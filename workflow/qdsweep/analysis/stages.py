@@ -74,6 +74,11 @@ class Stage:
         return all((sweep_dir / path).exists() for path in self.outputs)
 
     @property
+    def first(self) -> str:
+        """What to do where a file of it is missing."""
+        return f"Run `qdsweep {self.name}` (or `snakemake`) first."
+
+    @property
     def anew(self) -> str:
         """What to do where a file of it is damaged."""
         return f"`qdsweep {self.name}` with the sweep's name makes it anew"
@@ -194,6 +199,17 @@ STAGES = (
         rule="report_page",
     ),
 )
+
+
+def forget(settings: "SweepFile", sweep_dir: Path) -> None:
+    """Removes what an earlier start left for a key that the sweep file no longer has.
+
+    Only files: animations are dear, and no table or number of the page is of them.
+    """
+    for stage in STAGES:
+        if stage.key and getattr(settings, stage.key) is None:
+            for path in filter(Path.is_file, (sweep_dir / output for output in stage.outputs)):
+                path.unlink()
 
 
 def maker_of(path: Path) -> Stage:

@@ -20,11 +20,6 @@ from qdsweep.sweep.groups import BUDGETS, group_columns, group_labels
 _Setting = TypeVar("_Setting", bound=Model)
 
 _REMEDY = "start snakemake with that sweep, which writes it anew, or remove the file"
-# Key of the sweep file -> files of the sweep that only an earlier start with this key left.
-_FURTHER = {
-    "confirm": ("confirm.json", "tables/confirmed.*"),
-    "reevaluate": ("tables/corrected.*",),
-}
 
 
 @dataclass(frozen=True)
@@ -222,10 +217,6 @@ def write_plan(plan: Mapping[str, Any], runs: Mapping[str, Experiment], results:
     if not sweep.plan.exists() or sweep.plan.read_text() != text:
         sweep.path.mkdir(parents=True, exist_ok=True)
         write_text(sweep.plan, text)
-    for key, patterns in _FURTHER.items():
-        for pattern in () if plan.get(key) else patterns:
-            for stale in sweep.path.glob(pattern):
-                stale.unlink()
 
 
 def digest(plan: Mapping[str, Any]) -> str:

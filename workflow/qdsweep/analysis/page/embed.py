@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from qdsweep.analysis.stages import maker_of
 from qdsweep.files import damaged, require
 
 if TYPE_CHECKING:
@@ -71,8 +72,9 @@ def figure_picture(stem: Path) -> Picture:
     Raises:
         BadInput: `qdsweep plot` has not drawn it.
     """
-    svg = require(stem.with_name(stem.name + ".svg"), "Run `qdsweep plot` first.")
-    png = require(stem.with_name(stem.name + ".png"), "Run `qdsweep plot` first.")
+    svg, png = (stem.with_name(f"{stem.name}.{kind}") for kind in ("svg", "png"))
+    for path in (svg, png):
+        require(path, maker_of(path).first)
     width, height = _svg_size(svg)
     if svg.stat().st_size > max(_HEAVY, png.stat().st_size):
         return Picture(data_url(png.read_bytes(), ".png"), width, height)

@@ -71,7 +71,8 @@ def figure_sections(sweep_dir: Path) -> list[Section]:
     """
     sweep = SweepDir(sweep_dir)
     plots = sweep.plots
-    main = require(plots / "figures.json", "Run `qdsweep plot` first.")
+    main = plots / "figures.json"
+    require(main, maker_of(main).first)
     by_section: dict[str, list[Shown]] = {}
     for index in (main, *sorted(plots.glob("*/*.json"))):
         if index.parent == sweep.rollouts:  # no list of figures

@@ -82,7 +82,7 @@ def read_sheet(path: Path) -> Sheet:
     Raises:
         BadInput: The file is missing or damaged.
     """
-    require(path, "Run `qdsweep aggregate` (or `snakemake`) first.")
+    require(path, maker_of(path).first)
     try:
         raw = json.loads(path.read_text(encoding="utf-8"))
         rows = [[Cell(**cell) for cell in row] for row in raw.pop("rows")]
