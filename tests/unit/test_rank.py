@@ -10,8 +10,10 @@ from support import TINY, compute_sweep
 
 from qdsweep.analysis.curves import curve_lines, is_defined, page_views, printed_views
 from qdsweep.analysis.figures.appearance import read_dressed
+from qdsweep.analysis.live.follow import Follow
 from qdsweep.analysis.page.headline import headline
 from qdsweep.analysis.selection import read_tables
+from qdsweep.analysis.status import read_standings, table
 from qdsweep.analysis.tables.aggregate import aggregate
 from qdsweep.analysis.tables.confirmed import winners
 from qdsweep.analysis.tables.sheet import read_sheet
@@ -153,6 +155,24 @@ def test_runs_of_before_a_metric_have_empty_cells(results, monkeypatch):
     assert tables.summary["novelty"].isna().all()
     assert tables.table["novelty_percent_mean"].isna().all()
     assert tables.curves["novelty_mean"].isna().all()
+
+
+def test_status_and_watch_show_the_metric_that_ranks(results):
+    plan = read_plan(SweepDir(ranked(results, "coverage")))
+    follow = Follow(results, "tiny")
+    assert follow.look(60.0)
+    standings = read_standings(SweepDir(results / "sweeps/tiny"), plan)
+    rows = {row[0]: row for row in table(standings, plan.rank.drawn)}
+    for name, run in follow.runs.items():
+        run.look()
+        run.curve.refresh()
+        last = pd.read_csv(run.folder.state.metrics)["coverage"].iloc[-1]
+        assert run.score == run.curve.points[-1][1] == pytest.approx(100 * last)
+        assert float(rows[name][3]) == pytest.approx(100 * last, rel=1e-5)
+
+
+def test_a_metric_that_no_curve_shows_is_followed_by_the_qd_score():
+    assert BY_NAME["qd_auc"].drawn.name == BY_NAME["norm_qd_score"].drawn.name == "qd_score"
 
 
 def test_each_metric_is_declared_once():

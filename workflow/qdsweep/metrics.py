@@ -65,10 +65,20 @@ class Metric:
         keeps_capitals = self.label[:2].isupper()  # QD score
         return self.label if keeps_capitals else self.label[:1].lower() + self.label[1:]
 
+    def said(self, value: float) -> str:
+        """Returns its name and value in a line of text."""
+        text = f"{100 * value:.2f} %" if self.percent else f"{value:.6g}"
+        return f"{self.phrase} {text}"
+
     @property
     def always(self) -> "Metric":
         """The metric that ranks as this one does and needs no cells."""
         return BY_NAME[self.instead] if self.instead else self
+
+    @property
+    def drawn(self) -> "Metric":
+        """The metric whose curve shows how runs come to rank as they do."""
+        return self.always if self.always.curve else RANK.always
 
 
 # In the order of summary.csv; a new one after the last recorded one.

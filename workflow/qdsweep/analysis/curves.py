@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from qdsweep.analysis.selection import Tables
-from qdsweep.metrics import CURVES, DRAWN, EVALUATIONS, RANK, WALL_TIME, Metric, XAxis
+from qdsweep.metrics import CURVES, DRAWN, EVALUATIONS, WALL_TIME, Metric, XAxis
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -44,20 +44,15 @@ class Line:
     error: np.ndarray
 
 
-def ranking_curve(rank: Metric) -> Metric:
-    """Returns the metric whose curve shows how groups come to rank as they do."""
-    return rank.always if rank.always.curve else RANK.always
-
-
 def printed_views(rank: Metric) -> list[View]:
     """Returns what a printed figure of learning curves shows, side by side."""
-    return [*map(View, DRAWN), View(ranking_curve(rank), WALL_TIME)]
+    return [*map(View, DRAWN), View(rank.drawn, WALL_TIME)]
 
 
 def page_views(rank: Metric) -> list[View]:
     """Returns what a reader of the page may choose to see, the ranking metric first."""
     first = sorted(CURVES, key=lambda metric: metric is not rank)
-    return [*map(View, first), View(ranking_curve(rank), WALL_TIME)]
+    return [*map(View, first), View(rank.drawn, WALL_TIME)]
 
 
 def curve_lines(tables: Tables, groups: list[str], view: View) -> list[Line]:

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator
 
 from qdsweep.experiment.run_log import duration
+from qdsweep.metrics import Metric
 from qdsweep.records.confirm import read_confirm
 from qdsweep.records.plan import Plan
 from qdsweep.records.progress import Standing, outlook, read_standing
@@ -27,16 +28,17 @@ def read_standings(sweep: SweepDir, plan: Plan) -> list[Standing]:
     return [read_standing(sweep.results.run(run.id), run) for run in runs]
 
 
-def table(standings: Iterable[Standing]) -> Iterator[tuple[str, ...]]:
-    """Yields the rows of `qdsweep status`."""
+def table(standings: Iterable[Standing], metric: Metric) -> Iterator[tuple[str, ...]]:
+    """Yields the rows of `qdsweep status`, with the value of a metric."""
     for now in standings:
+        score = now.metrics.get(metric.name)
         left = now.core_seconds_left
         confirms = f"confirms {now.run.group}" if now.run.confirms else ""
         yield (
             now.run.id,
             now.state,
             f"{now.done:,}/{now.run.budget:,}",
-            "" if now.qd_score is None else f"{now.qd_score:,.6g}",
+            "" if score is None else f"{metric.factor * score:,.6g}",
             "" if now.eta is None else duration(now.eta),
             f"{now.core_seconds / 3600:.3f}",
             "" if left is None else f"{left / 3600:.3f}",

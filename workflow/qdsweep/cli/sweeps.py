@@ -122,9 +122,10 @@ def _status(arguments: argparse.Namespace) -> int:
     sweep = results.sweep(arguments.name) if arguments.name else known[0]
     plan = read_plan(sweep)
     standings = read_standings(sweep, plan)
-    columns = ("run", "state", "done", "QD score", "ETA", "core-h", "left", "note")
+    metric = plan.rank.drawn
+    columns = ("run", "state", "done", metric.heading, "ETA", "core-h", "left", "note")
     grid = Table(*columns, title=f"sweep {sweep.name}", box=None, title_justify="left")
-    for cells in table(standings):
+    for cells in table(standings, metric):
         grid.add_row(*cells, style="red" if cells[1] == "failed" else None)
     # A pipe has no width: no line is cut.
     width = None if sys.stdout.isatty() else 1000

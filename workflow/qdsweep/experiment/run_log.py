@@ -7,11 +7,13 @@ import time
 from pathlib import Path
 from typing import Any
 
+from qdsweep.metrics import DRAWN
 from qdsweep.records.metrics import read_lines
 
 log = logging.getLogger("qdsweep")
 
 FIRST_PLOT_SECONDS = 60.0
+_PLOTS = 2  # metrics beside each other, for more there is no room
 
 
 def start_log(path: Path, *, terminal: bool) -> None:
@@ -85,8 +87,7 @@ class Progress:
         if self._first is None:  # before the first row there are imports and numba's compilation
             self._first, self._started = done, now
         if self._bar is not None:
-            text = f"QD score {row['qd_score']:.4g}, best {row['obj_max'] or 0:.4g}"
-            self._bar.update(self._bar.task_ids[0], completed=done, description=text)
+            self._bar.update(self._bar.task_ids[0], completed=done, description=_said(row))
         if now - self._logged >= self._interval:
             self._logged = now
             self._interval = min(600.0, self._interval * 1.5)
@@ -99,13 +100,8 @@ class Progress:
     def line(self, row: dict[str, Any]) -> str:
         """Returns a line on how far the run is."""
         eta = self.eta(row[self._column])
-        coverage = "" if row["coverage"] is None else f", coverage {100 * row['coverage']:.2f} %"
-        best = "" if row["obj_max"] is None else f", best objective {row['obj_max']:.6g}"
-        return (
-            f"iteration {row['iteration']}, evaluations {row['evaluations']}, "
-            f"QD score {row['qd_score']:.6g}{coverage}{best}"
-            + (f", {duration(eta)} left" if eta else "")
-        )
+        text = f"iteration {row['iteration']}, evaluations {row['evaluations']}, {_said(row)}"
+        return text + (f", {duration(eta)} left" if eta else "")
 
     def plot(self) -> None:
         """Logs a text plot of QD score, coverage and seconds an iteration."""
@@ -117,6 +113,12 @@ class Progress:
         """Removes the bar."""
         if self._bar is not None:
             self._bar.stop()
+
+
+def _said(row: dict[str, Any]) -> str:
+    """The metrics of a row that learning curves show."""
+    values = ((metric, row.get(metric.name)) for metric in DRAWN)
+    return ", ".join(metric.said(value) for metric, value in values if value is not None)
 
 
 def text_plot(metrics: Path, width: int = 100, height: int = 12) -> str:
@@ -139,9 +141,11 @@ def text_plot(metrics: Path, width: int = 100, height: int = 12) -> str:
     cells = [row.split(",") for row in [*rows[:-1:step], rows[-1]]]
     at = {name: index for index, name in enumerate(header.split(","))}
     evaluations = [int(row[at["evaluations"]]) for row in cells]
-    curves = {"QD score": [float(row[at["qd_score"]] or "nan") for row in cells]}
-    if cells[-1][at["coverage"]]:
-        curves["coverage [%]"] = [100 * float(row[at["coverage"]] or 0) for row in cells]
+    curves = {
+        metric.heading: [metric.factor * float(row[at[metric.name]] or "nan") for row in cells]
+        for metric in DRAWN[:_PLOTS]
+        if metric.name in at and cells[-1][at[metric.name]]
+    }
     phases = [index for name, index in at.items() if name.startswith("seconds_")]
     curves["seconds an iteration"] = [sum(float(row[i]) for i in phases) for row in cells]
     if not all(math.isfinite(value) for values in curves.values() for value in values):

@@ -9,24 +9,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from qdsweep.files import AGAIN, atomic, damaged, read_csv
+from qdsweep.metrics import RECORDED
 
 if TYPE_CHECKING:
     import pandas as pd
 
+# In the order of the first release; metrics that were declared since stand behind.
+_FIRST = (
+    *("iteration", "evaluations", "num_elites", "coverage", "qd_score", "norm_qd_score"),
+    *("obj_max", "obj_mean", "restarts"),
+)
 COLUMNS = (
-    "iteration",
-    "evaluations",
-    "num_elites",
-    "coverage",
-    "qd_score",
-    "norm_qd_score",
-    "obj_max",
-    "obj_mean",
-    "restarts",
-    "seconds_ask",
-    "seconds_evaluate",
-    "seconds_tell",
-    "seconds_reload",
+    *_FIRST,
+    *(metric.name for metric in RECORDED if metric.name not in _FIRST),
+    *("seconds_ask", "seconds_evaluate", "seconds_tell", "seconds_reload"),
 )
 # Nothing can be said of a run without them.
 NEEDED = ("iteration", "evaluations")

@@ -1,8 +1,8 @@
 """Where the runs of a sweep stand, and what is left of them, from what they write into state/."""
 
 from collections import Counter
-from collections.abc import Collection
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from qdsweep.files import read_json_if_whole
@@ -25,7 +25,7 @@ class Standing:
         state: finished, running, stopped, failed or waiting (not started).
         done: How much of the budget is used.
         evaluations: Finished evaluations.
-        qd_score: QD score now, or None.
+        metrics: Name -> value now, of those that have one.
         core_seconds: Core-seconds used.
         workers: Workers that compute it, or did.
         note: Why it failed or stopped, or who computes it.
@@ -35,7 +35,7 @@ class Standing:
     state: str = "waiting"
     done: int = 0
     evaluations: int = 0
-    qd_score: float | None = None
+    metrics: Mapping[str, float] = field(default_factory=dict)
     core_seconds: float = 0.0
     workers: int = 1
     note: str = ""
@@ -99,7 +99,7 @@ def read_standing(run_dir: RunDir, run: PlannedRun, *, alive: bool | None = None
         state,
         done,
         status.evaluations,
-        status.qd_score,
+        status.metrics,
         status.core_seconds,
         status.workers,
         note,

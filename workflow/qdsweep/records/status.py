@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from qdsweep.files import read_json_if_whole, write_json
+from qdsweep.metrics import CURVES
 from qdsweep.records.run_dir import StateDir
 
 
@@ -18,7 +19,7 @@ class Status:
         status: finished, running, stopped, failed, or nothing.
         iterations: Finished iterations.
         evaluations: Evaluations of those.
-        qd_score: The QD score after them; None where there is none.
+        metrics: Name -> value after them, of those that have one.
         seconds: What they took [s].
         engine: What evaluated them.
         workers: How many workers did.
@@ -31,7 +32,7 @@ class Status:
     status: str = ""
     iterations: int = 0
     evaluations: int = 0
-    qd_score: float | None = None
+    metrics: dict[str, float] = field(default_factory=dict)
     seconds: float = 0.0
     engine: str = ""
     workers: int = 1
@@ -55,13 +56,16 @@ def read_status(state: StateDir) -> Status:
     """Reads the status of a run."""
     data = read_json_if_whole(state.status)
     try:
-        score = data.get("qd_score")
         return Status(
             id=str(data.get("id", "")),
             status=str(data.get("status", "")),
             iterations=int(data.get("iteration", 0)),
             evaluations=int(data.get("evaluations", 0)),
-            qd_score=None if score is None else float(score),
+            metrics={
+                metric.name: float(data[metric.name])
+                for metric in CURVES
+                if data.get(metric.name) is not None
+            },
             seconds=math.fsum(data.get("seconds", {}).values()),
             engine=str(data.get("engine", "")),
             workers=int(data.get("workers", 1)),

@@ -4,7 +4,7 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from qdsweep.analysis.curves import View, ranking_curve
+from qdsweep.analysis.curves import View
 from qdsweep.analysis.figures.figure import Drawn
 from qdsweep.analysis.figures.heatmap import (
     Limits,
@@ -120,7 +120,7 @@ def overview(tables: Tables, runs_dir: Path) -> Drawn:
     panel, groups = next(item for item in tables.panels.items() if best in item[1])
     facet = tables.facets.get(best, "")
     lines = tables.best(groups, MAX_LINES)
-    metric = ranking_curve(tables.rank)
+    metric = tables.rank.drawn
     count = min(3, len(groups))
     width = figure_width(2.45 * count + 4.6)
     beside = width > 6

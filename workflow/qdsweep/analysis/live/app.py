@@ -184,7 +184,8 @@ class Watch(App[None]):
             return
         self._drawn = (*drawn, signature(log))
         self._put("about", _about(run))
-        self._put("plot", Text(plot(run.curve.points, size.width - 1, size.height), no_wrap=True))
+        curve = plot(run.curve.points, size.width - 1, size.height, run.metric)
+        self._put("plot", Text(curve, no_wrap=True))
         lines = [line[: self.size.width] for line in log_tail(log, LOG_LINES)]
         self._put("log", Text("\n".join(lines), no_wrap=True))
 
@@ -195,7 +196,7 @@ class Watch(App[None]):
 def _about(run: Followed) -> Text:
     now = run.standing
     failed = now.state == "failed"
-    score = "" if now.qd_score is None else f", QD score {now.qd_score:,.6g}"
+    score = "" if run.score is None else f", {run.metric.heading} {run.score:,.6g}"
     done = f"{now.state}, {now.done:,} of {now.run.budget:,} {now.run.unit}{score}"
     text = Text(f"{run.folder.name}\n", style="bold")
     text.append(f"{done}, {now.core_seconds / 3600:.3f} core-hours", "not bold")

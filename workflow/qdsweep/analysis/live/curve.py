@@ -1,4 +1,4 @@
-"""QD score over evaluations, from metrics.csv: a few points, and then only what is appended."""
+"""A metric over evaluations, from metrics.csv: a few points, and then only what is appended."""
 
 import math
 from bisect import bisect_right
@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import IO
 
 from qdsweep.analysis.figures.style import short_number
+from qdsweep.metrics import RANK, Metric
 
 Point = tuple[int, float]
 
@@ -19,14 +20,16 @@ _BARS = "▁▂▃▄▅▆▇█"
 
 @dataclass
 class Curve:
-    """QD score over evaluations of one run, as far as its file goes.
+    """A metric over evaluations of one run, as far as its file goes.
 
     Attributes:
         path: `state/metrics.csv`.
-        points: (evaluations, QD score) in order, at most `MOST`.
+        metric: Which one.
+        points: (evaluations, value as a reader sees it) in order, at most `MOST`.
     """
 
     path: Path
+    metric: Metric = RANK.drawn
     points: list[Point] = field(default_factory=list)
     _columns: list[bytes] = field(default_factory=list)
     _seen: tuple[int, int, int] = (0, 0, 0)
@@ -62,7 +65,8 @@ class Curve:
             return None
         row = dict(zip(self._columns, cells, strict=True))
         try:
-            point = int(row[b"evaluations"]), float(row[b"qd_score"])
+            value = self.metric.factor * float(row[self.metric.name.encode()])
+            point = int(row[b"evaluations"]), value
         except (ValueError, KeyError):
             return None
         return point if math.isfinite(point[1]) else None
@@ -99,28 +103,29 @@ def sparkline(points: list[Point], width: int) -> str:
     return "".join(_BARS[round((value - low) * steps)] for value in values)
 
 
-def plot(points: list[Point], width: int, height: int) -> str:
+def plot(points: list[Point], width: int, height: int, metric: Metric = RANK.drawn) -> str:
     """Returns the curve as a text plot; nothing if there are too few points or too little room.
 
     Args:
-        points: (evaluations, QD score) in order.
+        points: (evaluations, value) in order.
         width: Characters.
         height: Lines.
+        metric: What the values are of.
     """
     if len(points) < 2 or width < 24 or height < 5:
         return ""
     import plotext
 
-    evaluations, scores = zip(*points, strict=True)
+    evaluations, values = zip(*points, strict=True)
     plotext.main()
     plotext.clear_figure()
     plotext.theme("clear")
     plotext.limit_size(False, False)  # the caller gives the size, whatever the terminal is
     plotext.plot_size(width, height)
-    plotext.plot(evaluations, scores, marker="braille")
+    plotext.plot(evaluations, values, marker="braille")
     plotext.xticks(*_ticks(evaluations[0], evaluations[-1], 4))
-    plotext.yticks(*_ticks(min(scores), max(scores), min(4, height // 3)))
-    plotext.title("QD score over evaluations")
+    plotext.yticks(*_ticks(min(values), max(values), min(4, height // 3)))
+    plotext.title(f"{metric.heading} over evaluations")
     return str(plotext.uncolorize(plotext.build()))
 
 

@@ -10,6 +10,7 @@ from typing import Any
 from qdsweep.analysis.live.curve import Curve
 from qdsweep.errors import BadInput
 from qdsweep.host.lock import DEAD_SECONDS, read_owner
+from qdsweep.metrics import RANK, Metric
 from qdsweep.records.confirm import read_confirm
 from qdsweep.records.plan import PlannedRun, read_plan
 from qdsweep.records.progress import Outlook, Standing, outlook, read_standing
@@ -26,16 +27,29 @@ class Followed:
         folder: Its folder.
         run: What the sweep asks of it.
         again: The file that its re-evaluation writes; None if none is planned.
+        metric: What is shown of it.
     """
 
-    def __init__(self, folder: RunDir, run: PlannedRun, again: Path | None = None) -> None:
-        self.folder, self.run, self.again = folder, run, again
+    def __init__(
+        self,
+        folder: RunDir,
+        run: PlannedRun,
+        again: Path | None = None,
+        metric: Metric = RANK.drawn,
+    ) -> None:
+        self.folder, self.run, self.again, self.metric = folder, run, again, metric
         self.reevaluated = False
-        self.curve = Curve(folder.state.metrics)
+        self.curve = Curve(folder.state.metrics, metric)
         self.standing = Standing(run)
         self.seen: Any = None  # what the files looked like when they were read
         self._lock, self._status = folder.state.lock, folder.state.status
         self._owner: dict[str, Any] | None = None
+
+    @property
+    def score(self) -> float | None:
+        """The metric now, as a reader sees it; None where it has no value."""
+        value = self.standing.metrics.get(self.metric.name)
+        return None if value is None else self.metric.factor * value
 
     @property
     def label(self) -> str:
@@ -166,7 +180,8 @@ class Follow:
             # Those that confirm it are not evaluated again.
             again = folder.corrected(stem) if stem and not run.confirms else None
             known = before.get(run.id)
-            if known is None or (known.run, known.again) != (run, again):
-                known = Followed(folder, run, again)
+            now = (run, again, plan.rank.drawn)
+            if known is None or (known.run, known.again, known.metric) != now:
+                known = Followed(folder, *now)
             self.runs[run.id] = known
         return True

@@ -17,9 +17,10 @@ from qdsweep.analysis.live.curve import sparkline
 from qdsweep.analysis.live.follow import Followed
 from qdsweep.analysis.live.log import printable
 from qdsweep.experiment.run_log import duration
+from qdsweep.metrics import RANK
 
 _BAR = _SPARK = 10
-# All columns except label and note: state, bar, percent, ETA, QD score, sparkline.
+# All columns except label and note: state, bar, percent, ETA, score, sparkline.
 _FIXED = 8 + 1 + _BAR + 5 + 1 + 7 + 1 + 9 + 1 + _SPARK + 1
 _FAR = 1_000_000
 _PLAIN = Style()
@@ -119,8 +120,10 @@ class RunTable(ScrollView, can_focus=True):
     def heading(self) -> str:
         """Returns the names of the columns, at the table's present width."""
         label = label_width(self._label, self.size.width)
+        metric = self.runs[0].metric if self.runs else RANK.drawn
+        score = metric.label.upper()[-9:]  # BEST OBJECTIVE, to the width of its column
         return (
-            f"{'STATE':8} {'RUN':{label}} {'DONE':{_BAR + 5}} {'ETA':>7} {'QD SCORE':>9} "
+            f"{'STATE':8} {'RUN':{label}} {'DONE':{_BAR + 5}} {'ETA':>7} {score:>9} "
             f"{'SO FAR':{_SPARK}} NOTE"
         )[: self.size.width]
 
@@ -147,7 +150,7 @@ def run_line(run: Followed, label: int, width: int) -> list[tuple[str, Style]]:
         return [*head[:1], (head[1][0], style), (f"{percent} ", style), (cause, style)]
     run.curve.refresh()
     full = round(_BAR * share)
-    score = "" if now.qd_score is None else short_number(now.qd_score)
+    score = "" if run.score is None else short_number(run.score)
     return [
         *head,
         ("━" * full, style),
