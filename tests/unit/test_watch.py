@@ -29,6 +29,7 @@ from qdsweep.analysis.live.log import log_tail
 from qdsweep.analysis.live.table import RunTable
 from qdsweep.analysis.status import read_standings, table
 from qdsweep.config.compose import compose
+from qdsweep.metrics import RANK
 from qdsweep.records.metrics import COLUMNS
 from qdsweep.records.plan import read_plan, write_plan
 from qdsweep.records.sweep_dir import Results
@@ -242,7 +243,7 @@ def test_the_status_survives_damaged_files(copied):
             (results / "runs" / runs[name] / "state/status.json").write_text(status)
         sweep = Results(results).sweep("tiny")
         standings = read_standings(sweep, read_plan(sweep))
-        shown = {row[0]: row for row in table(standings)}
+        shown = {row[0]: row for row in table(standings, RANK.drawn)}
         for name, state in (("sphere", "finished"), ("slow", "stopped"), ("faulty", "failed")):
             assert shown[runs[name]][1] == state, status
         assert "status.json is damaged" in shown[runs["sphere"]][-1]
