@@ -8,6 +8,7 @@ import ribs.archives
 import ribs.emitters
 from support import REPO
 
+from qdsweep.algorithms.ribs.archives import KINDS
 from qdsweep.config import domain as domains
 from qdsweep.config import emitters
 from qdsweep.config.archives import ARCHIVES
@@ -43,6 +44,10 @@ def test_every_archive_kind_is_named_after_its_class_and_says_where_its_cells_li
     assert hasattr(ribs.archives, model.__name__)
     assert model.cells in ("boxes", "centroids", "boundaries", None)
     assert model.title and set(model.cite) <= set(bibliography())
+
+
+def test_every_archive_kind_can_be_built():
+    assert set(KINDS) == set(ARCHIVES)
 
 
 @pytest.mark.parametrize("model", EMITTERS)
