@@ -1,0 +1,188 @@
+"""Files of other releases and damaged ones; one estimate; a run that keeps its identity."""
+
+import contextlib
+import csv
+import json
+import re
+from pathlib import Path
+
+import pytest
+from support import TINY, compute_run
+
+from qdsweep.analysis.live.follow import Follow
+from qdsweep.analysis.status import read_standings, summary_line
+from qdsweep.config.cluster import Cluster
+from qdsweep.config.compose import compose
+from qdsweep.errors import BadInput
+from qdsweep.experiment.results import snapshot
+from qdsweep.experiment.run import compute
+from qdsweep.experiment.stop import Stop
+from qdsweep.planning.confirmation import confirming
+from qdsweep.planning.outlook import outlook
+from qdsweep.planning.settings import SweepFile
+from qdsweep.records.confirm import read_confirm, write_confirm
+from qdsweep.records.metrics import COLUMNS, Metrics, read_lines, read_metrics
+from qdsweep.records.plan import Plan, read_plan, write_plan
+from qdsweep.records.run_dir import RunDir
+from qdsweep.records.status import read_status, write_status
+from qdsweep.records.summary import read_summary, write_summary
+from qdsweep.records.sweep_dir import Results
+from qdsweep.sweep.ids import run_id
+from qdsweep.sweep.runs import table_of_runs
+
+
+def test_metrics_of_another_release_go_on(tmp_path):
+    """A column that is not known stays, one that is missing is made; their cells are empty."""
+    path = tmp_path / "metrics.csv"
+    known = [name for name in COLUMNS if name != "restarts"]
+    rows = [[str(number)] * len(known) + ["new"] for number in (1, 2, 3)]
+    lines = [[*known, "novelty"], *rows]
+    path.write_text("".join(",".join(line) + "\n" for line in lines))
+    metrics = Metrics(path, 2)
+    metrics.add(dict.fromkeys(COLUMNS, 0.5) | {"iteration": 3})
+    metrics.close()
+    with path.open() as file:
+        found = list(csv.DictReader(file))
+    assert [row["iteration"] for row in found] == ["1", "2", "3"]
+    assert [row["novelty"] for row in found] == ["new", "new", ""]
+    assert [row["restarts"] for row in found] == ["", "", "0.5"]
+    assert read_metrics(path)["obj_max"].tolist() == [1, 2, 0.5]
+
+
+def test_a_column_that_is_missing_is_empty_and_two_are_needed(tmp_path):
+    path = tmp_path / "metrics.csv"
+    path.write_text("iteration,evaluations\n1,10\n")
+    assert read_metrics(path)["qd_score"].isna().all()
+    path.write_text("iteration,qd_score\n1,10\n")
+    with pytest.raises(BadInput, match=r"metrics.csv is damaged \(it has no 'evaluations'\): "):
+        read_metrics(path)
+
+
+def test_a_run_with_a_foreign_column_is_lengthened_to_the_same_archive(tmp_path):
+    whole, run = (RunDir(tmp_path / name) for name in ("whole", "cut"))
+    compute_run(TINY, whole.path, iterations=6)
+    compute_run(TINY, run.path, iterations=3)
+    header, *rows = read_lines(run.state.metrics)
+    lines = [f"{header},novelty", *(f"{row},7" for row in rows)]
+    run.state.metrics.write_text("\n".join(lines) + "\n")
+    compute_run(TINY, run.path, iterations=6)
+    digests = {read_summary(each)["archive_digest"] for each in (whole, run)}
+    assert len(digests) == 1
+    assert read_metrics(run.metrics)["novelty"].count() == 3
+
+
+@pytest.fixture
+def planned(tmp_path):
+    """A sweep of which some runs are finished, one is half done and some have not begun."""
+    results = Results(tmp_path / "results")
+    text = "::: sigma0 0.1 0.2 0.3 ::: seed 1 2"
+    keys = {"name": "s", "experiment": TINY, "sweep": text, "confirm": {"top": 1, "seeds": [8, 9]}}
+    settings = SweepFile.model_validate_json(json.dumps(keys))
+    sweep = table_of_runs({**TINY, "algorithm": "cma_me"}, text)
+    data = sweep.plan(name="s", experiment="tiny", sweep=text, **settings.reporting)
+    write_plan(data, sweep.runs, results)
+    like = sweep.rows[0]
+    (budget,) = like.experiment.budget.values()
+    write_confirm(
+        results.sweep("s"),
+        [
+            {
+                "group": "sigma0 0.1",
+                "values": {**like.values, "seed": 8},
+                "id": "tiny-cma_me-s8-0123456789",
+                "like": like.id,
+                "iterations": budget,
+                "evaluations": None,
+            }
+        ],
+    )
+    for number, (run, done) in enumerate(zip(sweep.runs, (1.0, 0.5, 1.0, 0.5), strict=False)):
+        state, iterations = results.run(run).state, int(done * budget)
+        status = {"id": run, "status": "finished" if done == 1 else "stopped"}
+        status |= {"iteration": iterations, "evaluations": 10 * iterations, "workers": 2}
+        seconds = {"ask": 100.0 * (1 + number) * done, "evaluate": 900.0 * (1 + number) * done}
+        write_status(state, status | {"seconds": seconds, "budget": {"iterations": budget}})
+        if done == 1:
+            write_summary(state, {"id": run, "iterations": iterations})
+    return results, settings, sweep, data
+
+
+def hours(text: str) -> float:
+    return float(re.search(r"([\d.e+]+) (?:core-hours )?left", text).group(1))
+
+
+def test_start_status_and_watch_agree_on_what_is_left(planned):
+    results, settings, sweep, data = planned
+    follow = Follow(results.path, "s")
+    follow.look(10.0)
+    folder = results.sweep("s")
+    status = summary_line(read_standings(folder, read_plan(folder)))
+    lines = list(outlook(Plan.of(data), sweep, confirming(settings, sweep, results), results))
+    assert "6 runs, 2 finished" in lines[0] and "to confirm it: 1 run, 0 finished" in lines[1]
+    # Of 0.1: one whole run left, 1.5 times what half of each took; of 0.2 likewise; 0.3: as all.
+    left = follow.outlook.left
+    assert left > 0
+    assert hours(status) == pytest.approx(left / 3600, abs=0.001)
+    assert sum(map(hours, lines)) == pytest.approx(left / 3600, rel=0.05)
+    assert "7 runs: " in status and follow.outlook.counts["finished"] == 2
+
+
+def test_keys_of_other_releases_are_passed_over(planned):
+    results, *_ = planned
+    sweep = results.sweep("s")
+    data = json.loads(sweep.plan.read_text())
+    data |= {"search": "tpe", "reevaluate": {"times": 3, "how": "well"}}
+    data["rows"][0]["place"] = 3
+    sweep.plan.write_text(json.dumps(data))
+    plan = read_plan(sweep)
+    assert plan.reevaluate.times == 3 and len(plan.runs(read_confirm(sweep))) == 7
+
+
+@pytest.mark.parametrize("text", ['{"rows": [{"id"', '{"rows": [{"id": "a"}]}', "[1]"])
+def test_a_damaged_plan_or_confirm_names_file_reason_and_remedy(planned, text):
+    results, *_ = planned
+    sweep = results.sweep("s")
+    for path, read in ((sweep.confirm, read_confirm), (sweep.plan, read_plan)):
+        path.write_text(text)
+        with pytest.raises(BadInput, match=rf"{path.name} is damaged \(.+\): .*start snakemake"):
+            read(sweep)
+
+
+DRIFTING = '''
+from pathlib import Path
+
+import numpy as np
+from qdsweep.domains.base import Evaluation
+
+
+class Drifting:
+    """Its author edits it while it runs."""
+
+    fields = {}
+
+    solution_dim = 3
+    measures = {"x": (-2.0, 2.0), "y": (-2.0, 2.0)}
+    objective_range = (-100.0, 0.0)
+
+    def evaluate(self, solutions, seeds):
+        with Path(__file__).open("a") as file:
+            file.write("edited = 1\\n")
+        return Evaluation(-np.sum(solutions**2, axis=1), solutions[:, :2].copy())
+'''
+
+
+def test_a_run_whose_source_is_edited_meanwhile_stays_itself(tmp_path):
+    plugins = tmp_path / "config/plugins"
+    plugins.mkdir(parents=True)
+    (plugins / "drifting.py").write_text(DRIFTING)
+    run = RunDir(tmp_path / "out")
+    run.state.path.mkdir(parents=True)
+    domain = {"type": "drifting:Drifting", "name": "drifting"}
+    with contextlib.chdir(tmp_path):
+        experiment = compose({**TINY, "domain": domain, "iterations": 4})
+        before = run_id(experiment)
+        compute(experiment, Path("out"), Cluster(), Stop())
+        assert run_id(experiment) != before, "it was edited"
+        assert read_status(run.state).id == read_summary(run.state)["id"] == before
+        assert snapshot(run.path)
+        assert read_summary(run.state.partial)["id"] == before

@@ -1,0 +1,78 @@
+"""Where files under results/ are is known to `records` alone."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import qdsweep
+from qdsweep.records.run_dir import RunDir, StateDir, run_of_connection
+from qdsweep.records.sweep_dir import Results, SweepDir
+
+PACKAGE = Path(qdsweep.__file__).parent
+OWNED = {
+    *("state", "sweeps", "plan.json", "confirm.json", "runs.tsv"),
+    *("status.json", "summary.json", "last_stop.json", "failure.json", "failed_solution.npz"),
+    *("config.yaml", "metrics.csv", "archive.npz", "history.npz", "history.bin", "run.log"),
+}
+
+
+def joined(tree: ast.AST) -> Iterator[tuple[int, str]]:
+    """Texts that a path is built of: to the right of `/`, or handed to Path, glob or with_name."""
+    for node in ast.walk(tree):
+        parts: list[ast.expr] = []
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div):
+            parts = [node.left, node.right]
+        elif isinstance(node, ast.Call):
+            called = getattr(node.func, "attr", getattr(node.func, "id", ""))
+            if called in ("Path", "glob", "rglob", "joinpath", "with_name", "join"):
+                parts = node.args
+        for part in parts:
+            for leaf in ast.walk(part):
+                if isinstance(leaf, ast.Constant) and isinstance(leaf.value, str):
+                    yield leaf.lineno, leaf.value
+
+
+def test_no_other_module_builds_these_paths():
+    found = [
+        f"{path.relative_to(PACKAGE)}:{line}: {text}"
+        for path in sorted(PACKAGE.rglob("*.py"))
+        if path.relative_to(PACKAGE).parts[0] != "records"
+        for line, text in joined(ast.parse(path.read_text(encoding="utf-8")))
+        if OWNED & set(text.split("/"))
+    ]
+    assert not found
+
+
+@pytest.mark.parametrize(
+    "line", ['run / "state"', 'Path(a, "plan.json")', 'x.glob("*/state/status.json")', 'f("state")']
+)
+def test_the_search_finds_them(line):
+    found = [text for _, text in joined(ast.parse(line)) if OWNED & set(text.split("/"))]
+    assert bool(found) == (not line.startswith("f("))
+
+
+def test_results_and_folders_know_each_other():
+    results = Results(Path("results"))
+    assert results.run("a").state.lock == Path("results/runs/a/state/lock")
+    assert results.sweep("s").results == results
+    assert results.run("a").centroids == results.centroids
+    assert RunDir(Path("alone")).centroids == StateDir(Path("alone/state")).path
+
+
+def test_a_connection_file_tells_its_run():
+    run = RunDir(Path("/results/runs/a"))
+    assert run_of_connection(run.state.connection) == run
+    assert run_of_connection(Path("/results/runs/a/state/connection.json")) is None
+
+
+def test_sweeps_are_known_the_last_one_first(tmp_path):
+    import os
+
+    for name, age in (("old", 20), ("new", 10)):
+        sweep = SweepDir(tmp_path / "sweeps" / name)
+        sweep.path.mkdir(parents=True)
+        sweep.plan.write_text("{}")
+        os.utime(sweep.plan, (1_000 - age, 1_000 - age))
+    assert [sweep.name for sweep in Results(tmp_path).known_sweeps()] == ["new", "old"]
