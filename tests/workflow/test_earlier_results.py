@@ -28,6 +28,8 @@ HALF_DONE = [run for run in RUNS if run not in FINISHED]
 SWEEPS = ("presets", "pole", "budgets", "shorter")
 # Of these, only the times differ from one computation of a run to the next.
 ALWAYS_EQUAL = ("runs.tsv", "summary.csv", "table.csv", "curves.csv", "tables/comparisons.csv")
+# What Amdahl's law would have made of the times: no sweep has this table any more.
+NO_LONGER_MADE = tuple(f"tables/workers.{end}" for end in ("csv", "md", "tex", "json"))
 # What makes the tables of a sweep, as the rules call it.
 STAGES = {"pole": ("aggregate", "corrected", "confirmed")}
 
@@ -90,9 +92,20 @@ def make_tables(name: str) -> None:
 
 
 def check_tables(study: Path, name: str) -> None:
-    """All tables of a sweep are, byte by byte, those of then."""
+    """The tables of a sweep are those of then: all columns, cell by cell; there may be more."""
     for path, text in EXPECTED["tables"][name].items():
-        assert (study / "results/sweeps" / name / path).read_text() == text, f"{name}: {path}"
+        if path in NO_LONGER_MADE:
+            continue
+        file = study / "results/sweeps" / name / path
+        mark = "\t" if path == "runs.tsv" else ","
+        then, now = (
+            csv.DictReader(io.StringIO(content), delimiter=mark)
+            for content in (text, file.read_text())
+        )
+        columns = then.fieldnames or []
+        assert set(columns) <= set(now.fieldnames or []), f"{name}: {path}"
+        kept = [{column: row[column] for column in columns} for row in now]
+        assert kept == list(then), f"{name}: {path}"
 
 
 def stamps(study: Path, pattern: str) -> dict[Path, tuple[int, int]]:
