@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     import pandas as pd
 
 # Column of tables/corrected.csv -> its heading.
+_OWN = [metric for metric in DRAWN if metric.name in METRICS]
 _HEADINGS = [
     pair
-    for metric in DRAWN
-    if metric.name in METRICS
+    for metric in _OWN
     for pair in (
         (metric.column, metric.heading),
         (f"corrected_{metric.column}", f"{metric.heading}, corrected"),
@@ -89,7 +89,7 @@ def _record(folder: RunDir, stem: str) -> dict[str, Any]:
         for name in METRICS:
             value = about[part][name]
             record[f"{prefix}{name}"] = math.nan if value is None else value
-        for metric in (metric for metric in DRAWN if metric.percent):
+        for metric in (metric for metric in _OWN if metric.percent):
             record[f"{prefix}{metric.column}"] = metric.factor * record[f"{prefix}{metric.name}"]
     reported = record["qd_score"]
     share = 1 - record["corrected_qd_score"] / reported if reported > 0 else math.nan
