@@ -149,3 +149,7 @@ ARCHIVES: dict[str, type[_ArchiveKind]] = {
     for kind in get_args(get_args(Archive)[0])
 }
 """`type` of an archive, also in summary.json -> its kind."""
+GEOMETRY: tuple[str, ...] = tuple(
+    kind.cells for kind in ARCHIVES.values() if kind.cells not in (None, "boxes")
+)
+"""The arrays of archive.npz that say where cells lie."""

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from qdsweep.algorithms.base import Arrays
+from qdsweep.config.archives import GEOMETRY
 from qdsweep.config.sweep import Reevaluate
 from qdsweep.experiment.load import Run, load
 from qdsweep.files import atomic, read_arrays, write_json
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from qdsweep.algorithms.ribs.result_archive import ResultArchive
 
 METRICS = ("num_elites", "coverage", "qd_score", "norm_qd_score", "obj_max")
-_GEOMETRY = ("centroids", "boundaries")
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class CorrectedRun(Run):
         """The corrected archive in the form of archive.npz, without the domain's fields."""
         elites = read_arrays(RunDir(self.path).corrected(self.stem).with_suffix(".npz"))
         reported = Run(self.path).arrays
-        geometry = {name: reported[name] for name in _GEOMETRY if name in reported}
+        geometry = {name: reported[name] for name in GEOMETRY if name in reported}
         return {**corrected_rows(elites, reported), **geometry}
 
 
@@ -125,7 +125,7 @@ def insert(
 
     numbers = np.arange(len(objective), dtype=np.float64)[:, np.newaxis]
     rows = {"solution": numbers, "objective": objective, "measures": measures}
-    geometry = {name: arrays[name] for name in _GEOMETRY if name in arrays}
+    geometry = {name: arrays[name] for name in GEOMETRY if name in arrays}
     archive = ResultArchive(empty_archive(about, {**rows, **geometry}))
     if len(objective):
         archive.ribs_archive.add(**rows)

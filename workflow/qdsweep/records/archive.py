@@ -7,18 +7,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 
-def archive_rows(archive: Any, *, indexed: bool) -> dict[str, NDArray[Any]]:
-    """The rows of an archive in a fixed order.
+def archive_rows(elites: dict[str, NDArray[Any]], *, indexed: bool) -> dict[str, NDArray[Any]]:
+    """The elites of an archive in a fixed order.
 
     Args:
-        archive: A pyribs archive.
-        indexed: Whether its rows have a cell index; else they are sorted by the solution's bytes.
+        elites: index, objective, measures, solution and extra fields, each ``(n, ...)``.
+        indexed: Whether `index` is that of a cell; else they are sorted by the solution's bytes.
 
     Returns:
         index ``(n,)`` int64 (where there is one), objective, measures, solution, extra fields.
     """
-    data = {name: np.asarray(values) for name, values in archive.data().items()}
-    data.pop("threshold", None)
+    data = dict(elites)
     index = data.pop("index").astype("<i8")
     named = ("objective", "measures", "solution")
     rows = {name: np.ascontiguousarray(data.pop(name), dtype="<f8") for name in named}

@@ -125,7 +125,7 @@ KINDS = {
 }
 _ROWS = ("solution", "objective", "measures")
 # Arrays that describe cells, and pyribs' own thresholds, are no fields of an elite.
-_NOT_FIELDS = (*_ROWS, "index", "threshold", "centroids", "boundaries")
+_NOT_FIELDS = (*_ROWS, "index", "threshold", *config.GEOMETRY)
 
 
 def kind_of(archive: ArchiveBase) -> str:

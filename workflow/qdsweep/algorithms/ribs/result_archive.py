@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import numpy as np
 from ribs.archives import ArchiveBase
 
 from qdsweep.algorithms.base import Archive, Arrays, Cells
@@ -31,7 +32,9 @@ class ResultArchive(Archive):
 
     def rows(self) -> Arrays:
         """Sorted by cell; without cells by the bytes of the solution."""
-        return archive_rows(self.ribs_archive, indexed=self.cells is not None)
+        elites = {name: np.asarray(rows) for name, rows in self.ribs_archive.data().items()}
+        elites.pop("threshold", None)  # pyribs' own, of its cells
+        return archive_rows(elites, indexed=self.cells is not None)
 
     def describe(self) -> dict[str, Any]:
         """Type, number of cells and, of a grid, its dims."""

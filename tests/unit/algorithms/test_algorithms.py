@@ -27,6 +27,7 @@ from qdsweep.experiment.state import State
 from qdsweep.experiment.stop import Interrupted, Stop
 from qdsweep.files import read_json
 from qdsweep.records.archive import archive_digest
+from qdsweep.records.run_dir import StateDir
 
 
 class Best(Archive):
@@ -129,8 +130,8 @@ def test_it_trains_once_an_iteration_wherever_it_was_stopped(family, tmp_path, b
     state, stop = State(make_algorithm(exp, domain, None)), Stop()
     with pytest.raises(Interrupted):
         search(exp, state, Ends(domain, stop, batches), stop, lambda *_: None)
-    reload.save(state, tmp_path, "f", {})
-    state = reload.newest(tmp_path, "f", {})
+    reload.save(state, StateDir(tmp_path), "f", {})
+    state = reload.newest(StateDir(tmp_path), "f", {})
     search(exp, state, Serial(domain), Stop(), lambda *_: None)
     assert state.algorithm.trained == state.iterations == 2
     straight = State(make_algorithm(exp, domain, None))
