@@ -21,6 +21,7 @@ from qdsweep.planning.confirmation import confirming
 from qdsweep.planning.outlook import outlook
 from qdsweep.planning.settings import SweepFile
 from qdsweep.records.confirm import read_confirm, write_confirm
+from qdsweep.records.leftovers import leftovers
 from qdsweep.records.metrics import COLUMNS, Metrics, read_lines, read_metrics
 from qdsweep.records.plan import Plan, read_plan, write_plan
 from qdsweep.records.run_dir import RunDir
@@ -186,3 +187,13 @@ def test_a_run_whose_source_is_edited_meanwhile_stays_itself(tmp_path):
         assert read_status(run.state).id == read_summary(run.state)["id"] == before
         assert snapshot(run.path)
         assert read_summary(run.state.partial)["id"] == before
+
+
+def test_halves_of_cut_off_writes_are_found_everywhere(tmp_path):
+    results = Results(tmp_path)
+    run, sweep = results.run("a"), results.sweep("s")
+    folders = (run.path, run.state.path, sweep.path, sweep.tables, sweep.archives)
+    for folder in (*folders, results.centroids):
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / ".plan.json.7.tmp").touch()
+    assert len(list(leftovers(results))) == 6

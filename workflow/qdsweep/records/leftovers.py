@@ -8,7 +8,7 @@ from pathlib import Path
 from qdsweep.host.lock import is_alive
 from qdsweep.records.confirm import read_confirm
 from qdsweep.records.plan import read_plan
-from qdsweep.records.sweep_dir import Results
+from qdsweep.records.sweep_dir import Results, SweepDir
 
 # What a kill can leave behind: the second half of an atomic write.
 _TORN = ".*.tmp"
@@ -20,7 +20,7 @@ def leftovers(results: Results) -> Iterator[Path]:
         if not is_alive(run.state.lock):
             yield from run.path.glob(_TORN)
             yield from run.state.torn()
-    for sweep in results.known_sweeps():
+    for sweep in map(SweepDir, results.sweeps.glob("*")):  # also one whose plan was cut off
         yield from chain(
             sweep.path.glob(_TORN), sweep.tables.glob(_TORN), sweep.plots.glob(f"**/{_TORN}")
         )
