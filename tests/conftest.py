@@ -90,12 +90,12 @@ def chromium():
 
 
 class ByMachinery(LoadScopeScheduling):
-    """The one test cluster is one process's, the images are one's; the rest goes by files."""
+    """What shares something is one process's: the test cluster, the images, sweeps of a folder."""
 
     def _split_scope(self, nodeid: str) -> str:
         file = nodeid.split("::")[0]
-        folder = file.split("/")[1]
-        return folder if folder in ("slurm", "container") else file
+        folder = file.rpartition("/")[0]
+        return folder if folder.split("/")[1] in ("slurm", "container", "unit") else file
 
 
 # What takes longest comes first, so that no process waits for the last one's.

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from small_runs import digest_of
 from support import TINY
 
 from qdsweep import algorithms
@@ -26,8 +27,11 @@ from qdsweep.experiment.run import compute
 from qdsweep.experiment.state import State
 from qdsweep.experiment.stop import Interrupted, Stop
 from qdsweep.files import read_json
+<<<<<<<< HEAD:tests/unit/algorithms/test_algorithms.py
 from qdsweep.records.archive import archive_digest
 from qdsweep.records.run_dir import StateDir
+========
+>>>>>>>> cb86302 (Tests of the analysis and the rest in folders like the package's; what starts Snakemake is not among the unit tests):tests/unit/algorithms/test_base.py
 
 
 class Best(Archive):
@@ -156,13 +160,13 @@ def strategy(kind: str, ranker: str, **keys: object) -> Experiment:
     return compose({**TINY, "algorithm": part}, {"iterations": 2})
 
 
-def digest(exp: Experiment, changes: dict[str, object] | None = None) -> str:
+def digest_with(exp: Experiment, changes: dict[str, object] | None = None) -> str:
     domain = make_domain(exp.domain)
     state = State(make_algorithm(exp, domain, None))
     for key, value in (changes or {}).items():
         state.algorithm.change(key, value)
     search(exp, state, Serial(domain), Stop(), lambda *_: None)
-    return archive_digest(state.algorithm.archive.rows())
+    return digest_of(state)
 
 
 @pytest.mark.parametrize(
@@ -173,7 +177,7 @@ def test_an_archive_kind_takes_the_rankers_that_work_with_it(kind, keys):
     rankers = strategy(kind, "obj", **keys).algorithm.archive.rankers
     for ranker in ("imp", "2imp", "rd", "2rd", "obj", "2obj", "nov"):
         if ranker in rankers:
-            digest(strategy(kind, ranker, **keys))
+            digest_with(strategy(kind, ranker, **keys))
         else:
             with pytest.raises(BadInput, match=f"ranker {ranker} does not work with a {kind}"):
                 strategy(kind, ranker, **keys)
@@ -200,7 +204,7 @@ def test_the_density_ranker_is_refused_with_its_reason():
 def test_a_setting_changed_before_the_first_iteration_is_that_of_a_plain_run(algorithm, key, value):
     exp = compose(TINY, {"algorithm": algorithm, "iterations": 6})
     plain = compose(TINY, {"algorithm": algorithm, "iterations": 6, key: value})
-    assert digest(exp, {key: value}) == digest(plain) != digest(exp)
+    assert digest_with(exp, {key: value}) == digest_with(plain) != digest_with(exp)
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""The loop, in this process: resuming, engines, seeds, reload files, metrics."""
+"""The loop, in this process: going on bit for bit, stopped anywhere."""
 
 import json
 import pickle
@@ -9,49 +9,31 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from support import TINY
+from small_runs import digest_of, experiment, fresh
+from support import REPO, TINY
 
-from qdsweep.algorithms import make_algorithm
 from qdsweep.config.cluster import Cluster
 from qdsweep.config.compose import compose
 from qdsweep.config.experiment import Experiment
 from qdsweep.domains import make_domain
-from qdsweep.domains.base import Evaluation
 from qdsweep.engines import make_engine
 from qdsweep.engines.base import Batch, nothing
 from qdsweep.engines.serial import Serial
-from qdsweep.errors import BadInput
 from qdsweep.experiment import reload
 from qdsweep.experiment.loop import search
 from qdsweep.experiment.run import compute
-from qdsweep.experiment.state import Pending, State, evaluation_seeds
+from qdsweep.experiment.state import State, evaluation_seeds
 from qdsweep.experiment.stop import Interrupted, Stop
 from qdsweep.records.archive import archive_digest
-from qdsweep.records.metrics import COLUMNS, Metrics, read_rows
-from qdsweep.records.run_dir import StateDir
+from qdsweep.records.metrics import read_rows
 
-ALGORITHMS = sorted(
-    path.stem for path in (Path(__file__).parents[2] / "config/algorithms").glob("*.yaml")
-)
-
-
-def experiment(**changes: object) -> Experiment:
-    return compose(TINY, changes)
-
-
-def fresh(exp: Experiment, folder: Path) -> tuple[State, Serial]:
-    domain = make_domain(exp.domain)
-    return State(make_algorithm(exp, domain, folder)), Serial(domain)
-
-
-def digest(state: State) -> str:
-    return archive_digest(state.algorithm.archive.rows())
+ALGORITHMS = sorted(path.stem for path in (REPO / "config/algorithms").glob("*.yaml"))
 
 
 def straight(exp: Experiment, folder: Path) -> str:
     state, engine = fresh(exp, folder)
     search(exp, state, engine, Stop(), lambda state, seconds: None)
-    return digest(state)
+    return digest_of(state)
 
 
 class StopsAfter(Serial):
@@ -79,7 +61,7 @@ def test_every_preset_goes_on_bit_for_bit_after_every_iteration(algorithm, tmp_p
         short = exp.model_copy(update={"iterations": last})
         search(short, state, engine, Stop(), lambda state, seconds: None)
         state = pickle.loads(reload._dumps(state))
-    assert digest(state) == straight(exp, tmp_path)
+    assert digest_of(state) == straight(exp, tmp_path)
 
 
 @given(parts=st.lists(st.integers(0, 60), min_size=1, max_size=6))
@@ -98,7 +80,7 @@ def test_stopped_during_evaluations_it_goes_on_bit_for_bit(algorithm, tmp_path, 
         except Interrupted:
             state = pickle.loads(reload._dumps(state))
     search(exp, state, engine, Stop(), lambda *_: None)
-    assert digest(state) == straight(exp, tmp_path)
+    assert digest_of(state) == straight(exp, tmp_path)
 
 
 def test_equal_states_have_equal_bytes(tmp_path):
@@ -129,85 +111,6 @@ def test_evaluation_seeds_follow_their_policy():
     assert evaluation_seeds("iteration", 7, 3, 0, 1) != evaluation_seeds("iteration", 7, 4, 0, 1)
     assert evaluation_seeds("fixed", 7, 3, 0, 1) == evaluation_seeds("fixed", 7, 9, 0, 1)
     assert set(evaluation_seeds(52, 7, 3, 0, 5)) == {52}
-
-
-@given(st.lists(st.booleans(), min_size=1, max_size=30))
-def test_missing_rows_are_found(done):
-    pending = Pending.of(Batch(np.zeros((len(done), 1)), np.zeros(len(done), np.uint32)))
-    pending.done[:] = done
-    rows = [i for part in pending.missing() for i in range(part.start, part.stop)]
-    assert rows == [i for i, value in enumerate(done) if not value]
-
-
-def test_a_row_counts_only_when_all_of_it_is_there():
-    pending = Pending.of(Batch(np.zeros((4, 1)), np.zeros(4, np.uint32)))
-    pending.put(slice(1, 3), Evaluation(np.ones(2), np.ones((2, 2)), {"extra": np.ones((2, 3))}))
-    assert pending.missing() == [slice(0, 1), slice(3, 4)]
-    assert pending.results["extra"].shape == (4, 3)
-
-
-class TestReloadFiles:
-    versions = {"numpy": "1"}  # noqa: RUF012
-
-    def save(self, folder: Path, iterations: int) -> Path:
-        state, _ = fresh(experiment(), folder)
-        state.iterations = iterations
-        return reload.save(state, StateDir(folder), "print", self.versions)
-
-    def test_two_are_kept_and_the_newest_is_read(self, tmp_path):
-        for iterations in (1, 2, 3):
-            self.save(tmp_path, iterations)
-        assert len(list(tmp_path.glob("reload-*.pkl"))) == 2
-        assert reload.newest(StateDir(tmp_path), "print", self.versions).iterations == 3
-
-    @pytest.mark.parametrize("place", [0, 0.1, 0.5, 0.999])
-    @pytest.mark.parametrize("damage", ["truncated", "flipped"])
-    def test_a_spoilt_one_is_passed_over(self, tmp_path, caplog, place, damage):
-        self.save(tmp_path, 1)
-        path = self.save(tmp_path, 2)
-        content = bytearray(path.read_bytes())
-        at = int(place * len(content))
-        if damage == "flipped":
-            content[at] ^= 1
-        path.write_bytes(content[:at] if damage == "truncated" else content)
-        assert reload.newest(StateDir(tmp_path), "print", self.versions).iterations == 1
-        assert "passed over" in caplog.text
-
-    def test_a_save_outlives_spoilt_files_of_later_iterations(self, tmp_path):
-        """A run that goes back makes progress from there, whatever stands in its way."""
-        for iterations in (7, 8):
-            self.save(tmp_path, iterations).write_bytes(b"")
-        path = self.save(tmp_path, 3)
-        assert list(tmp_path.glob("reload-*.pkl")) == [path]
-        assert reload.newest(StateDir(tmp_path), "print", self.versions).iterations == 3
-
-    def test_one_of_another_experiment_is_refused(self, tmp_path):
-        self.save(tmp_path, 1)
-        with pytest.raises(BadInput, match="another experiment"):
-            reload.newest(StateDir(tmp_path), "other", self.versions)
-
-    def test_other_versions_are_refused_unless_allowed(self, tmp_path):
-        self.save(tmp_path, 1)
-        with pytest.raises(BadInput, match=r"numpy 1 -> 2.*--allow-version-change"):
-            reload.newest(StateDir(tmp_path), "print", {"numpy": "2"})
-        found = reload.newest(
-            StateDir(tmp_path), "print", {"numpy": "2"}, allow_version_change=True
-        )
-        assert found.iterations == 1
-
-
-class TestMetrics:
-    def test_rows_after_the_reload_file_are_cut_off(self, tmp_path):
-        path = tmp_path / "metrics.csv"
-        metrics = Metrics(path, 0)
-        for iteration in range(1, 6):
-            metrics.add(dict.fromkeys(COLUMNS, 0.5) | {"iteration": iteration})
-        metrics.close()
-        with path.open("a") as file:
-            file.write("6,12")  # torn by a kill
-        assert len(read_rows(path)) == 5
-        Metrics(path, 3).close()
-        assert [row.split(",")[0] for row in read_rows(path)] == ["1", "2", "3"]
 
 
 def test_torn_centroids_are_computed_again(tmp_path):
@@ -264,27 +167,11 @@ def test_a_state_saved_while_a_batch_is_evaluated_goes_on_bit_for_bit(tmp_path):
 
     rows = []
     search(exp, state, engine, Stop(), lambda state, seconds: rows.append(seconds), save)
-    assert digest(state) == expected
+    assert digest_of(state) == expected
     assert len(kept) == 5
     assert all(row["reload"] == 0.5 for row in rows), "what the save took is no evaluation's"
     for content in kept:
         again = pickle.loads(content)
         assert again.pending is not None
         search(exp, again, engine, Stop(), lambda *_: None)
-        assert digest(again) == expected
-
-
-def test_a_signal_during_a_save_waits_for_its_end(tmp_path):
-    exp = experiment()
-    state, engine = fresh(exp, tmp_path)
-    stop, events = Stop(), []
-
-    def save(state: State) -> float:
-        stop.ask("SIGTERM")
-        events.append("saved")
-        return 0.0
-
-    with pytest.raises(Interrupted):
-        search(exp, state, engine, stop, lambda *_: None, save)
-    assert events == ["saved"]
-    assert not state.pending.done.any()
+        assert digest_of(again) == expected

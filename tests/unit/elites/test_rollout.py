@@ -10,7 +10,7 @@ import pytest
 import yaml
 from lander_example import by_gymnasium
 from PIL import Image, ImageSequence
-from support import TINY, compute_sweep, snakemake
+from support import TINY, compute_sweep
 
 from qdsweep.analysis.figures.rollouts import rollouts
 from qdsweep.analysis.page.embed import last_frame
@@ -265,23 +265,3 @@ def test_mujoco_renders_or_says_what_it_needs(tmp_path):
     else:
         assert entries[0]["equal"] is True
         assert (tmp_path / "out" / entries[0]["file"]).exists()
-
-
-def test_the_workflow_renders_them_once(tmp_path):
-    experiment = {**LANDER, "iterations": 3}
-    swept = "::: algorithm map_elites ::: seed 1"
-    text = {"name": "tiny", "experiment": experiment, "sweep": swept, "rollouts": {}}
-    (tmp_path / "sweep.yaml").write_text(yaml.safe_dump(text))
-    words = ("--cores", 1, "--configfile", "sweep.yaml")
-    snakemake(*words, cwd=tmp_path)
-    plots = tmp_path / "results/sweeps/tiny/plots"
-    entries = json.loads((plots / "rollouts/rollouts.json").read_text())["rollouts"]
-    assert entries
-    assert all(entry["equal"] for entry in entries)
-    assert len(list((plots / "evolution").glob("*.gif"))) == 1
-    again = snakemake("-n", *words, cwd=tmp_path)
-    assert "Nothing to be done" in again.stderr + again.stdout
-    text["rollouts"] = {"elites": ["best"]}
-    (tmp_path / "sweep.yaml").write_text(yaml.safe_dump(text))
-    fewer = snakemake("-n", *words, cwd=tmp_path)
-    assert "rendered episodes of elites" in fewer.stderr + fewer.stdout

@@ -1,4 +1,4 @@
-"""`qdsweep watch` on real runs: finished, failed, live, killed; torn files; a real terminal."""
+"""`qdsweep watch` on real runs: finished, live, failed and torn ones."""
 
 import asyncio
 import contextlib
@@ -17,20 +17,16 @@ import termios
 import time
 from pathlib import Path
 
-import psutil
 import pytest
 from plugins import FAULTY
 from support import BIN, TINY, command
 
 from qdsweep.analysis.live.app import Watch
-from qdsweep.analysis.live.curve import MOST, Curve, plot, sparkline
 from qdsweep.analysis.live.follow import Follow
-from qdsweep.analysis.live.log import log_tail
 from qdsweep.analysis.live.table import RunTable
 from qdsweep.analysis.status import read_standings, table
 from qdsweep.config.compose import compose
 from qdsweep.metrics import RANK
-from qdsweep.records.metrics import COLUMNS
 from qdsweep.records.plan import read_plan, write_plan
 from qdsweep.records.sweep_dir import Results
 from qdsweep.sweep.ids import run_id
@@ -365,131 +361,3 @@ def test_in_a_real_terminal(copied):
 
 def set_size(file: int, lines: int, columns: int) -> None:
     fcntl.ioctl(file, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
-
-
-def metrics_row(iteration: int) -> str:
-    values = {"iteration": iteration, "evaluations": 10 * iteration, "qd_score": iteration**0.5}
-    return ",".join(str(values.get(name, 0.123456789012345)) for name in COLUMNS) + "\n"
-
-
-def read_by(action) -> int:
-    """Bytes that an action reads."""
-    process = psutil.Process()
-    before = process.io_counters().read_chars
-    action()
-    return process.io_counters().read_chars - before
-
-
-def test_of_a_long_metrics_file_samples_are_read_and_then_its_end(tmp_path):
-    path = tmp_path / "metrics.csv"
-    header = ",".join(COLUMNS) + "\n"
-    path.write_text(header + "".join(map(metrics_row, range(1, 100_001))))
-    curve = Curve(path)
-    size = path.stat().st_size
-    assert size > 10_000_000
-    assert read_by(curve.refresh) < 200_000
-    assert curve.points[-1] == (1_000_000, 100_000**0.5)
-    assert len(curve.points) >= 60
-    assert curve.points == sorted(curve.points)
-    assert read_by(curve.refresh) < 5_000
-    with path.open("a") as file:
-        file.write("".join(map(metrics_row, range(100_001, 100_011))) + metrics_row(100_011)[:-30])
-    assert read_by(curve.refresh) < 10_000
-    assert curve.points[-1][0] == 1_000_100, "a row that is being written is not taken"
-    with path.open("a") as file:
-        file.write(metrics_row(100_011)[-30:])
-    curve.refresh()
-    assert curve.points[-1] == (1_000_110, 100_011**0.5)
-    for first in range(100_012, 101_012, 50):  # a live run: points do not grow without end
-        with path.open("a") as file:
-            file.write("".join(map(metrics_row, range(first, first + 50))))
-        curve.refresh()
-    assert len(curve.points) <= MOST
-    # The run goes on from an earlier reload file, which cuts the rows off.
-    (tmp_path / "new").write_text(header + "".join(map(metrics_row, range(1, 501))))
-    (tmp_path / "new").replace(path)
-    curve.refresh()
-    assert curve.points[-1] == (5_000, 500**0.5)
-    path.unlink()
-    curve.refresh()
-    assert curve.points == []
-
-
-def test_sparkline_and_plot():
-    points = [(10 * i, float(i)) for i in range(1, 101)]
-    line = sparkline(points, 8)
-    assert line == "▁▂▃▄▅▆▇█"
-    assert sparkline([], 8) == ""
-    assert sparkline([(5, 3.0)], 4) == "▁▁▁▁"
-    drawn = plot(points, 60, 10)
-    assert len(drawn.splitlines()) == 10
-    assert all(len(line) <= 60 for line in drawn.splitlines())
-    assert "100┤" in drawn and drawn.splitlines()[-1].split() == ["10", "340", "670", "1k"]
-    assert plot(points[:1], 60, 10) == "" == plot(points, 10, 3)
-
-
-def test_a_log_without_plots_and_control_characters(tmp_path):
-    path = tmp_path / "run.log"
-    path.write_text(
-        "2026-01-01 10:00:00 INFO    one\n"
-        "2026-01-01 10:00:01 INFO    the run so far, over evaluations:\n"
-        "     QD score\n  1┤  ⣀⠤⠒⠉│\n     150  7200\n\n"
-        "2026-01-01 10:00:02 ERROR   \x1b[2Jtwo\nTraceback\n"
-    )
-    lines = log_tail(path, 3)
-    assert lines[0].endswith(" one")
-    assert lines[1].endswith(" [2Jtwo") and lines[2] == "Traceback"
-    assert log_tail(tmp_path / "none", 3) == []
-
-
-def synthetic(results: Path, count: int) -> None:
-    """Many runs' folders with the files that real runs leave; only their number matters here."""
-    rows = []
-    status = {"status": "finished", "iteration": 10, "evaluations": 100, "qd_score": 5.0}
-    status |= {"seconds": {"ask": 1.0, "evaluate": 8.0}, "workers": 2, "attempts": []}
-    for number in range(count):
-        run = f"lp_sphere-cma_me-s{number}-0123456789"
-        state = results / "runs" / run / "state"
-        state.mkdir(parents=True)
-        waits = number % 10 == 9
-        if not waits:
-            (state / "status.json").write_text(json.dumps(status))
-            (state / "summary.json").write_text("{}")
-            (state / "lock").write_text("")
-        rows.append({"values": {"seed": number}, "id": run, "iterations": 10, "evaluations": None})
-    plan = {"name": "large", "experiment": "e", "sweep": "", "columns": ["seed"], "rows": rows}
-    (results / "sweeps/large").mkdir(parents=True)
-    (results / "sweeps/large/plan.json").write_text(json.dumps(plan))
-
-
-def test_ten_thousand_runs_cost_a_small_budget(tmp_path):
-    synthetic(tmp_path, 10_000)
-    follow = Follow(tmp_path, "large")
-    assert follow.look(0.05)
-    assert 0 < follow.unread < 10_000, "not all at once"
-    looks = 1
-    while follow.unread:
-        follow.look(0.05)
-        looks += 1
-        assert looks < 400
-    costs = []
-    for _ in range(20):
-        start = time.process_time()
-        assert not follow.look(0.04)
-        assert follow.outlook.used
-        costs.append(time.process_time() - start)
-    print(f"{looks} looks to read all; a tick {1000 * sum(costs) / len(costs):.1f} ms of CPU")
-    assert sorted(costs)[10] < 0.25
-    sums = follow.outlook
-    assert sums.counts == {"finished": 9_000, "waiting": 1_000}
-    assert sums.used == pytest.approx(9_000 * 18.0)
-    assert sums.left == pytest.approx(1_000 * 18.0), "those that wait cost what others did"
-    assert sums.eta is None, "nobody computes"
-    # One that changes is seen, within the turns that it takes to come round.
-    state = tmp_path / "runs/lp_sphere-cma_me-s9-0123456789/state"
-    (state / "status.json").write_text('{"status": "failed", "iteration": 1}')
-    (state / "last_stop.json").write_text('{"message": "broken"}')
-    for _ in range(400):
-        if follow.look(0.04):
-            break
-    assert follow.runs["lp_sphere-cma_me-s9-0123456789"].standing.note == "broken"

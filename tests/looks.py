@@ -1,0 +1,37 @@
+"""What tests of figures share."""
+
+import json
+
+SWEEP = "::: algorithm map_elites cma_me ::: seed 1 2 ::: iterations 6 12"
+
+
+def set_look(sweep, **figures):
+    path = sweep / "plan.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"figures": figures}))
+
+
+def runs_of(sweep):
+    return sweep.parent.parent / "runs"
+
+
+def texts(figure):
+    return [text.get_text() for text in seen(figure)]
+
+
+def seen(figure):
+    """Every text of a figure that a reader sees: no ticks beyond their axis, no hidden axes."""
+    from matplotlib.axes import Axes
+    from matplotlib.text import Text
+
+    hidden = []
+    for ax in figure.findobj(Axes):
+        if not ax.get_visible():
+            hidden += ax.findobj(Text)
+        for axis in (ax.xaxis, ax.yaxis):
+            low, high = sorted(axis.get_view_interval())
+            for tick in axis.get_major_ticks():
+                if not low <= tick.get_loc() <= high:
+                    hidden += tick.findobj(Text)
+    hidden = set(map(id, hidden))
+    found = [text for text in figure.findobj(Text) if id(text) not in hidden]
+    return [text for text in found if text.get_visible() and text.get_text().strip()]

@@ -1,0 +1,94 @@
+"""What tells who made a sweep is found in every kind of text."""
+
+import io
+
+import numpy as np
+import pytest
+
+from qdsweep.analysis.export.blind import findings, secrets_of
+from qdsweep.analysis.export.pack import _attempts as attempts_of
+from qdsweep.records.run_dir import RunDir
+
+
+def drawing(kind: str, words: str = "", **metadata: str) -> bytes:
+    from matplotlib.figure import Figure
+
+    figure, buffer = Figure(), io.BytesIO()
+    figure.text(0.5, 0.5, words)
+    figure.savefig(buffer, format=kind, metadata=metadata)
+    return buffer.getvalue()
+
+
+def npz(**arrays: np.ndarray) -> bytes:
+    buffer = io.BytesIO()
+    np.savez_compressed(buffer, **arrays)
+    return buffer.getvalue()
+
+
+@pytest.mark.parametrize("name", ["vm", "login-nora7.cluster.example.edu"], ids=["short", "long"])
+@pytest.mark.parametrize(
+    ("file", "hide"),
+    [
+        pytest.param("a.md", str.encode, id="text"),
+        pytest.param("a.html", lambda s: f"<!-- {s.upper()} -->".encode(), id="upper case"),
+        pytest.param("a.csv", lambda s: b"\xe9," + s.encode(), id="not quite text"),
+        pytest.param("a.svg", lambda s: drawing("svg", f"on {s}"), id="drawn"),
+        pytest.param("a.pdf", lambda s: drawing("pdf", Author=s), id="pdf metadata"),
+        pytest.param("a.pdf", lambda s: drawing("pdf", Author=f"{s} \u2713"), id="in utf-16"),
+        pytest.param("a.npz", lambda s: npz(host=np.array([s])), id="npz of text"),
+        pytest.param("a.npz", lambda s: npz(host=np.array([s.encode()])), id="npz of bytes"),
+        pytest.param("a.npz", lambda s: npz(a=np.zeros(3, dtype=[(s, "f8")])), id="npz field"),
+        pytest.param("a.npz", lambda s: npz(**{s: np.zeros(3)}), id="npz name"),
+    ],
+)
+def test_all_text_is_searched(name, file, hide, tmp_path):
+    secrets = secrets_of(tmp_path, [{"host": name, "slurm_job": None}])
+    content = hide(name)
+    assert list(findings(file, content, secrets)), content[:300]
+    assert not list(findings(file, hide("another"), secrets))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        r"by jürgen\_o \\ n7",
+        "by ju\u0308rgen_o; n7",
+        "by j&uuml;rgen_o&lt;n7",
+    ],
+)
+def test_escaped_names_are_found(text, tmp_path):
+    for name in ("jürgen_o", "n7"):
+        secrets = secrets_of(tmp_path, [{"host": name}])
+        assert any(f"'{name}'" in said.lower() for said in findings("file", text.encode(), secrets))
+    assert not list(findings("file", text.encode(), secrets_of(tmp_path, [{"host": "rgen"}])))
+
+
+def test_an_escaped_word_is_no_name(tmp_path):
+    secrets = secrets_of(tmp_path, [{"host": "_exp"}])
+    assert not list(findings("table.tex", rb"lander\_exp", secrets))
+    assert list(findings("table.tex", rb"by \_exp", secrets))
+
+
+def test_hosts_of_workers_are_known_from_the_log(tmp_path):
+    (tmp_path / "state").mkdir()
+    line = "12:00 INFO worker tls://10.0.0.7:4711 (process 12 on node17.cluster), 3 now\n"
+    (tmp_path / "state/run.log").write_text(line)
+    assert {"host": "node17.cluster"} in attempts_of(RunDir(tmp_path))
+
+
+def test_numbers_and_words_are_no_names(tmp_path):
+    """A short name is met by chance in pixels and numbers, and inside of words."""
+    secrets = secrets_of(tmp_path, [{"host": "vm"}, {"host": "n1"}])
+    rng = np.random.default_rng(1)
+    content = npz(objective=rng.normal(size=200_000), solution=rng.normal(size=(2_000, 50)))
+    assert not list(findings("archive.npz", content, secrets))
+    assert not list(findings("a.css", b":root { vmin: 3; n10: 2 } cvm kernel1", secrets))
+    assert list(findings("a.txt", b"on vm-2", secrets))
+
+
+def test_letters_of_pictures_are_no_names(tmp_path):
+    secrets = secrets_of(tmp_path, [{"host": "vm"}])
+    coded = "a+vm/" * 300
+    page = f'<img src="data:image/png;base64,{coded}"><script>x("{coded}")</script>'
+    assert not list(findings("a.html", page.encode(), secrets))
+    assert list(findings("a.html", f"{page} on vm".encode(), secrets))

@@ -1,0 +1,149 @@
+"""Labels, fonts, sizes, colours: of every figure alike."""
+
+import re
+
+import pandas as pd
+import pytest
+from looks import runs_of, seen, set_look
+from support import TINY
+
+from qdsweep.analysis.figures.appearance import read_dressed
+from qdsweep.analysis.figures.archive_figures import heatmaps, overview
+from qdsweep.analysis.figures.archive_profile import (
+    archive_profiles,
+)
+from qdsweep.analysis.figures.learning_curves import learning_curves
+from qdsweep.analysis.figures.plots import plot
+from qdsweep.analysis.figures.style import line_style
+from qdsweep.config.sweep import Figures, SweepFile
+from qdsweep.errors import BadInput
+from qdsweep.planning.checks import check_sweep
+from qdsweep.sweep.labels import figure_names
+from qdsweep.sweep.runs import table_of_runs
+
+LOOK = {
+    "labels": {"map_elites": "MAP-Elites", "cma_me": "CMA-ME"},
+    "order": ["cma_me, iterations 12"],
+    "colors": {"cma_me, iterations 12": "#ff0000"},
+    "column_width": 85,
+}
+
+
+def names(text, **figures):
+    """What figures call the groups of a sweep."""
+    found = table_of_runs(TINY, text)
+    rows = [{name: str(value) for name, value in row.values.items()} for row in found.rows]
+    return figure_names(Figures(**figures), found.columns, rows, "tiny")
+
+
+def test_labels_name_groups_series_and_values():
+    text = "::: algorithm map_elites cma_me ::: batch_size 8 16 ::: seed 1 2"
+    found = names(text, labels={"cma_me": "CMA-ME", "map_elites, batch_size 8": "Base"})
+    assert [name.label for name in found.values()] == [
+        "Base", "map_elites, batch_size 16", "CMA-ME, batch_size 8", "CMA-ME, batch_size 16",
+    ]  # fmt: skip
+    facets = names(
+        text, facets="batch_size", order=["cma_me"], colors={"cma_me": "red"}, labels={"8": "few"}
+    )
+    assert list(facets)[:2] == ["cma_me, batch_size 8", "cma_me, batch_size 16"]
+    assert [name.series for name in facets.values()] == ["cma_me"] * 2 + ["map_elites"] * 2
+    assert [name.facet for name in facets.values()] == ["batch_size few", "batch_size 16"] * 2
+    assert [name.color for name in facets.values()] == ["red"] * 2 + [None] * 2
+    alone = names("::: algorithm map_elites cma_me ::: seed 1 2", facets="algorithm")
+    assert [name.series for name in alone.values()] == ["map_elites", "cma_me"]
+
+
+def test_what_an_algorithm_or_a_task_fixes_is_in_no_label():
+    text = "::: domain lp_sphere arm :::+ iterations 60 5 ::: algorithm map_elites cma_me"
+    text += " :::+ num_emitters 1 15 ::: seed 1 2"
+    assert list(names(text)) == [
+        "lp_sphere, map_elites", "lp_sphere, cma_me", "arm, map_elites", "arm, cma_me"
+    ]  # fmt: skip
+    facets = names(text, facets="domain", order=["cma_me"], colors={"cma_me": "red"})
+    assert [(name.series, name.color) for name in facets.values()] == [
+        ("cma_me", "red"), ("cma_me", "red"), ("map_elites", None), ("map_elites", None)
+    ]  # fmt: skip
+    linked = names("::: sigma0 0.1 0.2 :::+ batch_size 8 16 ::: seed 1 2")
+    assert list(linked) == ["sigma0 0.1, batch_size 8", "sigma0 0.2, batch_size 16"]
+
+
+@pytest.mark.parametrize(
+    ("figures", "message"),
+    [
+        ({"labels": {"cma_mee": "x"}}, "labels: 'cma_mee' is unknown; did you mean 'cma_me'"),
+        ({"order": ["nobody"]}, "order: 'nobody' is unknown; known: map_elites; cma_me"),
+        ({"colors": {"nobody": "red"}}, "colors: 'nobody' is unknown; known: map_elites; cma_me"),
+        ({"facets": "seed"}, "facets: 'seed' is unknown; known: algorithm"),
+        ({"labels": {"cma_me": "A", "map_elites": "A"}}, "would both be called 'A'"),
+        ({"labels": {"cma_me": " "}}, "labels: cma_me: ' ': it would not be shown"),
+        ({"labels": {"cma_me": "_x"}}, "labels: cma_me: '_x': it would not be shown"),
+        ({"labels": {"cma_me": r"$\frac$"}}, "it is no formula of matplotlib"),
+        ({"labels": {"cma_me": "A\nB"}}, "it has a line break"),
+        ({"colors": {"cma_me": "blurple"}}, "'blurple' is no colour"),
+        ({"colors": {"cma_me": "none"}}, "'none' is no colour"),
+    ],
+)
+def test_unknown_names_are_refused_before_anything_runs(figures, message):
+    found = table_of_runs(TINY, "::: algorithm map_elites cma_me ::: seed 1 2")
+    file = SweepFile(name="tiny", experiment="tiny", figures=Figures(**figures))
+    with pytest.raises(BadInput, match=f"^mine.yaml: figures: .*{re.escape(message)}"):
+        check_sweep(file, found, {(): "mine.yaml"})
+
+
+def test_the_look_is_that_of_every_figure(sweep):
+    set_look(sweep, **LOOK)
+    plot(sweep, runs_of(sweep))
+    plots = sweep / "plots"
+    pictures = [*plots.glob("*.pdf"), *plots.glob("more/*.pdf")]
+    assert len(pictures) >= 4 + 4
+    for path in pictures:
+        pdf = path.read_bytes()
+        assert b"/FontFile2" in pdf and b"/Type3" not in pdf, path  # TrueType, embedded
+        ((width,),) = [re.findall(rb"/MediaBox \[ 0 0 ([\d.]+) [\d.]+ \]", pdf)]
+        assert float(width) == pytest.approx(85 / 25.4 * 72, abs=0.1), path
+        svg = path.with_suffix(".svg").read_text()
+        assert "map_elites" not in svg, path  # a comment names every text
+        assert pd.read_csv(path.with_suffix(".csv")).shape[0] > 0
+    for name in ("learning_curves", "archive_profiles", "overview"):
+        svg = (plots / f"{name}.svg").read_text()
+        assert "CMA-ME, iterations 12" in svg and "#ff0000" in svg
+    assert list(dict.fromkeys(pd.read_csv(plots / "heatmaps.csv")["group"])) == [
+        "CMA-ME, iterations 12",
+        "MAP-Elites, iterations 6",
+        "MAP-Elites, iterations 12",
+        "CMA-ME, iterations 6",
+    ]
+
+
+@pytest.mark.parametrize("width", [None, 85, 180])
+@pytest.mark.parametrize("facets", [None, "iterations"])
+def test_letters_are_readable_and_nothing_overlaps(sweep, width, facets):
+    set_look(sweep, column_width=width, facets=facets)
+    _, tables, look = read_dressed(sweep)
+    with look.style(tables):
+        drawn = [
+            overview(tables, runs_of(sweep)),
+            learning_curves(tables),
+            heatmaps(tables, runs_of(sweep)),
+            archive_profiles(tables, runs_of(sweep)),
+        ]
+        for one in drawn:
+            one.figure.draw_without_rendering()
+            inside = one.figure.bbox
+            boxes = []
+            for text in seen(one.figure):
+                box = text.get_window_extent()
+                assert 7 <= text.get_fontsize() <= 10, (one.name, text)
+                assert inside.x0 - 1 <= box.x0 and box.x1 <= inside.x1 + 1, (one.name, text)
+                assert inside.y0 - 1 <= box.y0 and box.y1 <= inside.y1 + 1, (one.name, text)
+                boxes.append((text, box.padded(-1)))
+            for position, (text, box) in enumerate(boxes):
+                for other, another in boxes[position + 1 :]:
+                    both = f"{one.name}: {text.get_text()!r}, {other.get_text()!r}"
+                    assert not box.overlaps(another), both
+
+
+def test_no_two_lines_of_a_hundred_groups_look_the_same():
+    looks = [line_style(position) for position in range(100)]
+    assert len({(look["color"], str(look["linestyle"]), look["marker"]) for look in looks}) == 100
+    assert all(look["marker"] == "" for look in looks[:28]), "marks only where they are needed"

@@ -1,0 +1,54 @@
+"""Archive profiles are those of pyribs."""
+
+import numpy as np
+from looks import runs_of
+
+from qdsweep.analysis.figures.appearance import read_dressed
+from qdsweep.analysis.figures.archive_profile import (
+    archive_profile,
+    archive_profiles,
+    mean_profiles,
+)
+from qdsweep.analysis.figures.row_archive import reported_run
+
+
+def test_a_profile_counts_elites_of_at_least_an_objective():
+    objectives = np.array([3.0, 1.0, 2.0, 2.0])
+    counts = archive_profile(objectives, np.array([0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 3.5]))
+    assert list(counts) == [4, 4, 3, 3, 1, 1, 0]
+    assert list(archive_profile(np.empty(0), np.array([0.0]))) == [0]
+
+
+def test_mean_profiles_are_those_of_pyribs(made):
+    from matplotlib.figure import Figure
+    from ribs.visualize import aggregate_cdf
+
+    _, tables, _ = read_dressed(made)
+    rows = tables.with_results
+    rows = rows[rows["group"] == "cma_me, iterations 12"]
+    runs = [reported_run(runs_of(made), row) for _, row in rows.iterrows()]
+    ours = mean_profiles({"cma_me": runs})
+    limits = ours["objective"].iloc[[0, -1]]
+    line, band = aggregate_cdf(
+        [run.archive for run in runs],
+        Figure().subplots(),
+        cumulative=-1,
+        bins=200,
+        vmin=limits.iloc[0],
+        vmax=limits.iloc[1],
+        errorbar="se",
+    )
+    np.testing.assert_allclose(ours["elites_mean"][:-1], line.get_data().values)
+    np.testing.assert_allclose(
+        (ours["elites_mean"] + ours["elites_se"])[:-1], band.get_data().values
+    )
+
+
+def test_a_profile_starts_at_the_filled_cells_of_its_budget(made):
+    _, tables, _ = read_dressed(made)
+    data = archive_profiles(tables, runs_of(made)).data
+    for group, part in data.groupby("group"):
+        rows = tables.with_results[tables.with_results["group"] == group]
+        above = rows["num_elites"].mean()  # thresholds begin at the lowest objective of all
+        assert part["elites_mean"].iloc[0] == above
+        assert set(part["n"]) == {2}

@@ -1,0 +1,39 @@
+"""Facets: panels of learning curves, the overview."""
+
+from looks import runs_of, set_look
+
+from qdsweep.analysis.figures.appearance import read_dressed
+from qdsweep.analysis.figures.archive_figures import overview
+from qdsweep.analysis.figures.learning_curves import learning_curves
+
+
+def test_learning_curves_have_a_panel_for_each_facet(sweep):
+    set_look(sweep, facets="iterations")
+    _, tables, _ = read_dressed(sweep)
+    assert {key: len(groups) for key, groups in tables.panels.items()} == {
+        "iterations 6": 2,
+        "iterations 12": 2,
+    }
+    figure = learning_curves(tables).figure
+    axes = [ax for ax in figure.axes if ax.get_visible()]
+    assert len(axes) == 2 * 4
+    for ax in axes:
+        assert [line.get_label() for line in ax.lines] == ["map_elites", "cma_me"]
+    colors = {tuple(line.get_color() for line in ax.lines) for ax in axes}
+    assert len(colors) == 1  # a series has its colour in every facet
+    for first, second in zip(axes[:4], axes[4:], strict=True):
+        assert first.get_ylim() == second.get_ylim()
+
+
+def test_the_overview_shows_the_best_facet_and_names_it(sweep):
+    set_look(sweep, facets="iterations")
+    _, tables, look = read_dressed(sweep)
+    scores = tables.table.set_index("group")["qd_score_mean"]
+    best = tables.facets[scores.idxmax()]
+    assert best == "iterations 12", "the other one comes first"
+    with look.style(tables):
+        drawn = overview(tables, runs_of(sweep))
+    assert set(drawn.data["group"]) == set(tables.panels[best])
+    assert drawn.caption.startswith(f"{best}, the facet with the highest mean QD sc")
+    assert "Not shown: 2 groups of another facet" in drawn.caption
+    assert drawn.figure.get_suptitle() == best

@@ -1,0 +1,57 @@
+"""Archives are shown at the budget of their row."""
+
+import numpy as np
+import pytest
+from looks import SWEEP, runs_of, texts
+from support import TINY, compute_sweep
+
+from qdsweep.analysis.figures.appearance import read_dressed
+from qdsweep.analysis.figures.archive_figures import heatmaps
+from qdsweep.analysis.figures.row_archive import reported_run
+from qdsweep.experiment.load import load
+
+
+def test_archives_are_shown_at_the_budget_of_their_row(made, tmp_path):
+    _, tables, _ = read_dressed(made)
+    drawn = heatmaps(tables, runs_of(made))
+    assert "beyond the budget" not in drawn.caption
+    short = compute_sweep(tmp_path / "results", TINY, SWEEP.replace("6 12", "6"))
+    for group in ("map_elites", "cma_me"):
+        shown = drawn.data[drawn.data["group"] == f"{group}, iterations 6"]
+        (run,) = set(shown["run"])
+        arrays = load(runs_of(short) / run).arrays  # the same run, but it ended there
+        order = np.argsort(arrays["index"])
+        assert len(shown) < (drawn.data["group"] == f"{group}, iterations 12").sum()
+        np.testing.assert_array_equal(shown["cell"], arrays["index"][order])
+        np.testing.assert_array_equal(
+            shown["objective"], arrays["objective"][order].astype(np.float32)
+        )
+
+
+def test_an_earlier_archive_is_one_of_pyribs_with_the_row_s_score(made):
+    _, tables, _ = read_dressed(made)
+    for _, row in tables.with_results.iterrows():
+        stats = reported_run(runs_of(made), row).archive.stats
+        assert float(stats.qd_score) == pytest.approx(row["qd_score"])
+        assert float(stats.coverage) == pytest.approx(row["coverage"])
+
+
+def test_a_cvt_archive_is_known_earlier_too(tmp_path):
+    tiny = {**TINY, "algorithm": "cvt_map_elites", "archive": {"cells": 60}}
+    sweep = compute_sweep(tmp_path / "results", tiny, "::: seed 1 ::: iterations 3 9")
+    _, tables, _ = read_dressed(sweep)
+    (early, late) = tables.with_results.to_dict("records")
+    assert early["num_elites"] < late["num_elites"]
+    run = reported_run(runs_of(sweep), tables.with_results.iloc[0])
+    assert len(run.archive) == early["num_elites"]
+    assert float(run.archive.stats.qd_score) == pytest.approx(early["qd_score"])
+
+
+def test_without_a_history_the_figure_says_so(sweep):
+    for path in runs_of(sweep).glob("*/history.npz"):
+        path.unlink()
+    _, tables, _ = read_dressed(sweep)
+    drawn = heatmaps(tables, runs_of(sweep))
+    assert "2 of these runs went on beyond the budget" in drawn.caption
+    notes = [text for text in texts(drawn.figure) if "not" in text]
+    assert len(notes) == 2

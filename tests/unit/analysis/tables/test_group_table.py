@@ -1,0 +1,72 @@
+"""The table of groups: means, the best and its ties, medians, QD-AUC."""
+
+import numpy as np
+import pytest
+from given import THREE, make_sweep, read
+from scipy import stats
+
+from qdsweep.analysis.tables.aggregate import aggregate
+from qdsweep.analysis.tables.sheet import (
+    read_sheet,
+)
+
+
+def test_qd_auc_and_seconds(tmp_path):
+    sweep = make_sweep(tmp_path, {"a": [1.0, 3.0]})
+    aggregate(sweep, tmp_path / "runs")
+    summary, curves = read(sweep, "summary"), read(sweep, "curves")
+    # From the empty archive: (0 + 20) / 2, (20 + 50) / 2 and (50 + 100) / 2, mean of the three.
+    assert summary["qd_auc"].tolist() == pytest.approx([40.0, 120.0])
+    assert summary["wall_seconds"].tolist() == [3 * 1.75 + 4.0] * 2
+    assert summary["core_seconds"].tolist() == [2 * 9.25] * 2
+    assert summary["qd_score_fraction"].tolist() == [0.5, 1.5]
+    assert curves["seconds_mean"].tolist() == [1.75, 3.5, 9.25]
+
+
+def test_the_table_has_medians_and_interquartile_means(tmp_path):
+    sweep = make_sweep(tmp_path, THREE)
+    aggregate(sweep, tmp_path / "runs")
+    table = read(sweep, "table").set_index("algorithm")
+    for name, scores in THREE.items():
+        row = table.loc[name]
+        assert row["norm_qd_score_median"] == pytest.approx(np.median(scores))
+        assert row["norm_qd_score_iqm"] == pytest.approx(stats.trim_mean(scores, 0.25))
+        assert row["norm_qd_score_iqm_low"] < row["norm_qd_score_iqm"]
+        assert row["qd_auc_iqm"] == pytest.approx(40 * row["norm_qd_score_iqm"])
+        assert row["qd_auc_iqm_high"] == pytest.approx(40 * row["norm_qd_score_iqm_high"])
+        assert row["qd_auc_median"] == pytest.approx(40 * row["norm_qd_score_median"])
+
+
+def test_the_best_is_bold_and_ties_have_a_dagger(tmp_path):
+    sweep = make_sweep(tmp_path, THREE)
+    aggregate(sweep, tmp_path / "runs")
+    sheet = read_sheet(sweep / "table.json")
+    rows = {row[0].text: row for row in sheet.rows}
+    for heading in ("Normalised QD score", "Best objective"):
+        column = sheet.columns.index(heading)
+        best, near, far = (rows[name][column] for name in ("best", "near", "far"))
+        assert best.bold and not best.text.endswith("†")
+        assert not near.bold and near.text.endswith("†")
+        assert not far.bold and not far.text.endswith("†")
+    coverage = sheet.columns.index("Coverage (%)")  # the same for all
+    assert all(row[coverage].bold for row in sheet.rows)
+    assert not any(row[sheet.columns.index("Core-seconds")].bold for row in sheet.rows)
+    assert "†: not told from it at 5 %" in sheet.note
+    markdown, latex = (sweep / "table.md").read_text(), (sweep / "table.tex").read_text()
+    assert re_line(markdown, "best").count("**") == 6
+    assert re_line(latex, "near").count(r"$^\dagger$") == 2
+    assert r"\toprule" in latex and r"\textbf{" in re_line(latex, "best")
+
+
+def re_line(text: str, name: str) -> str:
+    (line,) = (line for line in text.splitlines() if line.strip("| ").startswith(name))
+    return line
+
+
+def test_without_cells_the_qd_score_is_compared(tmp_path):
+    sweep = make_sweep(tmp_path, THREE, cells=False)
+    aggregate(sweep, tmp_path / "runs")
+    assert set(read(sweep / "tables", "comparisons")["metric"]) == {"qd_score"}
+    sheet = read_sheet(sweep / "table.json")
+    assert sheet.rows[0][sheet.columns.index("QD score")].bold
+    assert "IQM [95 %]" not in sheet.columns

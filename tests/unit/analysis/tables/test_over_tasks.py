@@ -1,0 +1,91 @@
+"""Results over several tasks."""
+
+import json
+from itertools import combinations
+
+import numpy as np
+import pytest
+from given import again, read
+from rliable import metrics
+
+from qdsweep.analysis.tables.comparisons import SHOWN_GROUPS
+from qdsweep.analysis.tables.over_tasks import SHEETS, write_over_tasks
+from qdsweep.analysis.tables.sheet import (
+    read_sheet,
+)
+
+
+def test_results_over_tasks_are_rliables(tasks):
+    sweep = tasks / "sweeps" / "tasks"
+    summary = read(sweep, "summary")
+    scores = {
+        name: np.column_stack(
+            [runs["qd_score_fraction"] for _, runs in of.groupby("domain", sort=False)]
+        )
+        for name, of in summary.groupby("algorithm")
+    }
+    over = read(sweep / "tables", "over_tasks").set_index("algorithm")
+    assert set(over.index) == {"map_elites", "cma_me"}
+    for name, matrix in scores.items():
+        assert matrix.shape == (3, 2) and (matrix > 0).all() and (matrix < 1).all()
+        assert over.loc[name, "iqm"] == pytest.approx(metrics.aggregate_iqm(matrix))
+        assert over.loc[name, "mean"] == pytest.approx(metrics.aggregate_mean(matrix))
+        assert over.loc[name, "iqm_low"] < over.loc[name, "iqm"] < over.loc[name, "iqm_high"]
+    (pair,) = read(sweep / "tables", "improvement").to_dict("records")
+    assert pair["improvement"] == pytest.approx(
+        metrics.probability_of_improvement(scores[pair["algorithm"]], scores[pair["other"]])
+    )
+    profiles = read(sweep / "tables", "profiles")
+    for name, of in profiles.groupby("algorithm"):
+        expected = [np.mean(scores[name] > tau) for tau in of["tau"]]
+        np.testing.assert_allclose(of["fraction"], expected)
+        assert (of["low"] <= of["fraction"]).all() and (of["fraction"] <= of["high"]).all()
+
+
+def test_one_seed_on_each_task_has_no_intervals(results):
+    sweep = results / "sweeps" / "tasks"
+    plan = json.loads((sweep / "plan.json").read_text())
+    plan["rows"] = [row for row in plan["rows"] if row["values"]["seed"] == 1]
+    (sweep / "plan.json").write_text(json.dumps(plan))
+    again(results)
+    assert read(sweep / "tables", "over_tasks")[["iqm_low", "iqm_high"]].isna().all(axis=None)
+    assert read(sweep / "tables", "profiles")[["low", "high"]].isna().all(axis=None)
+    assert "there is no interval" in read_sheet(sweep / "tables" / "over_tasks.json").note
+
+
+def test_many_algorithms_over_tasks_are_left_to_the_best(tmp_path):
+    rng = np.random.default_rng(6)
+    many = {f"a{i:02d}": [i / 20 + rng.random(3) / 50] * 2 for i in range(SHOWN_GROUPS + 2)}
+    (tmp_path / "tables").mkdir()
+    write_over_tasks(tmp_path, many)
+    tables = {name: read(tmp_path / "tables", name) for name in (*SHEETS, "profiles")}
+    best = sorted(many)[2:]
+    assert set(tables["over_tasks"]["algorithm"]) == set(many)
+    assert set(tables["profiles"]["algorithm"]) == set(best)
+    pairs = tables["improvement"]
+    assert list(zip(pairs["algorithm"], pairs["other"], strict=True)) == (
+        list(combinations(reversed(best), 2))
+    )
+
+
+def test_tasks_are_compared_apart(tasks):
+    pairs = read(tasks / "sweeps" / "tasks" / "tables", "comparisons")
+    assert len(pairs) == pairs["scale"].nunique() == 2
+    sheet = read_sheet(tasks / "sweeps" / "tasks" / "tables" / "comparisons.json")
+    assert sheet.columns[0] == "Task"
+    assert [row[0].text for row in sheet.rows] == ["lp_sphere", "lp_rastrigin"]
+    table = read_sheet(tasks / "sweeps" / "tasks" / "table.json")
+    score = table.columns.index("Normalised QD score")
+    assert [sum(row[score].bold for row in table.rows[at : at + 2]) for at in (0, 2)] == [1, 1]
+
+
+def test_one_task_less_leaves_nothing_over_tasks_behind(results):
+    sweep = results / "sweeps" / "tasks"
+    assert (sweep / "tables" / "over_tasks.csv").exists()
+    plan = json.loads((sweep / "plan.json").read_text())
+    plan["rows"] = [row for row in plan["rows"] if row["values"]["domain"] == "lp_sphere"]
+    (sweep / "plan.json").write_text(json.dumps(plan))
+    again(results)
+    left = {path.stem for path in (sweep / "tables").iterdir()}
+    assert "comparisons" in left
+    assert not left & {"over_tasks", "improvement", "profiles"}

@@ -1,0 +1,127 @@
+"""Where the time of runs went."""
+
+import json
+import shutil
+
+import pandas as pd
+import pytest
+from support import TINY, compute_sweep
+
+from qdsweep.analysis.figures.figure import save_figures
+from qdsweep.analysis.figures.style import style
+from qdsweep.analysis.figures.timing import timing_figure
+from qdsweep.analysis.selection import read_tables
+from qdsweep.analysis.tables.aggregate import aggregate
+from qdsweep.analysis.tables.run_times import group_times, run_times
+from qdsweep.analysis.tables.sheet import read_sheet
+from qdsweep.analysis.tables.timing_tables import write_timing
+from qdsweep.records.plan import read_plan
+from qdsweep.records.sweep_dir import SweepDir
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory):
+    """Two algorithms by two seeds; the times of one group are made ones."""
+    results = tmp_path_factory.mktemp("results")
+    sweep = "::: algorithm cma_mae map_elites_line ::: seed 1 2"
+    folder = compute_sweep(results, TINY, sweep)
+    for row in read_plan(SweepDir(folder)).rows:
+        if row.values["algorithm"] == "cma_mae":
+            invent_times(results / "runs" / row.run, int(row.values["seed"]))
+    aggregate(folder, results / "runs")
+    return results
+
+
+def invent_times(run, seed):
+    """12 iterations of 0.25 + 1 + 0.5 + 0.05 s with 2 workers, and a slower first one."""
+    metrics = pd.read_csv(run / "metrics.csv")
+    metrics["seconds_ask"], metrics["seconds_evaluate"] = 0.25, 1.0
+    metrics["seconds_tell"], metrics["seconds_reload"] = 0.5, 0.05
+    metrics.loc[0, ["seconds_ask", "seconds_evaluate"]] = 4.0, 3.0
+    (run / "metrics.csv").unlink()  # another name of the file in state/
+    metrics.to_csv(run / "metrics.csv", index=False)
+    summary = json.loads((run / "summary.json").read_text())
+    summary["workers"] = 2
+    total = float(metrics.filter(like="seconds_").to_numpy().sum())
+    summary["timings"] = {"total": total}
+    end = f"2026-01-01T00:01:{[0, 30, 50][seed]}+00:00"  # 90 and 110 s after the start
+    summary["attempts"] = [
+        {"started": "2026-01-01T00:00:00+00:00", "ended": end, "first_evaluation": 6.0 + seed}
+    ]
+    (run / "summary.json").unlink()
+    (run / "summary.json").write_text(json.dumps(summary))
+
+
+@pytest.fixture(scope="module")
+def runs(results):
+    return run_times(read_tables(results / "sweeps/tiny"), results / "runs")
+
+
+IN_ITERATIONS = 12 * 1.8 + 3.75 + 2.0
+
+
+def test_times_are_those_of_the_metrics(results, runs):
+    for row in runs.to_dict("records"):
+        metrics = pd.read_csv(results / "runs" / row["id"] / "metrics.csv")
+        for phase in ("ask", "evaluate", "tell", "reload"):
+            assert row[phase] == pytest.approx(metrics[f"seconds_{phase}"].sum())
+        assert row["wall"] == pytest.approx(metrics.filter(like="seconds_").sum().sum())
+        assert row["core_seconds"] == pytest.approx(row["wall"] * row["workers"])
+        assert row["start_up"] > 0
+
+
+def test_what_is_below_the_stamps_is_no_rest(runs):
+    made = runs[runs["group"] == "cma_mae"].sort_values("start_up")
+    assert list(made["wall"]) == pytest.approx([IN_ITERATIONS] * 2)
+    assert list(made["rest"]) == pytest.approx([90 - IN_ITERATIONS, 110 - IN_ITERATIONS])
+    real = runs[runs["group"] == "map_elites_line"]
+    assert list(real["rest"]) == [0, 0]  # below the stamps' whole seconds
+
+
+def test_groups_are_means_over_runs(runs):
+    table = group_times(runs).set_index("group")
+    assert list(table.index) == ["cma_mae", "map_elites_line"]
+    assert table.loc["cma_mae", "rest_mean"] == pytest.approx(100 - IN_ITERATIONS)
+    assert table.loc["cma_mae", "rest_se"] == pytest.approx(10)
+    assert table.loc["cma_mae", "start_up_mean"] == 7.5
+    assert list(table["workers"]) == ["2", "1"]
+
+
+def test_a_run_that_went_further_counts_to_its_row(results):
+    sweep = results / "sweeps/shorter"
+    shutil.copytree(results / "sweeps/tiny", sweep)
+    plan = json.loads((sweep / "plan.json").read_text())
+    for row in plan["rows"]:
+        row["iterations"] = 6
+    (sweep / "plan.json").write_text(json.dumps(plan))
+    aggregate(sweep, results / "runs")
+    made = run_times(read_tables(sweep), results / "runs").query("group == 'cma_mae'")
+    assert list(made["wall"]) == pytest.approx([6 * 1.8 + 5.75] * 2)
+    share = (6 * 1.8 + 5.75) / IN_ITERATIONS
+    assert made["rest"].sum() == pytest.approx(share * (200 - 2 * IN_ITERATIONS))
+
+
+def test_the_table_is_for_readers(results):
+    sweep = results / "sweeps/tiny"
+    old = sweep / "tables/workers.json"  # of an earlier version
+    old.write_text("{}")
+    write_timing(sweep, results / "runs")
+    assert not old.exists()
+    timing = read_sheet(sweep / "tables/timing.json")
+    texts = [cell.text for cell in timing.rows[0]]
+    assert texts[:3] == ["cma_mae", "2", "2"]
+    assert texts[timing.columns.index("Rest (s)")] == "72.65"
+    assert (sweep / "tables/timing.tex").exists()
+    assert len(pd.read_csv(sweep / "tables/timing.csv")) == 2
+
+
+def test_the_figure_shows_the_table(results, tmp_path):
+    with style():
+        bars = timing_figure(read_tables(results / "sweeps/tiny"), results / "runs")
+        save_figures(tmp_path, [bars])
+    assert bars.data["rest_mean"][0] == pytest.approx(100 - IN_ITERATIONS)
+    (ax,) = bars.figure.axes
+    assert sum(bar.get_width() for bar in ax.patches) == pytest.approx(
+        bars.data.filter(like="_mean").to_numpy().sum()
+    )
+    assert (tmp_path / "timing.pdf").read_bytes().startswith(b"%PDF")

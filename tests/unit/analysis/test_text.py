@@ -1,0 +1,53 @@
+"""Numbers as text."""
+
+import math
+
+import numpy as np
+import pytest
+
+from qdsweep.analysis.selection import band_text
+from qdsweep.analysis.tables.sheet import Sheet, as_latex, escape_latex, text_cell
+from qdsweep.analysis.tables.statistics import mean_error_count
+from qdsweep.analysis.text import TIMES, common_decimals, mean_and_error, short
+from qdsweep.config.values import value_text
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [([], (math.nan, math.nan, 0)), ([5.0], (5.0, math.nan, 1)), ([1.0, math.nan, 3.0], (2, 1, 2))],
+)
+def test_mean_error_count(values, expected):
+    assert mean_error_count(np.array(values)) == pytest.approx(expected, nan_ok=True)
+
+
+def test_texts():
+    assert [value_text(v) for v in (1e-3, True, None, [2, 3], "x")] == [
+        "0.001", "true", "null", "[2, 3]", "x",
+    ]  # fmt: skip
+    assert common_decimals([100.0], [0.123]) == 2
+    assert mean_and_error(1234.5, 6.7, 1) == "1,234.5 ± 6.7"
+    assert mean_and_error(1234.5, math.nan, 1) == "1,234.5"
+    assert [short(v, 3) for v in (7.312e-5, -2e7, 0.25, -3)] == [
+        f"7.31 {TIMES} 10⁻⁵",
+        f"\u22122 {TIMES} 10⁷",
+        "0.25",
+        "\u22123",
+    ]
+    assert escape_latex(f"50 %, {short(7.312e-5, 3)} s and {short(-2e7)}") == (
+        r"50 \%, $7.31 \times 10^{-5}$ s and $-2 \times 10^{7}$"
+    )
+    assert escape_latex(r"$\sigma_0$ of 5 %") == r"$\sigma_0$ of 5 \%"
+    assert escape_latex("a_1 for 5 $") == r"a\_1 for 5 \$"
+    assert band_text([3, 3]) == "mean ± standard error over 3 seeds"
+    assert band_text([1, 1]) == "one seed each, no band"
+
+
+def test_a_wide_latex_table_is_shrunk_to_the_width_of_the_text():
+    sheet = Sheet(
+        "wide", "Wide", "A note.", ["one", "two"], 2, [[text_cell("a_b"), text_cell("%")]]
+    )
+    lines = as_latex(sheet).splitlines()
+    assert "graphicx" in lines[0]
+    begin = lines.index(r"\begin{tabular}{ll}")
+    assert lines[begin - 1] == r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%"
+    assert lines[-1] == r"\end{tabular}}" and r"a\_b & \% \\" in lines

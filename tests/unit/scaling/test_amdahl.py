@@ -1,0 +1,74 @@
+"""Amdahl's law: the fit, its error, what it recommends."""
+
+import math
+
+import numpy as np
+import pytest
+
+from qdsweep.scaling.amdahl import (
+    Fit,
+    efficiency,
+    fit_amdahl,
+    recommended_workers,
+    speedup,
+)
+from qdsweep.scaling.scaling_results import advise
+
+
+@pytest.mark.parametrize("serial", [0.001, 0.01, 0.05, 0.1, 0.25, 0.3, 1.0])
+@pytest.mark.parametrize("most", [1, 7, 100])
+def test_recommended_is_the_most_workers_above_the_bound(serial, most):
+    fit = [n for n in range(1, most + 1) if efficiency(serial, n) >= 0.8 - 1e-12]
+    assert recommended_workers(serial, most) == max(fit)
+
+
+def test_without_a_serial_part_all_solutions_have_a_worker():
+    assert recommended_workers(0.0, 540) == 540
+
+
+def test_the_fit_finds_the_law_again():
+    workers = [1, 2, 4, 8]
+    fit = fit_amdahl(workers, [20 * (0.1 + 0.9 / n) for n in workers])
+    assert fit.serial == pytest.approx(0.1, abs=1e-6)
+    assert fit.one_worker == pytest.approx(20, rel=1e-6)
+    assert fit.error == pytest.approx(0, abs=1e-6)
+    assert speedup(fit.serial, 4) == pytest.approx(1 / (0.1 + 0.9 / 4))
+
+
+def test_the_standard_error_is_that_of_repeated_studies():
+    """Over 300 synthetic studies with 3 % noise the errors are as large as they say."""
+    rng = np.random.default_rng(1)
+    workers = np.repeat([1, 2, 4, 8], 3)
+    scores = []
+    for _ in range(300):
+        seconds = 20 * (0.1 + 0.9 / workers) * (1 + 0.03 * rng.standard_normal(len(workers)))
+        fit = fit_amdahl(list(workers), list(seconds))
+        scores.append((fit.serial - 0.1) / fit.error)
+    # Student's t with 10 degrees of freedom has the standard deviation 1.12.
+    assert 1.0 < np.std(scores) < 1.25
+    assert abs(np.mean(scores)) < 0.2
+
+
+def test_no_error_is_known_of_two_times():
+    fit = fit_amdahl([1, 2], [10.0, 6.0])
+    assert fit.serial == pytest.approx(0.2, abs=1e-4)
+    assert math.isnan(fit.error)
+
+
+@pytest.mark.parametrize(
+    ("fit", "shortest", "workers", "words"),
+    [
+        (Fit(60, 0.01, 0.0), 5.0, 26, "at least 80% are 26"),
+        (Fit(60, 0.01, 0.02), 5.0, 6, "at least 80% are 6, if that fraction is two standard"),
+        (Fit(60, 0.9, 0.2), 5.0, 1, "at least 80% are 1,"),
+        (Fit(60, 0.0001, 0.0), 5.0, 64, "at least 80% are 64"),
+        (Fit(60, 1.0, math.nan), 60.0, 1, "do not make it faster"),
+        (Fit(0.4, 0.01, 0.001), 0.1, None, "cannot be told from 0.1 s of iterations"),
+        (Fit(60, 0.01, math.nan), 30.0, None, "cannot be told from two runs"),
+        (Fit(60, 0.0, math.nan), 30.0, None, "without a serial part, take more workers"),
+    ],
+)
+def test_a_recommendation_needs_times_that_tell_it(fit, shortest, workers, words):
+    recommended, advice = advise(fit, shortest, 64)
+    assert recommended == workers
+    assert words in advice

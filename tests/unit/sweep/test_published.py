@@ -1,0 +1,109 @@
+"""Published values: which group an entry is of."""
+
+import json
+
+import pytest
+import yaml
+from published_values import entry
+from support import REPO, TINY
+
+from qdsweep.config.files import read_yaml
+from qdsweep.config.sweep import SweepFile
+from qdsweep.errors import BadInput
+from qdsweep.planning.checks import check_sweep
+from qdsweep.planning.settings import read_sweep
+from qdsweep.sweep.published import Groups
+from qdsweep.sweep.runs import table_of_runs
+
+SWEEP = """
+:::  algorithm  map_elites cma_me
+:::+ batch_size 16 8
+:::  sigma0     0.2 0.5
+:::  seed       1 2
+"""
+
+
+@pytest.fixture(scope="module")
+def groups():
+    rows = [
+        {"algorithm": a, "batch_size": b, "sigma0": s, "elitist": e, "seed": seed}
+        for a, b in (("map_elites", 16), ("cma_me", 8))
+        for s in (0.2, 0.5)
+        for e in (True, False)
+        for seed in (1, 2)
+    ]
+    return Groups(list(rows[0]), rows)
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        {"algorithm": "cma_me", "sigma0": 0.5, "elitist": True},
+        {"batch_size": 8, "sigma0": 0.50, "elitist": True},  # linked to the algorithm
+        {"batch_size": 8.0, "sigma0": 0.5, "elitist": True},
+    ],
+)
+def test_it_chooses_by_any_values_that_tell_groups_apart(groups, where):
+    assert groups.choose(1, where) == "cma_me, sigma0 0.5, elitist true"
+
+
+@pytest.mark.parametrize(
+    ("where", "message"),
+    [
+        ({"algoritm": "cma_me"}, r"entry 7: where\.algoritm: did you mean 'algorithm'\?"),
+        ({"seed": 1}, r"where\.seed: .*apart: algorithm, batch_size, sigma0, elitist$"),
+        ({"algorithm": "cma_mae"}, r"= \"cma_mae\": did you mean 'cma_me'\? .*map_elites; cma_me$"),
+        ({"sigma0": 0.3}, r"where\.sigma0 = 0\.3: .*the sweep has 0\.2; 0\.5$"),
+        ({"elitist": 1}, r"where\.elitist = 1: "),  # true is no 1
+        ({"algorithm": "cma_me", "batch_size": 16}, "no run of the sweep has all of these"),
+        ({"algorithm": "cma_me"}, "fits 4 groups: .*say also which batch_size and sigma0"),
+        ({}, "fits 8 groups: "),
+    ],
+)
+def test_what_chooses_no_group_is_refused(groups, where, message):
+    with pytest.raises(BadInput, match=message):
+        groups.choose(7, where)
+
+
+def test_one_group_needs_no_values():
+    assert Groups(["seed"], [{"seed": 1}, {"seed": 2}], "sphere").choose(1, {}) == "sphere"
+
+
+def test_a_sweep_is_checked_before_any_work():
+    sweep = table_of_runs({**TINY, "algorithm": "cma_me"}, "::: sigma0 0.2 0.5 ::: seed 1 2")
+
+    def check(*published):
+        file = SweepFile(name="a", experiment="arm", published=list(published))
+        check_sweep(file, sweep, {(): "mine.yaml"})
+
+    check(entry({"sigma0": 0.5}))
+    check()
+    with pytest.raises(BadInput, match=r"mine\.yaml: published, entry 2"):
+        check(entry({"sigma0": 0.5}), entry({"sigma0": 1}))
+
+
+def test_another_sweep_on_the_command_line_leaves_them_out(tmp_path):
+    file = {"name": "tiny", "experiment": "arm", "sweep": "::: algorithm cma_me map_elites"}
+    file["published"] = [entry({"algorithm": "cma_me"}).model_dump()]
+    (tmp_path / "sweep.yaml").write_text(yaml.safe_dump(file))
+    config = file | {"sweep": "::: seed 1 2"}
+    settings = read_sweep(config, ["sweep=::: seed 1 2"], [tmp_path / "sweep.yaml"])
+    assert settings.published == []
+    assert len(read_sweep(file, [], [tmp_path / "sweep.yaml"]).published) == 1
+
+
+def test_the_published_sweep_fits_its_groups():
+    file = SweepFile.model_validate_json(
+        json.dumps(read_yaml(REPO / "config/sweeps/published_lp.yaml"))
+    )
+    sweep = table_of_runs(file.experiment, file.sweep)
+    check_sweep(file, sweep, {(): "published_lp.yaml"})
+    asked = [tuple(one.where.values()) for one in file.published if "cma_mae (" in one.source]
+    assert len(asked) == 32 and len(set(asked)) == 16  # each group, in both metrics
+    values = {
+        (*one.where.values(), one.metric): one.mean
+        for one in file.published
+        if "cma_mae (" in one.source
+    }
+    for where in set(asked):  # of objectives of at most 100
+        assert values[(*where, "norm_qd_score")] <= 100 * values[(*where, "coverage")] + 1e-9
