@@ -27,11 +27,7 @@ from qdsweep.experiment.run import compute
 from qdsweep.experiment.state import State
 from qdsweep.experiment.stop import Interrupted, Stop
 from qdsweep.files import read_json
-<<<<<<<< HEAD:tests/unit/algorithms/test_algorithms.py
-from qdsweep.records.archive import archive_digest
 from qdsweep.records.run_dir import StateDir
-========
->>>>>>>> cb86302 (Tests of the analysis and the rest in folders like the package's; what starts Snakemake is not among the unit tests):tests/unit/algorithms/test_base.py
 
 
 class Best(Archive):
