@@ -11,9 +11,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from in_process import compute_run, qdsweep
 from plugins import FAULTY, SHRINKING
 from results import digest, read_json, steps, summary
-from support import BIN, TINY, command, compute_run, qdsweep, write_yaml
+from support import BIN, TINY, command, write_yaml
 from waiting import wait_until
 
 from qdsweep.config.compose import compose

@@ -10,9 +10,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from in_process import compute_run, compute_sweep, qdsweep
 from kill_at import BOUNDARIES
 from results import digest, steps, summary
-from support import BIN, REPO, TINY, compute_run, compute_sweep, qdsweep, snakemake, write_yaml
+from support import BIN, REPO, TINY, snakemake, write_yaml
 from waiting import says, wait_until
 
 HERE = Path(__file__).parent

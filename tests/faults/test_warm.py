@@ -10,9 +10,10 @@ from pathlib import Path
 
 import psutil
 import pytest
+from in_process import compute_sweep
 from patient import EXPERIMENT, add_plugin
 from results import digests, read_json, summary
-from support import BIN, REPO, compute_sweep, snakemake, write_yaml
+from support import BIN, REPO, snakemake, write_yaml
 from waiting import wait_until
 
 # Without what is not of every algorithm.

@@ -13,9 +13,10 @@ from pathlib import Path
 
 import psutil
 import pytest
+from in_process import qdsweep
 from patient import make_folder, undisturbed_digest
 from results import digest
-from support import BIN, qdsweep
+from support import BIN
 from waiting import crew_of, says, wait_until, workers_of
 
 from qdsweep.host.cpu import settings

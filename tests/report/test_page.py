@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import yaml
-from support import compute_sweep, report_sweep
+from in_process import compute_sweep, report_sweep
 
 from qdsweep.analysis.figures.plots import plot
 from qdsweep.analysis.page.report import report

@@ -9,9 +9,10 @@ from pathlib import Path
 
 import cluster
 import pytest
+from in_process import compute_sweep
 from patient import make_folder, undisturbed_digest
 from results import digest, digests, read_json, summary
-from support import BIN, REPO, TINY, compute_sweep, copy_project, snakemake, write_yaml
+from support import BIN, REPO, TINY, copy_project, snakemake, write_yaml
 from waiting import crew_of, says, wait_until, workers_of
 
 TWO_NODES = {"nodes": 2, "workers_per_node": 3, "mem_mb_main": 600, "mem_mb_per_worker": 200}

@@ -10,9 +10,10 @@ import numpy as np
 import pandas as pd
 import psutil
 import pytest
+from in_process import qdsweep
 from patient import EXPERIMENT, add_plugin
 from results import digest, read_json, summary
-from support import BIN, REPO, qdsweep, snakemake, write_yaml
+from support import BIN, REPO, snakemake, write_yaml
 from waiting import wait_until
 
 SWEEP = "::: iso_sigma 0.1 0.3 0.6 ::: seed 1 2"

@@ -14,7 +14,8 @@ from pathlib import Path
 
 import pytest
 import yaml
-from support import REPO, command, compute_run, snakemake
+from in_process import compute_run
+from support import REPO, command, snakemake
 
 from qdsweep import load, load_sweep
 from qdsweep.cli import main

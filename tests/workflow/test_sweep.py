@@ -9,10 +9,11 @@ import time
 from pathlib import Path
 
 import pytest
+from in_process import compute_run, qdsweep
 from results import digest, digests, read_json, steps, summary
 from snakemake.target_jobs import parse_target_jobs_cli_args
 from snakemake_interface_executor_plugins.utils import TargetSpec, encode_target_jobs_cli_args
-from support import BIN, REPO, TINY, command, compute_run, qdsweep, snakemake, write_yaml
+from support import BIN, REPO, TINY, command, snakemake, write_yaml
 from waiting import says, wait_until
 
 from qdsweep.sweep.runs import table_of_runs

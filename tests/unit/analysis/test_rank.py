@@ -6,7 +6,8 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
-from support import TINY, compute_sweep
+from in_process import compute_sweep
+from support import TINY
 
 from qdsweep.analysis.curves import curve_lines, is_defined, page_views, printed_views
 from qdsweep.analysis.figures.appearance import read_dressed

@@ -13,8 +13,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import yaml
+from in_process import compute_run
 from patient import EXPERIMENT, PATIENT
-from support import BIN, POLE, TINY, command, compute_run
+from support import BIN, POLE, TINY, command
 from waiting import wait_until
 
 from qdsweep.config.cluster import Cluster

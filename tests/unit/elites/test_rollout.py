@@ -8,9 +8,10 @@ import gymnasium as gym
 import numpy as np
 import pytest
 import yaml
+from in_process import compute_sweep
 from lander_example import by_gymnasium
 from PIL import Image, ImageSequence
-from support import TINY, compute_sweep
+from support import TINY
 
 from qdsweep.analysis.figures.rollouts import rollouts
 from qdsweep.analysis.page.embed import last_frame

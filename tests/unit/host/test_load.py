@@ -6,7 +6,8 @@ import subprocess
 import sys
 
 import pytest
-from support import TINY, compute_sweep
+from in_process import compute_sweep
+from support import TINY
 
 from qdsweep.analysis.tables.run_times import busy_note, largest_load
 from qdsweep.analysis.tables.sheet import read_sheet

@@ -1,7 +1,8 @@
 """What a sweep file may not ask for: Snakemake says it before any job, as it is said here."""
 
 import pytest
-from support import TINY, checked_sweep, write_yaml
+from in_process import checked_sweep
+from support import TINY, write_yaml
 
 from qdsweep.errors import BadInput
 

@@ -7,7 +7,8 @@ import re
 from pathlib import Path
 
 import pytest
-from support import TINY, compute_run
+from in_process import compute_run
+from support import TINY
 
 from qdsweep.analysis.live.follow import Follow
 from qdsweep.analysis.status import read_standings, summary_line

@@ -4,7 +4,7 @@ import json
 
 import pytest
 import yaml
-from published_values import entry
+from given import entry
 from support import REPO, TINY
 
 from qdsweep.config.files import read_yaml

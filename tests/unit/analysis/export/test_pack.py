@@ -14,7 +14,8 @@ import numpy as np
 import pandas as pd
 import pytest
 import yaml
-from support import TINY, command, compute_sweep, report_sweep
+from in_process import compute_sweep, report_sweep
+from support import TINY, command
 
 from qdsweep import load
 from qdsweep.analysis.export.pack import CORRECTED, SUMMARY

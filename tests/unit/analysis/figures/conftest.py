@@ -3,8 +3,9 @@
 import shutil
 
 import pytest
+from in_process import compute_sweep
 from looks import SWEEP
-from support import TINY, compute_sweep
+from support import TINY
 
 
 @pytest.fixture(scope="session")

@@ -4,8 +4,9 @@ from collections import defaultdict
 
 import numpy as np
 import pytest
+from in_process import compute_sweep
 from looks import runs_of
-from support import TINY, compute_sweep
+from support import TINY
 
 from qdsweep.analysis.figures.appearance import read_dressed
 from qdsweep.analysis.figures.common_archive import coarsest, common_archives, rebin

@@ -5,9 +5,10 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
+from in_process import compute_sweep
 from matplotlib.figure import Figure
 from PIL import Image, ImageSequence
-from support import TINY, compute_sweep
+from support import TINY
 
 from qdsweep.analysis.figures.evolution import FRAMES, best_groups, color_limits, evolution, frames
 from qdsweep.analysis.figures.evolution import _read as read_evolution

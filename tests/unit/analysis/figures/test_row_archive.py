@@ -2,8 +2,9 @@
 
 import numpy as np
 import pytest
+from in_process import compute_sweep
 from looks import SWEEP, runs_of, texts
-from support import TINY, compute_sweep
+from support import TINY
 
 from qdsweep.analysis.figures.appearance import read_dressed
 from qdsweep.analysis.figures.archive_figures import heatmaps

@@ -3,7 +3,8 @@
 import numpy as np
 import pandas as pd
 import pytest
-from support import TINY, compute_sweep
+from in_process import compute_sweep
+from support import TINY
 
 from qdsweep.analysis.figures.combinations import axis_of, combinations
 from qdsweep.analysis.figures.style import style

@@ -4,7 +4,8 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from support import TINY, compute_sweep
+from in_process import compute_sweep
+from support import TINY
 
 SWEEP = "::: domain lp_sphere lp_rastrigin ::: algorithm map_elites cma_me ::: seed 1 2 3"
 

@@ -5,7 +5,7 @@ import math
 
 import pandas as pd
 import pytest
-from published_values import entry
+from given import entry
 
 from qdsweep.analysis.tables.published import compare, verdict, write_published
 from qdsweep.analysis.tables.sheet import read_sheet

@@ -5,7 +5,8 @@ import shutil
 
 import pandas as pd
 import pytest
-from support import TINY, compute_sweep
+from in_process import compute_sweep
+from support import TINY
 
 from qdsweep.analysis.figures.figure import save_figures
 from qdsweep.analysis.figures.style import style

@@ -5,8 +5,9 @@ import functools
 import tempfile
 from pathlib import Path
 
+from in_process import compute_run
 from results import digest
-from support import compute_run, shared_folder, write_yaml
+from support import shared_folder, write_yaml
 
 PATIENT = '''
 import os, socket, sys, time

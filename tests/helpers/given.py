@@ -1,4 +1,4 @@
-"""Runs with given results, and the tables of a sweep as tests read them."""
+"""Runs with given results, published values, and the tables of a sweep as tests read them."""
 
 import json
 from pathlib import Path
@@ -8,6 +8,7 @@ import pandas as pd
 from scipy import stats
 
 from qdsweep.analysis.tables.aggregate import aggregate
+from qdsweep.config.sweep import Published
 
 
 def again(results: Path, **options) -> Path:
@@ -76,3 +77,9 @@ def write_run(folder: Path, score: float, *, cells: bool = True) -> None:
 
 NORMAL = stats.zscore(np.random.default_rng(3).normal(size=(3, 6)), axis=1) / 100
 THREE = {"best": list(1 + NORMAL[0]), "near": list(0.999 + NORMAL[1]), "far": list(0.5 + NORMAL[2])}
+
+
+def entry(where, **changes):
+    """A published value."""
+    keys = {"metric": "coverage", "mean": 0.5, "tolerance": 0.1, "source": "a paper, table 1"}
+    return Published(where=where, **(keys | changes))

@@ -1,0 +1,109 @@
+"""Commands, runs and sweeps in this process, which has imported and compiled everything."""
+
+import contextlib
+import io
+import logging
+import signal
+from pathlib import Path
+from unittest import mock
+
+
+def qdsweep(*words: object, cwd: Path, code: int = 0) -> str:
+    """Runs a command of `qdsweep`; `support.command` is for tests of its process.
+
+    Args:
+        words: The command.
+        cwd: The folder that it is typed in.
+        code: The exit code that it must have.
+
+    Returns:
+        What it printed.
+    """
+    from qdsweep.cli import main
+    from qdsweep.config.files import read_preset
+
+    read_preset.cache_clear()  # a file may have been written anew since the last command
+    root, said = logging.getLogger(), io.StringIO()
+    handlers, level = root.handlers[:], root.level
+    root.handlers.clear()
+    alarm, _ = signal.getitimer(signal.ITIMER_REAL)  # of pytest-timeout; a run sets its own
+    try:
+        with (
+            mock.patch("qdsweep.cli._leave_threads"),  # it may end the process: this one
+            contextlib.chdir(cwd),
+            contextlib.redirect_stdout(said),
+            contextlib.redirect_stderr(said),
+        ):
+            found = main([str(word) for word in words])
+    finally:
+        for handler in root.handlers:
+            handler.close()
+        root.handlers[:] = handlers
+        root.setLevel(level)
+        signal.setitimer(signal.ITIMER_REAL, alarm)
+    assert found == code, f"{words}: {found}\n{said.getvalue()}"
+    return said.getvalue()
+
+
+def checked_sweep(*files: Path):
+    """The sweep of its files, after all checks of a start of Snakemake."""
+    from qdsweep.planning.checks import check_sweep
+    from qdsweep.planning.settings import key_sources, read_sweep
+    from qdsweep.sweep.runs import table_of_runs
+
+    settings = read_sweep({}, (), files)
+    made = table_of_runs(settings.experiment, settings.sweep)
+    check_sweep(settings, made, key_sources((), files))
+    return made
+
+
+def compute_run(experiment: object, out: Path, **changes: object) -> Path:
+    """Computes a run in this process, which has imported and compiled everything after the first.
+
+    Args:
+        experiment: A file, or keys.
+        out: The run's folder, which is returned.
+        changes: Keys that win.
+    """
+    from qdsweep.config.cluster import Cluster
+    from qdsweep.config.compose import compose
+    from qdsweep.experiment.run import compute
+    from qdsweep.experiment.stop import Stop
+    from qdsweep.records.run_dir import RunDir
+
+    (out / "state").mkdir(parents=True, exist_ok=True)
+    source = str(experiment) if isinstance(experiment, Path) else experiment
+    compute(compose(source, changes), out, Cluster(), Stop())
+    RunDir(out).publish()
+    return out
+
+
+def compute_sweep(results: Path, experiment, sweep: str, name: str = "tiny", **reporting) -> Path:
+    """Computes a sweep in this process, without Snakemake, to its tables; returns its folder."""
+    from qdsweep.analysis.tables.aggregate import aggregate
+    from qdsweep.config.cluster import Cluster
+    from qdsweep.experiment.run import compute
+    from qdsweep.experiment.stop import Stop
+    from qdsweep.records.plan import write_plan
+    from qdsweep.records.sweep_dir import Results
+    from qdsweep.sweep.runs import table_of_runs
+
+    made = table_of_runs(experiment, sweep)
+    plan = made.plan(name=name, experiment="tiny", sweep=sweep, **reporting)
+    write_plan(plan, made.runs, Results(results))
+    for run_id, resolved in made.runs.items():
+        compute(resolved, results / "runs" / run_id, Cluster(), Stop())
+        Results(results).run(run_id).publish()
+    aggregate(results / "sweeps" / name, results / "runs")
+    return results / "sweeps" / name
+
+
+def report_sweep(sweep: Path) -> Path:
+    """Makes figures, animations and the page of a sweep that has its tables; returns its folder."""
+    from qdsweep.analysis.figures.evolution import evolution
+    from qdsweep.analysis.figures.plots import plot
+    from qdsweep.analysis.page.report import report
+
+    for stage in (plot, evolution, report):
+        stage(sweep, sweep.parents[2] / "runs")
+    return sweep

@@ -1,0 +1,112 @@
+"""What tests share: a tiny experiment, programs that are started."""
+
+import contextlib
+import fcntl
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import yaml
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+REPO = Path(__file__).resolve().parents[2]
+BIN = Path(sys.executable).parent
+
+# A run of seconds, with every kind of emitter's state: CMA-ES, restarts, a result archive.
+TINY = {
+    "domain": {"preset": "lp_sphere", "solution_dim": 10},
+    "algorithm": "cma_mae",
+    "archive": {"dims": [12, 12]},
+    "num_emitters": 2,
+    "batch_size": 8,
+    "iterations": 12,
+    "seed": 5,
+}
+
+
+# A task that learns the statistics of its observations.
+POLE = {
+    "domain": {
+        "type": "gymnasium",
+        "name": "pole",
+        "env": "CartPole-v1",
+        "normalize_observations": True,
+        "objective_range": [0, 500],
+        "evaluation_seed": "solution",
+        "measures": [
+            {"measure": "max_observation", "component": 0, "range": [-2, 2]},
+            {"measure": "mean_abs_action", "component": 0, "range": [0, 1]},
+        ],
+    },
+    "algorithm": "map_elites_line",
+    "initial_solutions": 20,
+    "archive": {"dims": [10, 10]},
+    "num_emitters": 1,
+    "batch_size": 20,
+    "iterations": 4,
+}
+
+
+def shared_folder() -> Path:
+    """Of all processes of this start of pytest; it vanishes with them (tests/conftest.py)."""
+    return Path(os.environ["QDSWEEP_TESTS"])
+
+
+@contextlib.contextmanager
+def alone(with_what: str) -> Iterator[None]:
+    """Lets one process of pytest at a time make what several of them need."""
+    with (shared_folder() / f"{with_what}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def command(*words: object, cwd: Path | None = None, check: int | None = 0, **env: str):
+    """Runs a program of the venv and returns what it printed and its exit code."""
+    program, *arguments = map(str, words)
+    return run([str(BIN / program), *arguments], cwd=cwd, env={**os.environ, **env}, check=check)
+
+
+def run(words: list[str], *, cwd: Path | None, env: dict[str, str], check: int | None):
+    """Runs a program to its end, which must have the exit code `check` if that is given."""
+    done = subprocess.run(words, cwd=cwd, env=env, text=True, capture_output=True, timeout=500)
+    if check is not None:
+        assert done.returncode == check, f"{words}: {done.returncode}\n{done.stdout}\n{done.stderr}"
+    return done
+
+
+def copy_project(folder: Path) -> Path:
+    """A fresh clone, of what is committed and what is not yet, with this venv."""
+    words = ["git", "ls-files", "--cached", "--others", "--exclude-standard"]
+    names = subprocess.run(words, cwd=REPO, capture_output=True, text=True, check=True).stdout
+    for name in names.splitlines():
+        if (REPO / name).is_file():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(REPO / name, folder / name)
+    (folder / ".venv").symlink_to(BIN.parent)
+    return folder
+
+
+def locked() -> dict[str, str]:
+    """The libraries of the lock file that are for this Python, and their versions."""
+    lines = (REPO / "envs/requirements.lock").read_text().replace(" \\\n", " ").splitlines()
+    requirements = [Requirement(line.split(" --hash")[0]) for line in lines]
+    return {
+        canonicalize_name(requirement.name): str(requirement.specifier).removeprefix("==")
+        for requirement in requirements
+        if requirement.marker is None or requirement.marker.evaluate()
+    }
+
+
+def snakemake(*words: object, cwd: Path, check: int | None = 0, **env: str):
+    """Runs the project's Snakefile in a folder elsewhere."""
+    whole = ("snakemake", "-s", REPO / "Snakefile", "--directory", cwd, *words)
+    return command(*whole, cwd=cwd, check=check, **env)
+
+
+def write_yaml(path: Path, data: object) -> Path:
+    path.write_text(yaml.safe_dump(data))
+    return path
