@@ -108,9 +108,11 @@ def _held(rows: "pd.DataFrame") -> str:
         for kind in ("unseen", "sweep")
     )
     metric = BY_NAME[best["metric"]]
+    unit = " %" if metric.percent else ""
     text = (
-        f"{best['group']} has a mean {metric.phrase} of {unseen}"
-        f" ({plural(int(best['unseen_n']), 'seed')}), where the seeds that chose it gave {own}"
+        f"{best['group']} has a mean {metric.phrase} of {unseen}{unit}"
+        f" ({plural(int(best['unseen_n']), 'seed')}), where the seeds that chose it gave"
+        f" {own}{unit}"
     )
     if len(rows) == 1:
         return text
