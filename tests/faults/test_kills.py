@@ -21,15 +21,22 @@ LONG = bool(os.environ.get("QDSWEEP_TORTURE"))  # make torture
 KILLS = 100 if LONG else 6
 
 RUN = {**TINY, "iterations": 3000, "reload": {"min_seconds": 0.05}}
+# Long enough for some saves.
+SHORT = {**TINY, "iterations": 1000, "reload": {"min_seconds": 0.05, "max_cost": 0.5}}
 
 
-def write_experiment(folder: Path) -> Path:
-    return write_yaml(folder / "experiment.yaml", RUN)
+def write_experiment(folder: Path, experiment: dict) -> Path:
+    return write_yaml(folder / "experiment.yaml", experiment)
 
 
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory) -> Path:
     return compute_run(RUN, tmp_path_factory.mktemp("undisturbed") / "out")
+
+
+@pytest.fixture(scope="module")
+def undisturbed_short(tmp_path_factory) -> Path:
+    return compute_run(SHORT, tmp_path_factory.mktemp("undisturbed") / "out")
 
 
 def same(out: Path, undisturbed: Path) -> None:
@@ -45,7 +52,7 @@ def test_sigkill_at_random_moments(undisturbed, tmp_path):
     """Killed again and again, started again each time with another number of workers."""
     chance = random.Random(1)
     out = tmp_path / "out"
-    words = [BIN / "qdsweep", "run", write_experiment(tmp_path), "--out", out]
+    words = [BIN / "qdsweep", "run", write_experiment(tmp_path, RUN), "--out", out]
     log = out / "state/run.log"
     for kill in range(1, KILLS + 1):
         workers = str(chance.choice([1, 1, 2]))
@@ -69,9 +76,9 @@ def log_misses(log: Path, kill: int) -> int:
 
 
 @pytest.mark.parametrize("boundary", BOUNDARIES)
-def test_sigkill_at_every_boundary_of_a_save(undisturbed, tmp_path, boundary):
+def test_sigkill_at_every_boundary_of_a_save(undisturbed_short, tmp_path, boundary):
     out = tmp_path / "out"
-    words = ["run", str(write_experiment(tmp_path)), "--out", str(out)]
+    words = ["run", str(write_experiment(tmp_path, SHORT)), "--out", str(out)]
     for save in (1, 3) if LONG else (2,):
         killed = subprocess.run(
             [sys.executable, HERE / "kill_at.py", boundary, str(save), *words],
@@ -79,7 +86,7 @@ def test_sigkill_at_every_boundary_of_a_save(undisturbed, tmp_path, boundary):
         )
         assert killed.returncode == -signal.SIGKILL
     assert "goes on after iteration" in qdsweep(*words, cwd=tmp_path)
-    same(out, undisturbed)
+    same(out, undisturbed_short)
     left = {path.name for path in (out / "state").iterdir() if ".tmp" in path.name}
     assert left == set(), "what the kill left behind is gone"
 

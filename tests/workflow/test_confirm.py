@@ -143,8 +143,8 @@ def test_a_larger_budget_lengthens_confirmation_and_corrects_again(copy):
 def test_what_was_deleted_is_made_again(copy):
     (copy / "results/sweeps/mine/confirm.json").unlink()
     assert not is_done(copy)
-    snakemake("--cores", 2, "--configfile", copy / "mine.yaml", cwd=copy)
-    assert is_done(copy)
+    snakemake(*TABLES, "--cores", 2, "--configfile", copy / "mine.yaml", cwd=copy)
+    assert is_done(copy, *TABLES)
     for path in copy.glob(f"results/runs/*/{STEM}.*"):
         path.unlink()
     digests = {path: path.read_bytes() for path in copy.glob("results/sweeps/mine/tables/*.csv")}

@@ -183,7 +183,7 @@ def test_declared_files_come_back_without_computing(copy):
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     seconds = used.ru_utime + used.ru_stime - began.ru_utime - began.ru_stime
     assert seconds < 3, "a start of Python and some links"
-    snakemake("--cores", 2, "--configfile", copy / "mine.yaml", cwd=copy)
+    snakemake(TABLE, "--cores", 2, "--configfile", copy / "mine.yaml", cwd=copy)
     assert stamps(copy) == before
     assert len(digests(copy)) == 4
 
