@@ -56,13 +56,7 @@ def page_views(rank: Metric) -> list[View]:
 
 
 def curve_lines(tables: Tables, groups: list[str], view: View) -> list[Line]:
-    """Returns the line of each group.
-
-    Args:
-        tables: The sweep's tables.
-        groups: The groups, in order.
-        view: What to show.
-    """
+    """Returns the line of each group."""
     metric, curves = view.metric, dict(list(tables.curves.groupby("group", sort=False)))
     return [_line(group, curves[group], metric, view.over) for group in groups]
 

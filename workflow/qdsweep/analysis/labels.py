@@ -86,9 +86,6 @@ class Called:
 def group_names(plan: Plan) -> Called:
     """Returns what the report calls the groups of a sweep.
 
-    Args:
-        plan: The sweep, as it was read.
-
     Raises:
         BadInput: `figures` names what the sweep does not have, or a colour that is none.
     """

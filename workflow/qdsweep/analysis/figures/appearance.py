@@ -34,9 +34,6 @@ class Look(Called):
 def read_dressed(sweep_dir: Path) -> tuple[Plan, Tables, Look]:
     """Reads a sweep as its report shows it: labels for groups, in the order that was asked for.
 
-    Args:
-        sweep_dir: `results/sweeps/NAME`.
-
     Raises:
         BadInput: A file is missing, or `figures` names what the sweep does not have.
     """

@@ -100,12 +100,7 @@ def combinations(plan: Plan, tables: Tables) -> list[Combinations]:
 
 
 def axis_of(name: str, values: list[str]) -> Axis:
-    """Returns the axis of a swept name.
-
-    Args:
-        name: The name.
-        values: Its distinct values as text, in the sweep's order.
-    """
+    """Returns the axis of a swept name, from its distinct values in the order of the sweep."""
     try:
         numbers = sorted((float(value), value) for value in values)
     except ValueError:

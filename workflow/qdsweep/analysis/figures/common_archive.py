@@ -50,10 +50,6 @@ class Family(NamedTuple):
 def common_archives(tables: Tables, runs_dir: Path) -> list[Drawn]:
     """Draws QD score and coverage of groups that no other figure has on one pair of axes.
 
-    Args:
-        tables: The sweep's tables.
-        runs_dir: `results/runs`.
-
     Returns:
         One figure; none where all archives of a domain have the same cells.
     """

@@ -36,13 +36,7 @@ _SIDE_BY_SIDE = 5.0  # inches that two maps need beside each other
 
 
 def corrected_figures(sweep_dir: Path, tables: Tables, look: Look) -> list[Drawn]:
-    """Returns the figures of `tables/corrected.csv`; none where there are none.
-
-    Args:
-        sweep_dir: `results/sweeps/NAME`, beside which the runs are.
-        tables: The sweep's tables, dressed.
-        look: What figures call the groups.
-    """
+    """Returns the figures of `tables/corrected.csv`; none where there are none."""
     sweep = SweepDir(sweep_dir)
     path, settings = sweep.tables / "corrected.csv", read_plan(sweep).reevaluate
     if settings is None or not path.exists():

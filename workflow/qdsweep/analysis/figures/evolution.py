@@ -95,10 +95,6 @@ def evolution(sweep_dir: Path, runs_dir: Path) -> None:
 
     Runs without history.npz and archives without two measures are left out, with a line each.
 
-    Args:
-        sweep_dir: `results/sweeps/NAME`, with the tables of `aggregate`.
-        runs_dir: `results/runs`.
-
     Raises:
         BadInput: A table or a run's file is missing, or `figures` of the sweep file names what
             the sweep does not have.

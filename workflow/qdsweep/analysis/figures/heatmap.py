@@ -94,11 +94,6 @@ def draw_archive(ax: "Axes", run: Run, limits: Limits) -> None:
     Two measures give pyribs' heatmap of the archive's type, or points if it has no cells; one
     measure gives a bar a cell; three give slices of a grid along the third if those are few; else
     parallel axes, a line an elite, best on top.
-
-    Args:
-        ax: Where to draw.
-        run: The run.
-        limits: Objectives of the lowest and the highest colour.
     """
     names = measure_names(run)
     ax.set_facecolor(EMPTY_CELL)

@@ -61,14 +61,7 @@ def learning_curves(tables: Tables) -> Drawn:
 
 
 def draw_curves(ax: "Axes", tables: Tables, groups: list[str], view: View) -> None:
-    """Draws a metric's mean over seeds with a band of ± one standard error.
-
-    Args:
-        ax: Where to draw.
-        tables: The sweep's tables.
-        groups: Groups to draw.
-        view: What to draw.
-    """
+    """Draws a metric's mean over seeds with a band of ± one standard error."""
     lines, metric = curve_lines(tables, groups, view), view.metric
     longest = max(float(line.x[-1]) for line in lines)
     unit, size = view.over.unit_for(longest)

@@ -26,14 +26,7 @@ def has_slices(run: Run) -> bool:
 
 
 def draw_slices(ax: "Axes", run: Run, names: list[str], colors: "ScalarMappable") -> None:
-    """Draws a grid archive of three measures as small maps, one for each cell of the third.
-
-    Args:
-        ax: The place that they share.
-        run: The run.
-        names: Its measures.
-        colors: Colours of objectives.
-    """
+    """Draws a grid archive of three measures as small maps, one for each cell of the third."""
     about, arrays = run.summary["archive"], run.arrays
     dims, ranges = about["dims"], about["ranges"]
     grid = np.full(math.prod(dims), np.nan)
@@ -61,14 +54,7 @@ def draw_slices(ax: "Axes", run: Run, names: list[str], colors: "ScalarMappable"
 
 
 def draw_parallel_axes(ax: "Axes", run: Run, names: list[str], colors: "ScalarMappable") -> None:
-    """Draws a line for each elite across an axis for each measure, best on top.
-
-    Args:
-        ax: Where to draw.
-        run: The run.
-        names: Its measures.
-        colors: Colours of objectives.
-    """
+    """Draws a line for each elite across an axis for each measure, best on top."""
     from matplotlib.collections import LineCollection
 
     low, high = _ranges(run).T

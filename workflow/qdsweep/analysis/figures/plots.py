@@ -58,11 +58,6 @@ def plot(sweep_dir: Path, runs_dir: Path, *, only: str | None = None) -> None:
 def plot_one(sweep_dir: Path, runs_dir: Path, name: str) -> list[Path]:
     """Draws one figure of a sweep again.
 
-    Args:
-        sweep_dir: `results/sweeps/NAME`, with the tables of `aggregate`.
-        runs_dir: `results/runs`.
-        name: The figure.
-
     Returns:
         The files that it is written to.
 

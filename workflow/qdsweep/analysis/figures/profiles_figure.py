@@ -20,13 +20,7 @@ MAX_LINES = 12
 
 
 def profiles_figure(sweep_dir: Path, tables: Tables, look: Look) -> list[Drawn]:
-    """Draws the performance profiles of `tables/profiles.csv`; nothing where there are none.
-
-    Args:
-        sweep_dir: `results/sweeps/NAME`.
-        tables: Its tables, dressed.
-        look: What figures call the algorithms.
-    """
+    """Draws the performance profiles of `tables/profiles.csv`; nothing where there are none."""
     path = SweepDir(sweep_dir).tables / "profiles.csv"
     if not path.exists():
         return []

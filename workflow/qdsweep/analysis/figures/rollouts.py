@@ -17,10 +17,6 @@ def rollouts(sweep_dir: Path, runs_dir: Path) -> None:
 
     Neither shows labels of `figures:`; the page adds them.
 
-    Args:
-        sweep_dir: `results/sweeps/NAME`, with the tables of `aggregate`.
-        runs_dir: `results/runs`.
-
     Raises:
         BadInput: The sweep has no `rollouts:`, or its elites cannot be rendered.
     """

@@ -44,10 +44,6 @@ def sweep_views(plan: Plan, tables: Tables) -> list[Drawn]:
 
     Two names and more give parallel coordinates and heatmaps of pairs, every name of numbers
     gives a slice.
-
-    Args:
-        plan: The sweep.
-        tables: Its tables.
     """
     drawn: list[Drawn] = []
     for position, found in enumerate(combinations(plan, tables)[:MAX_SCORE_SCALES]):

@@ -22,12 +22,7 @@ _BARS = {
 
 
 def timing_figure(tables: Tables, runs_dir: Path) -> Drawn:
-    """Draws the seconds of each phase, a bar for each group.
-
-    Args:
-        tables: The sweep's tables.
-        runs_dir: `results/runs`.
-    """
+    """Draws the seconds of each phase, a bar for each group."""
     groups = group_times(run_times(tables, runs_dir))
     shown = groups.head(MAX_BARS)
     width = figure_width(8)

@@ -41,11 +41,6 @@ def aggregate(sweep_dir: Path, runs_dir: Path, *, partial: bool = False) -> None
     is missing or has not reached the budget keeps its row, without results, and enters no mean.
     Only runs whose files have changed since the last time are read.
 
-    Args:
-        sweep_dir: `results/sweeps/NAME`, with the plan.json that the workflow wrote.
-        runs_dir: `results/runs`.
-        partial: Report a run that has not reached its budget as far as it is.
-
     Raises:
         BadInput: There is no plan.json, it gives names to what the sweep does not have, or none of
             its runs has any result.

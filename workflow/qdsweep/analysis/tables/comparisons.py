@@ -45,15 +45,7 @@ def write_comparisons(
     score_scales: Mapping[str, list[str]],
     called: Called,
 ) -> None:
-    """Writes `tables/comparisons`: the tests between the groups of each scale.
-
-    Args:
-        sweep_dir: `results/sweeps/NAME`.
-        rank: The metric that groups compare in.
-        summary: A row for each run.
-        score_scales: Scale in words -> groups that compare.
-        called: What a reader calls them.
-    """
+    """Writes `tables/comparisons`: the tests between the groups of each scale."""
     import pandas as pd
 
     records: list[dict[str, Any]] = []

@@ -42,10 +42,6 @@ def choose_winners(sweep_dir: Path, runs_dir: Path) -> None:
     The winners are the groups with the highest mean of the metric that ranks, of each domain and
     archive.
 
-    Args:
-        sweep_dir: `results/sweeps/NAME`, with the tables of `aggregate`.
-        runs_dir: `results/runs`.
-
     Raises:
         BadInput: An earlier stage has not written its files.
     """
@@ -89,10 +85,6 @@ def winners(tables: Tables, top: int) -> list[str]:
 
 def write_confirmed(sweep_dir: Path, runs_dir: Path) -> Sheet:
     """Writes `tables/confirmed.*`: the winners on the sweep's seeds and on unseen ones.
-
-    Args:
-        sweep_dir: `results/sweeps/NAME`, with the tables of `aggregate` and confirm.json.
-        runs_dir: `results/runs`.
 
     Returns:
         The table.

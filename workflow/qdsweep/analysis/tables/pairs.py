@@ -66,9 +66,6 @@ def compare(groups: Mapping[str, Runs]) -> Pairs:
 
     Groups of fewer than `MIN_SEEDS` runs are left out, and pairs that have a run in common, at
     another budget: their results are not independent.
-
-    Args:
-        groups: The groups of one scale.
     """
     tested = [name for name, runs in groups.items() if len(runs.scores) >= MIN_SEEDS]
     tested.sort(key=lambda name: -groups[name].scores.mean())

@@ -23,11 +23,7 @@ NAME = "published"
 
 
 def write_published(sweep_dir: Path) -> None:
-    """Writes tables/published of a sweep that names published values, nothing else.
-
-    Args:
-        sweep_dir: `results/sweeps/NAME`, with the tables of `aggregate`.
-    """
+    """Writes tables/published of a sweep that names published values, nothing else."""
     sweep = SweepDir(sweep_dir)
     plan, folder = read_plan(sweep), sweep.tables
     if plan.published:
@@ -42,10 +38,6 @@ def compare(plan: Plan, summary: "pd.DataFrame") -> "pd.DataFrame":
     """Compares published means with those of the sweep.
 
     Only runs that have reached their budget count, each once.
-
-    Args:
-        plan: The sweep.
-        summary: summary.csv.
 
     Returns:
         A row for each published value, in the order of the sweep file; coverage is a fraction.

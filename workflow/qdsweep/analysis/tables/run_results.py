@@ -59,12 +59,7 @@ class Result:
 
 
 def read_results(files: RunFiles, rows: list[Row], *, partial: bool) -> list[Result]:
-    """Reads the results of one run.
-
-    Args:
-        files: The run's folder, or its last snapshot.
-        rows: The rows of the sweep that the run stands for; they differ in their budgets.
-        partial: Report a run that has not reached its budget as far as it is.
+    """Reads a run at the budget of each of its rows; where `partial`, at most as far as it is.
 
     Raises:
         BadInput: A file of the run is missing or damaged.

@@ -22,10 +22,6 @@ TIMES = (*PHASES, "wall", "core_seconds", "rest", "start_up")
 def run_times(tables: Tables, runs_dir: Path) -> "pd.DataFrame":
     """Reads where the time of each run went, up to its row's budget.
 
-    Args:
-        tables: The sweep's tables.
-        runs_dir: `results/runs`.
-
     Returns:
         A row for each run in a group: group, id, workers, seconds of each phase, wall (their sum),
         core_seconds, rest (seconds between the iterations), start_up (mean seconds from the

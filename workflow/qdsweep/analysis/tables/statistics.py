@@ -72,9 +72,6 @@ def interquartile_mean(strata: Strata) -> Estimate:
     to 90 % with 3 seeds, 82 to 93 % with 5; BCa no better; bootstrap-t 95 % from 10 seeds on, but
     with 5 it has no bounds, as a tenth of the resamples have no spread.
 
-    Args:
-        strata: The runs of each task.
-
     Returns:
         The 25 % trimmed mean; no interval where a task has fewer than `MIN_SEEDS` runs.
     """
@@ -108,10 +105,6 @@ def probability_of_improvement(first: Strata, second: Strata) -> Estimate:
     covered the true value in 93 to 97 % (with 3 seeds 89 to 96 %; 91 to 95 % in 500 sweeps where
     one group has three times the deviation of the other). Percentiles of a bootstrap covered 39 to
     91 % with 5 seeds of one task: they are 1 and 1 wherever all runs of one group are better.
-
-    Args:
-        first: The runs of each task.
-        second: The runs of the same tasks.
 
     Returns:
         The probability; no interval where a task has fewer than `MIN_SEEDS` runs of either.

@@ -26,12 +26,7 @@ _TITLES = {
 
 
 def write_timing(sweep_dir: Path, runs_dir: Path) -> None:
-    """Writes tables/timing: seconds of each phase.
-
-    Args:
-        sweep_dir: `results/sweeps/NAME`, with the tables of `aggregate`.
-        runs_dir: `results/runs`.
-    """
+    """Writes tables/timing: seconds of each phase."""
     sweep = SweepDir(sweep_dir)
     runs = run_times(read_tables(sweep_dir), runs_dir)
     groups = group_times(runs)
