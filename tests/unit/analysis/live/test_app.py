@@ -20,6 +20,7 @@ from pathlib import Path
 import pytest
 from plugins import FAULTY
 from support import BIN, TINY, command
+from waiting import wait_until
 
 from qdsweep.analysis.live.app import Watch
 from qdsweep.analysis.live.follow import Follow
@@ -76,7 +77,7 @@ def sweep(tmp_path_factory):
     ended = [launch(folder, runs["sphere"], 12), launch(folder, runs["faulty"], 30)]
     assert [process.wait(timeout=120) for process in ended] == [0, 1]
     live = launch(folder, runs["slow"], 400)
-    wait_for(lambda: (folder / "results/runs" / runs["slow"] / "state/status.json").exists())
+    wait_until(lambda: (folder / "results/runs" / runs["slow"] / "state/status.json").exists())
     yield folder, runs, live
     live.terminate()
     live.wait(timeout=60)
@@ -89,13 +90,6 @@ def copied(sweep, tmp_path):
     shutil.copytree(folder / "results", tmp_path / "results", copy_function=shutil.copyfile)
     (tmp_path / "results/runs" / runs["slow"] / "state/lock").write_text("")
     return tmp_path / "results", runs
-
-
-def wait_for(condition, seconds: float = 60.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "it did not come"
-        time.sleep(0.05)
 
 
 def screen(app) -> list[str]:
@@ -343,15 +337,15 @@ def test_in_a_real_terminal(copied):
         return words in re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", seen)
 
     try:
-        wait_for(lambda: has("the simulator exploded"))
+        wait_until(lambda: has("the simulator exploded"))
         set_size(terminal, 40, 132)
         process.send_signal(signal.SIGWINCH)
         os.write(terminal, b"\x1b[B")
-        wait_for(lambda: has("killed without a word") or has("goes on from its reload file"))
+        wait_until(lambda: has("killed without a word") or has("goes on from its reload file"))
         os.write(terminal, b"f")
-        wait_for(lambda: has("f show: unfinished"))
+        wait_until(lambda: has("f show: unfinished"))
         os.write(terminal, b"q")
-        wait_for(lambda: has("\0") or process.poll() is not None, 20)
+        wait_until(lambda: has("\0") or process.poll() is not None, 20)
         assert process.returncode == 0
     finally:
         process.kill()
