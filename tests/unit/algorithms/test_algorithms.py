@@ -10,10 +10,10 @@ import pytest
 from small_runs import digest_of
 from support import TINY
 
-from qdsweep import algorithms
 from qdsweep.algorithms import make_algorithm
 from qdsweep.algorithms.base import Algorithm, Archive, Candidates
 from qdsweep.algorithms.ribs import internals
+from qdsweep.config.algorithm import Composition
 from qdsweep.config.archives import ARCHIVES
 from qdsweep.config.cluster import Cluster
 from qdsweep.config.compose import compose
@@ -104,12 +104,8 @@ class Ends(Serial):
 
 @pytest.fixture
 def family(monkeypatch) -> None:
-    """A family of algorithms is one row."""
-    this = sys.modules[__name__]
-    monkeypatch.setattr(this, "make", RandomSearch, raising=False)
-    monkeypatch.setattr(this, "import_plugins", lambda experiment: None, raising=False)
-    (model,) = algorithms.FAMILIES
-    monkeypatch.setitem(algorithms.FAMILIES, model, __name__)
+    """The model of a family names what makes its algorithms."""
+    monkeypatch.setattr(Composition, "code", f"{__name__}:RandomSearch")
 
 
 def test_a_whole_run_of_another_family(family, tmp_path):

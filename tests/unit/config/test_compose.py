@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from composing import BASE, merged, presets
 
-from qdsweep.config.algorithm import Algorithm
+from qdsweep.config.algorithm import AlgorithmConfig
 from qdsweep.config.cluster import Cluster
 from qdsweep.config.compose import compose, read_domain
 from qdsweep.config.domain import DomainConfig
@@ -101,7 +101,7 @@ def test_an_experiment_in_the_sweep_file_is_called_by_its_domain(experiment, tit
 
 
 def test_models_are_closed_and_frozen():
-    for model in (Algorithm, Cluster, DomainConfig, Experiment, SweepFile):
+    for model in (AlgorithmConfig, Cluster, DomainConfig, Experiment, SweepFile):
         assert model.model_config["extra"] == "forbid"
     with pytest.raises(ValueError, match="frozen"):
         compose(BASE).seed = 3  # type: ignore[misc]

@@ -2,18 +2,15 @@
 
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from qdsweep.config.algorithm import Algorithm as Composition
 from qdsweep.config.experiment import Experiment
+from qdsweep.config.plugin import load_class
 from qdsweep.errors import BadInput
 
 if TYPE_CHECKING:  # the libraries are imported with the family that needs them
     from qdsweep.algorithms.base import Algorithm
     from qdsweep.domains.base import Domain
-
-# Config model -> the module of the family, with `make` and `import_plugins`.
-FAMILIES: dict[type, str] = {Composition: "qdsweep.algorithms.ribs.algorithm"}
 
 
 def make_algorithm(experiment: Experiment, domain: "Domain", shared: Path | None) -> "Algorithm":
@@ -33,13 +30,12 @@ def make_algorithm(experiment: Experiment, domain: "Domain", shared: Path | None
             f"algorithm {experiment.algorithm.name} needs gradients, but the domain "
             f"{experiment.domain.name} has no jacobian method"
         )
-    return _family(experiment).make(experiment, domain, shared)
+    module, name = experiment.algorithm.code.split(":")
+    made: Algorithm = getattr(import_module(module), name)(experiment, domain, shared)
+    return made
 
 
 def import_plugins(experiment: Experiment) -> None:
     """Imports the user's parts of an algorithm, which a reload file can only name."""
-    _family(experiment).import_plugins(experiment)
-
-
-def _family(experiment: Experiment) -> Any:
-    return import_module(FAMILIES[type(experiment.algorithm)])
+    for plugin in experiment.algorithm.plugins:
+        load_class(plugin)

@@ -1,6 +1,6 @@
 """What the loop needs of an algorithm, whatever searches behind it: ask, tell, and what came out.
 
-A family of algorithms is a folder beside this file, and a row in `qdsweep.algorithms`.
+A family of algorithms is a folder beside this file, and a model in `qdsweep.config.algorithm`.
 """
 
 from abc import ABC, abstractmethod

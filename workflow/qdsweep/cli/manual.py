@@ -9,7 +9,6 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from qdsweep.config.algorithm import Algorithm
 from qdsweep.config.base import Model
 from qdsweep.config.cluster import Cluster
 from qdsweep.config.compose import compose
@@ -62,16 +61,21 @@ def manual() -> str:
     """Returns the manual: manual.md with its {parts} filled in."""
     text = Path(__file__).with_name("manual.md").read_text(encoding="utf-8")
     domain = _whole(DomainConfig)
-    domains = _of_types(_whole(Experiment)["properties"]["domain"], "domain.", domain)
-    algorithm = _whole(Algorithm)
+    experiment = _whole(Experiment)
+    domains = _of_types(experiment["properties"]["domain"], "domain.", domain)
+    composition, *families = _models(experiment["properties"]["algorithm"])
     for name, part in {
         "example_id": run_id(compose("lunar_lander")),
         "presets": "\n\n".join(map(_presets, ("experiment", "domain", "algorithm", "sweep"))),
         "sweep": table(rows(_whole(SweepFile))),
-        "experiment": table(rows(_whole(Experiment))),
+        "experiment": table(rows(experiment)),
         "domain": "\n\n".join([table(rows(domain, "domain.")), *domains]),
         "algorithm": "\n\n".join(
-            [table(rows(algorithm, "algorithm.")), *_inner_types(algorithm, "algorithm.")]
+            [
+                table(rows(composition, "algorithm.")),
+                *_inner_types(composition, "algorithm."),
+                *(_of_types({"anyOf": families}, "algorithm.", composition) if families else ()),
+            ]
         ),
         "cluster": table(rows(_whole(Cluster))),
     }.items():

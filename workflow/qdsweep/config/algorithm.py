@@ -1,12 +1,73 @@
-"""The `algorithm:` part of an experiment: a composition of pyribs' parts, as data."""
+"""The `algorithm:` part of an experiment: what every family has, and each family's own keys."""
 
+from abc import ABC, abstractmethod
 from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
 from qdsweep.config.archives import Archive, CVTArchive, GridArchive
 from qdsweep.config.base import Model
-from qdsweep.config.emitters import Emitter
+from qdsweep.config.emitters import Emitter, PluginEmitter
+
+
+class AlgorithmConfig(Model, ABC):
+    """What the config of every family has, and facts about the family."""
+
+    # Makes an algorithm of it: `module:function`, called with experiment, domain, shared folder.
+    code: ClassVar[str]
+
+    name: str = Field(
+        default="custom",
+        pattern=r"^[A-Za-z0-9_.][A-Za-z0-9_.\-]*$",
+        description="the preset's name; shown in run ids and figures",
+    )
+    title: str = Field(
+        default="", description="what the methods paragraph calls it; empty for the name"
+    )
+    cite: list[str] = Field(
+        default=[],
+        description=(
+            "its papers besides those of its parts, for the methods paragraph: keys of "
+            "references.bib"
+        ),
+    )
+
+    @property
+    @abstractmethod
+    def reported_archive(self) -> Archive:
+        """The archive of metrics and results."""
+
+    @property
+    def has_grid(self) -> bool:
+        """Whether it needs `archive.dims`, the cells along each measure."""
+        return self.reported_archive.has_grid
+
+    @property
+    def needs_jacobian(self) -> bool:
+        """Whether it asks for gradients."""
+        return False
+
+    @property
+    def papers(self) -> tuple[str, ...]:
+        """The keys of its papers, in the order of a citation."""
+        return tuple(self.cite)
+
+    @property
+    def plugins(self) -> list[str]:
+        """The `module:Class` of each part of it that is the user's."""
+        return []
+
+    def check_sizes(self, num_emitters: int, batch_size: int, solution_dim: int | None) -> None:
+        """Refuses sizes that it cannot work with.
+
+        Args:
+            num_emitters: Emitters.
+            batch_size: Solutions of each in an iteration.
+            solution_dim: Parameters of a solution; None where only the domain's code knows.
+
+        Raises:
+            ValueError: The sizes do not fit.
+        """
 
 
 class Bandit(Model):
@@ -35,24 +96,11 @@ class RoundRobin(Model):
 Scheduler = Annotated[RoundRobin | Bandit, Field(discriminator="type")]
 
 
-class Algorithm(Model):
+class Composition(AlgorithmConfig):
     """An archive, groups of emitters and a scheduler, as pyribs composes them."""
 
-    name: str = Field(
-        default="custom",
-        pattern=r"^[A-Za-z0-9_.][A-Za-z0-9_.\-]*$",
-        description="the preset's name; shown in run ids and figures",
-    )
-    title: str = Field(
-        default="", description="what the methods paragraph calls it; empty for the name"
-    )
-    cite: list[str] = Field(
-        default=[],
-        description=(
-            "its papers besides those of its parts, for the methods paragraph: keys of "
-            "references.bib"
-        ),
-    )
+    code = "qdsweep.algorithms.ribs.algorithm:make"
+
     archive: Archive = Field(description="the archive that the emitters search with")
     result_archive: bool = Field(
         default=False,
@@ -98,8 +146,23 @@ class Algorithm(Model):
         papers = (*self.cite, *(key for part in parts for key in part.papers))
         return tuple(dict.fromkeys((*papers, *self.scheduler.cite)))
 
+    @property
+    def plugins(self) -> list[str]:
+        """The user's emitters."""
+        return [emitter.type for emitter in self.emitters if isinstance(emitter, PluginEmitter)]
+
+    def check_sizes(self, num_emitters: int, batch_size: int, solution_dim: int | None) -> None:
+        """Refuses sizes that do not fit its groups or an emitter; see `AlgorithmConfig`."""
+        if num_emitters % len(self.emitters):
+            raise ValueError(
+                f"num_emitters = {num_emitters} cannot be divided equally among the "
+                f"{len(self.emitters)} groups of algorithm {self.name}"
+            )
+        for emitter in self.emitters:
+            emitter.check_sizes(batch_size, solution_dim)
+
     @model_validator(mode="after")
-    def _check_parts(self) -> "Algorithm":
+    def _check_parts(self) -> "Composition":
         if isinstance(self.scheduler, Bandit) and self.needs_jacobian:
             raise ValueError("the bandit scheduler cannot ask for gradients; take scheduler all")
         for emitter in self.emitters:
@@ -114,3 +177,7 @@ class Algorithm(Model):
                 f"a {self.archive.type} archive keeps its elites itself; set result_archive: false"
             )
         return self
+
+
+# A second family, with a `type`, makes this a union like that of `config/domain.py`.
+Algorithm = Composition

@@ -13,7 +13,7 @@ from typing import Any, Literal
 from pydantic import TypeAdapter, ValidationError
 
 from qdsweep.config.algorithm import Algorithm
-from qdsweep.config.domain import Domain, DomainConfig
+from qdsweep.config.domain import Domain
 from qdsweep.config.experiment import Experiment
 from qdsweep.config.explain import explain
 from qdsweep.config.files import read_preset
@@ -144,11 +144,10 @@ def read_part(kind: Literal["algorithm", "domain"], data: Mapping[str, Any]) -> 
 
 
 def _part(kind: Literal["algorithm", "domain"], data: Mapping[str, Any], source: str) -> Any:
-    adapter: TypeAdapter[Any] = TypeAdapter(Domain if kind == "domain" else Algorithm)
+    model: Any = Domain if kind == "domain" else Algorithm
     try:
-        return adapter.validate_json(json.dumps(data))
+        return TypeAdapter(model).validate_json(json.dumps(data))
     except ValidationError as error:
-        model = DomainConfig if kind == "domain" else Algorithm
         raise BadInput(explain(error, model, data, {(): source})) from None
 
 

@@ -162,15 +162,9 @@ class Experiment(Model):
         return self
 
     @model_validator(mode="after")
-    def _check_emitters(self) -> "Experiment":
-        groups = self.algorithm.emitters
-        if self.num_emitters % len(groups):
-            raise ValueError(
-                f"num_emitters = {self.num_emitters} cannot be divided equally among the "
-                f"{len(groups)} groups of algorithm {self.algorithm.name}"
-            )
-        for emitter in groups:
-            emitter.check_sizes(self.batch_size, self.domain.known_solution_dim)
+    def _check_algorithm(self) -> "Experiment":
+        dim = self.domain.known_solution_dim
+        self.algorithm.check_sizes(self.num_emitters, self.batch_size, dim)
         if self.algorithm.needs_jacobian and self.domain.has_jacobian is False:
             raise ValueError(
                 f"algorithm {self.algorithm.name} needs gradients, but the domain "

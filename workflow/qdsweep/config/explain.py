@@ -7,7 +7,6 @@ from typing import Any
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from qdsweep.config.base import Model
 from qdsweep.config.emitters import REFUSED
 from qdsweep.config.files import nearest
 from qdsweep.config.keys import Path, dotted, key_paths
@@ -15,7 +14,7 @@ from qdsweep.config.keys import Path, dotted, key_paths
 
 def explain(
     error: ValidationError,
-    model: type[Model],
+    model: Any,
     data: Any,
     sources: Mapping[Path, str],
 ) -> str:
@@ -23,7 +22,7 @@ def explain(
 
     Args:
         error: What pydantic raised.
-        model: The model that `data` was checked with.
+        model: The model, or the union of models, that `data` was checked with.
         data: The raw values.
         sources: The source of each value, by path; `()` for everything else.
     """

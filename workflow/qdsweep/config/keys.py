@@ -11,14 +11,17 @@ from qdsweep.errors import BadInput
 Path = tuple[str | int, ...]
 
 
-def key_paths(model: type[Model], data: Any, prefix: Path = ()) -> Iterator[tuple[Path, Any]]:
+def key_paths(model: Any, data: Any) -> Iterator[tuple[Path, Any]]:
     """Yields the path and the annotation of every key that `data` may set.
 
     Args:
-        model: The model of `data`.
+        model: The model of `data`, or a union of models.
         data: What is set so far; the `type` keys in it decide which keys there are.
-        prefix: The path of `data` itself.
     """
+    return _paths(model, data, ())
+
+
+def _keys(model: type[Model], data: Any, prefix: Path) -> Iterator[tuple[Path, Any]]:
     data = data if isinstance(data, dict) else {}
     for name, field in model.model_fields.items():
         yield from _paths(field.annotation, data.get(name, field.default), (*prefix, name))
@@ -33,7 +36,7 @@ def _paths(annotation: Any, value: Any, path: Path) -> Iterator[tuple[Path, Any]
     elif models:
         chosen = [model for model in models if len(models) == 1 or _is_chosen(model, value)]
         for model in chosen:
-            yield from key_paths(model, value, path)
+            yield from _keys(model, value, path)
     else:
         yield path, annotation
 
@@ -52,6 +55,8 @@ def models_in(annotation: Any) -> Iterator[type[Model]]:
 
 def _is_chosen(model: type[Model], value: Any) -> bool:
     kind = value.get("type") if isinstance(value, dict) else None
+    if "type" not in model.model_fields:
+        return kind is None
     annotation = model.model_fields["type"].annotation
     if get_origin(annotation) is Literal:
         return kind in get_args(annotation)

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from qdsweep.config.domain import Plugin
-from qdsweep.config.emitters import PluginEmitter
 from qdsweep.config.experiment import MODEL_VERSION, Experiment
 from qdsweep.config.plugin import source_hash
 
@@ -42,9 +41,9 @@ def decisive(experiment: Experiment) -> dict[str, Any]:
     domain = experiment.domain
     own = isinstance(domain, Plugin)
     part["domain_version"] = source_hash(domain.type) if own else domain.version
-    emitters = [e.type for e in experiment.algorithm.emitters if isinstance(e, PluginEmitter)]
-    if emitters:
-        part["emitter_versions"] = [source_hash(emitter) for emitter in emitters]
+    plugins = experiment.algorithm.plugins
+    if plugins:
+        part["emitter_versions"] = [source_hash(plugin) for plugin in plugins]
     return part
 
 

@@ -15,9 +15,7 @@ from qdsweep.algorithms.ribs.centroids import Centroids
 from qdsweep.algorithms.ribs.emitters import CHANGEABLE, build_emitter, kind_of
 from qdsweep.algorithms.ribs.result_archive import ResultArchive
 from qdsweep.config.algorithm import Bandit
-from qdsweep.config.emitters import PluginEmitter
 from qdsweep.config.experiment import Experiment
-from qdsweep.config.plugin import load_class
 from qdsweep.domains.base import Domain, Evaluation
 from qdsweep.errors import BadInput
 
@@ -133,10 +131,3 @@ def make(experiment: Experiment, domain: Domain, shared: Path | None) -> RibsAlg
     else:
         made = Scheduler(archive, emitters, result, add_mode=algorithm.add_mode)
     return RibsAlgorithm(made, groups=len(algorithm.emitters))
-
-
-def import_plugins(experiment: Experiment) -> None:
-    """Imports the user's emitters."""
-    for group in experiment.algorithm.emitters:
-        if isinstance(group, PluginEmitter):
-            load_class(group.type)
