@@ -104,7 +104,13 @@ ORDER = ("slurm", "container", "readme", "workflow", "faults", "report", "unit")
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Sorts them; `--no-loadscope-reorder` in pyproject.toml keeps this order."""
-    items.sort(key=lambda item: ORDER.index(item.path.relative_to(TESTS).parts[0]))
+
+    def place(item: pytest.Item) -> tuple[int, bool]:
+        folder = item.path.relative_to(TESTS).parts[0]
+        # Another process makes the image, while the cluster has other tests.
+        return ORDER.index(folder), "workshop" in getattr(item, "fixturenames", ())
+
+    items.sort(key=place)
 
 
 def pytest_xdist_make_scheduler(config, log):

@@ -22,6 +22,7 @@ from qdsweep.container.apptainer import find_program
 from qdsweep.container.image import prepare
 from qdsweep.errors import BadInput
 
+pytestmark = pytest.mark.timeout(1500)  # the first of them waits for the image
 LOCAL = ("--configfile", "sweep.yaml", "--cores", "2")
 IN_IMAGE = (*LOCAL, "--sdm", "apptainer")
 RUNS_ALONE = ("--until", "qd_run")  # without tables and figures

@@ -9,6 +9,7 @@ from results import digest, summary
 from support import BIN, copy_project
 from waiting import says, wait_until
 
+pytestmark = pytest.mark.timeout(1500)  # the first of them waits for the image
 SLURM = ("--executor", "slurm", "--jobs", "4", "--slurm-init-seconds-before-status-checks", "2")
 
 
