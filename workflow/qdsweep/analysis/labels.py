@@ -1,6 +1,5 @@
 """What the report calls the groups of a sweep, and their order: `figures` of the sweep file."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -44,17 +43,6 @@ class Called:
         """Returns a scale with what the report calls its domain."""
         domain, mark, rest = scale.partition("; ")
         return f"{self.labels.get(domain, domain)}{mark}{rest}"
-
-    def in_order(self, score_scales: Mapping[str, list[str]]) -> dict[str, list[str]]:
-        """Returns score scales and their groups, as CSV tables name them, in the report's order."""
-        score_scale_of = {
-            group: scale for scale, groups in score_scales.items() for group in groups
-        }
-        ordered: dict[str, list[str]] = {}
-        for group in self.names:
-            if group in score_scale_of:
-                ordered.setdefault(score_scale_of[group], []).append(group)
-        return ordered
 
     def dressed(self, table: "pd.DataFrame") -> "pd.DataFrame":
         """Returns the rows of a table in the report's order, with its names of groups."""

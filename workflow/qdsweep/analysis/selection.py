@@ -1,5 +1,6 @@
 """What the figures and the report read of a sweep: its tables, and which groups to show."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -131,15 +132,15 @@ def arrange(summary: "pd.DataFrame", table: "pd.DataFrame", curves: "pd.DataFram
     """Returns the tables with their groups sorted by scale, in the order of `table`."""
     position = {group: i for i, group in enumerate(table["group"])}
     series = {group: group for group in position}
-    return Tables(summary, table, curves, score_scales_of(summary, table), position, series)
+    return Tables(summary, table, curves, score_scales_of(summary, position), position, series)
 
 
-def score_scales_of(summary: "pd.DataFrame", table: "pd.DataFrame") -> dict[str, list[str]]:
-    """Returns the groups with results that may share a QD-score axis: scale in words -> groups."""
+def score_scales_of(summary: "pd.DataFrame", groups: Iterable[str]) -> dict[str, list[str]]:
+    """Returns those of `groups` with results that may share a QD-score axis: scale -> groups."""
     done = summary[summary["status"].isin(HAS_RESULTS)]
     score_scale_of = done.drop_duplicates("group").set_index("group")["scale"]
     score_scales: dict[str, list[str]] = {}
-    for group in table["group"]:
+    for group in groups:
         if group in score_scale_of.index:
             score_scales.setdefault(score_scale_of[group], []).append(group)
     return score_scales

@@ -17,7 +17,6 @@ from qdsweep.analysis.tables.statistics import (
     holm,
     interquartile_mean,
     mann_whitney,
-    median,
     performance_profile,
     probability_of_improvement,
     welch,
@@ -118,8 +117,6 @@ def test_what_is_unknown_is_nan():
     fraction, low, high = performance_profile([np.array([0.3])], np.array([0.1, 0.5]))
     assert fraction.tolist() == [1.0, 0.0]
     assert np.isnan([low, high]).all()
-    assert math.isnan(median(np.array([math.nan])))
-    assert median(np.array([3.0, math.nan, 1.0])) == 2.0
 
 
 def test_no_spread_is_no_evidence_of_a_difference():

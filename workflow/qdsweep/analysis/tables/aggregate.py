@@ -65,7 +65,7 @@ def aggregate(sweep_dir: Path, runs_dir: Path, *, partial: bool = False) -> None
     table = group_table(plan, summary)
     dressed = names.dressed_plan(plan), names.dressed(summary), names.dressed(table)
     write_sheet(sweep_dir, group_sheet(*dressed), table)
-    score_scales = names.in_order(score_scales_of(summary, table))
+    score_scales = score_scales_of(summary, names.names)
     write_comparisons(sweep_dir, plan.rank, summary, score_scales, names)
     write_over_tasks(
         sweep_dir, scores_by_task(plan, summary, score_scales), names.called, plan.rank

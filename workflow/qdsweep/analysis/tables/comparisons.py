@@ -99,16 +99,15 @@ def _records(
 
 
 def _rows(records: list[dict[str, Any]], called: Called) -> list[list[Cell]]:
-    differences = [record["difference"] for record in records]
-    decimals = common_decimals(differences, [record["difference_se"] for record in records])
+    differences, errors = ([r[name] for r in records] for name in ("difference", "difference_se"))
+    decimals = common_decimals(differences, errors)
     return [_row(record, decimals, called) for record in records]
 
 
 def _row(record: dict[str, Any], decimals: int, called: Called) -> list[Cell]:
     low, value, high = (record[f"improvement{end}"] for end in ("_low", "", "_high"))
     # With fewer seeds the interval excludes too much, too often.
-    enough = min(record["n_higher"], record["n_lower"]) >= ENOUGH_SEEDS
-    if not enough:
+    if min(record["n_higher"], record["n_lower"]) < ENOUGH_SEEDS:
         low = high = math.nan
     p_values = [record[name] for name in ("welch_p", "holm_p", "mann_whitney_p")]
     equal = math.isclose(record["mean_higher"], record["mean_lower"], rel_tol=1e-12)

@@ -12,7 +12,6 @@ from qdsweep.analysis.tables.statistics import (
     MIN_SEEDS,
     interquartile_mean,
     mean_error_count,
-    median,
 )
 from qdsweep.analysis.text import common_decimals, mean_and_error, number, with_interval
 from qdsweep.metrics import METRICS, Metric
@@ -50,14 +49,12 @@ def group_table(plan: Plan, summary: "pd.DataFrame") -> "pd.DataFrame":
         record["runs"] = len(runs)
         for metric in (shown.column for shown in SHOWN):
             statistics = mean_error_count(runs[metric].to_numpy(float))
-            for part, value in zip(("mean", "se", "n"), statistics, strict=True):
-                record[f"{metric}_{part}"] = value
+            parts = (f"{metric}_{part}" for part in ("mean", "se", "n"))
+            record |= zip(parts, statistics, strict=True)
         for metric in dict.fromkeys(m.column for m in METRICS if m.interval or m is plan.rank):
-            scores = runs[metric].dropna().to_numpy(float)
-            iqm = interquartile_mean([scores])
-            record[f"{metric}_median"] = median(scores)
-            record[f"{metric}_iqm"] = iqm.value
-            record[f"{metric}_iqm_low"], record[f"{metric}_iqm_high"] = iqm.low, iqm.high
+            scores = runs[metric].dropna().astype(float)
+            record[f"{metric}_median"] = scores.median()
+            record |= interquartile_mean([scores.to_numpy()]).columns(f"{metric}_iqm")
         records.append(record)
     return pd.DataFrame(records)
 
@@ -70,7 +67,7 @@ def group_sheet(plan: Plan, summary: "pd.DataFrame", table: "pd.DataFrame") -> S
         summary: summary.csv, likewise.
         table: table.csv, likewise.
     """
-    score_scales = score_scales_of(summary, table)
+    score_scales = score_scales_of(summary, table["group"])
     values = {group: rows[0].values for group, rows in plan.groups.items()}
     composed = group_labels(plan.columns, list(values.values()), plan.experiment)
     named = composed != list(values)  # the values do not show the label of a whole group

@@ -134,37 +134,31 @@ def _write_means(
 ) -> None:
     import pandas as pd
 
-    data, rows = [], []
-    estimates = {label: interquartile_mean(strata) for label, strata in scores.items()}
-    means = {
-        label: float(np.mean([task.mean() for task in strata])) for label, strata in scores.items()
-    }
-    best = max(estimate.value for estimate in estimates.values())
+    records = [
+        {
+            "algorithm": label,
+            "tasks": len(strata),
+            "runs": sum(map(len, strata)),
+            "mean": float(np.mean([task.mean() for task in strata])),
+            **interquartile_mean(strata).columns("iqm"),
+        }
+        for label, strata in scores.items()
+    ]
+    data = pd.DataFrame(records)
     # An interval of 95 % is about four standard errors wide.
-    errors = [(estimate.high - estimate.low) / 4 for estimate in estimates.values()]
-    decimals = common_decimals(means.values(), errors)
-    for label, estimate in estimates.items():
-        seeds, mean = [len(task) for task in scores[label]], means[label]
-        is_best = len(scores) > 1 and math.isclose(estimate.value, best, rel_tol=1e-12)
-        data.append(
-            {
-                "algorithm": label,
-                "tasks": len(seeds),
-                "runs": sum(seeds),
-                "mean": mean,
-                "iqm": estimate.value,
-                "iqm_low": estimate.low,
-                "iqm_high": estimate.high,
-            }
-        )
-        text = with_interval(estimate.value, estimate.low, estimate.high, decimals)
+    decimals = common_decimals(data["mean"], (data["iqm_high"] - data["iqm_low"]) / 4)
+    best = data["iqm"].max()
+    rows = []
+    for row in data.itertuples():
+        text = with_interval(row.iqm, row.iqm_low, row.iqm_high, decimals)
+        is_best = len(scores) > 1 and math.isclose(row.iqm, best, rel_tol=1e-12)
         rows.append(
             [
-                text_cell(called(label)),
-                number_cell(str(len(seeds)), len(seeds)),
-                number_cell(str(sum(seeds)), sum(seeds)),
-                number_cell(number(mean, decimals), mean),
-                number_cell(text, estimate.value, bold=is_best),
+                text_cell(called(row.algorithm)),
+                number_cell(str(row.tasks), row.tasks),
+                number_cell(str(row.runs), row.runs),
+                number_cell(number(row.mean, decimals), row.mean),
+                number_cell(text, row.iqm, bold=is_best),
             ]
         )
     fewest = min(len(task) for strata in scores.values() for task in strata)
@@ -179,7 +173,7 @@ def _write_means(
         note += f" The interval is approximate with fewer than {ENOUGH_SEEDS} seeds."
     columns = ["Algorithm", "Tasks", "Runs", "Mean", "IQM [95 %]"]
     sheet = Sheet("over_tasks", "Results over all tasks", note, columns, 1, rows)
-    write_sheet(folder, sheet, pd.DataFrame(data))
+    write_sheet(folder, sheet, data)
 
 
 def _write_improvement(
@@ -191,17 +185,9 @@ def _write_improvement(
     rows: list[list[Cell]] = []
     for first, second in combinations(scores, 2):
         improvement = probability_of_improvement(scores[first], scores[second])
-        value, low, high = improvement.value, improvement.low, improvement.high
-        data.append(
-            {
-                "algorithm": first,
-                "other": second,
-                "improvement": value,
-                "improvement_low": low,
-                "improvement_high": high,
-            }
-        )
-        text = with_interval(value, low, high, decimals=2)
+        data.append({"algorithm": first, "other": second, **improvement.columns("improvement")})
+        value = improvement.value
+        text = with_interval(value, improvement.low, improvement.high, decimals=2)
         rows.append([text_cell(called(first)), text_cell(called(second)), number_cell(text, value)])
     note = (
         "Probability that a run of X scores higher than a run of Y on the same task, mean over the"

@@ -33,6 +33,10 @@ class Estimate:
     low: float
     high: float
 
+    def columns(self, name: str) -> dict[str, float]:
+        """Returns it as columns of a table."""
+        return {name: self.value, f"{name}_low": self.low, f"{name}_high": self.high}
+
 
 def mean_error_count(values: Scores) -> tuple[float, float, int]:
     """Returns mean, standard error and number of the values that are there.
@@ -52,12 +56,6 @@ def standard_error(samples: NDArray[Any]) -> Any:
     if n < 2:
         return np.full(samples.shape[1:], math.nan)[()]
     return samples.std(axis=0, ddof=1) / math.sqrt(n)
-
-
-def median(values: Scores) -> float:
-    """Returns the median of the values that are there."""
-    values = values[np.isfinite(values)]
-    return float(np.median(values)) if len(values) else math.nan
 
 
 def interquartile_mean(strata: Strata) -> Estimate:
