@@ -14,7 +14,7 @@ from qdsweep.algorithms.ribs.archives import build_archive
 from qdsweep.algorithms.ribs.centroids import Centroids
 from qdsweep.algorithms.ribs.emitters import CHANGEABLE, build_emitter, kind_of
 from qdsweep.algorithms.ribs.result_archive import ResultArchive
-from qdsweep.config.algorithm import Bandit
+from qdsweep.config.algorithm import Bandit, Composition
 from qdsweep.config.experiment import Experiment
 from qdsweep.domains.base import Domain, Evaluation
 from qdsweep.errors import BadInput
@@ -102,6 +102,7 @@ def make(experiment: Experiment, domain: Domain, shared: Path | None) -> RibsAlg
         shared: The folder of centroids; None for any points.
     """
     algorithm, size, centroids = experiment.algorithm, experiment.archive, Centroids(shared)
+    assert isinstance(algorithm, Composition)
     root = np.random.SeedSequence(experiment.seed, spawn_key=(0,))
     archive_seed, result_seed, emitter_seed = root.spawn(3)
     archive = build_archive(algorithm.archive, size, domain, centroids, archive_seed)
