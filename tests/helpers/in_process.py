@@ -105,5 +105,5 @@ def report_sweep(sweep: Path) -> Path:
     from qdsweep.analysis.page.report import report
 
     for stage in (plot, evolution, report):
-        stage(sweep, sweep.parents[2] / "runs")
+        stage(sweep, sweep.parents[1] / "runs")
     return sweep

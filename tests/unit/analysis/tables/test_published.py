@@ -9,6 +9,7 @@ from given import entry
 
 from qdsweep.analysis.tables.published import compare, verdict, write_published
 from qdsweep.analysis.tables.sheet import read_sheet
+from qdsweep.records.plan import Plan
 
 
 def make_plan(published):
@@ -45,7 +46,7 @@ def test_the_mean_of_finished_runs_is_compared():
         entry({"algorithm": "b"}, mean=0.15),
         entry({"algorithm": "c"}),
     ]
-    table = compare(make_plan(published), make_summary())
+    table = compare(Plan.of(make_plan(published)), make_summary())
     assert list(table["verdict"]) == ["agrees", "differs", "agrees", "no results"]
     assert list(table["n"]) == [3, 3, 1, 0]  # an unfinished run is none
     first = table.iloc[0]
@@ -56,7 +57,7 @@ def test_the_mean_of_finished_runs_is_compared():
 
 def test_a_run_that_stands_twice_counts_once():
     summary = make_summary()
-    plan = make_plan([entry({"algorithm": "a"})])
+    plan = Plan.of(make_plan([entry({"algorithm": "a"})]))
     assert compare(plan, pd.concat([summary, summary]))["n"][0] == 3
 
 
