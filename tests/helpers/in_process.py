@@ -99,11 +99,10 @@ def compute_sweep(results: Path, experiment, sweep: str, name: str = "tiny", **r
 
 
 def report_sweep(sweep: Path) -> Path:
-    """Makes figures, animations and the page of a sweep that has its tables; returns its folder."""
-    from qdsweep.analysis.figures.evolution import evolution
-    from qdsweep.analysis.figures.plots import plot
-    from qdsweep.analysis.page.report import report
+    """Makes all tables, figures, animations and the page of a sweep; returns its folder."""
+    from qdsweep.analysis.stages import STAGES
 
-    for stage in (plot, evolution, report):
-        stage(sweep, sweep.parents[1] / "runs")
+    for stage in STAGES:
+        if stage.name in ("aggregate", "plot", "evolution", "report"):
+            stage.run(sweep, sweep.parents[1] / "runs")
     return sweep
