@@ -14,12 +14,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class View:
-    """A metric over a horizontal axis.
-
-    Attributes:
-        metric: On the vertical axis.
-        over: On the horizontal one.
-    """
+    """A metric on the vertical axis, over a horizontal one."""
 
     metric: Metric
     over: XAxis = EVALUATIONS

@@ -11,13 +11,9 @@ from qdsweep.records.run_dir import RunFiles
 
 
 def score_scale_of(run_dir: Path, summary: dict[str, Any]) -> str:
-    """Returns the domain, archive and QD-score offset of a run in words.
+    """Returns the domain (of config.yaml), archive and QD-score offset of a run in words.
 
     Runs with different texts must not share a QD-score axis or a colour scale.
-
-    Args:
-        run_dir: The run's folder, whose config.yaml names the domain.
-        summary: The run's summary.json.
     """
     archive = summary["archive"]
     dims, cells, ranges = archive.get("dims"), archive.get("cells"), archive.get("ranges")

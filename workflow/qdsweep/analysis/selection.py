@@ -83,6 +83,10 @@ class Tables:
         first = list(self.panels.items())[:panels]
         return {heading: self.best(groups, lines) for heading, groups in first}
 
+    def labels(self, shown: dict[str, list[str]]) -> dict[str, list[str]]:
+        """Returns what the lines of a figure's panels are called: heading -> labels."""
+        return {heading: [self.series[one] for one in groups] for heading, groups in shown.items()}
+
     def best(self, groups: list[str], limit: int) -> list[str]:
         """Returns the `limit` groups with the highest mean of the ranking metric, in order."""
         scores = self.table.set_index("group")[f"{self.rank.always.column}_mean"]
@@ -171,9 +175,7 @@ def band_text(counts: list[int]) -> str:
 def shown_text(tables: Tables, shown: dict[str, list[str]]) -> str:
     """Returns what a figure leaves out, nothing if that is nothing.
 
-    Args:
-        tables: The sweep's tables.
-        shown: Scale, or heading of a panel -> groups in the figure.
+    `shown`: scale, or heading of a panel -> groups in the figure.
     """
     known = tables.panels if set(shown) <= set(tables.panels) else tables.score_scales
     text = ""

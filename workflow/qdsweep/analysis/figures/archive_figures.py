@@ -13,7 +13,8 @@ from qdsweep.analysis.figures.heatmap import (
     draw_archive,
     elite_table,
 )
-from qdsweep.analysis.figures.learning_curves import MAX_LINES, draw_curves
+from qdsweep.analysis.figures.learning_curves import draw_curves
+from qdsweep.analysis.figures.panels import MAX_LINES
 from qdsweep.analysis.figures.row_archive import beyond_text, moment_text, reported_run
 from qdsweep.analysis.figures.style import (
     NOTE,

@@ -7,9 +7,9 @@ import numpy as np
 
 from qdsweep.analysis.figures.figure import Drawn
 from qdsweep.analysis.figures.heatmap import objective_limits
-from qdsweep.analysis.figures.panels import lay_out
+from qdsweep.analysis.figures.panels import MAX_LINES, MAX_PANELS, lay_out, level
 from qdsweep.analysis.figures.row_archive import beyond_text, objectives_of, reported_run
-from qdsweep.analysis.figures.style import draw_band, figure_width, level, line_style, short_numbers
+from qdsweep.analysis.figures.style import draw_line, figure_width, short_numbers
 from qdsweep.analysis.selection import Tables, band_text, shown_text
 from qdsweep.analysis.tables.statistics import standard_error
 from qdsweep.experiment.load import Run
@@ -18,24 +18,15 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
-MAX_LINES = 12
-MAX_PANELS = 6
 _THRESHOLDS = 201
 
 
 def archive_profile(objectives: np.ndarray, thresholds: np.ndarray) -> np.ndarray:
-    """Counts the elites whose objective is at least each threshold.
+    """Counts the elites, ``(n,)`` objectives, that reach each of ``(k,)`` thresholds: ``(k,)``.
 
     That is the complementary cumulative distribution of the objective, not normalised by the
     number of elites, so that it starts at the number of filled cells (Vassiliades et al. 2018,
     doi:10.1109/TEVC.2017.2735550; the "archive profile" of Flageat et al. 2022, arXiv:2211.02193).
-
-    Args:
-        objectives: ``(n,)`` of the elites.
-        thresholds: ``(k,)``.
-
-    Returns:
-        ``(k,)`` counts.
     """
     return len(objectives) - np.searchsorted(np.sort(objectives), thresholds, side="left")
 
@@ -54,20 +45,18 @@ def archive_profiles(tables: Tables, runs_dir: Path) -> Drawn:
     }
     width = figure_width(5.5 if len(shown) == 1 else 9)
     columns = min(len(shown), max(int(width / 2.9), 1), 3)
-    labels = {title: [tables.series[group] for group in groups] for title, groups in shown.items()}
-    figure, parts = lay_out(labels, columns, width, 0.62 * width / columns + 0.5)
+    height = 0.62 * width / columns + 0.5
+    figure, parts = lay_out(tables.labels(shown), columns, width, height)
     band = band_text(tables.counts(every))
-    parts_of_data = []
-    alike: dict[str, list[Axes]] = {}
+    parts_of_data, drawn = [], []
     for part, groups in zip(parts, shown.values(), strict=True):
         data = mean_profiles({group: [run for _, run in runs[group]] for group in groups})
         ax = part.panel.subplots()
         _draw(ax, tables, data)
         part.add_legend(ax, band)
         parts_of_data.append(data)
-        alike.setdefault(tables.score_scale_of[groups[0]], []).append(ax)
-    for same in alike.values():
-        level(same)
+        drawn.append((tables.score_scale_of[groups[0]], ax))
+    level(drawn)
     caption = (
         "Archive profiles: the number of elites with at least an objective. A line starts at the"
         " number of filled cells (at those within the domain's objective range, if some are below"
@@ -80,13 +69,9 @@ def archive_profiles(tables: Tables, runs_dir: Path) -> Drawn:
 
 
 def mean_profiles(runs: dict[str, list[Run]]) -> "pd.DataFrame":
-    """Returns the mean profile of each group over its runs, at common thresholds.
+    """Returns the mean profile of each group over its runs, all of one scale.
 
-    Args:
-        runs: Group -> its runs, all of one scale.
-
-    Returns:
-        Columns group, objective (the threshold), n, elites_mean and elites_se.
+    Columns: group, objective (thresholds, the same for all), n, elites_mean and elites_se.
     """
     import pandas as pd
 
@@ -105,9 +90,9 @@ def mean_profiles(runs: dict[str, list[Run]]) -> "pd.DataFrame":
 
 def _draw(ax: "Axes", tables: Tables, data: "pd.DataFrame") -> None:
     for group, line in data.groupby("group", sort=False):
-        look = line_style(tables.position[str(group)])
-        ax.plot(line["objective"], line["elites_mean"], label=tables.series[str(group)], **look)
-        draw_band(ax, line["objective"], line["elites_mean"], line["elites_se"], look["color"])
+        label, position = tables.series[str(group)], tables.position[str(group)]
+        mean, error = line["elites_mean"], line["elites_se"]
+        draw_line(ax, label, position, line["objective"], mean, mean - error, mean + error)
     ax.set(xlabel="Objective, at least", ylabel="Elites")
     ax.set_ylim(0, None)
     ax.margins(x=0)

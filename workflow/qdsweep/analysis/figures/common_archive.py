@@ -34,11 +34,7 @@ Geometry = tuple[tuple[int, ...], tuple[tuple[float, float], ...]]
 class Family(NamedTuple):
     """Groups whose archives differ, but not their domain and QD-score offset.
 
-    Attributes:
-        domain: The domain.
-        offset: The QD-score offset.
-        groups: The groups.
-        abouts: `archive` of summary.json, one of each of their score scales.
+    `abouts`: `archive` of summary.json, one of each of their score scales.
     """
 
     domain: str
@@ -50,8 +46,7 @@ class Family(NamedTuple):
 def common_archives(tables: Tables, runs_dir: Path) -> list[Drawn]:
     """Draws QD score and coverage of groups that no other figure has on one pair of axes.
 
-    Returns:
-        One figure; none where all archives of a domain have the same cells.
+    None where all archives of a domain have the same cells.
     """
     import pandas as pd
     from matplotlib.figure import Figure
@@ -92,9 +87,8 @@ def common_archives(tables: Tables, runs_dir: Path) -> list[Drawn]:
 def coarsest(abouts: list[dict[str, Any]]) -> Geometry:
     """Returns the dims and ranges of a grid that no archive's cells are larger than.
 
-    Args:
-        abouts: `archive` of summary.json of each; at least one has cells. A CVT archive of k
-            cells and m measures counts as a grid of k^(1/m) cells along each.
+    At least one archive (`archive` of summary.json) has cells. A CVT archive of k cells and m
+    measures counts as a grid of k^(1/m) cells along each.
     """
     structured = [about for about in abouts if about["cells"]]
     sizes = []

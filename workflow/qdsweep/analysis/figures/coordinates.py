@@ -46,12 +46,7 @@ class Coordinates:
 
 
 def coordinates(found: Combinations, most: int | None = None) -> Coordinates:
-    """Returns the parallel coordinates of combinations.
-
-    Args:
-        found: The combinations.
-        most: The best so many; None: all.
-    """
+    """Returns the parallel coordinates of combinations: of the best `most`, or of all."""
     table = found.table.sort_values("mean", kind="stable")
     table = table if most is None else table.tail(most)
     low, high = score_limits(table["mean"])

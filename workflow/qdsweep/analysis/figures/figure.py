@@ -38,35 +38,19 @@ class Drawn:
 
 
 def save_figures(folder: Path, drawn: list[Drawn], index: str = "figures") -> None:
-    """Writes NAME.pdf, .png, .svg and .csv of each figure, and an index for the report.
-
-    Args:
-        folder: `results/sweeps/NAME/plots`.
-        drawn: The figures, in the report's order.
-        index: The stem of the index: a list of name, section, title and caption.
-    """
+    """Writes NAME.pdf, .png, .svg and .csv of each figure, and an index for the report."""
     folder.mkdir(parents=True, exist_ok=True)
     for one in drawn:
         _save(folder, one)
     _write_index(folder / f"{index}.json", [_about(one) for one in drawn])
 
 
-def save_one(folder: Path, one: Drawn, index: str = "figures") -> list[Path]:
-    """Writes the files of one figure again, and its entry in an index that has the others too.
-
-    Returns:
-        The files of the figure.
-    """
+def save_one(folder: Path, one: Drawn) -> list[Path]:
+    """Writes a figure's files again, which are returned, and its entry in an index of others."""
     folder.mkdir(parents=True, exist_ok=True)
-    files = _save(folder, one)
-    path = folder / f"{index}.json"
-    entries = read_index(path) if path.exists() else []
-    places = {entry["name"]: place for place, entry in enumerate(entries)}
-    if one.name in places:
-        entries[places[one.name]] = _about(one)
-    else:
-        entries.append(_about(one))
-    _write_index(path, entries)
+    files, path = _save(folder, one), folder / "figures.json"
+    entries = {entry["name"]: entry for entry in read_index(path)} if path.exists() else {}
+    _write_index(path, [*(entries | {one.name: _about(one)}).values()])
     return files
 
 

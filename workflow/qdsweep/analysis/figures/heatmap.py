@@ -56,15 +56,7 @@ def add_color_bar(
     limits: Limits,
     aspect: float = 25,
 ) -> None:
-    """Adds the colour bar of `axes`, with an arrow where objectives lie outside of it.
-
-    Args:
-        place: Where `axes` are; the bar stands beside them.
-        axes: They show the objectives.
-        objectives: What they show, nan for nothing.
-        limits: Objectives of the lowest and the highest colour.
-        aspect: How many times as long as wide it is.
-    """
+    """Adds the colour bar of `axes` beside them, with arrows where objectives lie outside."""
     bar = place.colorbar(
         color_scale(limits),
         ax=axes,
@@ -79,12 +71,8 @@ def add_color_bar(
 
 
 def _beyond(objectives: Iterable[np.ndarray], limits: Limits) -> Any:
-    below = above = False
-    for some in objectives:
-        below, above = (
-            below or bool((some < limits[0]).any()),
-            above or bool((some > limits[1]).any()),
-        )
+    outside = [((some < limits[0]).any(), (some > limits[1]).any()) for some in objectives]
+    below, above = np.any(outside, axis=0)
     return {(1, 1): "both", (1, 0): "min", (0, 1): "max"}.get((below, above), "neither")
 
 
@@ -138,14 +126,7 @@ def _map(ax: "Axes", run: Run, limits: Limits) -> None:
         sliding_boundaries_archive_heatmap,
     )
 
-    look: dict[str, Any] = {
-        "ax": ax,
-        "cmap": COLORMAP,
-        "vmin": limits[0],
-        "vmax": limits[1],
-        "cbar": None,
-        "rasterized": True,
-    }
+    look: dict[str, Any] = {"ax": ax, "cbar": None, **_colors(limits)}
     cells = _cells(run)
     if cells == "boxes":
         grid_archive_heatmap(run.archive, **look)
@@ -159,17 +140,11 @@ def _map(ax: "Axes", run: Run, limits: Limits) -> None:
 
 
 def _points(ax: "Axes", x: np.ndarray, y: np.ndarray, run: Run, limits: Limits) -> None:
-    ax.scatter(
-        x,
-        y,
-        c=run.arrays["objective"],
-        s=4,
-        linewidths=0,
-        cmap=COLORMAP,
-        vmin=limits[0],
-        vmax=limits[1],
-        rasterized=True,
-    )
+    ax.scatter(x, y, c=run.arrays["objective"], s=4, linewidths=0, **_colors(limits))
+
+
+def _colors(limits: Limits) -> dict[str, Any]:
+    return {"cmap": COLORMAP, "vmin": limits[0], "vmax": limits[1], "rasterized": True}
 
 
 def _bars(ax: "Axes", run: Run, limits: Limits) -> None:

@@ -5,17 +5,14 @@ from typing import TYPE_CHECKING
 
 from qdsweep.analysis.curves import View, curve_lines, is_defined, printed_views
 from qdsweep.analysis.figures.figure import Drawn
-from qdsweep.analysis.figures.panels import lay_out
-from qdsweep.analysis.figures.style import draw_band, figure_width, level, line_style, short_numbers
+from qdsweep.analysis.figures.panels import MAX_LINES, MAX_PANELS, lay_out, level
+from qdsweep.analysis.figures.style import draw_line, figure_width, short_numbers
 from qdsweep.analysis.selection import Tables, band_text, shown_text
 from qdsweep.analysis.text import listed
-from qdsweep.metrics import EVALUATIONS, Metric
+from qdsweep.metrics import EVALUATIONS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-MAX_LINES = 12
-MAX_PANELS = 6
 
 
 def learning_curves(tables: Tables) -> Drawn:
@@ -25,21 +22,20 @@ def learning_curves(tables: Tables) -> Drawn:
     width = figure_width(11)
     columns = len(views) if width > 6 else 2
     rows = math.ceil(len(views) / columns)
-    labels = {title: [tables.series[group] for group in groups] for title, groups in shown.items()}
-    figure, parts = lay_out(labels, 1, width, rows * (0.72 * width / columns + 0.5))
+    height = rows * (0.72 * width / columns + 0.5)
+    figure, parts = lay_out(tables.labels(shown), 1, width, height)
     every = [group for groups in shown.values() for group in groups]
     band = band_text(tables.counts(every))
-    alike: dict[tuple[str, Metric], list[Axes]] = {}
+    drawn = []
     for part, groups in zip(parts, shown.values(), strict=True):
         axes = list(part.panel.subplots(rows, columns, squeeze=False).flat)
         for ax in axes[len(views) :]:
             ax.set_visible(False)
         for ax, view in zip(axes, views, strict=False):
             draw_curves(ax, tables, groups, view)
-            alike.setdefault((tables.score_scale_of[groups[0]], view.metric), []).append(ax)
+            drawn.append(((tables.score_scale_of[groups[0]], view.metric), ax))
         part.add_legend(axes[0], band)
-    for same in alike.values():
-        level(same)
+    level(drawn)
     first, *others = (view.metric for view in views if view.over is EVALUATIONS)
     caption = (
         f"{listed([first.label, *(metric.phrase for metric in others)])} over evaluations, and"
@@ -66,10 +62,9 @@ def draw_curves(ax: "Axes", tables: Tables, groups: list[str], view: View) -> No
     longest = max(float(line.x[-1]) for line in lines)
     unit, size = view.over.unit_for(longest)
     for line in lines:
-        x = line.x / size
-        look = line_style(tables.position[line.group])
-        ax.plot(x, line.mean, label=tables.series[line.group], **look)
-        draw_band(ax, x, line.mean, line.error, look["color"])
+        ends = line.mean - line.error, line.mean + line.error
+        label, position = tables.series[line.group], tables.position[line.group]
+        draw_line(ax, label, position, line.x / size, line.mean, *ends)
     ax.set_xlabel(view.over.title(unit))
     ax.set_ylabel(metric.heading)
     ax.set_xlim(0, None)

@@ -1,7 +1,7 @@
 """Archives of three and more measures: slices of a grid, or parallel axes."""
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -53,22 +53,27 @@ def draw_slices(ax: "Axes", run: Run, names: list[str], colors: "ScalarMappable"
     ax.text(1, -0.03, note, transform=ax.transAxes, ha="right", va="top", **_SMALL)
 
 
-def draw_parallel_axes(ax: "Axes", run: Run, names: list[str], colors: "ScalarMappable") -> None:
-    """Draws a line for each elite across an axis for each measure, best on top."""
+def add_parallel_lines(ax: "Axes", heights: np.ndarray, **look: Any) -> None:
+    """Draws a line for each row of ``(n, k)`` heights, across k axes beside each other."""
     from matplotlib.collections import LineCollection
 
+    places = np.broadcast_to(np.arange(float(heights.shape[1])), heights.shape)
+    ax.add_collection(LineCollection(list(np.stack([places, heights], axis=2)), **look))
+
+
+def draw_parallel_axes(ax: "Axes", run: Run, names: list[str], colors: "ScalarMappable") -> None:
+    """Draws a line for each elite across an axis for each measure, best on top."""
     low, high = _ranges(run).T
     order = np.argsort(run.arrays["objective"], kind="stable")
     heights = (run.arrays["measures"][order] - low) / np.where(high > low, high - low, 1.0)
-    positions = np.broadcast_to(np.arange(len(low)), heights.shape)
-    lines = LineCollection(
-        list(np.stack([positions, heights], axis=2)),
+    add_parallel_lines(
+        ax,
+        heights,
         colors=colors.to_rgba(run.arrays["objective"][order]),
         linewidths=float(np.clip(80 / len(order), 0.4, 1.5)),
         alpha=0.8 if len(order) <= 100 else 0.5,
         rasterized=True,
     )
-    ax.add_collection(lines)
     ax.set(xlim=(-0.1, len(low) - 0.9), ylim=(-0.02, 1.02), yticks=[])
     for position, (bottom, top) in enumerate(zip(low, high, strict=True)):
         ax.axvline(position, color="0.3", linewidth=0.7)

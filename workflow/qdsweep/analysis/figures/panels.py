@@ -1,7 +1,7 @@
 """Figures of several parts, with a legend below each or one for all."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from qdsweep.analysis.figures.style import add_heading, add_legend, legend_height
@@ -10,6 +10,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure, SubFigure
 
+MAX_LINES = 12
+MAX_PANELS = 6
 _HEADING = 0.3  # inches
 
 
@@ -69,6 +71,17 @@ def lay_out(
         for heading, part in zip(labels, parts, strict=True):
             add_heading(part.panel, heading, width / columns)
     return figure, parts
+
+
+def level(drawn: Iterable[tuple[Hashable, "Axes"]]) -> None:
+    """Gives axes of the same key the same vertical extent, that of all of them."""
+    alike: dict[Hashable, list[Axes]] = {}
+    for key, ax in drawn:
+        alike.setdefault(key, []).append(ax)
+    for axes in alike.values():
+        low, high = zip(*(ax.get_ylim() for ax in axes), strict=True)
+        for ax in axes:
+            ax.set_ylim(min(low), max(high))
 
 
 def _split(

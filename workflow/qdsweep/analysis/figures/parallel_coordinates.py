@@ -7,6 +7,7 @@ import numpy as np
 from qdsweep.analysis.figures.combinations import Combinations, log_text, seeds_text
 from qdsweep.analysis.figures.coordinates import coordinates
 from qdsweep.analysis.figures.figure import Drawn
+from qdsweep.analysis.figures.many_measures import add_parallel_lines
 from qdsweep.analysis.figures.style import COLORMAP, figure_width
 from qdsweep.analysis.text import plural
 
@@ -17,13 +18,8 @@ if TYPE_CHECKING:
 def parallel_coordinates(found: Combinations, name: str, section: str, where: str) -> Drawn:
     """Draws a line for each combination of swept values, which ends at its score.
 
-    Args:
-        found: The combinations of one scale.
-        name: The figure's.
-        section: The heading of the report that it stands under.
-        where: The scale as a sentence, if there are several.
+    `where`: the scale as a sentence, if there are several.
     """
-    from matplotlib.collections import LineCollection
     from matplotlib.figure import Figure
 
     described = coordinates(found)
@@ -31,16 +27,15 @@ def parallel_coordinates(found: Combinations, name: str, section: str, where: st
     last = len(found.axes)
     figure = Figure(figsize=(figure_width(1.5 * last + 2.2), 3.8), layout="constrained")
     ax = figure.subplots()
-    places = np.broadcast_to(np.arange(last + 1.0), heights.shape)
-    lines = LineCollection(
-        list(np.stack([places, heights], axis=2)),
+    add_parallel_lines(
+        ax,
+        heights,
         array=table["mean"].to_numpy(),
         cmap=COLORMAP,
         clim=(low, high),
         linewidths=1.6 if len(table) <= 50 else 0.8,
         alpha=0.9 if len(table) <= 50 else 0.6,
     )
-    ax.add_collection(lines)
     *swept, score = described.axes
     for place, axis in enumerate(swept):
         _axis_line(ax, place, axis.ticks)

@@ -21,19 +21,16 @@ from qdsweep.experiment.load import load
 from qdsweep.records.run_dir import RunDir, RunFiles
 from qdsweep.records.sweep_dir import SweepDir
 
-Draw = Callable[[], Drawn]
-DrawMore = Callable[[], list[Drawn]]
+MAIN, MORE = "", "more"  # folders below plots/: of every sweep, of some
+# How the names of figures begin -> their folder, and what draws them.
+Figures = dict[str | tuple[str, ...], tuple[str, Callable[[], list[Drawn]]]]
 
 
 def plot(sweep_dir: Path, runs_dir: Path, *, only: str | None = None) -> None:
     """Draws the figures of a sweep: PDF to print, PNG and SVG for the screen, CSV of the data.
 
-    `plots/archives/ID.png` of a run is drawn only if it is older than the run's archive.
-
-    Args:
-        sweep_dir: `results/sweeps/NAME`, with the tables of `aggregate`.
-        runs_dir: `results/runs`.
-        only: One figure, which alone is drawn again; its files are printed.
+    `plots/archives/ID.png` of a run is drawn only if it is older than the run's archive. With
+    `only`, that figure alone is drawn again, and its files are printed.
 
     Raises:
         BadInput: A table or a run's file is missing, or `figures` of the sweep file names what the
@@ -42,60 +39,51 @@ def plot(sweep_dir: Path, runs_dir: Path, *, only: str | None = None) -> None:
     if only is not None:
         print(*plot_one(sweep_dir, runs_dir, only), sep="\n")
         return
-    tables, look, main, further = _figures(sweep_dir, runs_dir)
+    tables, look, figures = _figures(sweep_dir, runs_dir)
     sweep = SweepDir(sweep_dir)
-    plots = sweep.plots
-    more = plots / "more"
     with look.style(tables):
-        save_figures(plots, [draw() for draw in main.values()])
-        shutil.rmtree(more, ignore_errors=True)  # figures that the sweep no longer has
-        save_figures(more, [one for draw in further.values() for one in draw()])
+        save_figures(sweep.plots, _all(figures, MAIN))
+        shutil.rmtree(sweep.plots / MORE, ignore_errors=True)  # figures that it no longer has
+        save_figures(sweep.plots / MORE, _all(figures, MORE))
     with style():
         for run_id in tables.with_results["id"].unique():
             plot_run(RunDir(runs_dir / run_id).results, sweep.archives / f"{run_id}.png")
 
 
 def plot_one(sweep_dir: Path, runs_dir: Path, name: str) -> list[Path]:
-    """Draws one figure of a sweep again.
-
-    Returns:
-        The files that it is written to.
+    """Draws one figure of a sweep again, and returns the files that it is written to.
 
     Raises:
         BadInput: As `plot`; or the sweep has no such figure.
     """
-    tables, look, main, further = _figures(sweep_dir, runs_dir)
-    plots = SweepDir(sweep_dir).plots
+    tables, look, figures = _figures(sweep_dir, runs_dir)
     with look.style(tables):
-        if name in main:
-            return save_one(plots, main[name]())
-        for beginnings, draw in further.items():
-            for one in draw() if name.startswith(beginnings) else ():
+        for beginning, (folder, draw) in figures.items():
+            for one in draw() if name.startswith(beginning) else ():
                 if one.name == name:
-                    return save_one(plots / "more", one)
-        known = [*main, *(one.name for draw in further.values() for one in draw())]
+                    return save_one(SweepDir(sweep_dir).plots / folder, one)
+        known = [one.name for folder in (MAIN, MORE) for one in _all(figures, folder)]
     raise BadInput(f"--only {name}: this sweep has no such figure; it has {', '.join(known)}")
 
 
-def _figures(
-    sweep_dir: Path, runs_dir: Path
-) -> tuple[Tables, Look, dict[str, Draw], dict[tuple[str, ...], DrawMore]]:
-    """Returns tables, their look, the figures of every sweep by name, others by prefix of names."""
+def _all(figures: Figures, folder: str) -> list[Drawn]:
+    return [one for place, draw in figures.values() if place == folder for one in draw()]
+
+
+def _figures(sweep_dir: Path, runs_dir: Path) -> tuple[Tables, Look, Figures]:
     plan, tables, look = read_dressed(sweep_dir)
-    main: dict[str, Draw] = {
-        "overview": lambda: overview(tables, runs_dir),
-        "learning_curves": lambda: learning_curves(tables),
-        "heatmaps": lambda: heatmaps(tables, runs_dir),
-        "archive_profiles": lambda: archive_profiles(tables, runs_dir),
+    figures: Figures = {
+        "overview": (MAIN, lambda: [overview(tables, runs_dir)]),
+        "learning_curves": (MAIN, lambda: [learning_curves(tables)]),
+        "heatmaps": (MAIN, lambda: [heatmaps(tables, runs_dir)]),
+        "archive_profiles": (MAIN, lambda: [archive_profiles(tables, runs_dir)]),
+        "performance_profiles": (MORE, lambda: profiles_figure(sweep_dir, tables, look)),
+        "common_archive": (MORE, lambda: common_archives(tables, runs_dir)),
+        "corrected_": (MORE, lambda: corrected_figures(sweep_dir, tables, look)),
+        ("parallel_", "slice_", "pairs"): (MORE, lambda: sweep_views(plan, tables)),
+        "timing": (MORE, lambda: [timing_figure(tables, runs_dir)]),
     }
-    further: dict[tuple[str, ...], DrawMore] = {
-        ("performance_profiles",): lambda: profiles_figure(sweep_dir, tables, look),
-        ("common_archive",): lambda: common_archives(tables, runs_dir),
-        ("corrected_",): lambda: corrected_figures(sweep_dir, tables, look),
-        ("parallel_", "slice_", "pairs"): lambda: sweep_views(plan, tables),
-        ("timing",): lambda: [timing_figure(tables, runs_dir)],
-    }
-    return tables, look, main, further
+    return tables, look, figures
 
 
 def plot_run(files: RunFiles, picture: Path) -> None:

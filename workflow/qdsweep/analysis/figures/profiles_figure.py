@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 
 from qdsweep.analysis.figures.appearance import Look
 from qdsweep.analysis.figures.figure import Drawn
-from qdsweep.analysis.figures.panels import lay_out
-from qdsweep.analysis.figures.style import figure_width, line_style
+from qdsweep.analysis.figures.panels import MAX_LINES, lay_out
+from qdsweep.analysis.figures.style import draw_line, figure_width
 from qdsweep.analysis.selection import Tables
 from qdsweep.analysis.tables.over_tasks import task_score
 from qdsweep.analysis.text import plural
@@ -15,8 +15,6 @@ from qdsweep.records.sweep_dir import SweepDir
 
 if TYPE_CHECKING:
     import pandas as pd
-
-MAX_LINES = 12
 
 
 def profiles_figure(sweep_dir: Path, tables: Tables, look: Look) -> list[Drawn]:
@@ -37,11 +35,8 @@ def profiles_figure(sweep_dir: Path, tables: Tables, look: Look) -> list[Drawn]:
     places = {series: tables.position[group] for group, series in tables.series.items()}
     for number, (name, label) in enumerate(labels.items()):
         line = data[data["algorithm"] == name]
-        style = line_style(places.get(label, number))
-        ax.plot(line["tau"], line["fraction"], label=label, **style)
-        ax.fill_between(
-            line["tau"], line["low"], line["high"], color=style["color"], alpha=0.2, linewidth=0
-        )
+        values = (line[name] for name in ("tau", "fraction", "low", "high"))
+        draw_line(ax, label, places.get(label, number), *values)
     ax.set(xlabel="Normalised score τ", ylabel="Fraction of runs above τ")
     ax.set_ylim(0, 1.02)
     ax.margins(x=0)

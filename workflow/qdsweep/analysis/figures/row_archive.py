@@ -24,10 +24,6 @@ class EarlierRun(Run):
     """A run with the archive that it had after an iteration.
 
     Its elites stand in the middle of their cells: the history keeps no measures, and no solutions.
-
-    Attributes:
-        history: What the archive took in.
-        iteration: After which iteration.
     """
 
     history: History
@@ -60,12 +56,7 @@ def cell_middles(about: dict[str, Any], arrays: dict[str, np.ndarray]) -> np.nda
 
 
 def reported_run(runs_dir: Path, row: "pd.Series") -> Run:
-    """Returns a run as its row reports it: at the row's budget if its history tells that.
-
-    Args:
-        runs_dir: `results/runs`.
-        row: A row of summary.csv that has results.
-    """
+    """Returns a run as its row of summary.csv has it: at its budget, if its history tells that."""
     run = load(RunDir(runs_dir / row["id"]).results.path)
     history = read_history(run.files) if _went_on(row) else None
     return run if history is None else EarlierRun(run.path, history, int(row["iteration"]))

@@ -5,15 +5,14 @@ import textwrap
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from qdsweep.analysis.text import short
 from qdsweep.files import atomic
 
 if TYPE_CHECKING:
-    import pandas as pd
     from matplotlib.axes import Axes
     from matplotlib.axis import Axis
     from matplotlib.figure import Figure, SubFigure
@@ -72,16 +71,9 @@ _METADATA: dict[str, dict[str, Any]] = {
 _MM = 25.4
 
 
-@dataclass(frozen=True)
-class _Wishes:
-    """What the user wants: a width in print [inches], colours by position."""
-
-    width: float | None = None
-    colors: Mapping[int, str] = field(default_factory=dict)
-
-
-_NATURAL = _Wishes()
-_wishes: ContextVar[_Wishes] = ContextVar("wishes", default=_NATURAL)
+# What the user wants: a width in print [inches], colours by position.
+_width: ContextVar[float | None] = ContextVar("width", default=None)
+_colors: ContextVar[Mapping[int, str]] = ContextVar("colors", default=MappingProxyType({}))
 
 
 @contextmanager
@@ -97,19 +89,20 @@ def style(
     import matplotlib
 
     width = None if column_width is None else column_width / _MM
-    token = _wishes.set(_Wishes(width, colors or {}))
+    tokens = _width.set(width), _colors.set(colors or {})
     try:
         with matplotlib.rc_context():
             matplotlib.rcdefaults()
             matplotlib.rcParams.update(_RC if width is None else _RC | _PRINT)
             yield
     finally:
-        _wishes.reset(token)
+        _width.reset(tokens[0])
+        _colors.reset(tokens[1])
 
 
 def figure_width(natural: float) -> float:
     """Returns how wide a figure may be [inches]: as wide as is natural, or the column in print."""
-    return _wishes.get().width or natural
+    return _width.get() or natural
 
 
 def line_style(position: int) -> dict[str, Any]:
@@ -119,7 +112,7 @@ def line_style(position: int) -> dict[str, Any]:
     """
     pairs = len(COLORS) * len(DASHES)
     return {
-        "color": _wishes.get().colors.get(position, COLORS[position % len(COLORS)]),
+        "color": _colors.get().get(position, COLORS[position % len(COLORS)]),
         "linestyle": DASHES[position % len(DASHES)],
         "marker": MARKERS[position // pairs % len(MARKERS)],
         "markersize": 4,
@@ -127,18 +120,11 @@ def line_style(position: int) -> dict[str, Any]:
     }
 
 
-def draw_band(
-    ax: "Axes", x: "pd.Series", mean: "pd.Series", error: "pd.Series", color: str
-) -> None:
-    """Draws a band of ± one standard error; nothing where it is unknown."""
-    ax.fill_between(x, mean - error, mean + error, color=color, alpha=0.2, linewidth=0)
-
-
-def level(axes: "list[Axes]") -> None:
-    """Gives axes the same vertical extent, that of all of them."""
-    low, high = zip(*(ax.get_ylim() for ax in axes), strict=True)
-    for ax in axes:
-        ax.set_ylim(min(low), max(high))
+def draw_line(ax: "Axes", label: str, position: int, x: Any, y: Any, low: Any, high: Any) -> None:
+    """Draws the line of the n-th group, and a band from `low` to `high` where these are known."""
+    look = line_style(position)
+    ax.plot(x, y, label=label, **look)
+    ax.fill_between(x, low, high, color=look["color"], alpha=0.2, linewidth=0)
 
 
 def short_numbers(axis: "Axis", bins: int = 5) -> None:

@@ -15,14 +15,9 @@ from qdsweep.analysis.figures.combinations import (
 )
 from qdsweep.analysis.figures.coordinates import MOST_TICKS, nice_numbers, score_limits, tick_text
 from qdsweep.analysis.figures.figure import Drawn
+from qdsweep.analysis.figures.heatmap import color_scale
 from qdsweep.analysis.figures.parallel_coordinates import parallel_coordinates
-from qdsweep.analysis.figures.style import (
-    COLORMAP,
-    COLORS,
-    DASHES,
-    EMPTY_CELL,
-    figure_width,
-)
+from qdsweep.analysis.figures.style import COLORMAP, COLORS, DASHES, EMPTY_CELL, figure_width
 from qdsweep.analysis.selection import Tables
 from qdsweep.analysis.text import listed, plural, short
 from qdsweep.records.plan import Plan
@@ -73,15 +68,12 @@ def one_slice(found: Combinations, axis: Axis, name: str, where: str) -> Drawn:
     width = figure_width(5.0 + 0.065 * longest)
     figure = Figure(figsize=(width, 3.4), layout="constrained")
     ax = figure.subplots()
+    look: dict[str, Any] = {"marker": "o", "markersize": 3.5, "capsize": 2.5, "elinewidth": 1}
     for position, (label, part) in enumerate(shown):
         part = part.sort_values(axis.name)
-        look: dict[str, Any] = {"marker": "o", "markersize": 3.5, "capsize": 2.5, "elinewidth": 1}
-        error = part["se"].fillna(0.0)
-        look |= {
-            "color": COLORS[position % len(COLORS)],
-            "linestyle": DASHES[position % len(DASHES)],
-        }
-        ax.errorbar(part[axis.name], part["mean"], error, label=label, **look)
+        look["color"] = COLORS[position % len(COLORS)]
+        look["linestyle"] = DASHES[position % len(DASHES)]
+        ax.errorbar(part[axis.name], part["mean"], part["se"].fillna(0.0), label=label, **look)
     if not shown:
         ax.scatter(table[axis.name], table["mean"], s=14, color=COLORS[0], alpha=0.7)
     _number_axis(ax, axis)
@@ -90,10 +82,9 @@ def one_slice(found: Combinations, axis: Axis, name: str, where: str) -> Drawn:
     if others and shown:
         place = "right center" if width > 6 else "lower center"
         figure.legend(loc=f"outside {place}", fontsize=8 if len(shown) <= 6 else 7)
-    kept = found.table if not shown else found.table.loc[
-        sorted(index for _, part in shown for index in part.index)
-    ]  # fmt: skip
+    kept = found.table
     if shown:
+        kept = kept.loc[sorted(index for _, part in shown for index in part.index)]
         several = f", a line for each of {plural(len(shown), 'combination')} of" if others else ""
         names = f" {listed(others)}" if others else ""
         caption = (
@@ -115,8 +106,6 @@ def one_slice(found: Combinations, axis: Axis, name: str, where: str) -> Drawn:
 def pair_heatmaps(found: Combinations, name: str, where: str) -> list[Drawn]:
     """Draws the mean score of each pair of values of two names, over all values of the others."""
     import pandas as pd
-    from matplotlib.cm import ScalarMappable
-    from matplotlib.colors import Normalize
     from matplotlib.figure import Figure
 
     pairs = [(a, b, _means(found.table, a, b)) for a, b in itertools.combinations(found.axes, 2)]
@@ -136,9 +125,7 @@ def pair_heatmaps(found: Combinations, name: str, where: str) -> list[Drawn]:
         _draw_pair(ax, a, b, means, limits)
     for ax in axes[len(pairs) :]:
         ax.set_visible(False)
-    bar = figure.colorbar(
-        ScalarMappable(Normalize(*limits), COLORMAP), ax=axes[: len(pairs)], pad=0.02, aspect=25
-    )
+    bar = figure.colorbar(color_scale(limits), ax=axes[: len(pairs)], pad=0.02, aspect=25)
     bar.set_label(f"{found.score.heading}, mean")
     bar.outline.set_visible(False)
     cells = pd.concat(

@@ -11,12 +11,7 @@ from qdsweep.records.sweep_dir import SweepDir
 
 
 def write_tables(sweep_dir: Path, runs_dir: Path, *, partial: bool = False) -> None:
-    """Collects the runs of a sweep into tables.
-
-    Args:
-        sweep_dir: `results/sweeps/NAME`, with plan.json.
-        runs_dir: `results/runs`.
-        partial: Take runs that are not finished, too.
+    """Collects the runs of a sweep into tables; `partial`: those that are not finished, too.
 
     Raises:
         BadInput: A file is missing or damaged, or there is no run.

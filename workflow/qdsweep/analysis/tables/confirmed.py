@@ -86,9 +86,6 @@ def winners(tables: Tables, top: int) -> list[str]:
 def write_confirmed(sweep_dir: Path, runs_dir: Path) -> Sheet:
     """Writes `tables/confirmed.*`: the winners on the sweep's seeds and on unseen ones.
 
-    Returns:
-        The table.
-
     Raises:
         BadInput: An earlier stage has not written its files.
     """

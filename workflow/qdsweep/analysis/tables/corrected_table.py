@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from qdsweep.analysis.labels import group_names
 from qdsweep.analysis.score_scale import score_scale_of
 from qdsweep.analysis.selection import read_tables
-from qdsweep.analysis.tables.sheet import Cell, Sheet, number_cell, text_cell, write_sheet
+from qdsweep.analysis.tables.sheet import Sheet, number_cell, text_cell, write_sheet
 from qdsweep.analysis.tables.statistics import standard_error
 from qdsweep.analysis.text import common_decimals, mean_and_error, plural
 from qdsweep.config.sweep import Reevaluate
@@ -25,27 +25,16 @@ if TYPE_CHECKING:
 
 # Column of tables/corrected.csv -> its heading.
 _OWN = [metric for metric in DRAWN if metric.name in METRICS]
-_HEADINGS = [
-    pair
-    for metric in _OWN
-    for pair in (
-        (metric.column, metric.heading),
-        (f"corrected_{metric.column}", f"{metric.heading}, corrected"),
-    )
-]
-_HEADINGS.insert(2, ("luck_percent", "Luck (%)"))  # of the QD score, the first one
-_METRICS = dict(_HEADINGS)
+_METRICS: dict[str, str] = {}
+for _one in _OWN:
+    _METRICS[_one.column] = _one.heading
+    _METRICS[f"corrected_{_one.column}"] = f"{_one.heading}, corrected"
+    if _one.name == "qd_score":
+        _METRICS["luck_percent"] = "Luck (%)"
 
 
-def write_corrected(sweep_dir: Path, runs_dir: Path) -> Sheet:
+def write_corrected(sweep_dir: Path, runs_dir: Path) -> None:
     """Writes `tables/corrected.*`: each group's archives as reported, and corrected.
-
-    Args:
-        sweep_dir: `results/sweeps/NAME`, with the tables of `aggregate`.
-        runs_dir: `results/runs`, with `reevaluated-TIMES-SEED.json` of the runs.
-
-    Returns:
-        The table.
 
     Raises:
         BadInput: The sweep file has no `reevaluate`, or no run was evaluated again.
@@ -77,14 +66,15 @@ def write_corrected(sweep_dir: Path, runs_dir: Path) -> Sheet:
     further = bool((done["total_evaluations"] > done["evaluations"]).any())
     sheet = _sheet(group_names(plan).dressed(data), _note(runs, settings, further))
     write_sheet(sweep.tables, sheet, data)
-    return sheet
 
 
 def _record(folder: RunDir, stem: str) -> dict[str, Any]:
     about = read_json(folder.corrected(stem), AGAIN)
-    record = {"run": about["id"], "scale": score_scale_of(folder.path, read_summary(folder))}
-    record["seed_matters"] = about["seed_matters"]
-    record["one_seed"] = about["evaluation_seed"] not in ("iteration", "solution")
+    record = {
+        "scale": score_scale_of(folder.path, read_summary(folder)),
+        "seed_matters": about["seed_matters"],
+        "one_seed": about["evaluation_seed"] not in ("iteration", "solution"),
+    }
     for prefix, part in (("", "reported"), ("corrected_", "corrected")):
         for name in METRICS:
             value = about[part][name]
@@ -116,21 +106,15 @@ def _by_group(runs: "pd.DataFrame") -> "pd.DataFrame":
 def _sheet(data: "pd.DataFrame", note: str) -> Sheet:
     shown = {name: head for name, head in _METRICS.items() if data[f"{name}_mean"].notna().any()}
     rows = []
-    for _, row in data.iterrows():
-        cells = [text_cell(row["group"]), Cell(str(row["n"]), float(row["n"]))]
+    for row in data.to_dict("records"):
+        cells = [text_cell(row["group"]), number_cell(str(row["n"]), row["n"])]
         for name in shown:
             mean, error = row[f"{name}_mean"], row[f"{name}_se"]
             text = mean_and_error(mean, error, _decimals(data, name))
             cells.append(number_cell(text, mean))
         rows.append(cells)
-    return Sheet(
-        name="corrected",
-        title="Corrected archives",
-        note=note,
-        columns=["group", "n", *shown.values()],
-        text=1,
-        rows=rows,
-    )
+    columns = ["group", "n", *shown.values()]
+    return Sheet("corrected", "Corrected archives", note, columns, 1, rows)
 
 
 def _decimals(data: "pd.DataFrame", name: str) -> int:

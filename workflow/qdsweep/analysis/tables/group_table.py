@@ -62,10 +62,7 @@ def group_table(plan: Plan, summary: "pd.DataFrame") -> "pd.DataFrame":
 def group_sheet(plan: Plan, summary: "pd.DataFrame", table: "pd.DataFrame") -> Sheet:
     """Returns the table for a reader: mean ± standard error, the best of each scale in bold.
 
-    Args:
-        plan: The sweep with the report's names of groups and values, as `Called` gives it.
-        summary: summary.csv, likewise.
-        table: table.csv, likewise.
+    `plan`, `summary` and `table` have the report's names of groups, as `Called` gives them.
     """
     score_scales = score_scales_of(summary, table["group"])
     values = {group: rows[0].values for group, rows in plan.groups.items()}

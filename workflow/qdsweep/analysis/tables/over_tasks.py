@@ -67,14 +67,11 @@ def task_score(rank: Metric) -> TaskScore:
 def scores_by_task(
     plan: Plan, summary: "pd.DataFrame", score_scales: Mapping[str, list[str]]
 ) -> dict[str, list[Scores]]:
-    """Returns the scores of each algorithm on every task.
+    """Returns the scores of each algorithm: ``(n,)`` in [0, 1] on each task, in the same order.
 
     A task is a scale: domain, archive and offset. An algorithm is what else was swept, by the
-    names that differ within a task.
-
-    Returns:
-        Algorithm -> ``(n,)`` scores in [0, 1] for each task, in the same order; nothing where there
-        are fewer than two tasks. Algorithms without results on some task are left out.
+    names that differ within a task. Algorithms without results on some task are left out; there
+    are none at all where there are fewer than two tasks.
     """
     runs = runs_of(summary, task_score(plan.rank).column)
     tasks = [[group for group in groups if group in runs] for groups in score_scales.values()]
@@ -107,13 +104,8 @@ def write_over_tasks(
 ) -> None:
     """Writes `tables/over_tasks`, `tables/improvement` and `tables/profiles.csv`.
 
-    Files of an earlier start are removed if there is nothing to write.
-
-    Args:
-        sweep_dir: `results/sweeps/NAME`.
-        scores: From `scores_by_task`.
-        called: Algorithm -> what a reader calls it.
-        rank: The metric that groups are ranked by.
+    Files of an earlier start are removed if there is nothing to write. `called`: algorithm -> what
+    a reader calls it.
     """
     folder = SweepDir(sweep_dir).tables
     for name in (*SHEETS, "profiles"):

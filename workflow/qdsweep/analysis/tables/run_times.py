@@ -89,14 +89,10 @@ def _rest(attempts: list[dict[str, Any]], in_iterations: float) -> float:
 
 
 def group_times(runs: "pd.DataFrame") -> "pd.DataFrame":
-    """Means of each group over its runs, and standard errors.
+    """Returns means of each group over its runs, from `run_times`, and standard errors.
 
-    Args:
-        runs: From `run_times`.
-
-    Returns:
-        A row for each group, in the sweep's order: group, runs, workers, NAME_mean and NAME_se of
-        each of `TIMES`.
+    A row for each group, in the sweep's order: group, runs, workers, NAME_mean and NAME_se of each
+    of `TIMES`.
     """
     grouped = runs.groupby("group", sort=False)
     table = grouped.agg(runs=("id", "size"), workers=("workers", _span))

@@ -62,13 +62,7 @@ def number_cell(text: str, value: float, *, bold: bool = False) -> Cell:
 
 
 def write_sheet(folder: Path, sheet: Sheet, data: "pd.DataFrame") -> None:
-    """Writes NAME.csv (the numbers), NAME.md, NAME.tex (booktabs) and NAME.json (the report's).
-
-    Args:
-        folder: Where to.
-        sheet: The table.
-        data: Its numbers with all their digits, under names that a program can use.
-    """
+    """Writes NAME.csv (of `data`), NAME.md, NAME.tex (booktabs) and NAME.json (the page's)."""
     folder.mkdir(parents=True, exist_ok=True)
     write_csv(data, folder / f"{sheet.name}.csv")
     write_text(folder / f"{sheet.name}.md", as_markdown(sheet))
