@@ -22,14 +22,9 @@ class View:
 
 @dataclass(frozen=True)
 class Line:
-    """A group's mean over its seeds, with a band of ± one standard error.
+    """A group's mean over its `n` seeds, with a band of ± one standard error (nan: unknown).
 
-    Attributes:
-        group: The group.
-        n: Its number of seeds.
-        x: ``(k,)`` places on the horizontal axis.
-        mean: ``(k,)`` the metric, as a reader sees it.
-        error: ``(k,)`` its standard error; nan where it is unknown.
+    ``(k,)`` each: places on the horizontal axis, and the metric there, as a reader sees it.
     """
 
     group: str

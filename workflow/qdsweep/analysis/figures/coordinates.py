@@ -17,12 +17,7 @@ MOST_TICKS = 8
 
 @dataclass(frozen=True)
 class Upright:
-    """One of the parallel axes.
-
-    Attributes:
-        title: A swept name, or the metric that ranks.
-        ticks: Heights from 0 to 1, and their labels.
-    """
+    """One of the parallel axes: its title, and heights from 0 to 1 with their labels."""
 
     title: str
     ticks: list[tuple[float, str]]

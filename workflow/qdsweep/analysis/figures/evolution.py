@@ -48,14 +48,9 @@ _STILLS = (1 / 64, 1 / 16, 1 / 4, 1.0)
 
 @dataclass(frozen=True)
 class Evolution:
-    """The archive of a group's median run, up to the group's budget.
+    """The archive of a group's median run, up to the iteration of the group's budget, `last`.
 
-    Attributes:
-        group: The group.
-        run: The run.
-        history: Its insertions.
-        last: The iteration of the budget.
-        cells: ``(height, width)`` the cell of each pixel of a picture, lowest measure first.
+    `cells`: ``(height, width)`` the cell of each pixel of a picture, lowest measure first.
     """
 
     group: str

@@ -26,11 +26,9 @@ def color_limits(runs: list[Run]) -> Limits:
 
 
 def objective_limits(objectives: np.ndarray, about: dict[str, Any]) -> Limits:
-    """Returns the range of `objectives`, within the domain's objective range.
+    """Returns the range of ``(n,)`` objectives, within the domain's own.
 
-    Args:
-        objectives: ``(n,)``, of one or many archives.
-        about: `archive` of summary.json, which names the domain's range.
+    `about`: `archive` of summary.json, which names that.
     """
     if len(objectives) == 0:
         return 0.0, 1.0
