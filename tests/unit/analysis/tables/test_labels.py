@@ -7,7 +7,7 @@ import pandas as pd
 from given import again
 
 from qdsweep.analysis.figures.appearance import read_dressed
-from qdsweep.analysis.page.follow_ups import read_confirmation, read_correction
+from qdsweep.analysis.page.follow_ups import confirmation, correction
 from qdsweep.analysis.page.headline import headline
 from qdsweep.analysis.page.report import commands
 from qdsweep.analysis.tables.confirmed import write_confirmed
@@ -96,14 +96,12 @@ def test_the_page_says_what_held_and_what_else_was_computed(results):
     assert ("stays the best of the 2 winners" if same else "in place of") in said
     assert "map_elites" not in said and "lp_sphere" not in said
     assert said.startswith("12 runs in 4 groups, ")  # of two domains
-    confirmation = read_confirmation(sweep, results / "runs")
-    assert "of each task, 2 in all, were run again with the unseen seeds 1\u20132" in (
-        confirmation.sentence(2)
-    )
-    assert len(confirmation.summaries) == 4
-    correction = read_correction(sweep, results / "runs", tables.summary["id"])
-    assert "2 new evaluations of each (240 evaluations in all" in correction.sentence
-    assert "drawn from the seed 7)" in correction.sentence
+    sentence, summaries = confirmation(sweep, results / "runs", 2)
+    assert "of each task, 2 in all, were run again with the unseen seeds 1\u20132" in sentence
+    assert len(summaries) == 4
+    sentence, _ = correction(sweep, results / "runs", tables.summary["id"])
+    assert "2 new evaluations of each (240 evaluations in all" in sentence
+    assert "drawn from the seed 7)" in sentence
     assert commands(sweep, tables) == [
         f"qdsweep {stage} tasks"
         for stage in ("aggregate", "corrected", "winners", "confirmed", "report")

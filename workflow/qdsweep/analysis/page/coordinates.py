@@ -19,12 +19,7 @@ _BETWEEN = 12  # points between two axes, where the mouse finds a line
 def parallel_coordinates(
     plan: Plan, found: Combinations
 ) -> tuple[tuple[list[dict[str, Any]], dict[str, Any]], str]:
-    """Returns the traces, the layout and caption: a line for each group, coloured by score.
-
-    Args:
-        plan: The sweep.
-        found: The combinations of one scale.
-    """
+    """Returns the traces, the layout and caption of one scale: a line for each group."""
     from matplotlib import colormaps
     from matplotlib.colors import to_hex
 
@@ -69,24 +64,16 @@ def _layout(axes: list[Upright]) -> dict[str, Any]:
     ]
     notes: list[dict[str, Any]] = []
     for position, axis in enumerate(axes):
-        side = "left" if position == last and last > 0 else "right"
-        shift = 6 if side == "left" else -6
         title = f"<b>{for_plotly(axis.title)}</b>"
         where = {"name": "title", "x": position, "y": 1.06, "yanchor": "bottom"}
         anchor = "left" if position == 0 else "right" if position == last else "center"
         notes.append(where | {"text": title, "xanchor": anchor})
-        notes += [
-            {
-                "x": position,
-                "y": height,
-                "text": for_plotly(text if len(text) <= 22 else f"{text[:20]}…"),
-                "xanchor": side,
-                "xshift": shift,
-                "bgcolor": "rgba(255,255,255,0.75)",
-                "font": {"size": 12},
-            }
-            for height, text in axis.ticks
-        ]
+        side, shift = ("left", 6) if 0 < position == last else ("right", -6)
+        common = {"x": position, "xanchor": side, "xshift": shift, "font": {"size": 12}}
+        common["bgcolor"] = "rgba(255,255,255,0.75)"
+        for height, text in axis.ticks:
+            cut = text if len(text) <= 22 else f"{text[:20]}…"
+            notes.append(common | {"y": height, "text": for_plotly(cut)})
     hidden = {"visible": False, "fixedrange": True}
     left, right = (max(len(text) for _, text in axes[i].ticks) for i in (0, -1))
     return {

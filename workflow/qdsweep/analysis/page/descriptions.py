@@ -83,7 +83,7 @@ def algorithm(name: str, configs: list[dict[str, Any]], title: str | None = None
     Args:
         name: The preset's name.
         configs: The resolved experiments that use it; what was swept gets all its values.
-        title: What the report calls it; None for what papers do.
+        title: What the report calls it; None: as papers do.
     """
     values: dict[str, list[str]] = {}
     for config in configs:
@@ -107,8 +107,8 @@ def _hyper_parameters(config: dict[str, Any]) -> dict[str, str]:
         key: config[key] for key in ("num_emitters", "batch_size") if key in config
     }
     groups = algorithm.get("emitters", [])
-    for position, emitter in enumerate(groups):
-        where = f"emitter {position + 1}: " if len(groups) > 1 else ""
+    for position, emitter in enumerate(groups, start=1):
+        where = f"emitter {position}: " if len(groups) > 1 else ""
         for key, value in emitter.items():
             if key == "type":
                 value = value if where or ":" in value else None

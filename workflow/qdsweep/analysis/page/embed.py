@@ -75,10 +75,8 @@ def figure_picture(stem: Path) -> Picture:
     svg, png = (stem.with_name(f"{stem.name}.{kind}") for kind in ("svg", "png"))
     for path in (svg, png):
         require(path, maker_of(path).first)
-    width, height = _svg_size(svg)
-    if svg.stat().st_size > max(_HEAVY, png.stat().st_size):
-        return Picture(data_url(png.read_bytes(), ".png"), width, height)
-    return Picture(data_url(svg.read_bytes(), ".svg"), width, height)
+    shown = png if svg.stat().st_size > max(_HEAVY, png.stat().st_size) else svg
+    return Picture(data_url(shown.read_bytes(), shown.suffix), *_svg_size(svg))
 
 
 def _svg_size(path: Path) -> tuple[int, int]:

@@ -35,14 +35,6 @@ class Shown:
 
 
 @dataclass(frozen=True)
-class Section:
-    """Figures under one heading."""
-
-    title: str
-    figures: list[Shown]
-
-
-@dataclass(frozen=True)
 class Film:
     """An animation, behind its last frame until a reader asks for it."""
 
@@ -60,47 +52,37 @@ class Films:
     commands: list[str]
 
 
-def figure_sections(sweep_dir: Path) -> list[Section]:
+def figure_sections(sweep_dir: Path) -> dict[str, list[Shown]]:
     """Returns every figure of `plots/figures.json` and of the folders below it, by section.
-
-    Args:
-        sweep_dir: `results/sweeps/NAME`.
 
     Raises:
         BadInput: `qdsweep plot` has not drawn them.
     """
     sweep = SweepDir(sweep_dir)
-    plots = sweep.plots
-    main = plots / "figures.json"
+    main = sweep.plots / "figures.json"
     require(main, maker_of(main).first)
-    by_section: dict[str, list[Shown]] = {}
-    for index in (main, *sorted(plots.glob("*/*.json"))):
+    sections: dict[str, list[Shown]] = {}
+    for index in (main, *sorted(sweep.plots.glob("*/*.json"))):
         if index.parent == sweep.rollouts:  # no list of figures
             continue
-        folder = index.parent
+        stage = maker_of(index).name
         for entry in read_index(index):
-            stage = maker_of(index).name
-            only = f" --only {entry['name']}" if stage == "plot" else ""
+            name, path = entry["name"], index.parent / entry["name"]
+            only = f" --only {name}" if stage == "plot" else ""
             shown = Shown(
-                entry["name"],
+                name,
                 entry["title"],
                 entry["caption"],
-                figure_picture(folder / entry["name"]),
-                [download(folder / f"{entry['name']}.csv")],
+                figure_picture(path),
+                [download(path.with_name(f"{name}.csv"))],
                 f"qdsweep {stage} {sweep_dir.name}{only}",
             )
-            by_section.setdefault(entry["section"], []).append(shown)
-    return [Section(title, figures) for title, figures in by_section.items()]
+            sections.setdefault(entry["section"], []).append(shown)
+    return sections
 
 
 def films(sweep_dir: Path, tables: Tables, names: Mapping[str, Name]) -> Films:
-    """Returns the animations of `qdsweep evolution` and `qdsweep rollouts`, where there are any.
-
-    Args:
-        sweep_dir: `results/sweeps/NAME`.
-        tables: The sweep's tables as figures show them.
-        names: Group -> its name in figures, in their order.
-    """
+    """Returns the animations of `qdsweep evolution` and `qdsweep rollouts`; `names` by group."""
     sweep = SweepDir(sweep_dir)
     groups = dict(zip(tables.summary["id"], tables.summary["group"], strict=True))
     titles: dict[Path, str] = {}

@@ -22,14 +22,7 @@ MAX_SCORE_SCALES = 6  # more are for the tables
 
 
 def headline(plan: Plan, tables: Tables, sweep_dir: Path, called: Called) -> str:
-    """Returns the first sentences of the page.
-
-    Args:
-        plan: The sweep, dressed.
-        tables: Its tables, likewise.
-        sweep_dir: `results/sweeps/NAME`.
-        called: What a reader calls the groups.
-    """
+    """Returns the first sentences of the page, of a sweep with the names that readers see."""
     done = tables.with_results.drop_duplicates("id")
     swept = {name.split(".")[0] for name in plan.columns}
     several = swept & {"experiment", "domain"}  # the groups say which

@@ -24,14 +24,7 @@ FONT = {"family": "system-ui, Segoe UI, Roboto, Helvetica, Arial, sans-serif", "
 
 @dataclass(frozen=True)
 class Interactive:
-    """A figure that plotly draws in the page.
-
-    Attributes:
-        name: Its id in the page.
-        title: What it shows, a few words.
-        caption: Whole sentences.
-        views: What a reader may choose to see -> the figure as plotly's JSON, as text.
-    """
+    """A figure that plotly draws in the page; views: what a reader may choose -> its JSON."""
 
     name: str
     title: str
@@ -40,12 +33,7 @@ class Interactive:
 
 
 def interactive_figures(plan: Plan, tables: Tables) -> list[Interactive]:
-    """Returns learning curves of each panel and parallel coordinates of each scale.
-
-    Args:
-        plan: The sweep, with the labels that figures have.
-        tables: Its tables, likewise.
-    """
+    """Returns learning curves of each panel and parallel coordinates of each scale."""
     found = []
     for place, (about, groups) in enumerate(_parts(tables.panels)):
         views, caption = _learning_curves(tables, groups)
@@ -102,13 +90,10 @@ def _draw(
     traces = [trace for line in lines for trace in _band_and_line(view, tables, line, opacity)]
     grid = {"gridcolor": "#e8ebef", "zerolinecolor": "#c8ced6", "automargin": True}
     grid["tickformat"] = ",~f"  # 9,000 and 0.25
-    layout = {
-        "xaxis": grid | {"title": {"text": view.over.title()}, "rangemode": "tozero"},
-        "yaxis": grid
-        | {"title": {"text": view.metric.heading}}
-        | ({"rangemode": "tozero"} if view.metric.from_zero else {}),
-    }
-    return traces, layout
+    zero = {"rangemode": "tozero"}
+    x = grid | {"title": {"text": view.over.title()}} | zero
+    y = grid | {"title": {"text": view.metric.heading}}
+    return traces, {"xaxis": x, "yaxis": y | (zero if view.metric.from_zero else {})}
 
 
 def _band_and_line(view: View, tables: Tables, line: Line, opacity: float) -> list[dict[str, Any]]:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from qdsweep.analysis.page import descriptions, provenance
-from qdsweep.analysis.page.follow_ups import read_confirmation, read_correction, read_summaries
+from qdsweep.analysis.page.follow_ups import confirmation, correction, read_summaries
 from qdsweep.analysis.page.references import bibtex, cite, latex, plain
 from qdsweep.analysis.page.words import seeds_text
 from qdsweep.analysis.selection import Tables
@@ -41,7 +41,7 @@ def methods(
     Args:
         plan: The sweep.
         tables: Its tables.
-        runs: A run of each group, as `median_runs` gives them.
+        runs: A run of each group.
         sweep_dir: `results/sweeps/NAME`.
         runs_dir: `results/runs`.
         shown: Names of the sheets with values, which tell what statistics were used.
@@ -49,12 +49,15 @@ def methods(
     """
     done = tables.with_results.drop_duplicates("id")
     summaries = read_summaries(runs_dir, done["id"])
-    confirmation = read_confirmation(sweep_dir, runs_dir) if "confirmed" in shown else None
-    correction = read_correction(sweep_dir, runs_dir, done["id"]) if "corrected" in shown else None
-    confirming = confirmation.summaries if confirmation else []
+    confirmed, corrected, seconds = "", "", 0.0
+    confirming: list[dict[str, Any]] = []
+    if "confirmed" in shown:
+        confirmed, confirming = confirmation(sweep_dir, runs_dir, len(tables.score_scales))
+    if "corrected" in shown:
+        corrected, seconds = correction(sweep_dir, runs_dir, done["id"])
     spent = {
         "the unseen seeds": sum(map(provenance.core_seconds, confirming)),
-        "the corrected archives": correction.core_seconds if correction else 0.0,
+        "the corrected archives": seconds,
     }
     domains = [descriptions.domain_of(run.config) for run in runs.values()]
     sentences = [
@@ -64,8 +67,7 @@ def methods(
         _budget(plan, tables, runs),
         _figures_of_merit(tables),
         *_statistics(tables, shown),
-        *([confirmation.sentence(len(tables.score_scales))] if confirmation else []),
-        *([correction.sentence] if correction else []),
+        *filter(None, (confirmed, corrected)),
         provenance.software(
             summaries + confirming, {name for domain in domains for name in domain.libraries}
         ),
@@ -79,9 +81,7 @@ def methods(
 
 def _tasks(runs: dict[str, Run]) -> str:
     tasks = _distinct(runs, descriptions.task)
-    if len(tasks) == 1:
-        return f"The task is {tasks[0]}."
-    return f"The tasks are: {'; '.join(tasks)}."
+    return f"The task{' is' if len(tasks) == 1 else 's are:'} {'; '.join(tasks)}."
 
 
 def _algorithms(runs: dict[str, Run], titles: Mapping[str, str]) -> list[str]:
@@ -140,14 +140,13 @@ def _statistics(tables: Tables, shown: set[str]) -> list[str]:
         "over_tasks": f"Over all tasks we report the interquartile mean{agarwal} of"
         f" {task_score(tables.rank).phrase}, the tasks being strata.",
     }
+    intervals = (
+        f"Interquartile means{agarwal} have 95 % intervals of Student's t with a winsorised"
+        f" standard error{tukey}."
+    )
+    known = enough and tables.table[f"{tables.rank.column}_iqm_low"].notna().any()
     found = [text for name, text in sentences.items() if name in shown]
-    if enough and tables.table[f"{tables.rank.column}_iqm_low"].notna().any():
-        mean = (
-            f"Interquartile means{agarwal} have 95 % intervals of Student's t with a winsorised"
-            f" standard error{tukey}."
-        )
-        found.insert(0, mean)
-    return found
+    return [intervals, *found] if known else found
 
 
 def _distinct(runs: dict[str, Run], say: Callable[[Run], str]) -> list[str]:

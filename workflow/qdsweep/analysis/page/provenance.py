@@ -32,12 +32,7 @@ def sweep_digest(summaries: Iterable[dict[str, Any]]) -> str:
 
 
 def software(summaries: list[dict[str, Any]], libraries: set[str]) -> str:
-    """Returns a sentence on the versions that the runs were made with.
-
-    Args:
-        summaries: summary.json of every run.
-        libraries: Those that a domain uses; others were only installed.
-    """
+    """Returns a sentence on the versions of what runs used; `libraries`: those of the domains."""
     versions: dict[str, list[str]] = {}
     for summary in summaries:
         for name, version in summary.get("versions", {}).items():

@@ -50,9 +50,7 @@ def report(sweep_dir: Path, runs_dir: Path) -> None:
     names = {sheet.name for sheet, _ in shown if sheet.rows}
     with look.style(tables):
         interactive = interactive_figures(plan, tables)
-    views = {
-        figure.name: [json.loads(view) for view in figure.views.values()] for figure in interactive
-    }
+    views = {one.name: [json.loads(view) for view in one.views.values()] for one in interactive}
     pictures = thumbnails(plan, sweep.archives)
     environment = Environment(
         loader=PackageLoader("qdsweep.analysis.page"),
@@ -108,17 +106,11 @@ def run_sheet(plan: Plan, summary: "pd.DataFrame") -> Sheet:
     metrics = [metric for metric in SHOWN if metric.main or metric.cost or metric is plan.rank]
     rows = []
     for planned, row in zip(plan.rows, summary.to_dict("records"), strict=True):
-        values = [row[metric.name] * metric.factor for metric in metrics]
-        rows.append(
-            [
-                *map(text_cell, planned.values.values()),
-                text_cell(row["status"]),
-                *(
-                    number_cell(number(value, 0 if metric.whole else 2), value)
-                    for metric, value in zip(metrics, values, strict=True)
-                ),
-            ]
-        )
+        cells = [text_cell(text) for text in (*planned.values.values(), row["status"])]
+        for metric in metrics:
+            value = row[metric.name] * metric.factor
+            cells.append(number_cell(number(value, 0 if metric.whole else 2), value))
+        rows.append(cells)
     columns = [*plan.columns, "status", *(metric.heading for metric in metrics)]
     return Sheet("runs", "Runs", "", columns, len(plan.columns) + 1, rows)
 

@@ -20,12 +20,7 @@ _NO_SETTINGS = {
 
 @dataclass(frozen=True)
 class Settings:
-    """The settings of a sweep.
-
-    Attributes:
-        common: What every group shares, as YAML.
-        differing: A row for each group and a column for each key that differs; None if none does.
-    """
+    """What every group of a sweep shares, as YAML; and a table of what differs, if anything."""
 
     common: str
     differing: Sheet | None
@@ -40,11 +35,7 @@ def median_runs(tables: Tables, runs_dir: Path) -> dict[str, Run]:
 
 
 def settings(runs: dict[str, Run]) -> Settings:
-    """Returns the settings of a sweep.
-
-    Args:
-        runs: A run of each group; their seeds and budgets stand in the table of the runs.
-    """
+    """Returns the settings of a sweep, without seeds, from a run of each group."""
     import yaml
 
     flat = {group: _flat(run.config) for group, run in runs.items()}
@@ -61,10 +52,8 @@ def settings(runs: dict[str, Run]) -> Settings:
     rows = [[text_cell(t) for t in (head, *row)] for head, row in zip(heads, table, strict=True)]
     corner = "group" if heads == list(flat) else "key"
     note = "Keys that a group's algorithm or domain does not have are empty."
-    names = [corner, *columns]
-    return Settings(
-        text, Sheet("settings", "What tells the groups apart", note, names, len(names), rows)
-    )
+    names, title = [corner, *columns], "What tells the groups apart"
+    return Settings(text, Sheet("settings", title, note, names, len(names), rows))
 
 
 def _flat(config: dict[str, Any]) -> dict[str, Any]:
