@@ -17,10 +17,6 @@ STATES = ("failed", "running", "stopped", "waiting", "finished")
 def read_standings(sweep: SweepDir, plan: Plan) -> list[Standing]:
     """Reads where each run of a sweep stands, with those that confirm it.
 
-    Args:
-        sweep: The sweep's folder.
-        plan: Its plan.
-
     Raises:
         BadInput: confirm.json is damaged.
     """
@@ -57,11 +53,7 @@ def summary_line(standings: list[Standing]) -> str:
 
 
 def reevaluations(sweep: SweepDir, plan: Plan) -> Iterator[tuple[str, str]]:
-    """Says what has become of a sweep's re-evaluations, in lines.
-
-    Yields:
-        `failed`, for each that has failed, or `done`, for their number; and the line.
-    """
+    """Yields a line for each re-evaluation that has `failed`, and one for how many are `done`."""
     if plan.reevaluate is None:
         return
     runs = [sweep.results.run(run.id) for run in plan.runs()]

@@ -1,7 +1,6 @@
 """The screen of `qdsweep watch`."""
 
 from collections.abc import Callable
-from itertools import chain
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -31,13 +30,7 @@ FILTERS: dict[str, Callable[[Followed], bool]] = {
 
 
 class Watch(App[None]):
-    """Follows a sweep until the user leaves.
-
-    Args:
-        results: The folder of the results.
-        name: The sweep; None: the one started last.
-        every: Seconds between two looks.
-    """
+    """Follows a sweep (None: the one started last) until the user leaves; looks every so often."""
 
     ENABLE_COMMAND_PALETTE = False
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -97,12 +90,8 @@ class Watch(App[None]):
 
     def arrange(self) -> None:
         """Puts failures on top, then what is being computed, and leaves out what is not wanted."""
-        wanted = FILTERS[self.filter]
-        by_state: dict[str, list[Followed]] = {state: [] for state in STATES}
-        for run in self.follow.runs.values():
-            if wanted(run):
-                by_state[run.standing.state].append(run)
-        self.table.show(list(chain.from_iterable(by_state.values())))
+        wanted = filter(FILTERS[self.filter], self.follow.runs.values())
+        self.table.show(sorted(wanted, key=lambda run: STATES.index(run.standing.state)))
 
     def action_filter(self) -> None:
         """Shows all runs, the unfinished ones, or the failed ones."""
@@ -135,19 +124,13 @@ class Watch(App[None]):
         if not follow.runs:
             return self._hint()
         sums = follow.outlook
-        counts = [
-            (f"{sums.counts[state]:,} {state}", "bold red" if state == "failed" else "")
-            for state in STATES
-            if sums.counts[state]
-        ]
         text = Text(f"{follow.name}: {plural(len(follow.runs), 'run')}", style="bold")
-        for words, style in counts:
-            text.append(", ", "not bold").append(words, style or "not bold")
+        for state in filter(sums.counts.get, STATES):
+            style = "bold red" if state == "failed" else "not bold"
+            text.append(", ", "not bold").append(f"{sums.counts[state]:,} {state}", style)
         hours = "" if sums.left is None else f", {sums.left / 3600:.2f} left"
-        parts = [
-            f"core-hours: {sums.used / 3600:.2f} used{hours}",
-            f"{plural(sums.cores, 'core')} in use",
-        ]
+        parts = [f"core-hours: {sums.used / 3600:.2f} used{hours}"]
+        parts.append(f"{plural(sums.cores, 'core')} in use")
         if sums.eta is not None:
             parts.append(f"ETA {duration(sums.eta)}")
         done, asked = follow.reevaluated
@@ -179,12 +162,13 @@ class Watch(App[None]):
         run.curve.refresh()
         log = run.folder.state.log
         size = self.query_one("#plot").size
-        drawn = (run, run.standing, run.curve.points[-1:], len(run.curve.points), size)
-        if (*drawn, signature(log)) == self._drawn:
+        points = run.curve.points
+        drawn = (run, run.standing, points[-1:], len(points), size, signature(log))
+        if drawn == self._drawn:
             return
-        self._drawn = (*drawn, signature(log))
+        self._drawn = drawn
         self._put("about", _about(run))
-        curve = plot(run.curve.points, size.width - 1, size.height, run.metric)
+        curve = plot(points, size.width - 1, size.height, run.metric)
         self._put("plot", Text(curve, no_wrap=True))
         lines = [line[: self.size.width] for line in log_tail(log, LOG_LINES)]
         self._put("log", Text("\n".join(lines), no_wrap=True))

@@ -9,7 +9,7 @@ from typing import IO
 from qdsweep.analysis.figures.style import short_number
 from qdsweep.metrics import RANK, Metric
 
-Point = tuple[int, float]
+Point = tuple[int, float]  # evaluations, value as a reader sees it
 
 SAMPLES = 64  # lines read of a long stretch of a file
 MOST = 256  # points kept
@@ -20,17 +20,11 @@ _BARS = "▁▂▃▄▅▆▇█"
 
 @dataclass
 class Curve:
-    """A metric over evaluations of one run, as far as its file goes.
-
-    Attributes:
-        path: `state/metrics.csv`.
-        metric: Which one.
-        points: (evaluations, value as a reader sees it) in order, at most `MOST`.
-    """
+    """A metric over evaluations of one run, as far as its `state/metrics.csv` goes."""
 
     path: Path
     metric: Metric = RANK.drawn
-    points: list[Point] = field(default_factory=list)
+    points: list[Point] = field(default_factory=list)  # in order, at most `MOST`
     _columns: list[bytes] = field(default_factory=list)
     _seen: tuple[int, int, int] = (0, 0, 0)
     _end: int = 0
@@ -73,11 +67,7 @@ class Curve:
 
 
 def _lines(file: IO[bytes], start: int, end: int) -> tuple[list[bytes], int]:
-    """Reads whole lines between two places of a file: all of a short part, samples of a long one.
-
-    Returns:
-        The lines, and where the last whole line ends.
-    """
+    """Returns whole lines of a part of a file, samples of a long one, and where the last ends."""
     if end - start <= WHOLE:
         file.seek(start)
         content = file.read(end - start)
@@ -104,14 +94,7 @@ def sparkline(points: list[Point], width: int) -> str:
 
 
 def plot(points: list[Point], width: int, height: int, metric: Metric = RANK.drawn) -> str:
-    """Returns the curve as a text plot; nothing if there are too few points or too little room.
-
-    Args:
-        points: (evaluations, value) in order.
-        width: Characters.
-        height: Lines.
-        metric: What the values are of.
-    """
+    """Returns the curve as a text plot of so many characters and lines; empty without room."""
     if len(points) < 2 or width < 24 or height < 5:
         return ""
     import plotext

@@ -10,7 +10,7 @@ from typing import Any
 from qdsweep.analysis.live.curve import Curve
 from qdsweep.errors import BadInput
 from qdsweep.host.lock import DEAD_SECONDS, read_owner
-from qdsweep.metrics import RANK, Metric
+from qdsweep.metrics import Metric
 from qdsweep.records.confirm import read_confirm
 from qdsweep.records.plan import PlannedRun, read_plan
 from qdsweep.records.progress import Outlook, Standing, outlook, read_standing
@@ -21,22 +21,9 @@ Signature = tuple[int, int, int] | None
 
 
 class Followed:
-    """A run that is followed.
+    """A run that is followed; `again` is the file of its re-evaluation, if one is planned."""
 
-    Args:
-        folder: Its folder.
-        run: What the sweep asks of it.
-        again: The file that its re-evaluation writes; None if none is planned.
-        metric: What is shown of it.
-    """
-
-    def __init__(
-        self,
-        folder: RunDir,
-        run: PlannedRun,
-        again: Path | None = None,
-        metric: Metric = RANK.drawn,
-    ) -> None:
+    def __init__(self, folder: RunDir, run: PlannedRun, again: Path | None, metric: Metric) -> None:
         self.folder, self.run, self.again, self.metric = folder, run, again, metric
         self.reevaluated = False
         self.curve = Curve(folder.state.metrics, metric)
@@ -93,12 +80,7 @@ def signature(path: Path) -> Signature:
 
 
 class Follow:
-    """A sweep that is followed.
-
-    Args:
-        results: The folder of the results.
-        name: The sweep; None: the one started last, once there is any.
-    """
+    """A sweep that is followed; without a name the one started last, once there is any."""
 
     def __init__(self, results: Path, name: str | None) -> None:
         self.results, self.name = Results(results), name
@@ -131,14 +113,9 @@ class Follow:
         return sum(run.seen is None for run in self.runs.values())
 
     def look(self, seconds: float, first: Iterable[Followed] = ()) -> bool:
-        """Looks at as many runs as the time allows, one after the other in turn.
+        """Looks at runs in turn, and at some in any case; returns whether anything has changed.
 
-        Args:
-            seconds: The time; half of it is for the runs that are being computed.
-            first: Runs that are looked at whatever the time.
-
-        Returns:
-            Whether anything has changed.
+        Half of the seconds is for the runs that are being computed.
         """
         changed = self._look_at_plan()
         start = time.perf_counter()

@@ -140,19 +140,17 @@ def run_line(run: Followed, label: int, width: int) -> list[tuple[str, Style]]:
     share = min(1.0, now.done / now.run.budget) if now.run.budget else 0.0
     # Rounded down: 100 % is only a run at its end.
     percent = f"{int(100 * share):3d}%"
-    head: list[tuple[str, Style]] = [
-        (f"{now.state:8} ", style),
-        (set_cell_size(_cut(run.label, label), label) + " ", _PLAIN),
-    ]
+    state, name = f"{now.state:8} ", set_cell_size(_cut(run.label, label), label) + " "
     if now.state == "failed":
         # The full cause stands below the table.
         cause = re.sub(r" \([^)]*\)", "", printable(now.note).split(" | ")[0])
-        return [*head[:1], (head[1][0], style), (f"{percent} ", style), (cause, style)]
+        return [(text, style) for text in (state, name, f"{percent} ", cause)]
     run.curve.refresh()
     full = round(_BAR * share)
     score = "" if run.score is None else short_number(run.score)
     return [
-        *head,
+        (state, style),
+        (name, _PLAIN),
         ("━" * full, style),
         ("─" * (_BAR - full), _STYLES["waiting"]),
         (f" {percent} ", _PLAIN),
