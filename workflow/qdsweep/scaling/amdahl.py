@@ -31,12 +31,7 @@ class Fit:
 
 
 def speedup(serial: float, workers: Workers) -> Workers:
-    """Returns the speed-up over one worker (Amdahl 1967).
-
-    Args:
-        serial: Serial fraction of the time with one worker.
-        workers: Number of workers.
-    """
+    """Returns the speed-up over one worker (Amdahl 1967), of a serial fraction of its time."""
     return 1 / (serial + (1 - serial) / workers)
 
 
@@ -48,9 +43,7 @@ def efficiency(serial: float, workers: Workers) -> Workers:
 def recommended_workers(serial: float, most: int) -> int:
     """Returns the largest number of workers with an efficiency of at least `WORTHWHILE`.
 
-    Args:
-        serial: Serial fraction.
-        most: Solutions of an iteration: further workers have nothing to do.
+    At most as many as an iteration has solutions: further ones have nothing to do.
     """
     if serial <= 0:
         return most

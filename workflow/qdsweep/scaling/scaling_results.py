@@ -1,9 +1,8 @@
 """What `qdsweep scale` writes: table, fit and figure of the measured times."""
 
 import math
-import statistics
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -35,12 +34,7 @@ SHORTEST = 1.0
 def write_scaling(study: Study, times: list[Time]) -> Sheet:
     """Writes scaling.csv, .md, .tex, .json and the figure scaling.pdf, .png, .svg.
 
-    Args:
-        study: What was measured.
-        times: The runs, all with one digest.
-
-    Returns:
-        The table.
+    All times are of runs with one digest. Returns the table.
     """
     fit, fitted = _fit(study, times)
     batch = study.experiment.num_emitters * study.experiment.batch_size
@@ -101,21 +95,17 @@ def scaling_table(times: list[Time], fit: Fit) -> "pd.DataFrame":
     """
     import pandas as pd
 
-    rows: list[dict[str, Any]] = []
-    for workers in sorted({time.workers for time in times}):
-        runs = [time for time in times if time.workers == workers]
-        seconds = [time.seconds for time in runs]
-        rows.append(
-            {
-                "workers": workers,
-                "runs": len(runs),
-                "seconds": statistics.median(seconds),
-                "seconds_min": min(seconds),
-                "seconds_max": max(seconds),
-                "start_up": statistics.median(time.start_up for time in runs),
-            }
+    table = (
+        pd.DataFrame(times)
+        .groupby("workers", as_index=False)
+        .agg(
+            runs=("seconds", "size"),
+            seconds=("seconds", "median"),
+            seconds_min=("seconds", "min"),
+            seconds_max=("seconds", "max"),
+            start_up=("start_up", "median"),
         )
-    table = pd.DataFrame(rows)
+    )
     table["speedup"] = _one_worker(table, fit) / table["seconds"]
     table["efficiency"] = table["speedup"] / table["workers"]
     table["amdahl"] = speedup(fit.serial, table["workers"].to_numpy(float))
@@ -176,29 +166,24 @@ def _budget(study: Study) -> str:
 
 
 def _sheet(study: Study, table: "pd.DataFrame", note: str) -> Sheet:
+    columns = {  # heading -> column, factor, decimals
+        "Workers": ("workers", 1, 0),
+        "Runs": ("runs", 1, 0),
+        "Seconds": ("seconds", 1, 2),
+        "Speed-up": ("speedup", 1, 2),
+        "Efficiency (%)": ("efficiency", 100, 1),
+        "Speed-up by Amdahl": ("amdahl", 1, 2),
+        "Start-up (s)": ("start_up", 1, 2),
+    }
     rows = [
         [
-            number_cell(str(row["workers"]), row["workers"]),
-            number_cell(str(row["runs"]), row["runs"]),
-            number_cell(number(row["seconds"], 2), row["seconds"]),
-            number_cell(number(row["speedup"], 2), row["speedup"]),
-            number_cell(number(100 * row["efficiency"], 1), row["efficiency"]),
-            number_cell(number(row["amdahl"], 2), row["amdahl"]),
-            number_cell(number(row["start_up"], 2), row["start_up"]),
+            number_cell(number(factor * row[n], digits), row[n])
+            for n, factor, digits in columns.values()
         ]
         for row in table.to_dict("records")
     ]
-    return Sheet(
-        name=NAME,
-        title=f"Scaling of {study.experiment.domain.name}, {study.experiment.algorithm.name}",
-        note=note,
-        columns=[
-            "Workers", "Runs", "Seconds", "Speed-up", "Efficiency (%)",
-            "Speed-up by Amdahl", "Start-up (s)",
-        ],
-        text=0,
-        rows=rows,
-    )  # fmt: skip
+    title = f"Scaling of {study.experiment.domain.name}, {study.experiment.algorithm.name}"
+    return Sheet(NAME, title, note, list(columns), 0, rows)
 
 
 def _drawn(

@@ -87,7 +87,7 @@ class Time:
     start_up: float
     digest: str
     folder: Path
-    load: float = 0.0
+    load: float
 
 
 def read_workers(text: str) -> list[int]:
@@ -106,11 +106,7 @@ def read_workers(text: str) -> list[int]:
 
 
 def check_study(study: Study, name: str) -> None:
-    """Refuses what cannot be measured, before anything is.
-
-    Args:
-        study: What is to be measured.
-        name: The cluster config, for messages.
+    """Refuses what cannot be measured, before anything is; `name` is of the cluster's file.
 
     Raises:
         BadInput: Too few iterations, too many workers, or the folder is another study's.
@@ -164,7 +160,7 @@ def measure(study: Study) -> list[Time]:
     schedule = list(study.schedule())
     for number, (workers, repeat) in enumerate(schedule, start=1):
         folder = study.folder(workers, repeat)
-        known = _finished(folder)
+        known = read_json_if_whole(RunDir(folder).summary).get("status") == "finished"
         if not known:
             _run(study, workers, folder)
         time = _read(study, workers, repeat)
@@ -210,10 +206,8 @@ def _check_folder(study: Study, workers: int, repeat: int) -> None:
             "take another folder, or remove this one"
         )
     cluster, summary = study.clusters[workers], read_json_if_whole(RunDir(folder).summary)
-    was, asked = (
-        (summary.get("engine"), summary.get("workers")),
-        (cluster.engine_name, cluster.workers),
-    )
+    was = summary.get("engine"), summary.get("workers")
+    asked = cluster.engine_name, cluster.workers
     if summary and was != asked:
         raise BadInput(
             f"--out {study.out}: {folder} was measured with engine {was[0]} and {was[1]} workers, "
@@ -223,10 +217,6 @@ def _check_folder(study: Study, workers: int, repeat: int) -> None:
 
 def _budget(experiment: Experiment) -> str:
     return " ".join(f"{unit}={amount}" for unit, amount in experiment.budget.items())
-
-
-def _finished(folder: Path) -> bool:
-    return read_json_if_whole(RunDir(folder).summary).get("status") == "finished"
 
 
 def _run(study: Study, workers: int, folder: Path) -> None:
