@@ -8,6 +8,7 @@ import re
 import socket
 import unicodedata
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,16 +28,10 @@ _STREAM = re.compile(rb"stream\r?\n.*?endstream", re.DOTALL)
 
 @dataclass(frozen=True)
 class Secret:
-    """Something that must not be found.
-
-    Attributes:
-        kind: What it is, in words.
-        hint: A part of it in lower case, which is quick to look for first.
-        pattern: What it looks like in text.
-    """
+    """Something that must not be found, by its kind in words and by what it looks like."""
 
     kind: str
-    hint: str
+    hint: str  # a part of it in lower case, which is quick to look for first
     pattern: re.Pattern[str]
 
     def found_in(self, text: str) -> str | None:
@@ -59,16 +54,10 @@ GENERAL = (
 def secrets_of(
     results: Path, attempts: Iterable[dict[str, Any]], allowed: Iterable[str] = ()
 ) -> list[Secret]:
-    """Returns what would tell who made a sweep, and where.
+    """Returns what would tell who made a sweep, and where, except for the allowed names.
 
-    Args:
-        results: The folder of the results.
-        attempts: Of all its runs, with host and Slurm job.
-        allowed: Names that may stay, being common words.
-
-    Returns:
-        Host names (of this machine and of the attempts; their first part and their domain, too),
-        the user's names, paths, Slurm jobs, and what any address or home directory looks like.
+    These are host names (of this machine and of the attempts; their first part and their domain,
+    too), the user's names, paths, Slurm jobs, and what any address or home directory looks like.
     """
     attempts = list(attempts)
     hosts = {socket.gethostname(), *(str(one["host"]) for one in attempts if one.get("host"))}
@@ -131,16 +120,13 @@ def _user_names() -> set[str]:
     import pwd
 
     names = set()
-    try:
+    with suppress(KeyError, OSError):  # in a container the user may have no name
+        names.add(getpass.getuser())
+    with suppress(KeyError):
         entry = pwd.getpwuid(os.getuid())
         full = entry.pw_gecos.split(",")[0].strip()
-        names = {entry.pw_name, *([full] if " " in full else [])}
-    except KeyError:  # in a container the user may have no name
-        pass
-    try:
-        return names | {getpass.getuser()}
-    except (KeyError, OSError):
-        return names
+        names |= {entry.pw_name, *([full] if " " in full else [])}
+    return names
 
 
 def _paths(results: Path) -> list[str]:

@@ -77,11 +77,8 @@ def export(results: Path, name: str, out: Path, *, allowed: Iterable[str] = ()) 
     Args:
         results: The folder of the results.
         name: The sweep.
-        out: The zip to write.
+        out: The zip to write, which the returned line is about.
         allowed: Names that are common words, and may be found.
-
-    Returns:
-        One line about the file.
 
     Raises:
         BadInput: There is no such sweep, it has no tables and figures, or runs are unfinished.

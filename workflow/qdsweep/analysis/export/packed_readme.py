@@ -55,21 +55,11 @@ VERSIONS
 
 
 def readme(name: str, summaries: list[dict[str, Any]]) -> str:
-    """Returns a text on what each file is, how to load it, and with which versions it was made.
-
-    Args:
-        name: The sweep's name.
-        summaries: summary.json of every run.
-    """
+    """Returns a text on what each file is, how to load it, and with which versions it was made."""
     found: dict[str, set[str]] = {}
     for summary in summaries:
         for library, version in summary.get("versions", {}).items():
             found.setdefault(library, set()).add(version)
-    versions = [f"  {name:14} {', '.join(sorted(seen))}" for name, seen in sorted(found.items())]
-    title = f"The sweep {name}"
-    return _TEXT.format(
-        title=title,
-        line="=" * len(title),
-        count=len(summaries),
-        versions="\n".join(versions),
-    )
+    lines = [f"  {name:14} {', '.join(sorted(seen))}" for name, seen in sorted(found.items())]
+    title, versions = f"The sweep {name}", "\n".join(lines)
+    return _TEXT.format(title=title, line="=" * len(title), count=len(summaries), versions=versions)

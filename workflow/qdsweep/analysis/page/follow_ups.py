@@ -17,13 +17,7 @@ from qdsweep.records.sweep_dir import SweepDir
 
 
 def confirmation(sweep_dir: Path, runs_dir: Path, tasks: int) -> tuple[str, list[dict[str, Any]]]:
-    """Returns a sentence on the winners on unseen seeds, and summary.json of each of these runs.
-
-    Args:
-        sweep_dir: `results/sweeps/NAME`.
-        runs_dir: `results/runs`.
-        tasks: How many the sweep has, each with winners of its own.
-    """
+    """Returns a sentence on the winners of each task on unseen seeds, and their summary.json."""
     rows = read_confirm(SweepDir(sweep_dir))
     groups = len({row["group"] for row in rows})
     which = "The best group was" if groups == 1 else f"The best {groups} groups were"

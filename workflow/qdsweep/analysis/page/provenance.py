@@ -64,10 +64,7 @@ def hardware(
 ) -> str:
     """Returns a sentence on where the runs were computed, without any name of a machine.
 
-    Args:
-        summaries: summary.json of every run.
-        core_seconds: What the runs of the sweep took.
-        further: What else was computed -> the core-seconds that it took.
+    `further`: what was computed beside the sweep's own runs -> the core-seconds that it took.
     """
     hosts = {attempt["host"] for one in summaries for attempt in one.get("attempts", [])}
     workers = sorted({int(one.get("workers") or 1) for one in summaries})

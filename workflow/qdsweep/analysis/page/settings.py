@@ -10,7 +10,6 @@ from qdsweep.config.values import value_text
 from qdsweep.experiment.load import Run
 from qdsweep.records.run_dir import RunDir
 
-_MISSING = object()
 # The seed differs within a group; titles and citations are for the methods paragraph.
 _NO_SETTINGS = {
     "seed",
@@ -75,5 +74,4 @@ def _flat(config: dict[str, Any]) -> dict[str, Any]:
 
 
 def _text(config: dict[str, Any], key: str) -> str:
-    value = config.get(key, _MISSING)
-    return "" if value is _MISSING else value_text(value)
+    return value_text(config[key]) if key in config else ""
