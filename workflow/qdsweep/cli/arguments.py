@@ -20,6 +20,8 @@ RESULTS: dict[str, Any] = {
     "help": "where the workflow wrote (default: results)",
 }
 
+CLUSTER: dict[str, Any] = {"default": "local", "help": "a YAML file or a preset (default: local)"}
+
 SET: dict[str, Any] = {
     "action": "append",
     "default": [],

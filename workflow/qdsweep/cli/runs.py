@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from qdsweep.cli.arguments import SET, Add, cluster_of, overrides
+from qdsweep.cli.arguments import CLUSTER, SET, Add, cluster_of, overrides
 from qdsweep.errors import BadInput
 from qdsweep.files import damaged
 
@@ -40,7 +40,7 @@ def add_commands(add: Add) -> None:
     run = add("run", "Run one experiment, or go on with it.", RUN)
     run.add_argument("experiment", help="a YAML file, or a preset of config/experiments/")
     run.add_argument("--set", **SET)
-    run.add_argument("--cluster", default="local", help="a YAML file or a preset (default: local)")
+    run.add_argument("--cluster", **CLUSTER)
     run.add_argument("--workers", type=int, help="workers on this machine (default: the cluster's)")
     run.add_argument("--out", type=Path, required=True, metavar="DIR", help="the run's folder")
     run.add_argument(

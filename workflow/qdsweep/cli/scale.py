@@ -4,7 +4,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from qdsweep.cli.arguments import SET, Add, overrides
+from qdsweep.cli.arguments import CLUSTER, SET, Add, overrides
 
 SCALE = """\
 examples:
@@ -31,9 +31,7 @@ def add_commands(add: Add) -> None:
         "--workers", required=True, metavar="N,N,...", help="numbers of workers, on each node"
     )
     scale.add_argument("--set", **SET)
-    scale.add_argument(
-        "--cluster", default="local", help="a YAML file or a preset (default: local)"
-    )
+    scale.add_argument("--cluster", **CLUSTER)
     scale.add_argument(
         "--repeats", type=int, default=3, help="runs of each number of workers (default: 3)"
     )

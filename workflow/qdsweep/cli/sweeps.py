@@ -59,17 +59,13 @@ def add_commands(add: Add) -> None:
     expand.set_defaults(command=_expand)
 
     status = add("status", "Show where the runs of a sweep stand.", STATUS)
-    status.add_argument(
-        "name", type=sweep_name, nargs="?", help="the sweep (default: the one started last)"
-    )
-    status.add_argument("--results", **RESULTS)
-    status.set_defaults(command=_status)
-
     watch = add("watch", "Follow a sweep on the terminal while it runs.", WATCH)
-    watch.add_argument(
-        "name", type=sweep_name, nargs="?", help="the sweep (default: the one started last)"
-    )
-    watch.add_argument("--results", **RESULTS)
+    for command in (status, watch):
+        command.add_argument(
+            "name", type=sweep_name, nargs="?", help="the sweep (default: the one started last)"
+        )
+        command.add_argument("--results", **RESULTS)
+    status.set_defaults(command=_status)
     watch.add_argument(
         "--every", type=float, default=2.0, metavar="S", help="seconds between looks (default: 2)"
     )
@@ -108,12 +104,7 @@ def _status(arguments: argparse.Namespace) -> int:
     from rich.console import Console
     from rich.table import Table
 
-    from qdsweep.analysis.status import (
-        read_standings,
-        reevaluations,
-        summary_line,
-        table,
-    )
+    from qdsweep.analysis.status import read_standings, reevaluations, summary_line, table
 
     results = Results(arguments.results)
     known = results.known_sweeps()

@@ -18,9 +18,7 @@ SOLUTION_DIM = 10
 def rehearse(experiment: Experiment) -> None:
     """Imports an experiment's libraries and compiles what its algorithm calls.
 
-    Args:
-        experiment: The experiment. None of it is computed, and no plug-in is imported, as it
-            could start threads.
+    None of it is computed, and no plug-in is imported, as it could start threads.
     """
     if ":" not in experiment.domain.type + getattr(experiment.domain, "env", ""):
         make_domain(experiment.domain)

@@ -54,11 +54,7 @@ def main() -> None:
 
 
 def prepare(experiments: bytes) -> None:
-    """Imports what runs need, and makes numba compile what their algorithms call.
-
-    Args:
-        experiments: A list of experiments, JSON.
-    """
+    """Imports what runs need, and makes numba compile what their algorithms call (JSON list)."""
     import qdsweep.cli
     import qdsweep.experiment.run  # noqa: F401
     from qdsweep.warm.rehearsal import rehearse

@@ -19,10 +19,6 @@ def start_warm(experiments: Sequence[Experiment], log: Path) -> None:
 
     All runs then share one start-up, and the first ones wait no longer than for one of their
     own. Nothing depends on it: without it, or after its death, each run starts by itself.
-
-    Args:
-        experiments: The experiments of unfinished runs.
-        log: The file for its messages.
     """
     native = any(experiment.cpu_baseline != "avx2" for experiment in experiments)
     if len(experiments) < 2 or native or VARIABLE in os.environ:
