@@ -5,6 +5,8 @@ import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from qdsweep.files import atomic
 
 if TYPE_CHECKING:
@@ -71,15 +73,9 @@ def _encoded(frames: list["Image"], seconds: float, hold: float) -> bytes:
     each = max(seconds / len(frames), _SHORTEST)
     times = [round(1000 * each)] * (len(frames) - 1) + [round(1000 * (each + hold))]
     buffer = io.BytesIO()
-    frames[0].save(
-        buffer,
-        "GIF",
-        save_all=True,
-        append_images=frames[1:],
-        duration=times,
-        loop=0,
-        optimize=True,
-    )
+    first, *others = frames
+    animated = {"save_all": True, "append_images": others, "duration": times, "loop": 0}
+    first.save(buffer, "GIF", optimize=True, **animated)
     return buffer.getvalue()
 
 
@@ -88,11 +84,7 @@ def _with_one_palette(frames: list["Image"]) -> list["Image"]:
     from PIL import Image
 
     chosen = [frames[0], frames[len(frames) // 2], frames[-1]]
-    width, height = frames[0].size
-    sheet = Image.new("RGB", (width, height * len(chosen)))
-    for position, frame in enumerate(chosen):
-        sheet.paste(frame, (0, position * height))
-    palette = sheet.quantize(_COLORS)
+    palette = Image.fromarray(np.vstack(chosen)).quantize(_COLORS)
     return [frame.quantize(palette=palette, dither=Image.Dither.NONE) for frame in frames]
 
 

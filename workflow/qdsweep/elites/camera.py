@@ -74,11 +74,6 @@ class Shot:
 class Camera(gym.Wrapper):
     """A new environment for every episode, as Box2D's carry traces of the one before.
 
-    Args:
-        env_id: The environment.
-        kwargs: Its arguments.
-        longest: The longest animation [s].
-
     Raises:
         BadInput: The environment cannot be made, or cannot be rendered.
     """

@@ -27,13 +27,9 @@ METRICS = ("num_elites", "coverage", "qd_score", "norm_qd_score", "obj_max")
 
 @dataclass(frozen=True)
 class CorrectedRun(Run):
-    """A run with its corrected archive instead of the one that the search reports.
+    """A run with its corrected archive instead of the one that the search reports."""
 
-    Attributes:
-        stem: `reevaluated-TIMES-SEED`.
-    """
-
-    stem: str
+    stem: str  # `reevaluated-TIMES-SEED`
 
     @cached_property
     def arrays(self) -> Arrays:
@@ -137,18 +133,9 @@ def insert(
 
 
 def corrected_rows(elites: Arrays, arrays: Arrays) -> Arrays:
-    """Returns the rows of the corrected archive, sorted by cell.
-
-    Args:
-        elites: `reevaluated-TIMES-SEED.npz`.
-        arrays: archive.npz, which has the solutions.
-    """
+    """Returns the rows of a corrected archive, sorted by cell; archive.npz has the solutions."""
     cells = elites["corrected_index"]
     kept = np.flatnonzero(cells >= 0)
     kept = kept[np.argsort(cells[kept], kind="stable")]
-    return {
-        "index": cells[kept],
-        "objective": elites["objective"][kept],
-        "measures": elites["measures"][kept],
-        "solution": arrays["solution"][kept],
-    }
+    rows = {name: elites[name][kept] for name in ("objective", "measures")}
+    return {"index": cells[kept], **rows, "solution": arrays["solution"][kept]}

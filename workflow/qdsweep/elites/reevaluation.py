@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from qdsweep.algorithms.base import Arrays
 from qdsweep.config.cluster import Cluster
 from qdsweep.config.compose import compose
 from qdsweep.config.experiment import Experiment
@@ -35,8 +36,6 @@ from qdsweep.records.run_dir import RunDir
 from qdsweep.records.summary import read_summary
 from qdsweep.sweep.ids import run_id
 from qdsweep.versions import installed_versions
-
-Arrays = dict[str, NDArray[Any]]
 
 log = logging.getLogger("qdsweep")
 
@@ -82,15 +81,9 @@ class Samples:
 
     def save(self) -> None:
         """Writes them; a kill leaves the old file or the new one."""
+        arrays = {name: getattr(self, name) for name in ("objective", "measures", "core_seconds")}
         with atomic(self.path) as file:
-            about = np.array(json.dumps(self.about, sort_keys=True))
-            np.savez_compressed(
-                file,
-                about=about,
-                objective=self.objective,
-                measures=self.measures,
-                core_seconds=self.core_seconds,
-            )
+            np.savez_compressed(file, about=json.dumps(self.about, sort_keys=True), **arrays)
 
 
 def read_samples(path: Path, about: dict[str, Any], rows: int, measures: int) -> Samples:
@@ -131,11 +124,8 @@ def reevaluate(run_dir: Path, settings: Reevaluate, cluster: Cluster, stop: Stop
     Args:
         run_dir: The run's folder, absolute.
         settings: How often, and the seed of the fresh evaluation seeds.
-        cluster: Where the evaluations are computed; one node.
+        cluster: One node.
         stop: Says when to stop before the end.
-
-    Returns:
-        The results, none of them missing.
 
     Raises:
         BadInput: The run is not finished, or cannot be evaluated again.
@@ -155,13 +145,8 @@ def reevaluate(run_dir: Path, settings: Reevaluate, cluster: Cluster, stop: Stop
         seeds = fresh_seeds(settings, elites)
         engine = make_engine(cluster, experiment, domain, run_dir, None, versions)
         log.info(
-            "%s: %d elites, %d of %d evaluations left; engine %s, %d worker(s)",
-            run_dir.name,
-            elites,
-            len(samples.missing),
-            len(samples.objective),
-            engine.name,
-            engine.workers,
+            f"{run_dir.name}: {elites} elites, {len(samples.missing)} of {len(samples.objective)} "
+            f"evaluations left; engine {engine.name}, {engine.workers} worker(s)"
         )
         work = batches(samples.missing, arrays["solution"], seeds, contexts)
         try:

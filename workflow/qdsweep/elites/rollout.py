@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from qdsweep.algorithms.base import Arrays
 from qdsweep.animation import with_text, write_gif
 from qdsweep.config import domain as config
 from qdsweep.config.compose import compose
@@ -24,8 +24,6 @@ from qdsweep.elites.camera import Camera, Shot
 from qdsweep.experiment.state import evaluation_seeds
 from qdsweep.files import read_arrays, require
 from qdsweep.records.run_dir import RunDir
-
-Arrays = dict[str, NDArray[Any]]
 
 
 class Chosen(NamedTuple):

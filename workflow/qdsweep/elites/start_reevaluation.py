@@ -24,12 +24,6 @@ WALL_TIME_MARGIN = 10.0
 def start_reevaluation(run_dir: Path, times: int, seed: int, cluster: Cluster) -> int:
     """Evaluates the elites of a run again, writes the corrected archive, and says what was luck.
 
-    Args:
-        run_dir: The run's folder.
-        times: Evaluations of each elite.
-        seed: Of the fresh evaluation seeds.
-        cluster: Where they are computed; one node.
-
     Returns:
         0 finished, 75 stopped on purpose.
 
@@ -73,9 +67,8 @@ def summary_line(about: dict[str, Any]) -> str:
     text = f"{about['id']}: QD score {reported['qd_score']:,.6g} as reported, "
     text += f"{corrected['qd_score']:,.6g} corrected ({about['times']} evaluations an elite)"
     if corrected["coverage"] is not None:
-        text += (
-            f", coverage {100 * reported['coverage']:.2f} % and {100 * corrected['coverage']:.2f} %"
-        )
+        before, after = 100 * reported["coverage"], 100 * corrected["coverage"]
+        text += f", coverage {before:.2f} % and {after:.2f} %"
     if not about["seed_matters"]:
         text += "; no evaluation depends on its seed, so nothing had to be corrected"
     return text
