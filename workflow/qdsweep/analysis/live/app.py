@@ -74,6 +74,8 @@ class Watch(App[None]):
 
     def tick(self) -> None:
         """Looks at the files, shows what has changed, and comes back later."""
+        if not self.is_running:  # a timer that fires while the screen is taken down
+            return
         first = self.follow.unread or not self.follow.runs
         seconds = FIRST_SECONDS if first else max(0.01, SHARE * self.every)
         if self.follow.look(seconds, self.table.on_screen):
