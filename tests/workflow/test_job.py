@@ -8,6 +8,7 @@ import yaml
 from snakemake_interface_executor_plugins.utils import TargetSpec, encode_target_jobs_cli_args
 from support import REPO, TINY, command
 
+from qdsweep.errors import BadInput
 from qdsweep.planning.job import is_of_runs, planned_budget
 from qdsweep.records.plan import write_plan
 from qdsweep.records.sweep_dir import Results
@@ -85,4 +86,10 @@ def test_a_job_of_runs_is_known_by_its_command_line(words, of_runs):
 
 def test_the_budget_of_a_job_is_the_largest_of_the_plan(tmp_path):
     folder, run = planned(tmp_path, 2)
-    assert planned_budget(Results(folder / "results").sweep("tiny"), run) == {"iterations": 12}
+    sweep = Results(folder / "results").sweep("tiny")
+    assert planned_budget(sweep, run) == {"iterations": 12}
+    sweep.confirm.write_text("torn")  # no run of the sweep itself needs it
+    assert planned_budget(sweep, run) == {"iterations": 12}
+    sweep.plan.write_text("torn")
+    with pytest.raises(BadInput, match=r"plan.json is damaged .*start snakemake"):
+        planned_budget(sweep, run)

@@ -8,6 +8,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
+from pydantic import ValidationError
+
 from qdsweep.errors import BadInput
 
 if TYPE_CHECKING:
@@ -152,7 +154,10 @@ def read_arrays(path: Path, *names: str, remedy: str = ANEW) -> dict[str, Any]:
 
 def damaged(path: Path, error: Exception, remedy: str = ANEW) -> BadInput:
     """Returns the error for a file that is not as its writer leaves it."""
-    reason = f"it has no {error}" if isinstance(error, KeyError) else error
+    reason: object = f"it has no {error}" if isinstance(error, KeyError) else error
+    if isinstance(error, ValidationError):
+        first = error.errors()[0]
+        reason = f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
     return BadInput(f"{path} is damaged ({reason}): {remedy}")
 
 

@@ -183,7 +183,10 @@ def budget_of(wildcards):
     """The budget of a run as `launch` takes it: a larger one lengthens the run."""
     run = wildcards.run
     if IS_JOB:
-        budget = planned_budget(RESULTS.sweep(SETTINGS.name), run)
+        try:
+            budget = planned_budget(RESULTS.sweep(SETTINGS.name), run)
+        except BadInput as error:
+            raise WorkflowError(str(error))
     else:
         budget = (SWEEP.runs.get(run) or confirming_runs()[run]).budget
     return launch_budget(budget, RESULTS.run(run))

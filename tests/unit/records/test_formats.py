@@ -51,12 +51,16 @@ def test_metrics_of_another_release_go_on(tmp_path):
     assert read_metrics(path)["obj_max"].tolist() == [1, 2, 0.5]
 
 
-def test_a_column_that_is_missing_is_empty_and_two_are_needed(tmp_path):
+def test_a_column_of_a_later_release_may_be_missing_and_none_of_the_first(tmp_path):
     path = tmp_path / "metrics.csv"
+    first = [name for name in COLUMNS if not name.startswith("seconds")]
+    path.write_text(f"{','.join(first)}\n{','.join('1' * len(first))}\n")
+    assert read_metrics(path)["seconds_ask"].isna().all()
     path.write_text("iteration,evaluations\n1,10\n")
-    assert read_metrics(path)["qd_score"].isna().all()
-    path.write_text("iteration,qd_score\n1,10\n")
-    with pytest.raises(BadInput, match=r"metrics.csv is damaged \(it has no 'evaluations'\): "):
+    with pytest.raises(BadInput, match=r"metrics.csv is damaged \(it has no 'num_elites'\): "):
+        read_metrics(path)
+    path.write_text(f"{','.join(first)}\n1,x{',1' * (len(first) - 2)}\n")
+    with pytest.raises(BadInput, match=r"damaged \(the column evaluations has what is no number"):
         read_metrics(path)
 
 
@@ -147,6 +151,23 @@ def test_a_damaged_plan_or_confirm_names_file_reason_and_remedy(planned, text):
     for path, read in ((sweep.confirm, read_confirm), (sweep.plan, read_plan)):
         path.write_text(text)
         with pytest.raises(BadInput, match=rf"{path.name} is damaged \(.+\): .*start snakemake"):
+            read(sweep)
+
+
+@pytest.mark.parametrize(
+    "change", [{"id": 5}, {"iterations": "x"}, {"values": {}}, {"like": [1]}, {"group": None}]
+)
+def test_a_wrong_value_in_plan_or_confirm_is_named(planned, change):
+    results, *_ = planned
+    sweep = results.sweep("s")
+    files = ((sweep.confirm, read_confirm), (sweep.plan, read_plan))
+    for path, read in files[: 1 if change.keys() & {"like", "group"} else 2]:
+        data = json.loads(path.read_text())
+        data["rows"][0] |= change
+        path.write_text(json.dumps(data))
+        with pytest.raises(
+            BadInput, match=rf"{path.name} is damaged \([^\n]+\): .*start snakemake"
+        ):
             read(sweep)
 
 

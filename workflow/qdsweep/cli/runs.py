@@ -86,8 +86,10 @@ def add_commands(add: Add) -> None:
 
 def _run(arguments: argparse.Namespace) -> int:
     from qdsweep.config.compose import compose
+    from qdsweep.config.references import check_cited
 
     experiment = compose(arguments.experiment, overrides(arguments.set), source="--set")
+    check_cited([experiment])
     cluster = cluster_of(arguments)
     if arguments.workers is None:
         from qdsweep.planning.checks import check_fit

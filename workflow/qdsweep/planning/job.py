@@ -33,9 +33,11 @@ def planned_budget(sweep: SweepDir, run: str) -> dict[str, int]:
     Raises:
         BadInput: The plan is missing or damaged, or does not have this run.
     """
-    for planned in read_plan(sweep).runs(read_confirm(sweep)):
-        if planned.id == run:
-            return {planned.unit: planned.budget}
+    plan = read_plan(sweep)
+    found = [planned for planned in plan.runs() if planned.id == run]
+    found = found or [planned for planned in plan.runs(read_confirm(sweep)) if planned.id == run]
+    if found:
+        return {found[0].unit: found[0].budget}
     raise BadInput(
         f"{sweep.plan} does not have the run {run}: start snakemake with that sweep again, which "
         "writes it anew"

@@ -3,18 +3,32 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from pydantic import TypeAdapter
+
 from qdsweep.files import damaged, read_json, write_json
+from qdsweep.records.plan import RowData
 from qdsweep.records.sweep_dir import SweepDir
 
-_KEYS = {"id", "like", "group", "values", "iterations", "evaluations"}
 _REMEDY = "remove it, and start snakemake with that sweep, which writes it anew"
 
 
-def read_confirm(sweep: SweepDir) -> list[dict[str, Any]]:
-    """Reads the rows of confirm.json.
+class ConfirmingRow(RowData):
+    """A row of confirm.json: like one of plan.json, of a seed that did not choose the winner.
 
-    They are like those of plan.json; `group` is the winner's, and `like` one of its runs in the
-    sweep.
+    Attributes:
+        like: A run of the winner in the sweep.
+        group: The winner.
+    """
+
+    like: str
+    group: str
+
+
+_ROWS = TypeAdapter(list[ConfirmingRow])
+
+
+def read_confirm(sweep: SweepDir) -> list[ConfirmingRow]:
+    """Reads the rows of confirm.json.
 
     Returns:
         None of them before the winners are known, and of a sweep that is not confirmed.
@@ -26,11 +40,10 @@ def read_confirm(sweep: SweepDir) -> list[dict[str, Any]]:
         return []
     data = read_json(sweep.confirm, cure=_REMEDY)
     try:
-        rows = list(data["rows"])
+        rows = _ROWS.validate_python(data["rows"])
         for row in rows:
-            if missing := sorted(_KEYS - row.keys()):
-                raise KeyError(missing[0])
-    except (KeyError, TypeError, AttributeError) as error:
+            int(row["values"]["seed"])
+    except (KeyError, TypeError, ValueError) as error:
         raise damaged(sweep.confirm, error, _REMEDY) from None
     return rows
 

@@ -14,7 +14,7 @@ from qdsweep.metrics import RECORDED
 if TYPE_CHECKING:
     import pandas as pd
 
-# In the order of the first release; metrics that were declared since stand behind.
+# The first release has them, and so every file; metrics that were declared since stand behind.
 _FIRST = (
     *("iteration", "evaluations", "num_elites", "coverage", "qd_score", "norm_qd_score"),
     *("obj_max", "obj_mean", "restarts"),
@@ -24,8 +24,6 @@ COLUMNS = (
     *(metric.name for metric in RECORDED if metric.name not in _FIRST),
     *("seconds_ask", "seconds_evaluate", "seconds_tell", "seconds_reload"),
 )
-# Nothing can be said of a run without them.
-NEEDED = ("iteration", "evaluations")
 
 
 class Metrics:
@@ -106,9 +104,11 @@ def read_metrics(path: Path) -> "pd.DataFrame":
         BadInput: The file is missing or damaged.
     """
     table = read_csv(path, AGAIN)
-    for name in NEEDED:
+    for name in _FIRST:
         if name not in table:
             raise damaged(path, KeyError(name))
+        if table[name].dtype.kind not in "iuf":
+            raise damaged(path, ValueError(f"the column {name} has what is no number"))
     return table.assign(**{name: math.nan for name in COLUMNS if name not in table})
 
 

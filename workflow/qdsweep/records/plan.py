@@ -4,7 +4,10 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, NotRequired, TypeVar
+
+from pydantic import TypeAdapter
+from typing_extensions import TypedDict
 
 from qdsweep.config.base import Model
 from qdsweep.config.experiment import Experiment
@@ -20,6 +23,18 @@ from qdsweep.sweep.groups import BUDGETS, group_columns, group_labels
 _Setting = TypeVar("_Setting", bound=Model)
 
 _REMEDY = "start snakemake with that sweep, which writes it anew, or remove the file"
+
+
+class RowData(TypedDict):
+    """A row of plan.json; keys of other releases are passed over."""
+
+    id: str
+    values: dict[str, Any]
+    iterations: NotRequired[int | None]
+    evaluations: NotRequired[int | None]
+
+
+_ROWS = TypeAdapter(list[RowData])
 
 
 @dataclass(frozen=True)
@@ -104,10 +119,8 @@ class Plan:
         Raises:
             KeyError, TypeError, ValueError: They stand for none.
         """
-        columns = list(data["columns"])
-        values = [
-            {name: value_text(row["values"][name]) for name in columns} for row in data["rows"]
-        ]
+        columns, planned = list(data["columns"]), _ROWS.validate_python(data["rows"])
+        values = [{name: value_text(row["values"][name]) for name in columns} for row in planned]
         experiment = data.get("experiment", "")
         labels = group_labels(columns, values, experiment)
         rows = [
@@ -119,7 +132,7 @@ class Plan:
                 group=label,
                 typed=row["values"],
             )
-            for row, texts, label in zip(data["rows"], values, labels, strict=True)
+            for row, texts, label in zip(planned, values, labels, strict=True)
         ]
         return cls(
             name=data["name"],

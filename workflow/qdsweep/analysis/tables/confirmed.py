@@ -22,7 +22,7 @@ from qdsweep.config.compose import compose
 from qdsweep.errors import BadInput
 from qdsweep.metrics import BY_NAME, METRICS, Metric
 from qdsweep.records.config import write_configs
-from qdsweep.records.confirm import read_confirm, write_confirm
+from qdsweep.records.confirm import ConfirmingRow, read_confirm, write_confirm
 from qdsweep.records.plan import Row, read_plan
 from qdsweep.records.run_dir import RunDir
 from qdsweep.records.sweep_dir import SweepDir
@@ -122,7 +122,7 @@ def write_confirmed(sweep_dir: Path, runs_dir: Path) -> Sheet:
     return sheet
 
 
-def _result(row: dict[str, Any], runs_dir: Path) -> dict[str, Any]:
+def _result(row: ConfirmingRow, runs_dir: Path) -> dict[str, Any]:
     asked = Row({}, row["id"], row["iterations"], row["evaluations"], row["group"], {})
     (result,) = read_results(RunDir(runs_dir / row["id"]), [asked], partial=False)
     return {**{metric.name: math.nan for metric in METRICS}, **result.record}
