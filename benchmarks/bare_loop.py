@@ -2,7 +2,7 @@
 
     python benchmarks/bare_loop.py [--iterations 2000] [--repeats 3]
 
-LP sphere, 100 parameters, 540 solutions an iteration, one core: `qdsweep run` (start-up, metrics,
+LP sphere, 100 parameters, 540 solutions per iteration, one core: `qdsweep run` (start-up, metrics,
 reload files, log, results) against a script of twenty lines with the same emitters. Whole
 processes, interleaved, medians of wall and CPU seconds. The floor is ask and tell alone, timed
 inside the script.

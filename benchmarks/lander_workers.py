@@ -3,9 +3,9 @@
     python benchmarks/lander_workers.py [--workers 2] [--repeats 5] [--ray]
 
 Batches of 150 policies, as an iteration of CMA-ME with 5 emitters x 30. The peer is Dask with a
-task a solution and `gymnasium.make` in each, as examples/lunar_lander.py has it; ours are the
+task per solution and `gymnasium.make` in each, as examples/lunar_lander.py has it; ours are the
 engines `processes` and `dask`, with and without the lander's fast path. Other peers evaluate as
-the example does, with a task a solution too: `multiprocessing.Pool`, and, with --ray, Ray, which
+the example does, with a task per solution too: `multiprocessing.Pool`, and, with --ray, Ray, which
 is installed into a temporary folder. Repeats are interleaved, but for Ray's, which come after;
 figures are medians. The efficiency is (seconds of the evaluations alone / workers) / wall.
 """
@@ -41,9 +41,9 @@ from qdsweep.records.config import write_config  # noqa: E402
 from qdsweep.versions import installed_versions  # noqa: E402
 
 SEED, BATCH = 52, 150
-EXAMPLE = "pyribs' example: Dask, a task a solution"
-POOL = "`multiprocessing.Pool`, a task a solution"
-RAY = "Ray, a task a solution"
+EXAMPLE = "pyribs' example: Dask, a task per solution"
+POOL = "`multiprocessing.Pool`, a task per solution"
+RAY = "Ray, a task per solution"
 PLAIN_PATH = "processes, plain path"
 WANTED = {
     "long": {"processes": ">= 2", "dask": "", PLAIN_PATH: ">= 1.4"},

@@ -106,7 +106,7 @@ def lander(repeats: int) -> None:
         times["make"].append(timed(example))
     us = a_step(times, clock.steps)
     figure(
-        "LunarLander, us a step",
+        "LunarLander, us per step",
         "`b2World.Step` alone",
         us["fast"] / us["step"],
         "<= 1.15",
@@ -119,7 +119,7 @@ def lander(repeats: int) -> None:
         "numbers from Box2D, forces, reward",
     )
     figure(
-        "LunarLander by `gymnasium.make`, us a step",
+        "LunarLander by `gymnasium.make`, us per step",
         "`b2World.Step` alone",
         us["make"] / us["step"],
         limit="1",
@@ -199,10 +199,10 @@ def cheetah(repeats: int, episodes: int = 4) -> None:
         us["make"] / us["plain"],
         ">= 1.08",
         "1.25",
-        f"{us['plain']:.1f} us a step against {us['make']:.1f} us",
+        f"{us['plain']:.1f} us per step against {us['make']:.1f} us",
     )
     figure(
-        "HalfCheetah-v5, us a step",
+        "HalfCheetah-v5, us per step",
         "`mj_step` alone",
         us["plain"] / us["step"],
         limit="1",

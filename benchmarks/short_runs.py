@@ -1,7 +1,7 @@
 """Many short runs: a Slurm job each, or one Slurm job for all (profiles/pilot/job.sh).
 
 Needs a Slurm cluster (tests/slurm/slurm-up.sh makes one of this machine). Prints core-seconds and
-seconds a run, of all that is not the run itself, and their ratio.
+seconds per run, of all that is not the run itself, and their ratio.
 
     python benchmarks/short_runs.py [--runs 6]
 """
@@ -85,13 +85,13 @@ def main() -> None:
         each += ["--slurm-init-seconds-before-status-checks", "2"]
         one = ["sbatch", "--wait", "--cpus-per-task", "2", "--mem", "4G", "--time", "30"]
         one += ["profiles/pilot/job.sh", *until]
-        for title, folder, words in (("a job a run", jobs, each), ("one job", pilot, one)):
+        for title, folder, words in (("a job per run", jobs, each), ("one job", pilot, one)):
             took, cores = measure(folder, words)
             summaries = list(folder.glob("results/runs/*/summary.json"))
             assert len(summaries) == runs
             inside = sum(sum(json.loads(s.read_text())["timings"].values()) for s in summaries)
             print(
-                f"{title:12} {took / runs:6.1f} s a run, {cores / runs:6.1f} core-seconds a run, "
+                f"{title:12} {took / runs:6.1f} s and {cores / runs:6.1f} core-seconds per run, "
                 f"of which the QD loop {inside / runs:.2f}"
             )
 

@@ -157,7 +157,7 @@ def second(folder: Path, runs: int) -> None:
         "<= 1.1",
         detail=f"{ours:.0f} s, {theirs:.0f} s",
         profile=f"Snakemake by itself (the same command again, nothing to do) takes {again:.1f} s; "
-        f"the rest, {1000 * (ours - again - theirs) / runs:.0f} ms a run, is how it starts jobs "
+        f"the rest, {1000 * (ours - again - theirs) / runs:.0f} ms per run, is how it starts jobs "
         "and checks their files",
     )
 

@@ -3,7 +3,7 @@
 Prints, for batches of 540 solutions whose evaluation sleeps:
 
 - the share of the ideal time, max(longest evaluation, sum / workers), that the engine `dask`
-  reaches, and that of `Client.map` with a task a solution;
+  reaches, and that of `Client.map` with a task per solution;
 - its capacity: 120 workers that sleep 50 ms;
 - seconds of ask and tell for d = 100, 1,000 and 5,000, and the number of workers at which they
   and the hub take a tenth of an iteration of 50-ms evaluations;
@@ -107,7 +107,7 @@ def ours(seconds: float, workers: int, repeats: int) -> float:
 
 
 def tasks(seconds: float, workers: int, repeats: int) -> float:
-    """Seconds of a batch as in the pyribs example: a Dask task a solution."""
+    """Seconds of a batch as in the pyribs example: a Dask task per solution."""
     from distributed import Client, LocalCluster
 
     with (
@@ -126,12 +126,12 @@ def tasks(seconds: float, workers: int, repeats: int) -> float:
 
 
 def overhead(repeats: int) -> None:
-    print("batch 540, 4 workers       share of the ideal    Dask, a task a solution   ratio")
+    print("batch 540, 4 workers       share of the ideal    Dask, a task per solution   ratio")
     for seconds in (0.01, 0.001):
         ideal = max(seconds, seconds * BATCH / 4)
         mine, peer = ours(seconds, 4, repeats), tasks(seconds, 4, repeats)
         print(
-            f"{1000 * seconds:4.0f} ms an evaluation     {ideal / mine:10.3f}"
+            f"{1000 * seconds:4.0f} ms per evaluation     {ideal / mine:10.3f}"
             f"{ideal / peer:24.3f} {peer / mine:20.2f}"
         )
 
@@ -142,7 +142,7 @@ def capacity(repeats: int) -> None:
     ideal = max(seconds, seconds * BATCH / workers)
     whole = seconds * -(-BATCH // workers)
     print(
-        f"120 workers, 50 ms: {1000 * took:.0f} ms a batch, {ideal / took:.3f} of sum / workers, "
+        f"120 workers, 50 ms: {1000 * took:.0f} ms per batch, {ideal / took:.3f} of sum / workers, "
         f"{whole / took:.3f} of what whole evaluations allow ({BATCH} on {workers} workers: "
         f"{-(-BATCH // workers)} rounds)"
     )
@@ -157,7 +157,7 @@ def capacity(repeats: int) -> None:
         main = ask_and_tell(dimension, algorithm, repeats) + hub * BATCH
         most = BATCH * seconds / 9 / main
         print(
-            f"d = {dimension}, {algorithm}: ask + tell + hub {1000 * main:.1f} ms an iteration, "
+            f"d = {dimension}, {algorithm}: ask + tell + hub {1000 * main:.1f} ms per iteration, "
             f"a tenth of it with {most:.0f} workers of 50 ms"
         )
 

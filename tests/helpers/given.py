@@ -28,7 +28,7 @@ def contents(sweep: Path) -> dict[str, bytes]:
 
 
 def make_sweep(results: Path, scores: dict[str, list[float]], *, cells: bool = True) -> Path:
-    """A sweep of algorithms whose runs end with given normalised QD scores, one a seed."""
+    """A sweep of algorithms whose runs end with given normalised QD scores, one per seed."""
     rows = []
     for algorithm, values in scores.items():
         for seed, score in enumerate(values, start=1):

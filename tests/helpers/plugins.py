@@ -47,7 +47,7 @@ class Faulty:
 
 
 class Slow(Faulty):
-    """Takes 20 ms a solution and never fails."""
+    """Takes 20 ms per solution and never fails."""
 
     def evaluate(self, solutions, seeds):
         time.sleep(0.02 * len(solutions))

@@ -49,7 +49,7 @@ def add_commands(add: Add) -> None:
 
     again = add("reevaluate", "Evaluate the elites of a run again: how much was luck?", REEVALUATE)
     again.add_argument("run_dir", type=Path, metavar="RUN_DIR", help="a finished run's folder")
-    again.add_argument("--times", type=int, default=10, help="evaluations an elite (default: 10)")
+    again.add_argument("--times", type=int, default=10, help="evaluations per elite (default: 10)")
     again.add_argument(
         "--seed", type=int, default=1_000_003, help="of the fresh seeds (default: 1000003)"
     )

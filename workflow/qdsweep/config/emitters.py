@@ -77,7 +77,7 @@ class _Initial(EmitterKind):
         ge=0,
         description=(
             "size of the first batch, drawn from N(x0, I); 0 mutates x0 as pyribs does by "
-            "default [solutions an emitter]"
+            "default [solutions per emitter]"
         ),
     )
     bounds: Interval | None = Field(

@@ -65,7 +65,7 @@ def summary_line(about: dict[str, Any]) -> str:
     """Returns the result in one line."""
     reported, corrected = about["reported"], about["corrected"]
     text = f"{about['id']}: QD score {reported['qd_score']:,.6g} as reported, "
-    text += f"{corrected['qd_score']:,.6g} corrected ({about['times']} evaluations an elite)"
+    text += f"{corrected['qd_score']:,.6g} corrected ({about['times']} evaluations per elite)"
     if corrected["coverage"] is not None:
         before, after = 100 * reported["coverage"], 100 * corrected["coverage"]
         text += f", coverage {before:.2f} % and {after:.2f} %"

@@ -104,7 +104,7 @@ class Progress:
         return text + (f", {duration(eta)} left" if eta else "")
 
     def plot(self) -> None:
-        """Logs a text plot of QD score, coverage and seconds an iteration."""
+        """Logs a text plot of QD score, coverage and seconds per iteration."""
         text = text_plot(self._metrics)
         if text:
             log.info("the run so far, over evaluations:\n%s", text)
@@ -122,7 +122,7 @@ def _said(row: dict[str, Any]) -> str:
 
 
 def text_plot(metrics: Path, width: int = 100, height: int = 12) -> str:
-    """Returns a text plot of QD score, coverage and seconds an iteration, over evaluations.
+    """Returns a text plot of QD score, coverage and seconds per iteration, over evaluations.
 
     Args:
         metrics: A metrics.csv.
@@ -147,7 +147,7 @@ def text_plot(metrics: Path, width: int = 100, height: int = 12) -> str:
         if metric.name in at and cells[-1][at[metric.name]]
     }
     phases = [index for name, index in at.items() if name.startswith("seconds_")]
-    curves["seconds an iteration"] = [sum(float(row[i]) for i in phases) for row in cells]
+    curves["seconds per iteration"] = [sum(float(row[i]) for i in phases) for row in cells]
     if not all(math.isfinite(value) for values in curves.values() for value in values):
         return ""
     plotext.main()  # else each plot would be nested in the last one, and take longer

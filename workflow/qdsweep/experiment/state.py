@@ -104,10 +104,10 @@ def evaluation_seeds(policy: str | int, seed: int, iteration: int, first: int, c
     """The seeds of an iteration's evaluations.
 
     They depend on the experiment's seed, the iteration and the index of the solution, never on
-    who evaluates what. One SeedSequence an iteration: one a solution costs a hundred times more.
+    who evaluates what. One SeedSequence per iteration: one per solution costs a hundred times more.
 
     Args:
-        policy: "fixed" (one for all), "iteration" (one an iteration), "solution" (one each), or
+        policy: "fixed" (one for all), "iteration" (one per iteration), "solution" (one each), or
             a number that every evaluation gets.
         seed: The experiment's seed.
         iteration: The iteration, from 0.

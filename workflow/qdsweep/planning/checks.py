@@ -63,7 +63,7 @@ def check_fit(cluster: Cluster, name: str, runs: Mapping[str, Experiment]) -> No
             raise BadInput(
                 f"cluster {name}: nodes = {cluster.nodes} with workers_per_node = "
                 f"{cluster.workers_per_node} are {cluster.workers} workers, but {run} has only "
-                f"{batch} solutions an iteration (num_emitters x batch_size): take at most "
+                f"{batch} solutions per iteration (num_emitters x batch_size): take at most "
                 f"{batch} workers, or a larger batch_size"
             )
 

@@ -1,4 +1,4 @@
-"""metrics.csv: a row an iteration, appended; cut to the reload file's row on a new start.
+"""metrics.csv: a row per iteration, appended; cut to the reload file's row on a new start.
 
 Every reader goes by the header: other releases may have other columns.
 """

@@ -2,7 +2,7 @@ r"""The sweep grammar: the text after `parallel --header :`, read and expanded.
 
     ::: algorithm cma_me map_elites ::: seed 1 2 3      every algorithm with every seed
     ::: algorithm cma_me cma_mae :::+ sigma0 0.5 0.1    the second source linked to the first
-    ::: seed 1 2 :::: sizes.txt                         a source from a file, one value a line
+    ::: seed 1 2 :::: sizes.txt                         a source from a file, one value per line
 
 Order and content are GNU parallel's: the cross product of the sources, the first one slowest;
 `:::+` and `::::+` link a source to the one before it, and the shortest of the linked decides.

@@ -68,7 +68,7 @@ def run_figure(run: Run) -> "Figure":
 def heatmaps(tables: Tables, runs_dir: Path) -> Drawn:
     """Draws the archives of the groups side by side.
 
-    One run a group, the one with the median final QD score. Groups that compare share one
+    One run per group, the one with the median final QD score. Groups that compare share one
     colour scale; others stand in a block of their own.
     """
     from matplotlib.figure import Figure
@@ -165,7 +165,7 @@ def overview(tables: Tables, runs_dir: Path) -> Drawn:
         f"{title}.{scale} Maps: the archive of {which}, of the run with the median"
         f" {tables.rank.always.phrase}. {_EMPTY} Curves: {metric.label} over"
         f" evaluations; lines and bands: {band}."
-        f" Budget: {_budgets(tables, lines)} evaluations a run."
+        f" Budget: {_budgets(tables, lines)} evaluations per run."
         f"{beyond_text(shown)}{shown_text(tables, {panel: lines})}"
     )
     columns = ["group", "evaluations", "n", f"{metric.name}_mean", f"{metric.name}_se"]

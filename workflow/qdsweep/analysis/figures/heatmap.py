@@ -79,7 +79,7 @@ def draw_archive(ax: "Axes", run: Run, limits: Limits) -> None:
 
     Two measures give pyribs' heatmap of the archive's type, or points if it has no cells; one
     measure gives a bar a cell; three give slices of a grid along the third if those are few; else
-    parallel axes, a line an elite, best on top.
+    parallel axes, a line per elite, best on top.
     """
     names = measure_names(run)
     ax.set_facecolor(EMPTY_CELL)

@@ -1,4 +1,4 @@
-"""Learning curves in print: metrics over evaluations and wall time, a line a group."""
+"""Learning curves in print: metrics over evaluations and wall time, a line per group."""
 
 import math
 from typing import TYPE_CHECKING

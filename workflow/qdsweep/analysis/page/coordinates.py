@@ -46,7 +46,7 @@ def parallel_coordinates(
             }
         )
     caption = (
-        "A line a group: its swept values and, at the right and as its colour, the mean over its"
+        "A line per group: its swept values and, at the right and as its colour, the mean over its"
         " runs of the final score. Drag a box over lines to keep only those (with Shift: those in"
         " all boxes); double-click to have all back."
     )

@@ -25,7 +25,7 @@ _PHRASES = {
     "iso_sigma": "isotropic mutation scale {}",
     "line_sigma": "line mutation scale {}",
     "lr": "gradient learning rate {}",
-    "initial_solutions": "{} random initial solutions an emitter",
+    "initial_solutions": "{} random initial solutions per emitter",
     "learning_rate": "archive learning rate {}",
     "threshold_min": "first threshold {}",
     "result_archive": "{} for its results",
@@ -33,7 +33,7 @@ _PHRASES = {
 _MAY_BE_ZERO = ("learning_rate", "threshold_min")
 _SCALES = ("sigma", "sigma0", "iso_sigma")  # null: the domain's step
 _SEEDS = {
-    "fixed": "with one evaluation seed a run",
+    "fixed": "with one evaluation seed per run",
     "iteration": "with a new evaluation seed each iteration",
     "solution": "with an evaluation seed of its own for each solution",
 }

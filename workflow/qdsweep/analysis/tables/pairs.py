@@ -19,7 +19,7 @@ class Runs:
 
     Attributes:
         ids: The runs, each once.
-        scores: ``(n,)`` their results, one a seed.
+        scores: ``(n,)`` their results, one per seed.
     """
 
     ids: frozenset[str]
