@@ -14,7 +14,7 @@ import pytest
 from in_process import compute_run, qdsweep
 from plugins import FAULTY, SHRINKING
 from results import digest, read_json, steps, summary
-from support import BIN, TINY, command, write_yaml
+from support import BIN, TINY, command, cpu_seconds, write_yaml
 from waiting import wait_until
 
 from qdsweep.config.compose import compose
@@ -22,6 +22,7 @@ from qdsweep.engines.base import Batch
 from qdsweep.engines.processes import Processes
 from qdsweep.host.lock import Lock, Locked
 from qdsweep.records.plan import write_configs
+from qdsweep.records.sweep_dir import Results
 from qdsweep.sweep.runs import table_of_runs
 
 EXPERIMENT = {
@@ -135,10 +136,10 @@ def test_a_retry_of_a_failure_ends_at_once_with_the_same_message(folder):
     name = read_json(folder / "out/state/status.json")["id"]
     (folder / "results/runs").mkdir(parents=True)
     shutil.move(folder / "out", folder / "results/runs" / name)
-    start = time.monotonic()
+    before = cpu_seconds()
     words = ("launch", name, "--budget", "iterations=30", "--attempt", "2")
     done = command("qdsweep", *words, cwd=folder, check=1)
-    assert time.monotonic() - start < 3
+    assert cpu_seconds() - before < 3
     assert "not tried again, it failed before" in done.stderr
     assert "the simulator exploded" in done.stderr
     # Typed again by the user it is tried again.
@@ -158,7 +159,7 @@ def test_a_retry_of_bad_input_ends_at_once_with_the_same_message(folder, plugin)
     domain = {**EXPERIMENT["domain"], "arguments": {"how": "well"}}
     made = table_of_runs({**EXPERIMENT, "domain": domain}, "::: seed 1")
     (name,) = made.runs
-    write_configs(made.runs, folder / "results/runs")
+    write_configs(made.runs, Results(folder / "results"))
     plugin.write_text(FAULTY + "\nCHANGED = 1\n")
     state = folder / "results/runs" / name / "state"
     words = ("launch", name, "--budget", "iterations=2", "--attempt")

@@ -37,7 +37,7 @@ class Patient:
 '''
 
 EXPERIMENT = {
-    "domain": {"type": "patient:Patient", "name": "patient", "evaluation_seed": "solution"},
+    "domain": {"type": "sleeper:Patient", "name": "patient", "evaluation_seed": "solution"},
     "algorithm": "map_elites_line",
     "initial_solutions": 24,
     "archive": {"dims": [10, 10]},
@@ -50,10 +50,10 @@ EXPERIMENT = {
 
 @functools.cache
 def _config() -> Path:
-    """Has plugins/patient.py. One for each process of pytest, which imports one of a name."""
+    """Has plugins/sleeper.py; `patient` is this module. One for each process of pytest."""
     folder = Path(tempfile.mkdtemp(prefix="patient-", dir=shared_folder()))
     (folder / "plugins").mkdir()
-    (folder / "plugins/patient.py").write_text(PATIENT)
+    (folder / "plugins/sleeper.py").write_text(PATIENT)
     return folder
 
 

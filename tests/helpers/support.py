@@ -3,6 +3,7 @@
 import contextlib
 import fcntl
 import os
+import resource
 import shutil
 import subprocess
 import sys
@@ -105,6 +106,12 @@ def snakemake(*words: object, cwd: Path, check: int | None = 0, **env: str):
     """Runs the project's Snakefile in a folder elsewhere."""
     whole = ("snakemake", "-s", REPO / "Snakefile", "--directory", cwd, *words)
     return command(*whole, cwd=cwd, check=check, **env)
+
+
+def cpu_seconds() -> float:
+    """What the processes took that this one has waited for."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def write_yaml(path: Path, data: object) -> Path:

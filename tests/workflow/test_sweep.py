@@ -1,7 +1,6 @@
 """The real Snakefile on a tiny sweep, in a folder elsewhere."""
 
 import os
-import resource
 import shutil
 import signal
 import subprocess
@@ -13,7 +12,7 @@ from in_process import compute_run, qdsweep
 from results import digest, digests, read_json, steps, summary
 from snakemake.target_jobs import parse_target_jobs_cli_args
 from snakemake_interface_executor_plugins.utils import TargetSpec, encode_target_jobs_cli_args
-from support import BIN, REPO, TINY, command, snakemake, write_yaml
+from support import BIN, REPO, TINY, command, cpu_seconds, snakemake, write_yaml
 from waiting import says, wait_until
 
 from qdsweep.sweep.runs import table_of_runs
@@ -176,13 +175,11 @@ def test_declared_files_come_back_without_computing(copy):
     for path in copy.glob("results/runs/*/*"):
         if path.is_file():
             path.unlink()
-    began = resource.getrusage(resource.RUSAGE_CHILDREN)
+    seconds = cpu_seconds()
     run = next((copy / "results/runs").iterdir()).name
     words = ("launch", run, "--budget", "iterations=12")
     command("qdsweep", *words, cwd=copy)
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    seconds = used.ru_utime + used.ru_stime - began.ru_utime - began.ru_stime
-    assert seconds < 3, "a start of Python and some links"
+    assert cpu_seconds() - seconds < 3, "a start of Python and some links"
     snakemake(TABLE, "--cores", 2, "--configfile", copy / "mine.yaml", cwd=copy)
     assert stamps(copy) == before
     assert len(digests(copy)) == 4
