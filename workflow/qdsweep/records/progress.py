@@ -111,14 +111,14 @@ def _state(files: StateDir, status: Status, alive: bool, reached: bool) -> tuple
         return "running", describe(read_owner(files.lock))
     if reached and files.summary.exists():
         return "finished", ""
-    message = read_last_stop(files).message
     if status.status == "failed" or files.failure.exists():
-        return "failed", " | ".join(filter(None, (message, last_line(files.log))))
+        why = (read_last_stop(files).message, last_line(files.log))
+        return "failed", " | ".join(filter(None, why))
     if not status.status:
         return "waiting", ""
     if status.status == "running":
         return "stopped", "killed without a word; goes on from its reload file"
-    return "stopped", message
+    return "stopped", read_last_stop(files).message
 
 
 def core_seconds_left(standings: Collection[Standing]) -> dict[str, float | None]:
