@@ -35,8 +35,8 @@ from lander_example import by_make  # noqa: E402
 from qdsweep.config.cluster import Cluster  # noqa: E402
 from qdsweep.config.compose import compose  # noqa: E402
 from qdsweep.engines import make_engine  # noqa: E402
+from qdsweep.engines.allocation import Helpers, start_helpers  # noqa: E402
 from qdsweep.engines.base import Batch  # noqa: E402
-from qdsweep.engines.crew import Crew, start_crew  # noqa: E402
 from qdsweep.records.config import write_config  # noqa: E402
 from qdsweep.versions import installed_versions  # noqa: E402
 
@@ -80,8 +80,8 @@ def engine(
     (run / "state").mkdir(parents=True)
     write_config(run / "state/config.yaml", experiment)
     cluster = Cluster(engine=name, workers_per_node=workers)
-    crew = Crew(start_crew(cluster, run), run) if name == "dask" else None
-    made = make_engine(cluster, experiment, None, run, crew, installed_versions(("numpy",)))
+    helpers = Helpers(start_helpers(cluster, run), run) if cluster.has_helpers else None
+    made = make_engine(cluster, experiment, None, run, helpers, installed_versions(("numpy",)))
     made.wait()
 
     def evaluate(policies: np.ndarray) -> tuple[np.ndarray, float]:
@@ -97,8 +97,8 @@ def engine(
         yield evaluate
     finally:
         made.close()
-        if crew is not None:
-            crew.close()
+        if helpers is not None:
+            helpers.close()
 
 
 def install_ray(folder: Path) -> Path:

@@ -2,17 +2,17 @@
 
 Prints, for batches of 540 solutions whose evaluation sleeps:
 
-- the share of the ideal time, max(longest evaluation, sum / workers), that the engine `dask`
-  reaches, and that of `Client.map` with a task per solution;
-- its capacity: 120 workers that sleep 50 ms;
+- the efficiency of each engine (whole evaluations / wall), from 4 workers that sleep 1 ms to 120
+  that sleep 250 ms, and that of `Client.map` with a task per solution;
 - seconds of ask and tell for d = 100, 1,000 and 5,000, and the number of workers at which they
-  and the hub take a tenth of an iteration of 50-ms evaluations;
+  and the engine take a tenth of an iteration of 50-ms evaluations;
 - seconds from the start of a run to its first evaluation, beside the bare imports.
 
-    python benchmarks/workers.py [--quick]
+    python benchmarks/workers.py [--quick] [--engines processes dask]
 """
 
 import argparse
+import contextlib
 import os
 import re
 import statistics
@@ -20,7 +20,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from qdsweep.host.cpu import apply_baseline
@@ -31,7 +31,10 @@ import numpy as np  # noqa: E402
 
 from qdsweep.config.cluster import Cluster  # noqa: E402
 from qdsweep.config.compose import compose  # noqa: E402
-from qdsweep.engines.base import Batch  # noqa: E402
+from qdsweep.engines import EXECUTORS, make_engine  # noqa: E402
+from qdsweep.engines.allocation import Helpers, start_helpers  # noqa: E402
+from qdsweep.engines.base import Batch, Engine  # noqa: E402
+from qdsweep.records.config import write_config  # noqa: E402
 
 BATCH = 540
 DOMAIN = """
@@ -83,27 +86,37 @@ def timed(work: Callable[[], object], repeats: int) -> float:
     return statistics.median(seconds)
 
 
-def ours(seconds: float, workers: int, repeats: int) -> float:
-    """Seconds of a batch with the engine dask."""
-    from qdsweep.engines.crew import Crew, start_crew
-    from qdsweep.engines.dask import Dask
-    from qdsweep.records.config import write_config
-
+@contextlib.contextmanager
+def engine(name: str, seconds: float, workers: int) -> Iterator[Engine]:
+    """An engine of ours, with all its workers."""
     experiment = compose(sleeping(seconds))
-    run = Path(tempfile.mkdtemp(dir="."))
+    run = Path(tempfile.mkdtemp(dir=".")).absolute()
     (run / "state").mkdir()
     write_config(run / "state/config.yaml", experiment)
-    cluster = Cluster(engine="dask", workers_per_node=workers)
-    crew = Crew(start_crew(cluster, run.absolute()), run.absolute())
-    engine = Dask(experiment.domain, cluster, run.absolute(), crew, {})
+    cluster = Cluster(engine=name, workers_per_node=workers)
+    helpers = Helpers(start_helpers(cluster, run), run) if cluster.has_helpers else None
+    made = make_engine(cluster, experiment, None, run, helpers, {})
     try:
-        while engine._hub.workers < workers:
+        while made._executor.workers < workers:
             time.sleep(0.1)
-        rows = [slice(0, BATCH)]
-        return timed(lambda: list(engine.evaluate(batch(), rows)), repeats)
+        yield made
     finally:
-        engine.close()
-        crew.close()
+        made.close()
+        if helpers is not None:
+            helpers.close()
+
+
+def ours(name: str, seconds: float, workers: int, repeats: int) -> tuple[float, float]:
+    """Seconds of a batch, and of the evaluations in it, divided by the number of workers."""
+    busy: list[float] = []
+    with engine(name, seconds, workers) as made:
+
+        def evaluate() -> None:
+            found = made.evaluate(batch(), [slice(0, BATCH)])
+            busy.append(sum(outcome.seconds for _, outcome in found))
+
+        took = timed(evaluate, repeats)
+        return took, statistics.median(busy[1:]) / workers
 
 
 def tasks(seconds: float, workers: int, repeats: int) -> float:
@@ -125,28 +138,25 @@ def tasks(seconds: float, workers: int, repeats: int) -> float:
         return timed(evaluate, repeats)
 
 
-def overhead(repeats: int) -> None:
-    print("batch 540, 4 workers       share of the ideal    Dask, a task per solution   ratio")
-    for seconds in (0.01, 0.001):
-        ideal = max(seconds, seconds * BATCH / 4)
-        mine, peer = ours(seconds, 4, repeats), tasks(seconds, 4, repeats)
-        print(
-            f"{1000 * seconds:4.0f} ms per evaluation     {ideal / mine:10.3f}"
-            f"{ideal / peer:24.3f} {peer / mine:20.2f}"
-        )
+def efficiency(engines: list[str], repeats: int) -> None:
+    """Whole evaluations / wall: 540 on 120 workers are 5 rounds, of which the last is half full."""
+    for workers, seconds in ((4, 0.001), (4, 0.01), (24, 0.05), (120, 0.25)):
+        rounds = -(-BATCH // workers)
+        peer = tasks(seconds, workers, repeats) if workers == 4 else None
+        for name in engines:
+            if name == "processes" and workers > 24:
+                continue
+            took, busy = ours(name, seconds, workers, repeats)
+            row = busy * workers / BATCH  # what an evaluation took, in its worker
+            line = f"{name:9} {workers:4} x {1000 * seconds:3.0f} ms: {row * rounds / took:.3f}"
+            if peer is not None:
+                line += f"; a Dask task per solution {seconds * rounds / peer:.3f}, "
+                line += f"ratio {peer / took:.2f}"
+            print(line, flush=True)
 
 
-def capacity(repeats: int) -> None:
-    workers, seconds = 120, 0.05
-    took = ours(seconds, workers, repeats)
-    ideal = max(seconds, seconds * BATCH / workers)
-    whole = seconds * -(-BATCH // workers)
-    print(
-        f"120 workers, 50 ms: {1000 * took:.0f} ms per batch, {ideal / took:.3f} of sum / workers, "
-        f"{whole / took:.3f} of what whole evaluations allow ({BATCH} on {workers} workers: "
-        f"{-(-BATCH // workers)} rounds)"
-    )
-    hub = (ours(0.0, 4, repeats)) / BATCH
+def growth(repeats: int) -> None:
+    hub = ours("dask", 0.0, 4, repeats)[0] / BATCH
     for dimension, algorithm in (
         (100, "cma_me"),
         (1000, "cma_me"),
@@ -155,10 +165,10 @@ def capacity(repeats: int) -> None:
         (5000, "map_elites_line"),
     ):
         main = ask_and_tell(dimension, algorithm, repeats) + hub * BATCH
-        most = BATCH * seconds / 9 / main
+        most = BATCH * 0.05 / 9 / main
         print(
-            f"d = {dimension}, {algorithm}: ask + tell + hub {1000 * main:.1f} ms per iteration, "
-            f"a tenth of it with {most:.0f} workers of 50 ms"
+            f"d = {dimension}, {algorithm}: ask + tell + engine {1000 * main:.1f} ms per "
+            f"iteration, a tenth of it with {most:.0f} workers of 50 ms"
         )
 
 
@@ -209,14 +219,17 @@ def start_up(repeats: int) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="fewer repeats")
-    repeats = 2 if parser.parse_args().quick else 7
+    known = list(EXECUTORS)
+    parser.add_argument("--engines", nargs="+", choices=known, default=known, help="those installed")
+    arguments = parser.parse_args()
+    repeats = 2 if arguments.quick else 7
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
         Path("config/plugins").mkdir(parents=True)
         Path("config/plugins/sleep.py").write_text(DOMAIN)
         start_up(min(repeats, 3))
-        overhead(repeats)
-        capacity(repeats)
+        efficiency(arguments.engines, repeats)
+        growth(repeats)
         os.chdir("/")
 
 

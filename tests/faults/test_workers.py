@@ -14,7 +14,7 @@ from pathlib import Path
 import psutil
 import pytest
 from in_process import qdsweep
-from patient import make_folder, undisturbed_digest
+from patient import add_plugin, make_folder, undisturbed_digest
 from results import digest
 from support import BIN
 from waiting import crew_of, says, wait_until, workers_of
@@ -67,7 +67,7 @@ def test_the_result_is_that_of_the_serial_engine(tmp_path, expected):
     assert re.search(r"first evaluation after \d+\.\d s", text)
     assert not run.crew()
     left = {path.name for path in (run.out / "state").iterdir()}
-    assert not left & {"dask", "workers"}, "credentials and workers' logs vanish"
+    assert not left & {"connection", "workers"}, "credentials and workers' logs vanish"
 
 
 def test_a_killed_worker_is_replaced_and_its_solutions_repeated(tmp_path, expected):
@@ -111,7 +111,95 @@ def test_joining_and_leaving(tmp_path, expected):
     assert digest(run.out) == expected
     late = subprocess.run(words, capture_output=True, text=True, check=False)
     assert late.returncode == 2
-    assert "no run with the dask engine" in late.stderr
+    assert "no run whose workers can be joined" in late.stderr
+
+
+def dask_worker(folder: Path, *words: str, cwd: Path) -> list[str | Path]:
+    """A plain `dask worker` with the credentials in a folder."""
+    pem = folder / "tls.pem"
+    tls = ("--tls-ca-file", pem, "--tls-cert", pem, "--tls-key", pem)
+    where = ("--scheduler-file", folder / "scheduler.json", "--local-directory", cwd)
+    quiet = ("--no-dashboard", "--memory-limit", "0")
+    return [sys.executable, "-m", "dask", "worker", *where, *tls, *quiet, *words]
+
+
+def test_a_plain_dask_worker_joins_and_leaves(tmp_path, expected):
+    run = Live(tmp_path, "engine: dask\n", seconds=0.1).ready(1)
+    words = dask_worker(run.out / "state/connection", "--nthreads", "2", cwd=tmp_path)
+    env = {**SHELL, "PATIENT_SECONDS": "0.1"}
+    # With a nanny, as usual, and without our CPU settings: its process is not where they count.
+    helper = subprocess.Popen(words, cwd="/", env=env, stderr=subprocess.DEVNULL)
+    run.ready(3)
+    children = [c for c in psutil.Process(helper.pid).children(recursive=True)]
+    wait_until(lambda: says(run.log, "evaluates", 40), what="all evaluate")
+    helper.send_signal(signal.SIGTERM)
+    helper.wait(30)
+    wait_until(lambda: says(run.log, ", 1 left"), what="it has left")
+    assert run.process.wait(90) == 0
+    assert digest(run.out) == expected
+    assert not any(child.is_running() for child in children)
+
+
+@pytest.fixture
+def lab(tmp_path):
+    """A Dask cluster that is there: `dask scheduler` and two `dask worker`, by TLS."""
+    from distributed.security import Security
+
+    made = Security.temporary()
+    folder = tmp_path / "lab"
+    folder.mkdir()
+    (folder / "tls.pem").write_text(made.tls_ca_file + made.tls_scheduler_key)
+    tls = [f"--tls-{what}={folder / 'tls.pem'}" for what in ("ca-file", "cert", "key")]
+    file = folder / "scheduler.json"
+    address = ("--protocol", "tls", "--host", "127.0.0.1", "--port", "0", "--no-dashboard")
+    words = [sys.executable, "-m", "dask", "scheduler", "--scheduler-file", file, *address, *tls]
+    add_plugin(folder)
+    env = {**SHELL, "PATIENT_SECONDS": "0.05"}
+    with (folder / "printed.txt").open("wb") as printed:
+
+        def start(words: list) -> subprocess.Popen:
+            return subprocess.Popen(words, cwd=folder, env=env, stdout=printed, stderr=printed)
+
+        processes = [start(words)]
+        wait_until(file.exists, what="the scheduler")
+        processes += [start(dask_worker(folder, "--no-nanny", cwd=folder)) for _ in range(2)]
+        yield folder, processes, start
+        for process in processes:
+            process.kill()
+            process.wait()
+
+
+def test_two_runs_share_a_cluster_that_is_there(tmp_path, lab, expected):
+    folder, (scheduler, first, second), start = lab
+    pem = folder / "tls.pem"
+    keys = {"scheduler_file": str(folder / "scheduler.json"), "tls_ca_file": str(pem)}
+    keys |= {"tls_cert": str(pem), "tls_key": str(pem)}
+    cluster = json.dumps({"engine": "dask", "dask": keys})
+    runs = [Live(tmp_path / name, cluster, seconds=0.05) for name in ("one", "two")]
+    for run in runs:
+        wait_until(lambda: says(run.log, "tls://", 2), what="both workers")  # noqa: B023
+        wait_until(lambda: says(run.log, "evaluates", 5), what="results")  # noqa: B023
+    first.kill()
+    start(dask_worker(folder, "--no-nanny", cwd=folder))
+    for run in runs:
+        assert run.process.wait(90) == 0
+        assert digest(run.out) == expected
+        assert says(run.log, "is lost")
+        assert says(run.log, "evaluates", 5), "lines of workers reach the log"
+    # As they were: alive, without our processes, and with no key of ours.
+    assert scheduler.poll() is None
+    assert second.poll() is None
+    wait_until(lambda: not psutil.Process(second.pid).children(), 10, "our processes are gone")
+    from distributed import Client
+    from distributed.security import Security
+
+    roles = {f"tls_client_{what}": str(pem) for what in ("cert", "key")}
+    with Client(
+        scheduler_file=keys["scheduler_file"],
+        security=Security(tls_ca_file=str(pem), require_encryption=True, **roles),
+    ) as client:
+        assert client.run_on_scheduler(lambda dask_scheduler: len(dask_scheduler.tasks)) == 0
+        assert len(client.scheduler_info()["workers"]) == 2
 
 
 def test_no_worker_outlives_a_killed_main_process(tmp_path):
@@ -152,8 +240,9 @@ def test_nobody_without_the_credentials_gets_in(tmp_path, expected):
     from distributed.security import Security
 
     run = Live(tmp_path / "one", seconds=0.05).ready()
-    file = run.out / "state/dask/connection.json"
-    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    file = run.out / "state/connection/scheduler.json"
+    for private in (file, file.with_name("tls.pem")):
+        assert stat.S_IMODE(private.stat().st_mode) == 0o600
     assert stat.S_IMODE(file.parent.stat().st_mode) == 0o700
     listening = {
         connection.laddr
@@ -161,8 +250,7 @@ def test_nobody_without_the_credentials_gets_in(tmp_path, expected):
         for connection in process.net_connections(kind="inet")
         if connection.status == psutil.CONN_LISTEN
     }
-    assert len(listening) == 1, "one port in all, that of the main process"
-    (address,) = listening
+    assert len(listening) == 4, "a port per process: the scheduler's and the workers'"
     foreign = Security.temporary()
     contexts = [ssl.create_default_context(), ssl.create_default_context()]
     for context in contexts:
@@ -171,23 +259,25 @@ def test_nobody_without_the_credentials_gets_in(tmp_path, expected):
     certificate.write_text(foreign.tls_ca_file)
     key.write_text(foreign.tls_worker_key)
     contexts[1].load_cert_chain(certificate, key)
-    for context in contexts:  # no certificate, and that of another run
-        with (
-            pytest.raises(OSError),
-            socket.create_connection(address, timeout=5) as plain,
-            context.wrap_socket(plain) as encrypted,
-        ):
-            encrypted.sendall(b"hello")
-            # With TLS 1.3 the refusal comes after the client's side of the handshake.
-            if not encrypted.recv(1):
-                raise ConnectionResetError
-    with socket.create_connection(address, timeout=5) as plain:
-        plain.sendall(b"\0" * 64)
-        try:
-            answer = plain.recv(100)
-        except ConnectionResetError:
-            answer = b""
-        assert len(answer) < 10, "at most a TLS alert"
+    for address in listening:
+        assert address.ip == "127.0.0.1"
+        for context in contexts:  # no certificate, and that of another run
+            with (
+                pytest.raises(OSError),
+                socket.create_connection(address, timeout=5) as plain,
+                context.wrap_socket(plain) as encrypted,
+            ):
+                encrypted.sendall(b"hello")
+                # With TLS 1.3 the refusal comes after the client's side of the handshake.
+                if not encrypted.recv(1):
+                    raise ConnectionResetError
+        with socket.create_connection(address, timeout=5) as plain:
+            plain.sendall(b"\0" * 64)
+            try:
+                answer = plain.recv(100)
+            except ConnectionResetError:
+                answer = b""
+            assert len(answer) < 10, "at most a TLS alert"
     assert json.loads(file.read_text())["address"].startswith("tls://")
     assert run.process.wait(90) == 0
     assert digest(run.out) == expected

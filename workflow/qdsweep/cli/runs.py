@@ -171,7 +171,7 @@ def _worker(arguments: argparse.Namespace) -> int:
     file = RunDir(arguments.join).state.connection
     if not file.exists():
         raise BadInput(
-            f"{arguments.join}: no run with the dask engine is being computed there "
+            f"{arguments.join}: no run whose workers can be joined is being computed there "
             f"({file} is missing); see its run.log, and `qdsweep status`"
         )
     work(arguments.join.absolute(), arguments.workers, patience=15.0)

@@ -14,10 +14,46 @@ from qdsweep.config.keys import Path
 from qdsweep.errors import BadInput
 
 
+class DaskCluster(Model):
+    """A Dask cluster that is there: a lab's, or one made by dask-jobqueue or on Kubernetes.
+
+    The runs use all its workers, also those that come later, share them fairly and leave them as
+    they found them. Every worker needs qdsweep in the run's version.
+    """
+
+    address: str | None = Field(
+        default=None, description="address of its scheduler, tls://HOST:PORT or tcp://HOST:PORT"
+    )
+    scheduler_file: str | None = Field(
+        default=None, description="the file that `dask scheduler --scheduler-file` writes, instead"
+    )
+    tls_ca_file: str | None = Field(
+        default=None, description="PEM file of the authority whose certificates are accepted"
+    )
+    tls_cert: str | None = Field(default=None, description="PEM file of the run's certificate")
+    tls_key: str | None = Field(default=None, description="PEM file of its private key")
+
+    @model_validator(mode="after")
+    def _check(self) -> "DaskCluster":
+        if self.address is not None and self.scheduler_file is not None:
+            raise ValueError("give either address or scheduler_file, not both")
+        tls = (self.tls_ca_file, self.tls_cert, self.tls_key)
+        if any(tls) and not all(tls):
+            raise ValueError("tls_ca_file, tls_cert and tls_key are needed together")
+        if any(tls) and not self.is_there:
+            raise ValueError("the credentials are for an address or a scheduler_file: give one")
+        return self
+
+    @property
+    def is_there(self) -> bool:
+        """Whether a cluster is named."""
+        return self.address is not None or self.scheduler_file is not None
+
+
 class Cluster(Model):
     """Engine, nodes, workers and what they need."""
 
-    engine: Literal["auto", "serial", "processes", "dask"] = Field(
+    engine: Literal["auto", "serial", "processes", "dask", "ray", "mpi"] = Field(
         default="auto",
         description=(
             "what evaluates a batch; auto: serial with one worker, processes with more, dask over "
@@ -59,6 +95,17 @@ class Cluster(Model):
         pattern=r"^[A-Za-z0-9_@%+=:,./\-\[\] ]*$",
         description="further options of sbatch for a run's job, such as --exclusive",
     )
+    dashboard: bool = Field(
+        default=False,
+        description=(
+            "engine dask: show Dask's dashboard on loopback of the run's first node; run.log has "
+            "its address. Whoever has an account there can look at it while the run lasts"
+        ),
+    )
+    dask: DaskCluster = Field(
+        default=DaskCluster(),
+        description="engine dask: a Dask cluster that is there, instead of one of the run's own",
+    )
     max_seconds: float | None = Field(
         default=None,
         gt=0,
@@ -75,6 +122,13 @@ class Cluster(Model):
                 f"engine = serial has one worker, not nodes = {self.nodes} with workers_per_node = "
                 f"{self.workers_per_node}; take another engine, or auto"
             )
+        if self.dask.is_there and (self.engine != "dask" or self.nodes > 1):
+            raise ValueError(
+                f"dask names a Dask cluster that is there, which needs engine = dask and nodes = 1 "
+                f"(for the main process), not engine = {self.engine} and nodes = {self.nodes}"
+            )
+        if self.dashboard and self.engine_name != "dask":
+            raise ValueError(f"dashboard is Dask's, and the engine is {self.engine_name}")
         if self.engine == "processes" and self.nodes > 1:
             raise ValueError(
                 f"engine processes works on one node, not on nodes = {self.nodes}; take engine "
@@ -90,6 +144,11 @@ class Cluster(Model):
         if self.nodes > 1:
             return "dask"
         return "serial" if self.workers == 1 else "processes"
+
+    @property
+    def has_helpers(self) -> bool:
+        """Whether the run starts its workers by `qdsweep worker`, ahead of the main process."""
+        return self.engine_name == "dask" and not self.dask.is_there
 
     @property
     def workers(self) -> int:

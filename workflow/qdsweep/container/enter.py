@@ -54,10 +54,10 @@ def enter(name: str, arguments: argparse.Namespace, words: list[str]) -> None:
     run = _run_folder(arguments)
     if run is not None:
         about["slurm"] = _ask_slurm(run)
-        if cluster is not None and cluster.over_nodes():
-            from qdsweep.engines.crew import start_crew
+        if cluster is not None and cluster.has_helpers and cluster.over_nodes():
+            from qdsweep.engines.allocation import start_helpers
 
-            about["crew"] = start_crew(cluster, run.absolute(), inside)
+            about["helpers"] = start_helpers(cluster, run.absolute(), inside)
     os.environ[prefix + VARIABLE] = json.dumps(about)
     os.execv(program, [*inside, *words])
 

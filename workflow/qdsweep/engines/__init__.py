@@ -1,5 +1,6 @@
 """Engines: what evaluates a batch of solutions."""
 
+import importlib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -8,8 +9,14 @@ if TYPE_CHECKING:
     from qdsweep.config.cluster import Cluster
     from qdsweep.config.experiment import Experiment
     from qdsweep.domains.base import Domain
+    from qdsweep.engines.allocation import Helpers
     from qdsweep.engines.base import Engine
-    from qdsweep.engines.crew import Crew
+
+# Engine -> the module that has its executor, with a function `connect`. Each is imported when it
+# is chosen: most stand on a library that a run of another engine does not need.
+EXECUTORS = {
+    name: f"qdsweep.engines.executors.{name}" for name in ("processes", "dask")
+}
 
 
 def make_engine(
@@ -17,7 +24,7 @@ def make_engine(
     experiment: "Experiment",
     domain: "Domain",
     run: Path,
-    crew: "Crew | None",
+    helpers: "Helpers | None",
     versions: dict[str, str],
 ) -> "Engine":
     """Makes the engine that a cluster config asks for.
@@ -27,18 +34,23 @@ def make_engine(
         experiment: The experiment.
         domain: Its domain, for an engine in this process.
         run: The run's folder.
-        crew: The process that starts the workers of the dask engine.
+        helpers: What starts the workers, if the engine needs that (`Cluster.has_helpers`).
         versions: Library -> version, equal in all workers.
     """
     scored = experiment.on_failure.objective if experiment.on_failure else None
-    if crew is not None:
-        from qdsweep.engines.dask import Dask
+    if cluster.engine_name == "serial":
+        from qdsweep.engines.serial import Serial
 
-        return Dask(experiment.domain, cluster, run, crew, versions, scored, experiment.timeout)
-    if cluster.engine_name == "processes":
-        from qdsweep.engines.processes import Processes
+        return Serial(domain, scored)
+    from qdsweep.engines.evaluator import Order
+    from qdsweep.engines.pool import Pool
+    from qdsweep.host.cpu import settings
+    from qdsweep.records.run_dir import RunDir
 
-        return Processes(experiment.domain, cluster.workers, scored)
-    from qdsweep.engines.serial import Serial
-
-    return Serial(domain, scored)
+    state = RunDir(run).state
+    state.workers.mkdir(parents=True, exist_ok=True)
+    order = Order(
+        experiment.domain, scored, versions, settings(), str(Path.cwd()), str(state.workers)
+    )
+    module = importlib.import_module(EXECUTORS[cluster.engine_name])
+    return Pool(module.connect(order, cluster, state, helpers), experiment.timeout)

@@ -60,6 +60,20 @@ class Outcome(NamedTuple):
     seconds: float
 
 
+class Answer(NamedTuple):
+    """What a worker says of a part.
+
+    Attributes:
+        result: The results, or the evaluation that failed if the experiment has no `on_failure`.
+        lines: What the worker has printed and logged since its last answer.
+        worker: Its name in the run's log.
+    """
+
+    result: Outcome | Failure
+    lines: list[str]
+    worker: str
+
+
 def nothing() -> None:
     """Does nothing: the default for `meanwhile`."""
 
@@ -69,11 +83,16 @@ class Engine(Protocol):
 
     Attributes:
         name: Its name in the cluster config.
-        workers: Number of workers, each on one core.
+        workers: Number of workers, each on one core; the most that there were at a time, where
+            they come and go.
     """
 
     name: str
-    workers: int
+
+    @property
+    def workers(self) -> int:
+        """See above."""
+        ...
 
     def wait(self) -> None:
         """Waits until a worker is ready.

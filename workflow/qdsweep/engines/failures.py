@@ -12,8 +12,8 @@ from qdsweep.domains.base import Domain, Evaluation, Floats
 from qdsweep.engines.base import Batch, Failure, Outcome
 from qdsweep.errors import QdsweepError
 
-# A part that ends its worker this often (out of memory, a crash in C) ends the run.
-MAX_DEATHS = 3
+# A part whose workers were lost this often (out of memory, a crash in C) ends the run.
+MAX_LOSSES = 3
 
 
 def describe_failure(failure: Failure) -> str:
@@ -39,12 +39,16 @@ class NoWorkers(QdsweepError):
     """No worker came, or all were lost. Another attempt may have more luck."""
 
 
+class UnfitWorker(NoWorkers):
+    """A worker cannot work for the run, and so cannot the others like it."""
+
+
 class WorkerDied(QdsweepError):
     """Workers that are started again die again."""
 
-    def __init__(self, deaths: int, row: int) -> None:
+    def __init__(self, losses: int, row: int) -> None:
         super().__init__(
-            f"a worker died {deaths} times in one batch (solutions {row} and later were under "
+            f"a worker died {losses} times in one batch (solutions {row} and later were under "
             "way): out of memory, a crash in a library of the domain, or its own os._exit"
         )
 

@@ -10,12 +10,13 @@ from pathlib import Path
 from qdsweep.config.compose import compose
 from qdsweep.config.domain import Domain as DomainConfig
 from qdsweep.config.domain import Plugin
-from qdsweep.engines.connection import read_connection
 from qdsweep.errors import QdsweepError
+from qdsweep.files import read_json_if_whole
 from qdsweep.host.cpu import apply_baseline
+from qdsweep.host.parent import die_with_parent
 from qdsweep.records.run_dir import RunDir
 
-# How long a worker that has lost the main process looks for it [s].
+# How long a worker that was started again looks for the run's main process [s].
 PATIENCE = 5.0
 
 
@@ -34,21 +35,20 @@ def work(run: Path, workers: int, patience: float) -> None:
         QdsweepError: The run refused the workers.
     """
     state = RunDir(run).state
-    connection = read_connection(state.connection)
-    if connection is not None:  # the user's plug-ins are in the run's working directory
-        os.chdir(connection.directory)
+    directory = read_json_if_whole(state.connection).get("directory")
+    if isinstance(directory, str) and Path(directory).is_dir():  # the user's plug-ins are there
+        os.chdir(directory)
     if state.config.exists():  # there is none before the first start of a run
         experiment = compose(str(state.config))
         apply_baseline(experiment.cpu_baseline)
         _import_libraries(experiment.domain)
-    from qdsweep.engines.remote import LEFT, TURNED_AWAY, serve
+    from qdsweep.engines.executors.dask_cluster import NO_RUN, TURNED_AWAY, serve
 
-    logs = state.workers
-    logs.mkdir(parents=True, exist_ok=True)
+    state.workers.mkdir(parents=True, exist_ok=True)
     alive: dict[int, float] = {}
 
     def start(patience: float) -> None:
-        pid = _fork(lambda: serve(run, logs, patience))
+        pid = _fork(lambda: serve(run, patience))
         alive[pid] = time.monotonic()
 
     def leave(number: int, _frame: object) -> None:
@@ -66,13 +66,13 @@ def work(run: Path, workers: int, patience: float) -> None:
         seconds = time.monotonic() - alive.pop(pid)
         code = os.waitstatus_to_exitcode(status)
         codes.append(code)
-        if code in (LEFT, TURNED_AWAY):
+        if code in (NO_RUN, TURNED_AWAY) or not state.connection.exists():
             continue
         print(f"qdsweep: worker process {pid} ended ({code}): started again", file=sys.stderr)
         time.sleep(max(0.0, 1.0 - seconds))
         start(PATIENCE)
     if TURNED_AWAY in codes:
-        raise QdsweepError(f"{run} turned workers away; {logs} says why")
+        raise QdsweepError(f"{run} turned workers away; its run.log says why")
 
 
 def _import_libraries(domain: DomainConfig) -> None:
@@ -92,8 +92,13 @@ def _fork(run: Callable[[], int]) -> int:
         return pid
     code = 1
     try:
-        for number in (signal.SIGINT, signal.SIGTERM):
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1):
             signal.signal(number, signal.SIG_IGN)
+        die_with_parent(signal.SIGKILL)
         code = run()
+    except BaseException:
+        import traceback
+
+        traceback.print_exc()
     finally:
         os._exit(code)

@@ -17,16 +17,14 @@ class WorkerLog(io.TextIOBase):
     """A text stream that writes lines with a prefix to a file, and remembers them.
 
     Args:
-        path: The file.
-
-    Attributes:
-        prefix: The start of each line of the file: the worker's address.
+        path: The file; None for a worker that cannot write there.
+        prefix: The start of each line of the file: the worker's name.
     """
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self.prefix = ""
-        self._file = path.open("a", buffering=1, encoding="utf-8")
+    def __init__(self, path: Path | None, prefix: str) -> None:
+        self.path = path or Path(os.devnull)
+        self.prefix = prefix
+        self._file = self.path.open("a", buffering=1, encoding="utf-8")
         self._unfinished = ""
         self._lines: list[str] = []
 
@@ -46,7 +44,7 @@ class WorkerLog(io.TextIOBase):
         *lines, self._unfinished = (self._unfinished + text).split("\n")
         for line in lines:
             if self._file.tell() < MAX_BYTES:
-                self._file.write(f"{self.prefix}{line}\n")
+                self._file.write(f"{self.prefix} {line}\n")
         self._lines += lines[: LIMIT + 1]
         return len(text)
 

@@ -20,7 +20,8 @@ from qdsweep.config.experiment import Experiment
 from qdsweep.domains import make_domain
 from qdsweep.domains.base import Domain
 from qdsweep.engines import make_engine
-from qdsweep.engines.crew import Crew
+from qdsweep.engines.base import Engine
+from qdsweep.engines.allocation import Helpers
 from qdsweep.engines.failures import EvaluationFailed, NoWorkers, WorkerDied
 from qdsweep.experiment import reload
 from qdsweep.experiment.endings import explain_kill
@@ -57,7 +58,7 @@ def compute(
     stop: Stop,
     options: Options = Options(),  # noqa: B008 - immutable
     deadline: float | None = None,
-    crew: Crew | None = None,
+    helpers: Helpers | None = None,
     identity: Identity | None = None,
 ) -> None:
     """Computes a run to the end of its budget, from its newest reload file if it has one.
@@ -69,7 +70,7 @@ def compute(
         stop: Says when to stop before the end.
         options: How.
         deadline: When the process must have ended, as `time.monotonic` counts.
-        crew: What starts the workers, where the cluster config says dask.
+        helpers: What starts the workers, if the engine needs that.
         identity: What the run is, where the caller has found it out.
 
     Raises:
@@ -100,10 +101,11 @@ def compute(
         log.info("goes on after iteration %d, from the reload file", state.iterations)
     write_config(run.state.config, experiment)
     bar = options.terminal and sys.stderr.isatty()
-    recorder = Recorder(experiment, domain, run, identity, versions, state, cluster, bar=bar)
-    recorder.deadline = deadline
-    engine = make_engine(cluster, experiment, domain, out, crew, versions)
+    engine = make_engine(cluster, experiment, domain, out, helpers, versions)
     log.info("engine %s, %d worker(s)", engine.name, engine.workers)
+    load = Load(cluster.workers_per_node)
+    recorder = Recorder(experiment, domain, run, identity, versions, state, engine, load, bar=bar)
+    recorder.deadline = deadline
     with recorder.attempt(state, stop):
         try:
             with stop.interruptible():
@@ -132,7 +134,8 @@ class Recorder:
         identity: Identity,
         versions: dict[str, str],
         state: State,
-        cluster: Cluster,
+        engine: Engine,
+        load: Load,
         *,
         bar: bool,
     ) -> None:
@@ -141,7 +144,7 @@ class Recorder:
         self.files = run.state
         self.identity = identity
         self.versions = versions
-        self.engine, self.workers = cluster.engine_name, cluster.workers
+        self.engine = engine
         self.metrics = Metrics(self.files.metrics, state.iterations)
         self.history = Insertions(run, state)
         ((unit, _),) = experiment.budget.items()
@@ -156,7 +159,7 @@ class Recorder:
         self.attempts.append(
             {**this_process(), "image": image(), "started": now(), "from": state.iterations}
         )
-        self.load = Load(cluster.workers_per_node)
+        self.load = load
         self.save_seconds = 0.0
         self.saved = self.files.reload(state.iterations)
         self.deadline: float | None = None
@@ -231,8 +234,8 @@ class Recorder:
                 **{key: value for key, value in self.row.items() if "seconds" not in key},
                 "eta_seconds": self.progress.eta(getattr(state, unit)),
                 "seconds": state.seconds,
-                "engine": self.engine,
-                "workers": self.workers,
+                "engine": self.engine.name,
+                "workers": self.engine.workers,
                 "updated": now(),
                 "attempts": self.attempts,
             },
@@ -279,8 +282,8 @@ class Recorder:
             "status": "finished",
             "versions": all_versions(self.versions),
             "image": image(),
-            "engine": self.engine,
-            "workers": self.workers,
+            "engine": self.engine.name,
+            "workers": self.engine.workers,
             "attempts": self.attempts,
         }
         write_results(self.files, self.identity.id, self.experiment, self.domain, state, about)

@@ -24,7 +24,7 @@ from qdsweep.records.status import read_status
 from qdsweep.sweep.ids import Identity, identify
 
 if TYPE_CHECKING:
-    from qdsweep.engines.crew import Crew
+    from qdsweep.engines.allocation import Helpers
 
 STOPPED = 75  # EX_TEMPFAIL: the same command goes on
 
@@ -110,19 +110,19 @@ def _locked(
         from qdsweep.experiment.endings import refuse_repetition, write_ending
 
         refuse_repetition(files, identity.fingerprint, options.attempt)
-        crew = _find_crew(cluster, run.path)
+        helpers = _find_helpers(cluster, run.path)
         if options.terminal:
             log.info("writes to %s; imports and compiles first, which takes some seconds", run.path)
         try:
             from qdsweep.experiment.run import compute
 
-            compute(experiment, run.path, cluster, stop, options, deadline, crew, identity)
+            compute(experiment, run.path, cluster, stop, options, deadline, helpers, identity)
         except BaseException as error:
             write_ending(files, error, identity.fingerprint)
             raise
         finally:
-            if crew is not None:
-                crew.close()
+            if helpers is not None:
+                helpers.close()
     except Interrupted as interruption:
         log.warning(
             "stopped by %s and saved: the same command, or Snakemake's retry, goes on from here",
@@ -146,14 +146,14 @@ def _locked(
     return 0
 
 
-def _find_crew(cluster: Cluster, out: Path) -> "Crew | None":
-    """The workers of the dask engine, which start while this process imports."""
-    if cluster.engine_name != "dask":
+def _find_helpers(cluster: Cluster, out: Path) -> "Helpers | None":
+    """What starts the workers of an engine that needs it, while this process imports."""
+    if not cluster.has_helpers:
         return None
-    from qdsweep.engines.crew import Crew, start_crew
+    from qdsweep.engines.allocation import Helpers, start_helpers
 
     # In an image they were started before, from outside.
-    return Crew(briefing.told().get("crew") or start_crew(cluster, out), out)
+    return Helpers(briefing.told().get("helpers") or start_helpers(cluster, out), out)
 
 
 def _is_whole(path: Path) -> bool:

@@ -12,8 +12,8 @@ VARIABLE = "QDSWEEP_HOST"
 def told() -> dict[str, Any]:
     """Returns what `container.enter` has told this process; nothing outside of an image.
 
-    `image`: the file; `digest`: its SHA-256; `slurm`: question -> answer; `crew`: the process
-    that starts the workers, if they are on several nodes.
+    `image`: the file; `digest`: its SHA-256; `slurm`: question -> answer; `helpers`: the
+    process that starts the workers, if they are on several nodes.
     """
     return dict(json.loads(os.environ.get(VARIABLE, "{}")))
 

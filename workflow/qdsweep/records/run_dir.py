@@ -30,8 +30,8 @@ class StateDir(RunFiles):
     """The history of a run that is not finished."""
     workers = Place("workers")
     """A folder with the logs of workers."""
-    connection = Place("dask/connection.json")
-    """Its folder is readable for the owner alone."""
+    connection = Place("connection/scheduler.json")
+    """Where workers find the main process; its folder is readable for the owner alone."""
 
     @property
     def partial(self) -> RunFiles:

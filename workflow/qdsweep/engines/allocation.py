@@ -1,4 +1,4 @@
-"""The workers of a run and their start: on this machine, or on the nodes of its Slurm job."""
+"""The processes that start a run's workers: on this machine, or on the nodes of its Slurm job."""
 
 import contextlib
 import signal
@@ -13,14 +13,14 @@ import psutil
 from qdsweep.config.cluster import Cluster
 from qdsweep.records.run_dir import RunDir
 
-# How long workers may take to leave after the hub has told them; then they are ended [s].
+# How long workers may take to leave after they were told; then they are ended [s].
 LEAVING_SECONDS = 2.0
 ENDING_SECONDS = 10.0
 PYTHON = (sys.executable, "-m", "qdsweep")
 
 
-def start_crew(cluster: Cluster, run: Path, qdsweep: Sequence[str] = PYTHON) -> int:
-    """Starts the process that starts the workers, and returns its pid.
+def start_helpers(cluster: Cluster, run: Path, qdsweep: Sequence[str] = PYTHON) -> int:
+    """Starts `qdsweep worker` on each node, and returns the pid of what started it.
 
     Workers start, and import what they need, while the main process does the same.
 
@@ -30,39 +30,38 @@ def start_crew(cluster: Cluster, run: Path, qdsweep: Sequence[str] = PYTHON) -> 
         qdsweep: The command of qdsweep on each node; it may enter an image.
     """
     state = RunDir(run).state
-    logs = state.workers
-    logs.mkdir(parents=True, exist_ok=True)
+    state.workers.mkdir(parents=True, exist_ok=True)
     here = cluster.workers_per_node if cluster.over_nodes() else cluster.workers
     words = [*qdsweep, "worker", "--connect", str(state.connection), "--workers", str(here)]
     if cluster.over_nodes():
-        words = [*_srun(cluster, logs), *words]
+        words = [*_srun(cluster, state.workers), *words]
     # In a group of their own: Ctrl-C must reach only the main process, which sends them away.
-    with (logs / "start.log").open("ab") as log:
+    with (state.workers / "start.log").open("ab") as log:
         return psutil.Popen(
             words, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
         ).pid
 
 
-class Crew:
-    """The process that starts the workers, as the main process sees it.
+class Helpers:
+    """What `start_helpers` has started, as the main process sees it.
 
     Args:
-        pid: The pid of that process, which may run outside of this process's image.
+        pid: What it returned; the process may run outside of this process's image.
         run: The run's folder.
 
     Attributes:
         logs: The folder of the workers' logs.
-        is_leaving: Whether the hub has told the workers to leave.
+        are_leaving: Whether the workers were told to leave.
     """
 
     def __init__(self, pid: int, run: Path) -> None:
-        self.is_leaving = False
+        self.are_leaving = False
         self.logs = RunDir(run).state.workers
         self._process: psutil.Process | None = None
         with contextlib.suppress(psutil.NoSuchProcess):
             self._process = psutil.Process(pid)
 
-    def is_gone(self) -> bool:
+    def are_gone(self) -> bool:
         """Returns whether all workers have ended for good."""
         try:
             return self._process is None or (
@@ -72,9 +71,9 @@ class Crew:
             return True
 
     def close(self) -> None:
-        """Waits until the workers have left, and ends those that the hub could not reach."""
+        """Waits until the workers have left, and ends those that were not told, or do not."""
         for seconds, end in (
-            (LEAVING_SECONDS if self.is_leaving else 0.0, None),
+            (LEAVING_SECONDS if self.are_leaving else 0.0, None),
             (ENDING_SECONDS, signal.SIGTERM),
             (ENDING_SECONDS, signal.SIGKILL),
         ):
@@ -82,7 +81,7 @@ class Crew:
                 with contextlib.suppress(psutil.NoSuchProcess):
                     self._process.send_signal(end)
             deadline = time.monotonic() + seconds
-            while not self.is_gone():
+            while not self.are_gone():
                 if time.monotonic() >= deadline:
                     break
                 time.sleep(0.01)

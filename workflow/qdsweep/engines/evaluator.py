@@ -1,0 +1,126 @@
+"""What works in a worker, whoever started it: one domain, kept alive. It imports no ribs."""
+
+import logging
+import os
+import signal
+import socket
+from pathlib import Path
+from typing import NamedTuple
+
+from qdsweep.config.domain import Domain as DomainConfig
+from qdsweep.domains import make_domain
+from qdsweep.engines.base import Answer, Batch, Failure, Outcome
+from qdsweep.engines.failures import EvaluationFailed, UnfitWorker, evaluate_safely
+from qdsweep.engines.worker_log import WorkerLog
+from qdsweep.host.cpu import settings
+from qdsweep.versions import installed_versions
+
+
+class Order(NamedTuple):
+    """What every worker of a run must know.
+
+    Attributes:
+        domain: The domain's config; each worker makes its own.
+        objective_on_failure: See `evaluate_safely`.
+        versions: Library -> version, equal in all workers.
+        settings: The CPU settings of the run, equal in all workers.
+        directory: The main process's working directory, for the user's plug-ins.
+        logs: The folder of the workers' logs; None to leave their output alone.
+    """
+
+    domain: DomainConfig
+    objective_on_failure: float | None
+    versions: dict[str, str]
+    settings: dict[str, str]
+    directory: str
+    logs: str | None
+
+
+class Evaluator:
+    """The domain of a process that works for one run alone.
+
+    Args:
+        order: What it must know.
+        name: The worker's name in the run's log.
+
+    Attributes:
+        name: The same, by default host and process.
+        problem: Why it cannot work for the run; empty if it can.
+    """
+
+    def __init__(self, order: Order, name: str | None = None) -> None:
+        self.name = name or f"process {os.getpid()} on {socket.gethostname()}"
+        self._order = order
+        self._log: WorkerLog | None = None
+        if order.logs is not None:
+            self._log = WorkerLog(_log_file(order.logs), self.name)
+            self._log.take_over_output()
+        self.problem = _difference(order)
+        if self.problem:
+            return
+        if Path(order.directory).is_dir():  # the user's plug-ins are there
+            os.chdir(order.directory)
+        try:
+            self._domain = make_domain(order.domain)
+        except Exception as error:
+            self.problem = f"cannot make the domain: {type(error).__name__}: {error}"
+            logging.exception("the domain cannot be made here")
+
+    def evaluate(self, part: Batch, first: int) -> Answer:
+        """Evaluates a part of a batch.
+
+        Args:
+            part: The rows.
+            first: The row of the whole batch that they begin with.
+
+        Raises:
+            UnfitWorker: It cannot work for the run.
+        """
+        if self.problem:
+            raise UnfitWorker(f"{self.name}: {self.problem}")
+        result: Outcome | Failure
+        try:
+            result = evaluate_safely(self._domain, part, first, self._order.objective_on_failure)
+        except EvaluationFailed as error:
+            result = error.failure
+        return Answer(result, self._log.take() if self._log is not None else [], self.name)
+
+
+_evaluator: Evaluator
+
+
+def start(order: Order, name: str | None = None) -> Evaluator:
+    """Prepares this process, which works for one run alone."""
+    global _evaluator
+    ignore_signals()
+    _evaluator = Evaluator(order, name)
+    return _evaluator
+
+
+def evaluate(part: Batch, first: int) -> Answer:
+    """Evaluates in a process that `start` has prepared."""
+    return _evaluator.evaluate(part, first)
+
+
+def ignore_signals() -> None:
+    """Leaves signals to the main process: Ctrl-C and Slurm reach the whole group."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1):
+        signal.signal(number, signal.SIG_IGN)
+
+
+def _difference(order: Order) -> str:
+    """Returns in what this process differs from the run, so that its results could."""
+    has = installed_versions(order.versions) | settings()
+    wrong = [
+        f"{what} {has.get(what)} (the run has {value})"
+        for what, value in (order.versions | order.settings).items()
+        if has.get(what) != value
+    ]
+    return f"it would give other results: {', '.join(wrong)}" if wrong else ""
+
+
+def _log_file(folder: str) -> Path | None:
+    """Returns a worker's own log file; None where the run's folder cannot be written from."""
+    if not os.access(folder, os.W_OK):
+        return None
+    return Path(folder, f"{socket.gethostname()}-{os.getpid()}.log")

@@ -1,0 +1,247 @@
+"""Dask: an actor on each worker of a Dask cluster, called directly, past Dask's scheduler.
+
+A Dask task costs client and scheduler some milliseconds; a call of an actor costs little more than
+its message. All else is Dask's: who comes, who goes, TLS, the dashboard.
+"""
+
+import asyncio
+import contextlib
+import logging
+import os
+import uuid
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
+from typing import Any, NamedTuple
+
+from distributed import Client, get_worker
+from distributed.client import Future as Task
+
+from qdsweep.config import cluster as config
+from qdsweep.engines import evaluator
+from qdsweep.engines.allocation import Helpers
+from qdsweep.engines.base import Answer, Batch
+from qdsweep.engines.child import Child
+from qdsweep.engines.evaluator import Order
+from qdsweep.engines.executors.dask_cluster import (
+    TURNED_AWAY,
+    Cluster,
+    JoinedCluster,
+    OwnCluster,
+    is_dedicated,
+)
+from qdsweep.records.run_dir import StateDir
+
+log = logging.getLogger("qdsweep")
+
+# How long workers of others may take to hear that the run has ended [s].
+GOODBYE_SECONDS = 1.0
+
+
+def connect(
+    order: Order, cluster: config.Cluster, state: StateDir, helpers: Helpers | None
+) -> "Dask":
+    """Starts a cluster for the run, or joins the one that the cluster config names."""
+    if helpers is None:
+        return Dask(order, JoinedCluster(cluster.dask), cluster.workers)
+    return Dask(order, OwnCluster(cluster, state, helpers), cluster.workers)
+
+
+class Colleague:
+    """An actor: what a run has on one Dask worker.
+
+    A worker that we started works for one run, in its own process. One that others started
+    evaluates in processes of the run's own, a process per thread of the worker: with the run's CPU
+    settings, and without leaving anything behind in the worker. Runs that share such a worker take
+    turns, a part each.
+    """
+
+    def __init__(self, order: Order) -> None:
+        worker = get_worker()
+        self._order, self._address = order, worker.address
+        self._slots = 1 if is_dedicated() else worker.state.nthreads
+        self._threads = ThreadPoolExecutor(self._slots)
+        self._idle: list[Child] = []
+        self._children: list[Child] = []
+
+    async def prepare(self) -> tuple[str, str, int]:
+        """Returns host and process, why it cannot work (empty if it can), parts at a time."""
+        loop = asyncio.get_running_loop()
+        if is_dedicated():
+            made = await loop.run_in_executor(
+                self._threads, evaluator.Evaluator, self._order, self._address
+            )
+            self._evaluator = made
+            if made.problem:  # it leaves as soon as this answer is on its way
+                loop.call_later(0.5, os._exit, TURNED_AWAY)
+            return f"process {os.getpid()} on {os.uname().nodename}", made.problem, 1
+        make = partial(Child, self._order, self._address)
+        calls = [loop.run_in_executor(self._threads, make) for _ in range(self._slots)]
+        self._children = list(await asyncio.gather(*calls))
+        self._idle = list(self._children)
+        child = self._children[0]
+        return f"{child.about}, {self._slots} thread(s)", child.problem, self._slots
+
+    async def evaluate(self, part: Batch, first: int) -> Answer:
+        """Evaluates a part; see `Evaluator.evaluate`."""
+        loop = asyncio.get_running_loop()
+        if is_dedicated():
+            return await loop.run_in_executor(self._threads, self._evaluator.evaluate, part, first)
+        async with _turns(self._slots):
+            child = self._idle.pop()
+            try:
+                return await loop.run_in_executor(self._threads, child.evaluate, part, first)
+            finally:
+                self._idle.append(child)
+
+    async def leave(self) -> None:
+        """Ends the run's processes on this worker."""
+        for child in self._children:
+            child.close()
+
+    def __del__(self) -> None:  # the run was killed: Dask has forgotten its actors
+        for child in self._children:
+            child.close()
+
+
+class _Worker(NamedTuple):
+    """A worker, as the run sees it."""
+
+    task: Task
+    actor: Any
+    slots: int
+    gone: "asyncio.Future[None]"
+
+
+class Dask:
+    """The workers of a Dask cluster, those that come later too.
+
+    Args:
+        order: What the workers must know.
+        cluster: The Dask cluster.
+        wanted: How many workers the run has asked for.
+    """
+
+    name = "dask"
+    lost = (ConnectionError,)
+
+    def __init__(self, order: Order, cluster: Cluster, wanted: int) -> None:
+        self.wanted = wanted
+        self.remedy = cluster.remedy
+        self._order, self._cluster = order, cluster
+        self._client: Client = cluster.client
+        self._loop = self._client.loop.asyncio_loop
+        self._workers: dict[str, _Worker] = {}
+        self._load: dict[str, int] = {}
+        self._admissions: dict[str, asyncio.Task[None]] = {}
+        self._ending = False
+        self._client.subscribe_topic("all", self._notice)
+        self._client.sync(self._look)
+
+    @property
+    def workers(self) -> int:
+        """How many parts can be evaluated at a time now."""
+        return sum(worker.slots for worker in list(self._workers.values()))
+
+    def submit(self, part: Batch, first: int) -> "Future[Answer]":
+        """Has a part evaluated; see `Executor.submit`."""
+        return asyncio.run_coroutine_threadsafe(self._evaluate(part, first), self._loop)
+
+    def problem(self) -> str | None:
+        """Returns why no worker will ever come; None while one may."""
+        return self._cluster.problem()
+
+    async def _evaluate(self, part: Batch, first: int) -> Answer:
+        if not self._workers:
+            raise ConnectionError("the last one")
+        address = min(self._workers, key=lambda a: self._load[a] / self._workers[a].slots)
+        worker = self._workers[address]
+        self._load[address] += 1
+        call = asyncio.ensure_future(worker.actor.evaluate(part, first))
+        try:
+            # A worker that has vanished may never answer: the scheduler's word counts, too.
+            await asyncio.wait((call, worker.gone), return_when=asyncio.FIRST_COMPLETED)
+            if not call.done():
+                raise ConnectionError("it does not answer any more")
+            answer: Answer = call.result()
+            return answer
+        except OSError as error:
+            self._dismiss(address, str(error))
+            self._admit_soon(address)  # only its process may have died
+            raise ConnectionError(f"{address}: {error}") from None
+        finally:
+            call.cancel()
+            if address in self._load:
+                self._load[address] -= 1
+
+    def _notice(self, event: tuple[float, dict[str, Any]]) -> None:
+        """Takes note of workers that come and go; Dask's scheduler tells it."""
+        about = event[1]
+        if about["action"] == "add-worker":  # not awaited: its answers come the same way
+            self._admit_soon(about["worker"])
+        elif about["action"] == "remove-worker":
+            self._dismiss(about["worker"], "Dask has lost it")
+            if about["worker"] in self._admissions:
+                self._admissions[about["worker"]].cancel()
+
+    async def _look(self) -> None:
+        there = await self._client.scheduler.identity(n_workers=-1)
+        for address in there["workers"]:
+            self._admit_soon(address)
+
+    def _admit_soon(self, address: str) -> None:
+        if address in self._workers or address in self._admissions or self._ending:
+            return
+        task = self._loop.create_task(self._admit(address))
+        self._admissions[address] = task
+        task.add_done_callback(lambda _: self._admissions.pop(address))
+
+    async def _admit(self, address: str) -> None:
+        key = f"qdsweep-{uuid.uuid4().hex}"
+        task = self._client.submit(
+            Colleague, self._order, actor=True, workers=[address], pure=False, key=key
+        )
+        try:
+            actor = await task
+            about, problem, slots = await actor.prepare()
+        except Exception as error:
+            about, problem, slots = "?", f"{type(error).__name__}: {error}", 0
+        if problem:
+            task.release()
+            log.warning("worker %s (%s) turned away: %s", address, about, problem)
+            return
+        self._workers[address] = _Worker(task, actor, slots, self._loop.create_future())
+        self._load[address] = 0
+        log.info("worker %s (%s), %d now", address, about, self.workers)
+
+    def _dismiss(self, address: str, why: str) -> None:
+        worker = self._workers.pop(address, None)
+        if worker is None:
+            return
+        self._load.pop(address)
+        worker.gone.set_result(None)
+        worker.task.release()
+        if not self._ending:
+            log.warning("worker %s is lost, %d left (%s)", address, self.workers, why)
+
+    def close(self) -> None:
+        """Ends the run's part of the cluster, also in the middle of an evaluation."""
+        self._ending = True
+        with contextlib.suppress(Exception):
+            if not self._cluster.is_own:
+                self._client.sync(self._say_goodbye, callback_timeout=GOODBYE_SECONDS)
+        self._cluster.close()
+
+    async def _say_goodbye(self) -> None:
+        calls = [worker.actor.leave() for worker in self._workers.values()]
+        await asyncio.gather(*calls, return_exceptions=True)
+
+
+_turn: asyncio.Semaphore | None = None
+
+
+def _turns(slots: int) -> asyncio.Semaphore:
+    """Returns the turns of a worker of others, which all runs there share."""
+    global _turn
+    if _turn is None:
+        _turn = asyncio.Semaphore(slots)
+    return _turn
