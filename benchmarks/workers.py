@@ -220,7 +220,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="fewer repeats")
     known = list(EXECUTORS)
-    parser.add_argument("--engines", nargs="+", choices=known, default=known, help="those installed")
+    parser.add_argument(
+        "--engines", nargs="+", choices=known, default=known, help="those installed"
+    )
     arguments = parser.parse_args()
     repeats = 2 if arguments.quick else 7
     with tempfile.TemporaryDirectory() as folder:

@@ -13,13 +13,13 @@ import numpy as np
 import pytest
 from in_process import compute_run, qdsweep
 from plugins import FAULTY, SHRINKING
+from qdsweep.engines.processes import Processes
 from results import digest, read_json, steps, summary
 from support import BIN, TINY, command, cpu_seconds, write_yaml
 from waiting import wait_until
 
 from qdsweep.config.compose import compose
 from qdsweep.engines.base import Batch
-from qdsweep.engines.processes import Processes
 from qdsweep.host.lock import Lock, Locked
 from qdsweep.records.plan import write_configs
 from qdsweep.records.sweep_dir import Results

@@ -14,7 +14,7 @@ import os, socket, sys, time
 import numpy as np
 from qdsweep.domains.base import Evaluation
 
-if os.environ.get("PATIENT_BREAKS") and "worker" in sys.argv:
+if os.environ.get("PATIENT_BREAKS") and "children" in sys.argv[0]:
     raise RuntimeError("this worker has no luck")
 MEMORY = []
 

@@ -21,16 +21,21 @@ def says(log: Path, text: str, count: int = 1) -> bool:
 
 
 def crew_of(folder: Path) -> list[psutil.Process]:
-    """The processes of `qdsweep worker` for the runs of a folder."""
+    """The processes of `qdsweep worker` for the runs of a folder, and those that evaluate there."""
     found = []
-    for process in psutil.process_iter(["cmdline"]):
+    for process in psutil.process_iter(["cmdline", "cwd"]):
         words = process.info["cmdline"] or []
-        if words[1:4] == ["-m", "qdsweep", "worker"] and str(folder) in " ".join(words):
+        starts = words[1:4] == ["-m", "qdsweep", "worker"] and str(folder) in " ".join(words)
+        if starts or (_evaluates(words) and (process.info["cwd"] or "").startswith(str(folder))):
             found.append(process)
     return found
 
 
 def workers_of(folder: Path) -> list[psutil.Process]:
     """Those that evaluate: forked by another one."""
-    crew = crew_of(folder)
+    crew = [process for process in crew_of(folder) if _evaluates(process.cmdline())]
     return [process for process in crew if process.parent() in crew]
+
+
+def _evaluates(words: list[str]) -> bool:
+    return words[1:3] == ["-m", "qdsweep.engines.children"]

@@ -155,7 +155,7 @@ def _planned(arguments: argparse.Namespace, run: "RunDir") -> "tuple[Experiment,
 
 
 def _worker(arguments: argparse.Namespace) -> int:
-    from qdsweep.engines.node import work
+    from qdsweep.engines.executors.dask_worker import work
     from qdsweep.records.run_dir import RunDir, run_of_connection
 
     if arguments.workers < 1:

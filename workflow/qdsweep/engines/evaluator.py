@@ -1,5 +1,6 @@
 """What works in a worker, whoever started it: one domain, kept alive. It imports no ribs."""
 
+import contextlib
 import logging
 import os
 import signal
@@ -8,6 +9,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from qdsweep.config.domain import Domain as DomainConfig
+from qdsweep.config.domain import Plugin
+from qdsweep.config.plugin import load_class
 from qdsweep.domains import make_domain
 from qdsweep.engines.base import Answer, Batch, Failure, Outcome
 from qdsweep.engines.failures import EvaluationFailed, UnfitWorker, evaluate_safely
@@ -58,8 +61,6 @@ class Evaluator:
         self.problem = _difference(order)
         if self.problem:
             return
-        if Path(order.directory).is_dir():  # the user's plug-ins are there
-            os.chdir(order.directory)
         try:
             self._domain = make_domain(order.domain)
         except Exception as error:
@@ -86,20 +87,13 @@ class Evaluator:
         return Answer(result, self._log.take() if self._log is not None else [], self.name)
 
 
-_evaluator: Evaluator
-
-
-def start(order: Order, name: str | None = None) -> Evaluator:
-    """Prepares this process, which works for one run alone."""
-    global _evaluator
-    ignore_signals()
-    _evaluator = Evaluator(order, name)
-    return _evaluator
-
-
-def evaluate(part: Batch, first: int) -> Answer:
-    """Evaluates in a process that `start` has prepared."""
-    return _evaluator.evaluate(part, first)
+def import_libraries(domain: DomainConfig) -> None:
+    """Imports what a worker needs, without starting a thread: this process is forked later."""
+    with contextlib.suppress(Exception):  # the worker itself says what is wrong
+        if isinstance(domain, Plugin):
+            load_class(domain.type)  # an instance of it could start threads
+        else:
+            make_domain(domain)
 
 
 def ignore_signals() -> None:

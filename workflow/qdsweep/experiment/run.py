@@ -20,8 +20,8 @@ from qdsweep.config.experiment import Experiment
 from qdsweep.domains import make_domain
 from qdsweep.domains.base import Domain
 from qdsweep.engines import make_engine
-from qdsweep.engines.base import Engine
 from qdsweep.engines.allocation import Helpers
+from qdsweep.engines.base import Engine
 from qdsweep.engines.failures import EvaluationFailed, NoWorkers, WorkerDied
 from qdsweep.experiment import reload
 from qdsweep.experiment.endings import explain_kill

@@ -8,27 +8,22 @@ import asyncio
 import contextlib
 import logging
 import os
+import sys
 import uuid
 from concurrent.futures import Future, ThreadPoolExecutor
-from functools import partial
 from typing import Any, NamedTuple
 
 from distributed import Client, get_worker
 from distributed.client import Future as Task
 
 from qdsweep.config import cluster as config
-from qdsweep.engines import evaluator
 from qdsweep.engines.allocation import Helpers
 from qdsweep.engines.base import Answer, Batch
-from qdsweep.engines.child import Child
+from qdsweep.engines.children import Children
 from qdsweep.engines.evaluator import Order
-from qdsweep.engines.executors.dask_cluster import (
-    TURNED_AWAY,
-    Cluster,
-    JoinedCluster,
-    OwnCluster,
-    is_dedicated,
-)
+from qdsweep.engines.executors.dask_cluster import Cluster, JoinedCluster, OwnCluster
+from qdsweep.engines.executors.dask_worker import is_ours
+from qdsweep.engines.failures import WorkerLost
 from qdsweep.records.run_dir import StateDir
 
 log = logging.getLogger("qdsweep")
@@ -47,60 +42,39 @@ def connect(
 
 
 class Colleague:
-    """An actor: what a run has on one Dask worker.
+    """An actor: what a run has on a Dask worker, with a process per thread of the worker.
 
-    A worker that we started works for one run, in its own process. One that others started
-    evaluates in processes of the run's own, a process per thread of the worker: with the run's CPU
-    settings, and without leaving anything behind in the worker. Runs that share such a worker take
-    turns, a part each.
+    They have the run's CPU settings, and leave nothing behind in the worker. Runs that share a
+    worker take turns, a part each.
     """
 
     def __init__(self, order: Order) -> None:
         worker = get_worker()
-        self._order, self._address = order, worker.address
-        self._slots = 1 if is_dedicated() else worker.state.nthreads
+        self._slots = worker.state.nthreads
         self._threads = ThreadPoolExecutor(self._slots)
-        self._idle: list[Child] = []
-        self._children: list[Child] = []
+        self._children = Children(order, self._slots, worker.address)
 
-    async def prepare(self) -> tuple[str, str, int]:
+    async def describe(self) -> tuple[str, str, int]:
         """Returns host and process, why it cannot work (empty if it can), parts at a time."""
         loop = asyncio.get_running_loop()
-        if is_dedicated():
-            made = await loop.run_in_executor(
-                self._threads, evaluator.Evaluator, self._order, self._address
-            )
-            self._evaluator = made
-            if made.problem:  # it leaves as soon as this answer is on its way
-                loop.call_later(0.5, os._exit, TURNED_AWAY)
-            return f"process {os.getpid()} on {os.uname().nodename}", made.problem, 1
-        make = partial(Child, self._order, self._address)
-        calls = [loop.run_in_executor(self._threads, make) for _ in range(self._slots)]
-        self._children = list(await asyncio.gather(*calls))
-        self._idle = list(self._children)
-        child = self._children[0]
-        return f"{child.about}, {self._slots} thread(s)", child.problem, self._slots
+        problem = await loop.run_in_executor(self._threads, self._children.problem)
+        if problem and is_ours():
+            print(f"the run has turned this worker away: {problem}", file=sys.stderr)
+            loop.call_later(0.5, os._exit, 1)  # when the answer is on its way
+        return f"process {os.getpid()} on {os.uname().nodename}", problem, self._slots
 
     async def evaluate(self, part: Batch, first: int) -> Answer:
         """Evaluates a part; see `Evaluator.evaluate`."""
-        loop = asyncio.get_running_loop()
-        if is_dedicated():
-            return await loop.run_in_executor(self._threads, self._evaluator.evaluate, part, first)
         async with _turns(self._slots):
-            child = self._idle.pop()
-            try:
-                return await loop.run_in_executor(self._threads, child.evaluate, part, first)
-            finally:
-                self._idle.append(child)
+            loop = asyncio.get_running_loop()
+            return await loop.run_in_executor(self._threads, self._children.evaluate, part, first)
 
     async def leave(self) -> None:
         """Ends the run's processes on this worker."""
-        for child in self._children:
-            child.close()
+        self._children.close()
 
-    def __del__(self) -> None:  # the run was killed: Dask has forgotten its actors
-        for child in self._children:
-            child.close()
+    def __del__(self) -> None:  # the run was killed, and Dask forgets its actors
+        self._children.close()
 
 
 class _Worker(NamedTuple):
@@ -122,7 +96,7 @@ class Dask:
     """
 
     name = "dask"
-    lost = (ConnectionError,)
+    lost = (WorkerLost,)
 
     def __init__(self, order: Order, cluster: Cluster, wanted: int) -> None:
         self.wanted = wanted
@@ -152,7 +126,7 @@ class Dask:
 
     async def _evaluate(self, part: Batch, first: int) -> Answer:
         if not self._workers:
-            raise ConnectionError("the last one")
+            raise WorkerLost("the last one")
         address = min(self._workers, key=lambda a: self._load[a] / self._workers[a].slots)
         worker = self._workers[address]
         self._load[address] += 1
@@ -166,8 +140,10 @@ class Dask:
             return answer
         except OSError as error:
             self._dismiss(address, str(error))
-            self._admit_soon(address)  # only its process may have died
-            raise ConnectionError(f"{address}: {error}") from None
+            raise WorkerLost(address) from None
+        except WorkerLost as error:
+            log.warning("worker %s is lost, and replaced", error)
+            raise
         finally:
             call.cancel()
             if address in self._load:
@@ -202,7 +178,7 @@ class Dask:
         )
         try:
             actor = await task
-            about, problem, slots = await actor.prepare()
+            about, problem, slots = await actor.describe()
         except Exception as error:
             about, problem, slots = "?", f"{type(error).__name__}: {error}", 0
         if problem:

@@ -4,47 +4,26 @@ Whoever has the credentials of a run can run code as its user: they are in a fol
 in files of mode 0600, and are removed with the end of the run.
 """
 
-import asyncio
 import json
 import logging
 import os
 import shutil
-import sys
-import time
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Protocol
 
 import dask
-from distributed import Client, LocalCluster, Worker, WorkerPlugin
-from distributed.comm import connect
+from distributed import Client, LocalCluster
 from distributed.security import Security
 from distributed.utils import get_ip, get_ip_interface
 
 from qdsweep.config import cluster as config
 from qdsweep.engines.allocation import Helpers
+from qdsweep.engines.executors.dask_worker import SETTINGS
 from qdsweep.errors import BadInput
 from qdsweep.files import atomic
-from qdsweep.records.run_dir import RunDir, StateDir
+from qdsweep.records.run_dir import StateDir
 
 log = logging.getLogger("qdsweep")
-
-# Exit codes of a worker of ours: it found no run; it would give other results.
-NO_RUN, TURNED_AWAY = 3, 4
-# There are no tasks to watch, and no memory of Dask's to manage.
-SETTINGS = {
-    "distributed.worker.profile.enabled": False,
-    "distributed.worker.memory.monitor-interval": "10s",
-    "distributed.worker.use-file-locking": False,
-    "distributed.worker.http.routes": [],
-    "distributed.scheduler.active-memory-manager.start": False,
-    "distributed.scheduler.work-stealing": False,
-    "distributed.admin.tick.interval": "2s",
-    "distributed.admin.system-monitor.interval": "10s",
-    "distributed.admin.system-monitor.disk": False,
-    "distributed.admin.system-monitor.gil.enabled": False,
-    "distributed.comm.timeouts.tcp": "30s",  # then a node that does not answer is lost
-}
-_dedicated = False
 
 
 class Cluster(Protocol):
@@ -81,7 +60,7 @@ class OwnCluster:
     is_own = True
 
     def __init__(self, cluster: config.Cluster, state: StateDir, helpers: Helpers) -> None:
-        _prepare()
+        dask.config.set(SETTINGS)
         self._helpers, self._file = helpers, state.connection
         security = Security.temporary()
         _keep_private(self._file.parent, security)
@@ -133,7 +112,6 @@ class JoinedCluster:
     is_own = False
 
     def __init__(self, keys: config.DaskCluster) -> None:
-        _prepare()
         security = None
         if keys.tls_ca_file is not None:
             security = Security(
@@ -162,90 +140,6 @@ class JoinedCluster:
     def close(self) -> None:
         """Leaves it."""
         self.client.close(timeout=2)
-
-
-def serve(run: Path, patience: float) -> int:
-    """Works for a run's own cluster until it ends; returns or exits with a code.
-
-    Args:
-        run: The run's folder.
-        patience: How long to look for the run's main process [s].
-    """
-    global _dedicated
-    _dedicated = True
-    _prepare()
-    return asyncio.run(_work(RunDir(run).state, patience))
-
-
-def _prepare() -> None:
-    dask.config.set(SETTINGS)
-    logging.getLogger("distributed").setLevel(logging.WARNING)
-
-
-def is_dedicated() -> bool:
-    """Returns whether this process is a worker of ours, which works for one run alone."""
-    return _dedicated
-
-
-class _Leave(WorkerPlugin):
-    """Ends the process with the run, also in the middle of an evaluation."""
-
-    def teardown(self, worker: Worker) -> None:
-        """Called when the scheduler says so, or is gone."""
-        os._exit(0)
-
-
-async def _work(state: StateDir, patience: float) -> int:
-    found = await _find_scheduler(state.connection, patience)
-    if found is None:
-        print(f"{state.connection}: no main process found for {patience:.0f} s", file=sys.stderr)
-        return NO_RUN
-    worker = await Worker(
-        found.address,
-        security=found.security,
-        host=found.own_host,
-        name=f"qdsweep-{os.uname().nodename}-{os.getpid()}",
-        nthreads=1,
-        memory_limit=0,
-        dashboard=False,
-        dashboard_address="127.0.0.1:0",
-        local_directory=str(state.workers),
-        plugins=(_Leave(),),
-    )
-    worker.http_server.stop()
-    await worker.finished()
-    return 0
-
-
-class _Scheduler(NamedTuple):
-    address: str
-    security: Security
-    own_host: str  # of this process, on the network that reaches the scheduler
-
-
-async def _find_scheduler(file: Path, patience: float) -> _Scheduler | None:
-    """Waits for the main process. The files may be of an earlier attempt, so they are tried."""
-    deadline = time.monotonic() + patience
-    while time.monotonic() < deadline:
-        try:
-            address = json.loads(file.read_text())["address"]
-            security = _security(file.parent / "tls.pem")
-            comm = await connect(address, timeout=5, **security.get_connection_args("worker"))
-        except (OSError, ValueError, KeyError, asyncio.TimeoutError):
-            await asyncio.sleep(0.1)
-            continue
-        own_host = comm.local_address.rpartition("://")[2].rpartition(":")[0]
-        await comm.close()
-        return _Scheduler(address, security, own_host)
-    return None
-
-
-def _security(pem: Path) -> Security:
-    """Returns the run's credentials: both sides show them and accept no others (mutual TLS)."""
-    both = str(pem)
-    names = [f"tls_{role}_{what}" for role in ("scheduler", "worker") for what in ("cert", "key")]
-    keys: dict[str, Any] = dict.fromkeys(names, both)
-    return Security(require_encryption=True, tls_ca_file=both, **keys)
 
 
 def _keep_private(folder: Path, security: Security) -> None:

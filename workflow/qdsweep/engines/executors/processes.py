@@ -1,28 +1,25 @@
-"""Worker processes on this machine, by the standard library."""
+"""Worker processes on this machine."""
 
 import logging
-import multiprocessing
-import signal
-from concurrent.futures import Future, ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
+from concurrent.futures import Future, ThreadPoolExecutor
 
 from qdsweep.config.cluster import Cluster
-from qdsweep.engines import evaluator
 from qdsweep.engines.base import Answer, Batch
+from qdsweep.engines.children import Children
 from qdsweep.engines.evaluator import Order
-from qdsweep.host.parent import die_with_parent
+from qdsweep.engines.failures import WorkerLost
 from qdsweep.records.run_dir import StateDir
 
 log = logging.getLogger("qdsweep")
 
 
 def connect(order: Order, cluster: Cluster, state: StateDir, helpers: object) -> "Processes":
-    """Starts the pool."""
+    """Starts the processes."""
     return Processes(order, cluster.workers)
 
 
 class Processes:
-    """A pool of processes. It breaks when one of them dies, and is then made anew.
+    """Some processes, with a thread each that waits for it.
 
     Args:
         order: What the workers must know.
@@ -30,46 +27,29 @@ class Processes:
     """
 
     name = "processes"
-    lost = (BrokenProcessPool,)
-    remedy = "the pool starts them when they are needed"
+    lost = (WorkerLost,)
+    remedy = ""  # there are always workers
 
     def __init__(self, order: Order, workers: int) -> None:
         self.wanted = self.workers = workers
-        self._order = order
-        self._pool = self._start()
-
-    def _start(self) -> ProcessPoolExecutor:
-        # Spawned and not forked: a worker needs no copy of the main process's memory (ribs).
-        return ProcessPoolExecutor(
-            self.workers,
-            mp_context=multiprocessing.get_context("spawn"),
-            initializer=_start_worker,
-            initargs=(self._order,),
-        )
+        self._children = Children(order, workers, "worker")
+        self._threads = ThreadPoolExecutor(workers)
 
     def submit(self, part: Batch, first: int) -> "Future[Answer]":
         """Has a part evaluated; see `Executor.submit`."""
+        return self._threads.submit(self._evaluate, part, first)
+
+    def _evaluate(self, part: Batch, first: int) -> Answer:
         try:
-            return self._pool.submit(evaluator.evaluate, part, first)
-        except BrokenProcessPool:
-            log.warning("a worker is lost, and the others with it: all start again")
-            self._pool.shutdown(wait=False, cancel_futures=True)
-            self._pool = self._start()
-            return self._pool.submit(evaluator.evaluate, part, first)
+            return self._children.evaluate(part, first)
+        except WorkerLost as error:
+            log.warning("%s is lost, and replaced", error)
+            raise
 
     def problem(self) -> None:
         """There are always workers."""
 
     def close(self) -> None:
         """Ends the workers, also in the middle of an evaluation."""
-        processes = list((self._pool._processes or {}).values())
-        self._pool.shutdown(wait=False, cancel_futures=True)
-        for process in processes:
-            process.kill()  # it ignores SIGTERM, and has nothing to save
-        for process in processes:
-            process.join(5)
-
-
-def _start_worker(order: Order) -> None:
-    die_with_parent(signal.SIGKILL)
-    evaluator.start(order)
+        self._threads.shutdown(wait=False, cancel_futures=True)
+        self._children.close()

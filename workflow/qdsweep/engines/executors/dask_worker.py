@@ -1,0 +1,111 @@
+"""`qdsweep worker`: a Dask worker for a run, with as many processes as it is told."""
+
+import asyncio
+import json
+import os
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+import dask
+from distributed import Worker, WorkerPlugin
+from distributed.comm import connect
+from distributed.security import Security
+
+from qdsweep.errors import QdsweepError
+from qdsweep.records.run_dir import RunDir, StateDir
+
+# There are no tasks to watch, and no memory of Dask's to manage.
+SETTINGS = {
+    "distributed.worker.profile.enabled": False,
+    "distributed.worker.memory.monitor-interval": "10s",
+    "distributed.worker.use-file-locking": False,
+    "distributed.worker.http.routes": [],
+    "distributed.scheduler.active-memory-manager.start": False,
+    "distributed.scheduler.work-stealing": False,
+    "distributed.admin.tick.interval": "2s",
+    "distributed.admin.system-monitor.interval": "10s",
+    "distributed.admin.system-monitor.disk": False,
+    "distributed.admin.system-monitor.gil.enabled": False,
+    "distributed.comm.timeouts.tcp": "30s",  # then a node that does not answer is lost
+}
+
+
+_is_ours = False
+
+
+def is_ours() -> bool:
+    """Returns whether this process is a worker of `qdsweep worker`, for one run alone."""
+    return _is_ours
+
+
+def credentials(folder: Path) -> Security:
+    """Returns a run's credentials: both sides show them and accept no others (mutual TLS)."""
+    pem = str(folder / "tls.pem")
+    names = [f"tls_{role}_{what}" for role in ("scheduler", "worker") for what in ("cert", "key")]
+    return Security(require_encryption=True, tls_ca_file=pem, **dict.fromkeys(names, pem))
+
+
+class _Leave(WorkerPlugin):
+    """Ends the process as soon as Dask does, also in the middle of an evaluation."""
+
+    def teardown(self, worker: Worker) -> None:
+        """Called when the scheduler says so, or is gone."""
+        os._exit(0)
+
+
+class _Scheduler(NamedTuple):
+    address: str
+    security: Security
+    host: str  # of this process, on the network that reaches the scheduler
+
+
+def work(run: Path, workers: int, patience: float) -> None:
+    """Evaluates for a run until it ends, which ends this process.
+
+    Args:
+        run: The run's folder.
+        workers: Number of worker processes.
+        patience: How long to look for the run's main process [s].
+
+    Raises:
+        QdsweepError: There is no main process.
+    """
+    global _is_ours
+    _is_ours = True
+    dask.config.set(SETTINGS)
+    asyncio.run(_work(RunDir(run).state, workers, patience))
+
+
+async def _work(state: StateDir, workers: int, patience: float) -> None:
+    scheduler = await _find_scheduler(state.connection, patience)
+    worker = await Worker(
+        scheduler.address,
+        security=scheduler.security,
+        host=scheduler.host,
+        nthreads=workers,
+        memory_limit=0,
+        dashboard=False,
+        dashboard_address="127.0.0.1:0",
+        local_directory=str(state.workers),
+        plugins=(_Leave(),),
+    )
+    worker.http_server.stop()
+    await worker.finished()
+
+
+async def _find_scheduler(file: Path, patience: float) -> _Scheduler:
+    """Waits for the main process. The files may be of an earlier attempt, so they are tried."""
+    deadline = time.monotonic() + patience
+    while time.monotonic() < deadline:
+        try:
+            address = json.loads(file.read_text())["address"]
+            security = credentials(file.parent)
+            comm = await connect(address, timeout=5, **security.get_connection_args("worker"))
+        except (OSError, ValueError, KeyError, TimeoutError):
+            await asyncio.sleep(0.1)
+            continue
+        host = comm.local_address.rpartition("://")[2].rpartition(":")[0]
+        await comm.close()
+        return _Scheduler(address, security, host)
+    raise QdsweepError(f"{file}: no main process found for {patience:.0f} s")
