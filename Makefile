@@ -1,13 +1,14 @@
 # make demo   the LunarLander sweep, from nothing to its report
 # make test   all tests          make lint   all linters
 # make venv   the set-up alone: .venv/bin/qdsweep, .venv/bin/snakemake
+# make extras what the engine ray needs besides
 # make image  containers/qdsweep.sif, for `snakemake --sdm apptainer`
 # make bench  all that is compared with a peer: docs/benchmarks.md
 PYTHON ?= python3
 BIN := .venv/bin
 CORES ?= all
 
-.PHONY: demo test torture lint venv figure schemas image bench
+.PHONY: demo test torture lint venv extras figure schemas image bench
 
 venv: .venv/installed
 
@@ -19,16 +20,24 @@ venv: .venv/installed
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch $@
 
+# An extra's lock has what it adds to requirements.lock.
+EXTRAS := envs/ray.lock
+extras: .venv/extras
+
+.venv/extras: .venv/installed $(EXTRAS)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes $(EXTRAS:%=-r %)
+	@touch $@
+
 demo: venv
 	$(BIN)/snakemake --cores $(CORES)
 	@echo "open results/sweeps/demo/report.html"
 
 # Three processes for two cores: the one with the cluster waits most of the time.
-test: venv
+test: extras
 	$(BIN)/python -m pytest --numprocesses 3 --durations 10
 
 # The long form of the fault tests: 100 kills instead of 6.
-torture: venv
+torture: extras
 	QDSWEEP_TORTURE=1 $(BIN)/python -m pytest tests/faults --timeout 7200
 
 lint: venv

@@ -7,6 +7,7 @@
 #                                                containers/qdsweep.sif docker-archive:qdsweep.tar
 #   ENGINE=podman containers/build.sh            not the first of docker, podman, buildah that works
 #   DIGEST=sha256:... containers/build.sh        the base image pinned to the byte
+#   EXTRAS=ray containers/build.sh               with what the engine ray needs
 # Without any of them: apptainer build containers/qdsweep.sif containers/qdsweep.def
 set -euo pipefail
 
@@ -61,8 +62,9 @@ tag=localhost/qdsweep:$version
 echo "building $tag with $engine"
 build=build
 [[ $engine == buildah ]] && build=bud
-"$engine" $build --build-arg DIGEST="${DIGEST:-}" --build-arg VERSION="$version" \
-    --build-arg COMMIT="$commit" --tag "$tag" --file containers/Dockerfile .
+"$engine" $build --build-arg DIGEST="${DIGEST:-}" --build-arg EXTRAS="${EXTRAS:-}" \
+    --build-arg VERSION="$version" --build-arg COMMIT="$commit" --tag "$tag" \
+    --file containers/Dockerfile .
 
 work=$(mktemp -d)
 trap 'rm -rf "$work" "$out.part"' EXIT

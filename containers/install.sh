@@ -1,13 +1,21 @@
 #!/bin/sh
-# What is installed in the image, by the Dockerfile and by qdsweep.def: install.sh libraries|project
+# What is installed in the image, by the Dockerfile and by qdsweep.def:
+#   install.sh libraries [EXTRA...]
+#   install.sh project
 set -eu
 home=/opt/qdsweep
 site=$(python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
-case $1 in
+what=$1
+shift
+case $what in
 libraries)
     # Tests of libraries are left out: a tenth of the size.
     python -m pip install --quiet --no-cache-dir --disable-pip-version-check \
         --root-user-action=ignore --require-hashes -r $home/envs/requirements.lock
+    for extra; do
+        python -m pip install --quiet --no-cache-dir --disable-pip-version-check \
+            --root-user-action=ignore --no-deps --require-hashes -r "$home/envs/$extra.lock"
+    done
     find "$site" -type d -name tests -prune -exec rm -r {} +
     rm -rf /root/.cache
     ;;

@@ -91,9 +91,9 @@ def copy_project(folder: Path) -> Path:
     return folder
 
 
-def locked() -> dict[str, str]:
-    """The libraries of the lock file that are for this Python, and their versions."""
-    lines = (REPO / "envs/requirements.lock").read_text().replace(" \\\n", " ").splitlines()
+def locked(file: str = "requirements.lock") -> dict[str, str]:
+    """The libraries of a lock file that are for this Python, and their versions."""
+    lines = (REPO / "envs" / file).read_text().replace(" \\\n", " ").splitlines()
     requirements = [Requirement(line.split(" --hash")[0]) for line in lines]
     return {
         canonicalize_name(requirement.name): str(requirement.specifier).removeprefix("==")

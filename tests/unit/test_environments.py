@@ -22,6 +22,22 @@ def test_the_lock_file_has_what_pyproject_asks_for():
     assert "://" not in LOCK
 
 
+def test_the_lock_of_an_extra_has_what_it_adds():
+    extras = tomllib.loads((REPO / "pyproject.toml").read_text())["project"]
+    for extra, lines in extras["optional-dependencies"].items():
+        if extra == "mujoco":  # requirements.lock has it
+            continue
+        added = locked(f"{extra}.lock")
+        assert not set(added) & set(locked()), "two versions of one library"
+        for line in lines:
+            wanted = Requirement(line)
+            assert wanted.specifier.contains(added[canonicalize_name(wanted.name)]), line
+        text = (REPO / f"envs/{extra}.lock").read_text()
+        assert all("--hash=sha256:" in line for line in text.replace(" \\\n", " ").splitlines())
+        assert "://" not in text
+        assert f"envs/{extra}.lock" in (REPO / "Makefile").read_text(), "tests need it"
+
+
 def test_the_conda_environment_is_the_lock_file():
     spec = importlib.util.spec_from_file_location("conda", REPO / "envs/conda.py")
     module = importlib.util.module_from_spec(spec)
@@ -44,6 +60,7 @@ def test_venv_and_images_take_the_lock_file():
     definition = (REPO / "containers/qdsweep.def").read_text()
     for text in (dockerfile, definition):
         assert "install.sh libraries" in text
+        assert "EXTRAS" in text
         assert "install.sh project" in text
         assert "python:3.11-slim-bookworm" in text
     (version,) = re.findall(r'requires-python = ">=(.*)"', (REPO / "pyproject.toml").read_text())
