@@ -13,12 +13,14 @@ import numpy as np
 import pytest
 from in_process import compute_run, qdsweep
 from plugins import FAULTY, SHRINKING
-from qdsweep.engines.processes import Processes
 from results import digest, read_json, steps, summary
 from support import BIN, TINY, command, cpu_seconds, write_yaml
-from waiting import wait_until
+from waiting import crew_of, wait_until, workers_of
 
+from qdsweep.config.cluster import Cluster
 from qdsweep.config.compose import compose
+from qdsweep.domains import make_domain
+from qdsweep.engines import make_engine
 from qdsweep.engines.base import Batch
 from qdsweep.host.lock import Lock, Locked
 from qdsweep.records.plan import write_configs
@@ -213,19 +215,15 @@ def test_a_killed_worker_changes_nothing(folder):
     process = started(folder, "--workers", "2")
     status = folder / "out/state/status.json"
     wait_until(lambda: status.exists() and read_json(status).get("iteration", 0) >= 2)
-    children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
-    workers = [
-        pid for pid in children if b"spawn_main" in Path(f"/proc/{pid}/cmdline").read_bytes()
-    ]
-    os.kill(int(workers[0]), signal.SIGKILL)
+    workers_of(folder)[0].kill()
     assert process.wait(60) == 0
     assert digest(folder / "out") == expected
 
 
-def test_no_row_is_lost_when_the_pool_breaks_between_two_batches():
-    """Then the very first part cannot be handed out."""
+def test_no_row_is_lost_when_workers_die_between_two_batches(tmp_path):
     experiment = compose("lp_sphere")
-    engine = Processes(experiment.domain, 2)
+    cluster = Cluster(engine="processes", workers_per_node=2)
+    engine = make_engine(cluster, experiment, make_domain(experiment.domain), tmp_path, None, {})
     solutions = np.random.default_rng(1).normal(size=(30, 100))
     batch = Batch(solutions, np.zeros(30, dtype=np.uint32))
 
@@ -234,10 +232,10 @@ def test_no_row_is_lost_when_the_pool_breaks_between_two_batches():
         return sorted(row for part in parts for row in range(part.start, part.stop))
 
     assert rows() == list(range(30))
-    for process in engine._pool._processes.values():
-        process.kill()
-    while not engine._pool._broken:
-        time.sleep(0.01)
+    workers = workers_of(tmp_path)
+    assert len(workers) == 2
+    for worker in workers:
+        worker.kill()
     assert rows() == list(range(30))
     engine.close()
 
@@ -247,18 +245,11 @@ def test_no_worker_outlives_a_killed_main_process(folder):
     process = started(folder, "--workers", "2")
     wait_until((folder / "out/state/metrics.csv").exists)
     time.sleep(2)
-    children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
-    assert len(children) >= 2
+    crew = crew_of(folder)
+    assert len(crew) == 3, "two workers and what forks them"
     process.kill()
     process.wait()
-    wait_until(lambda: not any(_runs(pid) for pid in children), 10)
-
-
-def _runs(pid: str) -> bool:
-    try:
-        return "Z" not in Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except OSError:
-        return False
+    wait_until(lambda: not crew_of(folder), 10)
 
 
 def test_a_large_archive_is_saved_within_ten_seconds_of_a_signal(folder):

@@ -63,7 +63,8 @@ def test_the_result_is_that_of_the_serial_engine(tmp_path, expected):
     assert run.process.wait(60) == 0
     assert digest(run.out) == expected
     text = run.log.read_text()
-    assert re.search(r"\[tls://127\.0\.0\.1:\d+ [123]\] evaluates \d+", text), "prints reach the log"
+    line = r"\[tls://127\.0\.0\.1:\d+ [123]\] evaluates \d+"
+    assert re.search(line, text), "prints reach the log"
     assert re.search(r"first evaluation after \d+\.\d s", text)
     assert not run.crew()
     left = {path.name for path in (run.out / "state").iterdir()}

@@ -123,7 +123,7 @@ def test_worker_and_node_lost_slurmctld_restarted_main_snakemake_killed(tmp_path
     cluster.up()
     time.sleep(4)  # until the nodes have registered again
     cluster.kill_node("n2")
-    wait_until(lambda: says(sweep.log, "is lost", 4), 30, "the node's loss is noted")
+    wait_until(lambda: says(sweep.log, "is lost, 3 left"), 30, "the node's loss is noted")
     assert (state / "connection/scheduler.json").exists(), "the run goes on with the other node"
     # Snakemake is killed and started again while the job runs: no second process may write.
     os.killpg(sweep.snakemake.pid, signal.SIGKILL)

@@ -60,6 +60,7 @@ class OwnCluster:
     is_own = True
 
     def __init__(self, cluster: config.Cluster, state: StateDir, helpers: Helpers) -> None:
+        _quieten(logging.WARNING)
         dask.config.set(SETTINGS)
         self._helpers, self._file = helpers, state.connection
         security = Security.temporary()
@@ -98,7 +99,7 @@ class OwnCluster:
         """Makes the workers leave; the credentials vanish."""
         shutil.rmtree(self._file.parent, ignore_errors=True)
         self._helpers.are_leaving = True
-        logging.getLogger("distributed").setLevel(logging.CRITICAL)  # of what it closes
+        _quieten(logging.CRITICAL)  # about workers that end as they are told
         self._cluster.close(timeout=2)
 
 
@@ -112,6 +113,7 @@ class JoinedCluster:
     is_own = False
 
     def __init__(self, keys: config.DaskCluster) -> None:
+        _quieten(logging.WARNING)
         security = None
         if keys.tls_ca_file is not None:
             security = Security(
@@ -140,6 +142,11 @@ class JoinedCluster:
     def close(self) -> None:
         """Leaves it."""
         self.client.close(timeout=2)
+
+
+def _quieten(level: int) -> None:
+    """Keeps Dask's own messages below a level out of the run's log."""
+    logging.getLogger("distributed").setLevel(level)
 
 
 def _keep_private(folder: Path, security: Security) -> None:
