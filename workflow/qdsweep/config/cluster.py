@@ -50,6 +50,19 @@ class DaskCluster(Model):
         return self.address is not None or self.scheduler_file is not None
 
 
+class Mpi(Model):
+    """How ranks are started: the main process and a rank for each worker."""
+
+    launcher: str | None = Field(
+        default=None,
+        min_length=1,
+        description=(
+            "the command that starts ranks, without their number, such as `srun --mpi=pmix`; null "
+            "for `srun --mpi=pmi2` over the nodes of a Slurm job, and `mpiexec` elsewhere"
+        ),
+    )
+
+
 class Cluster(Model):
     """Engine, nodes, workers and what they need."""
 
@@ -106,6 +119,7 @@ class Cluster(Model):
         default=DaskCluster(),
         description="engine dask: a Dask cluster that is there, instead of one of the run's own",
     )
+    mpi: Mpi = Field(default=Mpi(), description="engine mpi: how its ranks are started")
     max_seconds: float | None = Field(
         default=None,
         gt=0,
@@ -127,6 +141,8 @@ class Cluster(Model):
                 f"dask names a Dask cluster that is there, which needs engine = dask and nodes = 1 "
                 f"(for the main process), not engine = {self.engine} and nodes = {self.nodes}"
             )
+        if self.mpi.launcher is not None and self.engine != "mpi":
+            raise ValueError(f"mpi.launcher is of engine = mpi, not of engine = {self.engine}")
         if self.dashboard and self.engine_name != "dask":
             raise ValueError(f"dashboard is Dask's, and the engine is {self.engine_name}")
         if self.engine == "processes" and self.nodes > 1:

@@ -11,7 +11,7 @@ from qdsweep.container.apptainer import find_program
 from qdsweep.container.image import digest, find_image, prepare
 from qdsweep.errors import BadInput
 from qdsweep.host import slurm
-from qdsweep.host.briefing import VARIABLE
+from qdsweep.host.briefing import RANKS, VARIABLE
 from qdsweep.records.run_dir import RunDir
 from qdsweep.records.status import read_status
 
@@ -21,13 +21,18 @@ PROJECT = "/opt/qdsweep"
 # warns.
 SCRATCH = "/scratch"
 # Of the host's environment only these enter the image; users add others with APPTAINERENV_NAME.
-HANDED_IN = ("SLURM_JOB_ID", "SLURM_JOB_END_TIME", "CUDA_VISIBLE_DEVICES", "TERM", "COLUMNS")
+HANDED_IN = (
+    *("SLURM_JOB_ID", "SLURM_JOB_END_TIME", "CUDA_VISIBLE_DEVICES", "TERM", "COLUMNS"),
+    # Of a rank that srun has started, for MPI: it inherits the socket PMI_FD.
+    *(RANKS, "PMI_FD", "PMI_JOBID", "PMI_RANK", "PMI_SIZE", "PMI_SPAWNED"),
+)
 
 
 def enter(name: str, arguments: argparse.Namespace, words: list[str]) -> None:
     """Replaces this process by the same command inside the image.
 
-    The workers of other nodes are started first, from outside: srun does not exist inside.
+    The workers of other nodes are started first, from outside: srun does not exist inside. The
+    mpi engine starts all its ranks there, and each of them comes here.
     Apptainer passes signals in and the exit code out.
 
     Args:
@@ -43,6 +48,9 @@ def enter(name: str, arguments: argparse.Namespace, words: list[str]) -> None:
     # The start of a sweep has prepared the image for all its runs.
     image = find_image(name) if command == "launch" else prepare(name)
     cluster = _cluster(arguments)
+    has_ranks = cluster is not None and cluster.engine_name == "mpi" and cluster.over_nodes()
+    if has_ranks and RANKS not in os.environ:
+        return
     about: dict[str, object] = {"image": str(image), "digest": digest(image), "slurm": {}}
     for variable in HANDED_IN:
         if variable in os.environ:

@@ -4,6 +4,7 @@ import logging
 import os
 import time
 import zipfile
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -48,7 +49,27 @@ def start(experiment: Experiment, out: Path, cluster: Cluster, options: Options)
     left = seconds_left(options.max_seconds)
     apply_baseline(experiment.cpu_baseline)
     out = out.absolute()  # a domain may change the working directory
-    run = RunDir(out)
+    deadline = None if left is None else began + left
+    main = partial(_start, experiment, RunDir(out), cluster, options, deadline)
+    if cluster.engine_name != "mpi":
+        return main()
+    from qdsweep.experiment import ranks
+
+    try:
+        if briefing.RANKS not in os.environ:
+            return ranks.start_ranks(cluster, out)
+        return ranks.work(cluster, out, main)
+    except BadInput as error:
+        if not options.terminal:
+            from qdsweep.experiment.endings import record_refusal
+
+            record_refusal(RunDir(out), error, options.attempt)
+        raise
+
+
+def _start(
+    experiment: Experiment, run: RunDir, cluster: Cluster, options: Options, deadline: float | None
+) -> int:
     identity = identify(experiment)
     with Stop() as stop:
         try:
@@ -58,11 +79,10 @@ def start(experiment: Experiment, out: Path, cluster: Cluster, options: Options)
                 from qdsweep.experiment.run_log import start_log
 
                 start_log(run.state.log, terminal=options.terminal)
-                deadline = None if left is None else began + left
                 return _locked(experiment, identity, run, cluster, options, stop, deadline)
         except OSError as error:
             raise QdsweepError(
-                f"{error.filename or out}: cannot be written ({error.strerror}); with that "
+                f"{error.filename or run.path}: cannot be written ({error.strerror}); with that "
                 "mended, the same command goes on"
             ) from None
 

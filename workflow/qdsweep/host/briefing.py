@@ -6,6 +6,8 @@ import os
 from typing import Any
 
 VARIABLE = "QDSWEEP_HOST"
+# In a process of the mpi engine that MPI has started: how many ranks there must be.
+RANKS = "QDSWEEP_RANKS"
 
 
 @functools.cache

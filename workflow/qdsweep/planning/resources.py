@@ -48,7 +48,8 @@ def slurm_request(cluster: Cluster) -> dict[str, int | str]:
     """Returns the resources of a run's Slurm job, as Snakemake's Slurm plugin names them.
 
     Over several nodes the job's command runs on the first one and starts the workers with srun;
-    the plugin calls such a job `mpi`. A node that fails must not end the job then (--no-kill).
+    the plugin calls such a job `mpi`. A node that fails must not end the job then (--no-kill), but
+    for the ranks of MPI, which end with it.
     """
     request: dict[str, int | str] = {
         "runtime": cluster.runtime_min,
@@ -60,7 +61,8 @@ def slurm_request(cluster: Cluster) -> dict[str, int | str]:
         request |= {"gres": f"gpu:{cluster.gpus}", "tasks_per_gpu": 0}
     if cluster.nodes > 1:
         request |= {"nodes": cluster.nodes, "tasks": cluster.nodes, "mpi": "srun"}
-        extra.append("--no-kill")
+        if cluster.engine_name != "mpi":
+            extra.append("--no-kill")
     if extra:
         request["slurm_extra"] = " ".join(extra)
     return request

@@ -1,0 +1,151 @@
+"""The mpi engine on one machine: its ranks are one world, which ends with any of them."""
+
+import os
+import re
+import signal
+import stat
+import subprocess
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+from in_process import qdsweep
+from patient import make_folder, undisturbed_digest
+from results import digest, summary
+from support import BIN
+from waiting import says, wait_until
+
+from qdsweep.host.cpu import settings
+
+# As in a user's shell: without the settings that these tests made for themselves.
+SHELL = {name: value for name, value in os.environ.items() if name not in settings()}
+RUN = [BIN / "qdsweep", "run", "experiment.yaml", "--cluster", "cluster.yaml", "--out", "out"]
+
+
+@pytest.fixture(scope="module")
+def expected(tmp_path_factory) -> str:
+    return undisturbed_digest(tmp_path_factory.mktemp("undisturbed"))
+
+
+class Live:
+    """A run of the mpi engine in the background."""
+
+    def __init__(self, folder: Path, workers: int, seconds: float, keys: str = "", **changes):
+        self.folder, self.out = make_folder(folder, **changes), folder / "out"
+        self.log = self.out / "state/run.log"
+        self.workers = workers
+        keys = f"{{engine: mpi, workers_per_node: {workers}, {keys}}}"
+        (folder / "cluster.yaml").write_text(keys)
+        self.start(seconds)
+
+    def start(self, seconds: float) -> None:
+        env = {**SHELL, "PATIENT_SECONDS": str(seconds)}
+        self.process = subprocess.Popen(
+            RUN, cwd=self.folder, env=env, stderr=subprocess.PIPE, text=True
+        )
+
+    def rank(self, number: int) -> psutil.Process:
+        """A worker, when all are ready."""
+        wait_until(lambda: says(self.log, f", {self.workers} now"), what="workers")
+        (pid,) = re.findall(rf"worker rank {number} \(process (\d+)", self.log.read_text())
+        return psutil.Process(int(pid))
+
+    def nothing_is_left(self) -> None:
+        def here() -> list[psutil.Process]:
+            others = (p for p in psutil.process_iter(["cwd"]) if p.pid != os.getpid())
+            return [process for process in others if process.info["cwd"] == str(self.folder)]
+
+        wait_until(lambda: not here(), seconds=5, what="all ranks and their launcher have ended")
+
+
+def test_any_number_of_workers_gives_the_result_of_the_serial_engine(tmp_path, expected):
+    for run in [Live(tmp_path / str(n), workers=n, seconds=0) for n in (1, 2, 3, 4)]:
+        assert run.process.wait(60) == 0
+        assert digest(run.out) == expected
+        about = summary(run.out)
+        assert (about["engine"], about["workers"]) == ("mpi", run.workers)
+        for rank in range(1, run.workers + 1):
+            assert says(run.out / "run.log", f"[rank {rank}] evaluates"), "prints reach the log"
+        run.nothing_is_left()
+
+
+@pytest.mark.parametrize("who", ["worker", "main process", "the process that the user started"])
+def test_a_killed_rank_ends_the_run_and_the_same_command_goes_on(tmp_path, expected, who):
+    run = Live(tmp_path, workers=3, seconds=0.05)
+    victim = run.rank(2)
+    wait_until(lambda: says(run.log, "evaluates", 20), what="some results")
+    if who == "main process":
+        (pid,) = re.findall(r"-s0-\w+, process (\d+)", run.log.read_text())
+        victim = psutil.Process(int(pid))
+    elif who != "worker":
+        victim = psutil.Process(run.process.pid)
+    victim.kill()
+    assert run.process.wait(5) not in (0, 75)
+    run.nothing_is_left()
+    run.start(seconds=0)
+    assert run.process.wait(60) == 0
+    assert digest(run.out) == expected
+    assert [attempt["how"] for attempt in summary(run.out)["attempts"]] == ["killed", "finished"]
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_stopped_run_saves_at_once_and_another_engine_goes_on(tmp_path, number):
+    few = {"initial_solutions": 2}
+    run = Live(tmp_path, workers=3, seconds=20.0, **few)
+    ranks = [run.rank(n) for n in (1, 2, 3)]
+    time.sleep(0.5)  # two evaluate, one has nothing to do, and nobody polls without rest
+    before = [sum(rank.cpu_times()[:2]) for rank in ranks]
+    time.sleep(1.5)
+    used = [sum(rank.cpu_times()[:2]) - start for rank, start in zip(ranks, before, strict=True)]
+    assert max(used) <= 0.1, used
+    run.process.send_signal(number)
+    start = time.monotonic()
+    assert run.process.wait(10) == 75
+    assert time.monotonic() - start < 2, "it does not wait for an evaluation"
+    run.nothing_is_left()
+    assert "stopped by SIGUSR1 and saved" in run.log.read_text()
+    qdsweep("run", "experiment.yaml", "--out", "out", cwd=tmp_path)
+    assert digest(run.out) == undisturbed_digest(tmp_path / "undisturbed", **few)
+
+
+def script(path: Path, *lines: str) -> Path:
+    path.write_text("\n".join(("#!/bin/sh", *lines, "")))
+    path.chmod(path.stat().st_mode | stat.S_IXUSR)
+    return path
+
+
+def test_a_rank_with_other_versions_is_turned_away(tmp_path, expected):
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other/sitecustomize.py").write_text(
+        "import importlib.metadata as m; real = m.version\n"
+        "m.version = lambda name: '0.0' if name == 'numpy' else real(name)\n"
+    )
+    other = f"[ $PMI_RANK = 2 ] && export PYTHONPATH={tmp_path}/other"
+    one = script(tmp_path / "one.sh", other, 'exec "$@"')
+    launcher = script(tmp_path / "all.sh", "n=$2; shift 2", f'{BIN}/mpiexec -n $n {one} "$@"')
+    run = Live(tmp_path, 3, 0.02, f"mpi: {{launcher: {launcher}}}")
+    assert run.process.wait(60) == 0, run.process.stderr.read()
+    text = (run.out / "run.log").read_text()
+    assert re.search(r"worker rank 2 .* turned away: .* numpy 0\.0 ", text)
+    assert ", 2 now" in text
+    assert digest(run.out) == expected
+
+
+def test_what_cannot_start_is_refused_before_any_work(tmp_path):
+    lonely = script(tmp_path / "lonely", "shift 2", 'exec "$@"')
+    (tmp_path / "without").mkdir()
+    (tmp_path / "without/sitecustomize.py").write_text("import sys; sys.modules['mpi4py'] = None")
+    for name, launcher, wanted in (
+        ("one", "nowhere", ["the launcher nowhere is not on the PATH", "mpi: {launcher: "]),
+        ("two", lonely, ["started 3 processes", "sees a world of 1", "srun --mpi=pmix"]),
+        ("three", "mpiexec", ["pip install 'qdsweep[mpi]'"]),
+    ):
+        if name == "three":
+            SHELL["PYTHONPATH"] = str(tmp_path / "without")
+        run = Live(tmp_path / name, 2, 0, f"mpi: {{launcher: {launcher}}}")
+        SHELL.pop("PYTHONPATH", None)
+        assert run.process.wait(60) == 2
+        said = run.process.stderr.read()
+        assert all(words in said for words in wanted), said
+        assert not (run.out / "state/metrics.csv").exists()

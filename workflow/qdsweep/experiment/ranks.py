@@ -1,0 +1,123 @@
+"""The processes of the mpi engine: one that MPI did not start has MPI start the ranks."""
+
+import contextlib
+import logging
+import os
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import traceback
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+from qdsweep.config.cluster import Cluster
+from qdsweep.errors import BadInput, QdsweepError
+from qdsweep.experiment.stop import SIGNALS
+from qdsweep.host.briefing import RANKS
+from qdsweep.host.parent import die_with_parent
+from qdsweep.records.run_dir import RunDir
+
+# What srun makes of MPI's Abort hides the exit code: rank 0 leaves it in this file of state/.
+EXIT_CODE = "exit_code"
+INSTALL = "install the extra: pip install 'qdsweep[mpi]', or envs/mpi.lock"
+
+
+def start_ranks(cluster: Cluster, run: Path) -> int:
+    """Runs this process's command once more, in every rank, and returns the exit code of rank 0.
+
+    Args:
+        cluster: How many workers, and the launcher.
+        run: The run's folder.
+
+    Raises:
+        BadInput: The launcher is missing.
+    """
+    program, *options = launcher(cluster)
+    venv = str(Path(sys.executable).parent)  # has the launcher of the MPI that is installed there
+    found = shutil.which(program, path=f"{venv}{os.pathsep}{os.environ.get('PATH', '')}")
+    if found is None:
+        raise BadInput(
+            f"engine mpi: the launcher {program} is not on the PATH; {INSTALL}, or name "
+            'another one in the cluster config, such as mpi: {launcher: "srun --mpi=pmix"}'
+        )
+    # Not from this process's environment: some launchers hand it only to ranks of this machine.
+    size = cluster.workers + 1
+    words = [*options, "-n", str(size), "env", f"{RANKS}={size}"]
+    env = {**os.environ, "MPIR_CVAR_SUPPRESS_ABORT_MESSAGE": "1"}
+    if not cluster.over_nodes():  # MPICH's mpiexec would start them by srun in any Slurm job
+        env |= {"HYDRA_LAUNCHER": "fork", "HYDRA_RMK": "user"}
+    file = RunDir(run).state.path / EXIT_CODE
+    with contextlib.suppress(OSError):  # of a start that was killed
+        file.unlink()
+    process = subprocess.Popen(
+        [found, *words, sys.executable, "-m", "qdsweep", *sys.argv[1:]],
+        env=env,
+        stdin=subprocess.DEVNULL,
+        start_new_session=True,
+        preexec_fn=partial(die_with_parent, signal.SIGKILL),
+    )
+    for number in SIGNALS:  # the one that every launcher hands on: others make it kill the ranks
+        signal.signal(number, lambda *_: process.send_signal(signal.SIGUSR1))
+    code = process.wait()
+    with contextlib.suppress(OSError):
+        code = int(file.read_text())
+        file.unlink()
+    return code if code >= 0 else 128 - code
+
+
+def launcher(cluster: Cluster) -> list[str]:
+    """Returns the command that starts ranks, up to the number of them."""
+    default = "srun --mpi=pmi2" if cluster.over_nodes() else "mpiexec"
+    program, *options = shlex.split(cluster.mpi.launcher or default)
+    if Path(program).name != "srun":
+        return [program, *options]
+    # Rank 0, which is no worker, comes on top of the first node's; a lost rank ends them all.
+    place = ["--overlap", "--overcommit", "--distribution=cyclic", "--cpu-bind=none"]
+    place += [f"--nodes={cluster.nodes}", "--kill-on-bad-exit=1", "--job-name=qdsweep-ranks"]
+    return [program, *place, *options]
+
+
+def work(cluster: Cluster, run: Path, main: Callable[[], int]) -> int:
+    """Does what this rank is for: rank 0 computes the run, the others evaluate for it.
+
+    Args:
+        cluster: The cluster config.
+        run: The run's folder.
+        main: Computes the run, and returns the exit code.
+
+    Raises:
+        BadInput: The ranks are not one world, or there is no MPI library.
+    """
+    try:
+        from qdsweep.engines.executors import mpi
+    except (ImportError, RuntimeError) as error:
+        raise BadInput(f"engine mpi cannot load mpi4py: {error}; {INSTALL}") from None
+    wanted = int(os.environ[RANKS])
+    if mpi.WORLD.size != wanted:
+        raise BadInput(
+            f"engine mpi: {shlex.join(launcher(cluster))} started {wanted} processes, but MPI "
+            f"({mpi.library()}) sees a world of {mpi.WORLD.size}, and each would compute the "
+            'run: name a launcher that fits this MPI, such as mpi: {launcher: "srun --mpi=pmix"} '
+            "(`srun --mpi=list` shows what Slurm has), or the mpiexec that belongs to it"
+        )
+    if mpi.WORLD.rank > 0:
+        mpi.serve()
+        return 0
+    try:
+        code = main()
+    except QdsweepError as error:  # said here: nothing is left of this process after Abort
+        print(f"qdsweep: {error}", file=sys.stderr)
+        code = error.exit_code
+    except BaseException:  # without Abort the others would wait for ever
+        traceback.print_exc()
+        code = 1
+    if code:
+        with contextlib.suppress(OSError):
+            (RunDir(run).state.path / EXIT_CODE).write_text(str(code))
+        logging.shutdown()
+        sys.stderr.flush()
+    mpi.end(code)
+    return code
