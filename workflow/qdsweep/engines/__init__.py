@@ -40,6 +40,7 @@ def make_engine(
         from qdsweep.engines.serial import Serial
 
         return Serial(domain, scored)
+    import qdsweep
     from qdsweep.engines.evaluator import Order
     from qdsweep.engines.pool import Pool
     from qdsweep.host.cpu import settings
@@ -48,7 +49,13 @@ def make_engine(
     state = RunDir(run).state
     state.workers.mkdir(parents=True, exist_ok=True)
     order = Order(
-        experiment.domain, scored, versions, settings(), str(Path.cwd()), str(state.workers)
+        experiment.domain,
+        scored,
+        qdsweep.__version__,
+        versions,
+        settings(),
+        str(Path.cwd()),
+        str(state.workers),
     )
     module = importlib.import_module(EXECUTORS[cluster.engine_name])
     return Pool(module.connect(order, cluster, state, helpers), experiment.timeout)

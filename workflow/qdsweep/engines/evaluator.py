@@ -8,6 +8,7 @@ import socket
 from pathlib import Path
 from typing import NamedTuple
 
+import qdsweep
 from qdsweep.config.domain import Domain as DomainConfig
 from qdsweep.config.domain import Plugin
 from qdsweep.config.plugin import load_class
@@ -25,6 +26,7 @@ class Order(NamedTuple):
     Attributes:
         domain: The domain's config; each worker makes its own.
         objective_on_failure: See `evaluate_safely`.
+        version: That of qdsweep.
         versions: Library -> version, equal in all workers.
         settings: The CPU settings of the run, equal in all workers.
         directory: The main process's working directory, for the user's plug-ins.
@@ -33,6 +35,7 @@ class Order(NamedTuple):
 
     domain: DomainConfig
     objective_on_failure: float | None
+    version: str
     versions: dict[str, str]
     settings: dict[str, str]
     directory: str
@@ -104,10 +107,10 @@ def ignore_signals() -> None:
 
 def _difference(order: Order) -> str:
     """Returns in what this process differs from the run, so that its results could."""
-    has = installed_versions(order.versions) | settings()
+    has = installed_versions(order.versions) | settings() | {"qdsweep": qdsweep.__version__}
     wrong = [
         f"{what} {has.get(what)} (the run has {value})"
-        for what, value in (order.versions | order.settings).items()
+        for what, value in ({"qdsweep": order.version} | order.versions | order.settings).items()
         if has.get(what) != value
     ]
     return f"it would give other results: {', '.join(wrong)}" if wrong else ""

@@ -76,6 +76,7 @@ class Pool:
                 self._parts.give_back(part)  # others evaluate it, with the same seeds
                 _note_loss(losses, part.start)
                 continue
+            self._lonely_since = None
             self._log(answer)
             if isinstance(answer.result, Failure):
                 raise EvaluationFailed(answer.result)
