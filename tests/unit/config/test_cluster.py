@@ -17,6 +17,24 @@ from qdsweep.errors import BadInput
         ("workers_per_node: two\n", ["workers_per_node = 'two'", "integer"]),
         ("workers_per_node: 0\n", ["workers_per_node = 0", "1"]),
         ("workers_per_node: true\n", ["workers_per_node = True", "integer"]),
+        (
+            "engine: ray\ndask: {address: 'tls://a:1'}\n",
+            ["dask names a Dask cluster", "engine = ray"],
+        ),
+        (
+            "engine: dask\nnodes: 2\ndask: {scheduler_file: s.json}\n",
+            ["nodes = 1", "nodes = 2"],
+        ),
+        (
+            "engine: dask\ndask: {address: 'tls://a:1', scheduler_file: s.json}\n",
+            ["either address or scheduler_file"],
+        ),
+        (
+            "engine: dask\ndask: {address: 'tls://a:1', tls_cert: a.pem}\n",
+            ["tls_ca_file, tls_cert and tls_key are needed together"],
+        ),
+        ("engine: dask\ndask: {adress: 'tls://a:1'}\n", ["adress", "'address'"]),
+        ("engine: processes\ndashboard: true\n", ["dashboard", "processes"]),
         ("engine: processes\nnodes: 2\n", ["engine processes", "nodes = 2", "dask"]),
         ("runtime_min: 1h30m\n", ["runtime_min = '1h30m'", "integer"]),
         ("extra: '; rm -rf x'\n", ["extra = '; rm -rf x'"]),

@@ -143,7 +143,7 @@ def reevaluate(run_dir: Path, settings: Reevaluate, cluster: Cluster, stop: Stop
     samples = read_samples(path, about, settings.times * elites, measures)
     if len(samples.missing):
         seeds = fresh_seeds(settings, elites)
-        engine = make_engine(cluster, experiment, domain, run_dir, None, versions)
+        engine = make_engine(cluster, experiment, domain, None, None, versions)
         log.info(
             f"{run_dir.name}: {elites} elites, {len(samples.missing)} of {len(samples.objective)} "
             f"evaluations left; engine {engine.name}, {engine.workers} worker(s)"

@@ -21,7 +21,7 @@ def make_engine(
     cluster: "Cluster",
     experiment: "Experiment",
     domain: "Domain",
-    run: Path,
+    run: Path | None,
     helpers: "Helpers | None",
     versions: dict[str, str],
 ) -> "Engine":
@@ -31,7 +31,7 @@ def make_engine(
         cluster: The cluster config.
         experiment: The experiment.
         domain: Its domain, for an engine in this process.
-        run: The run's folder.
+        run: The run's folder, where the workers log; None to leave what they print alone.
         helpers: What starts the workers, if the engine needs that (`Cluster.has_helpers`).
         versions: Library -> version, equal in all workers.
     """
@@ -46,8 +46,9 @@ def make_engine(
     from qdsweep.host.cpu import settings
     from qdsweep.records.run_dir import RunDir
 
-    state = RunDir(run).state
-    state.workers.mkdir(parents=True, exist_ok=True)
+    state = None if run is None else RunDir(run).state
+    if state is not None:
+        state.workers.mkdir(parents=True, exist_ok=True)
     order = Order(
         experiment.domain,
         scored,
@@ -55,7 +56,7 @@ def make_engine(
         versions,
         settings(),
         str(Path.cwd()),
-        str(state.workers),
+        None if state is None else str(state.workers),
     )
     module = importlib.import_module(EXECUTORS[cluster.engine_name])
     return Pool(module.connect(order, cluster, state, helpers), experiment.timeout)

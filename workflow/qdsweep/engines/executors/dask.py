@@ -33,10 +33,10 @@ GOODBYE_SECONDS = 1.0
 
 
 def connect(
-    order: Order, cluster: config.Cluster, state: StateDir, helpers: Helpers | None
+    order: Order, cluster: config.Cluster, state: StateDir | None, helpers: Helpers | None
 ) -> "Dask":
     """Starts a cluster for the run, or joins the one that the cluster config names."""
-    if helpers is None:
+    if helpers is None or state is None:
         return Dask(order, JoinedCluster(cluster.dask), cluster.workers)
     return Dask(order, OwnCluster(cluster, state, helpers), cluster.workers)
 

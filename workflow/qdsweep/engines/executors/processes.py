@@ -13,7 +13,7 @@ from qdsweep.records.run_dir import StateDir
 log = logging.getLogger("qdsweep")
 
 
-def connect(order: Order, cluster: Cluster, state: StateDir, helpers: object) -> "Processes":
+def connect(order: Order, cluster: Cluster, state: StateDir | None, helpers: object) -> "Processes":
     """Starts the processes."""
     return Processes(order, cluster.workers)
 
