@@ -147,7 +147,7 @@ def text_plot(metrics: Path, width: int = 100, height: int = 12) -> str:
         if metric.name in at and cells[-1][at[metric.name]]
     }
     phases = [index for name, index in at.items() if name.startswith("seconds_")]
-    curves["seconds per iteration"] = [sum(float(row[i]) for i in phases) for row in cells]
+    curves["seconds per iteration"] = [sum(float(row[i] or 0) for i in phases) for row in cells]
     if not all(math.isfinite(value) for values in curves.values() for value in values):
         return ""
     plotext.main()  # else each plot would be nested in the last one, and take longer

@@ -68,13 +68,13 @@ def read_lines(path: Path) -> list[str]:
     """Reads the header and the whole rows, as text: 1, 2, 3, ... without a gap.
 
     Returns:
-        None of them where the file is missing, or does not begin with the column `iteration`.
+        None of them where the file is missing, or has no whole header with `iteration` first.
     """
     try:
         header, *lines = path.read_text().splitlines(keepends=True)
     except (OSError, ValueError):
         return []
-    if not header.startswith(f"{COLUMNS[0]},"):
+    if not header.startswith(f"{COLUMNS[0]},") or not header.endswith("\n"):
         return []
     kept = [header.rstrip("\n")]
     commas = header.count(",")
