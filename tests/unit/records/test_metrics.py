@@ -37,3 +37,11 @@ class TestMetrics:
         assert len(read_rows(path)) == 5
         Metrics(path, 3).close()
         assert [row.split(",")[0] for row in read_rows(path)] == ["1", "2", "3"]
+
+    def test_a_torn_header_is_none(self, tmp_path):
+        """Cut within its last name, it would otherwise be one more column."""
+        path = tmp_path / "metrics.csv"
+        path.write_text(",".join(COLUMNS)[:-3])
+        assert read_rows(path) == []
+        Metrics(path, 0).close()
+        assert path.read_text() == ",".join(COLUMNS) + "\n"
