@@ -20,7 +20,7 @@ from qdsweep.host.briefing import RANKS
 from qdsweep.host.parent import die_with_parent
 from qdsweep.records.run_dir import RunDir
 
-# What srun makes of MPI's Abort hides the exit code: rank 0 leaves it in this file of state/.
+# A file of state/ with the exit code of rank 0: srun gives another one after MPI's Abort.
 EXIT_CODE = "exit_code"
 INSTALL = "install the extra: pip install 'qdsweep[mpi]', or envs/mpi.lock"
 
@@ -33,7 +33,7 @@ def start_ranks(cluster: Cluster, run: Path) -> int:
         run: The run's folder.
 
     Raises:
-        BadInput: The launcher is missing.
+        BadInput: The launcher is missing, or the ranks are not one world.
     """
     program, *options = launcher(cluster)
     venv = str(Path(sys.executable).parent)  # has the launcher of the MPI that is installed there
@@ -50,8 +50,9 @@ def start_ranks(cluster: Cluster, run: Path) -> int:
     if not cluster.over_nodes():  # MPICH's mpiexec would start them by srun in any Slurm job
         env |= {"HYDRA_LAUNCHER": "fork", "HYDRA_RMK": "user"}
     file = RunDir(run).state.path / EXIT_CODE
-    with contextlib.suppress(OSError):  # of a start that was killed
-        file.unlink()
+    with contextlib.suppress(OSError):  # rank 0 says what is wrong
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.unlink(missing_ok=True)  # of a start that was killed
     process = subprocess.Popen(
         [found, *words, sys.executable, "-m", "qdsweep", *sys.argv[1:]],
         env=env,
@@ -63,21 +64,27 @@ def start_ranks(cluster: Cluster, run: Path) -> int:
         signal.signal(number, lambda *_: process.send_signal(signal.SIGUSR1))
     code = process.wait()
     with contextlib.suppress(OSError):
-        code = int(file.read_text())
+        said, _, refusal = file.read_text().partition("\n")
         file.unlink()
+        if refusal:
+            raise BadInput(f"engine mpi: {refusal}")
+        return int(said)
     return code if code >= 0 else 128 - code
 
 
 def launcher(cluster: Cluster) -> list[str]:
     """Returns the command that starts ranks, up to the number of them."""
-    default = "srun --mpi=pmi2" if cluster.over_nodes() else "mpiexec"
-    program, *options = shlex.split(cluster.mpi.launcher or default)
+    program, *options = shlex.split(_launcher(cluster))
     if Path(program).name != "srun":
         return [program, *options]
     # Rank 0, which is no worker, comes on top of the first node's; a lost rank ends them all.
     place = ["--overlap", "--overcommit", "--distribution=cyclic", "--cpu-bind=none"]
     place += [f"--nodes={cluster.nodes}", "--kill-on-bad-exit=1", "--job-name=qdsweep-ranks"]
     return [program, *place, *options]
+
+
+def _launcher(cluster: Cluster) -> str:
+    return cluster.mpi.launcher or ("srun --mpi=pmi2" if cluster.over_nodes() else "mpiexec")
 
 
 def work(cluster: Cluster, run: Path, main: Callable[[], int]) -> int:
@@ -88,20 +95,22 @@ def work(cluster: Cluster, run: Path, main: Callable[[], int]) -> int:
         run: The run's folder.
         main: Computes the run, and returns the exit code.
 
-    Raises:
-        BadInput: The ranks are not one world, or there is no MPI library.
+    Returns:
+        The exit code; 2 if the ranks are not one world, which `start_ranks` then explains.
     """
     try:
         from qdsweep.engines.executors import mpi
     except (ImportError, RuntimeError) as error:
-        raise BadInput(f"engine mpi cannot load mpi4py: {error}; {INSTALL}") from None
+        return _leave(run, 2, f"mpi4py cannot be loaded: {error}; {INSTALL}")
     wanted = int(os.environ[RANKS])
     if mpi.WORLD.size != wanted:
-        raise BadInput(
-            f"engine mpi: {shlex.join(launcher(cluster))} started {wanted} processes, but MPI "
-            f"({mpi.library()}) sees a world of {mpi.WORLD.size}, and each would compute the "
-            'run: name a launcher that fits this MPI, such as mpi: {launcher: "srun --mpi=pmix"} '
-            "(`srun --mpi=list` shows what Slurm has), or the mpiexec that belongs to it"
+        return _leave(
+            run,
+            2,
+            f"{_launcher(cluster)} started {wanted} processes, but MPI ({mpi.library()}) sees a "
+            f"world of {mpi.WORLD.size}, and each would compute the run: name a launcher that "
+            'fits this MPI in the cluster config, such as mpi: {launcher: "srun --mpi=pmix"} '
+            "(`srun --mpi=list` shows what Slurm has), or the mpiexec that belongs to it",
         )
     if mpi.WORLD.rank > 0:
         mpi.serve()
@@ -115,9 +124,15 @@ def work(cluster: Cluster, run: Path, main: Callable[[], int]) -> int:
         traceback.print_exc()
         code = 1
     if code:
-        with contextlib.suppress(OSError):
-            (RunDir(run).state.path / EXIT_CODE).write_text(str(code))
+        _leave(run, code)
         logging.shutdown()
         sys.stderr.flush()
     mpi.end(code)
+    return code
+
+
+def _leave(run: Path, code: int, refusal: str = "") -> int:
+    """Leaves the exit code, and why the run cannot begin, to the process that started the ranks."""
+    with contextlib.suppress(OSError):
+        (RunDir(run).state.path / EXIT_CODE).write_text(f"{code}\n{refusal}")
     return code

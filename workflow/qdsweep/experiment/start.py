@@ -55,10 +55,10 @@ def start(experiment: Experiment, out: Path, cluster: Cluster, options: Options)
         return main()
     from qdsweep.experiment import ranks
 
-    try:
-        if briefing.RANKS not in os.environ:
-            return ranks.start_ranks(cluster, out)
+    if briefing.RANKS in os.environ:
         return ranks.work(cluster, out, main)
+    try:
+        return ranks.start_ranks(cluster, out)
     except BadInput as error:
         if not options.terminal:
             from qdsweep.experiment.endings import record_refusal

@@ -1,0 +1,39 @@
+"""The mpi engine over two nodes of a real Slurm, whose srun starts the ranks."""
+
+import subprocess
+
+from patient import make_folder, undisturbed_digest
+from results import summary
+from support import BIN, write_yaml
+from test_slurm import TWO_NODES, Sweep
+from waiting import says, wait_until
+
+MPI = {**TWO_NODES, "engine": "mpi"}
+
+
+def test_ranks_over_two_nodes_stopped_in_an_evaluation_and_again(tmp_path):
+    expected = undisturbed_digest(tmp_path / "undisturbed", iterations=60)
+    sweep = Sweep(tmp_path / "sweep", seconds=0.1, engine="mpi").computing()
+    wait_until(lambda: says(sweep.log, ", 6 now"), 20, "all workers")
+    subprocess.run(["scancel", sweep.job()], check=True)
+    sweep.finish(expected)
+    assert sweep.attempts() == ["SIGTERM", "finished"]
+    about = summary(sweep.run)
+    assert (about["engine"], about["workers"]) == ("mpi", 6)
+    log = (sweep.run / "run.log").read_text()
+    for rank in range(1, 7):
+        assert f"[rank {rank}] evaluates" in log
+    assert f"Slurm job {about['attempts'][0]['slurm_job']}" in log
+
+
+def test_ranks_that_are_not_one_world_are_refused(tmp_path):
+    make_folder(tmp_path)
+    write_yaml(tmp_path / "cluster.yaml", {**MPI, "mpi": {"launcher": "srun --mpi=none"}})
+    run = f"{BIN}/qdsweep run experiment.yaml --cluster cluster.yaml --out out"
+    words = ["sbatch", "--wait", "--nodes=2", "--mem=900", "--output=said.txt", "--wrap", run]
+    assert subprocess.run(words, cwd=tmp_path, check=False).returncode == 2
+    said = (tmp_path / "said.txt").read_text()
+    assert said.count("srun --mpi=none started 7 processes, but MPI") == 1
+    assert "sees a world of 1" in said
+    assert "srun --mpi=pmix" in said
+    assert not (tmp_path / "out/state/metrics.csv").exists()
