@@ -34,6 +34,8 @@ from qdsweep.config.compose import compose  # noqa: E402
 from qdsweep.engines import EXECUTORS, make_engine  # noqa: E402
 from qdsweep.engines.allocation import Helpers, start_helpers  # noqa: E402
 from qdsweep.engines.base import Batch, Engine  # noqa: E402
+from qdsweep.experiment.ranks import launcher  # noqa: E402
+from qdsweep.host.briefing import RANKS  # noqa: E402
 from qdsweep.records.config import write_config  # noqa: E402
 
 BATCH = 540
@@ -108,6 +110,13 @@ def engine(name: str, seconds: float, workers: int) -> Iterator[Engine]:
 
 def ours(name: str, seconds: float, workers: int, repeats: int) -> tuple[float, float]:
     """Seconds of a batch, and of the evaluations in it, divided by the number of workers."""
+    if name == "mpi" and RANKS not in os.environ:  # this function again, in each rank
+        command = [*launcher(Cluster(engine="mpi")), "-n", str(workers + 1), "env", f"{RANKS}=yes"]
+        command += [sys.executable, __file__, str(seconds), str(workers), str(repeats)]
+        path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+        env = {**os.environ, "PATH": path}
+        took, busy = subprocess.check_output(command, env=env, text=True).split()
+        return float(took), float(busy)
     busy: list[float] = []
     with engine(name, seconds, workers) as made:
 
@@ -117,6 +126,17 @@ def ours(name: str, seconds: float, workers: int, repeats: int) -> tuple[float, 
 
         took = timed(evaluate, repeats)
         return took, statistics.median(busy[1:]) / workers
+
+
+def rank(seconds: str, workers: str, repeats: str) -> None:
+    """What a rank does for `ours`."""
+    from qdsweep.engines.executors import mpi
+
+    if mpi.WORLD.rank > 0:
+        mpi.serve()
+        return
+    print(*ours("mpi", float(seconds), int(workers), int(repeats)))
+    mpi.end(0)
 
 
 def tasks(seconds: float, workers: int, repeats: int) -> float:
@@ -236,4 +256,7 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    if RANKS in os.environ:
+        rank(*sys.argv[1:])
+    else:
+        main()

@@ -74,9 +74,14 @@ class Mpi:
 
     def close(self) -> None:
         """Leaves the ranks to `end`, as only the end of this process can interrupt them."""
+        with self._lock:
+            self._forget_sent()
+
+    def _forget_sent(self) -> None:
+        self._sent = [sent for sent in self._sent if not sent.Test()]
 
     def _send(self, rank: int, what: object) -> None:
-        self._sent = [sent for sent in self._sent if not sent.Test()]
+        self._forget_sent()
         self._sent.append(WORLD.isend(what, rank))
         self._expected.release()
 
