@@ -51,6 +51,11 @@ class Live:
         (pid,) = re.findall(rf"worker rank {number} \(process (\d+)", self.log.read_text())
         return psutil.Process(int(pid))
 
+    def main(self) -> psutil.Process:
+        """Rank 0."""
+        (pid,) = re.findall(r"-s0-\w+, process (\d+)", self.log.read_text())
+        return psutil.Process(int(pid))
+
     def nothing_is_left(self) -> None:
         def here() -> list[psutil.Process]:
             others = (p for p in psutil.process_iter(["cwd"]) if p.pid != os.getpid())
@@ -76,8 +81,7 @@ def test_a_killed_rank_ends_the_run_and_the_same_command_goes_on(tmp_path, expec
     victim = run.rank(2)
     wait_until(lambda: says(run.log, "evaluates", 20), what="some results")
     if who == "main process":
-        (pid,) = re.findall(r"-s0-\w+, process (\d+)", run.log.read_text())
-        victim = psutil.Process(int(pid))
+        victim = run.main()
     elif who != "worker":
         victim = psutil.Process(run.process.pid)
     victim.kill()
@@ -93,7 +97,7 @@ def test_a_killed_rank_ends_the_run_and_the_same_command_goes_on(tmp_path, expec
 def test_a_stopped_run_saves_at_once_and_another_engine_goes_on(tmp_path, number):
     few = {"initial_solutions": 2}
     run = Live(tmp_path, workers=3, seconds=20.0, **few)
-    ranks = [run.rank(n) for n in (1, 2, 3)]
+    ranks = [*(run.rank(n) for n in (1, 2, 3)), run.main()]
     time.sleep(0.5)  # two evaluate, one has nothing to do, and nobody polls without rest
     before = [sum(rank.cpu_times()[:2]) for rank in ranks]
     time.sleep(1.5)

@@ -49,7 +49,7 @@ class Mpi:
         self._problems: list[str] = []
         self._sent: list[MPI.Request] = []
         self._expected = threading.Semaphore(0)
-        self._lock = threading.Lock()  # MPI may not allow two threads at a time
+        self._lock = threading.Lock()  # also for MPI, which may not bear two threads at a time
         for rank in range(1, WORLD.size):
             self._send(rank, order)
         threading.Thread(target=self._listen, daemon=True).start()
@@ -95,7 +95,8 @@ class Mpi:
                         answer = WORLD.recv(source=status.source)
                         break
                 _pause(since, MAIN_SECONDS)
-            self._take(status.source, answer)
+            with self._lock:
+                self._take(status.source, answer)
 
     def _take(self, rank: int, answer: Any) -> None:
         if rank not in self._running:
