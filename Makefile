@@ -21,11 +21,11 @@ venv: .venv/installed
 	@touch $@
 
 # An extra's lock has what it adds to requirements.lock.
-EXTRAS := envs/ray.lock envs/mpi.lock
+LOCKS := envs/ray.lock envs/mpi.lock
 extras: .venv/extras
 
-.venv/extras: .venv/installed $(EXTRAS)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes $(EXTRAS:%=-r %)
+.venv/extras: .venv/installed $(LOCKS)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes $(LOCKS:%=-r %)
 	@touch $@
 
 demo: venv

@@ -35,6 +35,7 @@ from qdsweep.errors import BadInput
         ),
         ("engine: dask\ndask: {adress: 'tls://a:1'}\n", ["adress", "'address'"]),
         ("engine: processes\ndashboard: true\n", ["dashboard", "processes"]),
+        ("engine: dask\nmpi: {launcher: mpiexec}\n", ["mpi.launcher", "engine = dask"]),
         ("engine: processes\nnodes: 2\n", ["engine processes", "nodes = 2", "dask"]),
         ("runtime_min: 1h30m\n", ["runtime_min = '1h30m'", "integer"]),
         ("extra: '; rm -rf x'\n", ["extra = '; rm -rf x'"]),
