@@ -125,14 +125,14 @@ def dask_worker(folder: Path, *words: str, cwd: Path) -> list[str | Path]:
 
 
 def test_a_plain_dask_worker_joins_and_leaves(tmp_path, expected):
-    run = Live(tmp_path, "engine: dask\n", seconds=0.1).ready(1)
+    run = Live(tmp_path, "engine: dask\n", seconds=0.05).ready(1)
     words = dask_worker(run.out / "state/connection", "--nthreads", "2", cwd=tmp_path)
-    env = {**SHELL, "PATIENT_SECONDS": "0.1"}
+    env = {**SHELL, "PATIENT_SECONDS": "0.05"}
     # With a nanny, as usual, and without our CPU settings: its process is not where they count.
     helper = subprocess.Popen(words, cwd="/", env=env, stderr=subprocess.DEVNULL)
     run.ready(3)
     children = psutil.Process(helper.pid).children(recursive=True)
-    wait_until(lambda: says(run.log, "evaluates", 40), what="all evaluate")
+    wait_until(lambda: says(run.log, " 2] evaluates"), what="both its threads evaluate")
     helper.send_signal(signal.SIGTERM)
     helper.wait(30)
     wait_until(lambda: says(run.log, ", 1 left"), what="it has left")

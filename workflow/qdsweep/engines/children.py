@@ -60,31 +60,23 @@ class Children:
     def problem(self) -> str:
         """Returns why they cannot work for the run, when one of them has tried; empty if not."""
         try:
-            answer = self._ask(None)
+            return str(pickle.loads(self.ask(pickle.dumps(None))))
         except WorkerLost as error:
             return f"{error} has died"
-        return str(answer)
 
-    def evaluate(self, part: Batch, first: int) -> Answer:
-        """Evaluates a part, as soon as one of them is idle; see `Evaluator.evaluate`.
+    def ask(self, question: bytes) -> bytes:
+        """Has a question of `pack` answered, for `unpack`, as soon as one of them is idle.
 
         Raises:
-            UnfitWorker: They cannot work for the run.
+            UnfitWorker: What forks them has ended.
             WorkerLost: The process died.
         """
-        answer = self._ask((part, first))
-        if isinstance(answer, Exception):
-            raise answer
-        assert isinstance(answer, Answer)
-        return answer
-
-    def _ask(self, question: tuple[Batch, int] | None) -> object:
         place = self._idle.get()
         connection = self._connections[place]
         try:
-            connection.send(question)
-            answer: object = connection.recv()
-        except (OSError, EOFError, pickle.UnpicklingError):
+            connection.send_bytes(question)
+            answer = connection.recv_bytes()
+        except (OSError, EOFError):
             connection.close()
             try:
                 self._connections[place] = self._start(place)
@@ -100,6 +92,24 @@ class Children:
         self._control.close()
         self._forker.kill()  # and with it those that it has forked
         self._forker.wait()
+
+
+def pack(part: Batch, first: int) -> bytes:
+    """Returns the question for a part of a batch that begins with the batch's row `first`."""
+    return pickle.dumps((part, first), protocol=5)
+
+
+def unpack(answer: bytes) -> Answer:
+    """Returns what a worker has answered; see `Evaluator.evaluate`.
+
+    Raises:
+        UnfitWorker: It cannot work for the run.
+    """
+    found = pickle.loads(answer)
+    if isinstance(found, Exception):
+        raise found
+    assert isinstance(found, Answer)
+    return found
 
 
 def _fork(control: socket.socket) -> None:
@@ -129,7 +139,7 @@ def _work(connection: Connection) -> None:
                 answer = evaluator.evaluate(*question) if question else evaluator.problem
             except Exception as error:
                 answer = error
-            connection.send(answer)
+            connection.send_bytes(pickle.dumps(answer, protocol=5))
     os._exit(0)
 
 

@@ -19,7 +19,7 @@ from distributed.client import Future as Task
 from qdsweep.config import cluster as config
 from qdsweep.engines.allocation import Helpers
 from qdsweep.engines.base import Answer, Batch
-from qdsweep.engines.children import Children
+from qdsweep.engines.children import Children, pack, unpack
 from qdsweep.engines.evaluator import Order
 from qdsweep.engines.executors.dask_cluster import Cluster, JoinedCluster, OwnCluster
 from qdsweep.engines.executors.dask_worker import is_ours
@@ -63,11 +63,11 @@ class Colleague:
             loop.call_later(0.5, os._exit, 1)  # when the answer is on its way
         return f"process {os.getpid()} on {os.uname().nodename}", problem, self._slots
 
-    async def evaluate(self, part: Batch, first: int) -> Answer:
-        """Evaluates a part; see `Evaluator.evaluate`."""
+    async def evaluate(self, question: bytes) -> bytes:
+        """Has a part evaluated; see `Children.ask`."""
         async with _turns(self._slots):
             loop = asyncio.get_running_loop()
-            return await loop.run_in_executor(self._threads, self._children.evaluate, part, first)
+            return await loop.run_in_executor(self._threads, self._children.ask, question)
 
     async def leave(self) -> None:
         """Ends the run's processes on this worker."""
@@ -83,7 +83,12 @@ class _Worker(NamedTuple):
     task: Task
     actor: Any
     slots: int
-    gone: "asyncio.Future[None]"
+    calls: "set[asyncio.Task[Any]]"
+
+    @property
+    def load(self) -> float:
+        """Parts that it has, per part that it can evaluate at a time."""
+        return len(self.calls) / self.slots
 
 
 class Dask:
@@ -105,7 +110,6 @@ class Dask:
         self._client: Client = cluster.client
         self._loop = self._client.loop.asyncio_loop
         self._workers: dict[str, _Worker] = {}
-        self._load: dict[str, int] = {}
         self._admissions: dict[str, asyncio.Task[None]] = {}
         self._ending = False
         self._client.subscribe_topic("all", self._notice)
@@ -118,26 +122,26 @@ class Dask:
 
     def submit(self, part: Batch, first: int) -> "Future[Answer]":
         """Has a part evaluated; see `Executor.submit`."""
-        return asyncio.run_coroutine_threadsafe(self._evaluate(part, first), self._loop)
+        return asyncio.run_coroutine_threadsafe(self._ask(pack(part, first)), self._loop)
 
     def problem(self) -> str | None:
         """Returns why no worker will ever come; None while one may."""
         return self._cluster.problem()
 
-    async def _evaluate(self, part: Batch, first: int) -> Answer:
+    async def _ask(self, question: bytes) -> Answer:
         if not self._workers:
             raise WorkerLost("the last one")
-        address = min(self._workers, key=lambda a: self._load[a] / self._workers[a].slots)
+        address = min(
+            self._workers, key=lambda a: len(self._workers[a].calls) / self._workers[a].slots
+        )
         worker = self._workers[address]
-        self._load[address] += 1
-        call = asyncio.ensure_future(worker.actor.evaluate(part, first))
+        this = asyncio.current_task()
+        assert this is not None
+        worker.calls.add(this)
         try:
-            # A worker that has vanished may never answer: the scheduler's word counts, too.
-            await asyncio.wait((call, worker.gone), return_when=asyncio.FIRST_COMPLETED)
-            if not call.done():
-                raise ConnectionError("it does not answer any more")
-            answer: Answer = call.result()
-            return answer
+            return unpack(await worker.actor.evaluate(question))
+        except asyncio.CancelledError:  # it has vanished and may never answer
+            raise WorkerLost(address) from None
         except OSError as error:
             self._dismiss(address, str(error))
             raise WorkerLost(address) from None
@@ -145,9 +149,7 @@ class Dask:
             log.warning("worker %s is lost, and replaced", error)
             raise
         finally:
-            call.cancel()
-            if address in self._load:
-                self._load[address] -= 1
+            worker.calls.discard(this)
 
     def _notice(self, event: tuple[float, dict[str, Any]]) -> None:
         """Takes note of workers that come and go; Dask's scheduler tells it."""
@@ -185,17 +187,16 @@ class Dask:
             task.release()
             log.warning("worker %s (%s) turned away: %s", address, about, problem)
             return
-        self._workers[address] = _Worker(task, actor, slots, self._loop.create_future())
-        self._load[address] = 0
+        self._workers[address] = _Worker(task, actor, slots, set())
         log.info("worker %s (%s), %d now", address, about, self.workers)
 
     def _dismiss(self, address: str, why: str) -> None:
         worker = self._workers.pop(address, None)
         if worker is None:
             return
-        self._load.pop(address)
-        worker.gone.set_result(None)
         worker.task.release()
+        for call in worker.calls - {asyncio.current_task()}:
+            call.cancel()
         if not self._ending:
             log.warning("worker %s is lost, %d left (%s)", address, self.workers, why)
 

@@ -5,7 +5,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 
 from qdsweep.config.cluster import Cluster
 from qdsweep.engines.base import Answer, Batch
-from qdsweep.engines.children import Children
+from qdsweep.engines.children import Children, pack, unpack
 from qdsweep.engines.evaluator import Order
 from qdsweep.engines.failures import WorkerLost
 from qdsweep.records.run_dir import StateDir
@@ -41,7 +41,7 @@ class Processes:
 
     def _evaluate(self, part: Batch, first: int) -> Answer:
         try:
-            return self._children.evaluate(part, first)
+            return unpack(self._children.ask(pack(part, first)))
         except WorkerLost as error:
             log.warning("%s is lost, and replaced", error)
             raise
