@@ -13,7 +13,7 @@ MPI = {**TWO_NODES, "engine": "mpi"}
 
 def test_ranks_over_two_nodes_stopped_in_an_evaluation_and_again(tmp_path):
     expected = undisturbed_digest(tmp_path / "undisturbed", iterations=60)
-    sweep = Sweep(tmp_path / "sweep", seconds=0.1, engine="mpi").computing()
+    sweep = Sweep(tmp_path / "sweep", seconds=0.05, engine="mpi").computing()
     wait_until(lambda: says(sweep.log, ", 6 now"), 20, "all workers")
     subprocess.run(["scancel", sweep.job()], check=True)
     sweep.finish(expected)
