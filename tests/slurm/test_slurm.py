@@ -137,8 +137,9 @@ def test_worker_and_node_lost_slurmctld_restarted_main_snakemake_killed(tmp_path
     assert sweep.attempts() == ["finished"]
 
 
-def test_the_end_of_the_wall_time_twice(tmp_path, expected):
-    sweep = Sweep(tmp_path, seconds=0.33, runtime_min=1)
+def test_the_end_of_the_wall_time_twice_and_no_memory_left_beside_it(tmp_path, expected):
+    sweep = Sweep(tmp_path / "long", seconds=0.33, runtime_min=1)
+    memory_grows_only_after_running_out_of_it(tmp_path / "large", expected)
     sweep.finish(expected, 500)
     cut = [how for how in sweep.attempts() if how == "the end of the wall time"]
     assert len(cut) >= 2, sweep.attempts()
@@ -163,9 +164,9 @@ def test_the_first_node_lost_then_preempted_then_cancelled(tmp_path, expected):
     assert sum(f"Slurm started job {job} again" in how for how in attempts) >= 1, attempts
 
 
-def test_memory_grows_only_after_running_out_of_it(tmp_path, expected):
+def memory_grows_only_after_running_out_of_it(folder: Path, expected: str) -> None:
     small = {"nodes": 1, "workers_per_node": 1, "mem_mb_main": 500, "mem_mb_per_worker": 100}
-    sweep = Sweep(tmp_path, seconds=0.0, **small)
+    sweep = Sweep(folder, seconds=0.0, **small)
     os.killpg(sweep.snakemake.pid, signal.SIGKILL)
     sweep.snakemake.wait()
     sweep.start(PATIENT_MB="700")
@@ -174,7 +175,7 @@ def test_memory_grows_only_after_running_out_of_it(tmp_path, expected):
     asked = subprocess.run(
         ["sacct", "-n", "-X", "-P", "-o", "ReqMem,WorkDir"], capture_output=True, text=True
     ).stdout
-    memory = [line.split("|")[0] for line in asked.splitlines() if line.endswith(str(tmp_path))]
+    memory = [line.split("|")[0] for line in asked.splitlines() if line.endswith(str(folder))]
     assert memory[:2] == ["600M", "900M"], memory
 
 

@@ -223,7 +223,7 @@ def command_lines(draw) -> tuple[str, dict[str, str]]:
     reason="GNU parallel is not installed; `apt-get install parallel`",
 )
 @settings(
-    max_examples=300,
+    max_examples=120,
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
