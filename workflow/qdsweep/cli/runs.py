@@ -77,6 +77,7 @@ def add_commands(add: Add) -> None:
         help="the connection file of a run that is about to start (for srun)",
     )
     worker.add_argument("--workers", type=int, default=1, help="worker processes (default: 1)")
+    worker.add_argument("--engine", choices=("dask", "ray"), default="dask", help="with --connect")
     worker.set_defaults(command=_worker)
 
     check = add("check", "Check a domain of yours: shapes, row independence, gradients.")
@@ -155,7 +156,8 @@ def _planned(arguments: argparse.Namespace, run: "RunDir") -> "tuple[Experiment,
 
 
 def _worker(arguments: argparse.Namespace) -> int:
-    from qdsweep.engines.executors.dask_worker import work
+    from qdsweep.engines.executors import dask_worker, ray_worker
+    from qdsweep.files import read_json_if_whole
     from qdsweep.records.run_dir import RunDir, run_of_connection
 
     if arguments.workers < 1:
@@ -166,6 +168,7 @@ def _worker(arguments: argparse.Namespace) -> int:
         if run is None:
             expected = RunDir(Path("RUN")).state.connection
             raise BadInput(f"--connect {arguments.connect}: {expected} was expected")
+        work = ray_worker.work if arguments.engine == "ray" else dask_worker.work
         work(run.path, arguments.workers, patience=600.0)  # it may have to start itself
         return 0
     file = RunDir(arguments.join).state.connection
@@ -174,7 +177,9 @@ def _worker(arguments: argparse.Namespace) -> int:
             f"{arguments.join}: no run whose workers can be joined is being computed there "
             f"({file} is missing); see its run.log, and `qdsweep status`"
         )
-    work(arguments.join.absolute(), arguments.workers, patience=15.0)
+    if read_json_if_whole(file).get("engine") == "ray":
+        raise BadInput(f"{arguments.join}: a run of the ray engine takes no more workers")
+    dask_worker.work(arguments.join.absolute(), arguments.workers, patience=15.0)
     return 0
 
 

@@ -63,6 +63,32 @@ class Mpi(Model):
     )
 
 
+class RayCluster(Model):
+    """A Ray cluster that is there.
+
+    Each worker of a run is an actor with one of its cores, so that Ray itself shares it between
+    runs and others. It is left as it was found. Every node needs qdsweep in the run's version.
+    """
+
+    address: str | None = Field(
+        default=None,
+        pattern=r"^(auto|[^/\s:]+:\d+|ray://[^/\s:]+:\d+)$",
+        description=(
+            "auto or HOST:PORT of its head, from one of its nodes; ray://HOST:PORT of its client "
+            "server, from anywhere"
+        ),
+    )
+    workers: int | None = Field(
+        default=None, ge=1, description="workers of a run there, instead of workers_per_node"
+    )
+
+    @model_validator(mode="after")
+    def _check(self) -> "RayCluster":
+        if (self.address is None) != (self.workers is None):
+            raise ValueError("address and workers are needed together")
+        return self
+
+
 class Cluster(Model):
     """Engine, nodes, workers and what they need."""
 
@@ -120,6 +146,10 @@ class Cluster(Model):
         description="engine dask: a Dask cluster that is there, instead of one of the run's own",
     )
     mpi: Mpi = Field(default=Mpi(), description="engine mpi: how its ranks are started")
+    ray: RayCluster = Field(
+        default=RayCluster(),
+        description="engine ray: a Ray cluster that is there, instead of one of the run's own",
+    )
     max_seconds: float | None = Field(
         default=None,
         gt=0,
@@ -143,6 +173,15 @@ class Cluster(Model):
             )
         if self.mpi.launcher is not None and self.engine != "mpi":
             raise ValueError(f"mpi.launcher is of engine = mpi, not of engine = {self.engine}")
+        if self.ray.address is not None and (
+            self.engine != "ray" or self.nodes > 1 or self.workers_per_node > 1
+        ):
+            raise ValueError(
+                "ray names a Ray cluster that is there, which needs engine = ray, and nodes = 1 "
+                "with workers_per_node = 1 (for the main process), not engine = "
+                f"{self.engine}, nodes = {self.nodes} and workers_per_node = "
+                f"{self.workers_per_node}; ray.workers says how many"
+            )
         if self.dashboard and self.engine_name != "dask":
             raise ValueError(f"dashboard is Dask's, and the engine is {self.engine_name}")
         if self.engine == "processes" and self.nodes > 1:
@@ -164,12 +203,14 @@ class Cluster(Model):
     @property
     def has_helpers(self) -> bool:
         """Whether the run starts its workers by `qdsweep worker`, ahead of the main process."""
+        if self.engine_name == "ray":  # one machine has Ray's own processes
+            return self.over_nodes()
         return self.engine_name == "dask" and not self.dask.is_there
 
     @property
     def workers(self) -> int:
         """Number of workers of a run, on all its nodes."""
-        return self.nodes * self.workers_per_node
+        return self.ray.workers or self.nodes * self.workers_per_node
 
     def over_nodes(self) -> bool:
         """Returns whether this process is in a Slurm job whose workers are on several nodes."""

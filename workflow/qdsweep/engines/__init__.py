@@ -14,7 +14,9 @@ if TYPE_CHECKING:
 
 # Engine -> the module that has its executor, with a function `connect`. Each is imported when it
 # is chosen: most stand on a library that a run of another engine does not need.
-EXECUTORS = {name: f"qdsweep.engines.executors.{name}" for name in ("processes", "dask", "mpi")}
+EXECUTORS = {
+    name: f"qdsweep.engines.executors.{name}" for name in ("processes", "dask", "ray", "mpi")
+}
 
 
 def make_engine(

@@ -33,6 +33,7 @@ def start_helpers(cluster: Cluster, run: Path, qdsweep: Sequence[str] = PYTHON) 
     state.workers.mkdir(parents=True, exist_ok=True)
     here = cluster.workers_per_node if cluster.over_nodes() else cluster.workers
     words = [*qdsweep, "worker", "--connect", str(state.connection), "--workers", str(here)]
+    words += ["--engine", cluster.engine_name]
     if cluster.over_nodes():
         words = [*_srun(cluster, state.workers), *words]
     # In a group of their own: Ctrl-C must reach only the main process, which sends them away.
@@ -92,13 +93,16 @@ class Helpers:
 def _srun(cluster: Cluster, logs: Path) -> list[str]:
     # One task for each node, which forks its workers. The step goes on if a node is lost or a
     # worker dies (--no-kill, -K0), and shares its cores with the main process (--overlap).
+    # With Ray the first node has them already: it is the main process's.
+    first = 1 if cluster.engine_name == "ray" else 0
     return [
         "srun",
         "--overlap",
         "--no-kill",
         "--kill-on-bad-exit=0",
-        f"--nodes={cluster.nodes}",
-        f"--ntasks={cluster.nodes}",
+        f"--relative={first}",
+        f"--nodes={cluster.nodes - first}",
+        f"--ntasks={cluster.nodes - first}",
         "--ntasks-per-node=1",
         f"--cpus-per-task={cluster.workers_per_node}",
         "--cpu-bind=none",

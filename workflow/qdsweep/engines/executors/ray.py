@@ -1,0 +1,204 @@
+"""Ray: a cluster of the run's own, whose head is on this machine, or one that is there.
+
+Whoever has the token of a run can run code as its user: it is in a folder of mode 0700, in a file
+of mode 0600, and is removed with the end of the run. Ray encrypts nothing.
+"""
+
+import contextlib
+import json
+import logging
+import os
+import secrets
+import shutil
+import signal
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any, Protocol
+
+import psutil
+
+from qdsweep.config import cluster as config
+from qdsweep.engines.evaluator import Order
+from qdsweep.engines.executors.ray_worker import MEMORY, Scratch, answers
+from qdsweep.errors import BadInput
+from qdsweep.files import atomic
+from qdsweep.records.run_dir import StateDir
+
+if TYPE_CHECKING:
+    from qdsweep.engines.executors.ray_actors import Ray
+
+# How long Ray may take to end before the run is saved [s]; it goes on while that is done.
+GOODBYE_SECONDS = 0.7
+TOKEN = secrets.token_hex(32)  # one for each process: Ray reads it once
+
+
+def connect(order: Order, cluster: config.Cluster, state: StateDir, helpers: object) -> "Ray":
+    """Starts Ray for the run, or joins the Ray cluster that the cluster config names."""
+    joined: Cluster
+    if cluster.ray.address is not None:
+        joined = JoinedCluster(cluster.ray.address, order)
+    else:
+        joined = OwnCluster(cluster, state, order)
+    # Ray reads the environment, with the way to the token, when it is imported.
+    from qdsweep.engines.executors.ray_actors import Ray
+
+    return Ray(order, joined, cluster.workers)
+
+
+class Cluster(Protocol):
+    """A Ray cluster, as the run's actors see it.
+
+    Attributes:
+        options: Of each actor.
+        remedy: Where to look if no worker comes.
+    """
+
+    options: dict[str, Any]
+    remedy: str
+
+    def problem(self) -> str | None:
+        """Returns why no worker will ever come; None while one may."""
+        ...
+
+    def close(self, actors: Iterable[Any]) -> None:
+        """Ends the actors, and the cluster if it is the run's own."""
+        ...
+
+
+class _Thread:
+    """Ray's own thread: in the main one Ray would take over the signals.
+
+    The processes that were started in it end with it.
+    """
+
+    def __init__(self) -> None:
+        self._executor = ThreadPoolExecutor(1)
+
+    def start(self, **options: object) -> None:
+        import ray
+
+        logging.getLogger("ray").setLevel(logging.ERROR)
+        options |= {"log_to_driver": False, "configure_logging": False}
+        self._executor.submit(ray.init, **options).result()
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1):
+            signal.signal(number, signal.getsignal(number))  # Ray's C++ part has put its own first
+
+    def end(self) -> None:
+        import ray
+
+        with contextlib.suppress(TimeoutError):
+            self._executor.submit(ray.shutdown).result(GOODBYE_SECONDS)
+
+
+class OwnCluster:
+    """A cluster for one run; its processes end with this one.
+
+    Args:
+        cluster: The cluster config.
+        state: The run's state, where the other nodes find address and token.
+        order: What the workers must know.
+    """
+
+    def __init__(self, cluster: config.Cluster, state: StateDir, order: Order) -> None:
+        self.options: dict[str, Any] = {}
+        self.remedy = f"see {state.workers}"
+        self._folder = state.connection.parent
+        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._folder.chmod(0o700)
+        token = self._folder / "token"
+        with atomic(token, "w", private=True) as file:
+            file.write(TOKEN)
+        os.environ.pop("RAY_AUTH_TOKEN", None)  # of another cluster
+        self._scratch = Scratch()
+        os.environ.update(self._scratch.environment(token))
+        before = set(psutil.Process().children())
+        self._thread = _Thread()
+        self._thread.start(
+            address="local",
+            num_cpus=cluster.workers_per_node if cluster.over_nodes() else cluster.workers,
+            object_store_memory=MEMORY,
+            include_dashboard=False,
+            _node_ip_address=_host(cluster.interface),
+        )
+        self._processes = set(psutil.Process().children()) - before
+        names = {process.pid: process.name() for process in self._processes}
+        self._vital = {pid: names[pid] for pid in names if names[pid] in ("gcs_server", "raylet")}
+        if cluster.over_nodes():
+            import ray
+
+            about = {"engine": "ray", "address": ray.get_runtime_context().gcs_address}
+            with atomic(state.connection, "w", private=True) as file:
+                json.dump(about | {"settings": order.settings}, file)
+
+    def problem(self) -> str | None:
+        """Returns why no worker will ever come; None while one may."""
+        for pid, name in self._vital.items():
+            if _has_ended(pid):
+                return f"Ray's process {name} has ended; the same command starts it again"
+        return None
+
+    def close(self, actors: Iterable[Any]) -> None:
+        """Ends its processes, also in the middle of an evaluation; the token vanishes."""
+        shutil.rmtree(self._folder, ignore_errors=True)
+        for process in self._processes:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                for child in process.children(recursive=True):
+                    child.kill()
+                if process.name() != "gcs_server":  # Ray waits for it, to say goodbye
+                    process.kill()
+        self._thread.end()
+
+
+class JoinedCluster:
+    """A cluster of others, which stays as it was.
+
+    Args:
+        address: Where it is, as Ray names it.
+        order: What the workers must know.
+    """
+
+    def __init__(self, address: str, order: Order) -> None:
+        # Their processes are started for these actors, with the run's settings.
+        self.options = {"runtime_env": {"env_vars": order.settings}}
+        self.remedy = f"the Ray cluster at {address} has no free core, or no node that fits"
+        self._thread = _Thread()
+        try:
+            if address != "auto" and not answers(address.removeprefix("ray://")):
+                raise ConnectionError("nobody answers")  # Ray itself would wait for minutes
+            self._thread.start(address=address)
+        except Exception as error:
+            raise BadInput(
+                f"cluster: ray: address = {address!r}: no Ray cluster there that lets this process "
+                f"in ({type(error).__name__}: {error})"
+            ) from None
+
+    def problem(self) -> None:
+        """There may always be more cores."""
+
+    def close(self, actors: Iterable[Any]) -> None:
+        """Ends the actors, also in the middle of an evaluation, and leaves it."""
+        import ray
+
+        for actor in actors:
+            with contextlib.suppress(Exception):
+                ray.kill(actor)
+        self._thread.end()
+
+
+def _has_ended(child: int) -> bool:
+    try:
+        return os.waitid(os.P_PID, child, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+    except ChildProcessError:  # somebody has waited for it
+        return True
+
+
+def _host(interface: str | None) -> str | None:
+    """Returns this machine's address on the chosen network; None for the one that Ray takes."""
+    if interface is None:
+        return None
+    for address in psutil.net_if_addrs().get(interface, ()):
+        if address.family.name == "AF_INET":
+            return address.address
+    raise BadInput(
+        f"cluster: interface = {interface!r}: this machine has {', '.join(psutil.net_if_addrs())}"
+    )
