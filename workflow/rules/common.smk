@@ -14,7 +14,7 @@ from qdsweep.config.cluster import read_cluster
 from qdsweep.config.files import CLONE, find_config
 from qdsweep.container.image import prepare
 from qdsweep.errors import BadInput
-from qdsweep.planning.checks import check_fit, check_sweep
+from qdsweep.planning.checks import check_fit, check_installed, check_sweep
 from qdsweep.planning.confirmation import confirming
 from qdsweep.planning.job import is_of_runs, planned_budget
 from qdsweep.planning.requeue import requeue_lost
@@ -106,6 +106,8 @@ wildcard_constraints:
 onstart:
     try:
         check_fit(CLUSTERS[cluster_name()], cluster_name(), SWEEP.runs)
+        if not workflow.deployment_settings.deployment_method:
+            check_installed(CLUSTERS[cluster_name()])
         if IMAGE:
             prepare(image_name())
         if is_remote():

@@ -34,6 +34,12 @@ from qdsweep.errors import BadInput
             ["tls_ca_file, tls_cert and tls_key are needed together"],
         ),
         ("engine: dask\ndask: {adress: 'tls://a:1'}\n", ["adress", "'address'"]),
+        ("engine: ray\nray: {address: auto}\n", ["address and workers are needed together"]),
+        ("engine: ray\nray: {address: 'tls://a:1', workers: 2}\n", ["ray.address", "tls://a:1"]),
+        (
+            "engine: ray\nworkers_per_node: 8\nray: {address: auto, workers: 2}\n",
+            ["workers_per_node = 8", "ray.workers says how many"],
+        ),
         ("engine: processes\ndashboard: true\n", ["dashboard", "processes"]),
         ("engine: dask\nmpi: {launcher: mpiexec}\n", ["mpi.launcher", "engine = dask"]),
         ("engine: processes\nnodes: 2\n", ["engine processes", "nodes = 2", "dask"]),

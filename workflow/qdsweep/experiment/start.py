@@ -19,6 +19,7 @@ from qdsweep.host.cpu import apply_baseline
 from qdsweep.host.lock import Lock, describe, this_process
 from qdsweep.host.slurm import job_details
 from qdsweep.host.wall_time import seconds_left
+from qdsweep.planning.checks import check_installed
 from qdsweep.records.metrics import read_rows
 from qdsweep.records.run_dir import RunDir, StateDir
 from qdsweep.records.status import read_status
@@ -130,6 +131,7 @@ def _locked(
         from qdsweep.experiment.endings import refuse_repetition, write_ending
 
         refuse_repetition(files, identity.fingerprint, options.attempt)
+        check_installed(cluster)
         helpers = _find_helpers(cluster, run.path)
         if options.terminal:
             log.info("writes to %s; imports and compiles first, which takes some seconds", run.path)

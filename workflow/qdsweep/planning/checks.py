@@ -1,5 +1,6 @@
 """All checks of a sweep file against the runs that it asks for, before any job starts."""
 
+import importlib.util
 from collections.abc import Mapping
 
 from qdsweep.config.cluster import Cluster
@@ -66,6 +67,19 @@ def check_fit(cluster: Cluster, name: str, runs: Mapping[str, Experiment]) -> No
                 f"{batch} solutions per iteration (num_emitters x batch_size): take at most "
                 f"{batch} workers, or a larger batch_size"
             )
+
+
+def check_installed(cluster: Cluster) -> None:
+    """Refuses an engine whose library is not installed here.
+
+    Raises:
+        BadInput: It is an extra of its own.
+    """
+    if cluster.engine == "ray" and importlib.util.find_spec("ray") is None:
+        raise BadInput(
+            "engine ray needs the extra: pip install 'qdsweep[ray]', or make extras, or for an "
+            "image EXTRAS=ray containers/build.sh"
+        )
 
 
 def _check_papers(settings: SweepFile, sweep: Sweep) -> None:

@@ -1,0 +1,254 @@
+"""The ray engine on one machine, with a Ray cluster of its own and in one that is there."""
+
+import json
+import os
+import re
+import signal
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import grpc
+import psutil
+import pytest
+from in_process import qdsweep
+from patient import add_plugin, make_folder, undisturbed_digest
+from results import digest, summary
+from support import BIN, command
+from waiting import says, wait_until
+
+from qdsweep.host.cpu import settings
+
+# As in a user's shell: without the settings that these tests made for themselves.
+SHELL = {name: value for name, value in os.environ.items() if name not in settings()}
+OWN = {"engine": "ray", "workers_per_node": 3}
+
+
+@pytest.fixture(scope="module")
+def expected(tmp_path_factory) -> str:
+    return undisturbed_digest(tmp_path_factory.mktemp("undisturbed"))
+
+
+class Live:
+    """A run of the ray engine in the background."""
+
+    def __init__(self, folder: Path, seconds: float, cluster: dict = OWN, **env: str):
+        self.folder, self.out = make_folder(folder), folder / "out"
+        self.log = self.out / "state/run.log"
+        (folder / "cluster.yaml").write_text(json.dumps(cluster))
+        words = ["run", "experiment.yaml", "--cluster", "cluster.yaml", "--out", "out"]
+        with (folder / "printed.txt").open("w") as printed:
+            self.process = subprocess.Popen(
+                [BIN / "qdsweep", *words],
+                cwd=folder,
+                env={**SHELL, "PATIENT_SECONDS": str(seconds), **env},
+                stdout=printed,
+                stderr=printed,
+                start_new_session=True,
+            )
+
+    def ready(self, workers: int = 3) -> "Live":
+        wait_until(lambda: says(self.log, f", {workers} now"), what="workers")
+        return self
+
+    def pids(self) -> list[int]:
+        """Of the workers that there were so far."""
+        return [
+            int(pid) for pid in re.findall(r"worker process (\d+) .* now", self.log.read_text())
+        ]
+
+    def rays(self) -> dict[psutil.Process, str]:
+        """Processes of a Ray cluster of its own, and their folder."""
+        found, token = {}, str(self.out / "state/connection/token")
+        for process in psutil.process_iter():
+            try:
+                variables = process.environ()
+            except psutil.Error:
+                continue
+            if variables.get("RAY_AUTH_TOKEN_PATH") == token:
+                found[process] = variables["RAY_TMPDIR"]
+        return found
+
+    def finish(self, expected: str) -> None:
+        assert self.process.wait(90) == 0, (self.folder / "printed.txt").read_text()[-3000:]
+        assert digest(self.out) == expected
+
+
+def test_a_killed_worker_is_replaced_and_the_result_is_that_of_the_serial_engine(
+    tmp_path, expected
+):
+    run = Live(tmp_path, seconds=0.02).ready()
+    (folder,) = set(run.rays().values())
+    wait_until(lambda: says(run.log, "evaluates", 10), what="results")
+    os.kill(run.pids()[0], signal.SIGKILL)
+    run.finish(expected)
+    assert re.search(r"worker process \d+ on \S+ is lost, 2 left", run.log.read_text())
+    assert len(run.pids()) == 4
+    for pid in run.pids():
+        assert says(run.log, f"[process {pid} on {os.uname().nodename}] evaluates"), "prints"
+    about = summary(run.out)
+    assert (about["engine"], about["workers"]) == ("ray", 3)
+    wait_until(lambda: not run.rays(), 5, "all of Ray has ended")
+    wait_until(lambda: not Path(folder).parent.exists(), 5, "its folder has vanished")
+    left = {path.name for path in (run.out / "state").iterdir()}
+    assert not left & {"connection", "workers"}, "token and workers' logs vanish"
+
+
+def calls() -> list[str]:
+    """All that the processes of Ray can be asked for."""
+    import importlib
+    import pkgutil
+
+    import ray.core.generated
+
+    found = [f"/ray.rpc.ObjectManagerService/{name}" for name in ("Push", "Pull")]
+    for module in pkgutil.iter_modules(ray.core.generated.__path__):
+        if module.name.endswith("_pb2"):
+            about = importlib.import_module(f"ray.core.generated.{module.name}").DESCRIPTOR
+            for service in about.services_by_name.values():
+                found += [f"/{service.full_name}/{method.name}" for method in service.methods]
+    return found
+
+
+def answers(host: str, port: int) -> set[str]:
+    """What a stranger hears on a port, without a token and with another one."""
+    heard = set()
+    with grpc.insecure_channel(f"{host}:{port}") as channel:
+        for name in calls():
+            for token in ((), (("authorization", "Bearer " + 64 * "0"),)):
+                try:
+                    channel.unary_unary(name)(b"", timeout=5, metadata=token)
+                    heard.add(f"{name} works")
+                except grpc.RpcError as error:
+                    heard.add(error.code().name)
+                    if error.code() == grpc.StatusCode.UNAVAILABLE:  # it speaks HTTP
+                        words = ["curl", "-s", "-o", "/dev/null", "-w", "%{http_code}"]
+                        words.append(f"http://{host}:{port}/get_or_create_runtime_env")
+                        code = subprocess.run(words, capture_output=True, text=True, check=False)
+                        return {code.stdout}
+    return heard
+
+
+def test_nobody_without_the_token_gets_in_and_a_stopped_run_goes_on(tmp_path, expected):
+    run = Live(tmp_path, seconds=0.1).ready()
+    token = run.out / "state/connection/token"
+    assert stat.S_IMODE(token.stat().st_mode) == 0o600
+    assert stat.S_IMODE(token.parent.stat().st_mode) == 0o700
+    assert "usage_stats" not in (tmp_path / "printed.txt").read_text()
+    listening = {
+        connection.laddr
+        for process in [psutil.Process(run.process.pid), *run.rays()]
+        for connection in process.net_connections(kind="inet")
+        if connection.status == psutil.CONN_LISTEN
+    }
+    assert len(listening) >= 7, "the main process's, three of Ray's, one of each worker"
+    for ip, port in listening:
+        heard = answers("127.0.0.1" if ip in ("::", "0.0.0.0") else ip, port)
+        assert heard in ({"401"}, {"UNAUTHENTICATED", "UNIMPLEMENTED"}), (port, heard)
+    (folder,) = set(run.rays().values())
+    os.killpg(run.process.pid, signal.SIGTERM)  # Ray's own processes, too
+    assert run.process.wait(15) == 75
+    wait_until(lambda: not run.rays() and not Path(folder).exists(), 5, "all of Ray has ended")
+    qdsweep("run", "experiment.yaml", "--workers", "2", "--out", "out", cwd=tmp_path)
+    assert digest(run.out) == expected
+    assert says(run.out / "run.log", "engine processes")
+
+
+@pytest.mark.parametrize("victim", ["main", "raylet"])
+def test_nothing_outlives_a_kill(tmp_path, victim):
+    run = Live(tmp_path, seconds=1.0).ready()
+    rays = run.rays()
+    (folder,) = set(rays.values())
+    if victim == "main":
+        run.process.kill()
+        run.process.wait()
+    else:
+        (raylet,) = (process for process in rays if process.name() == "raylet")
+        raylet.kill()
+        assert run.process.wait(20) == 1
+        assert says(run.log, "Ray's process raylet has ended; the same command starts it again")
+        assert says(run.log, "saved in iteration 1")
+    wait_until(lambda: not run.rays(), 10, "all of Ray has ended")
+    wait_until(lambda: not Path(folder).parent.exists(), 5, "its folder has vanished")
+
+
+@pytest.fixture
+def lab(tmp_path):
+    """A Ray cluster that is there: a head with two cores and a node of other versions with one."""
+    folder = tmp_path / "lab"
+    add_plugin(folder)
+    (folder / "token").write_text(64 * "7")
+    (folder / "other").mkdir()
+    (folder / "other/sitecustomize.py").write_text(
+        "import importlib.metadata as m; real = m.version\n"
+        "m.version = lambda name: '0.0' if name == 'numpy' else real(name)\n"
+    )
+    access = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN_PATH": str(folder / "token")}
+    # The names of sockets must be short.
+    short = subprocess.run(["mktemp", "-d"], capture_output=True, text=True, check=True).stdout
+    env = {**SHELL, **access, "RAY_TMPDIR": short.strip(), "PATIENT_SECONDS": "0.02"}
+    ports = ("--port=6399", "--ray-client-server-port=6398", "--include-dashboard=false")
+    start = [sys.executable, "-m", "ray.scripts.scripts", "start", "--block"]
+    start += ["--disable-usage-stats", "--object-store-memory=100000000"]
+    with (folder / "printed.txt").open("wb") as printed:
+
+        def node(*words: str, **more: str) -> subprocess.Popen:
+            return subprocess.Popen(
+                [*start, *words], cwd=folder, env={**env, **more}, stdout=printed, stderr=printed
+            )
+
+        head = node("--head", "--num-cpus=2", *ports)
+        wait_until(lambda: says(folder / "printed.txt", "Ray runtime started"), what="the head")
+        other = node("--address=127.0.0.1:6399", "--num-cpus=1", PYTHONPATH=str(folder / "other"))
+        wait_until(lambda: says(folder / "printed.txt", "Ray runtime started", 2), what="a node")
+        yield access, head, other
+        for process in (other, head):
+            process.terminate()
+            process.wait(30)
+    subprocess.run(["rm", "-rf", short.strip()], check=True)
+
+
+def test_runs_in_a_cluster_that_is_there(tmp_path, lab, expected):
+    access, head, other = lab
+    keys = {"address": "127.0.0.1:6399", "workers": 3}
+    run = Live(tmp_path / "node", 0.02, {"engine": "ray", "ray": keys}, **access).ready(2)
+    wait_until(lambda: says(run.log, "turned away"), what="one has other versions")
+    assert re.search("turned away: it would give other results: numpy 0.0 ", run.log.read_text())
+    wait_until(lambda: says(run.log, "evaluates", 5), what="results")
+    other.terminate()
+    os.kill(run.pids()[0], signal.SIGKILL)
+    run.finish(expected)
+    assert says(run.log, "is lost, 1 left")
+    # From a machine that is none of its nodes.
+    keys = {"address": "ray://127.0.0.1:6398", "workers": 2}
+    run = Live(tmp_path / "client", 0.02, {"engine": "ray", "ray": keys}, **access).ready(2)
+    wait_until(lambda: says(run.log, "evaluates", 5), what="results")
+    os.kill(run.pids()[0], signal.SIGKILL)
+    run.finish(expected)
+    assert head.poll() is None
+    count = "import ray; ray.init('127.0.0.1:6399', log_to_driver=False); print(*map(sorted, "
+    count += "(ray.cluster_resources().items(), ray.available_resources().items())), sep='\\n')"
+
+    def is_free() -> bool:
+        total, free = command("python", "-c", count, **access).stdout.splitlines()[-2:]
+        return total == free and "('CPU', 2.0)" in free
+
+    wait_until(is_free, 20, "it is as it was")
+
+
+def test_without_its_extra_or_its_cluster_nothing_is_started(tmp_path):
+    (tmp_path / "hidden").mkdir()
+    (tmp_path / "hidden/sitecustomize.py").write_text(
+        "import importlib.util as u; real = u.find_spec\n"
+        "u.find_spec = lambda name, *a: None if name == 'ray' else real(name, *a)\n"
+    )
+    run = Live(tmp_path / "a", 0, PYTHONPATH=str(tmp_path / "hidden"))
+    assert run.process.wait(30) == 2
+    assert "pip install 'qdsweep[ray]'" in (run.folder / "printed.txt").read_text()
+    run = Live(tmp_path / "b", 0, {"engine": "ray", "ray": {"address": "[::1]:1", "workers": 2}})
+    assert run.process.wait(30) == 2
+    keys = {"address": "127.0.0.1:1", "workers": 2}
+    run = Live(tmp_path / "c", 0, {"engine": "ray", "ray": keys})
+    assert run.process.wait(30) == 2
+    assert "nobody answers" in (run.folder / "printed.txt").read_text()
