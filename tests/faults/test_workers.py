@@ -9,6 +9,7 @@ import ssl
 import stat
 import subprocess
 import sys
+import urllib.request
 from pathlib import Path
 
 import psutil
@@ -59,7 +60,12 @@ class Live:
 
 
 def test_the_result_is_that_of_the_serial_engine(tmp_path, expected):
-    run = Live(tmp_path, seconds=0).ready()
+    run = Live(tmp_path, DASK + "dashboard: true\n", seconds=0.01).ready()
+    (link,) = re.findall(
+        r"Dask's dashboard: (http://127\.0\.0\.1:\d+/status) ", run.log.read_text()
+    )
+    with urllib.request.urlopen(link, timeout=20) as page:
+        assert b"Dask" in page.read()
     assert run.process.wait(60) == 0
     assert digest(run.out) == expected
     text = run.log.read_text()
