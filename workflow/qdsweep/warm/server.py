@@ -60,9 +60,11 @@ def prepare(experiments: bytes) -> None:
     from qdsweep.warm.rehearsal import rehearse
 
     for data in json.loads(experiments):
-        # Any fault of an experiment is reported by its run.
-        with contextlib.suppress(Exception, SystemExit):
-            rehearse(Experiment.model_validate(data))
+        try:  # from JSON, where a list may stand for a tuple
+            rehearse(Experiment.model_validate_json(json.dumps(data)))
+        except (Exception, SystemExit) as error:  # its runs report what is wrong with it
+            what = f"{type(error).__name__}: {error}"
+            print(f"not rehearsed, its runs compile for themselves: {what}", file=sys.stderr)
 
 
 class _Server:

@@ -1,0 +1,34 @@
+"""What the warm process does before it forks."""
+
+import json
+
+import pytest
+from support import REPO
+
+from qdsweep.config.compose import compose
+from qdsweep.warm.server import prepare
+
+PRESETS = sorted(path.stem for path in (REPO / "config/domains").glob("*.yaml"))
+
+
+def as_sent(*experiments) -> bytes:
+    return json.dumps([experiment.model_dump(mode="json") for experiment in experiments]).encode()
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_every_domain_is_rehearsed(name, capsys):
+    dims = [4] * {"qd_ant": 4, "qd_hopper": 1}.get(name, 2)
+    settings = {"domain": name, "algorithm": "cma_me", "archive": {"dims": dims}}
+    experiment = compose(settings | {"num_emitters": 1, "batch_size": 10, "iterations": 1})
+    prepare(as_sent(experiment))
+    assert capsys.readouterr().err == ""
+
+
+def test_what_cannot_be_rehearsed_is_said_and_hides_no_other(capsys):
+    settings = {"domain": "lp_sphere", "algorithm": "map_elites", "archive": {"dims": [10, 10]}}
+    good = compose(settings | {"num_emitters": 1, "batch_size": 10, "iterations": 1})
+    (data,) = json.loads(as_sent(good))
+    wrong = {**data, "batch_size": "many"}
+    prepare(json.dumps([wrong, data]).encode())
+    said = capsys.readouterr().err
+    assert said.count("not rehearsed") == 1 and "batch_size" in said
