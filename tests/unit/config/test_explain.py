@@ -177,7 +177,7 @@ def test_wrong_experiment_file(changes: dict[str, Any], parts: list[str], in_own
     ("overrides", "parts"),
     [
         ({"sigam0": 1}, ["sigam0", "'sigma0'", "cma_me", "lp_sphere"]),
-        ({"algorithm": "map_elites", "sigma0": 1}, ["sigma0", "'sigma'", "map_elites"]),
+        ({"algorithm": "map_elites", "sigma0": 1}, ["sigma0", "`step`", "map_elites"]),
         ({"domain": "arm", "function": "sphere"}, ["function", "arm"]),
         ({"sigma0": 1, "algorithm.sigma0": 1}, ["sigma0 and algorithm.sigma0 are one key"]),
         ({"iterations": 5, "evaluations": 5}, ["one of iterations and evaluations"]),

@@ -36,3 +36,10 @@ def test_an_ambiguous_name_lists_the_candidates():
         assert candidate in str(error.value)
     with pytest.raises(BadInput, match=r"domain\.name, algorithm\.name"):
         compose(BASE, {"name": "x"})
+
+
+def test_a_step_size_of_other_emitters_names_the_one_of_all():
+    with pytest.raises(BadInput, match="the step size of all of them is `step`"):
+        compose(BASE, {"algorithm": "map_elites", "sigma0": 0.1})
+    for algorithm in ("map_elites", "cma_me"):
+        assert compose(BASE, {"algorithm": algorithm, "step": 0.1}).domain.step == 0.1

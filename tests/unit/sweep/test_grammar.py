@@ -42,6 +42,20 @@ def test_linked_sources_end_with_the_shortest(text, expected):
     assert lines(text) == expected.split(", ")
 
 
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("::: a 1 2 :::+ b x y", []),
+        ("::: a 1 2 3 4 :::+ b x y", ["a 3 4"]),
+        ("::: z 8 9 ::: a 1 2 :::+ b x y z", ["b z"]),
+        ("::: a 1 2 3 :::+ b x y :::+ c p", ["a 3", "b y"]),
+    ],
+)
+def test_what_linked_sources_leave_out_is_said(text, said):
+    found = expand(text, Path()).unpaired
+    assert [line.partition(":")[0] for line in found] == said
+
+
 def test_file_sources(tmp_path):
     (tmp_path / "a.txt").write_text("a\n1\n2")
     (tmp_path / "b b.txt").write_text("b\nx y\n\n#z\n")

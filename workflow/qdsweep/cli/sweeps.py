@@ -96,7 +96,10 @@ def add_commands(add: Add) -> None:
 def _expand(arguments: argparse.Namespace) -> int:
     from qdsweep.sweep.expand import from_argv, to_tsv
 
-    sys.stdout.write(to_tsv(from_argv(arguments.sweep)))
+    table = from_argv(arguments.sweep)
+    for line in table.unpaired:
+        print(f"qdsweep: warning: {line}", file=sys.stderr)
+    sys.stdout.write(to_tsv(table))
     return 0
 
 

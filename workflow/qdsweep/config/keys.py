@@ -9,6 +9,8 @@ from qdsweep.config.files import nearest
 from qdsweep.errors import BadInput
 
 Path = tuple[str | int, ...]
+# Every emitter kind has its own; without it, it takes the `step` of the domain.
+STEP_SIZES = ("sigma", "sigma0", "iso_sigma")
 
 
 def key_paths(model: Any, data: Any) -> Iterator[tuple[Path, Any]]:
@@ -106,6 +108,11 @@ def resolve(name: str, paths: Sequence[tuple[Path, Any]], owners: str) -> Path:
     hint = nearest(
         name, [*presets, *(str(path[-1]) for path in known), *(dotted(path) for path in known)]
     )
+    if parts[-1] in STEP_SIZES:
+        hint = (
+            f"{', '.join(STEP_SIZES)} are of some emitters alone; the step size of all of them is "
+            "`step`, the domain's natural scale. "
+        )
     raise BadInput(
         f"unknown name {name!r}: neither the experiment nor {owners} has such a key. "
         f"{hint}Keys: {', '.join(sorted({*presets, *(str(path[-1]) for path in known)}))}"

@@ -25,6 +25,8 @@ def outlook(plan: Plan, sweep: Sweep, confirming: Sweep, results: Results) -> It
     Yields:
         Lines.
     """
+    for line in sweep.unpaired:
+        yield f"qdsweep: warning: sweep: {line}"
     rows = read_confirm(results.sweep(plan.name)) if plan.confirm else []
     standings = [read_standing(results.run(run.id), run) for run in plan.runs(rows)]
     left = core_seconds_left(standings)

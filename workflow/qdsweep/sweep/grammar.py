@@ -19,7 +19,7 @@ file is an empty value, as for parallel.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, product
 from pathlib import Path
@@ -63,10 +63,17 @@ class Source:
 
 @dataclass(frozen=True)
 class Table:
-    """An expanded sweep: a column for each name, a row for each run, values as written."""
+    """An expanded sweep: a column for each name, a row for each run, values as written.
+
+    Attributes:
+        names: The columns.
+        rows: The rows.
+        unpaired: What linked sources have left out, a line for each of them.
+    """
 
     names: tuple[str, ...]
     rows: list[tuple[str, ...]]
+    unpaired: tuple[str, ...] = ()
 
 
 def expand(text: str, directory: Path = Path()) -> Table:
@@ -84,14 +91,27 @@ def expand(text: str, directory: Path = Path()) -> Table:
     """
     sources = parse(text, directory)
     blocks: list[list[tuple[str, ...]]] = []
-    for source in sources:
+    unpaired = []
+    for before, source in zip([sources[0], *sources], sources, strict=False):
         if source.linked:
+            alone = [row[-1] for row in blocks[-1][len(source.values) :]]
+            unpaired += _left_out(before.name, alone, source.name)
+            unpaired += _left_out(source.name, source.values[len(blocks[-1]) :], before.name)
             pairs = zip(blocks[-1], source.values, strict=False)  # the shortest decides
             blocks[-1] = [(*row, value) for row, value in pairs]
         else:
             blocks.append([(value,) for value in source.values])
     rows = [tuple(chain.from_iterable(parts)) for parts in product(*blocks)]
-    return Table(tuple(source.name for source in sources), rows)
+    return Table(tuple(source.name for source in sources), rows, tuple(unpaired))
+
+
+def _left_out(name: str, values: Sequence[str], other: str) -> list[str]:
+    if not values:
+        return []
+    return [
+        f"{name} {' '.join(values)}: left out, as the linked source {other} has fewer values (the "
+        "shortest decides, as in GNU parallel)"
+    ]
 
 
 def parse(text: str, directory: Path = Path()) -> list[Source]:

@@ -30,6 +30,8 @@ class Sweep:
     rows: tuple[Row, ...]
     runs: dict[str, Experiment]
     """Run id -> its experiment, with the largest budget that a row asks for."""
+    unpaired: tuple[str, ...] = ()
+    """What linked sources have left out, a line for each of them."""
 
     @property
     def texts(self) -> list[dict[str, str]]:
@@ -78,7 +80,8 @@ def table_of_runs(
         values = {name: typed(cell) for name, cell in zip(columns, cells, strict=True)}
         composed = compose(experiment, values, source=f"sweep, row {number}")
         rows.append(Row(values, run_id(composed), composed))
-    return Sweep(columns, tuple(rows), dict(_longest(rows)))
+    unpaired = table.unpaired if table else ()
+    return Sweep(columns, tuple(rows), dict(_longest(rows)), unpaired)
 
 
 def _longest(rows: list[Row]) -> Iterator[tuple[str, Experiment]]:
