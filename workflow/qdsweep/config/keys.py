@@ -108,7 +108,7 @@ def resolve(name: str, paths: Sequence[tuple[Path, Any]], owners: str) -> Path:
     hint = nearest(
         name, [*presets, *(str(path[-1]) for path in known), *(dotted(path) for path in known)]
     )
-    if parts[-1] in STEP_SIZES:
+    if name in STEP_SIZES:
         hint = (
             f"{', '.join(STEP_SIZES)} are of some emitters alone; the step size of all of them is "
             "`step`, the domain's natural scale. "
