@@ -25,7 +25,10 @@ HANDED_IN = (
     *("SLURM_JOB_ID", "SLURM_JOB_END_TIME", "CUDA_VISIBLE_DEVICES", "TERM", "COLUMNS"),
     # Of a rank that srun has started, for MPI: it inherits the socket PMI_FD.
     *(RANKS, "PMI_FD", "PMI_JOBID", "PMI_RANK", "PMI_SIZE", "PMI_SPAWNED"),
+    "MPIR_CVAR_SUPPRESS_ABORT_MESSAGE",
 )
+# Ranks in containers of their own may not look into each other's processes.
+APART = {"MPIR_CVAR_CH4_CMA_ENABLE": "0", "UCX_POSIX_USE_PROC_LINK": "n"}
 
 
 def enter(name: str, arguments: argparse.Namespace, words: list[str]) -> None:
@@ -52,6 +55,8 @@ def enter(name: str, arguments: argparse.Namespace, words: list[str]) -> None:
     if has_ranks and RANKS not in os.environ:
         return
     about: dict[str, object] = {"image": str(image), "digest": digest(image), "slurm": {}}
+    if has_ranks:
+        os.environ.update({prefix + name: value for name, value in APART.items()})
     for variable in HANDED_IN:
         if variable in os.environ:
             os.environ[prefix + variable] = os.environ[variable]
