@@ -1,10 +1,14 @@
 """What a sweep file may not ask for: Snakemake says it before any job, as it is said here."""
 
+import sys
+
 import pytest
 from in_process import checked_sweep
 from support import TINY, write_yaml
 
+from qdsweep.config.cluster import Cluster
 from qdsweep.errors import BadInput
+from qdsweep.planning.checks import check_installed
 
 SWEEP = "::: algorithm map_elites cma_mae ::: seed 1 2"
 LINE = {**TINY, "algorithm": "map_elites_line"}
@@ -61,3 +65,11 @@ def test_a_sweep_file_has_no_repeated_keys(tmp_path):
     config.write_text(config.read_text() + "name: other\n")
     with pytest.raises(BadInput, match=r"mine\.yaml.*\n?.*stands here twice"):
         checked_sweep(config)
+
+
+@pytest.mark.parametrize(("engine", "library"), [("ray", "ray"), ("mpi", "mpi4py")])
+def test_an_engine_that_is_not_installed_is_refused(monkeypatch, engine, library):
+    monkeypatch.setitem(sys.modules, library, None)  # as if it were not there
+    with pytest.raises(BadInput, match=rf"engine {engine} needs the extra: .*\[{engine}\]"):
+        check_installed(Cluster(engine=engine))
+    check_installed(Cluster(engine="dask"))

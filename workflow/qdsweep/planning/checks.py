@@ -75,10 +75,12 @@ def check_installed(cluster: Cluster) -> None:
     Raises:
         BadInput: It is an extra of its own.
     """
-    if cluster.engine == "ray" and importlib.util.find_spec("ray") is None:
+    engine = cluster.engine
+    library = {"ray": "ray", "mpi": "mpi4py"}.get(engine)
+    if library is not None and importlib.util.find_spec(library) is None:
         raise BadInput(
-            "engine ray needs the extra: pip install 'qdsweep[ray]', or make extras, or for an "
-            "image EXTRAS=ray containers/build.sh"
+            f"engine {engine} needs the extra: pip install 'qdsweep[{engine}]', or make extras, or "
+            f"for an image EXTRAS={engine} containers/build.sh"
         )
 
 
