@@ -5,6 +5,7 @@ Ray finds the cores. For an actor whose process or node is lost there is another
 
 import logging
 import os
+import pickle
 import threading
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
@@ -15,6 +16,7 @@ import ray
 from ray.exceptions import ObjectLostError, RayActorError
 
 from qdsweep.engines.base import Answer, Batch
+from qdsweep.engines.children import pack, unpack
 from qdsweep.engines.evaluator import Evaluator, Order
 from qdsweep.engines.failures import WorkerLost
 
@@ -36,6 +38,10 @@ class Colleague(Evaluator):
         """Returns its name, and why it cannot work for the run (empty if it can)."""
         return self.name, self.problem
 
+    def answer(self, question: bytes) -> bytes:
+        """Answers a question of `pack`, for `unpack`: Ray is slow with anything but bytes."""
+        return pickle.dumps(self.evaluate(*pickle.loads(question)), protocol=5)
+
 
 class Ray:
     """The run's actors in a Ray cluster.
@@ -47,7 +53,7 @@ class Ray:
     """
 
     name = "ray"
-    lost = (RayActorError, ObjectLostError, WorkerLost)
+    lost = (WorkerLost,)
 
     def __init__(self, order: Order, cluster: "Cluster", wanted: int) -> None:
         self.wanted = wanted
@@ -70,15 +76,15 @@ class Ray:
 
     def submit(self, part: Batch, first: int) -> "Future[Answer]":
         """Has a part evaluated; see `Executor.submit`."""
+        future: Future[Answer] = Future()
         with self._lock:
             if not self._load:
-                nobody: Future[Answer] = Future()
-                nobody.set_exception(WorkerLost("the last one"))
-                return nobody
+                future.set_exception(WorkerLost("the last one"))
+                return future
             worker = min(self._load, key=self._load.__getitem__)
             self._load[worker] += 1
-        future: Future[Answer] = worker.evaluate.remote(part, first).future()
-        future.add_done_callback(partial(self._done, worker))
+        answer = worker.answer.remote(pack(part, first)).future()
+        answer.add_done_callback(partial(self._done, worker, future))
         return future
 
     def problem(self) -> str | None:
@@ -88,7 +94,9 @@ class Ray:
         return self._cluster.problem()
 
     def _hire(self) -> None:
-        actor = ray.remote(Colleague).options(num_cpus=1, **self._cluster.options)
+        actor = ray.remote(Colleague).options(
+            num_cpus=1, enable_task_events=False, **self._cluster.options
+        )
         worker = actor.remote(self._order)
         with self._lock:
             self._actors.add(worker)
@@ -111,15 +119,23 @@ class Ray:
             self._names[worker] = name
             log.info("worker %s, %d now", name, len(self._load))
 
-    def _done(self, worker: Any, future: "Future[Answer]") -> None:
+    def _done(self, worker: Any, future: "Future[Answer]", answer: "Future[bytes]") -> None:
+        error: BaseException | None = answer.exception()
         with self._lock:
             if worker in self._load:
                 self._load[worker] -= 1
-                if isinstance(future.exception(), RayActorError) and not self._ending:
+                if isinstance(error, RayActorError) and not self._ending:
                     del self._load[worker]
-                    log.warning("worker %s is lost, %d left", self._names[worker], len(self._load))
+                    name = self._names[worker]
+                    log.warning("worker %s is lost, %d left", name, len(self._load))
                     self._actors.remove(worker)
                     self._hiring.submit(self._hire)
+        if error is None:
+            future.set_result(unpack(answer.result()))
+        elif isinstance(error, (RayActorError, ObjectLostError)):
+            future.set_exception(WorkerLost(str(error)))
+        else:
+            future.set_exception(error)
 
     def close(self) -> None:
         """Ends the workers, also in the middle of an evaluation."""
