@@ -19,6 +19,7 @@ USER = "hpcuser"  # the one of the test cluster
 SETTINGS = {
     "BUILDAH_ISOLATION": "chroot",
     "BUILDAH_LAYERS": "true",
+    "EXTRAS": "mpi",  # an engine that is tested in the image, too
     "APPTAINER_MKSQUASHFS_ARGS": "-noI -noD -noF -noX",
     "APPTAINER_DROP_CAPS": "CAP_SYS_RESOURCE",
 }

@@ -18,17 +18,18 @@ def expected(tmp_path_factory) -> str:
     return witness.undisturbed_digest(tmp_path_factory.mktemp("venv"))
 
 
-@pytest.mark.parametrize("name", ["root", USER])
-def test_two_nodes_in_the_image_equal_one_machine(workshop, expected, name):
+@pytest.mark.parametrize(("name", "engine"), [("root", "dask"), (USER, "dask"), (USER, "mpi")])
+def test_two_nodes_in_the_image_equal_one_machine(workshop, expected, name, engine):
     with person(name, workshop.clone) as who:
-        witness.make_folder(who.folder, nodes=2, workers_per_node=3, image=str(workshop.kept))
+        image = str(workshop.kept)
+        witness.make_folder(who.folder, engine=engine, nodes=2, workers_per_node=3, image=image)
         subprocess.run(["chown", "-R", name, who.folder], check=True)
         who.snakemake("--configfile", "sweep.yaml", *SLURM, "--sdm", "apptainer")
         witness.check_seen(who.folder, workshop.kept, processes=7)
         (run,) = (who.folder / "results/runs").iterdir()
         about = summary(run)
         assert digest(run) == expected
-        assert (about["engine"], about["workers"]) == ("dask", 6)
+        assert (about["engine"], about["workers"]) == (engine, 6)
         assert about["image"]["path"] == str(workshop.kept)
         assert about["attempts"][0]["slurm_job"] is not None
         log = (run / "run.log").read_text()
