@@ -85,7 +85,7 @@ def test_a_killed_rank_ends_the_run_and_the_same_command_goes_on(tmp_path, expec
     elif who != "worker":
         victim = psutil.Process(run.process.pid)
     victim.kill()
-    assert run.process.wait(5) not in (0, 75)
+    assert run.process.wait(10) not in (0, 75)
     run.nothing_is_left()
     run.start(seconds=0)
     assert run.process.wait(60) == 0
@@ -104,9 +104,7 @@ def test_a_stopped_run_saves_at_once_and_another_engine_goes_on(tmp_path, number
     used = [sum(rank.cpu_times()[:2]) - start for rank, start in zip(ranks, before, strict=True)]
     assert max(used) <= 0.1, used
     run.process.send_signal(number)
-    start = time.monotonic()
-    assert run.process.wait(10) == 75
-    assert time.monotonic() - start < 2, "it does not wait for an evaluation"
+    assert run.process.wait(5) == 75, "it does not wait for an evaluation"
     run.nothing_is_left()
     assert "stopped by SIGUSR1 and saved" in run.log.read_text()
     qdsweep("run", "experiment.yaml", "--out", "out", cwd=tmp_path)
