@@ -22,7 +22,9 @@ class DaskCluster(Model):
     """
 
     address: str | None = Field(
-        default=None, description="address of its scheduler, tls://HOST:PORT or tcp://HOST:PORT"
+        default=None,
+        pattern=r"^[a-z]+://.+:\d+$",
+        description="address of its scheduler, tls://HOST:PORT or tcp://HOST:PORT",
     )
     scheduler_file: str | None = Field(
         default=None, description="the file that `dask scheduler --scheduler-file` writes, instead"

@@ -12,13 +12,19 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
+import traceback
 from multiprocessing.connection import Connection
 from pathlib import Path
 
 from qdsweep.engines.base import Answer, Batch
 from qdsweep.engines.evaluator import Evaluator, Order, ignore_signals, import_libraries
-from qdsweep.engines.failures import UnfitWorker, WorkerLost
+from qdsweep.engines.failures import UnfitWorker, WorkerFailed, WorkerLost
 from qdsweep.host.parent import die_with_parent
+
+# How often it looks whether a worker that does not answer is alive [s]: its death may go unseen,
+# as processes that it has forked hold its end of the connection.
+LOOK_SECONDS = 1.0
 
 
 class Children:
@@ -32,6 +38,19 @@ class Children:
 
     def __init__(self, order: Order, number: int, name: str) -> None:
         self._order, self._name = order, name
+        self._lock = threading.Lock()
+        self._is_closed = False
+        self._launch()
+        self._idle: queue.SimpleQueue[int] = queue.SimpleQueue()
+        places = range(1, number + 1)
+        self._connections = {place: self._start(place) for place in places}
+        self._pids: dict[int, int] = {}
+        for place in places:
+            self._idle.put(place)
+
+    def _launch(self) -> None:
+        """Starts what forks them."""
+        order = self._order
         self._control, theirs = socket.socketpair()
         with theirs:
             self._forker = subprocess.Popen(
@@ -45,16 +64,16 @@ class Children:
         assert self._forker.stdin is not None
         with self._forker.stdin as stdin:
             pickle.dump(order.domain, stdin)
-        self._idle: queue.SimpleQueue[int] = queue.SimpleQueue()
-        self._connections = {place: self._start(place) for place in range(1, number + 1)}
 
     def _start(self, place: int) -> Connection:
         ours, theirs = socket.socketpair()
-        with theirs:
+        with theirs, self._lock:
+            if self._forker.poll() is not None and not self._is_closed:
+                self._control.close()
+                self._launch()
             socket.send_fds(self._control, [b"+"], [theirs.fileno()])
         connection = Connection(ours.detach())
         connection.send((self._order, f"{self._name} {place}"))
-        self._idle.put(place)
         return connection
 
     def problem(self) -> str:
@@ -68,30 +87,34 @@ class Children:
         """Has a question of `pack` answered, for `unpack`, as soon as one of them is idle.
 
         Raises:
-            UnfitWorker: What forks them has ended.
             WorkerLost: The process died.
         """
         place = self._idle.get()
-        connection = self._connections[place]
         try:
+            connection = self._connections[place]
+            if place not in self._pids:
+                self._pids[place] = connection.recv()
             connection.send_bytes(question)
-            answer = connection.recv_bytes()
+            while not connection.poll(LOOK_SECONDS):
+                os.kill(self._pids[place], 0)
+            return connection.recv_bytes()
         except (OSError, EOFError):
-            connection.close()
-            try:
+            self._connections[place].close()
+            self._pids.pop(place, None)
+            with contextlib.suppress(OSError):  # all of them are being ended
                 self._connections[place] = self._start(place)
-            except OSError:
-                self._idle.put(place)
-                raise UnfitWorker(f"{self._name}: what forks its processes has ended") from None
             raise WorkerLost(f"{self._name} {place}") from None
-        self._idle.put(place)
-        return answer
+        finally:
+            self._idle.put(place)
 
     def close(self) -> None:
-        """Ends them, also in the middle of an evaluation."""
-        self._control.close()
-        self._forker.kill()  # and with it those that it has forked
-        self._forker.wait()
+        """Ends them and what they have started, also in the middle of an evaluation."""
+        with self._lock:
+            self._is_closed = True
+            self._control.close()
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self._forker.pid, signal.SIGKILL)
+            self._forker.wait()
 
 
 def pack(part: Batch, first: int) -> bytes:
@@ -104,6 +127,7 @@ def unpack(answer: bytes) -> Answer:
 
     Raises:
         UnfitWorker: It cannot work for the run.
+        WorkerFailed: Its own code failed.
     """
     found = pickle.loads(answer)
     if isinstance(found, Exception):
@@ -119,10 +143,11 @@ def _fork(control: socket.socket) -> None:
     while True:
         _, descriptors, _, _ = socket.recv_fds(control, 1, 1)
         if not descriptors:
-            return
+            os.killpg(0, signal.SIGKILL)  # with all that was started from here
         if os.fork() == 0:
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # a domain may wait for its own
             control.close()
+            ignore_signals()
             die_with_parent(signal.SIGKILL)
             _work(Connection(descriptors[0]))
         os.close(descriptors[0])
@@ -130,6 +155,7 @@ def _fork(control: socket.socket) -> None:
 
 def _work(connection: Connection) -> None:
     with contextlib.suppress(EOFError, OSError):
+        connection.send(os.getpid())
         order, name = connection.recv()
         evaluator = Evaluator(order, name)
         while True:
@@ -137,12 +163,15 @@ def _work(connection: Connection) -> None:
             answer: object
             try:
                 answer = evaluator.evaluate(*question) if question else evaluator.problem
-            except Exception as error:
+            except UnfitWorker as error:
                 answer = error
+            except BaseException:  # not of the domain's evaluation: that is a Failure
+                answer = WorkerFailed(f"worker {name} failed:\n{traceback.format_exc()}")
             connection.send_bytes(pickle.dumps(answer, protocol=5))
     os._exit(0)
 
 
 if __name__ == "__main__":
-    ignore_signals()
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1):
+        signal.signal(number, lambda *_: None)
     _fork(socket.socket(fileno=int(sys.argv[1])))

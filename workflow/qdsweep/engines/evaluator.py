@@ -10,8 +10,6 @@ from typing import NamedTuple
 
 import qdsweep
 from qdsweep.config.domain import Domain as DomainConfig
-from qdsweep.config.domain import Plugin
-from qdsweep.config.plugin import load_class
 from qdsweep.domains import make_domain
 from qdsweep.engines.base import Answer, Batch, Failure, Outcome
 from qdsweep.engines.failures import EvaluationFailed, UnfitWorker, evaluate_safely
@@ -91,18 +89,30 @@ class Evaluator:
 
 
 def import_libraries(domain: DomainConfig) -> None:
-    """Imports what a worker needs, without starting a thread: this process is forked later."""
+    """Imports what workers share that are forked from this process later.
+
+    Not the user's own code: it could start threads or open files, which do not bear a fork.
+    """
     with contextlib.suppress(Exception):  # the worker itself says what is wrong
-        if isinstance(domain, Plugin):
-            load_class(domain.type)  # an instance of it could start threads
-        else:
+        if ":" not in domain.type + getattr(domain, "env", ""):
             make_domain(domain)
 
 
 def ignore_signals() -> None:
-    """Leaves signals to the main process: Ctrl-C and Slurm reach the whole group."""
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1):
-        signal.signal(number, signal.SIG_IGN)
+    """Leaves signals to the main process: Ctrl-C and Slurm reach the whole group.
+
+    What a domain itself starts can be ended as usual: a handler, other than SIG_IGN, is not handed
+    on to programs, and it is taken back in forks.
+    """
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)
+
+    def restore() -> None:
+        for number in numbers:
+            signal.signal(number, signal.SIG_DFL)
+
+    for number in numbers:
+        signal.signal(number, lambda *_: None)
+    os.register_at_fork(after_in_child=restore)
 
 
 def _difference(order: Order) -> str:

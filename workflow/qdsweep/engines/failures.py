@@ -43,6 +43,10 @@ class UnfitWorker(NoWorkers):
     """A worker cannot work for the run, and so cannot the others like it."""
 
 
+class WorkerFailed(QdsweepError):
+    """A worker's own code failed, not an evaluation."""
+
+
 class WorkerLost(Exception):
     """A worker died or cannot be reached; others evaluate its part."""
 

@@ -9,6 +9,8 @@ from pathlib import Path
 
 # At most so many lines of a part reach the run's log; the file has all of them.
 LIMIT = 20
+# A line is cut after so many characters.
+LONGEST = 2000
 # The largest size of a worker's file.
 MAX_BYTES = 10_000_000
 
@@ -24,7 +26,7 @@ class WorkerLog(io.TextIOBase):
     def __init__(self, path: Path | None, prefix: str) -> None:
         self.path = path or Path(os.devnull)
         self.prefix = prefix
-        self._file = self.path.open("a", buffering=1, encoding="utf-8")
+        self._file = self.path.open("a", buffering=1, encoding="utf-8", errors="backslashreplace")
         self._unfinished = ""
         self._lines: list[str] = []
 
@@ -41,7 +43,10 @@ class WorkerLog(io.TextIOBase):
 
     def write(self, text: str) -> int:
         """Takes text, and writes the lines that are complete."""
-        *lines, self._unfinished = (self._unfinished + text).split("\n")
+        *lines, self._unfinished = (self._unfinished + text.replace("\r", "\n")).split("\n")
+        if len(self._unfinished) > LONGEST:
+            lines, self._unfinished = [*lines, self._unfinished], ""
+        lines = [line[:LONGEST] for line in lines]
         for line in lines:
             if self._file.tell() < MAX_BYTES:
                 self._file.write(f"{self.prefix} {line}\n")

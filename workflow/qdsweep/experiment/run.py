@@ -101,7 +101,8 @@ def compute(
         log.info("goes on after iteration %d, from the reload file", state.iterations)
     write_config(run.state.config, experiment)
     bar = options.terminal and sys.stderr.isatty()
-    engine = make_engine(cluster, experiment, domain, out, helpers, versions)
+    with stop.interruptible():
+        engine = make_engine(cluster, experiment, domain, out, helpers, versions)
     log.info("engine %s, %d worker(s)", engine.name, engine.workers)
     load = Load(cluster.workers_per_node)
     recorder = Recorder(experiment, domain, run, identity, versions, state, engine, load, bar=bar)

@@ -2,6 +2,7 @@
 
 import logging
 import os
+import shutil
 import time
 import zipfile
 from functools import partial
@@ -164,6 +165,7 @@ def _locked(
             f"{type(error).__name__}: {error} (the traceback is in {files.log})"
         ) from error
     finally:
+        shutil.rmtree(files.connection.parent, ignore_errors=True)  # an earlier attempt's, too
         run.publish()
     return 0
 

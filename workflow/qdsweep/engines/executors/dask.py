@@ -9,6 +9,7 @@ import contextlib
 import logging
 import os
 import sys
+import time
 import uuid
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, NamedTuple
@@ -28,6 +29,10 @@ from qdsweep.records.run_dir import StateDir
 
 log = logging.getLogger("qdsweep")
 
+# How often a worker looks whether the run is still there [s].
+LOOK_SECONDS = 1.0
+# How often a run without workers asks Dask's scheduler for them [s].
+LOOK_AGAIN_SECONDS = 5.0
 # How long workers of others may take to hear that the run has ended [s].
 GOODBYE_SECONDS = 1.0
 
@@ -49,7 +54,7 @@ class Colleague:
     """
 
     def __init__(self, order: Order) -> None:
-        worker = get_worker()
+        self._worker = worker = get_worker()
         self._slots = worker.state.nthreads
         self._threads = ThreadPoolExecutor(self._slots)
         self._children = Children(order, self._slots, worker.address)
@@ -67,7 +72,15 @@ class Colleague:
         """Has a part evaluated; see `Children.ask`."""
         async with _turns(self._slots):
             loop = asyncio.get_running_loop()
-            return await loop.run_in_executor(self._threads, self._children.ask, question)
+            answer = loop.run_in_executor(self._threads, self._children.ask, question)
+            try:
+                while not (await asyncio.wait((answer,), timeout=LOOK_SECONDS))[0]:
+                    if self not in self._worker.state.actors.values():
+                        self._children.close()  # the run was killed, or has lost this worker
+            except asyncio.CancelledError:  # the Dask worker ends
+                self._children.close()
+                raise
+            return answer.result()
 
     async def leave(self) -> None:
         """Ends the run's processes on this worker."""
@@ -112,6 +125,7 @@ class Dask:
         self._workers: dict[str, _Worker] = {}
         self._admissions: dict[str, asyncio.Task[None]] = {}
         self._ending = False
+        self._looked_at = time.monotonic()
         self._client.subscribe_topic("all", self._notice)
         self._client.sync(self._look)
 
@@ -126,6 +140,10 @@ class Dask:
 
     def problem(self) -> str | None:
         """Returns why no worker will ever come; None while one may."""
+        now = time.monotonic()
+        if now > self._looked_at + LOOK_AGAIN_SECONDS:  # the scheduler may have started again
+            self._looked_at = now
+            asyncio.run_coroutine_threadsafe(self._look(), self._loop)
         return self._cluster.problem()
 
     async def _ask(self, question: bytes) -> Answer:
@@ -153,10 +171,11 @@ class Dask:
 
     def _notice(self, event: tuple[float, dict[str, Any]]) -> None:
         """Takes note of workers that come and go; Dask's scheduler tells it."""
-        about = event[1]
-        if about["action"] == "add-worker":  # not awaited: its answers come the same way
+        about = event[1]  # others may write anything there
+        action = about.get("action") if isinstance(about, dict) else None
+        if action == "add-worker":  # not awaited: its answers come the same way
             self._admit_soon(about["worker"])
-        elif about["action"] == "remove-worker":
+        elif action == "remove-worker":
             self._dismiss(about["worker"], "Dask has lost it")
             if about["worker"] in self._admissions:
                 self._admissions[about["worker"]].cancel()

@@ -4,6 +4,7 @@ Whoever has the credentials of a run can run code as its user: they are in a fol
 in files of mode 0600, and are removed with the end of the run.
 """
 
+import contextlib
 import json
 import logging
 import os
@@ -19,6 +20,7 @@ from distributed.utils import get_ip, get_ip_interface
 from qdsweep.config import cluster as config
 from qdsweep.engines.allocation import Helpers
 from qdsweep.engines.executors.dask_worker import SETTINGS
+from qdsweep.engines.failures import NoWorkers
 from qdsweep.errors import BadInput
 from qdsweep.files import atomic
 from qdsweep.records.run_dir import StateDir
@@ -60,8 +62,8 @@ class OwnCluster:
     is_own = True
 
     def __init__(self, cluster: config.Cluster, state: StateDir, helpers: Helpers) -> None:
-        _quieten(logging.WARNING)
-        dask.config.set(SETTINGS)
+        _quieten()
+        dask.config.set(SETTINGS | {"temporary-directory": str(state.workers)})
         self._helpers, self._file = helpers, state.connection
         security = Security.temporary()
         _keep_private(self._file.parent, security)
@@ -99,7 +101,6 @@ class OwnCluster:
         """Makes the workers leave; the credentials vanish."""
         shutil.rmtree(self._file.parent, ignore_errors=True)
         self._helpers.are_leaving = True
-        _quieten(logging.CRITICAL)  # about workers that end as they are told
         self._cluster.close(timeout=2)
 
 
@@ -113,40 +114,60 @@ class JoinedCluster:
     is_own = False
 
     def __init__(self, keys: config.DaskCluster) -> None:
-        _quieten(logging.WARNING)
-        security = None
-        if keys.tls_ca_file is not None:
-            security = Security(
-                tls_ca_file=keys.tls_ca_file,
-                tls_client_cert=keys.tls_cert,
-                tls_client_key=keys.tls_key,
-                require_encryption=True,
-            )
-        place = keys.address or keys.scheduler_file
-        self.remedy = f"the Dask cluster at {place} has none, or none that fits"
+        _quieten()
+        address, security = _find(keys)
+        self.remedy = f"the Dask cluster at {address} has none, or none that fits"
         try:
-            self.client = Client(
-                keys.address,
-                scheduler_file=keys.scheduler_file,
-                security=security,
-                direct_to_workers=True,
-                timeout=30,
-            )
-        except (OSError, ValueError, TypeError) as error:
-            raise BadInput(f"cluster: dask: {place}: no Dask scheduler there ({error})") from None
-        _say_where(self.client.dashboard_link)
+            self.client = Client(address, security=security, direct_to_workers=True, timeout=30)
+        except OSError as error:  # it may be up again for the next attempt
+            raise NoWorkers(f"cluster: dask: no scheduler answers at {address} ({error})") from None
+        except Exception as error:
+            what = f"{type(error).__name__}: {error}"
+            raise BadInput(f"cluster: dask: {address} is no Dask scheduler ({what})") from None
 
     def problem(self) -> None:
         """There may always come more workers."""
 
     def close(self) -> None:
         """Leaves it."""
+        with contextlib.suppress(Exception):  # it may have gone
+            self.client.unsubscribe_topic("all")
         self.client.close(timeout=2)
 
 
-def _quieten(level: int) -> None:
-    """Keeps Dask's own messages below a level out of the run's log."""
-    logging.getLogger("distributed").setLevel(level)
+def _quieten() -> None:
+    """Keeps Dask's tracebacks out of the run's log, which says itself who comes and goes."""
+    for name in ("distributed", "tornado"):
+        logging.getLogger(name).setLevel(logging.CRITICAL)
+
+
+def _find(keys: config.DaskCluster) -> tuple[str, Security | None]:
+    """Returns the address of a Dask scheduler that is there, and the credentials for it."""
+    named, address = f"address = {keys.address!r}", keys.address
+    if keys.scheduler_file is not None:
+        named = f"scheduler_file = {keys.scheduler_file!r}"
+        try:
+            address = json.loads(Path(keys.scheduler_file).read_text())["address"]
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise BadInput(
+                f"cluster: dask: {named}: it is not what `dask scheduler --scheduler-file` writes "
+                f"({type(error).__name__}: {error})"
+            ) from None
+    tls = {name: getattr(keys, name) for name in ("tls_ca_file", "tls_cert", "tls_key")}
+    if str(address).startswith("tls://") != all(tls.values()):
+        need = "needs" if not any(tls.values()) else "is not of TLS, and takes no"
+        raise BadInput(f"cluster: dask: {named} ({address}) {need} {', '.join(tls)}")
+    for name, file in tls.items():
+        if file is not None and not Path(file).is_file():
+            raise BadInput(f"cluster: dask: {name} = {file!r}: there is no such file")
+    if not all(tls.values()):
+        return str(address), None
+    return str(address), Security(
+        tls_ca_file=keys.tls_ca_file,
+        tls_client_cert=keys.tls_cert,
+        tls_client_key=keys.tls_key,
+        require_encryption=True,
+    )
 
 
 def _keep_private(folder: Path, security: Security) -> None:

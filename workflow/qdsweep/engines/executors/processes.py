@@ -1,6 +1,7 @@
 """Worker processes on this machine."""
 
 import logging
+import resource
 from concurrent.futures import Future, ThreadPoolExecutor
 
 from qdsweep.config.cluster import Cluster
@@ -32,6 +33,8 @@ class Processes:
 
     def __init__(self, order: Order, workers: int) -> None:
         self.wanted = self.workers = workers
+        _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))  # a connection for each process
         self._children = Children(order, workers, "worker")
         self._threads = ThreadPoolExecutor(workers)
 
