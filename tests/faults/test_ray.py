@@ -90,7 +90,7 @@ def test_a_killed_worker_is_replaced_and_the_result_is_that_of_the_serial_engine
     about = summary(run.out)
     assert (about["engine"], about["workers"]) == ("ray", 3)
     wait_until(lambda: not run.rays(), 5, "all of Ray has ended")
-    wait_until(lambda: not Path(folder).parent.exists(), 5, "its folder has vanished")
+    wait_until(lambda: not Path(folder).exists(), 5, "its folder has vanished")
     left = {path.name for path in (run.out / "state").iterdir()}
     assert not left & {"connection", "workers"}, "token and workers' logs vanish"
 
@@ -170,7 +170,7 @@ def test_nothing_outlives_a_kill(tmp_path, victim):
         assert says(run.log, "Ray's process raylet has ended; the same command starts it again")
         assert says(run.log, "saved in iteration 1")
     wait_until(lambda: not run.rays(), 10, "all of Ray has ended")
-    wait_until(lambda: not Path(folder).parent.exists(), 5, "its folder has vanished")
+    wait_until(lambda: not Path(folder).exists(), 5, "its folder has vanished")
 
 
 @pytest.fixture

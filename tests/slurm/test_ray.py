@@ -11,21 +11,28 @@ from test_slurm import Sweep
 from waiting import says, wait_until
 
 
-def test_actors_on_two_nodes_one_killed_and_nothing_left(tmp_path):
+def test_actors_on_two_nodes_one_killed_and_then_a_node(tmp_path):
     expected = undisturbed_digest(tmp_path / "undisturbed", iterations=60)
     memory = {"mem_mb_main": 1500, "mem_mb_per_worker": 300}
-    sweep = Sweep(tmp_path / "sweep", seconds=0.05, engine="ray", **memory).computing()
+    sweep = Sweep(tmp_path / "sweep", seconds=0.06, engine="ray", **memory).computing()
     wait_until(lambda: says(sweep.log, ", 6 now"), 60, "all workers")
-    folders = {
-        process.info["environ"]["RAY_TMPDIR"]
-        for process in psutil.process_iter(["environ"])
-        if str(sweep.run) in (process.info["environ"] or {}).get("RAY_AUTH_TOKEN_PATH", "")
-    }
-    assert len(folders) == 2, "one of each node"
-    pids = re.findall(r"worker process (\d+) .* now", sweep.log.read_text())
-    os.kill(int(pids[-1]), signal.SIGKILL)
+    nodes: dict[str, list[psutil.Process]] = {}
+    for process in psutil.process_iter(["environ"]):
+        variables = process.info["environ"] or {}
+        if variables.get("RAY_AUTH_TOKEN_PATH") == f"{sweep.run}/state/connection/token":
+            nodes.setdefault(variables["RAY_TMPDIR"], []).append(process)
+    assert len(nodes) == 2, "a folder and processes of Ray on each"
+    workers = re.findall(r"worker process (\d+) .* now", sweep.log.read_text())
+    os.kill(int(workers[0]), signal.SIGKILL)
     wait_until(lambda: says(sweep.log, "is lost, 5 left"), 20, "the loss is noted")
+    wait_until(lambda: says(sweep.log, ", 6 now", 2), 20, "another one")
+    (other,) = (n for n in nodes.values() if not any(p.name() == "gcs_server" for p in n))
+    for process in other:
+        if process.is_running():
+            process.kill()
+    wait_until(lambda: says(sweep.log, ", 3 left"), 40, "the node's loss is noted")
     sweep.finish(expected)
+    assert sweep.attempts() == ["finished"]
     about = summary(sweep.run)
     assert (about["engine"], about["workers"]) == ("ray", 6)
-    wait_until(lambda: not any(map(os.path.exists, folders)), 10, "Ray's folders have vanished")
+    wait_until(lambda: not any(map(os.path.exists, nodes)), 10, "Ray's folders have vanished")

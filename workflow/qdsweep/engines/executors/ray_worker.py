@@ -34,10 +34,10 @@ class Scratch:
 
     def __init__(self) -> None:
         usual = tempfile.gettempdir()
-        folder = tempfile.mkdtemp(prefix="qdsweep-", dir=usual if len(usual) <= 18 else "/tmp")
-        self.path = Path(folder, "r")  # Ray opens what is its own to everybody
+        self.path = tempfile.mkdtemp(prefix="qdsweep-", dir=usual if len(usual) <= 14 else "/tmp")
         self._janitor = subprocess.Popen(  # it reads from this process until that has ended
-            ["sh", "-c", JANITOR, folder],
+            ["sh", "-c", JANITOR, self.path],
+            env={"PATH": os.defpath},  # nothing of an earlier folder, whose janitor would end it
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
@@ -47,7 +47,7 @@ class Scratch:
     def environment(self, token: Path) -> dict[str, str]:
         """Returns the variables of all Ray processes, with the file of the run's token."""
         return {
-            "RAY_TMPDIR": str(self.path),
+            "RAY_TMPDIR": self.path,
             "RAY_AUTH_MODE": "token",
             "RAY_AUTH_TOKEN_PATH": str(token),
             "RAY_USAGE_STATS_ENABLED": "0",
@@ -73,6 +73,7 @@ def work(run: Path, workers: int, patience: float) -> None:
         if time.monotonic() > deadline:
             raise QdsweepError(f"{file}: no main process found for {patience:.0f} s")
         time.sleep(0.1)
+    os.environ.pop("RAY_AUTH_TOKEN", None)  # of another cluster
     settings = json.loads(file.read_text())["settings"]
     scratch = Scratch()
     node = subprocess.Popen(
