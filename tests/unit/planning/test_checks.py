@@ -24,7 +24,7 @@ def refusal(folder, **changes) -> str:
 @pytest.mark.parametrize(
     ("sweep", "changes", "words"),
     [
-        ("::: sigma 1", {}, ["sweep, row 1", "sigma", "did you mean 'sigma0'"]),
+        ("::: sigma 1", {}, ["sweep, row 1", "sigma", "is `step`"]),
         ("::: seed 1 -1", {}, ["sweep, row 2", "seed = -1", "greater than or equal to 0"]),
         ("::: seed", {}, ["seed"]),
         (SWEEP, {"batch_size": 0}, ["batch_size = 0"]),

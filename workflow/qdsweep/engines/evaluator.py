@@ -109,10 +109,15 @@ def ignore_signals() -> None:
     def restore() -> None:
         for number in numbers:
             signal.signal(number, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, numbers)
 
     for number in numbers:
         signal.signal(number, lambda *_: None)
-    os.register_at_fork(after_in_child=restore)
+    os.register_at_fork(
+        before=lambda: signal.pthread_sigmask(signal.SIG_BLOCK, numbers),
+        after_in_parent=lambda: signal.pthread_sigmask(signal.SIG_UNBLOCK, numbers),
+        after_in_child=restore,
+    )
 
 
 def _difference(order: Order) -> str:
