@@ -141,7 +141,7 @@ def test_what_cannot_start_is_refused_before_any_work(tmp_path):
     for name, launcher, wanted in (
         ("one", "nowhere", ["the launcher nowhere is not on the PATH", "mpi: {launcher: "]),
         ("two", lonely, ["started 3 processes", "sees a world of 1", "srun --mpi=pmix"]),
-        ("three", "mpiexec", ["pip install 'qdsweep[mpi]'"]),
+        ("three", "mpiexec", ["`make extras`"]),
     ):
         if name == "three":
             SHELL["PYTHONPATH"] = str(tmp_path / "without")

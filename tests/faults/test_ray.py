@@ -1,4 +1,4 @@
-"""The ray engine on one machine, with a Ray cluster of its own and in one that is there."""
+"""The ray engine on one machine, with a Ray cluster of its own and in an existing one."""
 
 import json
 import os
@@ -175,7 +175,7 @@ def test_nothing_outlives_a_kill(tmp_path, victim):
 
 @pytest.fixture
 def lab(tmp_path):
-    """A Ray cluster that is there: a head with two cores and a node of other versions with one."""
+    """An existing Ray cluster: a head with two cores and a node of other versions with one."""
     folder = tmp_path / "lab"
     add_plugin(folder)
     (folder / "token").write_text(64 * "7")
@@ -245,10 +245,10 @@ def test_without_its_extra_or_its_cluster_nothing_is_started(tmp_path):
     )
     run = Live(tmp_path / "a", 0, PYTHONPATH=str(tmp_path / "hidden"))
     assert run.process.wait(30) == 2
-    assert "pip install 'qdsweep[ray]'" in (run.folder / "printed.txt").read_text()
+    assert "`make extras`" in (run.folder / "printed.txt").read_text()
     run = Live(tmp_path / "b", 0, {"engine": "ray", "ray": {"address": "[::1]:1", "workers": 2}})
     assert run.process.wait(30) == 2
     keys = {"address": "127.0.0.1:1", "workers": 2}
     run = Live(tmp_path / "c", 0, {"engine": "ray", "ray": keys})
-    assert run.process.wait(30) == 2
+    assert run.process.wait(30) == 1, "it may be there for the next attempt"
     assert "nobody answers" in (run.folder / "printed.txt").read_text()

@@ -78,7 +78,7 @@ def test_the_result_is_that_of_the_serial_engine(tmp_path, expected):
 
 
 def test_a_killed_worker_is_replaced_and_its_solutions_repeated(tmp_path, expected):
-    run = Live(tmp_path).ready()
+    run = Live(tmp_path, seconds=0.05).ready()
     for _ in range(2):
         run.workers()[0].kill()
     wait_until(lambda: says(run.log, "is lost"), what="the loss is noted")
@@ -149,7 +149,7 @@ def test_a_plain_dask_worker_joins_and_leaves(tmp_path, expected):
 
 @pytest.fixture
 def lab(tmp_path):
-    """A Dask cluster that is there: `dask scheduler` and two `dask worker`, by TLS."""
+    """An existing Dask cluster: `dask scheduler` and two `dask worker`, by TLS."""
     from distributed.security import Security
 
     made = Security.temporary()

@@ -245,7 +245,7 @@ def test_bad_input_ends_before_any_job(tmp_path):
     """One case of those in tests/unit/planning/test_checks.py."""
     config = write_config(tmp_path, "::: sigma 1")
     done = snakemake("--cores", 1, "--configfile", config, cwd=tmp_path, check=1)
-    for word in ("sweep, row 1", "sigma", "did you mean 'sigma0'"):
+    for word in ("sweep, row 1", "sigma", "is `step`"):
         assert word in done.stdout + done.stderr
     assert "Traceback" not in done.stderr
     assert not (tmp_path / "results").exists()

@@ -19,7 +19,7 @@ from qdsweep.errors import BadInput
         ("workers_per_node: true\n", ["workers_per_node = True", "integer"]),
         (
             "engine: ray\ndask: {address: 'tls://a:1'}\n",
-            ["dask names a Dask cluster", "engine = ray"],
+            ["dask names an existing Dask cluster", "engine = ray"],
         ),
         (
             "engine: dask\nnodes: 2\ndask: {scheduler_file: s.json}\n",

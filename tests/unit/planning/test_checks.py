@@ -70,6 +70,6 @@ def test_a_sweep_file_has_no_repeated_keys(tmp_path):
 @pytest.mark.parametrize(("engine", "library"), [("ray", "ray"), ("mpi", "mpi4py")])
 def test_an_engine_that_is_not_installed_is_refused(monkeypatch, engine, library):
     monkeypatch.setitem(sys.modules, library, None)  # as if it were not there
-    with pytest.raises(BadInput, match=rf"engine {engine} needs the extra: .*\[{engine}\]"):
+    with pytest.raises(BadInput, match=rf"engine {engine} needs what `make extras` installs"):
         check_installed(Cluster(engine=engine))
     check_installed(Cluster(engine="dask"))

@@ -171,11 +171,13 @@ def _worker(arguments: argparse.Namespace) -> int:
         work = ray_worker.work if arguments.engine == "ray" else dask_worker.work
         work(run.path, arguments.workers, patience=600.0)  # it may have to start itself
         return 0
+    if not arguments.join.is_dir():
+        raise BadInput(f"--join {arguments.join}: there is no such folder")
     file = RunDir(arguments.join).state.connection
     if not file.exists():
         raise BadInput(
-            f"{arguments.join}: no run whose workers can be joined is being computed there "
-            f"({file} is missing); see its run.log, and `qdsweep status`"
+            f"{arguments.join}: no run whose workers can be joined (engine dask) is being computed "
+            f"there ({file} is missing); see its run.log, and `qdsweep status`"
         )
     if read_json_if_whole(file).get("engine") == "ray":
         raise BadInput(f"{arguments.join}: a run of the ray engine takes no more workers")

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 from collections.abc import Mapping
 from typing import Any, Literal
 
@@ -13,9 +14,12 @@ from qdsweep.config.files import read_preset
 from qdsweep.config.keys import Path
 from qdsweep.errors import BadInput
 
+# Engine -> the library that it needs and that is an extra of its own.
+LIBRARIES = {"ray": "ray", "mpi": "mpi4py"}
+
 
 class DaskCluster(Model):
-    """A Dask cluster that is there: a lab's, or one made by dask-jobqueue or on Kubernetes.
+    """An existing Dask cluster: a lab's, or one made by dask-jobqueue or on Kubernetes.
 
     The runs use all its workers, also those that come later, share them fairly and leave them as
     they found them. Every worker needs qdsweep in the run's version.
@@ -23,7 +27,6 @@ class DaskCluster(Model):
 
     address: str | None = Field(
         default=None,
-        pattern=r"^[a-z]+://.+:\d+$",
         description="address of its scheduler, tls://HOST:PORT or tcp://HOST:PORT",
     )
     scheduler_file: str | None = Field(
@@ -39,6 +42,10 @@ class DaskCluster(Model):
     def _check(self) -> "DaskCluster":
         if self.address is not None and self.scheduler_file is not None:
             raise ValueError("give either address or scheduler_file, not both")
+        if self.address is not None and not re.fullmatch(r"[a-z]+://.+:\d+", self.address):
+            raise ValueError(
+                f"address = {self.address!r} is not tcp://HOST:PORT or tls://HOST:PORT"
+            )
         tls = (self.tls_ca_file, self.tls_cert, self.tls_key)
         if any(tls) and not all(tls):
             raise ValueError("tls_ca_file, tls_cert and tls_key are needed together")
@@ -66,7 +73,7 @@ class Mpi(Model):
 
 
 class RayCluster(Model):
-    """A Ray cluster that is there.
+    """An existing Ray cluster.
 
     Each worker of a run is an actor with one of its cores, so that Ray itself shares it between
     runs and others. It is left as it was found. Every node needs qdsweep in the run's version.
@@ -81,7 +88,7 @@ class RayCluster(Model):
         ),
     )
     workers: int | None = Field(
-        default=None, ge=1, description="workers of a run there, instead of workers_per_node"
+        default=None, ge=1, description="workers of a run there; it goes with `address`"
     )
 
     @model_validator(mode="after")
@@ -145,12 +152,12 @@ class Cluster(Model):
     )
     dask: DaskCluster = Field(
         default=DaskCluster(),
-        description="engine dask: a Dask cluster that is there, instead of one of the run's own",
+        description="engine dask: an existing Dask cluster, instead of one of the run's own",
     )
     mpi: Mpi = Field(default=Mpi(), description="engine mpi: how its ranks are started")
     ray: RayCluster = Field(
         default=RayCluster(),
-        description="engine ray: a Ray cluster that is there, instead of one of the run's own",
+        description="engine ray: an existing Ray cluster, instead of one of the run's own",
     )
     max_seconds: float | None = Field(
         default=None,
@@ -170,7 +177,7 @@ class Cluster(Model):
             )
         if self.dask.is_there and (self.engine != "dask" or self.nodes > 1):
             raise ValueError(
-                f"dask names a Dask cluster that is there, which needs engine = dask and nodes = 1 "
+                f"dask names an existing Dask cluster, which needs engine = dask and nodes = 1 "
                 f"(for the main process), not engine = {self.engine} and nodes = {self.nodes}"
             )
         if self.mpi.launcher is not None and self.engine != "mpi":
@@ -179,7 +186,7 @@ class Cluster(Model):
             self.engine != "ray" or self.nodes > 1 or self.workers_per_node > 1
         ):
             raise ValueError(
-                "ray names a Ray cluster that is there, which needs engine = ray, and nodes = 1 "
+                "ray names an existing Ray cluster, which needs engine = ray, and nodes = 1 "
                 "with workers_per_node = 1 (for the main process), not engine = "
                 f"{self.engine}, nodes = {self.nodes} and workers_per_node = "
                 f"{self.workers_per_node}; ray.workers says how many"

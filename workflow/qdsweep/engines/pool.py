@@ -43,8 +43,8 @@ class Pool:
     @property
     def workers(self) -> int:
         """The most workers that there were at a time, or are to be."""
-        self._most = max(self._most, self._executor.wanted, self._executor.workers)
-        return self._most
+        self._most = max(self._most, self._executor.workers)
+        return max(self._most, self._executor.wanted)
 
     def wait(self) -> None:
         """Returns when the first worker is there."""
@@ -102,12 +102,16 @@ class Pool:
     def _look_for_workers(self, patience: float) -> None:
         if self._executor.workers:
             self._lonely_since = None
+            self._most = max(self._most, self._executor.workers)
             return
         reason = self._executor.problem()
         if reason is not None:
             raise NoWorkers(reason)
         now = time.monotonic()
-        self._lonely_since = self._lonely_since or now
+        if self._lonely_since is None:
+            self._lonely_since = now
+            if self._most:
+                log.warning("no worker is left: waits for one, for %.0f s at most", patience)
         if now - self._lonely_since > patience:
             raise NoWorkers(f"no worker for {patience:.0f} s: {self._executor.remedy}")
 

@@ -22,7 +22,7 @@ from qdsweep.records.run_dir import RunDir
 
 # A file of state/ with the exit code of rank 0: srun gives another one after MPI's Abort.
 EXIT_CODE = "exit_code"
-INSTALL = "install the extra: pip install 'qdsweep[mpi]', or envs/mpi.lock"
+INSTALL = "`make extras` installs mpi4py and an MPI"
 
 
 def start_ranks(cluster: Cluster, run: Path) -> int:
@@ -69,6 +69,10 @@ def start_ranks(cluster: Cluster, run: Path) -> int:
         if refusal:
             raise BadInput(f"engine mpi: {refusal}")
         return int(said)
+    typed = shlex.join([program, *words])
+    if code == 0:
+        raise QdsweepError(f"engine mpi: no rank was started by {typed} (mpi.launcher)")
+    print(f"qdsweep: {typed} ... ended with exit code {code}", file=sys.stderr)
     return code if code >= 0 else 128 - code
 
 
@@ -123,8 +127,8 @@ def work(cluster: Cluster, run: Path, main: Callable[[], int]) -> int:
     except BaseException:  # without Abort the others would wait for ever
         traceback.print_exc()
         code = 1
+    _leave(run, code)
     if code:
-        _leave(run, code)
         logging.shutdown()
         sys.stderr.flush()
     mpi.end(code)

@@ -10,6 +10,7 @@ import numpy as np
 import qdsweep
 from qdsweep.algorithms import import_plugins
 from qdsweep.algorithms.base import Archive
+from qdsweep.config.cluster import LIBRARIES
 from qdsweep.config.compose import compose
 from qdsweep.config.experiment import Experiment
 from qdsweep.domains import make_domain
@@ -81,9 +82,9 @@ def describe_archive(archive: Archive, domain: Domain) -> dict[str, Any]:
     }
 
 
-def all_versions(decisive: dict[str, str]) -> dict[str, str]:
+def all_versions(decisive: dict[str, str], engine: str) -> dict[str, str]:
     """The versions that summary.json lists: decisive ones and some that are good to know."""
-    others = installed_versions(("gymnasium", "pandas", "dask"))
+    others = installed_versions(("gymnasium", "pandas", "dask", LIBRARIES.get(engine, "dask")))
     python = platform.python_version()
     return {"qdsweep": qdsweep.__version__, **others, **decisive, "python": python}
 
@@ -113,7 +114,7 @@ def snapshot(run_dir: Path) -> Path | None:
     status = read_status(files)
     about = {
         "status": "partial",
-        "versions": all_versions({}),
+        "versions": all_versions({}, status.engine),
         "engine": status.engine,
         "workers": status.workers,
         "attempts": status.attempts,

@@ -281,7 +281,7 @@ class Recorder:
         self.attempts[-1] |= {"ended": now(), "how": "finished", "iteration": state.iterations}
         about = {
             "status": "finished",
-            "versions": all_versions(self.versions),
+            "versions": all_versions(self.versions, self.engine.name),
             "image": image(),
             "engine": self.engine.name,
             "workers": self.engine.workers,

@@ -1,9 +1,14 @@
 """All checks of a sweep file against the runs that it asks for, before any job starts."""
 
 import importlib.util
+import os
+import pathlib
+import shlex
+import shutil
+import sys
 from collections.abc import Mapping
 
-from qdsweep.config.cluster import Cluster
+from qdsweep.config.cluster import LIBRARIES, Cluster
 from qdsweep.config.domain import require_episodes
 from qdsweep.config.experiment import Experiment
 from qdsweep.config.files import nearest
@@ -70,18 +75,29 @@ def check_fit(cluster: Cluster, name: str, runs: Mapping[str, Experiment]) -> No
 
 
 def check_installed(cluster: Cluster) -> None:
-    """Refuses an engine whose library is not installed here.
+    """Refuses an engine whose library is not installed here, or what it is to use is not there.
 
     Raises:
-        BadInput: It is an extra of its own.
+        BadInput: The library is an extra of its own; a program or a file is missing.
     """
     engine = cluster.engine
-    library = {"ray": "ray", "mpi": "mpi4py"}.get(engine)
+    library = LIBRARIES.get(engine)
     if library is not None and importlib.util.find_spec(library) is None:
         raise BadInput(
-            f"engine {engine} needs the extra: pip install 'qdsweep[{engine}]', or make extras, or "
-            f"for an image EXTRAS={engine} containers/build.sh"
+            f"engine {engine} needs what `make extras` installs (envs/{engine}.lock); for an "
+            f"image: EXTRAS={engine} containers/build.sh"
         )
+    file = cluster.dask.scheduler_file
+    if file is not None and not pathlib.Path(file).exists():
+        raise BadInput(f"cluster: dask: scheduler_file = {file!r}: there is no such file")
+    program = shlex.split(cluster.mpi.launcher or "")[:1]
+    if program and shutil.which(program[0], path=_search_path()) is None:
+        raise BadInput(f"cluster: mpi: launcher: {program[0]!r} is not a program on the PATH")
+
+
+def _search_path() -> str:
+    """Returns the PATH, with the programs of this environment first."""
+    return f"{pathlib.Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
 
 
 def _check_papers(settings: SweepFile, sweep: Sweep) -> None:

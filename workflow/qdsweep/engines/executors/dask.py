@@ -157,10 +157,10 @@ class Dask:
         assert this is not None
         worker.calls.add(this)
         try:
-            return unpack(await worker.actor.evaluate(question))
+            answer = await worker.actor.evaluate(question)
         except asyncio.CancelledError:  # it has vanished and may never answer
             raise WorkerLost(address) from None
-        except OSError as error:
+        except (OSError, RuntimeError) as error:  # as Dask has it: of the connection, of the actor
             self._dismiss(address, str(error))
             raise WorkerLost(address) from None
         except WorkerLost as error:
@@ -168,6 +168,7 @@ class Dask:
             raise
         finally:
             worker.calls.discard(this)
+        return unpack(answer)
 
     def _notice(self, event: tuple[float, dict[str, Any]]) -> None:
         """Takes note of workers that come and go; Dask's scheduler tells it."""

@@ -1,4 +1,4 @@
-"""Dask clusters: a run's own one, whose scheduler is in the main process, or one that is there.
+"""Dask clusters: a run's own one, whose scheduler is in the main process, or an existing one.
 
 Whoever has the credentials of a run can run code as its user: they are in a folder of mode 0700,
 in files of mode 0600, and are removed with the end of the run.
@@ -142,12 +142,14 @@ def _quieten() -> None:
 
 
 def _find(keys: config.DaskCluster) -> tuple[str, Security | None]:
-    """Returns the address of a Dask scheduler that is there, and the credentials for it."""
+    """Returns the address of an existing Dask scheduler, and the credentials for it."""
     named, address = f"address = {keys.address!r}", keys.address
     if keys.scheduler_file is not None:
         named = f"scheduler_file = {keys.scheduler_file!r}"
         try:
             address = json.loads(Path(keys.scheduler_file).read_text())["address"]
+        except FileNotFoundError:
+            raise BadInput(f"cluster: dask: {named}: there is no such file") from None
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise BadInput(
                 f"cluster: dask: {named}: it is not what `dask scheduler --scheduler-file` writes "

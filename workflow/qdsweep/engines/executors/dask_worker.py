@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import logging
 import os
 import time
 from pathlib import Path
@@ -75,11 +76,13 @@ def work(run: Path, workers: int, patience: float) -> None:
     global _is_ours
     _is_ours = True
     dask.config.set(SETTINGS)
+    logging.getLogger("distributed").setLevel(logging.ERROR)
     asyncio.run(_work(RunDir(run).state, workers, patience))
 
 
 async def _work(state: StateDir, workers: int, patience: float) -> None:
     scheduler = await _find_scheduler(state.connection, patience)
+    print(f"qdsweep: {workers} process(es) evaluate for the run {state.path.parent}", flush=True)
     worker = await Worker(
         scheduler.address,
         security=scheduler.security,

@@ -1,4 +1,4 @@
-"""Ray: a cluster of the run's own, whose head is on this machine, or one that is there.
+"""Ray: a cluster of the run's own, whose head is on this machine, or an existing one.
 
 Whoever has the token of a run can run code as its user: it is in a folder of mode 0700, in a file
 of mode 0600, and is removed with the end of the run. Ray encrypts nothing.
@@ -20,6 +20,7 @@ import psutil
 from qdsweep.config import cluster as config
 from qdsweep.engines.evaluator import Order
 from qdsweep.engines.executors.ray_worker import MEMORY, Scratch, answers
+from qdsweep.engines.failures import NoWorkers
 from qdsweep.errors import BadInput
 from qdsweep.files import atomic
 from qdsweep.records.run_dir import StateDir
@@ -166,10 +167,11 @@ class JoinedCluster:
             if address != "auto" and not answers(address.removeprefix("ray://")):
                 raise ConnectionError("nobody answers")  # Ray itself would wait for minutes
             self._thread.start(address=address)
-        except Exception as error:
-            raise BadInput(
-                f"cluster: ray: address = {address!r}: no Ray cluster there that lets this process "
-                f"in ({type(error).__name__}: {error})"
+        except Exception as error:  # it may be well again for the next attempt
+            why = (str(error).strip().splitlines() or [type(error).__name__])[0]
+            raise NoWorkers(
+                f"cluster: ray: address = {address!r}: no Ray cluster answers there, or it "
+                f"does not let this process in ({why})"
             ) from None
 
     def problem(self) -> None:
