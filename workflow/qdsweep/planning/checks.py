@@ -16,6 +16,7 @@ from qdsweep.config.keys import Path
 from qdsweep.config.references import check_cited
 from qdsweep.config.sweep import Figures, SweepFile
 from qdsweep.errors import BadInput
+from qdsweep.host.briefing import RANKS
 from qdsweep.metrics import BY_NAME, METRICS, Metric
 from qdsweep.sweep.groups import group_labels, label_columns
 from qdsweep.sweep.labels import figure_names
@@ -90,7 +91,9 @@ def check_installed(cluster: Cluster) -> None:
     file = cluster.dask.scheduler_file
     if file is not None and not pathlib.Path(file).exists():
         raise BadInput(f"cluster: dask: scheduler_file = {file!r}: there is no such file")
-    program = shlex.split(cluster.mpi.launcher or "")[:1]
+    # A rank has been started, perhaps into an image that has no launcher.
+    launcher = None if RANKS in os.environ else cluster.mpi.launcher
+    program = shlex.split(launcher or "")[:1]
     if program and shutil.which(program[0], path=_search_path()) is None:
         raise BadInput(f"cluster: mpi: launcher: {program[0]!r} is not a program on the PATH")
 

@@ -54,6 +54,8 @@ class Status:
 
 def read_status(state: StateDir) -> Status:
     """Reads the status of a run."""
+    if not state.status.exists():  # of most runs, when a sweep starts
+        return Status()
     data = read_json_if_whole(state.status)
     try:
         return Status(
@@ -71,7 +73,7 @@ def read_status(state: StateDir) -> Status:
             workers=int(data.get("workers", 1)),
             budget={unit: int(amount) for unit, amount in data.get("budget", {}).items()},
             attempts=_attempts(data),
-            is_damaged=not data and state.status.exists(),
+            is_damaged=not data,
         )
     except (ValueError, TypeError, AttributeError, OverflowError):
         return Status(attempts=_attempts(data), is_damaged=True)
