@@ -55,6 +55,14 @@ def write_text(path: Path, text: str) -> None:
         file.write(text)
 
 
+def write_private(path: Path, text: str) -> None:
+    """Writes a text file that its owner alone can read, in a folder that is the owner's alone."""
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    path.parent.chmod(0o700)
+    with atomic(path, "w", private=True) as file:
+        file.write(text)
+
+
 def write_json(path: Path, data: Any) -> None:
     """Writes JSON whole or not at all."""
     write_text(path, json.dumps(data, indent=1) + "\n")

@@ -58,3 +58,15 @@ def make_domain(domain: DomainConfig) -> "Domain":
         except AttributeError as error:
             raise BadInput(f"{domain.type} does not let {name} be set: {error}") from None
     return made
+
+
+def import_libraries(domain: DomainConfig) -> None:
+    """Imports what a domain needs, in a process that is forked later.
+
+    Not the user's own code: it could start threads or open files, which do not bear a fork.
+
+    Args:
+        domain: One of the models of `qdsweep.config.domain`.
+    """
+    if ":" not in domain.type + getattr(domain, "env", ""):
+        make_domain(domain)

@@ -17,8 +17,9 @@ import traceback
 from multiprocessing.connection import Connection
 from pathlib import Path
 
+from qdsweep.domains import import_libraries
 from qdsweep.engines.base import Answer, Batch
-from qdsweep.engines.evaluator import Evaluator, Order, ignore_signals, import_libraries
+from qdsweep.engines.evaluator import SIGNALS, Evaluator, Order, ignore_signals
 from qdsweep.engines.failures import UnfitWorker, WorkerFailed, WorkerLost
 from qdsweep.host.parent import die_with_parent
 
@@ -138,7 +139,8 @@ def unpack(answer: bytes) -> Answer:
 
 def _fork(control: socket.socket) -> None:
     """Forks a worker for each connection that is sent, until the other side has ended."""
-    import_libraries(pickle.load(sys.stdin.buffer))
+    with contextlib.suppress(Exception):  # the worker itself says what is wrong
+        import_libraries(pickle.load(sys.stdin.buffer))
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for them
     while True:
         _, descriptors, _, _ = socket.recv_fds(control, 1, 1)
@@ -172,6 +174,6 @@ def _work(connection: Connection) -> None:
 
 
 if __name__ == "__main__":
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1):
+    for number in SIGNALS:
         signal.signal(number, lambda *_: None)
     _fork(socket.socket(fileno=int(sys.argv[1])))

@@ -1,6 +1,5 @@
 """What works in a worker, whoever started it: one domain, kept alive. It imports no ribs."""
 
-import contextlib
 import logging
 import os
 import signal
@@ -16,6 +15,9 @@ from qdsweep.engines.failures import EvaluationFailed, UnfitWorker, evaluate_saf
 from qdsweep.engines.worker_log import WorkerLog
 from qdsweep.host.cpu import settings
 from qdsweep.versions import installed_versions
+
+# What is for the main process to obey.
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)
 
 
 class Order(NamedTuple):
@@ -88,34 +90,23 @@ class Evaluator:
         return Answer(result, self._log.take() if self._log is not None else [], self.name)
 
 
-def import_libraries(domain: DomainConfig) -> None:
-    """Imports what workers share that are forked from this process later.
-
-    Not the user's own code: it could start threads or open files, which do not bear a fork.
-    """
-    with contextlib.suppress(Exception):  # the worker itself says what is wrong
-        if ":" not in domain.type + getattr(domain, "env", ""):
-            make_domain(domain)
-
-
 def ignore_signals() -> None:
     """Leaves signals to the main process: Ctrl-C and Slurm reach the whole group.
 
     What a domain itself starts can be ended as usual: a handler, other than SIG_IGN, is not handed
     on to programs, and it is taken back in forks.
     """
-    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)
 
     def restore() -> None:
-        for number in numbers:
+        for number in SIGNALS:
             signal.signal(number, signal.SIG_DFL)
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, numbers)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
 
-    for number in numbers:
+    for number in SIGNALS:
         signal.signal(number, lambda *_: None)
     os.register_at_fork(
-        before=lambda: signal.pthread_sigmask(signal.SIG_BLOCK, numbers),
-        after_in_parent=lambda: signal.pthread_sigmask(signal.SIG_UNBLOCK, numbers),
+        before=lambda: signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS),
+        after_in_parent=lambda: signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS),
         after_in_child=restore,
     )
 

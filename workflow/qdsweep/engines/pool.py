@@ -8,7 +8,7 @@ from concurrent.futures import Future
 
 from qdsweep.engines.base import Answer, Batch, Failure, Outcome, nothing
 from qdsweep.engines.executors.base import Executor
-from qdsweep.engines.failures import MAX_LOSSES, EvaluationFailed, NoWorkers, WorkerDied
+from qdsweep.engines.failures import MAX_LOSSES, EvaluationFailed, NoWorkers, WorkerDied, WorkerLost
 from qdsweep.engines.parts import PER_WORKER, Parts
 
 log = logging.getLogger("qdsweep")
@@ -72,7 +72,7 @@ class Pool:
             part = running.pop(future)
             try:
                 answer = future.result()
-            except self._executor.lost:
+            except WorkerLost:
                 self._parts.give_back(part)  # others evaluate it, with the same seeds
                 _note_loss(losses, part.start)
                 continue

@@ -4,7 +4,6 @@ import contextlib
 import logging
 import os
 import shlex
-import shutil
 import signal
 import subprocess
 import sys
@@ -18,6 +17,7 @@ from qdsweep.errors import BadInput, QdsweepError
 from qdsweep.experiment.stop import SIGNALS
 from qdsweep.host.briefing import RANKS
 from qdsweep.host.parent import die_with_parent
+from qdsweep.host.programs import which
 from qdsweep.records.run_dir import RunDir
 
 # A file of state/ with the exit code of rank 0: srun gives another one after MPI's Abort.
@@ -36,8 +36,7 @@ def start_ranks(cluster: Cluster, run: Path) -> int:
         BadInput: The launcher is missing, or the ranks are not one world.
     """
     program, *options = launcher(cluster)
-    venv = str(Path(sys.executable).parent)  # has the launcher of the MPI that is installed there
-    found = shutil.which(program, path=f"{venv}{os.pathsep}{os.environ.get('PATH', '')}")
+    found = which(program)  # that of the MPI that is installed beside this Python comes first
     if found is None:
         raise BadInput(
             f"engine mpi: the launcher {program} is not on the PATH; {INSTALL}, or name "

@@ -4,8 +4,6 @@ import importlib.util
 import os
 import pathlib
 import shlex
-import shutil
-import sys
 from collections.abc import Mapping
 
 from qdsweep.config.cluster import LIBRARIES, Cluster
@@ -17,6 +15,7 @@ from qdsweep.config.references import check_cited
 from qdsweep.config.sweep import Figures, SweepFile
 from qdsweep.errors import BadInput
 from qdsweep.host.briefing import RANKS
+from qdsweep.host.programs import which
 from qdsweep.metrics import BY_NAME, METRICS, Metric
 from qdsweep.sweep.groups import group_labels, label_columns
 from qdsweep.sweep.labels import figure_names
@@ -94,13 +93,8 @@ def check_installed(cluster: Cluster) -> None:
     # A rank has been started, perhaps into an image that has no launcher.
     launcher = None if RANKS in os.environ else cluster.mpi.launcher
     program = shlex.split(launcher or "")[:1]
-    if program and shutil.which(program[0], path=_search_path()) is None:
+    if program and which(program[0]) is None:
         raise BadInput(f"cluster: mpi: launcher: {program[0]!r} is not a program on the PATH")
-
-
-def _search_path() -> str:
-    """Returns the PATH, with the programs of this environment first."""
-    return f"{pathlib.Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
 
 
 def _check_papers(settings: SweepFile, sweep: Sweep) -> None:

@@ -7,7 +7,7 @@ import numpy as np
 
 from qdsweep.algorithms import make_algorithm
 from qdsweep.config.experiment import Experiment
-from qdsweep.domains import make_domain
+from qdsweep.domains import import_libraries
 from qdsweep.domains.base import Evaluation
 
 ITERATIONS = 2
@@ -20,8 +20,7 @@ def rehearse(experiment: Experiment) -> None:
 
     None of it is computed, and no plug-in is imported, as it could start threads.
     """
-    if ":" not in experiment.domain.type + getattr(experiment.domain, "env", ""):
-        make_domain(experiment.domain)
+    import_libraries(experiment.domain)
     rng = np.random.default_rng(0)
     measures = len(experiment.archive.dims or (1, 1))
     domain: Any = types.SimpleNamespace(

@@ -12,13 +12,11 @@ class Executor(Protocol):
     Attributes:
         name: Its name in the cluster config.
         wanted: How many workers the run has asked for.
-        lost: What the future of a part raises if its worker was lost.
         remedy: Where to look if no worker comes, for a message.
     """
 
     name: str
     wanted: int
-    lost: tuple[type[Exception], ...]
     remedy: str
 
     @property
@@ -27,7 +25,10 @@ class Executor(Protocol):
         ...
 
     def submit(self, part: Batch, first: int) -> "Future[Answer]":
-        """Has a part evaluated that begins with the batch's row `first`."""
+        """Has a part evaluated that begins with the batch's row `first`.
+
+        Its future raises `WorkerLost` if the worker was lost.
+        """
         ...
 
     def problem(self) -> str | None:

@@ -114,7 +114,6 @@ class Dask:
     """
 
     name = "dask"
-    lost = (WorkerLost,)
 
     def __init__(self, order: Order, cluster: Cluster, wanted: int) -> None:
         self.wanted = wanted
@@ -149,10 +148,7 @@ class Dask:
     async def _ask(self, question: bytes) -> Answer:
         if not self._workers:
             raise WorkerLost("the last one")
-        address = min(
-            self._workers, key=lambda a: len(self._workers[a].calls) / self._workers[a].slots
-        )
-        worker = self._workers[address]
+        address, worker = min(self._workers.items(), key=lambda item: item[1].load)
         this = asyncio.current_task()
         assert this is not None
         worker.calls.add(this)
@@ -226,6 +222,7 @@ class Dask:
         with contextlib.suppress(Exception):
             if not self._cluster.is_own:
                 self._client.sync(self._say_goodbye, callback_timeout=GOODBYE_SECONDS)
+                self._client.unsubscribe_topic("all")
         self._cluster.close()
 
     async def _say_goodbye(self) -> None:

@@ -4,7 +4,6 @@ Whoever has the credentials of a run can run code as its user: they are in a fol
 in files of mode 0600, and are removed with the end of the run.
 """
 
-import contextlib
 import json
 import logging
 import os
@@ -22,7 +21,7 @@ from qdsweep.engines.allocation import Helpers
 from qdsweep.engines.executors.dask_worker import SETTINGS
 from qdsweep.engines.failures import NoWorkers
 from qdsweep.errors import BadInput
-from qdsweep.files import atomic
+from qdsweep.files import write_private
 from qdsweep.records.run_dir import StateDir
 
 log = logging.getLogger("qdsweep")
@@ -66,7 +65,9 @@ class OwnCluster:
         dask.config.set(SETTINGS | {"temporary-directory": str(state.workers)})
         self._helpers, self._file = helpers, state.connection
         security = Security.temporary()
-        _keep_private(self._file.parent, security)
+        # At no moment can another user read them.
+        pem = security.tls_ca_file + security.tls_scheduler_key
+        write_private(self._file.parent / "tls.pem", pem)
         host = _host(cluster.interface)
         self._cluster = LocalCluster(
             n_workers=0,
@@ -85,8 +86,7 @@ class OwnCluster:
             f"see {helpers.logs}; they connect to {address} (the cluster's `interface` chooses the "
             "network)"
         )
-        with atomic(self._file, "w", private=True) as file:
-            json.dump({"address": address, "directory": str(Path.cwd())}, file)
+        write_private(self._file, json.dumps({"address": address, "directory": str(Path.cwd())}))
 
     def problem(self) -> str | None:
         """Returns why no worker will ever come; None while one may."""
@@ -130,8 +130,6 @@ class JoinedCluster:
 
     def close(self) -> None:
         """Leaves it."""
-        with contextlib.suppress(Exception):  # it may have gone
-            self.client.unsubscribe_topic("all")
         self.client.close(timeout=2)
 
 
@@ -170,14 +168,6 @@ def _find(keys: config.DaskCluster) -> tuple[str, Security | None]:
         tls_client_key=keys.tls_key,
         require_encryption=True,
     )
-
-
-def _keep_private(folder: Path, security: Security) -> None:
-    """Writes the credentials, so that at no moment another user can read them."""
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    folder.chmod(0o700)
-    with atomic(folder / "tls.pem", "w", private=True) as file:
-        file.write(security.tls_ca_file + security.tls_scheduler_key)
 
 
 def _host(interface: str | None) -> str:

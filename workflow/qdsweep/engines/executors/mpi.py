@@ -40,7 +40,6 @@ class Mpi:
     """
 
     name = "mpi"
-    lost = ()
     remedy = "the ranks have not answered"
 
     def __init__(self, order: Order) -> None:

@@ -28,7 +28,6 @@ class Processes:
     """
 
     name = "processes"
-    lost = (WorkerLost,)
     remedy = ""  # there are always workers
 
     def __init__(self, order: Order, workers: int) -> None:

@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING, Any, Protocol
 import psutil
 
 from qdsweep.config import cluster as config
-from qdsweep.engines.evaluator import Order
+from qdsweep.engines.evaluator import SIGNALS, Order
 from qdsweep.engines.executors.ray_worker import MEMORY, Scratch, answers
 from qdsweep.engines.failures import NoWorkers
 from qdsweep.errors import BadInput
-from qdsweep.files import atomic
+from qdsweep.files import write_private
 from qdsweep.records.run_dir import StateDir
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ class _Thread:
         logging.getLogger("ray").setLevel(logging.ERROR)
         options |= {"log_to_driver": False, "configure_logging": False}
         self._executor.submit(ray.init, **options).result()
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1):
+        for number in SIGNALS:
             signal.signal(number, signal.getsignal(number))  # Ray's C++ part has put its own first
 
     def end(self) -> None:
@@ -104,11 +104,8 @@ class OwnCluster:
         self.options: dict[str, Any] = {}
         self.remedy = f"see {state.workers}"
         self._folder = state.connection.parent
-        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        self._folder.chmod(0o700)
         token = self._folder / "token"
-        with atomic(token, "w", private=True) as file:
-            file.write(TOKEN)
+        write_private(token, TOKEN)
         os.environ.pop("RAY_AUTH_TOKEN", None)  # of another cluster
         self._scratch = Scratch()
         os.environ.update(self._scratch.environment(token))
@@ -128,8 +125,7 @@ class OwnCluster:
             import ray
 
             about = {"engine": "ray", "address": ray.get_runtime_context().gcs_address}
-            with atomic(state.connection, "w", private=True) as file:
-                json.dump(about | {"settings": order.settings}, file)
+            write_private(state.connection, json.dumps(about | {"settings": order.settings}))
 
     def problem(self) -> str | None:
         """Returns why no worker will ever come; None while one may."""

@@ -53,7 +53,6 @@ class Ray:
     """
 
     name = "ray"
-    lost = (WorkerLost,)
 
     def __init__(self, order: Order, cluster: "Cluster", wanted: int) -> None:
         self.wanted = wanted
