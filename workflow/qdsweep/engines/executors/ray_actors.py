@@ -8,6 +8,7 @@ import os
 import pickle
 import threading
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -43,6 +44,19 @@ class Colleague(Evaluator):
         return pickle.dumps(self.evaluate(*pickle.loads(question)), protocol=5)
 
 
+@dataclass(eq=False)
+class _Worker:
+    """A worker, as the run sees it: compared by identity.
+
+    An actor's own comparison waits, in a run that is no node of the cluster, for the thread that
+    answers come in.
+    """
+
+    actor: Any
+    name: str = "?"
+    load: int = 0  # parts that it has
+
+
 class Ray:
     """The run's actors in a Ray cluster.
 
@@ -59,11 +73,10 @@ class Ray:
         self.remedy = cluster.remedy
         self._order, self._cluster = order, cluster
         self._lock = threading.Lock()  # Ray answers in threads of its own
-        self._load: dict[Any, int] = {}  # worker -> parts that it has
-        self._names: dict[Any, str] = {}
+        self._hired: set[_Worker] = set()  # those that Ray finds no core for yet, too
+        self._ready: set[_Worker] = set()
         self._refusals: list[str] = []
         self._ending = False
-        self._actors: set[Any] = set()  # those that Ray finds no core for yet, too
         self._hiring = ThreadPoolExecutor(1)  # in a thread that Ray answers in it would hang
         for _ in range(wanted):
             self._hiring.submit(self._hire)
@@ -71,18 +84,18 @@ class Ray:
     @property
     def workers(self) -> int:
         """How many there are now."""
-        return 0 if self._cluster.problem() else len(self._load)
+        return 0 if self._cluster.problem() else len(self._ready)
 
     def submit(self, part: Batch, first: int) -> "Future[Answer]":
         """Has a part evaluated; see `Executor.submit`."""
         future: Future[Answer] = Future()
         with self._lock:
-            if not self._load:
+            if not self._ready:
                 future.set_exception(WorkerLost("the last one"))
                 return future
-            worker = min(self._load, key=self._load.__getitem__)
-            self._load[worker] += 1
-        answer = worker.answer.remote(pack(part, first)).future()
+            worker = min(self._ready, key=lambda worker: worker.load)
+            worker.load += 1
+        answer = worker.actor.answer.remote(pack(part, first)).future()
         answer.add_done_callback(partial(self._done, worker, future))
         return future
 
@@ -96,39 +109,36 @@ class Ray:
         actor = ray.remote(Colleague).options(
             num_cpus=1, enable_task_events=False, **self._cluster.options
         )
-        worker = actor.remote(self._order)
+        worker = _Worker(actor.remote(self._order))
         with self._lock:
-            self._actors.add(worker)
-        worker.describe.remote().future().add_done_callback(partial(self._admit, worker))
+            self._hired.add(worker)
+        worker.actor.describe.remote().future().add_done_callback(partial(self._admit, worker))
 
-    def _admit(self, worker: Any, asked: "Future[tuple[str, str]]") -> None:
+    def _admit(self, worker: _Worker, asked: "Future[tuple[str, str]]") -> None:
         try:
-            name, problem = asked.result()
+            worker.name, problem = asked.result()
         except Exception as error:
-            name, problem = "?", f"{type(error).__name__}: {error}"
+            problem = f"{type(error).__name__}: {error}"
         with self._lock:
             if self._ending:
                 return
             if problem:
                 self._refusals.append(problem)
-                log.warning("worker %s turned away: %s", name, problem)
-                self._actors.remove(worker)  # nobody has it any more: Ray ends it
+                log.warning("worker %s turned away: %s", worker.name, problem)
+                self._hired.remove(worker)  # nobody has it any more: Ray ends it
                 return
-            self._load[worker] = 0
-            self._names[worker] = name
-            log.info("worker %s, %d now", name, len(self._load))
+            self._ready.add(worker)
+            log.info("worker %s, %d now", worker.name, len(self._ready))
 
-    def _done(self, worker: Any, future: "Future[Answer]", answer: "Future[bytes]") -> None:
+    def _done(self, worker: _Worker, future: "Future[Answer]", answer: "Future[bytes]") -> None:
         error: BaseException | None = answer.exception()
         with self._lock:
-            if worker in self._load:
-                self._load[worker] -= 1
-                if isinstance(error, RayActorError) and not self._ending:
-                    del self._load[worker]
-                    name = self._names[worker]
-                    log.warning("worker %s is lost, %d left", name, len(self._load))
-                    self._actors.remove(worker)
-                    self._hiring.submit(self._hire)
+            worker.load -= 1
+            if isinstance(error, RayActorError) and worker in self._ready and not self._ending:
+                self._ready.remove(worker)
+                self._hired.remove(worker)
+                log.warning("worker %s is lost, %d left", worker.name, len(self._ready))
+                self._hiring.submit(self._hire)
         if error is None:
             future.set_result(unpack(answer.result()))
         elif isinstance(error, (RayActorError, ObjectLostError)):
@@ -138,7 +148,8 @@ class Ray:
 
     def close(self) -> None:
         """Ends the workers, also in the middle of an evaluation."""
+        self._hiring.shutdown(wait=False, cancel_futures=True)
         with self._lock:
             self._ending = True
-        self._hiring.shutdown(wait=False, cancel_futures=True)
-        self._cluster.close(self._actors)
+            actors = [worker.actor for worker in self._hired]
+        self._cluster.close(actors)
