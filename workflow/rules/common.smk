@@ -4,6 +4,7 @@ import os
 import re
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 from snakemake.exceptions import WorkflowError
@@ -27,6 +28,7 @@ from qdsweep.planning.resources import (
 )
 from qdsweep.planning.settings import key_sources, read_sweep
 from qdsweep.records.plan import Plan, digest, write_plan
+from qdsweep.records.sources import find_run
 from qdsweep.records.sweep_dir import Results
 from qdsweep.sweep.runs import Sweep, table_of_runs
 from qdsweep.warm.start import start_warm
@@ -59,7 +61,11 @@ try:
     SETTINGS = read_sweep(config, typed, workflow.configfiles)
     SWEEP = CONFIRMING = Sweep((), (), {})
     if not IS_JOB:
-        SWEEP = table_of_runs(SETTINGS.experiment, SETTINGS.sweep)
+        SWEEP = table_of_runs(
+            SETTINGS.experiment,
+            SETTINGS.sweep,
+            find=partial(find_run, results=RESULTS),
+        )
         check_sweep(SETTINGS, SWEEP, key_sources(typed, workflow.configfiles))
         # The runs that confirm it, as far as an earlier start has chosen them.
         CONFIRMING = confirming(SETTINGS, SWEEP, RESULTS)

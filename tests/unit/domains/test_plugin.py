@@ -55,7 +55,9 @@ def test_source_hash_follows_the_file_and_imports_nothing(plugins, tmp_path):
     plugins("mine_three", GOOD)
     first = source_hash("mine_three:Good")
     assert first == source_hash("mine_three:Good") and len(first) == 64
-    plugins("mine_three", GOOD + "# changed\n")
+    plugins("mine_three", GOOD + "# a comment\n")
+    assert source_hash("mine_three:Good") == first
+    plugins("mine_three", GOOD + "changed = 1\n")
     assert source_hash("mine_three:Good") != first
     package = tmp_path / "config" / "plugins" / "heavy"
     package.mkdir()

@@ -137,7 +137,7 @@ def _planned(arguments: argparse.Namespace, run: "RunDir") -> "tuple[Experiment,
     from qdsweep.config.cluster import read_cluster
     from qdsweep.config.compose import compose
     from qdsweep.config.values import typed
-    from qdsweep.sweep.ids import run_id
+    from qdsweep.records.sources import identity_in
 
     unit, _, amount = arguments.budget.partition("=")
     file = run.state.config
@@ -145,9 +145,10 @@ def _planned(arguments: argparse.Namespace, run: "RunDir") -> "tuple[Experiment,
         experiment = compose(str(file), {unit: typed(amount)}, source="--budget")
     except BadInput as error:
         raise (damaged(file, error) if file.exists() else error) from None
-    if run_id(experiment) != arguments.run:
+    now = identity_in(experiment, run).id
+    if now != arguments.run:
         raise BadInput(
-            f"{file} is now the experiment of {run_id(experiment)}, not of {arguments.run}: the "
+            f"{file} is now the experiment of {now}, not of {arguments.run}: the "
             "source of its module:Class has changed, which makes it another run (start snakemake "
             "again), or the file was changed or copied by hand (remove it, and start again)"
         )

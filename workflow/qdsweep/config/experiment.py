@@ -7,7 +7,7 @@ from pydantic import Field, model_validator
 
 from qdsweep.config.algorithm import Algorithm
 from qdsweep.config.base import Model
-from qdsweep.config.domain import Domain
+from qdsweep.config.domain import Domain, Plugin
 
 # Part of every run id. It is raised when a default or the meaning of a key changes.
 MODEL_VERSION = 1
@@ -133,6 +133,12 @@ class Experiment(Model):
         if self.iterations is not None:
             return {"iterations": self.iterations}
         return {"evaluations": self.evaluations or 0}
+
+    @property
+    def plugins(self) -> list[str]:
+        """The `module:Class` of each part of it that is the user's, each once."""
+        domain = [self.domain.type] if isinstance(self.domain, Plugin) else []
+        return list(dict.fromkeys([*domain, *self.algorithm.plugins]))
 
     @property
     def has_history(self) -> bool:

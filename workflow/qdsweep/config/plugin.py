@@ -1,6 +1,5 @@
 """A user's own classes, `module:Class`: how they are found, loaded and hashed."""
 
-import hashlib
 import importlib
 import importlib.util
 import sys
@@ -8,6 +7,7 @@ from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
 
 from qdsweep.config.files import CLONE, nearest
+from qdsweep.config.source import code_hash
 from qdsweep.errors import BadInput
 
 
@@ -51,9 +51,21 @@ def load_class(target: str) -> type:
 
 
 def source_hash(target: str) -> str:
-    """Returns the SHA-256 of the source file of a `module:Class`, without importing it [hex].
+    """Returns the hash of the source of a `module:Class`, without importing it [hex].
 
-    It cannot see what the module imports.
+    It sees what is executed of the file (see `code_hash`), and not what the module imports.
+
+    Args:
+        target: `module:Class`.
+
+    Raises:
+        BadInput: There is no such module, or it is no Python.
+    """
+    return code_hash(read_source(target))
+
+
+def read_source(target: str) -> bytes:
+    """Reads the source file of a `module:Class`, without importing it.
 
     Args:
         target: `module:Class`.
@@ -64,10 +76,10 @@ def source_hash(target: str) -> str:
     source = find_source(target)
     text = source.read_bytes()
     try:
-        compile(text, source, "exec")  # so a faulty file is refused before any job starts
+        code_hash(text)  # so a faulty file is refused before any job starts
     except (SyntaxError, ValueError) as error:
         raise BadInput(f"{target}: {source} is no Python: {error}") from None
-    return hashlib.sha256(text).hexdigest()
+    return text
 
 
 def find_source(target: str) -> Path:

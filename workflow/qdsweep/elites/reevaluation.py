@@ -33,8 +33,8 @@ from qdsweep.errors import BadInput, QdsweepError
 from qdsweep.experiment.stop import Stop
 from qdsweep.files import atomic, read_arrays
 from qdsweep.records.run_dir import RunDir
+from qdsweep.records.sources import identity_in
 from qdsweep.records.summary import read_summary
-from qdsweep.sweep.ids import run_id
 from qdsweep.versions import installed_versions
 
 log = logging.getLogger("qdsweep")
@@ -174,10 +174,11 @@ def read_run(run_dir: Path) -> tuple[Experiment, dict[str, Any], Arrays]:
             )
     experiment = compose(str(run.config))
     summary = read_summary(run)
-    if summary.get("id") != run_id(experiment):
+    now = identity_in(experiment, run).id
+    if summary.get("id") != now:
         raise BadInput(
-            f"{run_dir} is {summary.get('id')}, but its config.yaml stands for "
-            f"{run_id(experiment)} now: the source of its domain or emitters has changed since, "
+            f"{run_dir} is {summary.get('id')}, but its config.yaml stands for {now} now: the "
+            "source of its domain or emitters has changed since, "
             "or the file was; run it again before its elites are evaluated again"
         )
     return experiment, summary, read_arrays(run.archive)

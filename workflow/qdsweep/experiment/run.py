@@ -38,8 +38,9 @@ from qdsweep.host.lock import this_process
 from qdsweep.records.config import write_config
 from qdsweep.records.metrics import Metrics, read_rows
 from qdsweep.records.run_dir import RunDir
+from qdsweep.records.sources import identity_in
 from qdsweep.records.status import read_status, write_status
-from qdsweep.sweep.ids import Identity, identify
+from qdsweep.sweep.ids import Identity
 from qdsweep.versions import installed_versions
 
 log = logging.getLogger("qdsweep")
@@ -78,7 +79,7 @@ def compute(
         QdsweepError: It cannot go on.
     """
     run = RunDir(out)
-    identity = identity or identify(experiment)
+    identity = identity or identity_in(experiment, run)
     versions = installed_versions((*DECISIVE, *experiment.domain.libraries))
     domain = make_domain(experiment.domain)
     if hasattr(domain, "remark"):

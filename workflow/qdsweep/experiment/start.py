@@ -23,8 +23,9 @@ from qdsweep.host.wall_time import seconds_left
 from qdsweep.planning.checks import check_installed
 from qdsweep.records.metrics import read_rows
 from qdsweep.records.run_dir import RunDir, StateDir
+from qdsweep.records.sources import identity_in
 from qdsweep.records.status import read_status
-from qdsweep.sweep.ids import Identity, identify
+from qdsweep.sweep.ids import Identity
 
 if TYPE_CHECKING:
     from qdsweep.engines.allocation import Helpers
@@ -72,7 +73,7 @@ def start(experiment: Experiment, out: Path, cluster: Cluster, options: Options)
 def _start(
     experiment: Experiment, run: RunDir, cluster: Cluster, options: Options, deadline: float | None
 ) -> int:
-    identity = identify(experiment)
+    identity = identity_in(experiment, run)
     with Stop() as stop:
         try:
             run.state.path.mkdir(parents=True, exist_ok=True)

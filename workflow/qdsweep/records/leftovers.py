@@ -24,7 +24,8 @@ def leftovers(results: Results) -> Iterator[Path]:
         yield from chain(
             sweep.path.glob(_TORN), sweep.tables.glob(_TORN), sweep.plots.glob(f"**/{_TORN}")
         )
-    yield from results.centroids.glob(_TORN)
+    for folder in (results.centroids, results.sources):
+        yield from folder.glob(_TORN)
 
 
 def orphans(results: Results) -> Iterator[Path]:

@@ -17,6 +17,7 @@ from qdsweep.errors import BadInput
 from qdsweep.files import damaged, read_json, write_text
 from qdsweep.metrics import BY_NAME, RANK, Metric
 from qdsweep.records.config import write_configs
+from qdsweep.records.sources import keep_sources
 from qdsweep.records.sweep_dir import Results, SweepDir
 from qdsweep.sweep.groups import BUDGETS, group_columns, group_labels
 
@@ -219,12 +220,15 @@ def read_plan(sweep: SweepDir) -> Plan:
 def write_plan(plan: Mapping[str, Any], runs: Mapping[str, Experiment], results: Results) -> None:
     """Writes `sweeps/NAME/plan.json`, and `runs/ID/state/config.yaml` of runs that have none.
 
+    The user's code is kept, too.
+
     Args:
         plan: From `Sweep.plan`.
         runs: Run id -> experiment.
         results: The folder results/.
     """
     write_configs(runs, results)
+    keep_sources(runs.values(), results)
     sweep = results.sweep(plan["name"])
     text = json.dumps(plan, indent=1) + "\n"
     if not sweep.plan.exists() or sweep.plan.read_text() != text:

@@ -36,6 +36,7 @@ class Results(Folder):
     runs = Place("runs")
     sweeps = Place("sweeps")
     centroids = Place("centroids")
+    sources = Place("sources")
 
     def run(self, run: str) -> RunDir:
         """Returns the folder of a run."""

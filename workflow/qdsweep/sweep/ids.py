@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from qdsweep.config.domain import Plugin
@@ -32,7 +32,11 @@ class Identity(NamedTuple):
     fingerprint: str
 
 
-def decisive(experiment: Experiment) -> dict[str, Any]:
+# Gives the hash of the source of a `module:Class` [hex].
+Hash = Callable[[str], str]
+
+
+def decisive(experiment: Experiment, source: Hash = source_hash) -> dict[str, Any]:
     """Returns all that decides a run's result, as plain data. The fingerprint is made of it."""
     part: dict[str, Any] = experiment.model_dump(
         mode="json", exclude=_NOT_IDENTITY, exclude_defaults=True
@@ -40,25 +44,29 @@ def decisive(experiment: Experiment) -> dict[str, Any]:
     part["model_version"] = MODEL_VERSION
     domain = experiment.domain
     own = isinstance(domain, Plugin)
-    part["domain_version"] = source_hash(domain.type) if own else domain.version
+    part["domain_version"] = source(domain.type) if own else domain.version
     plugins = experiment.algorithm.plugins
     if plugins:
-        part["emitter_versions"] = [source_hash(plugin) for plugin in plugins]
+        part["emitter_versions"] = [source(plugin) for plugin in plugins]
     return part
 
 
-def fingerprint(experiment: Experiment) -> str:
+def fingerprint(experiment: Experiment, source: Hash = source_hash) -> str:
     """Returns the SHA-256 of the canonical experiment, without its budget [hex]."""
-    text = json.dumps(decisive(experiment), sort_keys=True, separators=(",", ":"))
+    text = json.dumps(decisive(experiment, source), sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def identify(experiment: Experiment) -> Identity:
-    """Returns the run that an experiment is now.
+def identify(experiment: Experiment, source: Hash = source_hash) -> Identity:
+    """Returns the run that an experiment is.
 
     Its id is `DOMAIN-ALGORITHM-sSEED-HASH`, of the characters `[A-Za-z0-9_.-]` alone.
+
+    Args:
+        experiment: The experiment.
+        source: What the id sees of the user's code; as it is now by default.
     """
-    full = fingerprint(experiment)
+    full = fingerprint(experiment, source)
     name = f"{experiment.domain.name}-{experiment.algorithm.name}-s{experiment.seed}"
     return Identity(f"{name}-{full[:10]}", full)
 

@@ -1,6 +1,6 @@
 """The table of runs: a sweep's rows, each with its experiment and its run."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -61,7 +61,10 @@ class Sweep:
 
 
 def table_of_runs(
-    experiment: str | Mapping[str, Any], sweep: str, directory: Path = Path()
+    experiment: str | Mapping[str, Any],
+    sweep: str,
+    directory: Path = Path(),
+    find: Callable[[Experiment], str] = run_id,
 ) -> Sweep:
     """Expands a sweep over an experiment.
 
@@ -69,6 +72,7 @@ def table_of_runs(
         experiment: A preset's name, a path or a mapping (see `compose`).
         sweep: The sweep in GNU parallel's grammar; empty for the experiment alone.
         directory: Where the files of `::::` sources are looked for.
+        find: Returns the id of an experiment's run.
 
     Raises:
         BadInput: The sweep or one of its experiments is wrong.
@@ -79,7 +83,7 @@ def table_of_runs(
     for number, cells in enumerate(table.rows if table else [()], start=1):
         values = {name: typed(cell) for name, cell in zip(columns, cells, strict=True)}
         composed = compose(experiment, values, source=f"sweep, row {number}")
-        rows.append(Row(values, run_id(composed), composed))
+        rows.append(Row(values, find(composed), composed))
     unpaired = table.unpaired if table else ()
     return Sweep(columns, tuple(rows), dict(_longest(rows)), unpaired)
 

@@ -25,9 +25,9 @@ from qdsweep.records.config import write_configs
 from qdsweep.records.confirm import ConfirmingRow, read_confirm, write_confirm
 from qdsweep.records.plan import Row, read_plan
 from qdsweep.records.run_dir import RunDir
+from qdsweep.records.sources import find_run
 from qdsweep.records.sweep_dir import SweepDir
 from qdsweep.sweep.groups import BUDGETS
-from qdsweep.sweep.ids import run_id
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -57,7 +57,7 @@ def choose_winners(sweep_dir: Path, runs_dir: Path) -> None:
         for seed in range(confirm.seeds[0], confirm.seeds[1] + 1):
             config = RunDir(runs_dir / row.run).config
             experiment = compose(str(config), {**budget, "seed": seed}, source="confirm")
-            run = run_id(experiment)
+            run = find_run(experiment, sweep.results)
             runs[run] = experiment
             rows.append(
                 {

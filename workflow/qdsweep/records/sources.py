@@ -1,0 +1,116 @@
+"""results/sources/: the user's code as it was at each start of a sweep that uses it.
+
+A run's id follows the code of its plug-ins. Before 0.2 it followed the whole file, comments too:
+such runs are found again by the files that are kept here. They also tell which file has changed
+since, and are what `qdsweep export` packs.
+"""
+
+import functools
+import hashlib
+import os
+import shutil
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+
+from qdsweep.config.experiment import Experiment
+from qdsweep.config.imports import needed_files, places
+from qdsweep.config.plugin import read_source
+from qdsweep.config.source import code_hash, file_hash
+from qdsweep.records.run_dir import RunDir
+from qdsweep.records.status import read_status
+from qdsweep.records.sweep_dir import Results
+from qdsweep.sweep.ids import Identity, identify
+
+# Gives the source of a `module:Class`, at one time.
+Code = Callable[[str], bytes]
+
+
+def keep_sources(experiments: Iterable[Experiment], results: Results) -> None:
+    """Copies the user's code, unless it is kept already; the newest folder is that of now.
+
+    Args:
+        experiments: What is about to be computed.
+        results: The folder results/.
+    """
+    files = needed_files(sorted({name for one in experiments for name in one.plugins}))
+    if not files:
+        return
+    digest = hashlib.sha256(repr(sorted(files.items())).encode()).hexdigest()[:10]
+    folder = results.sources / digest
+    if folder.exists():
+        os.utime(folder)
+        return
+    torn = folder.with_name(f".{digest}.{os.getpid()}.tmp")
+    for place, content in files.items():
+        path = torn / place
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+    try:
+        torn.rename(folder)
+    except OSError:  # another start was quicker
+        shutil.rmtree(torn)
+
+
+def kept_sources(results: Results) -> list[Path]:
+    """Returns the folders of the code of earlier starts, the newest first."""
+    folders = [path for path in results.sources.glob("*") if not path.name.startswith(".")]
+    return sorted(folders, key=lambda path: -path.stat().st_mtime_ns)
+
+
+def kept_code(folder: Path, targets: Iterable[str]) -> Code | None:
+    """Returns the code of an earlier start; None where it has not all of these classes."""
+    texts = {target: _kept(folder, target) for target in targets}
+    known = {target: text for target, text in texts.items() if text is not None}
+    return known.__getitem__ if len(known) == len(texts) else None
+
+
+@functools.lru_cache(maxsize=1024)  # for each row of a sweep
+def _kept(folder: Path, target: str) -> bytes | None:
+    paths = (folder / place for place in places(target))
+    return next((path.read_bytes() for path in paths if path.is_file()), None)
+
+
+def identities(
+    experiment: Experiment, results: Results, code: Code = read_source
+) -> Iterator[Identity]:
+    """Yields the identities that the run of an experiment may have, the one of now first.
+
+    Args:
+        experiment: The experiment.
+        results: The folder results/.
+        code: The user's code that it means.
+    """
+    yield identify(experiment, lambda target: code_hash(code(target)))
+    targets = experiment.plugins
+    if not targets:
+        return
+    codes = (kept_code(folder, targets) for folder in kept_sources(results))
+    for files in (code, *filter(None, codes)):
+        if all(code_hash(files(target)) == code_hash(code(target)) for target in targets):
+            yield identify(experiment, _by_file(files))
+
+
+def _by_file(code: Code) -> Callable[[str], str]:
+    return lambda target: file_hash(code(target))
+
+
+def find_run(experiment: Experiment, results: Results) -> str:
+    """Returns the id of an experiment's run: the one that results/ has, or else that of now."""
+    found = identities(experiment, results)
+    now = next(found).id
+    if not experiment.plugins or results.run(now).state.path.exists():
+        return now
+    return next((one.id for one in found if results.run(one.id).state.path.exists()), now)
+
+
+def identity_in(experiment: Experiment, run: RunDir) -> Identity:
+    """Returns the identity of an experiment in the folder of its run.
+
+    That of now, where the folder says that it is another run.
+    """
+    found = identities(experiment, Results(run.path.parent.parent))
+    now = next(found)
+    if not experiment.plugins:
+        return now
+    names = {run.name, read_status(run.state).id}
+    return next((one for one in (now, *found) if one.id in names), now)
