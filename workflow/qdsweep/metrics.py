@@ -3,9 +3,10 @@
 A metric that an algorithm computes needs a row here, and then has its column in metrics.csv,
 summary.csv and table.csv, its place in tables and figures, and can be chosen by `rank:` of a sweep
 file if it may rank. A run of an earlier release, or of an algorithm that does not measure it, has
-empty cells.
+empty cells. Metrics of the user's (`metrics:` of an experiment) join them, sweep by sweep.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 
@@ -18,7 +19,8 @@ class Metric:
         label: What a reader calls it, as a heading; nothing where only files have it.
         percent: Whether it is a fraction that a reader sees in percent.
         whole: Whether it is a whole number.
-        ranks: Whether groups may be ranked by it: the larger, the better.
+        ranks: Whether groups may be ranked by it.
+        smaller: Whether the smaller is the better; else the larger.
         main: Whether the table of runs has it, and other tables mark its best mean.
         curve: Whether its learning curve is drawn.
         from_zero: Whether the axis of that curve begins at zero.
@@ -28,6 +30,7 @@ class Metric:
         needs_cells: Whether it is undefined for an archive without cells.
         instead: The metric that stands for it in such an archive. It is this one times a constant
             of the archive, so that both rank alike.
+        function: The user's `module:function` that measures it; nothing of ours has one.
     """
 
     name: str
@@ -35,6 +38,7 @@ class Metric:
     percent: bool = False
     whole: bool = False
     ranks: bool = False
+    smaller: bool = False
     main: bool = False
     curve: bool = False
     from_zero: bool = True
@@ -43,6 +47,7 @@ class Metric:
     recorded: bool = True
     needs_cells: bool = False
     instead: str = ""
+    function: str = ""
 
     @property
     def column(self) -> str:
@@ -58,6 +63,16 @@ class Metric:
     def factor(self) -> int:
         """From the unit of metrics.csv to that of a reader."""
         return 100 if self.percent else 1
+
+    @property
+    def sign(self) -> int:
+        """What makes the larger value the better one, as a factor."""
+        return -1 if self.smaller else 1
+
+    @property
+    def extreme(self) -> str:
+        """What the best mean is called: highest, or lowest."""
+        return "lowest" if self.smaller else "highest"
 
     @property
     def phrase(self) -> str:
@@ -102,10 +117,29 @@ METRICS = (
 )  # fmt: skip
 BY_NAME = {metric.name: metric for metric in METRICS}
 RECORDED = tuple(metric for metric in METRICS if metric.recorded)
-CURVES = tuple(metric for metric in METRICS if metric.curve)
-# Of two that rank alike, figures of one archive have the one that needs no cells.
-DRAWN = tuple(metric for metric in CURVES if not metric.instead)
 RANK = BY_NAME["norm_qd_score"]
+# Columns of summary.csv and table.csv that are no metrics; of seconds there are more.
+NO_METRICS = frozenset(
+    (
+        *("id", "group", "status", "runs", "qd_score_fraction", "wall_seconds", "engine"),
+        *("workers", "total_evaluations", "scale", "n"),
+    )
+)
+TAKEN = NO_METRICS | BY_NAME.keys() | {metric.column for metric in METRICS}
+
+
+def curves_of(metrics: Iterable[Metric]) -> tuple[Metric, ...]:
+    """Returns those whose learning curves are drawn."""
+    return tuple(metric for metric in metrics if metric.curve)
+
+
+def drawn_of(metrics: Iterable[Metric]) -> tuple[Metric, ...]:
+    """Returns their curves in print: of two that rank alike, the one that needs no cells."""
+    return tuple(metric for metric in curves_of(metrics) if not metric.instead)
+
+
+CURVES = curves_of(METRICS)
+DRAWN = drawn_of(METRICS)
 
 
 @dataclass(frozen=True)

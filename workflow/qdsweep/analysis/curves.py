@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from qdsweep.analysis.selection import Tables
-from qdsweep.metrics import CURVES, DRAWN, EVALUATIONS, WALL_TIME, Metric, XAxis
+from qdsweep.metrics import EVALUATIONS, METRICS, WALL_TIME, Metric, XAxis, curves_of, drawn_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -34,14 +34,14 @@ class Line:
     error: np.ndarray
 
 
-def printed_views(rank: Metric) -> list[View]:
+def printed_views(rank: Metric, metrics: tuple[Metric, ...] = METRICS) -> list[View]:
     """Returns what a printed figure of learning curves shows, side by side."""
-    return [*map(View, DRAWN), View(rank.drawn, WALL_TIME)]
+    return [*map(View, drawn_of(metrics)), View(rank.drawn, WALL_TIME)]
 
 
-def page_views(rank: Metric) -> list[View]:
+def page_views(rank: Metric, metrics: tuple[Metric, ...] = METRICS) -> list[View]:
     """Returns what a reader of the page may choose to see, the ranking metric first."""
-    first = sorted(CURVES, key=lambda metric: metric is not rank)
+    first = sorted(curves_of(metrics), key=lambda metric: metric != rank)
     return [*map(View, first), View(rank.drawn, WALL_TIME)]
 
 

@@ -1,5 +1,6 @@
 """What the figures and the report read of a sweep: its tables, and which groups to show."""
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -8,7 +9,7 @@ from typing import TYPE_CHECKING
 from qdsweep.analysis.stages import maker_of
 from qdsweep.analysis.text import plural
 from qdsweep.files import read_csv
-from qdsweep.metrics import CURVES, METRICS, RANK, Metric
+from qdsweep.metrics import METRICS, RANK, Metric, curves_of
 from qdsweep.records.plan import read_plan
 from qdsweep.records.sweep_dir import SweepDir
 
@@ -32,6 +33,7 @@ class Tables:
         series: Group -> what a panel of its own facet calls it; the group where there is no facet.
         facets: Group -> the facet that it stands in; empty where there are none.
         rank: The metric that groups are ranked by.
+        metrics: The metrics of the sweep.
     """
 
     summary: "pd.DataFrame"
@@ -42,6 +44,11 @@ class Tables:
     series: dict[str, str] = field(default_factory=dict)
     facets: dict[str, str] = field(default_factory=dict)
     rank: Metric = RANK
+    metrics: tuple[Metric, ...] = METRICS
+
+    def metric(self, name: str) -> Metric:
+        """Returns the metric of this name."""
+        return next(one for one in self.metrics if one.name == name)
 
     @property
     def with_results(self) -> "pd.DataFrame":
@@ -88,9 +95,10 @@ class Tables:
         return {heading: [self.series[one] for one in groups] for heading, groups in shown.items()}
 
     def best(self, groups: list[str], limit: int) -> list[str]:
-        """Returns the `limit` groups with the highest mean of the ranking metric, in order."""
+        """Returns the `limit` groups with the best mean of the ranking metric, in order."""
         scores = self.table.set_index("group")[f"{self.rank.always.column}_mean"]
-        best = sorted(groups, key=lambda group: -scores[group])[:limit]
+        sign = self.rank.sign
+        best = sorted(groups, key=lambda group: _last(-sign * scores[group]))[:limit]
         return [group for group in groups if group in best]
 
     def median_run(self, group: str) -> "pd.Series":
@@ -114,17 +122,24 @@ def read_tables(sweep_dir: Path) -> Tables:
     remedy = maker_of(sweep_dir / "table.csv").first
     # Group labels and ids stay text, even one that looks like a number or like "null".
     text = {"group": str, "id": str, "scale": str}
+    plan = read_plan(SweepDir(sweep_dir))
+    shown = [metric for metric in plan.metrics if metric.label]
     columns = {
-        "summary": [metric.name for metric in METRICS],
-        "table": [f"{m.column}_{part}" for m in METRICS if m.label for part in ("mean", "se", "n")],
-        "curves": [f"{metric.name}_{part}" for metric in CURVES for part in ("mean", "se")],
+        "summary": [metric.name for metric in plan.metrics],
+        "table": [f"{metric.column}_{part}" for metric in shown for part in ("mean", "se", "n")],
+        "curves": [f"{m.name}_{part}" for m in curves_of(plan.metrics) for part in ("mean", "se")],
     }
     summary, table, curves = (
         _with(read_csv(sweep_dir / f"{name}.csv", remedy, dtype=text), needed)
         for name, needed in columns.items()
     )
     table = table[table["qd_score_n"] > 0]
-    return replace(arrange(summary, table, curves), rank=read_plan(SweepDir(sweep_dir)).rank)
+    return replace(arrange(summary, table, curves), rank=plan.rank, metrics=plan.metrics)
+
+
+def _last(score: float) -> float:
+    """Returns a score to sort by, in which one that is unknown stands last."""
+    return math.inf if math.isnan(score) else score
 
 
 def _with(table: "pd.DataFrame", names: list[str]) -> "pd.DataFrame":
@@ -184,7 +199,7 @@ def shown_text(tables: Tables, shown: dict[str, list[str]]) -> str:
             where = "" if len(known) == 1 else f" of {part}"
             text += (
                 f" Shown: the {len(groups)} of {len(known[part])} groups{where}"
-                f" with the highest final mean {tables.rank.always.phrase}."
+                f" with the {tables.rank.extreme} final mean {tables.rank.always.phrase}."
             )
     left_out = [len(groups) for part, groups in known.items() if part not in shown]
     if left_out:

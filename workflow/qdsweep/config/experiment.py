@@ -8,6 +8,7 @@ from pydantic import Field, model_validator
 from qdsweep.config.algorithm import Algorithm
 from qdsweep.config.base import Model
 from qdsweep.config.domain import Domain, Plugin
+from qdsweep.config.own_metric import OwnMetrics
 
 # Part of every run id. It is raised when a default or the meaning of a key changes.
 MODEL_VERSION = 1
@@ -126,6 +127,13 @@ class Experiment(Model):
         ),
     )
     reload: ReloadFile = Field(default=ReloadFile(), description="when the reload file is written")
+    metrics: OwnMetrics = Field(
+        default=[],
+        description=(
+            "metrics of yours: each a `module:function`, or a mapping with more about it; they "
+            "never change a result"
+        ),
+    )
 
     @property
     def budget(self) -> dict[str, int]:

@@ -33,6 +33,8 @@ def _paths(annotation: Any, value: Any, path: Path) -> Iterator[tuple[Path, Any]
     value = value.model_dump() if isinstance(value, Model) else value
     models = list(models_in(annotation))
     if get_origin(annotation) is list and models:
+        if not value:
+            yield path, annotation
         for index, item in enumerate(value if isinstance(value, list) else []):
             yield from _paths(get_args(annotation)[0], item, (*path, index))
     elif models:

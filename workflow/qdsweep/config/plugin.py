@@ -1,10 +1,14 @@
 """A user's own classes, `module:Class`: how they are found, loaded and hashed."""
 
+import ast
 import importlib
 import importlib.util
+import re
 import sys
+from collections.abc import Callable
 from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
+from typing import Any
 
 from qdsweep.config.files import CLONE, nearest
 from qdsweep.config.source import code_hash
@@ -27,7 +31,26 @@ def load_class(target: str) -> type:
         BadInput: There is no such module or class, importing the module fails, or its name is
             taken.
     """
-    module_name, class_name = target.split(":")
+    found: type = _load(target, "class", lambda value: isinstance(value, type))
+    return found
+
+
+def load_function(target: str) -> Callable[..., Any]:
+    """Imports a function.
+
+    Args:
+        target: `module:function`.
+
+    Raises:
+        BadInput: There is no such module or function, importing the module fails, or its name is
+            taken.
+    """
+    found: Callable[..., Any] = _load(target, "function", callable)
+    return found
+
+
+def _load(target: str, what: str, fits: Callable[[Any], bool]) -> Any:
+    module_name, name = target.split(":")
     source = find_source(target)
     try:
         module = importlib.import_module(module_name)
@@ -40,14 +63,38 @@ def load_class(target: str) -> type:
             f"{target}: another module has the name {module_name} already "
             f"({module.__file__ or 'built in'}); rename {source}"
         )
-    found = getattr(module, class_name, None)
-    if not isinstance(found, type):
-        classes = [name for name, value in vars(module).items() if isinstance(value, type)]
+    found = getattr(module, name, None)
+    if not fits(found):
+        known = [name for name, value in vars(module).items() if fits(value)]
         raise BadInput(
-            f"{target}: {source} has no class {class_name}; {nearest(class_name, classes)}"
-            f"its classes: {', '.join(classes) or 'none'}"
+            f"{target}: {source} has no {what} {name}; {nearest(name, known)}"
+            f"known there: {', '.join(known) or 'none'}"
         )
     return found
+
+
+def require_source(target: str) -> None:
+    """Refuses a `module:name` whose file is missing, is no Python or defines no such name.
+
+    Nothing is imported, so it can be asked before any job starts.
+
+    Raises:
+        BadInput: The message names the file, and what it defines.
+    """
+    source = find_source(target)
+    text = source.read_bytes()
+    try:
+        tree = ast.parse(text, source)
+    except (SyntaxError, ValueError) as error:
+        raise BadInput(f"{target}: {source} is no Python: {error}") from None
+    name = target.split(":")[1]
+    if not re.search(rf"\b{name}\b".encode(), text):  # it may be imported or assigned there
+        defined = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+        known = [node.name for node in tree.body if isinstance(node, defined)]
+        raise BadInput(
+            f"{target}: {source} has no {name}; {nearest(name, known)}"
+            f"known there: {', '.join(known) or 'nothing'}"
+        )
 
 
 def source_hash(target: str) -> str:

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 from qdsweep.algorithms.base import Candidates
 from qdsweep.config.experiment import Experiment
-from qdsweep.domains.base import Floats
+from qdsweep.domains.base import Evaluation
 from qdsweep.engines.base import Batch, Engine
 from qdsweep.engines.failures import describe_failure
 from qdsweep.experiment.state import Pending, State, evaluation_seeds, reached
@@ -23,7 +23,7 @@ def search(
     stop: Stop,
     after_iteration: Callable[[State, dict[str, float]], None],
     save_if_due: Callable[[State], float] = lambda state: 0.0,
-    told: Callable[[Floats], None] = lambda measures: None,
+    told: Callable[[Evaluation], None] = lambda evaluation: None,
 ) -> None:
     """Runs an experiment from `state` to the end of its budget.
 
@@ -37,7 +37,7 @@ def search(
             writes metrics.
         save_if_due: Called while the workers evaluate; writes a reload file when the time has
             come, and returns the seconds that it took.
-        told: Called with the measures that the algorithm was just told.
+        told: Called with the evaluation that the algorithm was just told.
 
     Raises:
         Interrupted: The run was asked to stop.
@@ -108,7 +108,7 @@ def evaluate(
                 log.warning("scored, not evaluated: %s", describe_failure(failure))
 
 
-def tell(state: State, told: Callable[[Floats], None], seconds: dict[str, float]) -> None:
+def tell(state: State, told: Callable[[Evaluation], None], seconds: dict[str, float]) -> None:
     """Tells the algorithm the results of the pending batch, and adds up what the domain learned."""
     assert state.pending is not None
     with timed(seconds, "tell"):
@@ -118,7 +118,7 @@ def tell(state: State, told: Callable[[Floats], None], seconds: dict[str, float]
                 state.context = state.context + tally
         state.algorithm.tell(Candidates(batch.solutions, batch.gradients), evaluation)
         state.pending = None
-        told(evaluation.measures)
+        told(evaluation)
 
 
 @contextmanager

@@ -21,6 +21,7 @@ _RENAMED = {
 def load(payload: bytes) -> State:
     """Returns the state that the payload of a reload file holds, of this release or before."""
     state = _Unpickler(io.BytesIO(payload)).load()  # the user's own file, see the README
+    vars(state).setdefault("told", [])
     if "scheduler" in vars(state):
         _give_algorithm(state)
     return state

@@ -18,7 +18,7 @@ from qdsweep.algorithms import import_plugins, make_algorithm
 from qdsweep.config.cluster import Cluster
 from qdsweep.config.experiment import Experiment
 from qdsweep.domains import make_domain
-from qdsweep.domains.base import Domain
+from qdsweep.domains.base import Domain, Evaluation
 from qdsweep.engines import make_engine
 from qdsweep.engines.allocation import Helpers
 from qdsweep.engines.base import Engine
@@ -26,8 +26,9 @@ from qdsweep.engines.failures import EvaluationFailed, NoWorkers, WorkerDied
 from qdsweep.experiment import reload
 from qdsweep.experiment.endings import explain_kill
 from qdsweep.experiment.history import Insertions
-from qdsweep.experiment.loop import search
+from qdsweep.experiment.loop import search, timed
 from qdsweep.experiment.options import Options
+from qdsweep.experiment.own_metrics import OwnMetrics
 from qdsweep.experiment.results import all_versions, write_results
 from qdsweep.experiment.run_log import Progress
 from qdsweep.experiment.state import State, measure
@@ -100,13 +101,16 @@ def compute(
         state = State(algorithm, context=context)
     else:
         log.info("goes on after iteration %d, from the reload file", state.iterations)
+    own = OwnMetrics(experiment, state)
     write_config(run.state.config, experiment)
     bar = options.terminal and sys.stderr.isatty()
     with stop.interruptible():
         engine = make_engine(cluster, experiment, domain, out, helpers, versions)
     log.info("engine %s, %d worker(s)", engine.name, engine.workers)
     load = Load(cluster.workers_per_node)
-    recorder = Recorder(experiment, domain, run, identity, versions, state, engine, load, bar=bar)
+    recorder = Recorder(
+        experiment, domain, run, identity, versions, state, own, engine, load, bar=bar
+    )
     recorder.deadline = deadline
     with recorder.attempt(state, stop):
         try:
@@ -119,7 +123,7 @@ def compute(
                 stop,
                 recorder.after_iteration,
                 recorder.save_if_due,
-                recorder.history.told,
+                recorder.told,
             )
         finally:
             engine.close()  # before the last save, which then has the machine for itself
@@ -136,6 +140,7 @@ class Recorder:
         identity: Identity,
         versions: dict[str, str],
         state: State,
+        own: OwnMetrics,
         engine: Engine,
         load: Load,
         *,
@@ -147,7 +152,8 @@ class Recorder:
         self.identity = identity
         self.versions = versions
         self.engine = engine
-        self.metrics = Metrics(self.files.metrics, state.iterations)
+        self.own = own
+        self.metrics = Metrics(self.files.metrics, state.iterations, self.own.columns)
         self.history = Insertions(run, state)
         ((unit, _),) = experiment.budget.items()
         self.progress = Progress(
@@ -168,6 +174,11 @@ class Recorder:
         self.stop: Stop | None = None
         self.saved_at = self.status_at = time.monotonic()
         self.row: dict[str, Any] = measure(state)
+
+    def told(self, evaluation: Evaluation) -> None:
+        """Takes note of what the algorithm was just told."""
+        self.history.told(evaluation.measures)
+        self.own.told(evaluation)
 
     def after_iteration(self, state: State, seconds: dict[str, float]) -> None:
         """Takes down an iteration."""
@@ -199,9 +210,15 @@ class Recorder:
         return min(limits.max_seconds, max(limits.min_seconds, by_cost))
 
     def _add_row(self, state: State, seconds: dict[str, float]) -> None:
+        own = {}
+        if self.own.columns:
+            seconds["metrics"] = 0.0
+            with timed(seconds, "metrics"):
+                own = self.own.measure()
         for phase, value in seconds.items():
-            state.seconds[phase] += value
-        self.row = measure(state) | {f"seconds_{phase}": s for phase, s in seconds.items()}
+            state.seconds[phase] = state.seconds.get(phase, 0.0) + value
+        phases = {f"seconds_{phase}": value for phase, value in seconds.items()}
+        self.row = measure(state) | own | phases
         self.metrics.add(self.row)
         self.history.add(state.iterations)
 
@@ -234,6 +251,7 @@ class Recorder:
                 "status": status,
                 "budget": {unit: amount},
                 **{key: value for key, value in self.row.items() if "seconds" not in key},
+                **({"own_metrics": self.own.columns} if self.own.columns else {}),
                 "eta_seconds": self.progress.eta(getattr(state, unit)),
                 "seconds": state.seconds,
                 "engine": self.engine.name,
@@ -269,6 +287,7 @@ class Recorder:
             self.progress.plot()
             log.info("finished: %s", self.progress.line(self.row))
         finally:
+            self.own.report()
             self.metrics.close()
             self.history.close()
             self.progress.close()
@@ -287,6 +306,7 @@ class Recorder:
             "engine": self.engine.name,
             "workers": self.engine.workers,
             "attempts": self.attempts,
+            **{name: self.row.get(name) for name in self.own.columns},
         }
         write_results(self.files, self.identity.id, self.experiment, self.domain, state, about)
         self.history.finish()

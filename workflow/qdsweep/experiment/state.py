@@ -79,6 +79,7 @@ class State:
         pending: The batch under way, or None between two iterations.
         seconds: Time spent so far, by phase [s].
         context: ``(k,)`` what the domain has learned from all evaluations, if it does.
+        told: What the algorithm was told in the iteration under way, where the user has metrics.
     """
 
     algorithm: Algorithm
@@ -92,6 +93,7 @@ class State:
         default_factory=lambda: dict.fromkeys(("ask", "evaluate", "tell", "reload"), 0.0)
     )
     context: Floats | None = None
+    told: list[Evaluation] = field(default_factory=list)
 
     def end_iteration(self) -> None:
         """Counts an iteration of which everything is told."""

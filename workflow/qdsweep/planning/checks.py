@@ -11,12 +11,13 @@ from qdsweep.config.domain import require_episodes
 from qdsweep.config.experiment import Experiment
 from qdsweep.config.files import nearest
 from qdsweep.config.keys import Path
+from qdsweep.config.plugin import require_source
 from qdsweep.config.references import check_cited
 from qdsweep.config.sweep import Figures, SweepFile
 from qdsweep.errors import BadInput
 from qdsweep.host.briefing import RANKS
 from qdsweep.host.programs import which
-from qdsweep.metrics import BY_NAME, METRICS, Metric
+from qdsweep.metrics import METRICS, Metric
 from qdsweep.sweep.groups import group_labels, label_columns
 from qdsweep.sweep.labels import figure_names
 from qdsweep.sweep.published import Groups
@@ -36,7 +37,7 @@ def check_sweep(settings: SweepFile, sweep: Sweep, sources: Mapping[Path, str]) 
             and remedy.
     """
     checks = {
-        "experiment": _check_papers,
+        "experiment": _check_experiments,
         "sweep": _check_values,
         "figures": _check_figures,
         "rank": _check_rank,
@@ -97,8 +98,10 @@ def check_installed(cluster: Cluster) -> None:
         raise BadInput(f"cluster: mpi: launcher: {program[0]!r} is not a program on the PATH")
 
 
-def _check_papers(settings: SweepFile, sweep: Sweep) -> None:
+def _check_experiments(settings: SweepFile, sweep: Sweep) -> None:
     check_cited(sweep.runs.values())
+    for function in {one.function for one in sweep.own_metrics.values()}:
+        require_source(function)
 
 
 def _check_values(settings: SweepFile, sweep: Sweep) -> None:
@@ -119,7 +122,7 @@ def _check_figures(settings: SweepFile, sweep: Sweep) -> None:
 
 def _check_rank(settings: SweepFile, sweep: Sweep) -> None:
     """Refuses a metric that cannot rank the groups of every archive."""
-    rank = _ranking("rank", settings.rank)
+    rank = _ranking("rank", settings.rank, sweep)
     defined = [m.name for m in METRICS if m.ranks and not m.needs_cells]
     if rank.always.needs_cells:
         for run, experiment in sweep.runs.items():
@@ -131,13 +134,15 @@ def _check_rank(settings: SweepFile, sweep: Sweep) -> None:
                 )
 
 
-def _ranking(key: str, name: str) -> Metric:
-    known = [metric.name for metric in METRICS if metric.ranks]
+def _ranking(key: str, name: str, sweep: Sweep) -> Metric:
+    own = [one.metric for one in sweep.own_metrics.values()]
+    known = {metric.name: metric for metric in (*METRICS, *own) if metric.ranks}
     if name not in known:
         raise BadInput(
-            f"{key} = {name}: {nearest(name, known)}the metrics to choose from: {', '.join(known)}"
+            f"{key} = {name}: {nearest(name, list(known))}the metrics to choose from: "
+            f"{', '.join(known)}"
         )
-    return BY_NAME[name]
+    return known[name]
 
 
 def _check_published(settings: SweepFile, sweep: Sweep) -> None:
@@ -145,7 +150,7 @@ def _check_published(settings: SweepFile, sweep: Sweep) -> None:
     if settings.published:
         groups = Groups(sweep.columns, [row.values for row in sweep.rows])
         for number, entry in enumerate(settings.published, start=1):
-            _ranking(f"published, entry {number}: metric", entry.metric)
+            _ranking(f"published, entry {number}: metric", entry.metric, sweep)
             groups.choose(number, entry.where)
 
 

@@ -1,5 +1,6 @@
 """config.yaml of a run: the resolved experiment, which `qdsweep run` takes as it is."""
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -16,18 +17,36 @@ from qdsweep.records.sweep_dir import Results
 _Dumper: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 
 
-def write_configs(runs: Mapping[str, Experiment], results: Results) -> None:
+def write_configs(
+    runs: Mapping[str, Experiment], results: Results, *, changed: bool = False
+) -> None:
     """Writes `state/config.yaml` of runs that have none.
 
     Args:
         runs: Run id -> experiment.
         results: The folder results/.
+        changed: Also of those that have another list of `metrics`, the one key that is measured
+            from now on and makes no other run.
     """
     for run, experiment in runs.items():
         path = results.run(run).state.config
         if not path.exists() or path.stat().st_size == 0:
             path.parent.mkdir(parents=True, exist_ok=True)
             write_config(path, experiment)
+        elif changed and not _measures(path, experiment):
+            write_config(path, experiment)
+
+
+def _measures(path: Path, experiment: Experiment) -> bool:
+    """Returns whether a config.yaml has the same `metrics`; parsing it would take 50 times as long.
+
+    One of an earlier release has no such key.
+    """
+    wanted = experiment.model_dump(mode="json", include={"metrics"})
+    block = re.escape("\n" + yaml.dump(wanted, Dumper=_Dumper, sort_keys=False))
+    text = path.read_text()
+    is_same = re.search(block + r"(?=\w|\Z)", text) is not None
+    return is_same or (not experiment.metrics and "\nmetrics:" not in text)
 
 
 def write_config(path: Path, experiment: Experiment) -> None:

@@ -5,6 +5,7 @@ Every reader goes by the header: other releases may have other columns.
 
 import math
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +25,8 @@ COLUMNS = (
     *(metric.name for metric in RECORDED if metric.name not in _FIRST),
     *("seconds_ask", "seconds_evaluate", "seconds_tell", "seconds_reload"),
 )
+# What the user's metrics took; only where there are some.
+OWN_SECONDS = "seconds_metrics"
 
 
 class Metrics:
@@ -35,13 +38,15 @@ class Metrics:
     Args:
         path: `state/metrics.csv`.
         iteration: The iteration that the run goes on from; later rows are cut off.
+        own: The columns of the user's metrics; what they cost is another one.
     """
 
-    def __init__(self, path: Path, iteration: int) -> None:
+    def __init__(self, path: Path, iteration: int, own: Sequence[str] = ()) -> None:
         self.path = path
         header, *rows = read_lines(path) or [""]
         known = header.split(",") if header else []
-        lacking = [name for name in COLUMNS if name not in known]
+        wanted = (*COLUMNS, *own, OWN_SECONDS) if own else COLUMNS
+        lacking = [name for name in wanted if name not in known]
         self._columns = [*known, *lacking]
         empty = "," * len(lacking)
         with atomic(path, "w") as file:

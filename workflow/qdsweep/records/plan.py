@@ -11,11 +11,12 @@ from typing_extensions import TypedDict
 
 from qdsweep.config.base import Model
 from qdsweep.config.experiment import Experiment
+from qdsweep.config.own_metric import OwnMetric
 from qdsweep.config.sweep import Confirm, Figures, Published, Reevaluate, Rollouts
 from qdsweep.config.values import value_text
 from qdsweep.errors import BadInput
 from qdsweep.files import damaged, read_json, write_text
-from qdsweep.metrics import BY_NAME, RANK, Metric
+from qdsweep.metrics import METRICS, RANK, Metric
 from qdsweep.records.config import write_configs
 from qdsweep.records.sources import keep_sources
 from qdsweep.records.sweep_dir import Results, SweepDir
@@ -96,6 +97,7 @@ class Plan:
         confirm: None: not to be done.
         published: In the order of the sweep file.
         rank: The metric that groups are ranked by.
+        own: The user's metrics.
     """
 
     name: str
@@ -110,6 +112,12 @@ class Plan:
     confirm: Confirm | None = None
     published: list[Published] = field(default_factory=list)
     rank: Metric = RANK
+    own: tuple[Metric, ...] = ()
+
+    @property
+    def metrics(self) -> tuple[Metric, ...]:
+        """The metrics of its runs: ours, then the user's."""
+        return (*METRICS, *self.own)
 
     @classmethod
     def of(cls, data: Mapping[str, Any]) -> "Plan":
@@ -135,6 +143,10 @@ class Plan:
             )
             for row, texts, label in zip(planned, values, labels, strict=True)
         ]
+        own = tuple(
+            OwnMetric.model_validate_json(json.dumps(one)).metric
+            for one in data.get("metrics") or ()
+        )
         return cls(
             name=data["name"],
             experiment=experiment,
@@ -150,7 +162,8 @@ class Plan:
                 Published.model_validate_json(json.dumps(one))
                 for one in data.get("published") or ()
             ],
-            rank=BY_NAME[data.get("rank", RANK.name)],
+            rank={one.name: one for one in (*METRICS, *own)}[data.get("rank", RANK.name)],
+            own=own,
         )
 
     @property
@@ -227,11 +240,12 @@ def write_plan(plan: Mapping[str, Any], runs: Mapping[str, Experiment], results:
         runs: Run id -> experiment.
         results: The folder results/.
     """
-    write_configs(runs, results)
     keep_sources(runs.values(), results)
     sweep = results.sweep(plan["name"])
     text = json.dumps(plan, indent=1) + "\n"
-    if not sweep.plan.exists() or sweep.plan.read_text() != text:
+    changed = not sweep.plan.exists() or sweep.plan.read_text() != text
+    write_configs(runs, results, changed=changed)
+    if changed:
         sweep.path.mkdir(parents=True, exist_ok=True)
         write_text(sweep.plan, text)
 

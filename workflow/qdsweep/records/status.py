@@ -58,16 +58,13 @@ def read_status(state: StateDir) -> Status:
         return Status()
     data = read_json_if_whole(state.status)
     try:
+        names = (*(metric.name for metric in CURVES), *data.get("own_metrics", ()))
         return Status(
             id=str(data.get("id", "")),
             status=str(data.get("status", "")),
             iterations=int(data.get("iteration", 0)),
             evaluations=int(data.get("evaluations", 0)),
-            metrics={
-                metric.name: float(data[metric.name])
-                for metric in CURVES
-                if data.get(metric.name) is not None
-            },
+            metrics={name: float(data[name]) for name in names if data.get(name) is not None},
             seconds=math.fsum(data.get("seconds", {}).values()),
             engine=str(data.get("engine", "")),
             workers=int(data.get("workers", 1)),
@@ -84,8 +81,8 @@ def write_status(state: StateDir, status: dict[str, Any]) -> None:
 
     Args:
         state: The run's `state/`.
-        status: id, status, budget, iteration, metrics, seconds of each phase, engine, workers,
-            attempts and what else is good to know.
+        status: id, status, budget, iteration, metrics (the user's are named in `own_metrics`),
+            seconds of each phase, engine, workers, attempts and what else is good to know.
     """
     write_json(state.status, status)
 

@@ -15,6 +15,7 @@ _NOT_IDENTITY: Any = {
     "evaluations": True,
     "timeout": True,
     "reload": True,
+    "metrics": True,
     "domain": {"name", "title", "cite"},
     "algorithm": {"name", "title", "cite"},
 }

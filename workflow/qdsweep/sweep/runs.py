@@ -7,6 +7,7 @@ from typing import Any
 
 from qdsweep.config.compose import compose
 from qdsweep.config.experiment import Experiment
+from qdsweep.config.own_metric import OwnMetric, own_metrics
 from qdsweep.config.values import typed, value_text
 from qdsweep.errors import BadInput
 from qdsweep.sweep.grammar import expand
@@ -46,6 +47,23 @@ class Sweep:
         asked = {(row.id, *row.experiment.budget.items()) for row in self.rows}
         return len(self.rows) - len(asked)
 
+    @property
+    def own_metrics(self) -> dict[str, OwnMetric]:
+        """The user's metrics of its runs, by their columns.
+
+        Raises:
+            BadInput: Two runs have different ones under one name.
+        """
+        found: dict[str, OwnMetric] = {}
+        for experiment in self.runs.values():
+            for one in own_metrics(experiment.metrics):
+                if found.setdefault(one.column, one) != one:
+                    raise BadInput(
+                        f"metrics: {one.column} is one metric in some runs of the sweep, and "
+                        "another in others: give one of the two another name"
+                    )
+        return found
+
     def plan(self, **about: Any) -> dict[str, Any]:
         """Returns the sweep as plain data, for the stages that only read files."""
         rows = [
@@ -57,7 +75,9 @@ class Sweep:
             }
             for row in self.rows
         ]
-        return {**about, "columns": list(self.columns), "rows": rows}
+        own = {name: one.model_dump(mode="json") for name, one in self.own_metrics.items()}
+        measured = {"metrics": list(own.values())} if own else {}
+        return {**about, **measured, "columns": list(self.columns), "rows": rows}
 
 
 def table_of_runs(

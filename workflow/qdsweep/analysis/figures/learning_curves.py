@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 def learning_curves(tables: Tables) -> Drawn:
     """Draws the learning curves: a row of panels for each facet, and for each scale."""
-    views = printed_views(tables.rank)
+    views = printed_views(tables.rank, tables.metrics)
     shown = tables.shown(MAX_PANELS, MAX_LINES)
     width = figure_width(11)
     columns = len(views) if width > 6 else 2

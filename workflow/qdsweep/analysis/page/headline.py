@@ -10,7 +10,6 @@ from qdsweep.analysis.tables.group_table import best_and_tied, unequal_budgets
 from qdsweep.analysis.tables.pairs import MIN_SEEDS
 from qdsweep.analysis.text import common_decimals, listed, mean_and_error, number, plural
 from qdsweep.files import read_csv
-from qdsweep.metrics import BY_NAME
 from qdsweep.records.confirm import read_confirm
 from qdsweep.records.plan import Plan
 from qdsweep.records.sweep_dir import SweepDir
@@ -42,9 +41,9 @@ def headline(plan: Plan, tables: Tables, sweep_dir: Path, called: Called) -> str
     if 0 < len(best) <= MAX_SCORE_SCALES:
         noun = " is that" if len(best) == 1 else "s are those"
         scores = listed([_score(tables, group) for group in best])
-        text += f" The highest mean {tables.rank.always.phrase}{noun} of {scores}"
+        text += f" The {tables.rank.extreme} mean {tables.rank.always.phrase}{noun} of {scores}"
         text += f"{_not_told(tables, best)}."
-    text += _confirmed(sweep_dir, called)
+    text += _confirmed(tables, sweep_dir, called)
     text += unequal_budgets(tables.table, tables.score_scales)
     if done["scale"].map(lambda scale: scale.partition(";")[0]).nunique() == 1:  # one task
         top = done.loc[done["obj_max"].idxmax()]
@@ -64,7 +63,9 @@ def _not_told(tables: Tables, best: list[str]) -> str:
     """Returns which of the best groups the test does not tell from others."""
     if min(tables.counts(best)) < MIN_SEEDS:
         return f"; fewer than {MIN_SEEDS} seeds, so nothing is tested"
-    _, tied = best_and_tied(tables.rank, tables.summary, tables.table, tables.score_scales)
+    _, tied = best_and_tied(
+        tables.rank, tables.metrics, tables.summary, tables.table, tables.score_scales
+    )
     ranked = {metric.column for metric in (tables.rank, tables.rank.always)}
     scores = {group for metric, group in tied if metric in ranked}
     doubtful = [
@@ -76,7 +77,7 @@ def _not_told(tables: Tables, best: list[str]) -> str:
     return f", not told from others at 5 %{which} by Welch's test with Holm's correction"
 
 
-def _confirmed(sweep_dir: Path, called: Called) -> str:
+def _confirmed(tables: Tables, sweep_dir: Path, called: Called) -> str:
     """Returns how the winners did on seeds that did not choose them; nothing if none was run."""
     sweep = SweepDir(sweep_dir)
     path = sweep.tables / "confirmed.csv"
@@ -89,18 +90,19 @@ def _confirmed(sweep_dir: Path, called: Called) -> str:
     if not 0 < len(score_scales) <= MAX_SCORE_SCALES:
         return ""
     seeds = seeds_text(row["values"]["seed"] for row in read_confirm(sweep))
-    return f" On the unseen {seeds}, {'; '.join(map(_held, score_scales))}."
+    return f" On the unseen {seeds}, {'; '.join(_held(tables, rows) for rows in score_scales)}."
 
 
-def _held(rows: "pd.DataFrame") -> str:
+def _held(tables: Tables, rows: "pd.DataFrame") -> str:
     """Returns how the winners of one scale did."""
-    best, chosen = (rows.loc[rows[f"{kind}_mean"].idxmax()] for kind in ("unseen", "sweep"))
+    metric = tables.metric(rows["metric"].iloc[0])
+    scores = (metric.sign * rows[f"{kind}_mean"] for kind in ("unseen", "sweep"))
+    best, chosen = (rows.loc[score.idxmax()] for score in scores)
     decimals = common_decimals(rows["unseen_mean"], rows["unseen_se"])
     unseen, own = (
         mean_and_error(best[f"{kind}_mean"], best[f"{kind}_se"], decimals)
         for kind in ("unseen", "sweep")
     )
-    metric = BY_NAME[best["metric"]]
     unit = " %" if metric.percent else ""
     text = (
         f"{best['group']} has a mean {metric.phrase} of {unseen}{unit}"

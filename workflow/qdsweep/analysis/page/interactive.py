@@ -68,7 +68,7 @@ def _learning_curves(tables: Tables, groups: list[str]) -> tuple[dict[str, str],
     """Returns the views and the caption of learning curves."""
     shown = tables.best(groups, MAX_LINES)
     views = {}
-    for view in page_views(tables.rank):
+    for view in page_views(tables.rank, tables.metrics):
         lines = curve_lines(tables, shown, view)
         if is_defined(lines):
             name = f"{view.metric.heading} over {view.over.title().lower()}"

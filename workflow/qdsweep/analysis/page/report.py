@@ -13,7 +13,7 @@ from qdsweep.analysis.page.methods import methods
 from qdsweep.analysis.page.settings import median_runs, settings
 from qdsweep.analysis.selection import Tables
 from qdsweep.analysis.stages import STAGES
-from qdsweep.analysis.tables.group_table import SHOWN
+from qdsweep.analysis.tables.group_table import shown_metrics
 from qdsweep.analysis.tables.sheet import Sheet, number_cell, read_sheet, text_cell
 from qdsweep.analysis.text import number
 from qdsweep.files import write_text
@@ -103,7 +103,8 @@ def commands(sweep_dir: Path, tables: Tables) -> list[str]:
 
 def run_sheet(plan: Plan, summary: "pd.DataFrame") -> Sheet:
     """Returns the table of the runs."""
-    metrics = [metric for metric in SHOWN if metric.main or metric.cost or metric is plan.rank]
+    every = shown_metrics(plan.metrics)
+    metrics = [metric for metric in every if metric.main or metric.cost or metric is plan.rank]
     rows = []
     for planned, row in zip(plan.rows, summary.to_dict("records"), strict=True):
         cells = [text_cell(text) for text in (*planned.values.values(), row["status"])]

@@ -18,7 +18,7 @@ from qdsweep.analysis.tables.sheet import write_sheet
 from qdsweep.analysis.tables.statistics import standard_error
 from qdsweep.errors import BadInput
 from qdsweep.files import atomic, write_csv
-from qdsweep.metrics import CURVES, RECORDED
+from qdsweep.metrics import RECORDED, curves_of
 from qdsweep.records.plan import Plan, Row, read_plan
 from qdsweep.records.run_dir import RunDir
 from qdsweep.records.sweep_dir import SweepDir
@@ -87,7 +87,7 @@ def _read_runs(plan: Plan, sweep: SweepDir, runs_dir: Path, partial: bool) -> li
     rows_of: dict[str, list[Row]] = {}
     for row in plan.rows:
         rows_of.setdefault(row.run, []).append(row)
-    before = read_cache(sweep)
+    before = read_cache(sweep, plan.metrics)
     now: Kept = {}
     for run, rows in rows_of.items():
         files = RunDir(runs_dir / run).results
@@ -96,10 +96,11 @@ def _read_runs(plan: Plan, sweep: SweepDir, runs_dir: Path, partial: bool) -> li
         key = key_of(files, rows, partial=partial)
         known = before.get(run)
         if known is None or known[0] != key:
-            known = key, read_results(files, rows, partial=partial)
+            read = read_results(files, rows, partial=partial, metrics=plan.metrics)
+            known = key, read
         now[run] = known
     if any(now[run] is not before.get(run) for run in now):
-        write_cache(sweep, now)
+        write_cache(sweep, now, plan.metrics)
     waiting = {run: iter(results) for run, (_, results) in now.items()}
     return [next(waiting[row.run]) if row.run in waiting else _MISSING for row in plan.rows]
 
@@ -108,7 +109,8 @@ def _records(plan: Plan, results: list[Result]) -> list[dict[str, Any]]:
     """Returns the rows of summary.csv."""
     names = column_names(plan)
     # Every row has all columns, even one without results.
-    columns = [*names.values(), "id", *RESULTS, "group"]
+    own = (metric.name for metric in plan.own)
+    columns = [*names.values(), "id", *RESULTS, *own, "group"]
     records = []
     for row, result in zip(plan.rows, results, strict=True):
         swept = {names[name]: value for name, value in row.values.items()}
@@ -135,7 +137,7 @@ def _curves(plan: Plan, results: list[Result]) -> "pd.DataFrame":
         columns: dict[str, Any] = {"group": group}
         columns.update({names[name]: rows[0].values[name] for name in plan.group_columns})
         columns.update({"evaluations": grid, "n": len(members)})
-        for name in (metric.name for metric in CURVES):
+        for name in (metric.name for metric in curves_of(plan.metrics)):
             values = np.stack([curve.at(grid, name) for curve in members])
             columns[f"{name}_mean"] = values.mean(axis=0)
             columns[f"{name}_se"] = standard_error(values)

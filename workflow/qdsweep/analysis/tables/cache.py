@@ -11,14 +11,13 @@ import numpy as np
 from qdsweep.analysis.tables.curves import Curve
 from qdsweep.analysis.tables.run_results import RESULTS, Result, sources
 from qdsweep.files import atomic
-from qdsweep.metrics import CURVES
+from qdsweep.metrics import Metric, curves_of
 from qdsweep.records.plan import Row
 from qdsweep.records.run_dir import RunFiles
 from qdsweep.records.sweep_dir import SweepDir
 
 # To be raised when the meaning of what is kept changes; its names are checked anyway.
 _FORMAT = [2, *RESULTS]
-_COLUMNS = (*(metric.name for metric in CURVES), "seconds")
 
 # Run id -> (key, its results).
 Kept = dict[str, tuple[list[Any], list[Result]]]
@@ -37,19 +36,31 @@ def key_of(files: RunFiles, rows: list[Row], *, partial: bool) -> list[Any]:
     ]
 
 
-def read_cache(sweep: SweepDir) -> Kept:
-    """Reads what was kept; nothing where that is missing, damaged or of another release."""
+def _columns(metrics: tuple[Metric, ...]) -> list[str]:
+    return [*(metric.name for metric in curves_of(metrics)), "seconds"]
+
+
+def _format(metrics: tuple[Metric, ...]) -> list[Any]:
+    return [*_FORMAT, *(metric.name for metric in metrics if metric.function)]
+
+
+def read_cache(sweep: SweepDir, metrics: tuple[Metric, ...]) -> Kept:
+    """Reads what was kept; nothing where that is damaged, or of another release or metrics."""
     try:
         with np.load(sweep.cache, allow_pickle=False) as file:
             about = json.loads(file["about"].tobytes())
             evaluations, values = file["evaluations"], file["values"]
-        return _unpack(about, evaluations, values)
+        if about["format"] != _format(metrics):
+            return {}
+        return _unpack(about, evaluations, values, _columns(metrics))
     except Exception:  # whatever is wrong, the file is made anew
         return {}
 
 
-def _unpack(about: dict[str, Any], evaluations: np.ndarray, values: np.ndarray) -> Kept:
-    if about["format"] != _FORMAT or values.shape != (len(_COLUMNS), len(evaluations)):
+def _unpack(
+    about: dict[str, Any], evaluations: np.ndarray, values: np.ndarray, names: list[str]
+) -> Kept:
+    if values.shape != (len(names), len(evaluations)):
         return {}
     kept: Kept = {}
     start = 0
@@ -61,14 +72,14 @@ def _unpack(about: dict[str, Any], evaluations: np.ndarray, values: np.ndarray) 
             if not record.keys() >= (set(RESULTS) if points else {"status"}):
                 return {}
             part = slice(start, start + (points or 0))
-            columns = dict(zip(_COLUMNS, values[:, part], strict=True))
+            columns = dict(zip(names, values[:, part], strict=True))
             curve = Curve(evaluations[part], columns) if points else None
             kept[run][1].append(Result(record, curve))
             start = part.stop
     return kept if start == len(evaluations) else {}
 
 
-def write_cache(sweep: SweepDir, kept: Kept) -> None:
+def write_cache(sweep: SweepDir, kept: Kept, metrics: tuple[Metric, ...]) -> None:
     """Writes what was read of each run."""
     runs = {
         run: [key, [[r.record, len(r.curve.evaluations) if r.curve else None] for r in results]]
@@ -76,10 +87,11 @@ def write_cache(sweep: SweepDir, kept: Kept) -> None:
     }
     curves = [r.curve for _, results in kept.values() for r in results if r.curve]
     evaluations = np.concatenate([np.empty(0, int), *(c.evaluations for c in curves)])
-    values = np.empty((len(_COLUMNS), len(evaluations)))
-    for row, name in zip(values, _COLUMNS, strict=True):
+    names = _columns(metrics)
+    values = np.empty((len(names), len(evaluations)))
+    for row, name in zip(values, names, strict=True):
         np.concatenate([np.empty(0), *(c.values[name] for c in curves)], out=row)
-    about = {"format": _FORMAT, "runs": runs}
+    about = {"format": _format(metrics), "runs": runs}
     with atomic(sweep.cache) as file:
         np.savez(
             file,

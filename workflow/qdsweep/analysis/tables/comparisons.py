@@ -53,12 +53,12 @@ def write_comparisons(
     left_out = False
     summary = in_percent(summary)
     for scale, name in zip(score_scales, short_names(list(score_scales)), strict=True):
-        metric = compared_metric(rank, summary, score_scales[scale]).column
-        of_metric = runs_of(summary, metric)
+        metric = compared_metric(rank, summary, score_scales[scale])
+        of_metric = runs_of(summary, metric.column)
         groups = {group: of_metric[group] for group in score_scales[scale] if group in of_metric}
-        pairs = compare(groups)
+        pairs = compare(groups, metric.sign)
         left_out |= len(pairs.groups) > SHOWN_GROUPS
-        listed = _records(groups, pairs, {"scale": scale, "metric": metric})
+        listed = _records(groups, pairs, metric.sign, {"scale": scale, "metric": metric.column})
         start = [text_cell(called.scale(name))] if len(score_scales) > 1 else []
         rows += [[*start, *cells] for cells in _rows(listed, called)]
         records += listed
@@ -78,18 +78,19 @@ _DATA = (
 
 
 def _records(
-    groups: Mapping[str, Runs], pairs: Pairs, where: dict[str, str]
+    groups: Mapping[str, Runs], pairs: Pairs, sign: int, where: dict[str, str]
 ) -> list[dict[str, Any]]:
     records = []
     tests = (pairs.first, pairs.second, pairs.welch, pairs.holm)
     for i, j, welch_p, holm_p in zip(*tests, strict=True):
         if max(i, j) >= SHOWN_GROUPS:
             continue
-        higher, lower = (groups[pairs.groups[position]].scores for position in (i, j))
+        one, other = (pairs.groups[position] for position in (i, j)[::sign])
+        higher, lower = groups[one].scores, groups[other].scores
         improvement = probability_of_improvement([higher], [lower])
         variances = [scores.var(ddof=1) / len(scores) for scores in (higher, lower)]
         values = (
-            *(pairs.groups[i], pairs.groups[j], len(higher), len(lower)),
+            *(one, other, len(higher), len(lower)),
             *(higher.mean(), lower.mean(), higher.mean() - lower.mean(), np.sqrt(sum(variances))),
             *(improvement.value, improvement.low, improvement.high),
             *(welch_p, holm_p, mann_whitney(higher, lower)),
@@ -128,18 +129,22 @@ def _note(rank: Metric, any_rows: bool, few: bool, left_out: bool) -> str:
             " of their own and comparable QD scores (one domain, archive and offset)."
         )
     without = f" (of the {rank.always.phrase} where the archive has no cells)"
+    beaten = "worse" if rank.smaller else "better"
     text = (
         "Every pair of groups with comparable QD scores, by the difference of the mean"
         f" {rank.phrase}{without if rank.instead else ''}. p: Welch's t test, two-sided;"
         " corrected by Holm's method for all pairs of the domain, archive and offset; the"
         " Mann-Whitney U test, not corrected. P(higher > lower): probability that a run of the one"
-        " is better than a run of the other, with its 95 % interval."
+        f" is {beaten} than a run of the other, with its 95 % interval."
         f" The unit of replication is the seed; groups of fewer than {MIN_SEEDS} are not tested."
     )
     if few:
         text += f" Intervals are given from {ENOUGH_SEEDS} seeds on."
     if left_out:
-        text += f" Shown: the {SHOWN_GROUPS} groups with the highest means; all are corrected for."
+        text += (
+            f" Shown: the {SHOWN_GROUPS} groups with the {rank.extreme} means; all are corrected"
+            " for."
+        )
     return text
 
 

@@ -20,7 +20,7 @@ from qdsweep.analysis.tables.statistics import mean_error_count
 from qdsweep.analysis.text import common_decimals, mean_and_error, plural
 from qdsweep.config.compose import compose
 from qdsweep.errors import BadInput
-from qdsweep.metrics import BY_NAME, METRICS, Metric
+from qdsweep.metrics import Metric
 from qdsweep.records.config import write_configs
 from qdsweep.records.confirm import ConfirmingRow, read_confirm, write_confirm
 from qdsweep.records.plan import Row, read_plan
@@ -79,7 +79,7 @@ def winners(tables: Tables, top: int) -> list[str]:
     for groups in tables.score_scales.values():
         metric = compared_metric(tables.rank, tables.summary, groups)
         score = means.loc[groups, f"{metric.column}_mean"]
-        chosen += list(score.sort_values(ascending=False, kind="stable").index[:top])
+        chosen += list(score.sort_values(ascending=metric.smaller, kind="stable").index[:top])
     return chosen
 
 
@@ -94,7 +94,7 @@ def write_confirmed(sweep_dir: Path, runs_dir: Path) -> Sheet:
     tables = read_tables(sweep_dir)
     unseen: dict[str, list[dict[str, Any]]] = {}
     for row in read_confirm(SweepDir(sweep_dir)):
-        result = _result(row, runs_dir)
+        result = _result(tables, row, runs_dir)
         unseen.setdefault(row["group"], []).append({"seed": row["values"]["seed"], **result})
     records = []
     for scale, groups in tables.score_scales.items():
@@ -111,21 +111,23 @@ def write_confirmed(sweep_dir: Path, runs_dir: Path) -> Sheet:
     data["difference"] = data["unseen_mean"] - data["sweep_mean"]
     data["difference_se"] = np.hypot(data["unseen_se"], data["sweep_se"])
     for seeds in ("sweep", "unseen"):
-        ranks = data.groupby("scale")[f"{seeds}_mean"].rank(ascending=False, method="min")
+        scores = data[f"{seeds}_mean"] * [tables.metric(name).sign for name in data["metric"]]
+        ranks = scores.groupby(data["scale"]).rank(ascending=False, method="min")
         data[f"{seeds}_rank"] = ranks.astype("Int64")
     numbers = [run["seed"] for runs in unseen.values() for run in runs]
     sweep = SweepDir(sweep_dir)
-    sheet = _sheet(
-        group_names(read_plan(sweep)).dressed(data), len(tables.table), min(numbers), max(numbers)
-    )
+    named = group_names(read_plan(sweep)).dressed(data)
+    metrics = [tables.metric(name) for name in data["metric"].unique()]
+    sheet = _sheet(named, metrics, len(tables.table), min(numbers), max(numbers))
     write_sheet(sweep.tables, sheet, data)
     return sheet
 
 
-def _result(row: ConfirmingRow, runs_dir: Path) -> dict[str, Any]:
+def _result(tables: Tables, row: ConfirmingRow, runs_dir: Path) -> dict[str, Any]:
     asked = Row({}, row["id"], row["iterations"], row["evaluations"], row["group"], {})
-    (result,) = read_results(RunDir(runs_dir / row["id"]), [asked], partial=False)
-    return {**{metric.name: math.nan for metric in METRICS}, **result.record}
+    files = RunDir(runs_dir / row["id"])
+    (result,) = read_results(files, [asked], partial=False, metrics=tables.metrics)
+    return {**{metric.name: math.nan for metric in tables.metrics}, **result.record}
 
 
 def _statistics(name: str, metric: Metric, values: Iterable[float]) -> dict[str, Any]:
@@ -133,16 +135,17 @@ def _statistics(name: str, metric: Metric, values: Iterable[float]) -> dict[str,
     return {f"{name}_n": n, f"{name}_mean": mean, f"{name}_se": error}
 
 
-def _sheet(data: "pd.DataFrame", groups: int, first: int, last: int) -> Sheet:
-    metrics = data["metric"].unique()
-    what = BY_NAME[metrics[0]].heading if len(metrics) == 1 else _MIXED
+def _sheet(
+    data: "pd.DataFrame", metrics: list[Metric], groups: int, first: int, last: int
+) -> Sheet:
+    what = metrics[0].heading if len(metrics) == 1 else _MIXED
     several = data["scale"].nunique() > 1
     ranked = bool(data["scale"].duplicated().any())
     rows = []
     for row in data.to_dict("records"):
         alike = data[data["scale"] == row["scale"]]
         decimals = common_decimals(alike["unseen_mean"], alike["unseen_se"])
-        best = bool(row["unseen_mean"] == alike["unseen_mean"].max())
+        best = row["unseen_rank"] == 1
         cells = [text_cell(row["group"])]
         for seeds in ("sweep", "unseen"):
             mean, error = row[f"{seeds}_mean"], row[f"{seeds}_se"]

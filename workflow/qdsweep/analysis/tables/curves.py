@@ -6,15 +6,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from qdsweep.config.archives import ARCHIVES
-from qdsweep.metrics import CURVES, RECORDED
-from qdsweep.records.metrics import read_metrics
+from qdsweep.metrics import METRICS, Metric, curves_of
+from qdsweep.records.metrics import OWN_SECONDS, read_metrics
 from qdsweep.records.plan import Row
 from qdsweep.records.run_dir import RunFiles
 
 if TYPE_CHECKING:
     import pandas as pd
 
-STATE = tuple(metric.name for metric in RECORDED)
 SECONDS = ("seconds_ask", "seconds_evaluate", "seconds_tell", "seconds_reload")
 POINTS = 500
 
@@ -25,8 +24,8 @@ class Curve:
 
     Attributes:
         evaluations: ``(k,)`` numbers of evaluations, ascending.
-        values: Name of a metric of `CURVES` -> ``(k,)`` its values; and `seconds` since the run's
-            start (the sum of the four phases, without pauses between attempts).
+        values: Name of a metric that is drawn -> ``(k,)`` its values; and `seconds` since the run's
+            start (the sum of all phases, without pauses between attempts).
     """
 
     evaluations: np.ndarray
@@ -38,19 +37,33 @@ class Curve:
         return self.values[name][last]
 
 
-def curve_metrics(files: RunFiles, archive_type: str) -> "pd.DataFrame":
+def curve_metrics(
+    files: RunFiles, archive_type: str, metrics: tuple[Metric, ...] = METRICS
+) -> "pd.DataFrame":
     """Reads metrics.csv as tables and curves need it.
 
     An unstructured archive has no cells, so its coverage and normalised QD score (pyribs
-    gives 1 and the mean objective) are left empty.
+    gives 1 and the mean objective) are left empty; so are metrics that the run has not measured.
 
     Raises:
         BadInput: metrics.csv is missing or is not such a table.
     """
+    import pandas as pd
+
     table = read_metrics(files.metrics)
     if ARCHIVES[archive_type].cells is None:
-        table[[metric.name for metric in RECORDED if metric.needs_cells]] = np.nan
+        table[[one.name for one in metrics if one.recorded and one.needs_cells]] = np.nan
+    for own in (one.name for one in metrics if one.function):
+        there = table[own] if own in table else pd.Series(np.nan, table.index)
+        table[own] = pd.to_numeric(there, errors="coerce").astype(float)
     return table
+
+
+def own_seconds(metrics: "pd.DataFrame") -> np.ndarray:
+    """Returns what the user's metrics took in each iteration, 0 where there are none [s]."""
+    if OWN_SECONDS not in metrics:
+        return np.zeros(len(metrics))
+    return np.nan_to_num(metrics[OWN_SECONDS].to_numpy(float))
 
 
 def budget_row(metrics: "pd.DataFrame", row: Row) -> int | None:
@@ -81,11 +94,15 @@ def qd_auc(metrics: "pd.DataFrame", position: int) -> float:
     return float(np.trapezoid(scores, evaluations) / evaluations[-1])
 
 
-def thin_curve(metrics: "pd.DataFrame", position: int) -> Curve:
+def thin_curve(
+    metrics: "pd.DataFrame", position: int, measured: tuple[Metric, ...] = METRICS
+) -> Curve:
     """Returns at most `POINTS` rows up to `position`, evenly spaced, first and last included."""
     kept = np.unique(np.linspace(0, position, min(position + 1, POINTS)).round().astype(int))
-    columns = {metric.name: metrics[metric.name].to_numpy(float)[kept] for metric in CURVES}
-    columns["seconds"] = np.cumsum(metrics[list(SECONDS)].to_numpy(float).sum(axis=1))[kept]
+    names = (metric.name for metric in curves_of(measured))
+    columns = {name: metrics[name].to_numpy(float)[kept] for name in names}
+    seconds = metrics[list(SECONDS)].to_numpy(float).sum(axis=1) + own_seconds(metrics)
+    columns["seconds"] = np.cumsum(seconds)[kept]
     return Curve(metrics["evaluations"].to_numpy()[kept], columns)
 
 

@@ -1,6 +1,6 @@
 """The main table of a sweep: a row for each group, over its seeds."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from qdsweep.analysis.selection import compared_metric, in_percent, score_scales_of
@@ -21,14 +21,17 @@ from qdsweep.sweep.groups import group_labels
 if TYPE_CHECKING:
     import pandas as pd
 
-# What matters most comes first, what it cost last.
-SHOWN = sorted((metric for metric in METRICS if metric.label), key=lambda m: (m.cost, not m.main))
-_COSTS = sum(metric.cost for metric in SHOWN)
+_COSTS = sum(metric.cost for metric in METRICS)
 TIED = "†"
 
 ScoreScales = Mapping[str, list[str]]
 # Pairs (metric, group), such as the group with the best mean of a metric.
 Places = set[tuple[str, str]]
+
+
+def shown_metrics(metrics: Iterable[Metric]) -> list[Metric]:
+    """Returns those that a reader sees: what matters most comes first, what it cost last."""
+    return sorted((one for one in metrics if one.label), key=lambda one: (one.cost, not one.main))
 
 
 def group_table(plan: Plan, summary: "pd.DataFrame") -> "pd.DataFrame":
@@ -47,11 +50,11 @@ def group_table(plan: Plan, summary: "pd.DataFrame") -> "pd.DataFrame":
         record: dict[str, Any] = {"group": group}
         record.update({names[name]: rows[0].values[name] for name in plan.group_columns})
         record["runs"] = len(runs)
-        for metric in (shown.column for shown in SHOWN):
+        for metric in (shown.column for shown in shown_metrics(plan.metrics)):
             statistics = mean_error_count(runs[metric].to_numpy(float))
             parts = (f"{metric}_{part}" for part in ("mean", "se", "n"))
             record |= zip(parts, statistics, strict=True)
-        for metric in dict.fromkeys(m.column for m in METRICS if m.interval or m is plan.rank):
+        for metric in dict.fromkeys(m.column for m in plan.metrics if m.interval or m is plan.rank):
             scores = runs[metric].dropna().astype(float)
             record[f"{metric}_median"] = scores.median()
             record |= interquartile_mean([scores.to_numpy()]).columns(f"{metric}_iqm")
@@ -69,9 +72,10 @@ def group_sheet(plan: Plan, summary: "pd.DataFrame", table: "pd.DataFrame") -> S
     composed = group_labels(plan.columns, list(values.values()), plan.experiment)
     named = composed != list(values)  # the values do not show the label of a whole group
     swept = plan.group_columns
-    shown = [metric for metric in SHOWN if table[f"{metric.column}_n"].any()]
-    best, tied = best_and_tied(plan.rank, summary, table, score_scales)
-    counts = table[[f"{metric.column}_n" for metric in SHOWN]].max(axis=1)
+    every = shown_metrics(plan.metrics)
+    shown = [metric for metric in every if table[f"{metric.column}_n"].any()]
+    best, tied = best_and_tied(plan.rank, plan.metrics, summary, table, score_scales)
+    counts = table[[f"{metric.column}_n" for metric in every]].max(axis=1)
     texts = {metric: format_metric(table, metric) for metric in shown}
     rows = []
     for position, row in enumerate(table.to_dict("records")):
@@ -92,8 +96,22 @@ def group_sheet(plan: Plan, summary: "pd.DataFrame", table: "pd.DataFrame") -> S
             cells.insert(-_COSTS, cell)
     partial = bool((summary["status"] == "partial").any())
     note = _note(partial, bool(best), bool(tied), iqm, counts)
+    note += _own_note(plan.own, table, counts)
     note += unequal_budgets(table, score_scales)
     return Sheet("table", "Results of each group", note, columns, len(heads), rows)
+
+
+def _own_note(own: Iterable[Metric], table: "pd.DataFrame", counts: "pd.Series") -> str:
+    """Returns where the smallest is the best, and what some runs have not measured."""
+    text = "".join(f" {one.label}: the lowest mean is the best." for one in own if one.smaller)
+    for metric in own:
+        measured, runs = int(table[f"{metric.column}_n"].sum()), int(counts.sum())
+        if measured < runs:
+            text += (
+                f" {metric.label} has a value in {measured} of {runs} runs: those that were"
+                " finished before it was asked for are not computed again."
+            )
+    return text
 
 
 def unequal_budgets(table: "pd.DataFrame", score_scales: ScoreScales) -> str:
@@ -111,29 +129,36 @@ def unequal_budgets(table: "pd.DataFrame", score_scales: ScoreScales) -> str:
 
 
 def best_and_tied(
-    rank: Metric, summary: "pd.DataFrame", table: "pd.DataFrame", score_scales: ScoreScales
+    rank: Metric,
+    metrics: Iterable[Metric],
+    summary: "pd.DataFrame",
+    table: "pd.DataFrame",
+    score_scales: ScoreScales,
 ) -> tuple[Places, Places]:
     """Returns where the best means of each scale stand, and what is not told from them.
 
     Best: the highest mean of the metric that ranks and of the main ones, such as the normalised QD
-    score (the QD score where there are no cells). Tied: Welch's t test with Holm's correction for
-    all pairs of the scale does not tell the two apart at 5 %.
+    score (the QD score where there are no cells); the lowest where the smaller is the better. Tied:
+    Welch's t test with Holm's correction for all pairs of the scale does not tell the two apart at
+    5 %.
     """
     best: Places = set()
     tied: Places = set()
     means, summary = table.set_index("group"), in_percent(summary)
+    main = [metric for metric in metrics if metric.main]
     for groups in score_scales.values():
         if len(groups) < 2:
             continue
-        main = (metric for metric in METRICS if metric.main)
-        every = (compared_metric(metric, summary, groups) for metric in (rank, *main))
-        for metric in dict.fromkeys(one.column for one in every):
-            values = means.loc[groups, f"{metric}_mean"].dropna()
+        for one in dict.fromkeys(
+            compared_metric(metric, summary, groups) for metric in (rank, *main)
+        ):
+            metric = one.column
+            values = one.sign * means.loc[groups, f"{metric}_mean"].dropna()
             if values.empty:
                 continue
             best |= {(metric, group) for group in values.index[values == values.max()]}
             runs = runs_of(summary, metric)
-            pairs = compare({group: runs[group] for group in values.index})
+            pairs = compare({group: runs[group] for group in values.index}, one.sign)
             tied |= {(metric, group) for group in pairs.tied_with(str(values.idxmax()))}
     return best, tied - best
 

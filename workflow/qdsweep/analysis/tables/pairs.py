@@ -31,8 +31,8 @@ class Pairs:
     """The tests between the groups of one scale.
 
     Attributes:
-        groups: Those of at least `MIN_SEEDS` runs, the highest mean first.
-        first: ``(p,)`` position of each pair's group with the higher mean.
+        groups: Those of at least `MIN_SEEDS` runs, the best mean first.
+        first: ``(p,)`` position of each pair's group with the better mean.
         second: ``(p,)`` position of the other.
         welch: ``(p,)`` p values of Welch's t test.
         holm: ``(p,)`` the same, corrected for the p pairs.
@@ -45,7 +45,7 @@ class Pairs:
     holm: Scores
 
     def tied_with(self, best: str) -> set[str]:
-        """Returns the groups that the corrected test does not tell from the one of highest mean."""
+        """Returns the groups that the corrected test does not tell from the best one."""
         if not self.groups or self.groups[0] != best:
             return set()
         open_ones = self.second[(self.first == 0) & (self.holm > ALPHA)]
@@ -61,14 +61,16 @@ def runs_of(summary: "pd.DataFrame", metric: str) -> dict[str, Runs]:
     }
 
 
-def compare(groups: Mapping[str, Runs]) -> Pairs:
+def compare(groups: Mapping[str, Runs], sign: int = 1) -> Pairs:
     """Tests every pair of groups by Welch's t, corrected by Holm's method.
+
+    `sign`: -1 where the smaller mean is the better one.
 
     Groups of fewer than `MIN_SEEDS` runs are left out, and pairs that have a run in common, at
     another budget: their results are not independent.
     """
     tested = [name for name, runs in groups.items() if len(runs.scores) >= MIN_SEEDS]
-    tested.sort(key=lambda name: -groups[name].scores.mean())
+    tested.sort(key=lambda name: -sign * groups[name].scores.mean())
     first, second = np.triu_indices(len(tested), k=1)
     ids = [groups[name].ids for name in tested]
     apart = [ids[i].isdisjoint(ids[j]) for i, j in zip(first, second, strict=True)]

@@ -11,7 +11,7 @@ from qdsweep.analysis.selection import read_tables
 from qdsweep.analysis.tables.sheet import Cell, Sheet, number_cell, text_cell, write_sheet
 from qdsweep.analysis.tables.statistics import mean_error_count
 from qdsweep.analysis.text import mean_and_error, number
-from qdsweep.metrics import BY_NAME
+from qdsweep.metrics import Metric
 from qdsweep.records.plan import Plan, read_plan
 from qdsweep.records.sweep_dir import SweepDir
 from qdsweep.sweep.published import Groups
@@ -28,7 +28,8 @@ def write_published(sweep_dir: Path) -> None:
     plan, folder = read_plan(sweep), sweep.tables
     if plan.published:
         table = compare(plan, read_tables(sweep_dir).summary)
-        write_sheet(folder, _sheet(group_names(plan).dressed(table)), table)
+        metrics = {metric.name: metric for metric in plan.metrics}
+        write_sheet(folder, _sheet(group_names(plan).dressed(table), metrics), table)
         return
     for old in folder.glob(f"{NAME}.*"):  # of an earlier sweep file, which named some
         old.unlink()
@@ -80,13 +81,13 @@ def verdict(difference: float, tolerance: float) -> str:
     return "agrees" if abs(difference) <= tolerance * (1 + 1e-9) else "differs"
 
 
-def _sheet(table: "pd.DataFrame") -> Sheet:
+def _sheet(table: "pd.DataFrame", metrics: dict[str, Metric]) -> Sheet:
     sources = list(dict.fromkeys(table["source"]))
     listed = " ".join(f"[{i}] {source}." for i, source in enumerate(sources, start=1))
     verdicts = table["verdict"].value_counts()
     decimals = {
-        metric: max(_decimals(BY_NAME[metric].factor * rows[["published", "tolerance"]].to_numpy()))
-        for metric, rows in table.groupby("metric")
+        name: max(_decimals(metrics[name].factor * rows[["published", "tolerance"]].to_numpy()))
+        for name, rows in table.groupby("metric")
     }
     counts = ", ".join(f"{word}: {n}" for word, n in verdicts.items())
     return Sheet(
@@ -102,12 +103,14 @@ def _sheet(table: "pd.DataFrame") -> Sheet:
             "Ours", "n", "Published", "Tolerance", "Difference",
         ],
         text=4,
-        rows=[_row(row, sources, decimals[row["metric"]]) for row in table.to_dict("records")],
+        rows=[
+            _row(row, metrics[row["metric"]], sources, decimals[row["metric"]])
+            for row in table.to_dict("records")
+        ],
     )  # fmt: skip
 
 
-def _row(row: dict[str, Any], sources: list[str], decimals: int) -> list[Cell]:
-    metric = BY_NAME[row["metric"]]
+def _row(row: dict[str, Any], metric: Metric, sources: list[str], decimals: int) -> list[Cell]:
     mean, error, published, tolerance, difference = (
         metric.factor * row[name] for name in ("mean", "se", "published", "tolerance", "difference")
     )

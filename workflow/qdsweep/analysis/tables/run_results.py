@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING, Any
 from qdsweep.analysis.score_scale import score_scale_of
 from qdsweep.analysis.tables.curves import (
     SECONDS,
-    STATE,
     Curve,
     budget_row,
     curve_metrics,
+    own_seconds,
     qd_auc,
     thin_curve,
 )
 from qdsweep.files import damaged
+from qdsweep.metrics import METRICS, RECORDED, Metric
 from qdsweep.records.plan import Plan, Row
 from qdsweep.records.run_dir import RunFiles
 from qdsweep.records.summary import read_summary
@@ -31,7 +32,7 @@ def sources(files: RunFiles) -> tuple[Path, ...]:
 
 RESULTS = (
     "status",
-    *STATE,
+    *(metric.name for metric in RECORDED),
     "qd_auc",
     "qd_score_fraction",
     *SECONDS,
@@ -58,8 +59,16 @@ class Result:
     curve: Curve | None
 
 
-def read_results(files: RunFiles, rows: list[Row], *, partial: bool) -> list[Result]:
+def read_results(
+    files: RunFiles,
+    rows: list[Row],
+    *,
+    partial: bool,
+    metrics: tuple[Metric, ...] = METRICS,
+) -> list[Result]:
     """Reads a run at the budget of each of its rows; where `partial`, at most as far as it is.
+
+    `metrics`: those of the sweep.
 
     Raises:
         BadInput: A file of the run is missing or damaged.
@@ -77,36 +86,41 @@ def read_results(files: RunFiles, rows: list[Row], *, partial: bool) -> list[Res
         width = (high - low) or math.nan
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise damaged(files.summary, error) from error
-    metrics = curve_metrics(files, summary["archive"]["type"])
-    return [_result(metrics, row, about, width, partial) for row in rows]
+    table = curve_metrics(files, summary["archive"]["type"], metrics)
+    return [_result(table, metrics, row, about, width, partial) for row in rows]
 
 
 def _result(
-    metrics: "pd.DataFrame", row: Row, about: dict[str, Any], width: float, partial: bool
+    table: "pd.DataFrame",
+    metrics: tuple[Metric, ...],
+    row: Row,
+    about: dict[str, Any],
+    width: float,
+    partial: bool,
 ) -> Result:
-    position, status = budget_row(metrics, row), "finished"
+    position, status = budget_row(table, row), "finished"
     if position is None:
-        if not partial or metrics.empty:
+        if not partial or table.empty:
             return Result(about, None)
-        position, status = len(metrics) - 1, "partial"
-    state = {name: metrics[name].iat[position].item() for name in STATE}
-    seconds = {name: float(metrics[name].iloc[: position + 1].sum()) for name in SECONDS}
-    wall = sum(seconds.values())
+        position, status = len(table) - 1, "partial"
+    state = {m.name: table[m.name].iat[position].item() for m in metrics if m.recorded}
+    seconds = {name: float(table[name].iloc[: position + 1].sum()) for name in SECONDS}
+    wall = sum(seconds.values()) + float(own_seconds(table)[: position + 1].sum())
     record = {
         **about,
         "status": status,
         **state,
-        "qd_auc": qd_auc(metrics, position),
+        "qd_auc": qd_auc(table, position),
         # 1: an archive full of elites with the highest objective that there is.
         "qd_score_fraction": state["norm_qd_score"] / width,
         **seconds,
         "wall_seconds": wall,
         "core_seconds": wall * max(int(about["workers"] or 1), 1),
     }
-    return Result(record, thin_curve(metrics, position))
+    return Result(record, thin_curve(table, position, metrics))
 
 
 def column_names(plan: Plan) -> dict[str, str]:
     """Returns the swept names as columns of summary.csv: one that is taken gets `swept_`."""
-    taken = {"id", "group", *RESULTS}
+    taken = {"id", "group", *RESULTS, *(metric.name for metric in plan.own)}
     return {name: f"swept_{name}" if name in taken else name for name in plan.columns}

@@ -1,0 +1,82 @@
+"""A metric of the user's: `module:function`, a column of metrics.csv."""
+
+from collections.abc import Iterable
+from typing import Annotated
+
+from pydantic import AfterValidator, Field
+
+from qdsweep.config.base import Model
+from qdsweep.metrics import TAKEN, Metric
+
+_TARGET = r"^[A-Za-z_][\w.]*:[A-Za-z_]\w*$"
+
+
+class OwnMetric(Model):
+    """A number that a function of the user's measures after each iteration."""
+
+    function: str = Field(
+        pattern=_TARGET,
+        description="`module:function`, from config/plugins/ or any importable module",
+    )
+    name: str | None = Field(
+        default=None,
+        pattern=r"^[A-Za-z_]\w*$",
+        description=(
+            "its column, and, where the function returns a dict, the key of its number; null for "
+            "the function's name"
+        ),
+    )
+    label: str | None = Field(
+        default=None, description="what tables and figures call it; null: made of the name"
+    )
+    smaller_is_better: bool = Field(
+        default=False, description="whether groups rank by the smallest mean"
+    )
+
+    @property
+    def column(self) -> str:
+        """Its column in metrics.csv."""
+        return self.name or self.function.partition(":")[2]
+
+    @property
+    def metric(self) -> Metric:
+        """What tables and figures know of it."""
+        words = self.column.replace("_", " ").strip()
+        return Metric(
+            self.column,
+            self.label or words[:1].upper() + words[1:],
+            ranks=True,
+            main=True,
+            curve=True,
+            from_zero=False,
+            smaller=self.smaller_is_better,
+            function=self.function,
+        )
+
+
+def _check(metrics: list[str | OwnMetric]) -> list[str | OwnMetric]:
+    columns: set[str] = set()
+    for one in own_metrics(metrics):
+        name = one.column
+        if name in TAKEN or name.startswith("seconds_"):
+            raise ValueError(
+                f"{one.function} would be the column {name}, which tables have already: give it "
+                f'another name, {{function: "{one.function}", name: my_{name}}}'
+            )
+        if name in columns:
+            raise ValueError(
+                f"two metrics would be the column {name}: give one of them another name, "
+                f'{{function: "{one.function}", name: other_{name}}}'
+            )
+        columns.add(name)
+    return metrics
+
+
+OwnMetrics = Annotated[
+    list[Annotated[str, Field(pattern=_TARGET)] | OwnMetric], AfterValidator(_check)
+]
+
+
+def own_metrics(metrics: Iterable[str | OwnMetric]) -> list[OwnMetric]:
+    """Returns the metrics of the key `metrics`, those that stand for themselves filled in."""
+    return [OwnMetric(function=one) if isinstance(one, str) else one for one in metrics]

@@ -1,0 +1,128 @@
+"""The user's metrics of a run: measured after each iteration, and never in its way."""
+
+import logging
+import math
+import numbers
+from collections import Counter
+from typing import Any
+
+import numpy as np
+
+from qdsweep.config.experiment import Experiment
+from qdsweep.config.own_metric import own_metrics
+from qdsweep.config.plugin import load_function
+from qdsweep.domains.base import Evaluation
+from qdsweep.experiment.state import State
+
+log = logging.getLogger("qdsweep")
+
+# What would change an archive, or draw from its generator, and so the run's results.
+_CHANGES = ("add", "add_single", "clear", "sample_elites")
+
+
+class ReadOnly:
+    """An archive that can only be read.
+
+    Args:
+        archive: The archive.
+    """
+
+    def __init__(self, archive: Any) -> None:
+        self._archive = archive
+
+    def __getattr__(self, name: str) -> Any:
+        if name in _CHANGES:
+            raise AttributeError(f"a metric may not call {name}: it would change the run's results")
+        return getattr(self._archive, name)
+
+    def __len__(self) -> int:
+        return len(self._archive)
+
+    def __iter__(self) -> Any:
+        return iter(self._archive)
+
+
+class OwnMetrics:
+    """The metrics that the key `metrics` of an experiment lists.
+
+    Each function is called once an iteration with the archive that results are of (pyribs' own,
+    to be read only) and all evaluations of the iteration. What fails, or gives no finite number,
+    leaves an empty cell; the log says so the first time, and how often in the end.
+
+    Args:
+        experiment: The experiment.
+        state: The state of its run. What the algorithm was told in the iteration under way is
+            kept there: a run may be saved between two batches of it.
+
+    Raises:
+        BadInput: A module or function is missing.
+    """
+
+    def __init__(self, experiment: Experiment, state: State) -> None:
+        self._wanted = own_metrics(experiment.metrics)
+        self._functions = {one.function: load_function(one.function) for one in self._wanted}
+        self._state = state
+        self._failed: Counter[str] = Counter()
+
+    @property
+    def columns(self) -> list[str]:
+        """Their columns in metrics.csv."""
+        return [one.column for one in self._wanted]
+
+    def told(self, evaluation: Evaluation) -> None:
+        """Keeps what the algorithm was told."""
+        if self._wanted:
+            named = evaluation.objective, evaluation.measures, evaluation.fields
+            self._state.told.append(Evaluation(*named))
+
+    def measure(self) -> dict[str, float | None]:
+        """Returns the columns of the iteration that has just ended, None where one is empty."""
+        if not self._state.told:
+            return {}
+        archive = self._state.algorithm.archive
+        seen = ReadOnly(getattr(archive, "ribs_archive", archive))
+        results = {
+            name: self._call(name, seen, _joined(self._state.told)) for name in self._functions
+        }
+        self._state.told = []
+        return {one.column: self._value(one.column, results[one.function]) for one in self._wanted}
+
+    def report(self) -> None:
+        """Logs how often each was empty."""
+        for column, times in self._failed.items():
+            log.warning("the metric %s has %d empty cell(s) of this attempt", column, times)
+
+    def _call(self, name: str, archive: ReadOnly, evaluation: Evaluation) -> Any:
+        try:
+            return self._functions[name](archive, evaluation)
+        except (Exception, SystemExit) as error:
+            return error
+
+    def _value(self, column: str, result: Any) -> float | None:
+        if isinstance(result, dict):
+            value = result.get(column, KeyError(f"{column} is not in {list(result)}"))
+        else:
+            value = result
+        value = value.item() if isinstance(value, np.ndarray) and value.ndim == 0 else value
+        if isinstance(value, numbers.Real) and math.isfinite(value):
+            return float(value)
+        self._failed[column] += 1
+        if self._failed[column] == 1:
+            failed = isinstance(value, BaseException)
+            log.warning(
+                "the metric %s %s: its cell is empty, and will be whenever that happens again",
+                column,
+                f"raised {type(value).__name__}: {value}" if failed else f"is no number: {value!r}",
+                exc_info=value if failed and value.__traceback__ else None,
+            )
+        return None
+
+
+def _joined(told: list[Evaluation]) -> Evaluation:
+    """Returns the evaluations of all batches of an iteration as one, a copy."""
+    first = told[0]
+    return Evaluation(
+        np.concatenate([one.objective for one in told]),
+        np.concatenate([one.measures for one in told]),
+        {name: np.concatenate([one.fields[name] for one in told]) for name in first.fields},
+    )
