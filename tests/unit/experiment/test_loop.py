@@ -5,6 +5,7 @@ import pickle
 from functools import partial
 from pathlib import Path
 
+import numba
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -20,9 +21,9 @@ from qdsweep.engines import make_engine
 from qdsweep.engines.base import Batch, nothing
 from qdsweep.engines.serial import Serial
 from qdsweep.experiment import reload
-from qdsweep.experiment.loop import search
+from qdsweep.experiment.loop import search, timed
 from qdsweep.experiment.run import compute
-from qdsweep.experiment.state import State, evaluation_seeds
+from qdsweep.experiment.state import State, evaluation_seeds, no_seconds
 from qdsweep.experiment.stop import Interrupted, Stop
 from qdsweep.records.archive import archive_digest
 from qdsweep.records.metrics import read_rows
@@ -175,3 +176,12 @@ def test_a_state_saved_while_a_batch_is_evaluated_goes_on_bit_for_bit(tmp_path):
         assert again.pending is not None
         search(exp, again, engine, Stop(), lambda *_: None)
         assert digest_of(again) == expected
+
+
+def test_what_compiles_is_the_time_of_no_phase():
+    add = numba.njit(lambda a, b: a + b)
+    seconds = no_seconds()
+    for _ in range(2):
+        with timed(seconds, "tell"):
+            add(1, 2)
+    assert seconds["compile"] > 10 * seconds["tell"] > 0

@@ -10,7 +10,8 @@ from qdsweep.config.experiment import Experiment
 from qdsweep.domains.base import Evaluation
 from qdsweep.engines.base import Batch, Engine
 from qdsweep.engines.failures import describe_failure
-from qdsweep.experiment.state import Pending, State, evaluation_seeds, reached
+from qdsweep.experiment.compilation import compiled
+from qdsweep.experiment.state import Pending, State, evaluation_seeds, no_seconds, reached
 from qdsweep.experiment.stop import Stop
 
 log = logging.getLogger("qdsweep")
@@ -45,7 +46,7 @@ def search(
         Hanging: Nothing was evaluated for the experiment's `timeout`.
     """
     while not reached(state, experiment.budget):
-        seconds = dict.fromkeys(("ask", "evaluate", "tell", "reload"), 0.0)
+        seconds = no_seconds()
         while ask(experiment, state, seconds):
             evaluate(experiment, state, engine, stop, save_if_due, seconds)
             tell(state, told, seconds)
@@ -123,9 +124,11 @@ def tell(state: State, told: Callable[[Evaluation], None], seconds: dict[str, fl
 
 @contextmanager
 def timed(seconds: dict[str, float], phase: str) -> Iterator[None]:
-    """Adds the time of the block to a phase."""
-    start = time.perf_counter()
+    """Adds the time of the block to a phase, but for what numba compiles in it."""
+    start, before = time.perf_counter(), compiled()
     try:
         yield
     finally:
-        seconds[phase] += time.perf_counter() - start
+        compiling = compiled() - before
+        seconds["compile"] += compiling
+        seconds[phase] += time.perf_counter() - start - compiling

@@ -7,7 +7,7 @@ import io
 import pickle
 from typing import Any
 
-from qdsweep.experiment.state import State
+from qdsweep.experiment.state import State, no_seconds
 
 # What earlier releases call what is elsewhere now.
 _RENAMED = {
@@ -24,6 +24,7 @@ def load(payload: bytes) -> State:
     vars(state).setdefault("told", [])
     if "scheduler" in vars(state):
         _give_algorithm(state)
+    state.seconds = no_seconds() | state.seconds
     return state
 
 

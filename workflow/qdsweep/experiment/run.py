@@ -199,9 +199,14 @@ class Recorder:
     def _note_start(self, seconds: dict[str, float]) -> None:
         """Notes how long it took to the first evaluation: imports, workers, the first ask."""
         began = psutil.Process().create_time()
-        since = time.time() - began - seconds["evaluate"] - seconds["tell"]
+        later = seconds["evaluate"] + seconds["tell"] + seconds["compile"]
+        since = time.time() - began - later
         self.attempts[-1]["first_evaluation"] = round(since, 2)
-        log.info("first evaluation after %.1f s of this process", since)
+        log.info(
+            "first evaluation after %.1f s of this process, and %.1f s of compilation",
+            since,
+            seconds["compile"],
+        )
 
     def _interval(self) -> float:
         """Seconds between two saves: as rare as their cost wants, within the bounds."""

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from qdsweep.metrics import DRAWN
-from qdsweep.records.metrics import read_lines
+from qdsweep.records.metrics import COMPILE, read_lines
 
 log = logging.getLogger("qdsweep")
 
@@ -146,7 +146,7 @@ def text_plot(metrics: Path, width: int = 100, height: int = 12) -> str:
         for metric in DRAWN[:_PLOTS]
         if metric.name in at and cells[-1][at[metric.name]]
     }
-    phases = [index for name, index in at.items() if name.startswith("seconds_")]
+    phases = [i for name, i in at.items() if name.startswith("seconds_") and name != COMPILE]
     curves["seconds per iteration"] = [sum(float(row[i] or 0) for i in phases) for row in cells]
     if not all(math.isfinite(value) for values in curves.values() for value in values):
         return ""

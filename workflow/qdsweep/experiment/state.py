@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from qdsweep.algorithms.base import Algorithm
 from qdsweep.domains.base import Evaluation, Floats, Seeds
 from qdsweep.engines.base import Batch
+from qdsweep.records.metrics import PHASES
 
 
 @dataclass
@@ -65,6 +66,11 @@ def _named(evaluation: Evaluation) -> dict[str, NDArray[Any]]:
     return named
 
 
+def no_seconds() -> dict[str, float]:
+    """The time of each phase of an iteration, and of compilation, at its start."""
+    return dict.fromkeys((*PHASES, "compile"), 0.0)
+
+
 @dataclass
 class State:
     """What a reload file holds.
@@ -77,7 +83,7 @@ class State:
         trained: Whether the algorithm has worked in this iteration while others evaluated.
         failures: Evaluations that failed and were scored.
         pending: The batch under way, or None between two iterations.
-        seconds: Time spent so far, by phase [s].
+        seconds: Time spent so far, by phase, and by compilation [s].
         context: ``(k,)`` what the domain has learned from all evaluations, if it does.
         told: What the algorithm was told in the iteration under way, where the user has metrics.
     """
@@ -89,9 +95,7 @@ class State:
     trained: bool = False
     failures: int = 0
     pending: Pending | None = None
-    seconds: dict[str, float] = field(
-        default_factory=lambda: dict.fromkeys(("ask", "evaluate", "tell", "reload"), 0.0)
-    )
+    seconds: dict[str, float] = field(default_factory=no_seconds)
     context: Floats | None = None
     told: list[Evaluation] = field(default_factory=list)
 

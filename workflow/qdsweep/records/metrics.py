@@ -20,10 +20,17 @@ _FIRST = (
     *("iteration", "evaluations", "num_elites", "coverage", "qd_score", "norm_qd_score"),
     *("obj_max", "obj_mean", "restarts"),
 )
+# The phases of an iteration; their times add up to its wall time.
+PHASES = ("ask", "evaluate", "tell", "reload")
+SECONDS = tuple(f"seconds_{phase}" for phase in PHASES)
+# What compiled meanwhile, which is nothing in a fork of the warm process: no phase is charged with
+# it. In files of earlier releases ask and tell are.
+COMPILE = "seconds_compile"
 COLUMNS = (
     *_FIRST,
     *(metric.name for metric in RECORDED if metric.name not in _FIRST),
-    *("seconds_ask", "seconds_evaluate", "seconds_tell", "seconds_reload"),
+    *SECONDS,
+    COMPILE,
 )
 # What the user's metrics took; only where there are some.
 OWN_SECONDS = "seconds_metrics"

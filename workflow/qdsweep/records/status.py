@@ -65,7 +65,9 @@ def read_status(state: StateDir) -> Status:
             iterations=int(data.get("iteration", 0)),
             evaluations=int(data.get("evaluations", 0)),
             metrics={name: float(data[name]) for name in names if data.get(name) is not None},
-            seconds=math.fsum(data.get("seconds", {}).values()),
+            seconds=math.fsum(
+                spent for phase, spent in data.get("seconds", {}).items() if phase != "compile"
+            ),
             engine=str(data.get("engine", "")),
             workers=int(data.get("workers", 1)),
             budget={unit: int(amount) for unit, amount in data.get("budget", {}).items()},

@@ -8,7 +8,7 @@ from qdsweep.analysis.figures.figure import Drawn
 from qdsweep.analysis.figures.panels import lay_out
 from qdsweep.analysis.figures.style import figure_width, wrap
 from qdsweep.analysis.selection import Tables
-from qdsweep.analysis.tables.run_times import PHASES, group_times, run_times
+from qdsweep.analysis.tables.run_times import group_times, run_times
 
 MAX_BARS = 24
 # Phase -> what the figure calls it, and its colour.
@@ -17,6 +17,7 @@ _BARS = {
     "ask": ("ask", "#E69F00"),
     "tell": ("tell", "#D55E00"),
     "reload": ("reload files", "#009E73"),
+    "compile": ("compilation", "#CC79A7"),
     "rest": ("rest", "#999999"),
 }
 
@@ -42,7 +43,7 @@ def timing_figure(tables: Tables, runs_dir: Path) -> Drawn:
     ax.set_xlabel("Seconds of a run")
     ax.grid(True, axis="x")
     part.add_legend(ax, "")
-    parts = [f"{phase}_{part}" for phase in (*PHASES, "rest") for part in ("mean", "se")]
+    parts = [f"{phase}_{part}" for phase in _BARS for part in ("mean", "se")]
     left_out = ""
     if len(groups) > MAX_BARS:
         left_out = f" Shown: the first {MAX_BARS} of {len(groups)} groups; the data have all."
@@ -51,8 +52,8 @@ def timing_figure(tables: Tables, runs_dir: Path) -> Drawn:
         section="Time",
         title="Where the time goes",
         caption=(
-            "Mean seconds of a run in each phase of its iterations, and between them (rest). Only"
-            f" evaluation is shared by workers.{left_out}"
+            "Mean seconds of a run in each phase of its iterations, in compilation, and between the"
+            f" iterations (rest). Only evaluation is shared by workers.{left_out}"
         ),
         figure=figure,
         data=groups[["group", "runs", "workers", *parts]],

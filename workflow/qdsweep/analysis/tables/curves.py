@@ -7,14 +7,13 @@ import numpy as np
 
 from qdsweep.config.archives import ARCHIVES
 from qdsweep.metrics import METRICS, Metric, curves_of
-from qdsweep.records.metrics import OWN_SECONDS, read_metrics
+from qdsweep.records.metrics import OWN_SECONDS, SECONDS, read_metrics
 from qdsweep.records.plan import Row
 from qdsweep.records.run_dir import RunFiles
 
 if TYPE_CHECKING:
     import pandas as pd
 
-SECONDS = ("seconds_ask", "seconds_evaluate", "seconds_tell", "seconds_reload")
 POINTS = 500
 
 
@@ -25,7 +24,7 @@ class Curve:
     Attributes:
         evaluations: ``(k,)`` numbers of evaluations, ascending.
         values: Name of a metric that is drawn -> ``(k,)`` its values; and `seconds` since the run's
-            start (the sum of all phases, without pauses between attempts).
+            start (the sum of all phases, without compilation and pauses between attempts).
     """
 
     evaluations: np.ndarray

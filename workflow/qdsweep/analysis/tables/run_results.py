@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 from qdsweep.analysis.score_scale import score_scale_of
 from qdsweep.analysis.tables.curves import (
-    SECONDS,
     Curve,
     budget_row,
     curve_metrics,
@@ -17,6 +16,7 @@ from qdsweep.analysis.tables.curves import (
 )
 from qdsweep.files import damaged
 from qdsweep.metrics import METRICS, RECORDED, Metric
+from qdsweep.records.metrics import COMPILE, SECONDS
 from qdsweep.records.plan import Plan, Row
 from qdsweep.records.run_dir import RunFiles
 from qdsweep.records.summary import read_summary
@@ -36,6 +36,7 @@ RESULTS = (
     "qd_auc",
     "qd_score_fraction",
     *SECONDS,
+    COMPILE,
     "wall_seconds",
     "core_seconds",
     "engine",
@@ -114,6 +115,7 @@ def _result(
         # 1: an archive full of elites with the highest objective that there is.
         "qd_score_fraction": state["norm_qd_score"] / width,
         **seconds,
+        COMPILE: float(table[COMPILE].iloc[: position + 1].sum()),  # 0 where nobody knows
         "wall_seconds": wall,
         "core_seconds": wall * max(int(about["workers"] or 1), 1),
     }

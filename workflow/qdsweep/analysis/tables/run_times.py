@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 from qdsweep.analysis.selection import Tables
 from qdsweep.analysis.text import plural
 from qdsweep.host.load import BUSY
+from qdsweep.records.metrics import COMPILE, PHASES
 from qdsweep.records.run_dir import RunDir
 from qdsweep.records.summary import read_summary
 
 if TYPE_CHECKING:
     import pandas as pd
 
-PHASES = ("ask", "evaluate", "tell", "reload")
-TIMES = (*PHASES, "wall", "core_seconds", "rest", "start_up")
+TIMES = (*PHASES, "wall", "core_seconds", "compile", "rest", "start_up")
 
 
 def run_times(tables: Tables, runs_dir: Path) -> "pd.DataFrame":
@@ -24,8 +24,9 @@ def run_times(tables: Tables, runs_dir: Path) -> "pd.DataFrame":
 
     Returns:
         A row for each run in a group: group, id, workers, seconds of each phase, wall (their sum),
-        core_seconds, rest (seconds between the iterations), start_up (mean seconds from the
-        start of a process to its first evaluation) and load (processes that wanted each core).
+        core_seconds, compile (seconds), rest (seconds between the iterations), start_up (mean
+        seconds from the start of a process to its first evaluation, without compilation) and load
+        (processes that wanted each core).
     """
     import pandas as pd
 
@@ -39,9 +40,10 @@ def _run_time(row: dict[str, Any], runs_dir: Path) -> dict[str, Any]:
     attempts = summary.get("attempts", [])
     seconds = {phase: float(row[f"seconds_{phase}"]) for phase in PHASES}
     wall = sum(seconds.values())
-    whole = summary.get("timings", {}).get("total") or wall
+    timings = {"compile": 0.0, **summary.get("timings", {})}
+    whole = (timings.get("total") or wall + timings["compile"]) - timings["compile"]
     # Of a run that went beyond its row's budget, a share is counted.
-    rest = _rest(attempts, whole) * (wall / whole if whole else 1.0)
+    rest = _rest(attempts, whole + timings["compile"]) * (wall / whole if whole else 1.0)
     starts = [a["first_evaluation"] for a in attempts if "first_evaluation" in a]
     return {
         "group": row["group"],
@@ -50,6 +52,7 @@ def _run_time(row: dict[str, Any], runs_dir: Path) -> dict[str, Any]:
         **seconds,
         "wall": wall,
         "core_seconds": float(row["core_seconds"]),
+        "compile": float(row.get(COMPILE, 0.0)),
         "rest": rest,
         "start_up": sum(starts) / len(starts) if starts else math.nan,
         "load": largest_load(attempts),
@@ -72,7 +75,7 @@ def busy_note(loads: Sequence[float]) -> str:
     )
 
 
-def _rest(attempts: list[dict[str, Any]], in_iterations: float) -> float:
+def _rest(attempts: list[dict[str, Any]], known: float) -> float:
     """Seconds between the iterations: log, metrics, last save; on several nodes also the wait.
 
     Attempts are stamped in whole seconds, so less than a second for each counts as nothing.
@@ -84,7 +87,7 @@ def _rest(attempts: list[dict[str, Any]], in_iterations: float) -> float:
         datetime.fromisoformat(attempt["ended"]) - datetime.fromisoformat(attempt["started"])
         for attempt in attempts
     ]
-    rest = sum(span.total_seconds() for span in spans) - in_iterations
+    rest = sum(span.total_seconds() for span in spans) - known
     return rest if rest >= len(attempts) else 0.0
 
 

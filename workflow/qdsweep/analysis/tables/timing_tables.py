@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 from qdsweep.analysis.labels import group_names
 from qdsweep.analysis.selection import read_tables
-from qdsweep.analysis.tables.run_times import PHASES, TIMES, busy_note, group_times, run_times
+from qdsweep.analysis.tables.run_times import TIMES, busy_note, group_times, run_times
 from qdsweep.analysis.tables.sheet import Sheet, number_cell, text_cell, write_sheet
 from qdsweep.analysis.text import common_decimals, mean_and_error
+from qdsweep.records.metrics import PHASES
 from qdsweep.records.plan import read_plan
 from qdsweep.records.sweep_dir import SweepDir
 
@@ -20,6 +21,7 @@ _TITLES = {
     **{phase: f"{phase.capitalize()} (s)" for phase in PHASES},
     "wall": "Wall time (s)",
     "core_seconds": "Core-seconds",
+    "compile": "Compilation (s)",
     "rest": "Rest (s)",
     "start_up": "Start-up (s)",
 }
@@ -60,10 +62,12 @@ def timing_sheet(groups: "pd.DataFrame", loads: Sequence[float]) -> Sheet:
         note=(
             "Means over the n runs of a group, up to their budget; wall time ± standard error."
             " Wall time: all iterations, the sum of ask, evaluate, tell and reload files."
-            " Core-seconds: wall time times workers. Rest: what a run does between its iterations"
+            " Core-seconds: wall time times workers. Compilation: what numba compiles in the"
+            " first iteration of a process that does not share the sweep's start-up (in runs of"
+            " earlier releases: in ask and tell). Rest: what a run does between its iterations"
             " (metrics, log, last save; on several nodes also waiting for workers), 0 where it is"
-            " below the whole seconds that start and end are stamped with. Start-up: from the"
-            f" start of the process to its first evaluation.{busy_note(loads)}"
+            " below the whole seconds that start and end are stamped with. Start-up: from the start"
+            f" of the process to its first evaluation, without compilation.{busy_note(loads)}"
         ),
         columns=["group", "n", "Workers", *(_TITLES[name] for name in TIMES)],
         text=1,
