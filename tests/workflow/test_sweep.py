@@ -1,6 +1,7 @@
 """The real Snakefile on a tiny sweep, in a folder elsewhere."""
 
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -106,6 +107,28 @@ def test_a_raised_budget_goes_on_and_equals_a_straight_run(copy, tmp_path):
     assert {row.split(",")[column] for row in table[1:]} == {"12"}
     runs = (copy / "results/runs").iterdir()
     assert {summary(run)["iterations"] for run in runs} == {17}
+
+
+def test_runs_that_were_published_too_early_are_lengthened(tmp_path):
+    """Snakemake knows nothing of them: one is by hand, one has gone on since it was published."""
+    config = write_config(tmp_path, "::: algorithm map_elites ::: seed 1 2")
+    runs = table_of_runs({**TINY, "algorithm": "map_elites"}, "::: seed 1 2").runs
+    by_hand, further = (tmp_path / "results/runs" / run for run in runs)
+    for run, folder in zip(runs.values(), (by_hand, further), strict=True):
+        compute_run(run.model_dump(mode="json"), folder, iterations=7)
+    early = (further / "summary.json").read_bytes()
+    compute_run(further / "config.yaml", further, iterations=12)
+    (further / "summary.json").unlink()  # a second name of the one in state/
+    (further / "summary.json").write_bytes(early)
+    plan = snakemake(TABLE, "-n", "--cores", 2, "--configfile", config, cwd=tmp_path)
+    assert re.search(r"qd_run +2\n", plan.stdout + plan.stderr)
+    assert "iterations=12" in plan.stdout + plan.stderr
+    snakemake(TABLE, "--cores", 2, "--configfile", config, cwd=tmp_path)
+    assert [summary(folder)["iterations"] for folder in (by_hand, further)] == [12, 12]
+    assert "goes on after iteration 7" in (by_hand / "run.log").read_text()
+    assert "goes on after iteration 12" not in (further / "state/run.log").read_text()
+    nothing = snakemake(TABLE, "-n", "--cores", 2, "--configfile", config, cwd=tmp_path)
+    assert "Nothing to be done" in nothing.stdout + nothing.stderr
 
 
 def test_two_spellings_of_a_run_are_run_once_and_reported(tmp_path):

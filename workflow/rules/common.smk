@@ -18,6 +18,7 @@ from qdsweep.errors import BadInput
 from qdsweep.planning.checks import check_fit, check_installed, check_sweep
 from qdsweep.planning.confirmation import confirming
 from qdsweep.planning.job import is_of_runs, planned_budget
+from qdsweep.planning.lengthening import is_too_short
 from qdsweep.planning.requeue import requeue_lost
 from qdsweep.planning.outlook import outlook, unfinished
 from qdsweep.planning.resources import (
@@ -196,8 +197,25 @@ def budget_of(wildcards):
         except BadInput as error:
             raise WorkflowError(str(error))
     else:
-        budget = (SWEEP.runs.get(run) or confirming_runs()[run]).budget
+        budget = asked_of(run)
     return launch_budget(budget, RESULTS.run(run))
+
+
+def asked_of(run):
+    """The budget that the sweep asks of a run."""
+    return (SWEEP.runs.get(run) or confirming_runs()[run]).budget
+
+
+def lengthened(wildcards):
+    """No input, but a look whether a run must be lengthened that Snakemake takes for finished.
+
+    It compares `params` with those of the job that it has started itself: it knows nothing of a
+    run that was computed by hand, or that was taken further than was published.
+    """
+    run = wildcards.run
+    if workflow.is_main_process and is_too_short(RESULTS.run(run), asked_of(run)):
+        workflow.dag.forcefiles.add(str(RESULTS.run(run).summary))
+    return []
 
 
 def confirming_runs():

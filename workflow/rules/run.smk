@@ -2,6 +2,8 @@
 
 
 rule qd_run:
+    input:
+        lengthened,
     output:
         config="results/runs/{run}/config.yaml",
         metrics="results/runs/{run}/metrics.csv",
