@@ -36,7 +36,10 @@ def _paths(annotation: Any, value: Any, path: Path) -> Iterator[tuple[Path, Any]
         if not value:
             yield path, annotation
         for index, item in enumerate(value if isinstance(value, list) else []):
-            yield from _paths(get_args(annotation)[0], item, (*path, index))
+            if isinstance(item, str):  # what stands for a mapping, such as a metric
+                yield (*path, index), str
+            else:
+                yield from _paths(get_args(annotation)[0], item, (*path, index))
     elif models:
         chosen = [model for model in models if len(models) == 1 or _is_chosen(model, value)]
         for model in chosen:

@@ -52,8 +52,14 @@ class Sweep:
         """The user's metrics of its runs, by their columns.
 
         Raises:
-            BadInput: Two runs have different ones under one name.
+            BadInput: Two runs have different ones under one name, or the metrics are swept.
         """
+        for row in self.rows:
+            if row.experiment.metrics != self.runs[row.id].metrics:
+                raise BadInput(
+                    "metrics cannot be swept, as they change no result: list all of them in the "
+                    "experiment, and every run has them"
+                )
         found: dict[str, OwnMetric] = {}
         for experiment in self.runs.values():
             for one in own_metrics(experiment.metrics):

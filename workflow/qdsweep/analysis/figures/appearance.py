@@ -51,6 +51,7 @@ def _dress_tables(tables: Tables, look: Look) -> Tables:
     return replace(
         arranged,
         rank=tables.rank,
+        metrics=tables.metrics,
         series=series,
         facets={name.label: name.facet for name in shown},
         position={label: order.index(part) for label, part in series.items()},

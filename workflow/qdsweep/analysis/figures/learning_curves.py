@@ -14,14 +14,16 @@ from qdsweep.metrics import EVALUATIONS
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+MOST_COLUMNS = 4
+
 
 def learning_curves(tables: Tables) -> Drawn:
     """Draws the learning curves: a row of panels for each facet, and for each scale."""
     views = printed_views(tables.rank, tables.metrics)
     shown = tables.shown(MAX_PANELS, MAX_LINES)
     width = figure_width(11)
-    columns = len(views) if width > 6 else 2
-    rows = math.ceil(len(views) / columns)
+    rows = math.ceil(len(views) / (MOST_COLUMNS if width > 6 else 2))
+    columns = math.ceil(len(views) / rows)
     height = rows * (0.72 * width / columns + 0.5)
     figure, parts = lay_out(tables.labels(shown), 1, width, height)
     every = [group for groups in shown.values() for group in groups]
