@@ -16,8 +16,11 @@ def test_check_rows_accepts(name):
     ("line", "message"),
     [
         ("solutions @ np.ones((self.solution_dim, 7))[:, 0]", None),
-        ("solutions[:, 0] - solutions[:, 0].mean()", "in another batch"),
-        ("np.random.rand(len(solutions))", "a second time"),
+        ("solutions[:, 0] - solutions[:, 0].mean()", "depends on its neighbours"),
+        ("solutions[:, 0] + np.arange(len(solutions))", "depends on its neighbours"),
+        ("np.random.default_rng(int(seeds[0])).random(len(solutions))", "on its neighbours"),
+        ("np.random.rand(len(solutions))", "not from `seeds`"),
+        ("np.random.rand(len(solutions)) * (len(solutions) < 24)", "not from `seeds`"),
         ("np.array([solutions[0, 0]])", r"shape \(1,\)"),
         ("solutions[:, 0] / 0", "objective of solution 0 is"),
         ("np.negative(solutions, out=solutions)[:, 0]", "changes the solutions"),
@@ -32,6 +35,18 @@ def test_check_rows_finds_broken_promises(plugins, line, message):
     else:
         with pytest.raises(BadInput, match=message):
             check_rows(domain)
+
+
+def test_check_tells_the_cost_and_what_is_out_of_range(plugins):
+    plugins("mine_wide", GOOD)
+    findings = check_rows(make(type="mine_wide:Good"))  # 1 + 3 * N(0, 1) in a range of 0 to 1
+    assert 0 < findings.seconds < 0.1 and len(findings.measures) == 1000
+    cost, share, measure, remedy = findings.lines()
+    assert "ms an evaluation, in a batch of 24" in cost
+    assert 80 < float(share.split("%")[0]) < 95
+    assert measure.startswith("  a: ") and measure.endswith("range 0 to 1")
+    assert "widen the ranges" in remedy
+    assert check_rows(preset("maze")).lines()[1].startswith("0.0% of 1000")
 
 
 def test_check_rows_finds_a_wrong_gradient():

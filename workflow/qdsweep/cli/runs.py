@@ -80,7 +80,10 @@ def add_commands(add: Add) -> None:
     worker.add_argument("--engine", choices=("dask", "ray"), default="dask", help="with --connect")
     worker.set_defaults(command=_worker)
 
-    check = add("check", "Check a domain of yours: shapes, row independence, gradients.")
+    check = add(
+        "check",
+        "Check a domain of yours: shapes, reproducibility, row independence, gradients, cost.",
+    )
     check.add_argument("domain", help="module:Class of config/plugins/, or a domain preset")
     check.set_defaults(command=_check)
 
@@ -195,6 +198,6 @@ def _check(arguments: argparse.Namespace) -> int:
     from qdsweep.domains import make_domain
     from qdsweep.domains.check import check_rows
 
-    check_rows(make_domain(config))
-    print(f"{arguments.domain}: fit for use")
+    findings = check_rows(make_domain(config))
+    print(f"{arguments.domain}: fit for use", *findings.lines(), sep="\n")
     return 0

@@ -1,7 +1,9 @@
 """The test of a domain's promises, for `qdsweep check module:Class`."""
 
+import time
 import traceback
 from collections.abc import Mapping
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,9 +14,50 @@ from qdsweep.errors import BadInput
 
 _CUTS = 5
 _GRADIENT_ROWS = 3
+# How many random solutions tell what lies outside the ranges, and how long they may take at most.
+_SAMPLE, _SAMPLE_SECONDS = 1000, 2.0
 
 
-def check_rows(domain: Domain, batch: int = 24, seed: int = 0) -> None:
+class Findings(NamedTuple):
+    """What was seen of a domain that keeps its promises.
+
+    Attributes:
+        seconds: Time of an evaluation [s].
+        batch: Solutions that were evaluated at once.
+        measures: ``(n, m)`` the measures of random solutions.
+        ranges: Name -> (lower, upper) range of each measure.
+    """
+
+    seconds: float
+    batch: int
+    measures: Floats
+    ranges: dict[str, tuple[float, float]]
+
+    def lines(self) -> list[str]:
+        """Says it to a person, with what to do about measures that are out of range."""
+        low, high = np.array(list(self.ranges.values())).T
+        outside = (self.measures < low) | (self.measures > high)
+        lines = [
+            f"{1000 * self.seconds:.3g} ms an evaluation, in a batch of {self.batch} on one core",
+            f"{outside.any(axis=1).mean():.1%} of {len(outside)} random solutions"
+            " (x0 + step * N(0, I)) are outside the measure ranges",
+        ]
+        for index, name in enumerate(self.ranges):
+            if outside[:, index].any():
+                seen = self.measures[:, index]
+                lines.append(
+                    f"  {name}: {outside[:, index].mean():.1%}; seen {seen.min():.4g} to"
+                    f" {seen.max():.4g}, range {low[index]:.4g} to {high[index]:.4g}"
+                )
+        if outside.any():
+            lines.append(
+                "  all of these would share the cells at the edge: widen the ranges, or choose a"
+                " smaller `step`, if they are to be told apart"
+            )
+        return lines
+
+
+def check_rows(domain: Domain, batch: int = 24, seed: int = 0) -> Findings:
     """Checks that a domain is what `Domain` promises, by evaluating random solutions.
 
     It checks shapes, that values are finite, that the bits are the same when a solution is
@@ -25,6 +68,9 @@ def check_rows(domain: Domain, batch: int = 24, seed: int = 0) -> None:
         domain: The domain, as `make_domain` made it.
         batch: Solutions to evaluate.
         seed: The seed of the solutions, and of where the batch is cut.
+
+    Returns:
+        How long it takes, and where random solutions lie.
 
     Raises:
         BadInput: A promise is broken; the message says which and where.
@@ -48,16 +94,29 @@ def check_rows(domain: Domain, batch: int = 24, seed: int = 0) -> None:
     whole = _columns(domain, result, batch)
     if not np.array_equal(before, solutions):
         raise BadInput(f"{name}.evaluate changes the solutions that it is given; copy them")
-    _same(name, whole, _evaluate(domain, solutions, seeds), "evaluated a second time")
+    start = time.perf_counter()
+    again = _evaluate(domain, solutions, seeds)
+    seconds = (time.perf_counter() - start) / batch
+    _same(name, whole, again, _UNSEEDED)
     for _ in range(_CUTS):
         order = rng.permutation(batch)
         ends = np.sort(rng.choice(np.arange(1, batch), size=min(3, batch - 1), replace=False))
-        parts = [_evaluate(domain, solutions[i], seeds[i]) for i in np.split(order, ends)]
-        cut = {key: np.concatenate([part[key] for part in parts]) for key in whole}
-        shuffled = {key: values[order] for key, values in whole.items()}
-        _same(name, shuffled, cut, "evaluated in another batch")
+        for rows in np.split(order, ends):
+            expected = {key: values[rows] for key, values in whole.items()}
+            part = _evaluate(domain, solutions[rows], seeds[rows])
+            if _difference(expected, part):  # randomness may be rare, and not seen until now
+                _same(name, part, _evaluate(domain, solutions[rows], seeds[rows]), _UNSEEDED)
+            _same(name, expected, part, _NEIGHBOURS)
     if callable(getattr(domain, "jacobian", None)):
         _check_jacobian(domain, solutions[:_GRADIENT_ROWS], seeds[:_GRADIENT_ROWS])
+    more = min(_SAMPLE, int(_SAMPLE_SECONDS / seconds)) - batch
+    measures = whole["measures"]
+    if more > 0:
+        further = x0 + step * rng.normal(size=(more, domain.solution_dim))
+        further_seeds = rng.integers(2**32, size=more, dtype=np.uint32)
+        seen = _evaluate(domain, further, further_seeds)["measures"]
+        measures = np.concatenate([measures, seen])
+    return Findings(seconds, batch, measures, dict(domain.measures))
 
 
 def _evaluate(domain: Domain, solutions: Floats, seeds: Seeds) -> dict[str, NDArray]:
@@ -91,16 +150,38 @@ def _columns(domain: Domain, result: Evaluation, n: int) -> dict[str, NDArray]:
     return {key: np.asarray(values) for key, values in found.items()}
 
 
-def _same(name: str, one: Mapping[str, NDArray], other: Mapping[str, NDArray], when: str) -> None:
+# What is wrong when bits differ, and what to do about it.
+_UNSEEDED = (
+    "is not reproducible: the same solutions with the same seeds, evaluated a second time, differ"
+    " in {which}. It draws randomness that is not from `seeds`, or remembers something. Remedy: for"
+    " each row its own generator, np.random.default_rng(int(seed)), or env.reset(seed=int(seed));"
+    " nothing else kept from one call to the next"
+)
+_NEIGHBOURS = (
+    "is not row-independent: the same solutions with the same seeds, in another batch, differ in"
+    " {which}. Evaluated again in the same batch they are equal, so it is no randomness: a row"
+    " depends on its neighbours, or on its place among them. Usual causes: a matrix product, mean"
+    " or maximum over the whole batch, one generator for all rows. Remedy: sum within a row"
+    " ((solutions * w).sum(axis=1) instead of solutions @ w), or a loop over the rows"
+)
+
+
+def _same(
+    name: str, one: Mapping[str, NDArray], other: Mapping[str, NDArray], problem: str
+) -> None:
+    which = _difference(one, other)
+    if which:
+        raise BadInput(f"{name} {problem.format(which=which)}")
+
+
+def _difference(one: Mapping[str, NDArray], other: Mapping[str, NDArray]) -> str:
+    """Returns which results have other bits; nothing if none."""
     for key, values in one.items():
         rows = [i for i, row in enumerate(values) if row.tobytes() != other[key][i].tobytes()]
         if rows:
-            raise BadInput(
-                f"{name} is not row-independent: {key} of {len(rows)} of {len(values)} solutions "
-                f"has other bits when {when} (first {values[rows[0]]}, then "
-                f"{other[key][rows[0]]}). Usual causes: a matrix product over the whole batch, "
-                "randomness that is not from `seeds`, an environment that remembers"
-            )
+            first, then = values[rows[0]], other[key][rows[0]]
+            return f"{key} of {len(rows)} of {len(values)} (first {first}, then {then})"
+    return ""
 
 
 def _check_jacobian(domain: Domain, solutions: Floats, seeds: Seeds) -> None:
