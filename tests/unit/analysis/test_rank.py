@@ -129,7 +129,7 @@ def test_the_interquartile_mean_is_of_the_metric_that_ranks(results):
 
 def test_curves_of_print_and_page_are_the_same_lines(results):
     tables = read_tables(ranked(results, None))
-    groups = list(tables.position)
+    groups = list(tables.series)
     names = [view.metric.name for view in printed_views(RANK)]
     assert names == ["qd_score", "coverage", "obj_max", "qd_score"]
     names = [view.metric.name for view in page_views(BY_NAME["coverage"])]

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from qdsweep.analysis.selection import band_text
+from qdsweep.analysis.bands import band_text
 from qdsweep.analysis.tables.sheet import Sheet, as_latex, escape_latex, text_cell
 from qdsweep.analysis.tables.statistics import mean_error_count
 from qdsweep.analysis.text import TIMES, common_decimals, mean_and_error, short

@@ -69,7 +69,7 @@ def test_a_sweep_shows_every_elite_as_it_was_scored(lander, capsys):
     entries = json.loads((folder / "rollouts.json").read_text())["rollouts"]
     assert {path.name for path in folder.glob("*.gif")} == {entry["file"] for entry in entries}
     tables = read_tables(lander)
-    medians = {group: str(tables.median_run(group)["id"]) for group in tables.position}
+    medians = {group: str(tables.median_run(group)["id"]) for group in tables.series}
     assert {(entry["group"], entry["run"]) for entry in entries} == set(medians.items())
     for group, run in medians.items():
         of_group = [entry for entry in entries if entry["group"] == group]

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from qdsweep.analysis.bands import Band, around, spread
 from qdsweep.analysis.selection import Tables
 from qdsweep.metrics import EVALUATIONS, METRICS, WALL_TIME, Metric, XAxis, curves_of, drawn_of
 
@@ -22,16 +23,21 @@ class View:
 
 @dataclass(frozen=True)
 class Line:
-    """A group's mean over its `n` seeds, with a band of ± one standard error (nan: unknown).
+    """A group's curve over its `n` seeds, in the unit that a reader sees.
 
-    ``(k,)`` each: places on the horizontal axis, and the metric there, as a reader sees it.
+    Attributes:
+        group: Its label.
+        n: Number of runs.
+        x: ``(k,)`` places on the horizontal axis.
+        band: The metric there.
+        seeds: Places and metric of each run, ``(k,)`` each, where each is drawn.
     """
 
     group: str
     n: int
     x: np.ndarray
-    mean: np.ndarray
-    error: np.ndarray
+    band: Band
+    seeds: list[tuple[np.ndarray, np.ndarray]]
 
 
 def printed_views(rank: Metric, metrics: tuple[Metric, ...] = METRICS) -> list[View]:
@@ -47,17 +53,30 @@ def page_views(rank: Metric, metrics: tuple[Metric, ...] = METRICS) -> list[View
 
 def curve_lines(tables: Tables, groups: list[str], view: View) -> list[Line]:
     """Returns the line of each group."""
-    metric, curves = view.metric, dict(list(tables.curves.groupby("group", sort=False)))
-    return [_line(group, curves[group], metric, view.over) for group in groups]
+    curves = dict(list(tables.curves.groupby("group", sort=False)))
+    runs = tables.seed_curves
+    by_seed = {} if runs is None else dict(list(runs.groupby("group", sort=False)))
+    return [_line(curves[group], by_seed.get(group), view, tables.band) for group in groups]
 
 
-def _line(group: str, curve: "pd.DataFrame", metric: Metric, over: XAxis) -> Line:
-    mean, error = (
-        metric.factor * curve[f"{metric.name}_{part}"].to_numpy(float) for part in ("mean", "se")
-    )
-    return Line(group, int(curve["n"].iloc[0]), curve[over.name].to_numpy(float), mean, error)
+def _line(curve: "pd.DataFrame", runs: "pd.DataFrame | None", view: View, band: str) -> Line:
+    metric, over = view.metric, view.over
+    group, n, x = curve["group"].iloc[0], int(curve["n"].iloc[0]), curve[over.name].to_numpy(float)
+    if runs is None:
+        mean, error = (
+            metric.factor * curve[f"{metric.name}_{part}"].to_numpy(float)
+            for part in ("mean", "se")
+        )
+        return Line(group, n, x, around(mean, error, n, band), [])
+    own = over.name.removesuffix("_mean")  # the wall time of a run is its own
+    seeds = [
+        (run[own].to_numpy(float), metric.factor * run[metric.name].to_numpy(float))
+        for _, run in runs.groupby("id", sort=False)
+    ]
+    found = spread(np.stack([values for _, values in seeds]), band)
+    return Line(group, n, x, found, seeds if band == "seeds" and n > 1 else [])
 
 
 def is_defined(lines: list[Line]) -> bool:
     """Tells whether any line has a value."""
-    return any(np.isfinite(line.mean).any() for line in lines)
+    return any(np.isfinite(line.band.middle).any() for line in lines)

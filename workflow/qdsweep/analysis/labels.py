@@ -18,10 +18,12 @@ class Called:
     Attributes:
         names: Group as in CSV tables -> group as a reader sees it, in the report's order.
         labels: Group, or swept value -> what the report calls it.
+        swept: Last part of a swept name -> what the report calls it.
     """
 
     names: dict[str, Name]
     labels: dict[str, str]
+    swept: dict[str, str]
 
     def label(self, group: str) -> str:
         """Returns what the report calls a group."""
@@ -36,7 +38,7 @@ class Called:
     def _part(self, part: str) -> str:
         name, blank, value = part.partition(" ")
         if blank and part not in self.labels:
-            return f"{name} {self.labels.get(value, value)}"
+            return f"{self.swept.get(name, name)} {self.labels.get(value, value)}"
         return self.labels.get(part, part)
 
     def scale(self, scale: str) -> str:
@@ -83,4 +85,5 @@ def group_names(plan: Plan) -> Called:
         names = figure_names(figures, plan.columns, rows, plan.experiment)
     except BadInput as error:
         raise BadInput(f"the plan of the sweep {plan.name}: {error}") from None
-    return Called(names, figures.labels)
+    swept = {name.split(".")[-1]: called for name, called in figures.names.items()}
+    return Called(names, figures.labels, swept)

@@ -6,6 +6,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from qdsweep.analysis.bands import OF_SEEDS, band_text
+from qdsweep.analysis.figures.marks import Block, Marks, plain_marks
 from qdsweep.analysis.stages import maker_of
 from qdsweep.analysis.text import plural
 from qdsweep.files import read_csv
@@ -28,23 +30,26 @@ class Tables:
         table: A row for each group that has results.
         curves: Mean and standard error of each group over evaluations.
         score_scales: Groups that may share a QD-score axis: scale in words -> groups.
-        position: Place of each group in the sweep, which fixes its colour in every figure; where
-            there are facets, the place of its series.
+        marks: How each group with results looks in every figure.
         series: Group -> what a panel of its own facet calls it; the group where there is no facet.
         facets: Group -> the facet that it stands in; empty where there are none.
         rank: The metric that groups are ranked by.
         metrics: The metrics of the sweep.
+        band: What lines and bands of curves are: `figures.band`.
+        seed_curves: The curve of each run, where bands need it.
     """
 
     summary: "pd.DataFrame"
     table: "pd.DataFrame"
     curves: "pd.DataFrame"
     score_scales: dict[str, list[str]]
-    position: dict[str, int]
+    marks: Marks
     series: dict[str, str] = field(default_factory=dict)
     facets: dict[str, str] = field(default_factory=dict)
     rank: Metric = RANK
     metrics: tuple[Metric, ...] = METRICS
+    band: str = "error"
+    seed_curves: "pd.DataFrame | None" = None
 
     def metric(self, name: str) -> Metric:
         """Returns the metric of this name."""
@@ -90,9 +95,9 @@ class Tables:
         first = list(self.panels.items())[:panels]
         return {heading: self.best(groups, lines) for heading, groups in first}
 
-    def labels(self, shown: dict[str, list[str]]) -> dict[str, list[str]]:
-        """Returns what the lines of a figure's panels are called: heading -> labels."""
-        return {heading: [self.series[one] for one in groups] for heading, groups in shown.items()}
+    def legends(self, shown: dict[str, list[str]]) -> dict[str, list[Block]]:
+        """Returns the legend of each of a figure's panels, by heading."""
+        return {heading: self.marks.legend(groups) for heading, groups in shown.items()}
 
     def best(self, groups: list[str], limit: int) -> list[str]:
         """Returns the `limit` groups with the best mean of the ranking metric, in order."""
@@ -100,6 +105,11 @@ class Tables:
         sign = self.rank.sign
         best = sorted(groups, key=lambda group: _last(-sign * scores[group]))[:limit]
         return [group for group in groups if group in best]
+
+    def drawn_curves(self, groups: list[str]) -> "pd.DataFrame":
+        """Returns the data behind the curves of `groups`."""
+        curves = self.curves if self.seed_curves is None else self.seed_curves
+        return curves[curves["group"].isin(groups)]
 
     def median_run(self, group: str) -> "pd.Series":
         """Returns the row of the group's run with the (lower) median of the ranking metric."""
@@ -112,17 +122,22 @@ class Tables:
         n = self.table.set_index("group")[f"{self.rank.always.column}_n"]
         return [int(n[group]) for group in groups]
 
+    def band_text(self, groups: list[str]) -> str:
+        """Returns what the lines and bands of `groups` are."""
+        return band_text(self.counts(groups), self.band)
+
 
 def read_tables(sweep_dir: Path) -> Tables:
     """Reads the tables of a sweep.
 
     Raises:
-        BadInput: `aggregate` has not written them yet.
+        BadInput: There is no such sweep, or `aggregate` has not written them yet.
     """
+    sweep = SweepDir(sweep_dir)
+    plan = read_plan(sweep)
     remedy = maker_of(sweep_dir / "table.csv").first
     # Group labels and ids stay text, even one that looks like a number or like "null".
     text = {"group": str, "id": str, "scale": str}
-    plan = read_plan(SweepDir(sweep_dir))
     shown = [metric for metric in plan.metrics if metric.label]
     columns = {
         "summary": [metric.name for metric in plan.metrics],
@@ -134,7 +149,16 @@ def read_tables(sweep_dir: Path) -> Tables:
         for name, needed in columns.items()
     )
     table = table[table["qd_score_n"] > 0]
-    return replace(arrange(summary, table, curves), rank=plan.rank, metrics=plan.metrics)
+    by_seed = None
+    if plan.figures.band in OF_SEEDS:
+        by_seed = read_csv(sweep.seed_curves, remedy, dtype=text)
+    return replace(
+        arrange(summary, table, curves),
+        rank=plan.rank,
+        metrics=plan.metrics,
+        band=plan.figures.band,
+        seed_curves=by_seed,
+    )
 
 
 def _last(score: float) -> float:
@@ -149,9 +173,10 @@ def _with(table: "pd.DataFrame", names: list[str]) -> "pd.DataFrame":
 
 def arrange(summary: "pd.DataFrame", table: "pd.DataFrame", curves: "pd.DataFrame") -> Tables:
     """Returns the tables with their groups sorted by scale, in the order of `table`."""
-    position = {group: i for i, group in enumerate(table["group"])}
-    series = {group: group for group in position}
-    return Tables(summary, table, curves, score_scales_of(summary, position), position, series)
+    groups = list(table["group"])
+    series = {group: group for group in groups}
+    scales = score_scales_of(summary, groups)
+    return Tables(summary, table, curves, scales, plain_marks(groups), series)
 
 
 def score_scales_of(summary: "pd.DataFrame", groups: Iterable[str]) -> dict[str, list[str]]:
@@ -175,16 +200,6 @@ def in_percent(summary: "pd.DataFrame") -> "pd.DataFrame":
     """Returns a table of runs with a column `NAME_percent` of each fraction."""
     percent = {m.column: summary[m.name] * m.factor for m in METRICS if m.percent}
     return summary.assign(**percent)
-
-
-def band_text(counts: list[int]) -> str:
-    """Returns what a figure's lines and bands are, from the number of seeds of each group."""
-    if max(counts) == 1:
-        return "one seed each, no band"
-    if min(counts) == max(counts):
-        return f"mean ± standard error over {plural(counts[0], 'seed')}"
-    alone = ", no band for one" if min(counts) == 1 else ""
-    return f"mean ± standard error over {min(counts)} to {max(counts)} seeds{alone}"
 
 
 def shown_text(tables: Tables, shown: dict[str, list[str]]) -> str:

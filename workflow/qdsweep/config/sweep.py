@@ -75,17 +75,44 @@ class Rollouts(Model):
     seconds: float = Field(default=6.0, gt=0, description="the longest animation [s]")
 
 
+class Encode(Model):
+    """What shows a swept name in figures; names without a place get what is left."""
+
+    color: str | None = Field(default=None, description="a swept name: a colour for each value")
+    dash: str | None = Field(default=None, description="a swept name: dashes for each value")
+    marker: str | None = Field(default=None, description="a swept name: marks for each value")
+    facets: str | None = Field(default=None, description="as `figures.facets`")
+
+
 class Figures(Model):
     """What the report calls the groups, and the look of its figures. CSV files keep the values."""
 
     labels: dict[str, str] = Field(
         default={}, description="group, or swept value -> what tables, figures and text call it"
     )
+    names: dict[str, str] = Field(
+        default={}, description="swept name -> what columns, axes and legends call it"
+    )
     order: list[str] = Field(
         default=[], description="groups in the order of tables and figures; others follow"
     )
     colors: dict[str, str] = Field(
-        default={}, description="group -> colour, such as #0072B2 or black"
+        default={},
+        description="group, or value shown by colour -> colour, such as #0072B2 or black",
+    )
+    encode: Encode = Field(
+        default=Encode(),
+        description=(
+            "what shows a swept name; else the algorithm has the colour, the next name the dashes, "
+            "tasks and all further names panels"
+        ),
+    )
+    band: Literal["error", "interval", "quartiles", "seeds"] = Field(
+        default="error",
+        description=(
+            "lines and bands of curves. error: mean ± standard error; interval: mean with its 95 % "
+            "interval; quartiles: median with quartiles; seeds: mean, and each seed as a thin line"
+        ),
     )
     column_width: float | None = Field(
         default=None,
@@ -157,7 +184,11 @@ class SweepFile(Model):
         keys = {"figures", "reevaluate", "rollouts", "confirm", "published"}
         if self.rank != RANK.name:  # else the tables of earlier starts would be made again
             keys.add("rank")
-        return self.model_dump(mode="json", include=keys)
+        found = self.model_dump(mode="json", include=keys)
+        for key in ("names", "encode", "band"):  # for the same reason
+            if getattr(self.figures, key) == Figures.model_fields[key].default:
+                del found["figures"][key]
+        return found
 
     @property
     def title(self) -> str:

@@ -20,6 +20,7 @@ from qdsweep.metrics import METRICS, RANK, Metric
 from qdsweep.records.config import write_configs
 from qdsweep.records.sources import keep_sources
 from qdsweep.records.sweep_dir import Results, SweepDir
+from qdsweep.sweep.encoding import slots_of
 from qdsweep.sweep.groups import BUDGETS, group_columns, group_labels
 
 _Setting = TypeVar("_Setting", bound=Model)
@@ -98,6 +99,8 @@ class Plan:
         published: In the order of the sweep file.
         rank: The metric that groups are ranked by.
         own: The user's metrics.
+        slots: The values of each of `group_columns`, in the order of their colours; see
+            `slots_of`.
     """
 
     name: str
@@ -113,6 +116,7 @@ class Plan:
     published: list[Published] = field(default_factory=list)
     rank: Metric = RANK
     own: tuple[Metric, ...] = ()
+    slots: dict[str, list[str]] = field(default_factory=dict)
 
     @property
     def metrics(self) -> tuple[Metric, ...]:
@@ -164,7 +168,12 @@ class Plan:
             ],
             rank={one.name: one for one in (*METRICS, *own)}[data.get("rank", RANK.name)],
             own=own,
+            slots=slots_of(columns, values) | dict(data.get("slots", {})),
         )
+
+    def called(self, name: str) -> str:
+        """Returns what the report calls a swept name."""
+        return self.figures.names.get(name, name)
 
     @property
     def groups(self) -> dict[str, list[Row]]:
@@ -242,12 +251,24 @@ def write_plan(plan: Mapping[str, Any], runs: Mapping[str, Experiment], results:
     """
     keep_sources(runs.values(), results)
     sweep = results.sweep(plan["name"])
+    plan = {**plan, **_kept_slots(plan, sweep)}
     text = json.dumps(plan, indent=1) + "\n"
     changed = not sweep.plan.exists() or sweep.plan.read_text() != text
     write_configs(runs, results, changed=changed)
     if changed:
         sweep.path.mkdir(parents=True, exist_ok=True)
         write_text(sweep.plan, text)
+
+
+def _kept_slots(plan: Mapping[str, Any], sweep: SweepDir) -> dict[str, Any]:
+    """Returns the key `slots` where an earlier start of the sweep has given other ones."""
+    try:
+        before = read_plan(sweep).slots
+    except BadInput:  # there was none
+        return {}
+    now = Plan.of(plan)
+    slots = slots_of(now.columns, [row.values for row in now.rows], before)
+    return {} if slots == now.slots else {"slots": slots}
 
 
 def digest(plan: Mapping[str, Any]) -> str:

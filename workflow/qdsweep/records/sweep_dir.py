@@ -14,7 +14,11 @@ class SweepDir(Folder):
     runs = Place("runs.tsv")
     summary = Place("summary.csv")
     curves = Place("curves.csv")
+    seed_curves = Place("curves_by_seed.csv")
+    """Only where `figures.band` needs them."""
     cache = Place(".aggregated.npz")
+    color_limits = Place(".color_limits.json")
+    """Of the pictures in `archives`, by scale."""
     report = Place("report.html")
     table = Place("table.json")
     """The table of groups; it lies beside the folder with the others."""

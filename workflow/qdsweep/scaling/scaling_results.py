@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from qdsweep.analysis.figures.figure import Drawn, save_figures
-from qdsweep.analysis.figures.style import COLORS, style
+from qdsweep.analysis.figures.marks import COLORS
+from qdsweep.analysis.figures.style import style
 from qdsweep.analysis.tables.run_times import busy_note
 from qdsweep.analysis.tables.sheet import Sheet, as_latex, as_markdown, number_cell
 from qdsweep.analysis.text import common_decimals, mean_and_error, number, plural

@@ -1,6 +1,7 @@
 """The groups of a sweep: rows that differ in nothing but the seed."""
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 BUDGETS = ("iterations", "evaluations")
 SHOWN_WITHOUT_NAME = ("experiment", "algorithm", "domain")
@@ -18,7 +19,10 @@ def group_columns(columns: Sequence[str], rows: Sequence[Mapping[str, str]]) -> 
 
 
 def group_labels(
-    columns: Sequence[str], rows: Sequence[Mapping[str, str]], default: str
+    columns: Sequence[str],
+    rows: Sequence[Mapping[str, str]],
+    default: str,
+    names: Mapping[str, str] = MappingProxyType({}),
 ) -> list[str]:
     """Returns a short name of each row's group, such as `cma_me, sigma0 0.5`.
 
@@ -26,9 +30,10 @@ def group_labels(
         columns: The swept names.
         rows: The swept values of each row, as text.
         default: The name of the one group of a sweep that varies only its seed.
+        names: Swept name -> what it is called in place of its last part.
     """
     named = label_columns(columns, rows)
-    return [_label(row, named) or default for row in rows]
+    return [values_label(row, named, names) or default for row in rows]
 
 
 def label_columns(columns: Sequence[str], rows: Sequence[Mapping[str, str]]) -> list[str]:
@@ -57,9 +62,16 @@ def _varying(columns: Sequence[str], rows: Sequence[Mapping[str, str]]) -> set[s
     return {name for name in columns if len({row[name] for row in rows}) > 1}
 
 
-def _label(values: Mapping[str, str], names: Sequence[str]) -> str:
+def values_label(
+    values: Mapping[str, str],
+    names: Sequence[str],
+    called: Mapping[str, str] = MappingProxyType({}),
+) -> str:
+    """Returns the values of some swept names in a row, such as `cma_me, sigma0 0.5`."""
     parts = [
-        values[name] if name in SHOWN_WITHOUT_NAME else f"{name.split('.')[-1]} {values[name]}"
+        values[name]
+        if name in SHOWN_WITHOUT_NAME
+        else f"{called.get(name, name.split('.')[-1])} {values[name]}"
         for name in names
     ]
     return ", ".join(parts)

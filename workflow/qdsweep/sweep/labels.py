@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from qdsweep.config.files import nearest
 from qdsweep.config.sweep import Figures
 from qdsweep.errors import BadInput
-from qdsweep.sweep.groups import group_columns, group_labels, label_columns
+from qdsweep.sweep.encoding import encoding, values_of
+from qdsweep.sweep.groups import group_columns, group_labels, label_columns, values_label
 
 Rows = Sequence[Mapping[str, str]]
 
@@ -20,12 +21,14 @@ class Name:
         series: Its name in a panel of its facet: the label without the facet's value.
         facet: The facet, such as `batch_size 32`; empty if there are no facets.
         color: Its colour; None for one of the palette.
+        own: Whether the sweep file names it as a whole, rather than its values.
     """
 
     label: str
     series: str
     facet: str
     color: str | None
+    own: bool = False
 
 
 def figure_names(
@@ -46,33 +49,40 @@ def figure_names(
         BadInput: A name is unknown, a colour is none, a label cannot be drawn, or two groups would
             be called the same.
     """
-    _check_labels(figures.labels)
+    _check_labels("labels", figures.labels)
+    _check_labels("names", figures.names)
     _check_colors(figures.colors)
     groups = group_labels(columns, rows, default)
     names = group_columns(columns, rows)
-    if figures.facets is not None:
-        _known("facets", [figures.facets], names)
-    rest = [name for name in label_columns(columns, rows) if name != figures.facets]
+    _known("names", figures.names, names)
+    _check_encode(figures, names)
+    shown = encoding(figures, columns, rows)
+    rest = [name for name in label_columns(columns, rows) if name not in shown.facets]
     series = group_labels(rest, rows, default)
     # A panel has a line for each series. If there is only one, the facet is its name.
-    parted = figures.facets is not None and len(set(series)) > 1
+    parted = bool(shown.facets) and len(set(series)) > 1
     series = series if parted else groups
     values = [row[name] for row in rows for name in names]
+    by_color = [] if shown.color is None else values_of(rows, shown.color)
     _known("labels", figures.labels, [*groups, *series, *values])
     _known("order", figures.order, [*groups, *series])
-    _known("colors", figures.colors, [*groups, *series])
+    _known("colors", figures.colors, [*groups, *series, *by_color])
 
     called = [{name: figures.labels.get(text, text) for name, text in row.items()} for row in rows]
-    labels = group_labels(columns, called, default)
-    short = group_labels(rest, called, default) if parted else labels
-    facets = group_labels([figures.facets], called, "") if figures.facets else [""] * len(rows)
+    labels = group_labels(columns, called, default, figures.names)
+    short = group_labels(rest, called, default, figures.names) if parted else labels
+    facets = [values_label(row, shown.facets, figures.names) for row in called]
     found: dict[str, Name] = {}
     own: dict[str, str] = {}
-    for group, part, label, brief, facet in zip(groups, series, labels, short, facets, strict=True):
-        label = figures.labels.get(group, label)
-        brief = figures.labels.get(part, brief) if parted else label
+    for position, (group, part) in enumerate(zip(groups, series, strict=True)):
+        label = figures.labels.get(group, labels[position])
+        brief = figures.labels.get(part, short[position]) if parted else label
         color = figures.colors.get(group, figures.colors.get(part))
-        found[group] = Name(label, brief, facet, color)
+        value = "" if shown.color is None else rows[position][shown.color]
+        named = len(shown.lines) > 1 and bool({group, part} & {*figures.labels, *figures.colors})
+        found[group] = Name(
+            label, brief, facets[position], color or figures.colors.get(value), named
+        )
         own[group] = part
     _distinct(found)
     place = {name: position for position, name in reversed(list(enumerate(figures.order)))}
@@ -82,7 +92,20 @@ def figure_names(
     )
 
 
-def _check_labels(labels: Mapping[str, str]) -> None:
+def _check_encode(figures: Figures, names: Sequence[str]) -> None:
+    asked = {key: name for key, name in figures.encode if name is not None}
+    for key, name in asked.items():
+        _known(f"encode: {key}", [name], names)
+    if figures.facets is not None:
+        _known("facets", [figures.facets], names)
+        if asked.get("facets", figures.facets) != figures.facets:
+            raise BadInput(
+                f"figures: facets {figures.facets!r} and encode: facets {asked['facets']!r}"
+                " differ; write one of them"
+            )
+
+
+def _check_labels(key: str, labels: Mapping[str, str]) -> None:
     for name, label in labels.items():
         wrong = "" if label.strip() and not label.startswith("_") else "it would not be shown"
         if not label.isprintable():
@@ -95,7 +118,7 @@ def _check_labels(labels: Mapping[str, str]) -> None:
             except ValueError as error:
                 wrong = f"it is no formula of matplotlib ({str(error).splitlines()[-1].strip()})"
         if wrong:
-            raise BadInput(f"figures: labels: {name}: {label!r}: {wrong}; write another label")
+            raise BadInput(f"figures: {key}: {name}: {label!r}: {wrong}; write another label")
 
 
 def _check_colors(colors: Mapping[str, str]) -> None:

@@ -14,7 +14,7 @@ from qdsweep.analysis.figures.archive_profile import (
 )
 from qdsweep.analysis.figures.learning_curves import learning_curves
 from qdsweep.analysis.figures.plots import plot
-from qdsweep.analysis.figures.style import line_style
+from qdsweep.analysis.figures.marks import place_mark
 from qdsweep.config.sweep import Figures, SweepFile
 from qdsweep.errors import BadInput
 from qdsweep.planning.checks import check_sweep
@@ -120,7 +120,7 @@ def test_the_look_is_that_of_every_figure(sweep):
 def test_letters_are_readable_and_nothing_overlaps(sweep, width, facets):
     set_look(sweep, column_width=width, facets=facets)
     _, tables, look = read_dressed(sweep)
-    with look.style(tables):
+    with look.style():
         drawn = [
             overview(tables, runs_of(sweep)),
             learning_curves(tables),
@@ -144,6 +144,6 @@ def test_letters_are_readable_and_nothing_overlaps(sweep, width, facets):
 
 
 def test_no_two_lines_of_a_hundred_groups_look_the_same():
-    looks = [line_style(position) for position in range(100)]
-    assert len({(look["color"], str(look["linestyle"]), look["marker"]) for look in looks}) == 100
-    assert all(look["marker"] == "" for look in looks[:28]), "marks only where they are needed"
+    looks = [place_mark(place) for place in range(100)]
+    assert len(set(looks)) == 100
+    assert not any(look.marker for look in looks[:28]), "marks only where they are needed"

@@ -31,7 +31,7 @@ def test_the_overview_shows_the_best_facet_and_names_it(sweep):
     scores = tables.table.set_index("group")["qd_score_mean"]
     best = tables.facets[scores.idxmax()]
     assert best == "iterations 12", "the other one comes first"
-    with look.style(tables):
+    with look.style():
         drawn = overview(tables, runs_of(sweep))
     assert set(drawn.data["group"]) == set(tables.panels[best])
     assert drawn.caption.startswith(f"{best}, the facet with the highest mean QD sc")

@@ -4,6 +4,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from qdsweep.analysis.figures.marks import sweep_marks
 from qdsweep.analysis.figures.style import style
 from qdsweep.analysis.labels import Called, group_names
 from qdsweep.analysis.selection import Tables, arrange, read_tables
@@ -21,14 +22,9 @@ class Look(Called):
 
     column_width: float | None
 
-    def style(self, tables: Tables) -> AbstractContextManager[None]:
-        """Draws figures of `tables`, which are dressed, with this look."""
-        colors = {
-            tables.position[name.label]: name.color
-            for name in self.names.values()
-            if name.color is not None and name.label in tables.position
-        }
-        return style(self.column_width, colors)
+    def style(self) -> AbstractContextManager[None]:
+        """Draws figures with this look."""
+        return style(self.column_width)
 
 
 def read_dressed(sweep_dir: Path) -> tuple[Plan, Tables, Look]:
@@ -39,20 +35,22 @@ def read_dressed(sweep_dir: Path) -> tuple[Plan, Tables, Look]:
     """
     tables, plan = read_tables(sweep_dir), read_plan(SweepDir(sweep_dir))
     names = group_names(plan)
-    look = Look(names.names, names.labels, plan.figures.column_width)
-    return look.dressed_plan(plan), _dress_tables(tables, look), look
+    look = Look(**vars(names), column_width=plan.figures.column_width)
+    return look.dressed_plan(plan), _dress_tables(tables, plan, look), look
 
 
-def _dress_tables(tables: Tables, look: Look) -> Tables:
+def _dress_tables(tables: Tables, plan: Plan, look: Look) -> Tables:
     arranged = arrange(*map(look.dressed, (tables.summary, tables.table, tables.curves)))
-    shown = [name for name in look.names.values() if name.label in arranged.position]
-    series = {name.label: name.series for name in shown}
-    order = list(dict.fromkeys(series.values()))
+    shown = [name for name in look.names.values() if name.label in arranged.series]
+    runs = tables.seed_curves
     return replace(
-        arranged,
-        rank=tables.rank,
-        metrics=tables.metrics,
-        series=series,
+        tables,
+        summary=arranged.summary,
+        table=arranged.table,
+        curves=arranged.curves,
+        score_scales=arranged.score_scales,
+        seed_curves=None if runs is None else look.dressed(runs),
+        series={name.label: name.series for name in shown},
         facets={name.label: name.facet for name in shown},
-        position={label: order.index(part) for label, part in series.items()},
+        marks=sweep_marks(plan, look.names),
     )

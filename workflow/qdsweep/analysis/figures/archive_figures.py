@@ -14,17 +14,17 @@ from qdsweep.analysis.figures.heatmap import (
     elite_table,
 )
 from qdsweep.analysis.figures.learning_curves import draw_curves
+from qdsweep.analysis.figures.legend import add_inside, add_legend, legend_height
 from qdsweep.analysis.figures.panels import MAX_LINES
 from qdsweep.analysis.figures.row_archive import beyond_text, moment_text, reported_run
 from qdsweep.analysis.figures.style import (
     NOTE,
     add_heading,
-    add_legend,
+    add_key,
     figure_width,
-    legend_height,
     wrap,
 )
-from qdsweep.analysis.selection import Tables, band_text, shown_text
+from qdsweep.analysis.selection import Tables, shown_text
 from qdsweep.analysis.text import number
 from qdsweep.experiment.load import Run
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 MAX_ARCHIVES = 12
 MAX_BLOCKS = 6
 _COLUMNS = 4
-_EMPTY = "Colour: objective; grey: no elite."
+_EMPTY = "Colour: objective; grey: no elite. On top of a map: the line of its group."
 # Inches: colour bar and labels of the left axis, the smallest map, the space above and below a
 # map.
 _SIDES, _SMALLEST, _ENDS = 1.0, 1.1, 0.75
@@ -44,13 +44,12 @@ _HEADING = 0.3  # inches
 Shown = list[tuple["pd.Series", Run]]
 
 
-def run_figure(run: Run) -> "Figure":
+def run_figure(run: Run, limits: Limits) -> "Figure":
     """Returns the picture of one run's final archive."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(5, 4), layout="constrained")
     ax = figure.subplots()
-    limits = color_limits([run])
     draw_archive(ax, run, limits)
     add_color_bar(figure, [ax], [run.arrays["objective"]], limits)
     summary = run.summary
@@ -129,9 +128,10 @@ def overview(tables: Tables, runs_dir: Path) -> Drawn:
     left = width - right if beside else width
     count = min(count, _fitting(left))
     side = (left - _SIDES) / count
-    labels = [tables.series[group] for group in lines]
-    inside = len(lines) <= 4 and max(map(len, labels)) <= 16
-    legend = 0.0 if inside else legend_height(labels, right)
+    blocks = tables.marks.legend(lines)
+    longest = max(len(label) for block in blocks for label, _ in block.entries)
+    inside = len(blocks) == 1 and len(lines) <= 4 and longest <= 16
+    legend = 0.0 if inside else legend_height(blocks, right)
     if beside:
         height = max(side + _ENDS, 1.6 + legend)
         figure = Figure(figsize=(width, height), layout="constrained")
@@ -147,16 +147,16 @@ def overview(tables: Tables, runs_dir: Path) -> Drawn:
     pictured = tables.best(groups, count)
     shown = [(row, reported_run(runs_dir, row)) for row in map(tables.median_run, pictured)]
     _draw_block(maps, tables, shown, count, side, color_limits([run for _, run in shown]))
-    band = band_text(tables.counts(lines))
+    band = tables.band_text(lines)
     if inside:
         ax = curve.subplots()
         draw_curves(ax, tables, lines, View(metric))
-        ax.legend(title=wrap(band, 0.4 * right, 7.5), alignment="left", handlelength=3)
+        add_inside(ax, blocks, band, 0.4 * right)
     else:
         top, bottom = curve.subfigures(2, 1, height_ratios=[height - legend, legend])
         ax = top.subplots()
         draw_curves(ax, tables, lines, View(metric))
-        add_legend(bottom, ax, band, right)
+        add_legend(bottom, blocks, band, right)
     title, scale = panel, "" if panel in tables.score_scales else tables.scale_text
     which = "each group" if count == len(groups) else f"the best {count} of {len(groups)} groups"
     if facet and len(tables.panels) > 1:
@@ -168,8 +168,10 @@ def overview(tables: Tables, runs_dir: Path) -> Drawn:
         f" Budget: {_budgets(tables, lines)} evaluations per run."
         f"{beyond_text(shown)}{shown_text(tables, {panel: lines})}"
     )
-    columns = ["group", "evaluations", "n", f"{metric.name}_mean", f"{metric.name}_se"]
-    data = tables.curves[tables.curves["group"].isin(lines)][columns]
+    data = tables.drawn_curves(lines)
+    columns = ["group", "id", "evaluations", "n"]
+    columns += [metric.name, f"{metric.name}_mean", f"{metric.name}_se"]
+    data = data[[name for name in columns if name in data]]
     return Drawn("overview", "Overview", f"Archives and {metric.phrase}", caption, figure, data)
 
 
@@ -187,6 +189,8 @@ def _draw_block(
     axes = list(grid.flat)
     for position, (ax, (row, run)) in enumerate(zip(axes, shown, strict=False)):
         draw_archive(ax, run, limits)
+        if len(tables.series) > 1:
+            add_key(ax, tables.marks[row["group"]])
         note = wrap(f"seed {run.config['seed']}, {moment_text(row, run)}", side, 7)
         lines = note.count("\n") + 1
         ax.set_title(wrap(tables.series[row["group"]], side, 9.5), pad=5.5 + 8.6 * lines)

@@ -5,12 +5,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from qdsweep.analysis.bands import Band, spread
 from qdsweep.analysis.figures.figure import Drawn
 from qdsweep.analysis.figures.heatmap import objective_limits
+from qdsweep.analysis.figures.marks import DASHES
 from qdsweep.analysis.figures.panels import MAX_LINES, MAX_PANELS, lay_out, level
 from qdsweep.analysis.figures.row_archive import beyond_text, objectives_of, reported_run
-from qdsweep.analysis.figures.style import draw_line, figure_width, short_numbers
-from qdsweep.analysis.selection import Tables, band_text, shown_text
+from qdsweep.analysis.figures.style import THIN, draw_line, figure_width, short_numbers
+from qdsweep.analysis.selection import Tables, shown_text
 from qdsweep.analysis.tables.statistics import standard_error
 from qdsweep.experiment.load import Run
 
@@ -46,14 +48,15 @@ def archive_profiles(tables: Tables, runs_dir: Path) -> Drawn:
     width = figure_width(5.5 if len(shown) == 1 else 9)
     columns = min(len(shown), max(int(width / 2.9), 1), 3)
     height = 0.62 * width / columns + 0.5
-    figure, parts = lay_out(tables.labels(shown), columns, width, height)
-    band = band_text(tables.counts(every))
+    figure, parts = lay_out(tables.legends(shown), columns, width, height)
+    band = tables.band_text(every)
     parts_of_data, drawn = [], []
     for part, groups in zip(parts, shown.values(), strict=True):
-        data = mean_profiles({group: [run for _, run in runs[group]] for group in groups})
+        found = {group: [run for _, run in runs[group]] for group in groups}
+        data = mean_profiles(found, tables.band)
         ax = part.panel.subplots()
         _draw(ax, tables, data)
-        part.add_legend(ax, band)
+        part.add_legend(band)
         parts_of_data.append(data)
         drawn.append((tables.score_scale_of[groups[0]], ax))
     level(drawn)
@@ -68,10 +71,11 @@ def archive_profiles(tables: Tables, runs_dir: Path) -> Drawn:
     return Drawn("archive_profiles", "Archives", "Archive profiles", caption, figure, data)
 
 
-def mean_profiles(runs: dict[str, list[Run]]) -> "pd.DataFrame":
+def mean_profiles(runs: dict[str, list[Run]], band: str = "error") -> "pd.DataFrame":
     """Returns the mean profile of each group over its runs, all of one scale.
 
-    Columns: group, objective (thresholds, the same for all), n, elites_mean and elites_se.
+    Columns: group, objective (thresholds, the same for all), n, elites_mean and elites_se; then
+    the line of `band` and its ends, and for `seeds` the profile of each run.
     """
     import pandas as pd
 
@@ -84,15 +88,19 @@ def mean_profiles(runs: dict[str, list[Run]]) -> "pd.DataFrame":
         counts = np.stack([archive_profile(values, thresholds) for values in found])
         columns = {"objective": thresholds, "n": len(found), "elites_mean": counts.mean(axis=0)}
         columns["elites_se"] = standard_error(counts)
+        columns |= {f"elites_{end}": part for end, part in spread(counts, band)._asdict().items()}
+        if band == "seeds":
+            columns |= {f"elites_run_{place}": part for place, part in enumerate(counts, start=1)}
         parts.append(pd.DataFrame({"group": group, **columns}))
     return pd.concat(parts, ignore_index=True)
 
 
 def _draw(ax: "Axes", tables: Tables, data: "pd.DataFrame") -> None:
     for group, line in data.groupby("group", sort=False):
-        label, position = tables.series[str(group)], tables.position[str(group)]
-        mean, error = line["elites_mean"], line["elites_se"]
-        draw_line(ax, label, position, line["objective"], mean, mean - error, mean + error)
+        label, mark, x = tables.series[str(group)], tables.marks[str(group)], line["objective"]
+        draw_line(ax, label, mark, x, *(line[f"elites_{end}"] for end in Band._fields))
+        for name in line.filter(regex="^elites_run_"):
+            ax.plot(x, line[name], color=mark.color, linestyle=DASHES[mark.dash], **THIN)
     ax.set(xlabel="Objective, at least", ylabel="Elites")
     ax.set_ylim(0, None)
     ax.margins(x=0)

@@ -26,17 +26,14 @@ class Axis:
         values: Its values as text; numbers ascending, others in the sweep's order.
         numbers: ``(k,)`` the values as numbers; None where one is none.
         log: Whether they are positive and span two decades or more.
+        label: What a reader calls it.
     """
 
     name: str
     values: list[str]
     numbers: np.ndarray | None
     log: bool
-
-    @property
-    def label(self) -> str:
-        """The last part of the name."""
-        return self.name.split(".")[-1]
+    label: str
 
     def places(self, texts: Iterable[str]) -> np.ndarray:
         """Returns where values stand on the axis, 0 to 1: numbers to scale, categories evenly."""
@@ -94,22 +91,29 @@ def combinations(plan: Plan, tables: Tables) -> list[Combinations]:
         statistics = table.loc[groups, [f"{score.column}_{part}" for part in ("mean", "se", "n")]]
         statistics.columns = ["mean", "se", "n"]
         combined = pd.concat([rows[names], statistics.reset_index()], axis=1)
-        axes = [axis_of(name, list(dict.fromkeys(rows[name]))) for name in names]
+        axes = [
+            axis_of(name, list(dict.fromkeys(rows[name])), plan.figures.names.get(name))
+            for name in names
+        ]
         found.append(Combinations(scale, axes, score, combined))
     return found
 
 
-def axis_of(name: str, values: list[str]) -> Axis:
-    """Returns the axis of a swept name, from its distinct values in the order of the sweep."""
+def axis_of(name: str, values: list[str], label: str | None = None) -> Axis:
+    """Returns the axis of a swept name, from its distinct values in the order of the sweep.
+
+    `label`: what a reader calls it; None: by the last part of the name.
+    """
+    label = label or name.split(".")[-1]
     try:
         numbers = sorted((float(value), value) for value in values)
     except ValueError:
-        return Axis(name, values, None, log=False)
+        return Axis(name, values, None, False, label)
     if not all(math.isfinite(number) for number, _ in numbers):
-        return Axis(name, values, None, log=False)
+        return Axis(name, values, None, False, label)
     array = np.array([number for number, _ in numbers])
     log = bool(array[0] > 0 and array[-1] / array[0] >= 100)
-    return Axis(name, [value for _, value in numbers], array, log)
+    return Axis(name, [value for _, value in numbers], array, log, label)
 
 
 def seeds_text(counts: "pd.Series", noun: str = "seed") -> str:
@@ -120,5 +124,5 @@ def seeds_text(counts: "pd.Series", noun: str = "seed") -> str:
 
 def log_text(axes: list[Axis]) -> str:
     """Returns which axes are logarithmic, as a sentence; nothing where none is."""
-    names = [axis.name for axis in axes if axis.log]
+    names = [axis.label for axis in axes if axis.log]
     return f" Logarithmic: {', '.join(names)}." if names else ""

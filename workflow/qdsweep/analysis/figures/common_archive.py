@@ -11,7 +11,6 @@ from qdsweep.analysis.figures.row_archive import EarlierRun, beyond_text, report
 from qdsweep.analysis.figures.style import (
     add_heading,
     figure_width,
-    line_style,
     short_numbers,
     wrap,
 )
@@ -177,7 +176,7 @@ def _dots(ax: "Axes", tables: Tables, data: "pd.DataFrame", metric: Metric) -> N
             marker="o",
             markersize=4.5,
             capsize=3,
-            color=line_style(tables.position[row["group"]])["color"],
+            color=tables.marks[row["group"]].color,
         )
     ax.set_ylim(len(data) - 0.5, -0.5)
     ax.set_xlim(0, None)

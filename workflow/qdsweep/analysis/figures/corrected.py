@@ -8,8 +8,8 @@ import numpy as np
 from qdsweep.analysis.figures.appearance import Look
 from qdsweep.analysis.figures.figure import Drawn
 from qdsweep.analysis.figures.heatmap import add_color_bar, color_limits, draw_archive, elite_table
+from qdsweep.analysis.figures.marks import COLORS
 from qdsweep.analysis.figures.style import (
-    COLORS,
     NOTE,
     add_heading,
     figure_width,

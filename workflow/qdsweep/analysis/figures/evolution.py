@@ -16,11 +16,12 @@ from qdsweep.analysis.figures.heatmap import (
     measure_names,
     objective_limits,
 )
+from qdsweep.analysis.figures.marks import COLORMAP, Mark
 from qdsweep.analysis.figures.style import (
-    COLORMAP,
     EMPTY_CELL,
     NOTE,
     add_heading,
+    add_key,
     figure_width,
     short_numbers,
     style,
@@ -50,7 +51,8 @@ _STILLS = (1 / 64, 1 / 16, 1 / 4, 1.0)
 class Evolution:
     """The archive of a group's median run, up to the iteration of the group's budget, `last`.
 
-    `cells`: ``(height, width)`` the cell of each pixel of a picture, lowest measure first.
+    `cells`: ``(height, width)`` the cell of each pixel of a picture, lowest measure first; `mark`:
+    its group's line in other figures, None for the only group.
     """
 
     group: str
@@ -58,6 +60,7 @@ class Evolution:
     history: History
     last: int
     cells: NDArray[np.int64]
+    mark: Mark | None
 
     def picture(self, iteration: int) -> NDArray[np.float64]:
         """Returns the objective of each pixel after an iteration; nan where there is no elite."""
@@ -109,9 +112,9 @@ def evolution(sweep_dir: Path, runs_dir: Path) -> None:
                 written.add(path)
         if shown:
             name = f"evolution_{len(drawn) + 1}" if drawn else "evolution"
-            with look.style(tables):
+            with look.style():
                 drawn.append(stills(name, scale, shown, tables))
-    with look.style(tables):
+    with look.style():
         save_figures(folder, drawn)
     for path in set(folder.glob("*.gif")) - written:
         path.unlink()  # of an earlier start, when another run was the median
@@ -165,6 +168,8 @@ def draw_moment(ax: "Axes", one: Evolution, iteration: int, limits: Limits) -> "
         vmin=limits[0],
         vmax=limits[1],
     )
+    if one.mark is not None:
+        add_key(ax, one.mark)
     short_numbers(ax.xaxis, 4)
     short_numbers(ax.yaxis, 5)
     first, second = measure_names(one.run)
@@ -189,7 +194,8 @@ def _read(tables: Tables, group: str, runs_dir: Path) -> Evolution | None:
         lacks = "no history.npz" if history is None else "not two measures"
         print(f"{row['id']}: {lacks}, so no animation of how it filled", file=sys.stderr)
         return None
-    return Evolution(group, run, history, int(row["iteration"]), cells)
+    mark = tables.marks[group] if len(tables.series) > 1 else None
+    return Evolution(group, run, history, int(row["iteration"]), cells, mark)
 
 
 def _cells_of_pixels(run: Run) -> NDArray[np.int64] | None:

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from qdsweep.analysis.figures.many_measures import draw_parallel_axes, draw_slices, has_slices
-from qdsweep.analysis.figures.style import COLORMAP, EMPTY_CELL, short_numbers
+from qdsweep.analysis.figures.marks import COLORMAP
+from qdsweep.analysis.figures.style import EMPTY_CELL, short_numbers
 from qdsweep.config.archives import ARCHIVES
 from qdsweep.experiment.load import Run
 

@@ -5,9 +5,10 @@ from typing import TYPE_CHECKING
 
 from qdsweep.analysis.curves import View, curve_lines, is_defined, printed_views
 from qdsweep.analysis.figures.figure import Drawn
+from qdsweep.analysis.figures.marks import DASHES
 from qdsweep.analysis.figures.panels import MAX_LINES, MAX_PANELS, lay_out, level
-from qdsweep.analysis.figures.style import draw_line, figure_width, short_numbers
-from qdsweep.analysis.selection import Tables, band_text, shown_text
+from qdsweep.analysis.figures.style import THIN, draw_line, figure_width, short_numbers
+from qdsweep.analysis.selection import Tables, shown_text
 from qdsweep.analysis.text import listed
 from qdsweep.metrics import EVALUATIONS
 
@@ -25,9 +26,9 @@ def learning_curves(tables: Tables) -> Drawn:
     rows = math.ceil(len(views) / (MOST_COLUMNS if width > 6 else 2))
     columns = math.ceil(len(views) / rows)
     height = rows * (0.72 * width / columns + 0.5)
-    figure, parts = lay_out(tables.labels(shown), 1, width, height)
+    figure, parts = lay_out(tables.legends(shown), 1, width, height)
     every = [group for groups in shown.values() for group in groups]
-    band = band_text(tables.counts(every))
+    band = tables.band_text(every)
     drawn = []
     for part, groups in zip(parts, shown.values(), strict=True):
         axes = list(part.panel.subplots(rows, columns, squeeze=False).flat)
@@ -36,7 +37,7 @@ def learning_curves(tables: Tables) -> Drawn:
         for ax, view in zip(axes, views, strict=False):
             draw_curves(ax, tables, groups, view)
             drawn.append(((tables.score_scale_of[groups[0]], view.metric), ax))
-        part.add_legend(axes[0], band)
+        part.add_legend(band)
     level(drawn)
     first, *others = (view.metric for view in views if view.over is EVALUATIONS)
     caption = (
@@ -54,19 +55,20 @@ def learning_curves(tables: Tables) -> Drawn:
         "Learning curves",
         caption + shown_text(tables, shown),
         figure,
-        tables.curves[tables.curves["group"].isin(every)],
+        tables.drawn_curves(every),
     )
 
 
 def draw_curves(ax: "Axes", tables: Tables, groups: list[str], view: View) -> None:
-    """Draws a metric's mean over seeds with a band of ± one standard error."""
+    """Draws a metric over seeds, as the sweep's bands are."""
     lines, metric = curve_lines(tables, groups, view), view.metric
     longest = max(float(line.x[-1]) for line in lines)
     unit, size = view.over.unit_for(longest)
     for line in lines:
-        ends = line.mean - line.error, line.mean + line.error
-        label, position = tables.series[line.group], tables.position[line.group]
-        draw_line(ax, label, position, line.x / size, line.mean, *ends)
+        mark = tables.marks[line.group]
+        draw_line(ax, tables.series[line.group], mark, line.x / size, *line.band)
+        for x, y in line.seeds:
+            ax.plot(x / size, y, color=mark.color, linestyle=DASHES[mark.dash], **THIN)
     ax.set_xlabel(view.over.title(unit))
     ax.set_ylabel(metric.heading)
     ax.set_xlim(0, None)

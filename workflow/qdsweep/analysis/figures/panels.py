@@ -4,7 +4,9 @@ import math
 from collections.abc import Hashable, Iterable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
-from qdsweep.analysis.figures.style import add_heading, add_legend, legend_height
+from qdsweep.analysis.figures.legend import add_legend, legend_height
+from qdsweep.analysis.figures.marks import Block
+from qdsweep.analysis.figures.style import add_heading
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -22,26 +24,27 @@ class Part(NamedTuple):
         panel: The place of its axes.
         strip: That of its legend; None where one for all stands below the last part.
         inches: How wide the strip is.
+        legend: Its legend.
     """
 
     panel: "SubFigure"
     strip: "SubFigure | None"
     inches: float
+    legend: list[Block]
 
-    def add_legend(self, ax: "Axes", title: str) -> None:
-        """Adds the legend of the lines of `ax`, unless it stands elsewhere."""
+    def add_legend(self, title: str) -> None:
+        """Adds the legend, unless it stands elsewhere."""
         if self.strip is not None:
-            add_legend(self.strip, ax, title, self.inches)
+            add_legend(self.strip, self.legend, title, self.inches)
 
 
 def lay_out(
-    labels: Mapping[str, list[str]], columns: int, width: float, height: float
+    legends: Mapping[str, list[Block]], columns: int, width: float, height: float
 ) -> tuple["Figure", list[Part]]:
     """Lays out a figure with a part under each heading; one part alone has none.
 
     Args:
-        labels: Heading -> labels of the lines under it. If they are all the same, there is one
-            legend.
+        legends: Heading -> legend of the lines under it. If they are all the same, there is one.
         columns: Parts side by side.
         width: Of the figure [inches].
         height: Of a part without heading and legend [inches].
@@ -51,24 +54,28 @@ def lay_out(
     """
     from matplotlib.figure import Figure
 
-    count = len(labels)
+    count = len(legends)
+    every = list(legends.values())
     rows = math.ceil(count / columns)
     height += _HEADING * (count > 1)
-    alike = len(set(map(tuple, labels.values()))) == 1
+    alike = all(legend == every[0] for legend in every)
     inches = width if alike else width / columns
-    legend = max(legend_height(some, inches) for some in labels.values())
+    legend = max(legend_height(some, inches) for some in every)
     if alike:
         figure = Figure(figsize=(width, rows * height + legend), layout="constrained")
         top, strip = _split(figure, rows * height, legend)
         panels = list(top.subfigures(rows, columns, squeeze=False).flat)[:count]
         strips = [None] * (count - 1) + [strip]
-        parts = [Part(panel, below, inches) for panel, below in zip(panels, strips, strict=True)]
+        parts = [Part(*found, inches, every[0]) for found in zip(panels, strips, strict=True)]
     else:
         figure = Figure(figsize=(width, rows * (height + legend)), layout="constrained")
         cells = list(figure.subfigures(rows, columns, squeeze=False).flat)[:count]
-        parts = [Part(*_split(cell, height, legend), inches) for cell in cells]
+        parts = [
+            Part(*_split(cell, height, legend), inches, some)
+            for cell, some in zip(cells, every, strict=True)
+        ]
     if count > 1:
-        for heading, part in zip(labels, parts, strict=True):
+        for heading, part in zip(legends, parts, strict=True):
             add_heading(part.panel, heading, width / columns)
     return figure, parts
 

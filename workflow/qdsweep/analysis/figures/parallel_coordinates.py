@@ -8,7 +8,8 @@ from qdsweep.analysis.figures.combinations import Combinations, log_text, seeds_
 from qdsweep.analysis.figures.coordinates import coordinates
 from qdsweep.analysis.figures.figure import Drawn
 from qdsweep.analysis.figures.many_measures import add_parallel_lines
-from qdsweep.analysis.figures.style import COLORMAP, figure_width
+from qdsweep.analysis.figures.marks import COLORMAP
+from qdsweep.analysis.figures.style import figure_width
 from qdsweep.analysis.text import plural
 
 if TYPE_CHECKING:

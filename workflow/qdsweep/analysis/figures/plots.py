@@ -5,20 +5,18 @@ from collections.abc import Callable
 from pathlib import Path
 
 from qdsweep.analysis.figures.appearance import Look, read_dressed
-from qdsweep.analysis.figures.archive_figures import heatmaps, overview, run_figure
+from qdsweep.analysis.figures.archive_figures import heatmaps, overview
 from qdsweep.analysis.figures.archive_profile import archive_profiles
 from qdsweep.analysis.figures.common_archive import common_archives
 from qdsweep.analysis.figures.corrected import corrected_figures
-from qdsweep.analysis.figures.figure import Drawn, save_figures, save_one
+from qdsweep.analysis.figures.figure import Drawn, read_index, save_figures, save_one
 from qdsweep.analysis.figures.learning_curves import learning_curves
 from qdsweep.analysis.figures.profiles_figure import profiles_figure
-from qdsweep.analysis.figures.style import save, style
+from qdsweep.analysis.figures.run_pictures import run_pictures
 from qdsweep.analysis.figures.sweep_views import sweep_views
 from qdsweep.analysis.figures.timing import timing_figure
 from qdsweep.analysis.selection import Tables
 from qdsweep.errors import BadInput
-from qdsweep.experiment.load import load
-from qdsweep.records.run_dir import RunDir, RunFiles
 from qdsweep.records.sweep_dir import SweepDir
 
 MAIN, MORE = "", "more"  # folders below plots/: of every sweep, of some
@@ -29,8 +27,7 @@ Figures = dict[str | tuple[str, ...], tuple[str, Callable[[], list[Drawn]]]]
 def plot(sweep_dir: Path, runs_dir: Path, *, only: str | None = None) -> None:
     """Draws the figures of a sweep: PDF to print, PNG and SVG for the screen, CSV of the data.
 
-    `plots/archives/ID.png` of a run is drawn only if it is older than the run's archive. With
-    `only`, that figure alone is drawn again, and its files are printed.
+    With `only`, that figure alone is drawn again, and its files are printed.
 
     Raises:
         BadInput: A table or a run's file is missing, or `figures` of the sweep file names what the
@@ -41,13 +38,11 @@ def plot(sweep_dir: Path, runs_dir: Path, *, only: str | None = None) -> None:
         return
     tables, look, figures = _figures(sweep_dir, runs_dir)
     sweep = SweepDir(sweep_dir)
-    with look.style(tables):
+    with look.style():
         save_figures(sweep.plots, _all(figures, MAIN))
         shutil.rmtree(sweep.plots / MORE, ignore_errors=True)  # figures that it no longer has
         save_figures(sweep.plots / MORE, _all(figures, MORE))
-    with style():
-        for run_id in tables.with_results["id"].unique():
-            plot_run(RunDir(runs_dir / run_id).results, sweep.archives / f"{run_id}.png")
+    run_pictures(sweep, tables, runs_dir)
 
 
 def plot_one(sweep_dir: Path, runs_dir: Path, name: str) -> list[Path]:
@@ -56,14 +51,17 @@ def plot_one(sweep_dir: Path, runs_dir: Path, name: str) -> list[Path]:
     Raises:
         BadInput: As `plot`; or the sweep has no such figure.
     """
-    tables, look, figures = _figures(sweep_dir, runs_dir)
-    with look.style(tables):
+    _, look, figures = _figures(sweep_dir, runs_dir)
+    with look.style():
         for beginning, (folder, draw) in figures.items():
             for one in draw() if name.startswith(beginning) else ():
                 if one.name == name:
                     return save_one(SweepDir(sweep_dir).plots / folder, one)
-        known = [one.name for folder in (MAIN, MORE) for one in _all(figures, folder)]
-    raise BadInput(f"--only {name}: this sweep has no such figure; it has {', '.join(known)}")
+    plots = SweepDir(sweep_dir).plots
+    indices = [plots / folder / "figures.json" for folder in (MAIN, MORE)]
+    known = [one["name"] for path in indices if path.exists() for one in read_index(path)]
+    has = f"it has {', '.join(known)}" if known else f"`qdsweep plot {sweep_dir.name}` draws all"
+    raise BadInput(f"--only {name}: this sweep has no such figure; {has}")
 
 
 def _all(figures: Figures, folder: str) -> list[Drawn]:
@@ -84,13 +82,3 @@ def _figures(sweep_dir: Path, runs_dir: Path) -> tuple[Tables, Look, Figures]:
         "timing": (MORE, lambda: [timing_figure(tables, runs_dir)]),
     }
     return tables, look, figures
-
-
-def plot_run(files: RunFiles, picture: Path) -> None:
-    """Draws a run's archive unless `picture` is newer than it."""
-    run = load(files.path)
-    if picture.exists() and picture.stat().st_mtime >= files.archive.stat().st_mtime:
-        return
-    figure = run_figure(run)
-    figure.set_dpi(100)
-    save(figure, picture.with_suffix(""), (picture.suffix,))

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from qdsweep.analysis.figures.appearance import Look
 from qdsweep.analysis.figures.figure import Drawn
+from qdsweep.analysis.figures.marks import Block, place_mark
 from qdsweep.analysis.figures.panels import MAX_LINES, lay_out
 from qdsweep.analysis.figures.style import draw_line, figure_width
 from qdsweep.analysis.selection import Tables
@@ -30,18 +31,19 @@ def profiles_figure(sweep_dir: Path, tables: Tables, look: Look) -> list[Drawn]:
     data = data[data["algorithm"].isin(shown)]
     labels = {name: look.called(name) for name in shown}
     width = figure_width(5.5)
-    figure, (part,) = lay_out({"": list(labels.values())}, 1, width, 0.6 * width + 0.4)
+    of_series = {series: tables.marks[group] for group, series in tables.series.items()}
+    marks = [of_series.get(label, place_mark(place)) for place, label in enumerate(labels.values())]
+    legend = [Block("", list(zip(labels.values(), marks, strict=True)))]
+    figure, (part,) = lay_out({"": legend}, 1, width, 0.6 * width + 0.4)
     ax = part.panel.subplots()
-    places = {series: tables.position[group] for group, series in tables.series.items()}
-    for number, (name, label) in enumerate(labels.items()):
+    for (name, label), mark in zip(labels.items(), marks, strict=True):
         line = data[data["algorithm"] == name]
-        values = (line[name] for name in ("tau", "fraction", "low", "high"))
-        draw_line(ax, label, places.get(label, number), *values)
+        draw_line(ax, label, mark, *(line[name] for name in ("tau", "fraction", "low", "high")))
     ax.set(xlabel="Normalised score τ", ylabel="Fraction of runs above τ")
     ax.set_ylim(0, 1.02)
     ax.margins(x=0)
     ax.grid(True)
-    part.add_legend(ax, f"{plural(len(tables.score_scales), 'task')}{_band(data)}")
+    part.add_legend(f"{plural(len(tables.score_scales), 'task')}{_band(data)}")
     caption = (
         "Performance profiles (Agarwal et al. 2021): the fraction of runs, over all tasks, whose"
         f" score is above τ; the higher the better. Scores are {task_score(tables.rank).text}."

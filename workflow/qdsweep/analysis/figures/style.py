@@ -1,14 +1,13 @@
 """The look of every figure: colours, line styles, numbers on axes, and saving without dates."""
 
-import math
 import textwrap
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from qdsweep.analysis.figures.marks import DASHES, MARKERS, Mark
 from qdsweep.analysis.text import short
 from qdsweep.files import atomic
 
@@ -17,12 +16,8 @@ if TYPE_CHECKING:
     from matplotlib.axis import Axis
     from matplotlib.figure import Figure, SubFigure
 
-# Okabe and Ito's palette without yellow, which is too pale on white.
-COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
-DASHES: tuple[Any, ...] = ("-", (0, (5, 1.5)), (0, (1, 1)), (0, (5, 1.5, 1, 1.5)))
-MARKERS = ("", "o", "s", "^", "D", "v")
-COLORMAP = "viridis"
 EMPTY_CELL = "#e9e9e9"
+THIN: dict[str, Any] = {"linewidth": 0.6, "alpha": 0.55}
 NOTE: dict[str, Any] = {"fontsize": 7.5, "color": "0.35"}
 
 _RC: dict[str, Any] = {
@@ -71,33 +66,28 @@ _METADATA: dict[str, dict[str, Any]] = {
 _MM = 25.4
 
 
-# What the user wants: a width in print [inches], colours by position.
+# The width in print that the user wants [inches].
 _width: ContextVar[float | None] = ContextVar("width", default=None)
-_colors: ContextVar[Mapping[int, str]] = ContextVar("colors", default=MappingProxyType({}))
 
 
 @contextmanager
-def style(
-    column_width: float | None = None, colors: Mapping[int, str] | None = None
-) -> Iterator[None]:
+def style(column_width: float | None = None) -> Iterator[None]:
     """Draws and saves with our settings, whatever the user's matplotlibrc says.
 
     Args:
         column_width: Width of a figure in print [mm]; None: as it comes.
-        colors: Colours of groups by position, instead of the palette's.
     """
     import matplotlib
 
     width = None if column_width is None else column_width / _MM
-    tokens = _width.set(width), _colors.set(colors or {})
+    token = _width.set(width)
     try:
         with matplotlib.rc_context():
             matplotlib.rcdefaults()
             matplotlib.rcParams.update(_RC if width is None else _RC | _PRINT)
             yield
     finally:
-        _width.reset(tokens[0])
-        _colors.reset(tokens[1])
+        _width.reset(token)
 
 
 def figure_width(natural: float) -> float:
@@ -105,26 +95,27 @@ def figure_width(natural: float) -> float:
     return _width.get() or natural
 
 
-def line_style(position: int) -> dict[str, Any]:
-    """Returns how the line of the n-th group looks: neighbours differ in colour and dashes.
-
-    Of these there are 28 pairs; further groups have marks as well.
-    """
-    pairs = len(COLORS) * len(DASHES)
+def line_style(mark: Mark) -> dict[str, Any]:
+    """Returns how a line looks, in matplotlib's words."""
     return {
-        "color": _colors.get().get(position, COLORS[position % len(COLORS)]),
-        "linestyle": DASHES[position % len(DASHES)],
-        "marker": MARKERS[position // pairs % len(MARKERS)],
+        "color": mark.color,
+        "linestyle": DASHES[mark.dash],
+        "marker": MARKERS[mark.marker % len(MARKERS)],
         "markersize": 4,
         "markevery": 0.12,
     }
 
 
-def draw_line(ax: "Axes", label: str, position: int, x: Any, y: Any, low: Any, high: Any) -> None:
-    """Draws the line of the n-th group, and a band from `low` to `high` where these are known."""
-    look = line_style(position)
-    ax.plot(x, y, label=label, **look)
-    ax.fill_between(x, low, high, color=look["color"], alpha=0.2, linewidth=0)
+def draw_line(ax: "Axes", label: str, mark: Mark, x: Any, y: Any, low: Any, high: Any) -> None:
+    """Draws a line, and a band from `low` to `high` where these are known."""
+    ax.plot(x, y, label=label, **line_style(mark))
+    ax.fill_between(x, low, high, color=mark.color, alpha=0.2, linewidth=0)
+
+
+def add_key(ax: "Axes", mark: Mark) -> None:
+    """Draws a group's line on top of the axes that show it alone."""
+    look = line_style(mark) | {"linewidth": 2.4, "markevery": [1]}
+    ax.plot([0, 0.5, 1], [1, 1, 1], transform=ax.transAxes, clip_on=False, zorder=5, **look)
 
 
 def short_numbers(axis: "Axis", bins: int = 5) -> None:
@@ -151,36 +142,6 @@ def wrap(text: str, inches: float, points: float = 9) -> str:
 def add_heading(figure: "Figure | SubFigure", text: str, inches: float) -> None:
     """Writes a heading above a figure or a part of it that is `inches` wide, wrapped."""
     figure.suptitle(wrap(text, inches, 8.5), fontsize=8.5, color="0.35")
-
-
-def legend_height(labels: list[str], inches: float) -> float:
-    """Returns the height that `add_legend` needs [inches]."""
-    return 0.3 + 0.165 * math.ceil(len(labels) / _legend_columns(labels, inches))
-
-
-def add_legend(strip: "SubFigure", ax: "Axes", title: str, inches: float) -> None:
-    """Fills a strip below the axes, `inches` wide, with the legend of the lines of `ax`."""
-    handles, labels = ax.get_legend_handles_labels()
-    strip.legend(
-        handles,
-        labels,
-        title=title,
-        loc="center",
-        ncols=_legend_columns(labels, inches),
-        handlelength=3,
-        columnspacing=1.5,
-        borderaxespad=0,
-    )
-
-
-def _legend_columns(labels: list[str], inches: float) -> int:
-    from matplotlib import rcParams
-    from matplotlib.font_manager import FontProperties
-
-    letter = FontProperties(size=rcParams["legend.fontsize"]).get_size_in_points() / 72
-    # Handle, gap, letters, space to the next column.
-    widest = letter * (3 + 0.8 + 0.56 * max(map(len, labels), default=1) + 1.5)
-    return min(max(int((inches + 1.5 * letter) / widest), 1), max(len(labels), 1))
 
 
 def save(figure: "Figure", stem: Path, suffixes: tuple[str, ...]) -> None:

@@ -16,12 +16,13 @@ from qdsweep.analysis.figures.combinations import (
 from qdsweep.analysis.figures.coordinates import MOST_TICKS, nice_numbers, score_limits, tick_text
 from qdsweep.analysis.figures.figure import Drawn
 from qdsweep.analysis.figures.heatmap import color_scale
+from qdsweep.analysis.figures.marks import COLORMAP, COLORS, Marks
 from qdsweep.analysis.figures.parallel_coordinates import parallel_coordinates
-from qdsweep.analysis.figures.style import COLORMAP, COLORS, DASHES, EMPTY_CELL, figure_width
+from qdsweep.analysis.figures.style import EMPTY_CELL, figure_width, line_style
 from qdsweep.analysis.selection import Tables
 from qdsweep.analysis.text import listed, plural, short
 from qdsweep.records.plan import Plan
-from qdsweep.sweep.groups import SHOWN_WITHOUT_NAME
+from qdsweep.sweep.groups import values_label
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -49,18 +50,19 @@ def sweep_views(plan: Plan, tables: Tables) -> list[Drawn]:
         for axis in found.axes:
             if axis.numbers is not None:
                 name = re.sub(r"[^A-Za-z0-9_.]+", "-", axis.name)
-                drawn.append(one_slice(found, axis, f"slice_{name}{end}", where))
+                drawn.append(one_slice(found, axis, f"slice_{name}{end}", where, tables.marks))
         drawn += pair_heatmaps(found, f"pairs{end}", where)
     return drawn
 
 
-def one_slice(found: Combinations, axis: Axis, name: str, where: str) -> Drawn:
+def one_slice(found: Combinations, axis: Axis, name: str, where: str, marks: Marks) -> Drawn:
     """Draws the score over one swept name, a line for each combination of the other ones."""
     from matplotlib.figure import Figure
 
-    others = [other for other in found.names if other != axis.name]
+    rest = [other for other in found.axes if other.name != axis.name]
+    others, called = [other.name for other in rest], [other.label for other in rest]
     table = found.table.assign(**{axis.name: found.table[axis.name].astype(float)})
-    parts = [(_label(part, others), part) for _, part in _parts(table, others)]
+    parts = [(_label(part, rest), part) for _, part in _parts(table, others)]
     lines = [(label, part) for label, part in parts if len(part) > 1]
     shown = sorted(lines, key=lambda line: -line[1]["mean"].max())[:MAX_LINES]
     shown = [line for line in lines if any(line is one for one in shown)]  # in the sweep's order
@@ -68,16 +70,16 @@ def one_slice(found: Combinations, axis: Axis, name: str, where: str) -> Drawn:
     width = figure_width(5.0 + 0.065 * longest)
     figure = Figure(figsize=(width, 3.4), layout="constrained")
     ax = figure.subplots()
-    look: dict[str, Any] = {"marker": "o", "markersize": 3.5, "capsize": 2.5, "elinewidth": 1}
-    for position, (label, part) in enumerate(shown):
+    bars: dict[str, Any] = {"markersize": 3.5, "capsize": 2.5, "elinewidth": 1}
+    for label, part in shown:
         part = part.sort_values(axis.name)
-        look["color"] = COLORS[position % len(COLORS)]
-        look["linestyle"] = DASHES[position % len(DASHES)]
+        look = line_style(marks.beside(part["group"].iloc[0], axis.name)) | bars
+        look |= {"marker": look["marker"] or "o", "markevery": None}
         ax.errorbar(part[axis.name], part["mean"], part["se"].fillna(0.0), label=label, **look)
     if not shown:
         ax.scatter(table[axis.name], table["mean"], s=14, color=COLORS[0], alpha=0.7)
     _number_axis(ax, axis)
-    ax.set(xlabel=axis.name, ylabel=found.score.heading)
+    ax.set(xlabel=axis.label, ylabel=found.score.heading)
     ax.grid(True)
     if others and shown:
         place = "right center" if width > 6 else "lower center"
@@ -86,16 +88,16 @@ def one_slice(found: Combinations, axis: Axis, name: str, where: str) -> Drawn:
     if shown:
         kept = kept.loc[sorted(index for _, part in shown for index in part.index)]
         several = f", a line for each of {plural(len(shown), 'combination')} of" if others else ""
-        names = f" {listed(others)}" if others else ""
+        names = f" {listed(called)}" if others else ""
         caption = (
-            f"Final {found.score.phrase} over {axis.name}{several}{names}: mean"
+            f"Final {found.score.phrase} over {axis.label}{several}{names}: mean"
             f" ± standard error over {seeds_text(kept['n'])}."
         )
         if len(lines) > len(shown):
             caption += f" Shown: the best {len(shown)} of {len(lines)}, by their highest mean."
     else:
         caption = (
-            f"Final {found.score.phrase} over {axis.name}: a dot is one combination of swept"
+            f"Final {found.score.phrase} over {axis.label}: a dot is one combination of swept"
             f" values, its mean over {seeds_text(kept['n'])}; the other values vary too."
         )
     data = kept[[axis.name, *others, "mean", "se", "n"]]
@@ -171,7 +173,7 @@ def _draw_pair(
     ax.set_xticks(range(len(a.values)), map(tick_text, a.values), **(turned if long else {}))
     ax.set_yticks(range(len(b.values)), map(tick_text, b.values))
     ax.tick_params(length=0)
-    ax.set(xlabel=a.name, ylabel=b.name)
+    ax.set(xlabel=a.label, ylabel=b.label)
     ax.spines[:].set_visible(False)
 
 
@@ -192,13 +194,10 @@ def _parts(table: "pd.DataFrame", names: list[str]) -> list[tuple[Any, "pd.DataF
     return list(table.groupby(names, sort=False)) if names else [((), table)]
 
 
-def _label(part: "pd.DataFrame", names: list[str]) -> str:
+def _label(part: "pd.DataFrame", axes: list[Axis]) -> str:
     """Returns a short name of what the combinations of a line share."""
-    values = {name: tick_text(part[name].iloc[0]) for name in names}
-    return ", ".join(
-        value if name in SHOWN_WITHOUT_NAME else f"{name.split('.')[-1]} {value}"
-        for name, value in values.items()
-    )
+    values = {axis.name: tick_text(part[axis.name].iloc[0]) for axis in axes}
+    return values_label(values, list(values), {axis.name: axis.label for axis in axes})
 
 
 def _number_axis(ax: "Axes", axis: Axis) -> None:

@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 
 from qdsweep.analysis.figures.figure import Drawn
+from qdsweep.analysis.figures.marks import Block, Mark
 from qdsweep.analysis.figures.panels import lay_out
 from qdsweep.analysis.figures.style import figure_width, wrap
 from qdsweep.analysis.selection import Tables
@@ -29,20 +30,20 @@ def timing_figure(tables: Tables, runs_dir: Path) -> Drawn:
     width = figure_width(8)
     labels = [wrap(group, 0.4 * width, 8) for group in shown["group"]]
     lines = sum(label.count("\n") + 1.3 for label in labels)
-    names = [name for name, _ in _BARS.values()]
-    figure, (part,) = lay_out({"": names}, 1, width, 0.8 + 0.19 * lines)
+    legend = Block("", [(name, Mark(color)) for name, color in _BARS.values()], filled=True)
+    figure, (part,) = lay_out({"": [legend]}, 1, width, 0.8 + 0.19 * lines)
     ax = part.panel.subplots()
     left = np.zeros(len(shown))
-    for phase, (name, color) in _BARS.items():
+    for phase, (_, color) in _BARS.items():
         seconds = shown[f"{phase}_mean"].to_numpy(float)
-        ax.barh(np.arange(len(shown)), seconds, 0.7, left, color=color, label=name)
+        ax.barh(np.arange(len(shown)), seconds, 0.7, left, color=color)
         left += seconds
     ax.set_yticks(np.arange(len(shown)), labels)
     ax.invert_yaxis()
     ax.set_xlim(0, 1.02 * left.max())
     ax.set_xlabel("Seconds of a run")
     ax.grid(True, axis="x")
-    part.add_legend(ax, "")
+    part.add_legend("")
     parts = [f"{phase}_{part}" for phase in _BARS for part in ("mean", "se")]
     left_out = ""
     if len(groups) > MAX_BARS:

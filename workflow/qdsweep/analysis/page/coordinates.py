@@ -7,7 +7,7 @@ import numpy as np
 
 from qdsweep.analysis.figures.combinations import Combinations
 from qdsweep.analysis.figures.coordinates import Upright, coordinates
-from qdsweep.analysis.figures.style import COLORMAP
+from qdsweep.analysis.figures.marks import COLORMAP
 from qdsweep.analysis.page.words import for_plotly
 from qdsweep.analysis.text import mean_and_error, number, plural
 from qdsweep.records.plan import Plan
@@ -30,7 +30,9 @@ def parallel_coordinates(
     for row, heights in zip(described.table.to_dict("records"), described.heights, strict=True):
         group, mean = row["group"], row["mean"]
         values = plan.groups[group][0].values
-        swept = "<br>".join(for_plotly(f"{name} {values[name]}") for name in plan.group_columns)
+        swept = "<br>".join(
+            for_plotly(f"{plan.called(name)} {values[name]}") for name in plan.group_columns
+        )
         decimals = max(0, 3 - math.floor(math.log10(abs(mean)))) if mean else 0
         score = mean_and_error(mean, row["se"], min(decimals, 6))
         said = f"{found.score.heading} {score} (n = {number(row['n'])})"

@@ -66,8 +66,10 @@ def download(path: Path, name: str | None = None) -> Download:
     return Download(f"{name}.gz", data_url(content, ".gz"))
 
 
-def figure_picture(stem: Path) -> Picture:
+def figure_picture(stem: Path, enlarged: float = 1.0) -> Picture:
     """Returns a figure: its SVG, or its PNG where that is lighter and the SVG is heavy.
+
+    `enlarged`: how many times its size in print it has in the page.
 
     Raises:
         BadInput: `qdsweep plot` has not drawn it.
@@ -76,7 +78,8 @@ def figure_picture(stem: Path) -> Picture:
     for path in (svg, png):
         require(path, maker_of(path).first)
     shown = png if svg.stat().st_size > max(_HEAVY, png.stat().st_size) else svg
-    return Picture(data_url(shown.read_bytes(), shown.suffix), *_svg_size(svg))
+    width, height = (round(side * enlarged) for side in _svg_size(svg))
+    return Picture(data_url(shown.read_bytes(), shown.suffix), width, height)
 
 
 def _svg_size(path: Path) -> tuple[int, int]:

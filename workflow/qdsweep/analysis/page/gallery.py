@@ -19,6 +19,7 @@ from qdsweep.files import read_json, require
 from qdsweep.records.sweep_dir import SweepDir
 from qdsweep.sweep.labels import Name
 
+_ENLARGED = 1.5  # letters of 7.5 points are then as large as the text
 _FILMS = 4_500_000  # bytes of animations in a page, at most
 
 
@@ -52,8 +53,10 @@ class Films:
     commands: list[str]
 
 
-def figure_sections(sweep_dir: Path) -> dict[str, list[Shown]]:
+def figure_sections(sweep_dir: Path, column_width: float | None = None) -> dict[str, list[Shown]]:
     """Returns every figure of `plots/figures.json` and of the folders below it, by section.
+
+    Figures for a column in print, which have small letters, are enlarged.
 
     Raises:
         BadInput: `qdsweep plot` has not drawn them.
@@ -73,7 +76,7 @@ def figure_sections(sweep_dir: Path) -> dict[str, list[Shown]]:
                 name,
                 entry["title"],
                 entry["caption"],
-                figure_picture(path),
+                figure_picture(path, 1.0 if column_width is None else _ENLARGED),
                 [download(path.with_name(f"{name}.csv"))],
                 f"qdsweep {stage} {sweep_dir.name}{only}",
             )

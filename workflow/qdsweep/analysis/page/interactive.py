@@ -7,18 +7,20 @@ import numpy as np
 
 from qdsweep.analysis.curves import Line, View, curve_lines, is_defined, page_views
 from qdsweep.analysis.figures.combinations import combinations
-from qdsweep.analysis.figures.style import line_style
+from qdsweep.analysis.figures.marks import Mark
 from qdsweep.analysis.page.coordinates import parallel_coordinates
 from qdsweep.analysis.page.words import for_plotly
-from qdsweep.analysis.selection import Tables, band_text
+from qdsweep.analysis.selection import Tables
 from qdsweep.analysis.tables.comparisons import short_names
-from qdsweep.analysis.text import common_decimals, mean_and_error
+from qdsweep.analysis.text import common_decimals, mean_and_error, with_interval
 from qdsweep.records.plan import Plan
 
 MAX_LINES = 28  # there are so many pairs of colour and dash
 MAX_PANELS = 6
 _POINTS = 150
-_DASHES = ("solid", "dash", "dot", "dashdot")  # style.DASHES, as plotly calls them
+# marks.DASHES and marks.MARKERS, as plotly calls them.
+_DASHES = ("solid", "dash", "dot", "dashdot")
+_SYMBOLS = ("", "circle", "square", "triangle-up", "diamond", "triangle-down")
 FONT = {"family": "system-ui, Segoe UI, Roboto, Helvetica, Arial, sans-serif", "size": 13}
 
 
@@ -74,7 +76,7 @@ def _learning_curves(tables: Tables, groups: list[str]) -> tuple[dict[str, str],
             name = f"{view.metric.heading} over {view.over.title().lower()}"
             views[name] = _as_json(*_draw(view, tables, lines))
     caption = (
-        f"Lines and bands: {band_text(tables.counts(shown))}. Point at a line for its values;"
+        f"Lines and bands: {tables.band_text(shown)}. Point at a line for its values;"
         " click a name to hide its line, twice to see it alone."
     )
     if len(shown) < len(groups):
@@ -97,31 +99,61 @@ def _draw(
 
 
 def _band_and_line(view: View, tables: Tables, line: Line, opacity: float) -> list[dict[str, Any]]:
-    from matplotlib.colors import to_hex
-
-    kept = np.unique(np.linspace(0, len(line.x) - 1, _POINTS).round().astype(int))
-    x, mean, error = line.x[kept], line.mean[kept], line.error[kept]
-    position = tables.position[line.group]
-    color = to_hex(line_style(position)["color"])
+    kept = _thin(len(line.x))
+    x, (middle, low, high) = line.x[kept], (part[kept] for part in line.band)
+    mark = tables.marks[line.group]
+    look = _look(mark, len(kept))
     common = {"type": "scatter", "mode": "lines", "legendgroup": line.group}
+    silent = common | {"hoverinfo": "skip", "showlegend": False}
     traces = []
-    if np.isfinite(error).any():
-        edges = np.concatenate([mean - error, (mean + error)[::-1]])
-        band = {"fill": "toself", "fillcolor": _pale(color, opacity), "line": {"width": 0}}
+    if np.isfinite(low).any():
+        edges = np.concatenate([low, high[::-1]])
+        band = {"fill": "toself", "fillcolor": _pale(mark.color, opacity), "line": {"width": 0}}
         around = {"x": np.concatenate([x, x[::-1]]), "y": edges.astype(np.float32)}
-        traces.append(common | band | around | {"hoverinfo": "skip", "showlegend": False})
-    decimals, pairs = common_decimals(mean, error), zip(mean, error, strict=True)
+        traces.append(silent | band | around)
+    for places, values in line.seeds:
+        thin = {"line": look["line"] | {"width": 0.8}, "opacity": 0.5}
+        traces.append(silent | thin | {"x": places[kept], "y": values[kept].astype(np.float32)})
+    half = (high - low) / 2
+    decimals = common_decimals(middle, half)
     digits = ",d" if view.over.whole else ",.3~f"  # in the words of d3-format
     shown = {
         "x": x,
-        "y": mean.astype(np.float32),
+        "y": middle.astype(np.float32),
         "name": for_plotly(tables.series[line.group]),
-        "line": {"color": color, "width": 2, "dash": _DASHES[position % len(_DASHES)]},
-        "customdata": [f"{mean_and_error(*pair, decimals)} (n = {line.n})" for pair in pairs],
+        "customdata": [
+            f"{_value(tables.band, *ends, decimals)} (n = {line.n})"
+            for ends in zip(middle, low, high, strict=True)
+        ],
         "hovertemplate": f"<b>{for_plotly(line.group)}</b><br>%{{x:{digits}}} {view.over.unit}<br>"
         f"{view.metric.heading} %{{customdata}}<extra></extra>",
     }
-    return [*traces, common | shown]
+    return [*traces, common | look | shown]
+
+
+def _value(band: str, middle: float, low: float, high: float, decimals: int) -> str:
+    if band == "error":
+        return mean_and_error(middle, high - middle, decimals)
+    return with_interval(middle, low, high, decimals)
+
+
+def _look(mark: Mark, points: int) -> dict[str, Any]:
+    """Returns how a line looks, in plotly's words."""
+    from matplotlib.colors import to_hex
+
+    look: dict[str, Any] = {
+        "line": {"color": to_hex(mark.color), "width": 2, "dash": _DASHES[mark.dash]}
+    }
+    symbol = _SYMBOLS[mark.marker % len(_SYMBOLS)]
+    if symbol:
+        size = [7 if place % 15 == 7 else 0 for place in range(points)]
+        look |= {"mode": "lines+markers", "marker": {"symbol": symbol, "size": size}}
+    return look
+
+
+def _thin(count: int) -> np.ndarray:
+    """Returns the places of at most `_POINTS` of so many points, first and last included."""
+    return np.unique(np.linspace(0, count - 1, _POINTS).round().astype(int))
 
 
 def _as_json(traces: list[dict[str, Any]], layout: dict[str, Any]) -> str:
@@ -143,5 +175,7 @@ def _as_json(traces: list[dict[str, Any]], layout: dict[str, Any]) -> str:
 
 def _pale(color: str, opacity: float) -> str:
     """Returns the colour of a line as that of its band."""
-    red, green, blue = (int(color[i : i + 2], 16) for i in (1, 3, 5))
+    from matplotlib.colors import to_rgb
+
+    red, green, blue = (round(255 * part) for part in to_rgb(color))
     return f"rgba({red},{green},{blue},{opacity})"

@@ -102,7 +102,7 @@ def _budget(plan: Plan, tables: Tables, runs: dict[str, Run]) -> str:
     budget = f"{low if low == high else f'{low} to {high}'} evaluations"
     if iterations:
         budget = f"{listed([number(n) for n in iterations], 'or')} iterations ({budget})"
-    counts = tables.counts(list(tables.position))
+    counts = tables.counts(list(tables.series))
     few, many = min(counts), max(counts)
     repeats = plural(many, "run") if few == many else f"{few} to {plural(many, 'run')}"
     seeds = {row.values.get("seed", "") for row in plan.rows} - {""}
@@ -131,7 +131,7 @@ def _statistics(tables: Tables, shown: set[str]) -> list[str]:
     welch, holm = cite(["welch1947generalization"]), cite(["holm1979simple"])
     tukey, mann = cite(["tukey1963less"]), cite(["mann1947test"])
     # The tables give intervals of groups that have enough seeds, and of pairs of these.
-    enough = sum(n >= ENOUGH_SEEDS for n in tables.counts(list(tables.position)))
+    enough = sum(n >= ENOUGH_SEEDS for n in tables.counts(list(tables.series)))
     interval = f" with Newcombe's 95 % interval{newcombe}" if enough > 1 else ""
     sentences = {
         "comparisons": f"Groups were compared in pairs by Welch's t test{welch} with Holm's"

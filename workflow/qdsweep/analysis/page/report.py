@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from qdsweep.analysis.figures.appearance import read_dressed
+from qdsweep.analysis.formula import plain
 from qdsweep.analysis.page.embed import Download, Picture, download, packed, thumbnail
 from qdsweep.analysis.page.gallery import figure_sections, films
 from qdsweep.analysis.page.headline import headline
@@ -48,7 +49,7 @@ def report(sweep_dir: Path, runs_dir: Path) -> None:
     runs = median_runs(tables, runs_dir)
     shown = sheets(sweep_dir)
     names = {sheet.name for sheet, _ in shown if sheet.rows}
-    with look.style(tables):
+    with look.style():
         interactive = interactive_figures(plan, tables)
     views = {one.name: [json.loads(view) for view in one.views.values()] for one in interactive}
     pictures = thumbnails(plan, sweep.archives)
@@ -57,6 +58,8 @@ def report(sweep_dir: Path, runs_dir: Path) -> None:
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
+        # Nothing in the page sets formulas.
+        finalize=lambda value: plain(value) if type(value) is str else value,
     )
     page = environment.get_template("report.html").render(
         plan=plan,
@@ -65,7 +68,7 @@ def report(sweep_dir: Path, runs_dir: Path) -> None:
         interactive=interactive,
         plotly_source=packed(plotly_source()),
         plotly_views=packed(json.dumps(views)),
-        sections=figure_sections(sweep_dir),
+        sections=figure_sections(sweep_dir, plan.figures.column_width),
         films=films(sweep_dir, tables, look.names),
         runs=run_sheet(plan, tables.summary),
         run_files=[download(sweep.summary)],
@@ -112,7 +115,7 @@ def run_sheet(plan: Plan, summary: "pd.DataFrame") -> Sheet:
             value = row[metric.name] * metric.factor
             cells.append(number_cell(number(value, 0 if metric.whole else 2), value))
         rows.append(cells)
-    columns = [*plan.columns, "status", *(metric.heading for metric in metrics)]
+    columns = [*map(plan.called, plan.columns), "status", *(metric.heading for metric in metrics)]
     return Sheet("runs", "Runs", "", columns, len(plan.columns) + 1, rows)
 
 
@@ -122,7 +125,8 @@ def thumbnails(plan: Plan, archives: Path) -> list[tuple[str, str, Picture]]:
     for row in plan.rows:
         picture = archives / f"{row.run}.png"
         if row.run not in found and picture.exists() and len(found) < MAX_THUMBNAILS:
-            values = [f"{name.split('.')[-1]} {value}" for name, value in row.values.items()]
+            called = {name: plan.called(name).split(".")[-1] for name in row.values}
+            values = [f"{called[name]} {value}" for name, value in row.values.items()]
             label = ", ".join(values) or row.group
             found[row.run] = (row.run, label, thumbnail(picture))
     return list(found.values())

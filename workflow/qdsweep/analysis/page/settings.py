@@ -29,7 +29,7 @@ def median_runs(tables: Tables, runs_dir: Path) -> dict[str, Run]:
     """Returns the run of each group that figures show: the one with the median score."""
     return {
         group: Run(RunDir(runs_dir / str(tables.median_run(group)["id"])).results.path)
-        for group in tables.position
+        for group in tables.series
     }
 
 

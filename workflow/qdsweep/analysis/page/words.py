@@ -3,10 +3,15 @@
 import html
 from collections.abc import Iterable
 
+from qdsweep.analysis.formula import plain
+
 
 def for_plotly(text: str) -> str:
-    """Returns text that plotly shows as it is: it reads `<b>`, `&lt;` and `%{x}` as its own."""
-    return html.escape(text, quote=False).replace("%{", "&#37;{")
+    """Returns text that plotly shows as it is: it reads `<b>`, `&lt;` and `%{x}` as its own.
+
+    Formulas are set in plain letters.
+    """
+    return html.escape(plain(text), quote=False).replace("%{", "&#37;{")
 
 
 def spans(numbers: list[int]) -> str:

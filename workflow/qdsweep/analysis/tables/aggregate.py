@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from qdsweep.analysis.bands import OF_SEEDS
 from qdsweep.analysis.labels import group_names
 from qdsweep.analysis.selection import score_scales_of
 from qdsweep.analysis.tables.cache import Kept, key_of, read_cache, write_cache
@@ -61,7 +62,12 @@ def aggregate(sweep_dir: Path, runs_dir: Path, *, partial: bool = False) -> None
     # Nullable integers: else a row without results would turn its column into floats.
     summary = summary.astype(dict.fromkeys(_INTEGERS, "Int64"))
     write_csv(summary, sweep.summary)
-    write_csv(_curves(plan, results), sweep.curves)
+    curves, by_seed = _curves(plan, results)
+    write_csv(curves, sweep.curves)
+    if plan.figures.band in OF_SEEDS:
+        write_csv(by_seed, sweep.seed_curves)
+    else:
+        sweep.seed_curves.unlink(missing_ok=True)
     table = group_table(plan, summary)
     dressed = names.dressed_plan(plan), names.dressed(summary), names.dressed(table)
     write_sheet(sweep_dir, group_sheet(*dressed), table)
@@ -119,8 +125,11 @@ def _records(plan: Plan, results: list[Result]) -> list[dict[str, Any]]:
     return records
 
 
-def _curves(plan: Plan, results: list[Result]) -> "pd.DataFrame":
-    """Returns mean and standard error of each group on its own grid of evaluations."""
+def _curves(plan: Plan, results: list[Result]) -> tuple["pd.DataFrame", "pd.DataFrame"]:
+    """Returns mean and standard error of each group on its own grid of evaluations, and its runs.
+
+    A row of the second table is a run there; a run that is in a group twice counts once.
+    """
     import pandas as pd
 
     names = column_names(plan)
@@ -128,7 +137,7 @@ def _curves(plan: Plan, results: list[Result]) -> "pd.DataFrame":
     for row, result in zip(plan.rows, results, strict=True):
         if result.curve is not None:
             by_group.setdefault(row.group, {}).setdefault(row.run, result.curve)
-    tables = []
+    tables, runs = [], []
     for group, rows in plan.groups.items():
         members = list(by_group.get(group, {}).values())
         if not members:
@@ -141,7 +150,11 @@ def _curves(plan: Plan, results: list[Result]) -> "pd.DataFrame":
             values = np.stack([curve.at(grid, name) for curve in members])
             columns[f"{name}_mean"] = values.mean(axis=0)
             columns[f"{name}_se"] = standard_error(values)
+        for run, curve in by_group[group].items():
+            every = (*(metric.name for metric in curves_of(plan.metrics)), "seconds")
+            own = {name: curve.at(grid, name) for name in every}
+            runs.append(pd.DataFrame({"group": group, "id": run, "evaluations": grid, **own}))
         # Wall time since the start, without pauses between attempts [s].
         columns["seconds_mean"] = np.mean([curve.at(grid, "seconds") for curve in members], axis=0)
         tables.append(pd.DataFrame(columns))
-    return pd.concat(tables, ignore_index=True)
+    return pd.concat(tables, ignore_index=True), pd.concat(runs, ignore_index=True)

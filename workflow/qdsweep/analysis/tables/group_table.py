@@ -69,7 +69,9 @@ def group_sheet(plan: Plan, summary: "pd.DataFrame", table: "pd.DataFrame") -> S
     """
     score_scales = score_scales_of(summary, table["group"])
     values = {group: rows[0].values for group, rows in plan.groups.items()}
-    composed = group_labels(plan.columns, list(values.values()), plan.experiment)
+    composed = group_labels(
+        plan.columns, list(values.values()), plan.experiment, plan.figures.names
+    )
     named = composed != list(values)  # the values do not show the label of a whole group
     swept = plan.group_columns
     every = shown_metrics(plan.metrics)
@@ -87,7 +89,7 @@ def group_sheet(plan: Plan, summary: "pd.DataFrame", table: "pd.DataFrame") -> S
             text = texts[metric][position] + (TIED if place in tied else "")
             cells.append(number_cell(text, row[f"{metric.column}_mean"], bold=place in best))
         rows.append(cells)
-    heads = [*(["group"] if named or not swept else []), *swept]
+    heads = [*(["group"] if named or not swept else []), *map(plan.called, swept)]
     columns = [*heads, "n", *(metric.heading for metric in shown)]
     iqm = plan.rank if table[f"{plan.rank.column}_iqm"].notna().any() else None
     if iqm:

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from qdsweep.analysis.formula import plain
 from qdsweep.analysis.stages import maker_of
 from qdsweep.files import damaged, require, write_csv, write_text
 
@@ -155,4 +156,4 @@ def escape_latex(text: str) -> str:
 
 
 def _escape_markdown(text: str) -> str:
-    return _MARKDOWN.sub(r"\\\g<0>", " ".join(text.split()))
+    return _MARKDOWN.sub(r"\\\g<0>", " ".join(plain(text).split()))

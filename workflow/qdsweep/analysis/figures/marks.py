@@ -1,0 +1,168 @@
+"""How a group looks in every figure: its colour, dashes and marks, and the legend of them."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
+
+from qdsweep.config.sweep import Figures
+from qdsweep.records.plan import Plan
+from qdsweep.sweep.encoding import MOST_COLORS, MOST_DASHES, Encoding, encoding, is_scale
+from qdsweep.sweep.labels import Name
+
+# Okabe and Ito's palette without yellow, which is too pale on white.
+COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
+DASHES: tuple[Any, ...] = ("-", (0, (5, 1.5)), (0, (1, 1)), (0, (5, 1.5, 1, 1.5)))
+MARKERS = ("", "o", "s", "^", "D", "v")
+COLORMAP = "viridis"
+NEUTRAL = "#404040"  # of a line that no colour belongs to
+_SCALE = "plasma"  # of numbers in order; maps of archives have another
+_LIGHTEST = 0.86  # what is above is too pale on white
+
+
+@dataclass(frozen=True)
+class Mark:
+    """How a line looks: its colour, and the places of its dashes and marks in the palettes."""
+
+    color: str
+    dash: int = 0
+    marker: int = 0
+
+
+class Block(NamedTuple):
+    """A part of a legend.
+
+    Attributes:
+        title: A swept name, or nothing.
+        entries: Labels with their marks.
+        filled: Whether they are of areas in place of lines.
+    """
+
+    title: str
+    entries: list[tuple[str, Mark]]
+    filled: bool = False
+
+
+@dataclass(frozen=True)
+class Marks:
+    """The marks of a sweep's groups.
+
+    Attributes:
+        encoding: Which swept name has which trait.
+        figures: What values and names are called.
+        slots: The values of each swept name, in the order of their colours and dashes.
+        values: Group -> its swept values.
+        own: Group -> its mark, where that does not follow from its values.
+        series: Group -> what a panel calls it.
+    """
+
+    encoding: Encoding = field(default_factory=Encoding)
+    figures: Figures = field(default_factory=Figures)
+    slots: Mapping[str, list[str]] = field(default_factory=dict)
+    values: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    own: Mapping[str, Mark] = field(default_factory=dict)
+    series: Mapping[str, str] = field(default_factory=dict)
+
+    def __getitem__(self, group: str) -> Mark:
+        """Returns the mark of a group."""
+        return self.own[group] if group in self.own else self.of(self.values[group])
+
+    def of(self, values: Mapping[str, str]) -> Mark:
+        """Returns the mark of some swept values; a name that is missing has no trait."""
+        shown = self.encoding
+        color, dash, marker = (
+            self._slot(name, values) for name in (shown.color, shown.dash, shown.marker)
+        )
+        if color is None:
+            alone = not set(shown.lines) & set(values)
+            mark = Mark(COLORS[0] if alone else NEUTRAL, 0, 0)
+        elif shown.dash == shown.color:
+            dash, mark = None, place_mark(color)
+        else:
+            mark = Mark(COLORS[color % MOST_COLORS], 0, color // MOST_COLORS)
+        if color is not None:
+            mark = self._colored(mark, values)
+        if dash is not None:  # marks tell further values apart
+            mark = replace(mark, dash=dash % MOST_DASHES, marker=mark.marker + dash // MOST_DASHES)
+        if marker is not None:
+            mark = replace(mark, marker=1 + marker % (len(MARKERS) - 1))
+        return mark
+
+    def beside(self, group: str, axis: str) -> Mark:
+        """Returns the mark of a group's line along an axis of a swept name, without panels."""
+        if not self.values:
+            return self[group]
+        values = {name: text for name, text in self.values[group].items() if name != axis}
+        mark, panels = self.of(values), [name for name in self.encoding.facets if name != axis]
+        if panels:  # their values need another trait
+            every = dict.fromkeys(tuple(v[name] for name in panels) for v in self.values.values())
+            place = list(every).index(tuple(values[name] for name in panels))
+            mark = replace(mark, marker=place + 1)
+        return mark
+
+    def legend(self, groups: Iterable[str]) -> list[Block]:
+        """Returns the legend of the lines of `groups`.
+
+        It has a block for each trait where that takes no more entries than one for each line.
+        """
+        groups = list(groups)
+        names = self.encoding.lines
+        plain = [Block("", [(self.series[group], self[group]) for group in groups])]
+        if len(names) < 2 or any(group in self.own for group in groups):
+            return plain
+        blocks = []
+        for name in names:
+            values = dict.fromkeys(self.values[group][name] for group in groups)
+            entries = [
+                (self.figures.labels.get(value, value), self.of({name: value})) for value in values
+            ]
+            blocks.append(Block(self.figures.names.get(name, name.split(".")[-1]), entries))
+        return blocks if sum(len(block.entries) for block in blocks) <= len(groups) else plain
+
+    def _slot(self, name: str | None, values: Mapping[str, str]) -> int | None:
+        if name is None or name not in values:
+            return None
+        return self.slots[name].index(values[name])
+
+    def _colored(self, mark: Mark, values: Mapping[str, str]) -> Mark:
+        """Returns a mark in the colour that the sweep file gives to a value, or of a scale."""
+        name = self.encoding.color
+        assert name is not None, "no name has the colour"
+        own, every = self.figures.colors.get(values[name]), self.slots[name]
+        if own is not None:
+            return replace(mark, color=own)
+        if not is_scale(every):
+            return mark
+        from matplotlib import colormaps
+        from matplotlib.colors import to_hex
+
+        place = sorted(every, key=float).index(values[name]) / (len(every) - 1)
+        return Mark(to_hex(colormaps[_SCALE](_LIGHTEST * place)))
+
+
+def place_mark(place: int) -> Mark:
+    """Returns the mark of the n-th of lines: neighbours differ in colour and dashes.
+
+    Of these there are 28 pairs; further lines have marks as well.
+    """
+    pairs = MOST_COLORS * MOST_DASHES
+    return Mark(COLORS[place % MOST_COLORS], place % MOST_DASHES, place // pairs % len(MARKERS))
+
+
+def plain_marks(groups: Iterable[str]) -> Marks:
+    """Returns marks that follow from the order of groups alone."""
+    own = {group: place_mark(place) for place, group in enumerate(groups)}
+    return Marks(own=own, series={group: group for group in own})
+
+
+def sweep_marks(plan: Plan, names: Mapping[str, Name]) -> Marks:
+    """Returns the marks of a sweep's groups as a reader sees them; `names` by the plan's groups."""
+    shown = encoding(plan.figures, plan.columns, [row.values for row in plan.rows])
+    values = {names[group].label: rows[0].values for group, rows in plan.groups.items()}
+    series = {name.label: name.series for name in names.values()}
+    marks = Marks(shown, plan.figures, plan.slots, values, {}, series)
+    own = {
+        name.label: replace(marks[name.label], color=name.color or marks[name.label].color)
+        for name in names.values()
+        if name.own or (name.color is not None and len(shown.lines) < 2)
+    }
+    return replace(marks, own=own)
