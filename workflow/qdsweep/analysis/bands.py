@@ -11,10 +11,10 @@ from qdsweep.analysis.text import plural
 # What needs each seed's curve, which only then is kept in curves_by_seed.csv.
 OF_SEEDS = ("quartiles", "seeds")
 _WORDS = {
-    "error": "mean ± standard error",
-    "interval": "mean and its 95 % interval (Student's t)",
-    "quartiles": "median and quartiles",
-    "seeds": "mean and each of the runs",
+    "error": "mean ± standard error over {}",
+    "interval": "mean and its 95 % interval (Student's t) over {}",
+    "quartiles": "median and quartiles over {}",
+    "seeds": "mean over {}, thin: each of them",
 }
 
 
@@ -51,6 +51,6 @@ def band_text(counts: list[int], band: str = "error") -> str:
     if max(counts) == 1:
         return "one seed each, no band"
     if min(counts) == max(counts):
-        return f"{_WORDS[band]} over {plural(counts[0], 'seed')}"
+        return _WORDS[band].format(plural(counts[0], "seed"))
     alone = ", no band for one" if min(counts) == 1 and band != "seeds" else ""
-    return f"{_WORDS[band]} over {min(counts)} to {max(counts)} seeds{alone}"
+    return _WORDS[band].format(f"{min(counts)} to {max(counts)} seeds") + alone

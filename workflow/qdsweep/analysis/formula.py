@@ -34,6 +34,7 @@ def plain(text: str) -> str:
 def _set(formula: str) -> str:
     # \mathrm{max}, \text{max}: the letters alone.
     formula = re.sub(r"\\(?:math[a-z]+|text[a-z]*|operatorname)\s*\{([^{}]*)\}", r"{\1}", formula)
+    formula = formula.replace("{{", "{").replace("}}", "}")
     formula = re.sub(r"\\[,;:! ]", " ", formula)
     formula = re.sub(r"\\([A-Za-z]+)\s*", lambda found: _sign(found[1]), formula)
     formula = re.sub(r"([_^])(?:\{([^{}]*)\}|(\S))", _shifted, formula)

@@ -13,8 +13,8 @@ from qdsweep.analysis.figures.archive_profile import (
     archive_profiles,
 )
 from qdsweep.analysis.figures.learning_curves import learning_curves
-from qdsweep.analysis.figures.plots import plot
 from qdsweep.analysis.figures.marks import place_mark
+from qdsweep.analysis.figures.plots import plot
 from qdsweep.config.sweep import Figures, SweepFile
 from qdsweep.errors import BadInput
 from qdsweep.planning.checks import check_sweep

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 MAX_ARCHIVES = 12
 MAX_BLOCKS = 6
 _COLUMNS = 4
-_EMPTY = "Colour: objective; grey: no elite. On top of a map: the line of its group."
+_EMPTY = "Colour: objective; grey: no elite."
 # Inches: colour bar and labels of the left axis, the smallest map, the space above and below a
 # map.
 _SIDES, _SMALLEST, _ENDS = 1.0, 1.1, 0.75
@@ -102,9 +102,9 @@ def heatmaps(tables: Tables, runs_dir: Path) -> Drawn:
             add_heading(part, title, width / across)
     shown = [pair for block in blocks.values() for pair in block]
     caption = (
-        f"The archive of each group's run with the median {tables.rank.always.phrase}. {_EMPTY} One"
-        f" colour scale for all archives of the same domain, cells and QD-score offset."
-        f"{tables.scale_text}{beyond_text(shown)}{shown_text(tables, chosen)}"
+        f"The archive of each group's run with the median {tables.rank.always.phrase}. {_EMPTY}"
+        f"{_key_text(tables)} One colour scale for all archives of the same domain, cells and"
+        f" QD-score offset.{tables.scale_text}{beyond_text(shown)}{shown_text(tables, chosen)}"
     )
     return Drawn("heatmaps", "Archives", "Archives of the groups", caption, figure, _elites(shown))
 
@@ -163,7 +163,7 @@ def overview(tables: Tables, runs_dir: Path) -> Drawn:
         title += f", the facet with the highest mean {tables.rank.always.phrase} of its task"
     caption = (
         f"{title}.{scale} Maps: the archive of {which}, of the run with the median"
-        f" {tables.rank.always.phrase}. {_EMPTY} Curves: {metric.label} over"
+        f" {tables.rank.always.phrase}. {_EMPTY}{_key_text(tables)} Curves: {metric.label} over"
         f" evaluations; lines and bands: {band}."
         f" Budget: {_budgets(tables, lines)} evaluations per run."
         f"{beyond_text(shown)}{shown_text(tables, {panel: lines})}"
@@ -173,6 +173,10 @@ def overview(tables: Tables, runs_dir: Path) -> Drawn:
     columns += [metric.name, f"{metric.name}_mean", f"{metric.name}_se"]
     data = data[[name for name in columns if name in data]]
     return Drawn("overview", "Overview", f"Archives and {metric.phrase}", caption, figure, data)
+
+
+def _key_text(tables: Tables) -> str:
+    return " On top of a map: the line of its group." if len(tables.series) > 1 else ""
 
 
 def _fitting(inches: float) -> int:

@@ -1,0 +1,134 @@
+"""The look of groups: equal everywhere, stable, told by one legend."""
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+from in_process import compute_sweep
+from looks import runs_of, set_look, texts
+from support import TINY
+
+from qdsweep.analysis.figures.appearance import read_dressed
+from qdsweep.analysis.figures.combinations import combinations
+from qdsweep.analysis.figures.learning_curves import learning_curves
+from qdsweep.analysis.figures.marks import COLORS, NEUTRAL, Mark, sweep_marks
+from qdsweep.analysis.figures.sweep_views import one_slice
+from qdsweep.analysis.labels import group_names
+from qdsweep.analysis.page.interactive import interactive_figures
+from qdsweep.analysis.tables.aggregate import aggregate
+from qdsweep.records.plan import read_plan, write_plan
+from qdsweep.records.sweep_dir import Results, SweepDir
+from qdsweep.sweep.runs import table_of_runs
+
+FACTORS = "::: algorithm map_elites cma_me ::: domain.step 0.1 0.5 ::: seed 1 2 ::: iterations 3"
+THREE = FACTORS.replace("cma_me", "cma_me map_elites_line")
+BLUE, RED, GREEN = COLORS[:3]
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    return compute_sweep(tmp_path_factory.mktemp("factors") / "results", TINY, FACTORS)
+
+
+@pytest.fixture
+def sweep(made):
+    set_look(made)
+    return made
+
+
+def looks(sweep):
+    _, tables, _ = read_dressed(sweep)
+    return {group: tables.marks[group] for group in tables.series}
+
+
+def test_colour_is_the_algorithm_and_dashes_the_step_in_print_and_page(sweep):
+    plan, tables, _ = read_dressed(sweep)
+    assert looks(sweep) == {
+        "map_elites, step 0.1": Mark(BLUE, 0), "map_elites, step 0.5": Mark(BLUE, 1),
+        "cma_me, step 0.1": Mark(RED, 0), "cma_me, step 0.5": Mark(RED, 1),
+    }  # fmt: skip
+    lines = learning_curves(tables).figure.axes[0].lines
+    printed = {line.get_label(): line.get_color() for line in lines}
+    curves = json.loads(next(iter(interactive_figures(plan, tables)[0].views.values())))["data"]
+    shown = {trace["name"]: trace["line"]["color"] for trace in curves if "name" in trace}
+    assert shown == {group: color.lower() for group, color in printed.items()}
+    dashes = [trace["line"]["dash"] for trace in curves if "name" in trace]
+    assert dashes == ["solid", "dash"] * 2
+
+
+def test_the_legend_has_a_block_for_each_name(sweep):
+    sigma = r"$\sigma_0$"
+    set_look(sweep, names={"domain.step": sigma}, labels={"cma_me": "CMA-ME"})
+    _, tables, _ = read_dressed(sweep)
+    colors, dashes = tables.marks.legend(list(tables.series))
+    assert colors == ("algorithm", [("map_elites", Mark(BLUE)), ("CMA-ME", Mark(RED))], False)
+    assert dashes == (sigma, [("0.1", Mark(NEUTRAL)), ("0.5", Mark(NEUTRAL, 1))], False)
+    assert {"algorithm", r"$\sigma_0$", "CMA-ME", "0.5"} <= set(
+        texts(learning_curves(tables).figure)
+    )
+    (plain,) = tables.marks.legend(list(tables.series)[:1])
+    assert plain.entries == [(r"map_elites, $\sigma_0$ 0.1", Mark(BLUE))], "no longer than lines"
+    set_look(sweep, labels={"cma_me, step 0.5": "mine"})
+    _, tables, _ = read_dressed(sweep)
+    (whole,) = tables.marks.legend(list(tables.series))
+    assert whole.entries[-1][0] == "mine", "a label of a whole group is in no block"
+
+
+def test_a_slice_keeps_the_colours(sweep):
+    plan, tables, _ = read_dressed(sweep)
+    (found,) = combinations(plan, tables)
+    step = found.axes[1]
+    ax = one_slice(found, step, "slice", "", tables.marks).figure.axes[0]
+    assert [bars[0].get_color() for bars in ax.containers] == [BLUE, RED]
+    assert {bars[0].get_linestyle() for bars in ax.containers} == {"-"}
+
+
+def test_values_keep_their_colours_when_others_come_and_go(sweep, tmp_path):
+    copy = tmp_path / "results/sweeps/tiny"
+    shutil.copytree(sweep.parents[1], tmp_path / "results")
+
+    def colors(text):
+        found = table_of_runs(TINY, text)
+        plan = found.plan(name="tiny", experiment="tiny", sweep=text)
+        write_plan(plan, found.runs, Results(tmp_path / "results"))
+        plan = read_plan(SweepDir(copy))
+        marks = sweep_marks(plan, group_names(plan).names)
+        return {group.split(",")[0]: marks[group].color for group in marks.values}
+
+    assert colors(THREE) == {"map_elites": BLUE, "cma_me": RED, "map_elites_line": GREEN}
+    fewer = THREE.replace("map_elites cma_me", "cma_me")
+    assert colors(fewer) == {"cma_me": RED, "map_elites_line": GREEN}
+    assert colors(fewer.replace("algorithm", "algorithm cma_mae")).keys() == {
+        "cma_mae", "cma_me", "map_elites_line"
+    }  # fmt: skip
+    assert colors(THREE)["map_elites"] == BLUE
+    set_look(copy, colors={"cma_me": "black"})
+    plan = read_plan(SweepDir(copy))
+    marks = sweep_marks(plan, group_names(plan).names)
+    assert {marks[group].color for group in marks.values} == {BLUE, GREEN, "black"}
+
+
+def test_bands_are_what_is_asked_for(sweep):
+    found = {}
+    for band in ("error", "interval", "quartiles", "seeds"):
+        set_look(sweep, band=band)
+        aggregate(sweep, runs_of(sweep))
+        assert (sweep / "curves_by_seed.csv").exists() == (band in ("quartiles", "seeds"))
+        _, tables, _ = read_dressed(sweep)
+        drawn = learning_curves(tables)
+        found[band] = drawn.figure.axes[0], drawn.caption
+    ax, caption = found["seeds"]
+    assert len(ax.lines) == 4 + 4 * 2
+    assert "mean over 2 seeds, thin: each of them" in caption
+    np.testing.assert_allclose(
+        np.mean([line.get_ydata() for line in ax.lines[1:3]], axis=0), ax.lines[0].get_ydata()
+    )
+    width = {
+        band: np.ptp(ax.collections[0].get_paths()[0].vertices[:, 1])
+        for band, (ax, _) in found.items()
+        if band != "seeds"
+    }
+    assert width["error"] < width["interval"]
+    assert "median and quartiles over 2 seeds" in found["quartiles"][1]
+    assert "95 % interval (Student's t) over 2 seeds" in found["interval"][1]

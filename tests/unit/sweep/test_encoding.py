@@ -1,0 +1,90 @@
+"""Which swept name has the colour, the dashes, the panels."""
+
+import pytest
+from support import TINY
+
+from qdsweep.config.sweep import Encode, Figures
+from qdsweep.errors import BadInput
+from qdsweep.sweep.encoding import Encoding, encoding, slots_of
+from qdsweep.sweep.labels import figure_names
+from qdsweep.sweep.runs import table_of_runs
+
+TWO = "::: step 0.1 0.5 ::: algorithm map_elites cma_me ::: seed 1 2"
+THREE = "::: algorithm map_elites cma_me ::: step 0.1 0.5 ::: batch_size 4 8"
+SIX = "::: step 0.01 0.02 0.05 0.1 0.2 0.5"
+
+
+def of(text, **figures):
+    found = table_of_runs(TINY, text)
+    return encoding(Figures(**figures), found.columns, found.texts)
+
+
+@pytest.mark.parametrize(
+    ("text", "color", "dash", "facets"),
+    [
+        ("::: seed 1 2", None, None, ()),
+        ("::: algorithm map_elites cma_me ::: seed 1 2", "algorithm", "algorithm", ()),
+        (TWO, "algorithm", "step", ()),
+        (THREE, "algorithm", "step", ("batch_size",)),
+        ("::: domain lp_sphere arm ::: algorithm map_elites cma_me",
+         "algorithm", "algorithm", ("domain",)),
+        ("::: domain lp_sphere arm ::: seed 1 2", "domain", "domain", ()),
+        (SIX, "step", None, ()),
+        (f"::: algorithm map_elites cma_me {SIX}", "step", "algorithm", ()),
+        (f"{SIX} ::: batch_size 4 5 6 7 8", "step", None, ("batch_size",)),
+    ],
+)  # fmt: skip
+def test_the_algorithm_has_the_colour_the_next_name_dashes_the_rest_panels(
+    text, color, dash, facets
+):
+    assert of(text) == Encoding(color, dash, None, facets)
+
+
+def test_the_sweep_file_chooses():
+    assert of(TWO, encode=Encode(color="step")) == Encoding("step", "algorithm")
+    assert of(THREE, encode=Encode(marker="batch_size")) == Encoding(
+        "algorithm", "step", "batch_size"
+    )
+    assert of(THREE, facets="step") == of(THREE, encode=Encode(facets="step"))
+    assert of(THREE, facets="step") == Encoding("algorithm", "batch_size", None, ("step",))
+    both = Encode(color="algorithm", marker="algorithm")
+    assert of(TWO, encode=both) == Encoding("algorithm", "step", "algorithm")
+
+
+@pytest.mark.parametrize(
+    ("figures", "message"),
+    [
+        ({"encode": {"color": "stepp"}}, "figures: encode: color: 'stepp' is unknown; did you me"),
+        ({"encode": {"facets": "step"}, "facets": "algorithm"}, "differ; write one of them"),
+        ({"names": {"sigma": "s"}}, "figures: names: 'sigma' is unknown; known: step; algorithm"),
+        ({"names": {"step": r"$\frac$"}}, "names: step: .* it is no formula of matplotlib"),
+    ],
+)
+def test_what_the_sweep_does_not_have_is_refused(figures, message):
+    found = table_of_runs(TINY, TWO)
+    with pytest.raises(BadInput, match=message):
+        figure_names(Figures(**figures), found.columns, found.texts, "tiny")
+
+
+def test_names_stand_in_labels_and_facets():
+    found = table_of_runs(TINY, THREE)
+    names = {"step": "$s$", "batch_size": "batch"}
+    called = figure_names(Figures(names=names), found.columns, found.texts, "tiny")
+    first = called["map_elites, step 0.1, batch_size 4"]
+    assert (first.label, first.series, first.facet) == (
+        "map_elites, $s$ 0.1, batch 4", "map_elites, $s$ 0.1", "batch 4"
+    )  # fmt: skip
+
+
+def test_a_value_keeps_its_place_when_others_come_and_go():
+    def slots(*values, before=None):
+        rows = [{"algorithm": value} for value in values]
+        return slots_of(["algorithm"], rows, before or {})
+
+    first = slots("a", "b", "c")
+    assert first == {"algorithm": ["a", "b", "c"]}
+    assert slots("a", "c", before=first) == first
+    assert slots("new", "a", "c", before=first) == {"algorithm": ["a", "b", "c", "new"]}
+    assert slots("x", "y", before=first) == {"algorithm": ["x", "y"]}, "another sweep"
+    many = slots(*"abcdefg")
+    assert slots(*"bcdefgh", before=many) == {"algorithm": [*"bcdefgh"]}, "no colours are left"
