@@ -140,7 +140,7 @@ def test_curves_of_print_and_page_are_the_same_lines(results):
         for line in lines:
             curve = tables.curves[tables.curves["group"] == line.group]
             expected = curve[f"{view.metric.name}_mean"] * (100 if view.metric.percent else 1)
-            np.testing.assert_allclose(line.mean, expected)
+            np.testing.assert_allclose(line.band.middle, expected)
             assert line.n == 3 and list(line.x) == list(curve[view.over.name])
 
 

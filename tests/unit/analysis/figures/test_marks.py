@@ -21,8 +21,10 @@ from qdsweep.records.plan import read_plan, write_plan
 from qdsweep.records.sweep_dir import Results, SweepDir
 from qdsweep.sweep.runs import table_of_runs
 
-FACTORS = "::: algorithm map_elites cma_me ::: domain.step 0.1 0.5 ::: seed 1 2 ::: iterations 3"
-THREE = FACTORS.replace("cma_me", "cma_me map_elites_line")
+FACTORS = (
+    "::: algorithm map_elites map_elites_line ::: domain.step 0.1 0.5 ::: seed 1 2 ::: iterations 3"
+)
+THREE = FACTORS.replace("map_elites_line", "map_elites_line cma_me")
 BLUE, RED, GREEN = COLORS[:3]
 
 
@@ -46,7 +48,7 @@ def test_colour_is_the_algorithm_and_dashes_the_step_in_print_and_page(sweep):
     plan, tables, _ = read_dressed(sweep)
     assert looks(sweep) == {
         "map_elites, step 0.1": Mark(BLUE, 0), "map_elites, step 0.5": Mark(BLUE, 1),
-        "cma_me, step 0.1": Mark(RED, 0), "cma_me, step 0.5": Mark(RED, 1),
+        "map_elites_line, step 0.1": Mark(RED, 0), "map_elites_line, step 0.5": Mark(RED, 1),
     }  # fmt: skip
     lines = learning_curves(tables).figure.axes[0].lines
     printed = {line.get_label(): line.get_color() for line in lines}
@@ -59,17 +61,15 @@ def test_colour_is_the_algorithm_and_dashes_the_step_in_print_and_page(sweep):
 
 def test_the_legend_has_a_block_for_each_name(sweep):
     sigma = r"$\sigma_0$"
-    set_look(sweep, names={"domain.step": sigma}, labels={"cma_me": "CMA-ME"})
+    set_look(sweep, names={"domain.step": sigma}, labels={"map_elites_line": "Line"})
     _, tables, _ = read_dressed(sweep)
     colors, dashes = tables.marks.legend(list(tables.series))
-    assert colors == ("algorithm", [("map_elites", Mark(BLUE)), ("CMA-ME", Mark(RED))], False)
+    assert colors == ("algorithm", [("map_elites", Mark(BLUE)), ("Line", Mark(RED))], False)
     assert dashes == (sigma, [("0.1", Mark(NEUTRAL)), ("0.5", Mark(NEUTRAL, 1))], False)
-    assert {"algorithm", r"$\sigma_0$", "CMA-ME", "0.5"} <= set(
-        texts(learning_curves(tables).figure)
-    )
+    assert {"algorithm", r"$\sigma_0$", "Line", "0.5"} <= set(texts(learning_curves(tables).figure))
     (plain,) = tables.marks.legend(list(tables.series)[:1])
     assert plain.entries == [(r"map_elites, $\sigma_0$ 0.1", Mark(BLUE))], "no longer than lines"
-    set_look(sweep, labels={"cma_me, step 0.5": "mine"})
+    set_look(sweep, labels={"map_elites_line, step 0.5": "mine"})
     _, tables, _ = read_dressed(sweep)
     (whole,) = tables.marks.legend(list(tables.series))
     assert whole.entries[-1][0] == "mine", "a label of a whole group is in no block"
@@ -96,14 +96,14 @@ def test_values_keep_their_colours_when_others_come_and_go(sweep, tmp_path):
         marks = sweep_marks(plan, group_names(plan).names)
         return {group.split(",")[0]: marks[group].color for group in marks.values}
 
-    assert colors(THREE) == {"map_elites": BLUE, "cma_me": RED, "map_elites_line": GREEN}
-    fewer = THREE.replace("map_elites cma_me", "cma_me")
-    assert colors(fewer) == {"cma_me": RED, "map_elites_line": GREEN}
+    assert colors(THREE) == {"map_elites": BLUE, "map_elites_line": RED, "cma_me": GREEN}
+    fewer = THREE.replace("map_elites map_elites_line", "map_elites_line")
+    assert colors(fewer) == {"map_elites_line": RED, "cma_me": GREEN}
     assert colors(fewer.replace("algorithm", "algorithm cma_mae")).keys() == {
-        "cma_mae", "cma_me", "map_elites_line"
+        "cma_mae", "map_elites_line", "cma_me"
     }  # fmt: skip
     assert colors(THREE)["map_elites"] == BLUE
-    set_look(copy, colors={"cma_me": "black"})
+    set_look(copy, colors={"map_elites_line": "black"})
     plan = read_plan(SweepDir(copy))
     marks = sweep_marks(plan, group_names(plan).names)
     assert {marks[group].color for group in marks.values} == {BLUE, GREEN, "black"}
