@@ -4,7 +4,6 @@ import os
 import re
 import sys
 import time
-from functools import partial
 from pathlib import Path
 
 from snakemake.exceptions import WorkflowError
@@ -15,6 +14,7 @@ from qdsweep.config.cluster import read_cluster
 from qdsweep.config.files import CLONE, find_config
 from qdsweep.container.image import prepare
 from qdsweep.errors import BadInput
+from qdsweep.planning.changes import find_changes
 from qdsweep.planning.checks import check_fit, check_installed, check_sweep
 from qdsweep.planning.confirmation import confirming
 from qdsweep.planning.job import is_of_runs, planned_budget
@@ -27,9 +27,10 @@ from qdsweep.planning.resources import (
     memory_mb,
     slurm_request,
 )
-from qdsweep.planning.settings import key_sources, read_sweep
+from qdsweep.planning.settings import key_sources, plan_data, read_sweep
 from qdsweep.records.plan import Plan, digest, write_plan
-from qdsweep.records.sources import find_run
+from qdsweep.records.progress import read_standings
+from qdsweep.records.sources import finder
 from qdsweep.records.sweep_dir import Results
 from qdsweep.sweep.runs import Sweep, table_of_runs
 from qdsweep.warm.start import start_warm
@@ -63,9 +64,7 @@ try:
     SWEEP = CONFIRMING = Sweep((), (), {})
     if not IS_JOB:
         SWEEP = table_of_runs(
-            SETTINGS.experiment,
-            SETTINGS.sweep,
-            find=partial(find_run, results=RESULTS),
+            SETTINGS.experiment, SETTINGS.sweep, find=finder(RESULTS)
         )
         check_sweep(SETTINGS, SWEEP, key_sources(typed, workflow.configfiles))
         # The runs that confirm it, as far as an earlier start has chosen them.
@@ -81,12 +80,7 @@ try:
 except BadInput as error:
     raise WorkflowError(str(error))
 
-PLAN = SWEEP.plan(
-    name=SETTINGS.name,
-    experiment=SETTINGS.title,
-    sweep=SETTINGS.sweep,
-    **SETTINGS.reporting,
-)
+PLAN = plan_data(SETTINGS, SWEEP)
 
 # The runs that tables wait for. With `--config partial=true` there are none, and tables are made
 # anew at each start.
@@ -101,7 +95,11 @@ STAGES = {
 }
 
 if workflow.is_main_process:
-    for line in outlook(Plan.of(PLAN), SWEEP, CONFIRMING, RESULTS):
+    standings = read_standings(RESULTS.sweep(SETTINGS.name), Plan.of(PLAN))
+    changes = find_changes(SWEEP.runs | CONFIRMING.runs, RESULTS)
+    for line in outlook(
+        SETTINGS.name, SWEEP, CONFIRMING, standings, changes, RESULTS
+    ):
         print(line, file=sys.stderr)
 
 

@@ -14,7 +14,7 @@ from qdsweep.analysis.figures.appearance import read_dressed
 from qdsweep.analysis.live.follow import Follow
 from qdsweep.analysis.page.headline import headline
 from qdsweep.analysis.selection import read_tables
-from qdsweep.analysis.status import read_standings, table
+from qdsweep.analysis.status import table
 from qdsweep.analysis.tables.aggregate import aggregate
 from qdsweep.analysis.tables.confirmed import winners
 from qdsweep.analysis.tables.sheet import read_sheet
@@ -23,6 +23,7 @@ from qdsweep.errors import BadInput
 from qdsweep.metrics import BY_NAME, METRICS, RANK
 from qdsweep.planning.checks import check_sweep
 from qdsweep.records.plan import read_plan
+from qdsweep.records.progress import read_standings
 from qdsweep.records.sweep_dir import SweepDir
 from qdsweep.sweep.runs import table_of_runs
 
@@ -163,12 +164,12 @@ def test_status_and_watch_show_the_metric_that_ranks(results):
     assert follow.look(60.0)
     standings = read_standings(SweepDir(results / "sweeps/tiny"), plan)
     rows = {row[0]: row for row in table(standings, plan.rank.drawn)}
-    for name, run in follow.runs.items():
+    for run in follow.runs.values():
         run.look()
         run.curve.refresh()
         last = pd.read_csv(run.folder.state.metrics)["coverage"].iloc[-1]
         assert run.score == run.curve.points[-1][1] == pytest.approx(100 * last)
-        assert float(rows[name][3]) == pytest.approx(100 * last, rel=1e-5)
+        assert float(rows[run.run.label][3]) == pytest.approx(100 * last, rel=1e-5)
 
 
 def test_a_metric_that_no_curve_shows_is_followed_by_the_qd_score():

@@ -72,7 +72,7 @@ def test_golden_hash_on_another_python(version: str, tmp_path: Path):
     done = python and subprocess.run(
         [python, "-I", "-B", "-c", code], capture_output=True, text=True, check=False
     )
-    if not done or done.returncode and "version" in done.stderr:
+    if not done or (done.returncode and "version" in done.stderr):
         pytest.skip(f"there is no Python {version} here")
     assert done.stdout.strip() == GOLDEN, done.stderr
 

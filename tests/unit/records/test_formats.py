@@ -11,7 +11,7 @@ from in_process import compute_run
 from support import TINY
 
 from qdsweep.analysis.live.follow import Follow
-from qdsweep.analysis.status import read_standings, summary_line
+from qdsweep.analysis.status import summary_line
 from qdsweep.config.cluster import Cluster
 from qdsweep.config.compose import compose
 from qdsweep.errors import BadInput
@@ -25,6 +25,7 @@ from qdsweep.records.confirm import read_confirm, write_confirm
 from qdsweep.records.leftovers import leftovers
 from qdsweep.records.metrics import COLUMNS, Metrics, read_lines, read_metrics
 from qdsweep.records.plan import Plan, read_plan, write_plan
+from qdsweep.records.progress import read_standings
 from qdsweep.records.run_dir import RunDir
 from qdsweep.records.status import read_status, write_status
 from qdsweep.records.summary import read_summary, write_summary
@@ -123,7 +124,9 @@ def test_start_status_and_watch_agree_on_what_is_left(planned):
     follow.look(10.0)
     folder = results.sweep("s")
     status = summary_line(read_standings(folder, read_plan(folder)))
-    lines = list(outlook(Plan.of(data), sweep, confirming(settings, sweep, results), results))
+    standings = read_standings(folder, Plan.of(data))
+    confirm = confirming(settings, sweep, results)
+    lines = list(outlook("s", sweep, confirm, standings, {}, results))
     assert "6 runs, 2 finished" in lines[0] and "to confirm it: 1 run, 0 finished" in lines[1]
     # Of 0.1: one whole run left, 1.5 times what half of each took; of 0.2 likewise; 0.3: as all.
     left = follow.outlook.left

@@ -4,9 +4,8 @@ from collections.abc import Iterable, Iterator
 
 from qdsweep.experiment.run_log import duration
 from qdsweep.metrics import Metric
-from qdsweep.records.confirm import read_confirm
 from qdsweep.records.plan import Plan
-from qdsweep.records.progress import Standing, outlook, read_standing
+from qdsweep.records.progress import Standing, outlook
 from qdsweep.records.sweep_dir import SweepDir
 from qdsweep.records.tail import last_line
 
@@ -14,32 +13,33 @@ from qdsweep.records.tail import last_line
 STATES = ("failed", "running", "stopped", "waiting", "finished")
 
 
-def read_standings(sweep: SweepDir, plan: Plan) -> list[Standing]:
-    """Reads where each run of a sweep stands, with those that confirm it.
-
-    Raises:
-        BadInput: confirm.json is damaged.
-    """
-    runs = plan.runs(read_confirm(sweep))
-    return [read_standing(sweep.results.run(run.id), run) for run in runs]
-
-
 def table(standings: Iterable[Standing], metric: Metric) -> Iterator[tuple[str, ...]]:
-    """Yields the rows of `qdsweep status`, with the value of a metric."""
+    """Yields the rows of `qdsweep status`, labels first as `qdsweep watch` has them.
+
+    Args:
+        standings: Where the runs stand.
+        metric: The metric whose value is shown.
+    """
     for now in standings:
         score = now.metrics.get(metric.name)
         left = now.core_seconds_left
-        confirms = f"confirms {now.run.group}" if now.run.confirms else ""
         yield (
-            now.run.id,
+            now.run.label,
             now.state,
             f"{now.done:,}/{now.run.budget:,}",
             "" if score is None else f"{metric.factor * score:,.6g}",
             "" if now.eta is None else duration(now.eta),
             f"{now.core_seconds / 3600:.3f}",
             "" if left is None else f"{left / 3600:.3f}",
-            "; ".join(filter(None, (confirms, now.note))),
+            now.cause,
         )
+
+
+def failures(standings: Iterable[Standing]) -> Iterator[str]:
+    """Yields a line for each failed run: its folder's name, and all that is known of the cause."""
+    for now in standings:
+        if now.state == "failed":
+            yield f"failed: {now.run.label} ({now.run.id}): {now.note}"
 
 
 def summary_line(standings: list[Standing]) -> str:

@@ -70,6 +70,14 @@ def common_decimals(means: Iterable[float], errors: Iterable[float]) -> int:
     return min(max(digits - 1 - math.floor(math.log10(typical)), 0), 6)
 
 
+def cut(text: str, width: int) -> str:
+    """Returns a text cut to this many characters in its middle, as its ends tell runs apart."""
+    if len(text) <= width:
+        return text
+    head = (width - 1) // 2
+    return text[:head] + "…" + text[len(text) - (width - 1 - head) :]
+
+
 def plural(count: int, noun: str) -> str:
     """Returns `1 seed`, `3 seeds`."""
     return f"{count:,} {noun}{'' if count == 1 else 's'}"

@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 from qdsweep.cli.arguments import RESULTS, Add, sweep_name
+from qdsweep.cli.columns import lines, paragraph
 from qdsweep.errors import BadInput
 from qdsweep.records.plan import read_plan
 from qdsweep.records.sweep_dir import Results
@@ -105,9 +106,9 @@ def _expand(arguments: argparse.Namespace) -> int:
 
 def _status(arguments: argparse.Namespace) -> int:
     from rich.console import Console
-    from rich.table import Table
 
-    from qdsweep.analysis.status import read_standings, reevaluations, summary_line, table
+    from qdsweep.analysis.status import failures, reevaluations, summary_line, table
+    from qdsweep.records.progress import read_standings
 
     results = Results(arguments.results)
     known = results.known_sweeps()
@@ -117,14 +118,14 @@ def _status(arguments: argparse.Namespace) -> int:
     plan = read_plan(sweep)
     standings = read_standings(sweep, plan)
     metric = plan.rank.drawn
-    columns = ("run", "state", "done", metric.heading, "ETA", "core-h", "left", "note")
-    grid = Table(*columns, title=f"sweep {sweep.name}", box=None, title_justify="left")
-    for cells in table(standings, metric):
-        grid.add_row(*cells, style="red" if cells[1] == "failed" else None)
-    # A pipe has no width: no line is cut.
-    width = None if sys.stdout.isatty() else 1000
-    console = Console(width=width, highlight=False)
-    console.print(grid)
+    heading = ("RUN", "STATE", "DONE", metric.heading, "ETA", "CORE-H", "LEFT", "NOTE")
+    console = Console(highlight=False, soft_wrap=True)
+    print(f"sweep {sweep.name}")
+    shown = lines("<<>>>>>", [heading, *table(standings, metric)], label=0)
+    for state, line in zip(("", *(now.state for now in standings)), shown, strict=True):
+        console.print(line, markup=False, style="red" if state == "failed" else None)
+    for line in failures(standings):
+        console.print(paragraph(line), markup=False, style="red")
     console.print(summary_line(standings), markup=False)
     for state, line in reevaluations(sweep, plan):
         console.print(line, markup=False, style="red" if state == "failed" else None)

@@ -57,6 +57,10 @@ class AlgorithmConfig(Model, ABC):
         """The `module:Class` of each part of it that is the user's."""
         return []
 
+    def first_batch(self, num_emitters: int, batch_size: int) -> int:
+        """Returns the number of solutions of the first iteration."""
+        return num_emitters * batch_size
+
     def check_sizes(self, num_emitters: int, batch_size: int, solution_dim: int | None) -> None:
         """Refuses sizes that it cannot work with.
 
@@ -150,6 +154,11 @@ class Composition(AlgorithmConfig):
     def plugins(self) -> list[str]:
         """The user's emitters."""
         return [emitter.type for emitter in self.emitters if isinstance(emitter, PluginEmitter)]
+
+    def first_batch(self, num_emitters: int, batch_size: int) -> int:
+        """Returns the number of solutions of the first iteration (of a bandit, on average)."""
+        each = [emitter.first_batch(batch_size) for emitter in self.emitters]
+        return num_emitters * sum(each) // len(each)
 
     def check_sizes(self, num_emitters: int, batch_size: int, solution_dim: int | None) -> None:
         """Refuses sizes that do not fit its groups or an emitter; see `AlgorithmConfig`."""

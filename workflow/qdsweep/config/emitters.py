@@ -57,6 +57,10 @@ class EmitterKind(Model):
         """The keys of its papers, in the order of a citation."""
         return self.cite
 
+    def first_batch(self, batch_size: int) -> int:
+        """Returns the number of its solutions in the first iteration."""
+        return batch_size
+
     def check_sizes(self, batch_size: int, solution_dim: int | None) -> None:
         """Refuses sizes that the emitter cannot work with.
 
@@ -76,14 +80,18 @@ class _Initial(EmitterKind):
         default=0,
         ge=0,
         description=(
-            "size of the first batch, drawn from N(x0, I); 0 mutates x0 as pyribs does by "
-            "default [solutions per emitter]"
+            "size of the first batch, drawn from N(x0, I), which counts towards the budget; 0 "
+            "mutates x0 as pyribs does by default [solutions per emitter]"
         ),
     )
     bounds: Interval | None = Field(
         default=None,
         description="lower and upper bound of every parameter, or null for none [parameter units]",
     )
+
+    def first_batch(self, batch_size: int) -> int:
+        """Returns the number of its solutions in the first iteration."""
+        return self.initial_solutions or batch_size
 
 
 class Gaussian(_Initial):

@@ -143,6 +143,11 @@ class Experiment(Model):
         return {"evaluations": self.evaluations or 0}
 
     @property
+    def first_batch(self) -> int:
+        """Solutions of the first iteration, which count towards the budget as all do."""
+        return self.algorithm.first_batch(self.num_emitters, self.batch_size)
+
+    @property
     def plugins(self) -> list[str]:
         """The `module:Class` of each part of it that is the user's, each once."""
         domain = [self.domain.type] if isinstance(self.domain, Plugin) else []

@@ -3,23 +3,32 @@
 from collections.abc import Collection, Iterator, Mapping
 
 from qdsweep.config.experiment import Experiment
+from qdsweep.config.files import shown
 from qdsweep.host.lock import describe, read_owner
-from qdsweep.records.confirm import read_confirm
-from qdsweep.records.plan import Plan
-from qdsweep.records.progress import Standing, core_seconds_left, read_standing, total
+from qdsweep.planning.changes import Change
+from qdsweep.records.progress import Standing, core_seconds_left, total
 from qdsweep.records.run_dir import RunDir
 from qdsweep.records.status import read_status
 from qdsweep.records.sweep_dir import Results
 from qdsweep.sweep.runs import Sweep
 
 
-def outlook(plan: Plan, sweep: Sweep, confirming: Sweep, results: Results) -> Iterator[str]:
+def outlook(
+    name: str,
+    sweep: Sweep,
+    confirming: Sweep,
+    standings: Collection[Standing],
+    changes: Mapping[str, Change],
+    results: Results,
+) -> Iterator[str]:
     """Counts runs, evaluations and core-hours, and names the runs that another process computes.
 
     Args:
-        plan: The sweep as it is planned now.
+        name: The sweep's name.
         sweep: Its runs.
         confirming: The runs that confirm it.
+        standings: Where all of them stand.
+        changes: What of them other code has computed before, of `find_changes`.
         results: The folder results/.
 
     Yields:
@@ -27,13 +36,12 @@ def outlook(plan: Plan, sweep: Sweep, confirming: Sweep, results: Results) -> It
     """
     for line in sweep.unpaired:
         yield f"qdsweep: warning: sweep: {line}"
-    rows = read_confirm(results.sweep(plan.name)) if plan.confirm else []
-    standings = [read_standing(results.run(run.id), run) for run in plan.runs(rows)]
+    yield from _changes(changes, sweep.runs | confirming.runs)
     left = core_seconds_left(standings)
-    for name, part, confirms in ((plan.name, sweep, False), ("to confirm it", confirming, True)):
+    for title, part, confirms in ((name, sweep, False), ("to confirm it", confirming, True)):
         own = [now for now in standings if now.run.confirms == confirms]
         if own:
-            yield _line(name, part, own, left)
+            yield _line(title, part, own, left)
     for now in standings:
         if now.state == "running":
             yield _elsewhere(results.run(now.run.id))
@@ -61,6 +69,19 @@ def _line(
     return f"{line}, {evaluations:,} evaluations left, {hours}"
 
 
+def _changes(changes: Mapping[str, Change], runs: Mapping[str, Experiment]) -> Iterator[str]:
+    """Yields a line for each change of the user's code: what it costs, and how to take it back."""
+    for files, kept in dict.fromkeys((one.files, one.kept) for one in changes.values()):
+        anew = [run for run, one in changes.items() if (one.files, one.kept) == (files, kept)]
+        names = ", ".join(map(shown, files))
+        evaluations = sum(planned_evaluations(runs[run]) for run in anew)
+        yield (
+            f"qdsweep: warning: {names} has changed, so {_count(len(anew), 'finished run')} will "
+            f"be computed anew ({evaluations:,} evaluations): to keep them, put back what is in "
+            f"{kept} (comments, docstrings and layout may change at no cost)"
+        )
+
+
 def _elsewhere(run: RunDir) -> str:
     """Returns a line on a run that another process computes now, and what to do."""
     owner = read_owner(run.state.lock) or {}
@@ -85,10 +106,11 @@ def unfinished(runs: Mapping[str, Experiment], results: Results) -> list[Experim
 
 
 def planned_evaluations(experiment: Experiment) -> int:
-    """Returns the evaluations of a whole run (as if all batches had one size)."""
+    """Returns the evaluations of a whole run."""
     if experiment.evaluations is not None:
         return experiment.evaluations
-    return (experiment.iterations or 0) * experiment.num_emitters * experiment.batch_size
+    later = max(0, (experiment.iterations or 0) - 1)
+    return experiment.first_batch + later * experiment.num_emitters * experiment.batch_size
 
 
 def _count(number: int, thing: str) -> str:

@@ -16,6 +16,7 @@ from qdsweep.config.values import typed
 from qdsweep.errors import BadInput
 from qdsweep.sweep.expand import recover
 from qdsweep.sweep.ids import adhoc_name
+from qdsweep.sweep.runs import Sweep
 
 
 def read_sweep(
@@ -68,6 +69,12 @@ def read_sweep(
     except ValidationError as error:
         sources = key_sources(command_line, files)
         raise BadInput(explain(error, SweepFile, data, sources)) from None
+
+
+def plan_data(settings: SweepFile, sweep: Sweep) -> dict[str, Any]:
+    """Returns a sweep as plain data: what plan.json says of it."""
+    about = {"name": settings.name, "experiment": settings.title, "sweep": settings.sweep}
+    return sweep.plan(**about, **settings.reporting)
 
 
 def key_sources(

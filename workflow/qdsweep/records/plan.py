@@ -60,6 +60,11 @@ class Row:
     group: str
     typed: Mapping[str, Any]
 
+    @property
+    def label(self) -> str:
+        """What was swept: group and seed."""
+        return _label(self.group, self.values.get("seed", ""))
+
 
 class PlannedRun(NamedTuple):
     """A run that a sweep asks for.
@@ -79,6 +84,11 @@ class PlannedRun(NamedTuple):
     budget: int
     seed: str = ""
     confirms: bool = False
+
+    @property
+    def label(self) -> str:
+        """What was swept: group and seed."""
+        return _label(self.group, self.seed) + (" (confirms)" if self.confirms else "")
 
 
 @dataclass(frozen=True)
@@ -199,6 +209,10 @@ class Plan:
                 seed = str(one["values"]["seed"])
                 _keep_longest(runs, PlannedRun(one["id"], one["group"], *_budget(one), seed, True))
         return list(runs.values())
+
+
+def _label(group: str, seed: str) -> str:
+    return f"{group}, seed {seed}" if seed else group
 
 
 def _keep_longest(runs: dict[str, PlannedRun], run: PlannedRun) -> None:

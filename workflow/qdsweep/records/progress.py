@@ -1,5 +1,6 @@
 """Where the runs of a sweep stand, and what is left of them, from what they write into state/."""
 
+import re
 from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
@@ -7,10 +8,12 @@ from typing import Any
 
 from qdsweep.files import read_json_if_whole
 from qdsweep.host.lock import describe, is_alive, read_owner
+from qdsweep.records.confirm import read_confirm
 from qdsweep.records.ending import read_last_stop
-from qdsweep.records.plan import PlannedRun
+from qdsweep.records.plan import Plan, PlannedRun
 from qdsweep.records.run_dir import RunDir, StateDir
 from qdsweep.records.status import Status, read_status
+from qdsweep.records.sweep_dir import SweepDir
 from qdsweep.records.tail import last_line
 
 _DAMAGED = "its status.json is damaged; a start that computes makes it anew"
@@ -39,6 +42,11 @@ class Standing:
     core_seconds: float = 0.0
     workers: int = 1
     note: str = ""
+
+    @property
+    def cause(self) -> str:
+        """The note in short: without what stands in parentheses and the log's last line."""
+        return re.sub(r" \([^)]*\)", "", self.note.split(" | ")[0])
 
     @property
     def core_seconds_left(self) -> float | None:
@@ -73,6 +81,16 @@ class Outlook:
     left: float | None
     cores: int
     eta: float | None
+
+
+def read_standings(sweep: SweepDir, plan: Plan) -> list[Standing]:
+    """Reads where each run of a sweep stands, with those that confirm it.
+
+    Raises:
+        BadInput: confirm.json is damaged.
+    """
+    runs = plan.runs(read_confirm(sweep) if plan.confirm else ())
+    return [read_standing(sweep.results.run(run.id), run) for run in runs]
 
 
 def read_standing(run_dir: RunDir, run: PlannedRun, *, alive: bool | None = None) -> Standing:
@@ -116,6 +134,8 @@ def _state(files: StateDir, status: Status, alive: bool, reached: bool) -> tuple
         return "failed", " | ".join(filter(None, why))
     if not status.status:
         return "waiting", ""
+    if status.status == "finished" and not reached:
+        return "stopped", "its budget was raised"
     if status.status == "running":
         return "stopped", "killed without a word; goes on from its reload file"
     return "stopped", read_last_stop(files).message

@@ -38,12 +38,6 @@ class Followed:
         value = self.standing.metrics.get(self.metric.name)
         return None if value is None else self.metric.factor * value
 
-    @property
-    def label(self) -> str:
-        """What was swept: group and seed."""
-        seed = f", seed {self.run.seed}" if self.run.seed else ""
-        return f"{self.run.group}{seed}{' (confirms)' if self.run.confirms else ''}"
-
     def look(self) -> bool:
         """Reads the run's files if they have changed; returns whether its standing has."""
         if self.again is not None and self.standing.state == "finished":

@@ -1,6 +1,5 @@
 """The table of runs on a terminal: only lines on screen are made, even with 10,000 runs."""
 
-import re
 from typing import ClassVar
 
 from rich.cells import set_cell_size
@@ -16,6 +15,7 @@ from qdsweep.analysis.figures.style import short_number
 from qdsweep.analysis.live.curve import sparkline
 from qdsweep.analysis.live.follow import Followed
 from qdsweep.analysis.live.log import printable
+from qdsweep.analysis.text import cut
 from qdsweep.experiment.run_log import duration
 from qdsweep.metrics import RANK
 
@@ -68,7 +68,7 @@ class RunTable(ScrollView, can_focus=True):
     def show(self, runs: list[Followed]) -> None:
         """Shows these runs, in this order."""
         chosen, self.runs = self.selected, runs
-        self._label = max((len(run.label) for run in runs), default=0)
+        self._label = max((len(run.run.label) for run in runs), default=0)
         at_top = self.place == 0
         self.place = max(0, min(self.place, len(runs) - 1))
         if not at_top:  # at the top the cursor stays there, to show a new failure
@@ -140,10 +140,10 @@ def run_line(run: Followed, label: int, width: int) -> list[tuple[str, Style]]:
     share = min(1.0, now.done / now.run.budget) if now.run.budget else 0.0
     # Rounded down: 100 % is only a run at its end.
     percent = f"{int(100 * share):3d}%"
-    state, name = f"{now.state:8} ", set_cell_size(_cut(run.label, label), label) + " "
+    state, name = f"{now.state:8} ", set_cell_size(cut(run.run.label, label), label) + " "
     if now.state == "failed":
         # The full cause stands below the table.
-        cause = re.sub(r" \([^)]*\)", "", printable(now.note).split(" | ")[0])
+        cause = printable(now.cause)
         return [(text, style) for text in (state, name, f"{percent} ", cause)]
     run.curve.refresh()
     full = round(_BAR * share)
@@ -159,11 +159,3 @@ def run_line(run: Followed, label: int, width: int) -> list[tuple[str, Style]]:
         (f"{sparkline(run.curve.points, _SPARK):{_SPARK}} ", Style(color="blue")),
         (printable(now.note)[: max(0, width - label - _FIXED)], _STYLES["waiting"]),
     ]
-
-
-def _cut(text: str, width: int) -> str:
-    """Returns a text cut to this many characters in its middle, as its ends tell runs apart."""
-    if len(text) <= width:
-        return text
-    head = (width - 1) // 2
-    return text[:head] + "…" + text[len(text) - (width - 1 - head) :]

@@ -1,0 +1,200 @@
+"""What a start would do with each row: with changed budgets, code and layout, and old hashes."""
+
+import json
+import re
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+from in_process import qdsweep
+
+from qdsweep import load
+from qdsweep.config.cluster import Cluster
+from qdsweep.config.compose import compose
+from qdsweep.config.source import file_hash
+from qdsweep.experiment.run import compute
+from qdsweep.experiment.stop import Stop
+from qdsweep.planning.settings import plan_data, read_sweep
+from qdsweep.records.plan import write_plan
+from qdsweep.records.run_dir import RunDir
+from qdsweep.records.sources import find_run, finder, identities
+from qdsweep.records.sweep_dir import Results
+from qdsweep.sweep.ids import identify
+from qdsweep.sweep.runs import Sweep, table_of_runs
+
+MODULE = "plan_of_a_test"  # no other test may have imported it
+SOURCE = """
+import numpy as np
+from qdsweep.domains.base import Evaluation
+
+class Bowl:
+    solution_dim = 3
+    measures = {"x": (-2.0, 2.0), "y": (-2.0, 2.0)}
+    objective_range = (-100.0, 0.0)
+    fields = {}
+
+    def evaluate(self, solutions, seeds):
+        return Evaluation(-np.sum(solutions**2, axis=1), solutions[:, :2].copy())
+"""
+EXPERIMENT = {
+    "domain": {"type": f"{MODULE}:Bowl", "name": "bowl"},
+    "algorithm": "map_elites",
+    "archive": {"dims": [8, 8]},
+    "num_emitters": 2,
+    "batch_size": 10,
+    "initial_solutions": 30,
+    "iterations": 3,
+}
+RESULTS = Results(Path("results"))
+
+
+@pytest.fixture(autouse=True)
+def _own_modules(monkeypatch):
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    yield
+    sys.modules.pop(MODULE, None)
+
+
+def write_source(text: str = SOURCE) -> None:
+    path = Path(f"config/plugins/{MODULE}.py")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+
+
+def start(find=None, **changes) -> Sweep:
+    """What a start of Snakemake does, up to the runs."""
+    data = {"name": "s", "experiment": {**EXPERIMENT, **changes}, "sweep": "::: seed 1 2"}
+    Path("s.yaml").write_text(yaml.safe_dump(data))
+    settings = read_sweep({}, (), [Path("s.yaml")])
+    made = table_of_runs(settings.experiment, settings.sweep, find=find or finder(RESULTS))
+    write_plan(plan_data(settings, made), made.runs, RESULTS)
+    return made
+
+
+def finish(sweep: Sweep, *, identity=None) -> None:
+    for run, experiment in sweep.runs.items():
+        known = identity and identity(experiment)
+        compute(experiment, RESULTS.run(run).path, Cluster(), Stop(), identity=known)
+        RESULTS.run(run).publish()
+
+
+def plan() -> tuple[list[str], str]:
+    """The lines of the rows, and the text below them."""
+    heading, first, second, *notes = qdsweep("plan", "s.yaml", cwd=Path.cwd()).splitlines()
+    assert heading.startswith("ROW  RUN") and max(map(len, (first, second))) <= 120
+    return [first, second], " ".join(" ".join(notes).split())
+
+
+def old_identity(experiment):
+    """As before 0.2: the whole file."""
+    return identify(
+        experiment, lambda _: file_hash(Path(f"config/plugins/{MODULE}.py").read_bytes())
+    )
+
+
+def test_plan_says_what_will_be_done_and_why():
+    write_source()
+    start()
+    rows, notes = plan()
+    assert all("waiting" in row and "100" in row and "not begun yet" in row for row in rows)
+    assert "s: 2 runs, 0 finished, 200 evaluations left" in notes
+    assert "first iteration evaluates 60 solutions (initial_solutions), 60.0% of its 100" in notes
+
+    finish(start())
+    rows, notes = plan()
+    assert all("3/3" in row and "nothing: has reached its budget" in row for row in rows)
+    assert "2 finished, nothing left" in notes
+
+    start(iterations=5)
+    rows, notes = plan()
+    assert all("3/5" in row and "goes on after 3: its budget was raised" in row for row in rows)
+    assert "80 evaluations left" in notes
+
+    write_source(SOURCE.replace("**2", "**4"))
+    kept = next(RESULTS.sources.iterdir())
+    rows, notes = plan()
+    assert all(f"computed anew: {MODULE}.py has changed" in row for row in rows)
+    assert f"{MODULE}.py has changed, so 2 finished runs will be computed anew (280 eval" in notes
+    assert f"put back what is in {kept}" in notes
+    write_source((kept / f"{MODULE}.py").read_text())
+    assert "80 evaluations left" in plan()[1]
+
+
+def test_runs_under_the_hash_of_the_file_are_found_lengthened_and_keep_their_ids():
+    write_source()
+    sweep = start(find=lambda experiment: old_identity(experiment).id)
+    finish(sweep, identity=old_identity)
+    for before in (SOURCE, SOURCE + "# a comment\n", SOURCE.replace("\n\n", "\n\n\n")):
+        write_source(before)
+        found = start()
+        assert found.runs.keys() == sweep.runs.keys()
+        assert "2 finished, nothing left" in plan()[1]
+    longer = start(iterations=6)
+    assert longer.runs.keys() == sweep.runs.keys()
+    finish(longer)  # from its reload file, or it would be refused
+    for run, experiment in longer.runs.items():
+        straight = RunDir(Path(f"straight-{run}"))
+        straight.state.path.mkdir(parents=True)
+        compute(experiment, straight.path, Cluster(), Stop())
+        straight.publish()
+        about = load(RESULTS.run(run).path).summary
+        assert about["id"] == run and about["iterations"] == 6
+        assert about["archive_digest"] == load(straight.path).summary["archive_digest"]
+        assert load(straight.path).summary["id"] != run
+    # The command of the rule takes it as well.
+    run = next(iter(longer.runs))
+    log = qdsweep("launch", run, "--budget", "iterations=6", cwd=Path.cwd())
+    assert "is finished already" in RESULTS.run(run).log.read_text(), log
+    write_source(SOURCE.replace("**2", "**4"))
+    assert start().runs.keys().isdisjoint(sweep.runs)
+    refused = qdsweep("launch", run, "--budget", "iterations=6", cwd=Path.cwd(), code=2)
+    assert "the source of its module:Class has changed" in refused
+
+
+def test_sources_are_kept_once_with_what_they_import():
+    write_source("import helper_of_a_test\n" + SOURCE)
+    package = Path("config/plugins/helper_of_a_test")
+    package.mkdir()
+    (package / "__init__.py").write_text("from . import inner\nfrom .deep import thing\n")
+    for name in ("inner", "deep", "unused"):
+        (package / f"{name}.py").write_text(f"thing = {name!r}\n")
+    start()
+    start()
+    (kept,) = RESULTS.sources.iterdir()
+    files = sorted(str(path.relative_to(kept)) for path in kept.rglob("*.py"))
+    inside = [f"helper_of_a_test/{name}.py" for name in ("__init__", "deep", "inner")]
+    assert files == sorted([f"{MODULE}.py", *inside])
+    (package / "inner.py").write_text("thing = 2\n")
+    start()
+    assert len(list(RESULTS.sources.iterdir())) == 2
+    # An import is no part of the id, as the manual says.
+    experiment = compose(EXPERIMENT)
+    assert find_run(experiment, RESULTS) == next(identities(experiment, RESULTS)).id
+
+
+def test_every_row_takes_a_line():
+    write_source()
+    seeds = " ".join(map(str, range(400)))
+    text = json.dumps({"name": "s", "experiment": EXPERIMENT, "sweep": f"::: seed {seeds}"})
+    Path("s.yaml").write_text(text)
+    lines = qdsweep("plan", "s.yaml", cwd=Path.cwd()).splitlines()
+    assert re.match(r" *400  bowl, seed 399 +waiting +0/3 +100 ", lines[400])
+    assert "400 runs, 0 finished" in lines[-1]
+
+
+def test_plan_refuses_what_a_start_refuses():
+    Path("s.yaml").write_text("name: s\nexperiment: lp_sphere\nsweep: '::: sed 1'\n")
+    assert "unknown name 'sed'" in qdsweep("plan", "s.yaml", cwd=Path.cwd(), code=2)
+    assert "nix.yaml" in qdsweep("plan", "nix.yaml", cwd=Path.cwd(), code=2)
+
+
+@pytest.mark.parametrize("twice", ["iterations 3 5", "iterations 5 3"])
+def test_rows_of_one_run_point_to_the_first(twice):
+    write_source()
+    data = {"name": "s", "experiment": EXPERIMENT, "sweep": f"::: {twice}"}
+    Path("s.yaml").write_text(yaml.safe_dump(data))
+    rows, notes = plan()
+    assert "0/5" in rows[0] and "140" in rows[0]
+    assert "nothing: has the run of row 1" in rows[1]
+    assert "1 run, 0 finished" in notes
