@@ -4,13 +4,14 @@ From Python:
     >>> from qdsweep import load, load_sweep
     >>> run = load("results/runs/ID")  # doctest: +SKIP
     >>> run.archive, run.metrics, run.config  # doctest: +SKIP
+    >>> run.replay(run.best())  # doctest: +SKIP
     >>> load_sweep("demo")  # doctest: +SKIP
 """
 
 from typing import Any
 
 __version__ = "0.1.0"
-__all__ = ["load", "load_sweep"]
+__all__ = ["Elite", "Run", "load", "load_sweep"]
 
 
 def __getattr__(name: str) -> Any:
@@ -20,3 +21,7 @@ def __getattr__(name: str) -> Any:
 
         return getattr(module, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]

@@ -10,11 +10,12 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from qdsweep.domains.base import Evaluation, Floats
+from qdsweep.domains.base import Evaluation, Floats, Seeds
 from qdsweep.errors import BadInput
 
 Arrays = dict[str, NDArray[Any]]
 Cells = NDArray[np.int64]
+SEED = "evaluation_seed"
 
 
 class Candidates(NamedTuple):
@@ -23,10 +24,13 @@ class Candidates(NamedTuple):
     Attributes:
         solutions: ``(n, d)`` solutions.
         gradients: Whether the jacobian is wanted too.
+        seeds: ``(n,)`` in `tell`, the seeds that they were evaluated with; an archive should keep
+            them with its elites, in the field `SEED`.
     """
 
     solutions: Floats
     gradients: bool = False
+    seeds: Seeds | None = None
 
 
 class Archive(ABC):

@@ -7,6 +7,8 @@ from qdsweep.domains.base import Floats
 # A component that has been constant so far must not become huge when it changes.
 _VARIANCE_FLOOR = 1e-8
 _LIMIT = 10.0
+# Instead of a number of observations: mean and standard deviation themselves follow.
+_KNOWN = -1.0
 
 
 class Normalizer:
@@ -14,7 +16,7 @@ class Normalizer:
 
     Args:
         context: ``(1 + 2 o,)`` number, sum and sum of squares of the observations so far; if
-            there are none yet, observations stay as they are.
+            there are none yet, observations stay as they are. See also `context_of`.
 
     Attributes:
         mean: ``(o,)``.
@@ -25,7 +27,9 @@ class Normalizer:
         size = len(context) // 2
         count, sums, squares = context[0], context[1 : 1 + size], context[1 + size :]
         self.mean, self.std = np.zeros(size), np.ones(size)
-        if count > 0:
+        if count == _KNOWN:
+            self.mean, self.std = sums, squares
+        elif count > 0:
             self.mean = sums / count
             variance = np.maximum(squares / count - self.mean**2, 0.0)
             self.std = np.sqrt(variance + _VARIANCE_FLOOR)
@@ -45,14 +49,13 @@ def tally(observations: Floats) -> Floats:
 
 
 def context_of(mean: Floats, std: Floats) -> Floats:
-    """Returns contexts that give a `Normalizer` these means and deviations, up to rounding.
+    """Returns contexts that give a `Normalizer` exactly these means and deviations.
 
     Args:
         mean: ``(n, o)`` means.
         std: ``(n, o)`` standard deviations, as a `Normalizer` has them.
 
     Returns:
-        ``(n, 1 + 2 o)`` contexts: those of a single observation.
+        ``(n, 1 + 2 o)`` contexts.
     """
-    squares = std**2 - _VARIANCE_FLOOR + mean**2
-    return np.concatenate((np.ones((len(mean), 1)), mean, squares), axis=1)
+    return np.concatenate((np.full((len(mean), 1), _KNOWN), mean, std), axis=1)

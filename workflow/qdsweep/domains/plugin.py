@@ -9,8 +9,8 @@ from qdsweep.config.plugin import load_class
 from qdsweep.domains.base import Domain
 from qdsweep.errors import BadInput
 
-# Names that pyribs' archives use for themselves.
-_TAKEN = ("index", "solution", "objective", "measures", "threshold", "jacobian")
+# Names that pyribs' archives and we use for ourselves.
+_TAKEN = ("index", "solution", "objective", "measures", "threshold", "jacobian", "evaluation_seed")
 
 
 def make_plugin(plugin: Plugin) -> Domain:

@@ -20,21 +20,19 @@ from numpy.typing import NDArray
 
 from qdsweep.algorithms.base import Arrays
 from qdsweep.config.cluster import Cluster
-from qdsweep.config.compose import compose
 from qdsweep.config.experiment import Experiment
 from qdsweep.config.sweep import Reevaluate
 from qdsweep.domains import make_domain
-from qdsweep.domains.base import Domain, Evaluation, Floats, Seeds
-from qdsweep.domains.normalizer import context_of
+from qdsweep.domains.base import Evaluation, Floats, Seeds
 from qdsweep.engines import make_engine
 from qdsweep.engines.base import Batch, Engine
 from qdsweep.engines.failures import EvaluationFailed, describe_failure
 from qdsweep.errors import BadInput, QdsweepError
+from qdsweep.experiment.elite import elite_contexts
+from qdsweep.experiment.load import Run
 from qdsweep.experiment.stop import Stop
-from qdsweep.files import atomic, read_arrays
+from qdsweep.files import atomic
 from qdsweep.records.run_dir import RunDir
-from qdsweep.records.sources import identity_in
-from qdsweep.records.summary import read_summary
 from qdsweep.versions import installed_versions
 
 log = logging.getLogger("qdsweep")
@@ -172,16 +170,8 @@ def read_run(run_dir: Path) -> tuple[Experiment, dict[str, Any], Arrays]:
                 f"{run_dir} is not a finished run ({path.name} is missing): finish it first, with "
                 "snakemake or `qdsweep run`"
             )
-    experiment = compose(str(run.config))
-    summary = read_summary(run)
-    now = identity_in(experiment, run).id
-    if summary.get("id") != now:
-        raise BadInput(
-            f"{run_dir} is {summary.get('id')}, but its config.yaml stands for {now} now: the "
-            "source of its domain or emitters has changed since, "
-            "or the file was; run it again before its elites are evaluated again"
-        )
-    return experiment, summary, read_arrays(run.archive)
+    results = Run(run_dir)
+    return results.experiment, results.summary, results.arrays
 
 
 def fresh_seeds(settings: Reevaluate, elites: int) -> Seeds:
@@ -195,23 +185,6 @@ def fresh_seeds(settings: Reevaluate, elites: int) -> Seeds:
         for repeat in range(settings.times)
     ]
     return np.concatenate(repeats).astype(np.uint32)
-
-
-def elite_contexts(domain: Domain, arrays: Arrays, name: str) -> Floats | None:
-    """Returns the context of each elite's evaluation, ``(n, k)``; None for most domains.
-
-    Raises:
-        BadInput: The archive does not have it.
-    """
-    if not hasattr(domain, "context_dim"):
-        return None
-    if not {"observation_mean", "observation_std"} <= arrays.keys():
-        raise BadInput(
-            f"the domain {name} learns from all evaluations of a run, and archive.npz does not "
-            "say what it had learned when it evaluated an elite (observation_mean, "
-            "observation_std): such elites cannot be evaluated again; leave reevaluate out"
-        )
-    return context_of(arrays["observation_mean"], arrays["observation_std"])
 
 
 def batches(

@@ -2,8 +2,10 @@
 
 >>> run = load("results/runs/lp_sphere-cma_me-s1-0123456789")
 >>> run.archive.stats.qd_score, run.metrics["coverage"].iloc[-1], run.config["seed"]
+>>> run.replay(run.best()).objective
 """
 
+import weakref
 from dataclasses import dataclass
 from functools import cached_property
 from os import PathLike
@@ -11,17 +13,36 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from qdsweep.config.compose import compose
+from qdsweep.config.experiment import Experiment
+from qdsweep.domains import make_domain
+from qdsweep.domains.base import Domain, Evaluation
+from qdsweep.engines.base import Batch
+from qdsweep.errors import BadInput
+from qdsweep.experiment.again import evaluate_again, start_worker
+from qdsweep.experiment.elite import (
+    Elite,
+    describe_nearest,
+    elite_contexts,
+    elite_of,
+    possible_seeds,
+    said,
+)
 from qdsweep.files import read_arrays, read_csv, require
 from qdsweep.records.config import read_config
 from qdsweep.records.metrics import read_metrics
-from qdsweep.records.run_dir import RunFiles
+from qdsweep.records.run_dir import RunDir, RunFiles
+from qdsweep.records.sources import identity_in
 from qdsweep.records.summary import read_summary
 from qdsweep.records.sweep_dir import Results
 
 if TYPE_CHECKING:
     import pandas as pd
     from ribs.archives import ArchiveBase
+
+    from qdsweep.engines.children import Children
 
 
 @dataclass(frozen=True)
@@ -65,6 +86,149 @@ class Run:
         from qdsweep.algorithms.ribs.archives import rebuild_archive
 
         return rebuild_archive(self.summary["archive"], self.arrays)
+
+    @cached_property
+    def experiment(self) -> Experiment:
+        """The experiment, for the code of now.
+
+        Raises:
+            BadInput: The code of now is another, so that it would compute another run.
+        """
+        experiment = compose(str(self.files.config))
+        now = identity_in(experiment, RunDir(self.path)).id
+        if self.summary.get("id") != now:
+            raise BadInput(
+                f"{self.path} is {self.summary.get('id')}, but its config.yaml stands for {now} "
+                "now: the source of its domain or emitters has changed since, or the file was; "
+                "run it again before its elites are evaluated again"
+            )
+        return experiment
+
+    @cached_property
+    def domain(self) -> Domain:
+        """The domain: its measures, its ranges, and `evaluate`."""
+        return make_domain(self.experiment.domain)
+
+    def best(self) -> Elite:
+        """Returns the elite of the highest objective."""
+        return self.elite(int(np.argmax(self.arrays["objective"])) if self._count else 0)
+
+    def at(self, measures: ArrayLike) -> Elite:
+        """Returns the elite of the cell that a point lies in; without cells, the nearest one.
+
+        Args:
+            measures: ``(m,)`` the point, in the measures' own units. As in pyribs, one outside of
+                their ranges lies in the cell at the edge.
+
+        Raises:
+            BadInput: The cell is empty; the message names the nearest elites.
+        """
+        point = np.asarray(measures, dtype=np.float64)
+        names = self.summary["archive"]["measures"]
+        if point.shape != (len(names),) or not np.isfinite(point).all():
+            raise BadInput(
+                f"{point.tolist()} is no point of the measures: {len(names)} numbers are needed, "
+                f"{', '.join(names)}"
+            )
+        if self._count:
+            cell = self.archive.index_of_single(point)
+            for row in np.flatnonzero(self.arrays["index"] == cell):
+                return self.elite(int(row))
+        ranges = self.summary["archive"]["ranges"]
+        nearest = describe_nearest(self.arrays, point, ranges) or "none, the archive is empty"
+        raise BadInput(
+            f"the cell at {said(point)} ({', '.join(names)}) has no elite; the nearest: {nearest}"
+        )
+
+    def elite(self, row: int) -> Elite:
+        """Returns the elite of a row of archive.npz.
+
+        Raises:
+            BadInput: There is no such row.
+        """
+        if not 0 <= row < self._count:
+            raise BadInput(f"there is no elite {row}: the archive has {self._count}, from 0 on")
+        return elite_of(self.arrays, row)
+
+    def replay(self, elite: Elite) -> Evaluation:
+        """Evaluates an elite once more with the seed of its own evaluation.
+
+        Returns:
+            Its evaluation, of one row: objective and measures are those of the elite, bit for bit,
+            under the library versions of the run and on a CPU that its `cpu_baseline` admits.
+
+        Raises:
+            BadInput: The seed is unknown, see `seed_of`.
+        """
+        return self.evaluate(elite.solution, self.seed_of(elite), elite)
+
+    def evaluate(
+        self, solutions: ArrayLike, seeds: ArrayLike, elite: Elite | None = None
+    ) -> Evaluation:
+        """Evaluates solutions as the run did, with the same settings of the CPU.
+
+        Args:
+            solutions: ``(n, d)`` solutions, or one ``(d,)`` for all seeds.
+            seeds: ``(n,)`` evaluation seeds, or one for all solutions.
+            elite: Where the domain learns from all evaluations of a run (`normalize_observations`):
+                what it had learned when it evaluated this elite is taken.
+
+        Raises:
+            BadInput: The domain learns, and no elite is given.
+            QdsweepError: An evaluation fails.
+        """
+        rows = np.atleast_2d(np.asarray(solutions, dtype=np.float64))
+        numbers = np.atleast_1d(np.asarray(seeds, dtype=np.uint32))
+        n = max(len(rows), len(numbers))
+        rows = np.ascontiguousarray(np.broadcast_to(rows, (n, rows.shape[1])))
+        context = None
+        if hasattr(self.domain, "context_dim"):
+            if elite is None:
+                raise BadInput(
+                    f"the domain {self.experiment.domain.name} normalises observations: say as "
+                    "for which elite, such as run.evaluate(solutions, seeds, run.best())"
+                )
+            fields = {name: value[np.newaxis] for name, value in elite.fields.items()}
+            contexts = elite_contexts(self.domain, fields, self.experiment.domain.name)
+            context = None if contexts is None else contexts[0]
+        batch = Batch(rows, np.broadcast_to(numbers, n), context=context)
+        return evaluate_again(self.experiment, self.domain, self._worker, batch)
+
+    def seed_of(self, elite: Elite) -> int:
+        """Returns the seed that an elite was evaluated with.
+
+        Runs of earlier releases did not keep it. There the history tells the iteration; of its
+        seeds, the one that gives the elite's objective and measures is searched.
+
+        Raises:
+            BadInput: It is unknown.
+        """
+        if elite.evaluation_seed is not None:
+            return elite.evaluation_seed
+        seeds = possible_seeds(self.experiment, elite, self.files, self.metrics)
+        if len(seeds) == 1:
+            return int(seeds[0])
+        if len(seeds):
+            found = self.evaluate(elite.solution, seeds, elite)
+            same = (found.objective == elite.objective) & (found.measures == elite.measures).all(1)
+            seeds = seeds[same]
+        if not len(seeds):
+            raise BadInput(
+                f"the evaluation seed of elite {elite.row} of {self.path} is unknown: the run was "
+                "begun by an earlier release, which did not keep it, and its history does not tell"
+            )
+        return int(seeds[0])
+
+    @property
+    def _count(self) -> int:
+        return len(self.arrays["objective"])
+
+    @cached_property
+    def _worker(self) -> "Children | None":
+        worker = start_worker(self.experiment)
+        if worker is not None:
+            weakref.finalize(self, worker.close)
+        return worker
 
 
 def load(run_dir: str | PathLike[str]) -> Run:

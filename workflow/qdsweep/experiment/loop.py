@@ -66,7 +66,7 @@ def ask(experiment: Experiment, state: State, seconds: dict[str, float]) -> bool
         candidates = state.algorithm.ask()
         if candidates is None:
             return False
-        solutions, gradients = candidates
+        solutions = candidates.solutions
         seeds = evaluation_seeds(
             experiment.domain.evaluation_seed,
             experiment.seed,
@@ -75,7 +75,7 @@ def ask(experiment: Experiment, state: State, seconds: dict[str, float]) -> bool
             len(solutions),
         )
         state.asked += len(solutions)
-        state.pending = Pending.of(Batch(solutions, seeds, gradients, state.context))
+        state.pending = Pending.of(Batch(solutions, seeds, candidates.gradients, state.context))
     return True
 
 
@@ -117,7 +117,8 @@ def tell(state: State, told: Callable[[Evaluation], None], seconds: dict[str, fl
         if state.context is not None and evaluation.tally is not None:
             for tally in evaluation.tally:  # in this order, whoever evaluated what
                 state.context = state.context + tally
-        state.algorithm.tell(Candidates(batch.solutions, batch.gradients), evaluation)
+        candidates = Candidates(batch.solutions, batch.gradients, batch.seeds)
+        state.algorithm.tell(candidates, evaluation)
         state.pending = None
         told(evaluation)
 

@@ -26,8 +26,7 @@ def apply_baseline(baseline: Literal["avx2", "native"]) -> None:
         BadInput: The CPU has no AVX2.
         RuntimeError: It is too late: numpy is imported already.
     """
-    wanted = dict.fromkeys(_THREADS, "1") | (_AVX2 if baseline == "avx2" else {})
-    missing = {name: value for name, value in wanted.items() if os.environ.get(name) != value}
+    missing = missing_settings(baseline)
     if not missing:
         return
     if "numpy" in sys.modules:
@@ -38,6 +37,12 @@ def apply_baseline(baseline: Literal["avx2", "native"]) -> None:
             "its results only with those of equal machines"
         )
     os.environ.update(missing)
+
+
+def missing_settings(baseline: Literal["avx2", "native"]) -> dict[str, str]:
+    """Returns the settings of a baseline that this process does not have."""
+    wanted = dict.fromkeys(_THREADS, "1") | (_AVX2 if baseline == "avx2" else {})
+    return {name: value for name, value in wanted.items() if os.environ.get(name) != value}
 
 
 def settings() -> dict[str, str]:

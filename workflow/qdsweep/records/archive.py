@@ -6,6 +6,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from qdsweep.config.archives import GEOMETRY
+
+ROWS = ("solution", "objective", "measures")
+# Arrays that describe cells, and pyribs' own thresholds, are no fields of an elite.
+_NOT_FIELDS = (*ROWS, "index", "threshold", *GEOMETRY)
+
 
 def archive_rows(elites: dict[str, NDArray[Any]], *, indexed: bool) -> dict[str, NDArray[Any]]:
     """The elites of an archive in a fixed order.
@@ -28,6 +34,11 @@ def archive_rows(elites: dict[str, NDArray[Any]], *, indexed: bool) -> dict[str,
         order = np.array(sorted(range(len(index)), key=lambda i: rows["solution"][i].tobytes()))
         order = order.astype(int)
     return {name: values[order] for name, values in (rows | data).items()}
+
+
+def field_names(arrays: dict[str, NDArray[Any]]) -> list[str]:
+    """Returns the names of what archive.npz keeps with its elites besides."""
+    return [name for name in arrays if name not in _NOT_FIELDS]
 
 
 def archive_digest(rows: dict[str, NDArray[Any]]) -> str:

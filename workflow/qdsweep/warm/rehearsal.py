@@ -38,4 +38,4 @@ def rehearse(experiment: Experiment) -> None:
             n = len(candidates.solutions)
             jacobian = rng.random((n, 1 + measures, SOLUTION_DIM))
             evaluation = Evaluation(rng.random(n), rng.random((n, measures)), jacobian=jacobian)
-            algorithm.tell(candidates, evaluation)
+            algorithm.tell(candidates._replace(seeds=np.zeros(n, np.uint32)), evaluation)

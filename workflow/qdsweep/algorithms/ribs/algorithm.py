@@ -8,11 +8,11 @@ import numpy as np
 from ribs.archives import ArrayStore
 from ribs.schedulers import BanditScheduler, Scheduler
 
-from qdsweep.algorithms.base import Algorithm, Candidates
+from qdsweep.algorithms.base import SEED, Algorithm, Candidates
 from qdsweep.algorithms.ribs import internals
-from qdsweep.algorithms.ribs.archives import build_archive
+from qdsweep.algorithms.ribs.archives import Fields, build_archive
 from qdsweep.algorithms.ribs.centroids import Centroids
-from qdsweep.algorithms.ribs.emitters import CHANGEABLE, build_emitter, kind_of
+from qdsweep.algorithms.ribs.emitters import CHANGEABLE, build_emitter, kind_of, takes_fields
 from qdsweep.algorithms.ribs.result_archive import ResultArchive
 from qdsweep.config.algorithm import Bandit, Composition
 from qdsweep.config.experiment import Experiment
@@ -55,12 +55,20 @@ class RibsAlgorithm(Algorithm):
         return Candidates(scheduler.ask_dqd() if gradients else scheduler.ask(), gradients)
 
     def tell(self, candidates: Candidates, evaluation: Evaluation) -> None:
-        """Pyribs' `tell_dqd` or `tell`, with the domain's fields."""
-        objective, measures, fields = evaluation.objective, evaluation.measures, evaluation.fields
+        """Pyribs' `tell_dqd` or `tell`, with the domain's fields and the evaluation seeds."""
+        objective, measures = evaluation.objective, evaluation.measures
+        fields: dict[str, Any] = dict(evaluation.fields)
+        if self._keeps_seeds():
+            fields[SEED] = candidates.seeds
         if candidates.gradients:
             self.ribs_scheduler.tell_dqd(objective, measures, evaluation.jacobian, **fields)
         else:
             self.ribs_scheduler.tell(objective, measures, **fields)
+
+    def _keeps_seeds(self) -> bool:
+        """Whether the archives have a field for them: those of an earlier release have none."""
+        archives = self.ribs_scheduler.archive, self.ribs_scheduler.result_archive
+        return all(SEED in each.field_list for each in archives)
 
     def asked(self, *, gradients: bool) -> None:
         """Takes note of a batch that the scheduler was asked for before it came here."""
@@ -105,11 +113,14 @@ def make(experiment: Experiment, domain: Domain, shared: Path | None) -> RibsAlg
     assert isinstance(algorithm, Composition)
     root = np.random.SeedSequence(experiment.seed, spawn_key=(0,))
     archive_seed, result_seed, emitter_seed = root.spawn(3)
-    archive = build_archive(algorithm.archive, size, domain, centroids, archive_seed)
+    fields: Fields = {name: (shape, np.float64) for name, shape in domain.fields.items()}
+    if all(map(takes_fields, algorithm.emitters)):
+        fields[SEED] = ((), np.uint32)
+    archive = build_archive(algorithm.archive, size, domain, fields, centroids, archive_seed)
     result = None
     if algorithm.result_archive:
         reported = algorithm.reported_archive
-        result = build_archive(reported, size, domain, centroids, result_seed)
+        result = build_archive(reported, size, domain, fields, centroids, result_seed)
     scheduler = algorithm.scheduler
     count = experiment.num_emitters
     if not isinstance(scheduler, Bandit):

@@ -24,9 +24,12 @@ from qdsweep.config import archives as config
 from qdsweep.config.experiment import ArchiveSize
 from qdsweep.domains.base import Domain
 from qdsweep.errors import BadInput
+from qdsweep.records.archive import ROWS, field_names
 
 # Arguments of pyribs' class, by name.
 Arguments = dict[str, Any]
+# Name -> shape and type of what an archive keeps with each elite besides.
+Fields = dict[str, tuple[tuple[int, ...], Any]]
 
 
 class Kind(NamedTuple):
@@ -123,9 +126,6 @@ KINDS = {
     "proximity": Kind(ProximityArchive, _proximity, _proximity_again),
     "dns": Kind(DNSArchive, _dns, _dns_again),
 }
-_ROWS = ("solution", "objective", "measures")
-# Arrays that describe cells, and pyribs' own thresholds, are no fields of an elite.
-_NOT_FIELDS = (*_ROWS, "index", "threshold", *config.GEOMETRY)
 
 
 def kind_of(archive: ArchiveBase) -> str:
@@ -137,6 +137,7 @@ def build_archive(
     archive: config.Archive,
     size: ArchiveSize,
     domain: Domain,
+    fields: Fields,
     centroids: Centroids,
     seed: np.random.SeedSequence | None = None,
 ) -> ArchiveBase:
@@ -145,7 +146,8 @@ def build_archive(
     Args:
         archive: Its config.
         size: The number of cells.
-        domain: Gives measures, ranges, objective range and fields.
+        domain: Gives measures, ranges and objective range.
+        fields: What it keeps with each elite besides.
         centroids: Gives the centroids of a CVT archive.
         seed: Of what the archive draws.
     """
@@ -154,7 +156,7 @@ def build_archive(
     return archive_class(
         solution_dim=domain.solution_dim,
         qd_score_offset=domain.objective_range[0],
-        extra_fields={name: (shape, np.float64) for name, shape in domain.fields.items()},
+        extra_fields=fields,
         seed=seed,
         **kind.arguments(archive, size, domain, centroids),
     )
@@ -173,7 +175,7 @@ def rebuild_archive(about: dict[str, Any], arrays: Arrays) -> ArchiveBase:
     archive = empty_archive(about, arrays)
     order = np.argsort(arrays["index"], kind="stable")
     if len(order):
-        archive.add(**{name: arrays[name][order] for name in (*_ROWS, *_fields(arrays))})
+        archive.add(**{name: arrays[name][order] for name in (*ROWS, *field_names(arrays))})
     if not np.array_equal(np.sort(archive.data("index")), arrays["index"][order]):
         raise BadInput(
             f"The elites of archive.npz do not fit the cells of the {about['type']} archive that"
@@ -198,21 +200,17 @@ def empty_archive(about: dict[str, Any], arrays: Arrays) -> ArchiveBase:
             f"An archive of type {about['type']!r} cannot be rebuilt, only {', '.join(KINDS)}."
             " Read archive.npz with numpy instead."
         )
-    fields = {name: (arrays[name].shape[1:], arrays[name].dtype) for name in _fields(arrays)}
+    fields = {name: (arrays[name].shape[1:], arrays[name].dtype) for name in field_names(arrays)}
     archive_class: Any = kind.ribs
     archive = archive_class(
         solution_dim=arrays["solution"].shape[1:],
         qd_score_offset=about["qd_score_offset"],
         extra_fields=fields,
-        **{f"{name}_dtype": arrays[name].dtype for name in _ROWS},
+        **{f"{name}_dtype": arrays[name].dtype for name in ROWS},
         **kind.again(about, arrays),
     )
     kind.restore(archive, arrays)
     return archive
-
-
-def _fields(arrays: Arrays) -> list[str]:
-    return [name for name in arrays if name not in _NOT_FIELDS]
 
 
 def _ranges(domain: Domain) -> list[tuple[float, float]]:

@@ -1,5 +1,6 @@
 """Every kind of emitter that pyribs has for us, described once."""
 
+import inspect
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -63,6 +64,14 @@ CHANGEABLE = sorted({name for kind in KINDS.values() for name in kind.changeable
 def kind_of(emitter: EmitterBase) -> Kind | None:
     """The kind of an emitter, None for one of the user's."""
     return next((kind for kind in KINDS.values() if kind.ribs is type(emitter)), None)
+
+
+def takes_fields(group: config.EmitterKind) -> bool:
+    """Whether emitters of a group can be told more than solutions, objective and measures."""
+    if not isinstance(group, config.PluginEmitter):
+        return True
+    tell = inspect.signature(load_class(group.type).tell)  # type: ignore[attr-defined]
+    return any(each.kind is each.VAR_KEYWORD for each in tell.parameters.values())
 
 
 def build_emitter(

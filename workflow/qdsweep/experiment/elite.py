@@ -1,0 +1,132 @@
+"""An elite of a finished run, and the seed that it was evaluated with."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from qdsweep.algorithms.base import SEED, Arrays
+from qdsweep.config.experiment import Experiment
+from qdsweep.domains.base import Domain, Floats, Seeds
+from qdsweep.domains.normalizer import context_of
+from qdsweep.errors import BadInput
+from qdsweep.experiment.state import evaluation_seeds
+from qdsweep.records.archive import field_names
+from qdsweep.records.history import read_history
+from qdsweep.records.run_dir import RunFiles
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True, eq=False)
+class Elite:
+    """An elite: a row of archive.npz.
+
+    Attributes:
+        row: Which row.
+        index: Its cell.
+        solution: ``(d,)`` its parameters.
+        objective: Its objective.
+        measures: ``(m,)`` its measures.
+        evaluation_seed: The seed that it was evaluated with; None in a run of an earlier release,
+            where `Run.seed_of` finds it.
+        fields: What else the domain keeps with it, by name.
+    """
+
+    row: int
+    index: int
+    solution: Floats
+    objective: float
+    measures: Floats
+    evaluation_seed: int | None
+    fields: dict[str, Any]
+
+
+def elite_of(arrays: Arrays, row: int) -> Elite:
+    """Returns the elite of a row of archive.npz."""
+    fields = {name: arrays[name][row] for name in field_names(arrays)}
+    seed = fields.pop(SEED, None)
+    return Elite(
+        row,
+        int(arrays["index"][row]),
+        arrays["solution"][row],
+        float(arrays["objective"][row]),
+        arrays["measures"][row],
+        None if seed is None else int(seed),
+        fields,
+    )
+
+
+def possible_seeds(
+    experiment: Experiment, elite: Elite, files: RunFiles, metrics: "pd.DataFrame"
+) -> Seeds:
+    """Returns the seeds that an elite may have been evaluated with, by the rule of all seeds.
+
+    The history tells in which iteration it came; not which solution of the iteration it was.
+
+    Args:
+        experiment: The experiment of its run.
+        elite: The elite.
+        files: The run's, with its history.
+        metrics: The run's metrics.
+
+    Returns:
+        ``(k,)`` seeds, one of them the elite's; none where the iteration is unknown.
+    """
+    domain = experiment.domain
+    policy = domain.evaluation_seed
+    if isinstance(policy, int) or policy == "fixed" or domain.is_deterministic:
+        return evaluation_seeds(policy, experiment.seed, 0, 0, 1)
+    history = read_history(files)
+    in_cell = [] if history is None else np.flatnonzero(history.index == elite.index).tolist()
+    if history is None or not in_cell or history.objective[in_cell[-1]] != elite.objective:
+        return np.empty(0, np.uint32)
+    iteration = int(history.iteration[in_cell[-1]]) - 1  # counted from 0, as seeds are
+    evaluations = np.concatenate(([0], metrics["evaluations"].to_numpy(np.int64)))
+    asked = int(evaluations[iteration + 1] - evaluations[iteration])
+    count = asked if policy == "solution" else 1
+    return evaluation_seeds(policy, experiment.seed, iteration, 0, count)
+
+
+def elite_contexts(domain: Domain, arrays: Arrays, name: str) -> Floats | None:
+    """Returns the context of each elite's evaluation, ``(n, k)``; None for most domains.
+
+    Args:
+        domain: The domain.
+        arrays: The arrays of archive.npz, or some rows of them.
+        name: The domain's name.
+
+    Raises:
+        BadInput: The archive does not have it.
+    """
+    if not hasattr(domain, "context_dim"):
+        return None
+    if not {"observation_mean", "observation_std"} <= arrays.keys():
+        raise BadInput(
+            f"the domain {name} learns from all evaluations of a run, and archive.npz does not "
+            "say what it had learned when it evaluated an elite (observation_mean, "
+            "observation_std): such elites cannot be evaluated again; leave reevaluate out"
+        )
+    return context_of(arrays["observation_mean"], arrays["observation_std"])
+
+
+def describe_nearest(arrays: Arrays, point: Floats, ranges: dict[str, tuple[float, float]]) -> str:
+    """Returns the elites whose measures are nearest to a point, in words.
+
+    Args:
+        arrays: The arrays of archive.npz.
+        point: ``(m,)`` measures.
+        ranges: The measures' ranges, in which distances are counted.
+    """
+    widths = np.array([high - low for low, high in ranges.values()])
+    distance = np.square((arrays["measures"] - point) / widths).sum(axis=1)
+    return "; ".join(
+        f"{said(arrays['measures'][row])} (objective {arrays['objective'][row]:.6g})"
+        for row in np.argsort(distance, kind="stable")[:3]
+    )
+
+
+def said(measures: Floats) -> str:
+    """Returns measures as the command line takes them."""
+    return ",".join(f"{value:.4g}" for value in measures)
