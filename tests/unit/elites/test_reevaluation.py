@@ -24,9 +24,10 @@ from qdsweep.config.sweep import Reevaluate, SweepFile
 from qdsweep.domains import make_domain
 from qdsweep.domains.normalizer import Normalizer, context_of
 from qdsweep.elites.corrected_archive import CorrectedRun
-from qdsweep.elites.reevaluation import core_seconds_of, elite_contexts, fresh_seeds
+from qdsweep.elites.reevaluation import core_seconds_of, fresh_seeds
 from qdsweep.elites.start_reevaluation import start_reevaluation
 from qdsweep.errors import BadInput
+from qdsweep.experiment.elite import elite_contexts
 from qdsweep.experiment.load import load
 from qdsweep.experiment.state import evaluation_seeds
 from qdsweep.files import read_json
@@ -285,7 +286,7 @@ def test_bad_input_ends_with_one_message(copy, words, message):
 
 def test_an_unfinished_run_and_a_changed_domain_are_refused(copy):
     source = own_plugin(copy)
-    source.write_text(source.read_text() + "# another one\n")
+    source.write_text(source.read_text() + "another = 1\n")
     done = command("qdsweep", "reevaluate", "out", cwd=copy, check=2)
     assert "the source of its domain or emitters has changed" in done.stderr
     (copy / "out/archive.npz").unlink()

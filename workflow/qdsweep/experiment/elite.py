@@ -111,7 +111,7 @@ def elite_contexts(domain: Domain, arrays: Arrays, name: str) -> Floats | None:
     return context_of(arrays["observation_mean"], arrays["observation_std"])
 
 
-def describe_nearest(arrays: Arrays, point: Floats, ranges: dict[str, tuple[float, float]]) -> str:
+def describe_nearest(arrays: Arrays, point: Floats, ranges: list[tuple[float, float]]) -> str:
     """Returns the elites whose measures are nearest to a point, in words.
 
     Args:
@@ -119,7 +119,7 @@ def describe_nearest(arrays: Arrays, point: Floats, ranges: dict[str, tuple[floa
         point: ``(m,)`` measures.
         ranges: The measures' ranges, in which distances are counted.
     """
-    widths = np.array([high - low for low, high in ranges.values()])
+    widths = np.array([high - low for low, high in ranges])
     distance = np.square((arrays["measures"] - point) / widths).sum(axis=1)
     return "; ".join(
         f"{said(arrays['measures'][row])} (objective {arrays['objective'][row]:.6g})"

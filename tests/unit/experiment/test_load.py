@@ -1,0 +1,201 @@
+"""An elite's own evaluation once more, bit for bit: of runs of now and of earlier releases."""
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from unittest import mock
+
+import numpy as np
+import pytest
+from in_process import compute_run
+from support import POLE, TINY
+from waiting import wait_until
+
+import qdsweep
+from qdsweep.algorithms.ribs import algorithm
+from qdsweep.errors import BadInput
+from qdsweep.experiment import again
+from qdsweep.experiment.load import load
+from qdsweep.records.archive import archive_digest
+
+SMALL = {"num_emitters": 2, "batch_size": 10, "iterations": 5}
+GRID = {**SMALL, "algorithm": "map_elites", "archive": {"dims": [10, 10]}}
+LANDER = {**GRID, "domain": {"preset": "lunar_lander", "evaluation_seed": "solution"}}
+# Of every kind of archive; with a learner, gradients (two batches an iteration), episodes.
+RUNS = {
+    "lander": LANDER,
+    "a seed an iteration": {
+        **GRID,
+        "domain": {"preset": "lunar_lander", "evaluation_seed": "iteration"},
+    },
+    "result archive, three episodes": {
+        **GRID,
+        "algorithm": {"preset": "map_elites", "result_archive": True},
+        "domain": {"preset": "cartpole", "episodes": 3},
+    },
+    "pole": POLE,
+    "gradients": {
+        **TINY,
+        "algorithm": {"preset": "map_elites", "emitters": [{"type": "gradient_operator"}]},
+    },
+    "boundaries": {
+        **LANDER,
+        "algorithm": {"preset": "map_elites", "archive": {"type": "sliding_boundaries"}},
+    },
+    "no cells": {
+        **LANDER,
+        "algorithm": {"preset": "map_elites", "archive": {"type": "proximity"}},
+    },
+}
+
+
+def same(evaluation, elite):
+    return evaluation.objective.tolist() == [elite.objective] and np.array_equal(
+        evaluation.measures, [elite.measures]
+    )
+
+
+def some(run, count=6):
+    rows = len(run.arrays["objective"])
+    return [run.elite(row) for row in range(0, rows, -(-rows // count))]
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    """Each run once, when it is first asked for."""
+    folder = tmp_path_factory.mktemp("runs")
+    made = {}
+
+    def get(name):
+        if name not in made:
+            made[name] = compute_run(RUNS[name], folder / f"run{len(made)}")
+        return load(made[name])
+
+    return get
+
+
+@pytest.fixture
+def earlier(runs, tmp_path):
+    """A run as an earlier release left it: without the seeds."""
+
+    def get(name):
+        copy = shutil.copytree(runs(name).path, tmp_path / "earlier")
+        with np.load(copy / "archive.npz") as file:
+            arrays = {key: value for key, value in file.items() if key != "evaluation_seed"}
+        np.savez(copy / "archive.npz", **arrays)
+        return load(copy)
+
+    return get
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_a_replay_is_the_elites_own_evaluation(runs, name):
+    run = runs(name)
+    assert run.arrays["evaluation_seed"].dtype == np.uint32
+    elites = [run.best(), *some(run)]
+    assert all(same(run.replay(elite), elite) for elite in elites)
+    if name == "lander":
+        elite = run.best()
+        other = run.evaluate(elite.solution, [elite.evaluation_seed, 1, 2])
+        assert other.objective[0] == elite.objective
+        assert len(set(other.objective)) == 3
+
+
+@pytest.mark.parametrize("name", ["lander", "a seed an iteration", "pole", "gradients"])
+def test_runs_of_earlier_releases_replay(earlier, runs, name):
+    """Their history tells the iteration, its seeds are tried."""
+    run = earlier(name)
+    for elite, known in zip(some(run, 3), some(runs(name), 3), strict=True):
+        assert elite.evaluation_seed is None
+        assert same(run.replay(elite), elite)
+        if name != "gradients":  # nothing depends on the seed
+            assert run.seed_of(elite) == known.evaluation_seed
+
+
+def test_a_seed_that_cannot_be_found_is_unknown(earlier):
+    run = earlier("lander")
+    (run.path / "history.npz").unlink()
+    with pytest.raises(BadInput, match=r"evaluation seed of elite \d+ of .* is unknown"):
+        run.replay(run.best())
+
+
+def test_the_digest_and_an_older_state_know_nothing_of_seeds(runs, tmp_path):
+    """A run that an earlier release began goes on with its archive, and ends with equal results."""
+    with mock.patch.object(algorithm, "takes_fields", lambda group: False):
+        compute_run(LANDER, tmp_path / "out", iterations=3)
+    compute_run(LANDER, tmp_path / "out")
+    begun, now = load(tmp_path / "out"), runs("lander")
+    assert "evaluation_seed" not in begun.arrays
+    assert begun.summary["archive_digest"] == now.summary["archive_digest"]
+    assert begun.summary["archive_digest"] == archive_digest(now.arrays)
+    assert begun.summary["id"] == now.summary["id"]
+    assert same(begun.replay(begun.best()), now.best())
+
+
+def test_an_emitter_that_takes_no_fields_is_told_none(tmp_path):
+    (tmp_path / "config/plugins").mkdir(parents=True)
+    (tmp_path / "config/plugins/terse.py").write_text(
+        "from ribs.emitters import GaussianEmitter\n\n\n"
+        "class Terse(GaussianEmitter):\n"
+        "    def __init__(self, archive, x0, batch_size, seed):\n"
+        "        super().__init__(archive, sigma=1.0, x0=x0, batch_size=batch_size, seed=seed)\n\n"
+        "    def tell(self, solution, objective, measures, add_info):\n"
+        "        pass\n"
+    )
+    emitters = {"preset": "map_elites", "emitters": [{"type": "terse:Terse"}]}
+    run = load(compute_run({**LANDER, "algorithm": emitters}, tmp_path / "out"))
+    assert "evaluation_seed" not in run.arrays
+    assert same(run.replay(run.best()), run.best())
+
+
+def test_at_finds_the_cell_or_names_the_nearest(runs):
+    run = runs("lander")
+    for elite in some(run):
+        assert run.at(elite.measures).row == elite.row
+    taken = set(run.arrays["index"].tolist())
+    low, high = np.array(run.summary["archive"]["ranges"]).T
+    centres = [
+        low + (np.array([x, y]) + 0.5) / 10 * (high - low) for x in range(10) for y in range(10)
+    ]
+    empty = next(point for cell, point in enumerate(centres) if cell not in taken)
+    with pytest.raises(
+        BadInput, match=r"the cell at \S+ \(impact.*has no elite; the nearest: "
+    ) as error:
+        run.at(empty)
+    distance = (np.square((run.arrays["measures"] - empty) / (high - low))).sum(axis=1)
+    nearest = run.elite(int(distance.argmin()))
+    assert f"nearest: {nearest.measures[0]:.4g},{nearest.measures[1]:.4g} (" in str(error.value)
+    with pytest.raises(BadInput, match="2 numbers are needed, impact x-position"):
+        run.at([0.0])
+    with pytest.raises(BadInput, match="there is no elite 999"):
+        run.elite(999)
+    assert run.domain.measures.keys() == {"impact x-position", "impact y-velocity"}
+    without = runs("no cells")
+    assert without.at(without.best().measures).objective == without.best().objective
+
+
+def test_what_a_learner_had_learned_is_asked_for(runs):
+    run = runs("pole")
+    with pytest.raises(BadInput, match="normalises observations: say as for which elite"):
+        run.evaluate(run.best().solution, 3)
+
+
+def test_where_numpy_came_first_a_process_has_the_settings(runs):
+    run = load(runs("pole").path)
+    with mock.patch.object(again, "missing_settings", lambda baseline: {"OMP_NUM_THREADS": "1"}):
+        elites = some(run)
+        assert all(same(run.replay(elite), elite) for elite in elites)
+        worker = run._worker
+    assert worker is not None
+    pids = list(worker._pids.values())
+    del run
+    wait_until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in pids), 10)
+
+
+def test_the_package_lists_what_there_is():
+    assert {"load", "load_sweep", "Run", "Elite"} <= set(dir(qdsweep))
+    assert all(getattr(qdsweep, name) for name in dir(qdsweep))
+    code = "import sys, qdsweep; dir(qdsweep); print(len([m for m in sys.modules if 'numpy' in m]))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "0\n"
