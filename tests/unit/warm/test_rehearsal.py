@@ -6,9 +6,19 @@ import pytest
 from support import REPO
 
 from qdsweep.config.compose import compose
+from qdsweep.sweep.runs import table_of_runs
 from qdsweep.warm.server import prepare
+from qdsweep.warm.start import _kind
 
 PRESETS = sorted(path.stem for path in (REPO / "config/domains").glob("*.yaml"))
+
+
+@pytest.mark.parametrize(
+    ("swept", "rehearsals"), [("es cma_es sep_cma_es", 2), ("sigma0 0.1 0.5 2", 1)]
+)
+def test_runs_that_compile_alike_share_a_rehearsal(swept, rehearsals):
+    runs = table_of_runs("lp_sphere", f"::: {swept} ::: seed 1 2").runs
+    assert len({_kind(experiment) for experiment in runs.values()}) == rehearsals
 
 
 def as_sent(*experiments) -> bytes:

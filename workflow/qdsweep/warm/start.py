@@ -23,7 +23,7 @@ def start_warm(experiments: Sequence[Experiment], log: Path) -> None:
     native = any(experiment.cpu_baseline != "avx2" for experiment in experiments)
     if len(experiments) < 2 or native or VARIABLE in os.environ:
         return
-    kinds = {(e.algorithm.name, e.domain.name): e for e in experiments}
+    kinds = {_kind(experiment): experiment for experiment in experiments}
     data = [experiment.model_dump(mode="json") for experiment in kinds.values()]
     folder = Path(tempfile.mkdtemp(prefix="qdsweep-"))  # only this user can read it (0700)
     try:
@@ -33,6 +33,13 @@ def start_warm(experiments: Sequence[Experiment], log: Path) -> None:
         print(f"qdsweep: warning: no warm start ({folder}: {error})", file=sys.stderr)
     else:
         os.environ[VARIABLE] = str(folder / "warm")
+
+
+def _kind(experiment: Experiment) -> tuple[str, str]:
+    """Returns what is equal for runs that import and compile the same: numbers do not matter."""
+    algorithm = experiment.algorithm.model_dump_json()
+    without = json.loads(algorithm, parse_int=lambda _: None, parse_float=lambda _: None)
+    return experiment.domain.name, json.dumps(without)
 
 
 def _start(path: Path, experiments: bytes, log: Path) -> None:

@@ -1,0 +1,82 @@
+"""A run that is forked from the warm process is warm: its first iteration costs what others do."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+import yaml
+from support import REPO
+
+from qdsweep.config.compose import compose
+
+DOMAINS = REPO / "config/domains"
+PRESETS = [p.stem for p in sorted(DOMAINS.glob("*.yaml")) if "type: gymnasium" in p.read_text()]
+# Solutions an iteration, which then takes some tens of milliseconds; else 10.
+BATCH = {"cartpole": 150, "pendulum": 60, "bipedal_walker": 5, "qd_ant": 5}
+# CPU times, as the machine may be busy, and the least of some forks, as its caches may be cold.
+FORKS = 2
+# What the warm process does with the experiments that it is sent; then runs, forked from it.
+WARM = """
+import json, os, sys, time
+from qdsweep.host.cpu import apply_baseline
+apply_baseline("avx2")
+from qdsweep.algorithms import make_algorithm
+from qdsweep.config.experiment import Experiment
+from qdsweep.domains import make_domain
+from qdsweep.engines.serial import Serial
+from qdsweep.experiment.loop import search
+from qdsweep.experiment.state import State
+from qdsweep.experiment.stop import Stop
+from qdsweep.warm.server import prepare
+
+def times(data):
+    experiment = Experiment.model_validate_json(json.dumps(data))
+    domain = make_domain(experiment.domain)
+    state = State(make_algorithm(experiment, domain, None))
+    ends = [time.process_time()]
+    search(experiment, state, Serial(domain), Stop(),
+           lambda *_: ends.append(time.process_time()))
+    return [end - start for start, end in zip(ends, ends[1:])]
+
+def in_fork(data):
+    reads, writes = os.pipe()
+    if os.fork() == 0:
+        with open(writes, "w") as pipe:
+            json.dump(times(data), pipe)
+        os._exit(0)
+    os.close(writes)
+    with open(reads) as pipe:
+        return json.load(pipe)
+
+sent = sys.stdin.buffer.readline()
+prepare(sent)
+print(json.dumps([[in_fork(data) for _ in range(int(sys.argv[1]))] for data in json.loads(sent)]))
+"""
+
+
+def small(name: str) -> dict:
+    """CMA-ME on a preset, with short episodes, and a network that a full covariance bears."""
+    domain = {"preset": name, "max_episode_steps": 30}
+    if "policy" in yaml.safe_load((DOMAINS / f"{name}.yaml").read_text()):
+        domain["policy"] = {"hidden": [4]}
+    dims = [4] * {"qd_ant": 4, "qd_hopper": 1}.get(name, 2)
+    sizes = {"num_emitters": 1, "batch_size": BATCH.get(name, 10), "iterations": 10}
+    settings = {"domain": domain, "algorithm": "cma_me", "archive": {"dims": dims}, **sizes}
+    return compose(settings).model_dump(mode="json")
+
+
+@pytest.fixture(scope="module")
+def spent() -> dict[str, list[list[float]]]:
+    """Preset -> CPU time of each iteration, of some forks [s]."""
+    sent = json.dumps([small(name) for name in PRESETS])
+    words = [sys.executable, "-c", WARM, str(FORKS)]
+    said = subprocess.run(words, input=sent, capture_output=True, text=True, check=True)
+    assert said.stderr == ""
+    return dict(zip(PRESETS, json.loads(said.stdout), strict=True))
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_the_first_iteration_of_a_warm_run_takes_what_its_tenth_does(name, spent):
+    first, tenth = (min(run[i] for run in spent[name]) for i in (0, 9))
+    assert first <= 1.5 * tenth
