@@ -29,6 +29,10 @@ class Called:
         """Returns what the report calls a group."""
         return self.names[group].label
 
+    def value(self, text: str) -> str:
+        """Returns what the report calls a swept value."""
+        return self.labels.get(text, text)
+
     def called(self, text: str) -> str:
         """Returns what the report calls an algorithm of several groups, part by part."""
         if text in self.labels:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 # Tables after the main one, in this order; any other follows by name.
 _TABLES = (
-    *("published", "confirmed", "comparisons", "over_tasks", "improvement"),
+    *("published", "confirmed", "factors", "comparisons", "over_tasks", "improvement"),
     *("corrected", "timing"),
 )
 MAX_THUMBNAILS = 400

@@ -12,6 +12,7 @@ from qdsweep.analysis.selection import score_scales_of
 from qdsweep.analysis.tables.cache import Kept, key_of, read_cache, write_cache
 from qdsweep.analysis.tables.comparisons import write_comparisons
 from qdsweep.analysis.tables.curves import Curve, common_grid
+from qdsweep.analysis.tables.factors import write_factors
 from qdsweep.analysis.tables.group_table import group_sheet, group_table
 from qdsweep.analysis.tables.over_tasks import scores_by_task, write_over_tasks
 from qdsweep.analysis.tables.run_results import RESULTS, Result, column_names, read_results
@@ -72,6 +73,7 @@ def aggregate(sweep_dir: Path, runs_dir: Path, *, partial: bool = False) -> None
     dressed = names.dressed_plan(plan), names.dressed(summary), names.dressed(table)
     write_sheet(sweep_dir, group_sheet(*dressed), table)
     score_scales = score_scales_of(summary, names.names)
+    write_factors(sweep_dir, plan, summary, score_scales, names)
     write_comparisons(sweep_dir, plan.rank, summary, score_scales, names)
     write_over_tasks(
         sweep_dir, scores_by_task(plan, summary, score_scales), names.called, plan.rank

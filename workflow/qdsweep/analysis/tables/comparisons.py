@@ -1,23 +1,25 @@
-"""The table of the differences between groups."""
+"""The table of the differences between groups: all pairs of those that compare."""
 
-import math
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from qdsweep.analysis.labels import Called
 from qdsweep.analysis.selection import compared_metric, in_percent
-from qdsweep.analysis.tables.pairs import Pairs, Runs, compare, runs_of
-from qdsweep.analysis.tables.sheet import Cell, Sheet, number_cell, text_cell, write_sheet
-from qdsweep.analysis.tables.statistics import (
-    ENOUGH_SEEDS,
-    MIN_SEEDS,
-    mann_whitney,
-    probability_of_improvement,
+from qdsweep.analysis.tables.pair_rows import (
+    DATA,
+    HEADINGS,
+    Records,
+    cannot_decide,
+    few_text,
+    pair_cells,
+    pair_records,
 )
-from qdsweep.analysis.text import common_decimals, number, p_value, with_interval
+from qdsweep.analysis.tables.pairs import Runs, compare, runs_of
+from qdsweep.analysis.tables.sheet import Cell, Sheet, text_cell, write_sheet
+from qdsweep.analysis.tables.statistics import MIN_SEEDS
 from qdsweep.metrics import Metric
 from qdsweep.records.sweep_dir import SweepDir
 
@@ -26,16 +28,6 @@ if TYPE_CHECKING:
 
 # More groups of a scale than these, and the table shows the best ones: all pairs are tested.
 SHOWN_GROUPS = 12
-_COLUMNS = (
-    "Higher mean",
-    "Lower mean",
-    "n",
-    "Difference",
-    "P(higher > lower) [95 %]",
-    "p (Welch)",
-    "p (Holm)",
-    "p (Mann-Whitney)",
-)
 
 
 def write_comparisons(
@@ -48,104 +40,82 @@ def write_comparisons(
     """Writes `tables/comparisons`: the tests between the groups of each scale."""
     import pandas as pd
 
-    records: list[dict[str, Any]] = []
+    records: Records = []
     rows: list[list[Cell]] = []
-    left_out = False
-    summary = in_percent(summary)
-    for scale, name in zip(score_scales, short_names(list(score_scales)), strict=True):
-        metric = compared_metric(rank, summary, score_scales[scale])
-        of_metric = runs_of(summary, metric.column)
-        groups = {group: of_metric[group] for group in score_scales[scale] if group in of_metric}
+    most, left_out, few = 0, False, [0]
+    for scale, task, metric, groups in tasks(rank, summary, score_scales):
         pairs = compare(groups, metric.sign)
-        left_out |= len(pairs.groups) > SHOWN_GROUPS
-        listed = _records(groups, pairs, metric.sign, {"scale": scale, "metric": metric.column})
-        start = [text_cell(called.scale(name))] if len(score_scales) > 1 else []
-        rows += [[*start, *cells] for cells in _rows(listed, called)]
-        records += listed
-    columns = [*(["Task"] if len(score_scales) > 1 else []), *_COLUMNS]
-    few = any(min(r["n_higher"], r["n_lower"]) < ENOUGH_SEEDS for r in records)
-    note = _note(rank, bool(rows), few, left_out)
-    text = len(columns) - len(_COLUMNS) + 2
-    sheet = Sheet("comparisons", "Differences between groups", note, columns, text, rows)
-    write_sheet(SweepDir(sweep_dir).tables, sheet, pd.DataFrame(records, columns=list(_DATA)))
-
-
-_DATA = (
-    "scale", "metric", "higher", "lower", "n_higher", "n_lower", "mean_higher", "mean_lower",
-    "difference", "difference_se", "improvement", "improvement_low", "improvement_high",
-    "welch_p", "holm_p", "mann_whitney_p",
-)  # fmt: skip
-
-
-def _records(
-    groups: Mapping[str, Runs], pairs: Pairs, sign: int, where: dict[str, str]
-) -> list[dict[str, Any]]:
-    records = []
-    tests = (pairs.first, pairs.second, pairs.welch, pairs.holm)
-    for i, j, welch_p, holm_p in zip(*tests, strict=True):
-        if max(i, j) >= SHOWN_GROUPS:
-            continue
-        one, other = (pairs.groups[position] for position in (i, j)[::sign])
-        higher, lower = groups[one].scores, groups[other].scores
-        improvement = probability_of_improvement([higher], [lower])
-        variances = [scores.var(ddof=1) / len(scores) for scores in (higher, lower)]
-        values = (
-            *(one, other, len(higher), len(lower)),
-            *(higher.mean(), lower.mean(), higher.mean() - lower.mean(), np.sqrt(sum(variances))),
-            *(improvement.value, improvement.low, improvement.high),
-            *(welch_p, holm_p, mann_whitney(higher, lower)),
-        )
-        records.append(where | dict(zip(_DATA[len(where) :], values, strict=True)))
-    return records
-
-
-def _rows(records: list[dict[str, Any]], called: Called) -> list[list[Cell]]:
-    differences, errors = ([r[name] for r in records] for name in ("difference", "difference_se"))
-    decimals = common_decimals(differences, errors)
-    return [_row(record, decimals, called) for record in records]
-
-
-def _row(record: dict[str, Any], decimals: int, called: Called) -> list[Cell]:
-    low, value, high = (record[f"improvement{end}"] for end in ("_low", "", "_high"))
-    # With fewer seeds the interval excludes too much, too often.
-    if min(record["n_higher"], record["n_lower"]) < ENOUGH_SEEDS:
-        low = high = math.nan
-    p_values = [record[name] for name in ("welch_p", "holm_p", "mann_whitney_p")]
-    equal = math.isclose(record["mean_higher"], record["mean_lower"], rel_tol=1e-12)
-    return [
-        text_cell(called.label(record["higher"])),
-        text_cell(called.label(record["lower"]) + (" (equal)" if equal else "")),
-        number_cell(f"{record['n_higher']}, {record['n_lower']}", record["n_higher"]),
-        number_cell(number(record["difference"], decimals), record["difference"]),
-        number_cell(with_interval(value, low, high, decimals=2), value),
-        *(number_cell(p_value(p), p) for p in p_values),
-    ]
-
-
-def _note(rank: Metric, any_rows: bool, few: bool, left_out: bool) -> str:
-    if not any_rows:
-        return (
-            f"Nothing can be tested: that takes two groups of at least {MIN_SEEDS} seeds with runs"
-            " of their own and comparable QD scores (one domain, archive and offset)."
-        )
-    without = f" (of the {rank.always.phrase} where the archive has no cells)"
-    beaten = "worse" if rank.smaller else "better"
-    text = (
-        "Every pair of groups with comparable QD scores, by the difference of the mean"
-        f" {rank.phrase}{without if rank.instead else ''}. p: Welch's t test, two-sided;"
-        " corrected by Holm's method for all pairs of the domain, archive and offset; the"
-        " Mann-Whitney U test, not corrected. P(higher > lower): probability that a run of the one"
-        f" is {beaten} than a run of the other, with its 95 % interval."
-        f" The unit of replication is the seed; groups of fewer than {MIN_SEEDS} are not tested."
+        shown = pairs.keep(np.maximum(pairs.first, pairs.second) < SHOWN_GROUPS)
+        listed = pair_records(groups, shown, metric.sign)
+        start = [text_cell(called.scale(task))] if task else []
+        rows += [[*start, *cells] for cells in pair_cells(listed, called.label)]
+        records += [{"scale": scale, "metric": metric.column, **record} for record in listed]
+        most = max(most, len(pairs.holm))
+        left_out = left_out or len(shown.holm) < len(pairs.holm)
+        few += sorted(len(runs.scores) for runs in groups.values())[-2:-1]
+    heads = ["Task"] if len(score_scales) > 1 else []
+    note = _pairs_note(rank, left_out) + few_text(records, most) if rows else _none_note(max(few))
+    sheet = Sheet(
+        "comparisons",
+        "Differences between groups",
+        note,
+        [*heads, *HEADINGS],
+        len(heads) + 2,
+        rows,
     )
-    if few:
-        text += f" Intervals are given from {ENOUGH_SEEDS} seeds on."
+    data = pd.DataFrame(records, columns=["scale", "metric", *DATA])
+    write_sheet(SweepDir(sweep_dir).tables, sheet, data)
+
+
+def tasks(
+    rank: Metric, summary: "pd.DataFrame", score_scales: Mapping[str, list[str]]
+) -> list[tuple[str, str, Metric, dict[str, Runs]]]:
+    """Returns each scale, its short name, the metric it compares in, and its groups' results.
+
+    The short name is empty where there is one scale alone.
+    """
+    summary = in_percent(summary)
+    names = short_names(list(score_scales)) if len(score_scales) > 1 else [""] * len(score_scales)
+    found = []
+    for (scale, groups), name in zip(score_scales.items(), names, strict=True):
+        metric = compared_metric(rank, summary, groups)
+        of_metric = runs_of(summary, metric.column)
+        there = {group: of_metric[group] for group in groups if group in of_metric}
+        found.append((scale, name, metric, there))
+    return found
+
+
+def tests_text(rank: Metric, family: str) -> str:
+    """Returns what pairs are ordered by, and how they are tested; `family`: corrected for it."""
+    without = f" (of the {rank.always.phrase} where the archive has no cells)"
+    return (
+        f"by the difference of the mean {rank.phrase}{without if rank.instead else ''}. p: Welch's"
+        f" t test, two-sided; corrected by Holm's method for {family}; the Mann-Whitney U test, not"
+        " corrected. P(higher > lower): probability that a run of the one is"
+        f" {'worse' if rank.smaller else 'better'} than a run of the other, with its 95 % interval."
+        " The unit of replication is the seed; groups of fewer than"
+        f" {MIN_SEEDS} are not tested."
+    )
+
+
+def _pairs_note(rank: Metric, left_out: bool) -> str:
+    family = "all pairs of the domain, archive and offset"
+    text = f"Every pair of groups with comparable QD scores, {tests_text(rank, family)}"
     if left_out:
         text += (
             f" Shown: the {SHOWN_GROUPS} groups with the {rank.extreme} means; all are corrected"
             " for."
         )
     return text
+
+
+def _none_note(seeds: int) -> str:
+    """`seeds`: of the group with the second most ones of a scale, so of the best pair."""
+    text = (
+        f"Nothing can be tested: that takes two groups of at least {MIN_SEEDS} seeds with runs"
+        " of their own and comparable QD scores (one domain, archive and offset)."
+    )
+    return text + (cannot_decide(seeds, seeds, 1) if 0 < seeds < MIN_SEEDS else "")
 
 
 def short_names(score_scales: list[str]) -> list[str]:

@@ -10,7 +10,14 @@ import numpy as np
 
 from qdsweep.analysis.tables.comparisons import SHOWN_GROUPS
 from qdsweep.analysis.tables.pairs import runs_of
-from qdsweep.analysis.tables.sheet import Cell, Sheet, number_cell, text_cell, write_sheet
+from qdsweep.analysis.tables.sheet import (
+    Cell,
+    Sheet,
+    number_cell,
+    remove_sheet,
+    text_cell,
+    write_sheet,
+)
 from qdsweep.analysis.tables.statistics import (
     ENOUGH_SEEDS,
     MIN_SEEDS,
@@ -109,8 +116,7 @@ def write_over_tasks(
     """
     folder = SweepDir(sweep_dir).tables
     for name in (*SHEETS, "profiles"):
-        for suffix in (".csv", ".md", ".tex", ".json"):
-            (folder / f"{name}{suffix}").unlink(missing_ok=True)
+        remove_sheet(folder, name)
     if not scores:
         return
     _write_means(folder, task_score(rank), scores, called)

@@ -1,6 +1,6 @@
 """Tests between the groups of a scale, corrected for the number of pairs."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -44,6 +44,11 @@ class Pairs:
     welch: Scores
     holm: Scores
 
+    def keep(self, wanted: NDArray[np.bool_]) -> "Pairs":
+        """Returns those of its pairs that are wanted, ``(p,)``; they stay corrected for all."""
+        first, second = self.first[wanted], self.second[wanted]
+        return Pairs(self.groups, first, second, self.welch[wanted], self.holm[wanted])
+
     def tied_with(self, best: str) -> set[str]:
         """Returns the groups that the corrected test does not tell from the best one."""
         if not self.groups or self.groups[0] != best:
@@ -61,20 +66,30 @@ def runs_of(summary: "pd.DataFrame", metric: str) -> dict[str, Runs]:
     }
 
 
-def compare(groups: Mapping[str, Runs], sign: int = 1) -> Pairs:
-    """Tests every pair of groups by Welch's t, corrected by Holm's method.
-
-    `sign`: -1 where the smaller mean is the better one.
+def compare(
+    groups: Mapping[str, Runs],
+    sign: int = 1,
+    chosen: Callable[[str, str], bool] = lambda first, second: True,
+) -> Pairs:
+    """Tests pairs of groups by Welch's t, corrected by Holm's method for all of them.
 
     Groups of fewer than `MIN_SEEDS` runs are left out, and pairs that have a run in common, at
     another budget: their results are not independent.
+
+    Args:
+        groups: Their results.
+        sign: -1 where the smaller mean is the better one.
+        chosen: Whether two groups are to be compared.
     """
     tested = [name for name, runs in groups.items() if len(runs.scores) >= MIN_SEEDS]
     tested.sort(key=lambda name: -sign * groups[name].scores.mean())
     first, second = np.triu_indices(len(tested), k=1)
     ids = [groups[name].ids for name in tested]
-    apart = [ids[i].isdisjoint(ids[j]) for i, j in zip(first, second, strict=True)]
-    first, second = first[apart], second[apart]
+    taken = [
+        ids[i].isdisjoint(ids[j]) and chosen(tested[i], tested[j])
+        for i, j in zip(first, second, strict=True)
+    ]
+    first, second = first[taken], second[taken]
     if not len(first):
         return Pairs(tested, first, second, np.empty(0), np.empty(0))
     p = welch([groups[name].scores for name in tested], first, second)

@@ -71,6 +71,12 @@ def write_sheet(folder: Path, sheet: Sheet, data: "pd.DataFrame") -> None:
     write_text(folder / f"{sheet.name}.json", json.dumps(asdict(sheet), ensure_ascii=False) + "\n")
 
 
+def remove_sheet(folder: Path, name: str) -> None:
+    """Removes the files of a table that the sweep no longer has."""
+    for suffix in (".csv", ".md", ".tex", ".json"):
+        (folder / f"{name}{suffix}").unlink(missing_ok=True)
+
+
 def read_sheet(path: Path) -> Sheet:
     """Reads NAME.json.
 
