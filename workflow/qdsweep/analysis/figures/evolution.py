@@ -141,15 +141,23 @@ def frames(one: Evolution, limits: Limits) -> list["Image"]:
     image = draw_moment(ax, one, one.last, limits)
     iterations = one.iterations(FRAMES)
     add_color_bar(figure, [ax], map(one.picture, iterations), limits)
-    ax.set_title(_text(one.moment(one.last)), loc="left", **NOTE)
+    title = ax.set_title(_text(one.moment(one.last)), loc="left", **NOTE)
     figure.suptitle(one.group, fontsize=9.5)
     canvas.draw()
     figure.set_layout_engine("none")  # from now on nothing may move
+    # Only these change: all else is drawn once, and the frame is drawn over the archive's edge.
+    changing = [image, *ax.spines.values(), title]
+    for artist in changing:
+        artist.set_animated(True)
+    canvas.draw()
+    background = canvas.copy_from_bbox(figure.bbox)
     pictures = []
     for iteration in iterations:
+        canvas.restore_region(background)
         image.set_data(np.ma.masked_invalid(one.picture(iteration)))
-        ax.set_title(_text(one.moment(iteration)), loc="left", **NOTE)
-        canvas.draw()
+        title.set_text(_text(one.moment(iteration)))
+        for artist in changing:
+            ax.draw_artist(artist)
         pictures.append(Image.fromarray(np.asarray(canvas.buffer_rgba())).convert("RGB"))
     return pictures
 

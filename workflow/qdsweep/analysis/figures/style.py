@@ -147,6 +147,9 @@ def add_heading(figure: "Figure | SubFigure", text: str, inches: float) -> None:
 def save(figure: "Figure", stem: Path, suffixes: tuple[str, ...]) -> None:
     """Saves a figure atomically under each suffix, the same bytes for the same figure."""
     stem.parent.mkdir(parents=True, exist_ok=True)
+    if len(suffixes) > 1:  # one layout for all, which takes longer than the drawing
+        figure.draw_without_rendering()
+        figure.set_layout_engine("none")
     for suffix in suffixes:
         with atomic(stem.with_name(stem.name + suffix)) as file:
             figure.savefig(file, format=suffix[1:], metadata=_METADATA[suffix])

@@ -74,12 +74,12 @@ def interquartile_mean(strata: Strata) -> Estimate:
     Returns:
         The 25 % trimmed mean; no interval where a task has fewer than `MIN_SEEDS` runs.
     """
-    from scipy import stats
-
     pooled = np.sort(np.concatenate(strata))
     count = len(pooled)
-    if count == 0:
-        return Estimate(math.nan, math.nan, math.nan)
+    if count < MIN_SEEDS:  # nothing is trimmed, and scipy.stats takes a second to import
+        return Estimate(float(pooled.mean()) if count else math.nan, math.nan, math.nan)
+    from scipy import stats
+
     value = float(stats.trim_mean(pooled, _TRIM))
     if min(map(len, strata)) < MIN_SEEDS:
         return Estimate(value, math.nan, math.nan)
