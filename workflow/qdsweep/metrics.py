@@ -142,6 +142,11 @@ CURVES = curves_of(METRICS)
 DRAWN = drawn_of(METRICS)
 
 
+def shown_metrics(metrics: Iterable[Metric]) -> list[Metric]:
+    """Returns those that a reader sees: what matters most comes first, what it cost last."""
+    return sorted((one for one in metrics if one.label), key=lambda one: (one.cost, not one.main))
+
+
 @dataclass(frozen=True)
 class XAxis:
     """What learning curves are drawn over.

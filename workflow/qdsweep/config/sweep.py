@@ -125,6 +125,22 @@ class Figures(Model):
     )
 
 
+# Columns of the table of groups besides swept names and metrics.
+TABLE_COLUMNS = ("group", "n", "iqm")
+
+
+class Tables(Model):
+    """The columns of the table of groups. Its CSV file has all."""
+
+    columns: list[str] = Field(
+        default=[],
+        description=(
+            "swept names, metrics, group, n, iqm, in this order, names first; []: those that say "
+            "something of their own"
+        ),
+    )
+
+
 class SweepFile(Model):
     """What `config/config.yaml`, `--configfile` and `--config` say."""
 
@@ -165,6 +181,7 @@ class SweepFile(Model):
     figures: Figures = Field(
         default=Figures(), description="names and order of groups, look of figures"
     )
+    tables: Tables = Field(default=Tables(), description="columns of the table of groups")
     reevaluate: Reevaluate | None = Field(
         default=None, description="corrected archives (how much of a score is luck); null: none"
     )
@@ -184,6 +201,8 @@ class SweepFile(Model):
         keys = {"figures", "reevaluate", "rollouts", "confirm", "published"}
         if self.rank != RANK.name:  # else the tables of earlier starts would be made again
             keys.add("rank")
+        if self.tables != Tables():
+            keys.add("tables")
         found = self.model_dump(mode="json", include=keys)
         for key in ("names", "encode", "band"):  # for the same reason
             if getattr(self.figures, key) == Figures.model_fields[key].default:

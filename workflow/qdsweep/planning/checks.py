@@ -13,12 +13,12 @@ from qdsweep.config.files import nearest
 from qdsweep.config.keys import Path
 from qdsweep.config.plugin import require_source
 from qdsweep.config.references import check_cited
-from qdsweep.config.sweep import Figures, SweepFile
+from qdsweep.config.sweep import TABLE_COLUMNS, Figures, SweepFile
 from qdsweep.errors import BadInput
 from qdsweep.host.briefing import RANKS
 from qdsweep.host.programs import which
 from qdsweep.metrics import METRICS, Metric
-from qdsweep.sweep.groups import group_labels, label_columns
+from qdsweep.sweep.groups import group_columns, group_labels, label_columns
 from qdsweep.sweep.labels import figure_names
 from qdsweep.sweep.published import Groups
 from qdsweep.sweep.runs import Sweep
@@ -41,6 +41,7 @@ def check_sweep(settings: SweepFile, sweep: Sweep, sources: Mapping[Path, str]) 
         "sweep": _check_values,
         "figures": _check_figures,
         "rank": _check_rank,
+        "tables": _check_tables,
         "published": _check_published,
         "rollouts": _check_rollouts,
         "reevaluate": _check_reevaluate,
@@ -134,9 +135,25 @@ def _check_rank(settings: SweepFile, sweep: Sweep) -> None:
                 )
 
 
+def _check_tables(settings: SweepFile, sweep: Sweep) -> None:
+    metrics = [one.name for one in (*METRICS, *_own(sweep)) if one.label]
+    known = [*group_columns(sweep.columns, sweep.texts), *TABLE_COLUMNS, *metrics]
+    for name in settings.tables.columns:
+        if name not in known:
+            raise BadInput(
+                f"tables: columns: {name!r} is unknown; {nearest(name, known)}known: "
+                f"{', '.join(known)}"
+            )
+        if settings.tables.columns.count(name) > 1:
+            raise BadInput(f"tables: columns: {name!r} stands there twice; leave one out")
+
+
+def _own(sweep: Sweep) -> list[Metric]:
+    return [one.metric for one in sweep.own_metrics.values()]
+
+
 def _ranking(key: str, name: str, sweep: Sweep) -> Metric:
-    own = [one.metric for one in sweep.own_metrics.values()]
-    known = {metric.name: metric for metric in (*METRICS, *own) if metric.ranks}
+    known = {metric.name: metric for metric in (*METRICS, *_own(sweep)) if metric.ranks}
     if name not in known:
         raise BadInput(
             f"{key} = {name}: {nearest(name, list(known))}the metrics to choose from: "

@@ -12,7 +12,7 @@ from typing_extensions import TypedDict
 from qdsweep.config.base import Model
 from qdsweep.config.experiment import Experiment
 from qdsweep.config.own_metric import OwnMetric
-from qdsweep.config.sweep import Confirm, Figures, Published, Reevaluate, Rollouts
+from qdsweep.config.sweep import Confirm, Figures, Published, Reevaluate, Rollouts, Tables
 from qdsweep.config.values import value_text
 from qdsweep.errors import BadInput
 from qdsweep.files import damaged, read_json, write_text
@@ -111,6 +111,7 @@ class Plan:
         own: The user's metrics.
         slots: The values of each of `group_columns`, in the order of their colours; see
             `slots_of`.
+        tables: The key of the sweep file.
     """
 
     name: str
@@ -127,6 +128,7 @@ class Plan:
     rank: Metric = RANK
     own: tuple[Metric, ...] = ()
     slots: dict[str, list[str]] = field(default_factory=dict)
+    tables: Tables = field(default_factory=Tables)
 
     @property
     def metrics(self) -> tuple[Metric, ...]:
@@ -179,6 +181,7 @@ class Plan:
             rank={one.name: one for one in (*METRICS, *own)}[data.get("rank", RANK.name)],
             own=own,
             slots=slots_of(columns, values) | dict(data.get("slots", {})),
+            tables=_setting(Tables, data.get("tables")) or Tables(),
         )
 
     def called(self, name: str) -> str:

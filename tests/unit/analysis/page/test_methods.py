@@ -172,3 +172,37 @@ def test_lists_and_spans():
     assert [listed([]), listed(["a"]), listed(["a", "b", "c"], "or")] == ["", "a", "a, b or c"]
     assert spans([1, 2, 3, 7, 101, 102]) == "1\u20133, 7, 101\u2013102"
     assert seeds_text(["10", 9, "9"]) == "seeds 9\u201310" and seeds_text([3]) == "seed 3"
+
+
+def mixed(scheduler):
+    """A resolved experiment of two kinds of emitters, on the LP sphere with its step of 0.5."""
+    config = resolved(algorithm="cma_me")
+    gaussian = {"type": "gaussian", "sigma": None, "initial_solutions": 0, "bounds": None}
+    own = {"type": "my_emitters:Mine", "arguments": {}}
+    config["algorithm"] |= {"emitters": [gaussian, own], "scheduler": scheduler}
+    return config
+
+
+def test_mixed_emitters_and_the_bandit_are_said_in_words():
+    said = descriptions.algorithm("mine", [mixed({"type": "bandit", "zeta": 0.0})])
+    assert "A bandit (UCB1; exploration weight 0.0) chooses those that work from" in said
+    assert "Gaussian emitters (mutation scale 0.5) and emitters of the class my_" in said
+    assert "In equal numbers" in descriptions.algorithm("mine", [mixed({"type": "all"})])
+    assert "emitter 1" not in said and "#" not in said
+
+
+STILL = "class {name}:\n    solution_dim = 2\n    measures = {{'x': (0, 1)}}\n"
+STILL += "    objective_range = (0, 1)\n    fields = {{}}\n    step = 0.3\n"
+STILL += "    is_deterministic = {same}\n    def evaluate(self, solutions, seeds): ...\n"
+
+
+@pytest.mark.parametrize("same", [True, False])
+def test_a_class_of_the_users_says_its_step_and_whether_seeds_matter(tmp_path, monkeypatch, same):
+    module = f"still_{same}".lower()
+    (tmp_path / f"{module}.py").write_text(STILL.format(name="Still", same=same))
+    monkeypatch.syspath_prepend(tmp_path)
+    config = resolved(algorithm="map_elites")
+    config["domain"] = {"type": f"{module}:Still", "name": "still", "arguments": {}, "step": None}
+    assert "mutation scale 0.3" in descriptions.algorithm("map_elites", [config])
+    said = descriptions.task(SimpleNamespace(config=config, summary={"archive": {}}))
+    assert ("evaluation seed" in said) != same

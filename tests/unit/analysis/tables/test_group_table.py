@@ -1,5 +1,7 @@
 """The table of groups: means, the best and its ties, medians, QD-AUC."""
 
+import json
+
 import numpy as np
 import pytest
 from given import THREE, make_sweep, read
@@ -70,3 +72,31 @@ def test_without_cells_the_qd_score_is_compared(tmp_path):
     sheet = read_sheet(sweep / "table.json")
     assert sheet.rows[0][sheet.columns.index("QD score")].bold
     assert "IQM [95 %]" not in sheet.columns
+
+
+def columns_of(folder, scores, *names):
+    sweep = make_sweep(folder, scores)
+    plan = json.loads((sweep / "plan.json").read_text())
+    plan["tables"] = {"columns": list(names)}
+    (sweep / "plan.json").write_text(json.dumps(plan))
+    aggregate(sweep, folder / "runs")
+    return read_sheet(sweep / "table.json")
+
+
+def test_the_table_leaves_out_what_says_nothing_of_its_own(tmp_path):
+    few = columns_of(tmp_path / "few", {"a": [1.0, 1.1], "b": [2.0, 2.1]})
+    assert few.columns == [
+        "algorithm", "n", "Normalised QD score", "Coverage (%)", "Best objective", "QD-AUC",
+        "Core-seconds",
+    ]  # fmt: skip
+    assert "Evaluations: 30 in every group." in few.note
+    many = columns_of(tmp_path / "many", THREE)  # from five seeds on
+    assert many.columns[-2:] == ["IQM [95 %]", "Core-seconds"]
+    assert "qd_score_mean" in read(tmp_path / "few" / "sweeps" / "given", "table")
+
+
+def test_the_sweep_file_chooses_the_columns(tmp_path):
+    sheet = columns_of(tmp_path, THREE, "coverage", "iqm", "algorithm", "qd_score")
+    assert sheet.columns == ["algorithm", "Coverage (%)", "IQM [95 %]", "QD score"]
+    assert sheet.text == 1 and all(len(row) == 4 for row in sheet.rows)
+    assert "IQM: interquartile mean" in sheet.note and "QD-AUC" not in sheet.note

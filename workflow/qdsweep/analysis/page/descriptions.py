@@ -10,6 +10,7 @@ from qdsweep.config.compose import read_part
 from qdsweep.config.domain import Domain
 from qdsweep.config.emitters import STRATEGIES
 from qdsweep.config.values import value_text
+from qdsweep.domains import make_domain
 from qdsweep.experiment.load import Run
 
 # Key of an emitter or archive -> how a sentence says it; others are given as key = value.
@@ -29,9 +30,21 @@ _PHRASES = {
     "learning_rate": "archive learning rate {}",
     "threshold_min": "first threshold {}",
     "result_archive": "{} for its results",
+    "type": "emitters of the class {}",
+    "zeta": "exploration weight {}",
+    "reselect": "{} emitters chosen anew",
 }
-_MAY_BE_ZERO = ("learning_rate", "threshold_min")
+_MAY_BE_ZERO = ("learning_rate", "threshold_min", "zeta")
 _SCALES = ("sigma", "sigma0", "iso_sigma")  # null: the domain's step
+# Type of an emitter -> what its kind is called where an algorithm mixes several.
+_KINDS = {
+    "gaussian": "Gaussian emitters",
+    "iso_line": "line emitters",
+    "evolution_strategy": "evolution-strategy emitters",
+    "gradient_arborescence": "gradient-arborescence emitters",
+    "gradient_operator": "gradient-operator emitters",
+}
+_BANDIT = "bandit"
 _SEEDS = {
     "fixed": "with one evaluation seed per run",
     "iteration": "with a new evaluation seed each iteration",
@@ -55,7 +68,7 @@ def task(run: Run) -> str:
     if geometry.get("objective_range"):
         low, high = geometry["objective_range"]
         parts.append(f"objectives nominally from {short(low)} to {short(high)}")
-    if not domain.is_deterministic:
+    if not _is_deterministic(domain):
         seed = domain.evaluation_seed
         parts.append(_SEEDS.get(str(seed), f"with the evaluation seed {seed}"))
     return ", ".join(parts)
@@ -65,6 +78,21 @@ def domain_of(config: dict[str, Any]) -> Domain:
     """Returns the domain of a resolved experiment; see `read_part`."""
     domain: Domain = read_part("domain", config["domain"])
     return domain
+
+
+def _is_deterministic(domain: Domain) -> bool:
+    """Returns whether seeds change nothing: a class of the user's says it of itself."""
+    return domain.is_deterministic or bool(getattr(_made(domain), "is_deterministic", False))
+
+
+def _made(domain: Domain) -> Any:
+    """Returns an object of the user's class; None for other domains, and where it is gone."""
+    if ":" not in domain.type:
+        return None
+    try:
+        return make_domain(domain)
+    except Exception:  # whatever the class does: the paragraph says less
+        return None
 
 
 def archive(run: Run) -> str:
@@ -90,43 +118,76 @@ def algorithm(name: str, configs: list[dict[str, Any]], title: str | None = None
         for key, value in _hyper_parameters(config).items():
             if value not in values.setdefault(key, []):
                 values[key].append(value)
-    facts = []
+    facts: dict[str, list[str]] = {}
     for key, options in values.items():
         where, _, last = key.rpartition(": ")
         phrase = _PHRASES.get(last, f"{last} = {{}}").format(listed(options, "or"))
-        facts.append(f"{where}: {phrase}" if where else phrase)
+        facts.setdefault(where, []).append(phrase)
     used: Algorithm = read_part("algorithm", configs[0]["algorithm"])
     title = f"{title or used.title or name}{cite(used.papers)}"
-    return f"{title} has {listed(facts)}." if facts else f"{title} was run."
+    own, bandit = facts.pop("", []), facts.pop(_BANDIT, [])
+    text = f"{title} has {listed(own)}." if own else f"{title} was run."
+    kinds = listed([f"{kind} ({', '.join(of)})" if of else kind for kind, of in facts.items()])
+    if bandit:
+        chosen = kinds or "its emitters"
+        text += f" A bandit (UCB1; {', '.join(bandit)}) chooses those that work from {chosen}."
+    elif kinds:
+        text += f" In equal numbers these are {kinds}."
+    return text
 
 
 def _hyper_parameters(config: dict[str, Any]) -> dict[str, str]:
-    """Returns the hyper-parameters of an algorithm as text, without those that are not set."""
+    """Returns the hyper-parameters of an algorithm as text, without those that are not set.
+
+    Those of a kind of emitters stand under `KIND: KEY` where there are several.
+    """
     algorithm = config["algorithm"]
     found: dict[str, Any] = {
         key: config[key] for key in ("num_emitters", "batch_size") if key in config
     }
-    groups = algorithm.get("emitters", [])
-    for position, emitter in enumerate(groups, start=1):
-        where = f"emitter {position}: " if len(groups) > 1 else ""
+    for where, emitter in _kinds_of(algorithm.get("emitters", [])):
         for key, value in emitter.items():
             if key == "type":
-                value = value if where or ":" in value else None
+                value = value if ":" in value and not where else None
             elif key == "es":
                 value = STRATEGIES[value][0]
             elif key in _SCALES and value is None:
-                value = config["domain"].get("step")
+                value = _step(config)
             found[where + key] = value
     kept = algorithm.get("archive", {})
     found |= {key: value for key, value in kept.items() if key != "type"}
     if kept.get("learning_rate") is not None and kept.get("threshold_min") is None:
         found["threshold_min"] = "at the lower end of the objectives"
-    if algorithm.get("scheduler", {}).get("type") == "bandit":
-        found["scheduler"] = "bandit"
+    scheduler = algorithm.get("scheduler", {})
+    if scheduler.get("type") == "bandit":
+        found |= {f"{_BANDIT}: {key}": scheduler.get(key) for key in ("zeta", "reselect")}
     if algorithm.get("result_archive"):
         found["result_archive"] = "a passive elitist archive"
     return {
         key: value_text(value)
         for key, value in found.items()
-        if value is not None and value != {} and (value != 0 or key in _MAY_BE_ZERO)
+        if value is not None
+        and value != {}
+        and (value != 0 or key.rpartition(": ")[2] in _MAY_BE_ZERO)
     }
+
+
+def _kinds_of(groups: list[dict[str, Any]]) -> list[tuple[str, dict[str, Any]]]:
+    """Returns each group of emitters with what its keys begin with: nothing if there is but one."""
+    if len(groups) < 2:
+        return [("", group) for group in groups]
+    names = [
+        _KINDS.get(group["type"], f"emitters of the class {group['type']}") for group in groups
+    ]
+    return [
+        (f"{name} {names[:place].count(name) + 1}: " if names.count(name) > 1 else f"{name}: ", one)
+        for place, (name, one) in enumerate(zip(names, groups, strict=True))
+    ]
+
+
+def _step(config: dict[str, Any]) -> float | None:
+    """Returns the mutation scale of the domain; None where only a class that is gone knows it."""
+    step: float | None = config["domain"].get("step")
+    if step is None:
+        step = getattr(_made(domain_of(config)), "step", None)
+    return step

@@ -5,11 +5,12 @@ from typing import TYPE_CHECKING
 
 from qdsweep.analysis.labels import Called
 from qdsweep.analysis.page.words import core_time, seeds_text
-from qdsweep.analysis.selection import Tables
-from qdsweep.analysis.tables.group_table import best_and_tied, unequal_budgets
+from qdsweep.analysis.selection import Tables, compared_metric
+from qdsweep.analysis.tables.group_table import best_and_tied, format_metric, unequal_budgets
 from qdsweep.analysis.tables.pairs import MIN_SEEDS
 from qdsweep.analysis.text import common_decimals, listed, mean_and_error, number, plural
 from qdsweep.files import read_csv
+from qdsweep.metrics import Metric
 from qdsweep.records.confirm import read_confirm
 from qdsweep.records.plan import Plan
 from qdsweep.records.sweep_dir import SweepDir
@@ -39,9 +40,11 @@ def headline(plan: Plan, tables: Tables, sweep_dir: Path, called: Called) -> str
         text += f" {plural(missing, 'row')} without results: the tables leave them out."
     best = [tables.best(groups, 1)[0] for groups in tables.score_scales.values() if len(groups) > 1]
     if 0 < len(best) <= MAX_SCORE_SCALES:
+        metric = _compared(tables)
+        texts = dict(zip(tables.table["group"], format_metric(tables.table, metric), strict=True))
         noun = " is that" if len(best) == 1 else "s are those"
-        scores = listed([_score(tables, group) for group in best])
-        text += f" The {tables.rank.extreme} mean {tables.rank.always.phrase}{noun} of {scores}"
+        scores = listed([_score(tables, metric, group, texts[group]) for group in best])
+        text += f" The {tables.rank.extreme} mean {metric.phrase}{noun} of {scores}"
         text += f"{_not_told(tables, best)}."
     text += _confirmed(tables, sweep_dir, called)
     text += unequal_budgets(tables.table, tables.score_scales)
@@ -51,18 +54,26 @@ def headline(plan: Plan, tables: Tables, sweep_dir: Path, called: Called) -> str
     return text
 
 
-def _score(tables: Tables, group: str) -> str:
-    row = tables.table.set_index("group").loc[group]
-    metric = tables.rank.always
-    value, error, n = (row[f"{metric.column}_{part}"] for part in ("mean", "se", "n"))
-    unit = " %" if metric.percent else ""
-    return f"{group} ({mean_and_error(value, error)}{unit}, {plural(int(n), 'seed')})"
+def _compared(tables: Tables) -> Metric:
+    """Returns the metric that ranks, as the table of groups has it, if all groups have that."""
+    metrics = {
+        compared_metric(tables.rank, tables.summary, groups)
+        for groups in tables.score_scales.values()
+    }
+    return metrics.pop() if len(metrics) == 1 else tables.rank.always
+
+
+def _score(tables: Tables, metric: Metric, group: str, text: str) -> str:
+    """`text`: mean and standard error as the table has them, with as many decimals."""
+    n = tables.table.set_index("group")[f"{metric.column}_n"][group]
+    return f"{group} ({text}{' %' if metric.percent else ''}, {plural(int(n), 'seed')})"
 
 
 def _not_told(tables: Tables, best: list[str]) -> str:
     """Returns which of the best groups the test does not tell from others."""
     if min(tables.counts(best)) < MIN_SEEDS:
-        return f"; fewer than {MIN_SEEDS} seeds, so nothing is tested"
+        few = min(tables.counts(best))
+        return f"; n = {few} cannot decide, so nothing is tested: that takes {MIN_SEEDS} seeds"
     _, tied = best_and_tied(
         tables.rank, tables.metrics, tables.summary, tables.table, tables.score_scales
     )

@@ -14,10 +14,10 @@ from qdsweep.analysis.page.methods import methods
 from qdsweep.analysis.page.settings import median_runs, settings
 from qdsweep.analysis.selection import Tables
 from qdsweep.analysis.stages import STAGES
-from qdsweep.analysis.tables.group_table import shown_metrics
 from qdsweep.analysis.tables.sheet import Sheet, number_cell, read_sheet, text_cell
 from qdsweep.analysis.text import number
 from qdsweep.files import write_text
+from qdsweep.metrics import shown_metrics
 from qdsweep.records.plan import Plan
 from qdsweep.records.sweep_dir import SweepDir
 

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from qdsweep.analysis.selection import compared_metric, in_percent, score_scales_of
+from qdsweep.analysis.tables.columns import Column, column_notes, telling_columns
 from qdsweep.analysis.tables.pairs import compare, runs_of
 from qdsweep.analysis.tables.run_results import column_names
 from qdsweep.analysis.tables.sheet import Cell, Sheet, number_cell, text_cell
@@ -14,24 +15,17 @@ from qdsweep.analysis.tables.statistics import (
     mean_error_count,
 )
 from qdsweep.analysis.text import common_decimals, mean_and_error, number, with_interval
-from qdsweep.metrics import METRICS, Metric
+from qdsweep.metrics import Metric, shown_metrics
 from qdsweep.records.plan import Plan
-from qdsweep.sweep.groups import group_labels
 
 if TYPE_CHECKING:
     import pandas as pd
 
-_COSTS = sum(metric.cost for metric in METRICS)
 TIED = "†"
 
 ScoreScales = Mapping[str, list[str]]
 # Pairs (metric, group), such as the group with the best mean of a metric.
 Places = set[tuple[str, str]]
-
-
-def shown_metrics(metrics: Iterable[Metric]) -> list[Metric]:
-    """Returns those that a reader sees: what matters most comes first, what it cost last."""
-    return sorted((one for one in metrics if one.label), key=lambda one: (one.cost, not one.main))
 
 
 def group_table(plan: Plan, summary: "pd.DataFrame") -> "pd.DataFrame":
@@ -68,39 +62,55 @@ def group_sheet(plan: Plan, summary: "pd.DataFrame", table: "pd.DataFrame") -> S
     `plan`, `summary` and `table` have the report's names of groups, as `Called` gives them.
     """
     score_scales = score_scales_of(summary, table["group"])
-    values = {group: rows[0].values for group, rows in plan.groups.items()}
-    composed = group_labels(
-        plan.columns, list(values.values()), plan.experiment, plan.figures.names
-    )
-    named = composed != list(values)  # the values do not show the label of a whole group
-    swept = plan.group_columns
     every = shown_metrics(plan.metrics)
-    shown = [metric for metric in every if table[f"{metric.column}_n"].any()]
     best, tied = best_and_tied(plan.rank, plan.metrics, summary, table, score_scales)
     counts = table[[f"{metric.column}_n" for metric in every]].max(axis=1)
-    texts = {metric: format_metric(table, metric) for metric in shown}
-    rows = []
-    for position, row in enumerate(table.to_dict("records")):
-        cells = [text_cell(row["group"])] if named or not swept else []
-        cells += [text_cell(values[row["group"]][name]) for name in swept]
-        cells.append(number_cell(str(counts.iat[position]), counts.iat[position]))
-        for metric in shown:
-            place = (metric.column, row["group"])
-            text = texts[metric][position] + (TIED if place in tied else "")
-            cells.append(number_cell(text, row[f"{metric.column}_mean"], bold=place in best))
-        rows.append(cells)
-    heads = [*(["group"] if named or not swept else []), *map(plan.called, swept)]
-    columns = [*heads, "n", *(metric.heading for metric in shown)]
-    iqm = plan.rank if table[f"{plan.rank.column}_iqm"].notna().any() else None
-    if iqm:
-        columns.insert(-_COSTS, "IQM [95 %]")
-        for cells, cell in zip(rows, _iqm_cells(table, iqm.column), strict=True):
-            cells.insert(-_COSTS, cell)
+    columns = {
+        name: Column(plan.called(name), cells, True) for name, cells in _name_cells(plan).items()
+    }
+    columns["n"] = Column("n", [number_cell(str(count), count) for count in counts])
+    for metric in every:
+        cells = _metric_cells(table, metric, best, tied)
+        columns[metric.name] = Column(metric.heading, cells)
+    columns["iqm"] = Column("IQM [95 %]", _iqm_cells(table, plan.rank.column))
+    chosen = plan.tables.columns or telling_columns(plan, table, counts)
+    # A stable sort: what is text, and aligned so, stands first.
+    shown = sorted((columns[name] for name in chosen), key=lambda column: not column.is_text)
     partial = bool((summary["status"] == "partial").any())
-    note = _note(partial, bool(best), bool(tied), iqm, counts)
+    iqm = plan.rank if "iqm" in chosen else None
+    marked = {metric.column for metric in every if metric.name in chosen}
+    is_best, is_tied = (any(metric in marked for metric, _ in of) for of in (best, tied))
+    note = _note(partial, is_best, is_tied, counts)
+    note += column_notes(chosen, columns, iqm, counts)
     note += _own_note(plan.own, table, counts)
     note += unequal_budgets(table, score_scales)
-    return Sheet("table", "Results of each group", note, columns, len(heads), rows)
+    return Sheet(
+        "table",
+        "Results of each group",
+        note,
+        [column.heading for column in shown],
+        sum(column.is_text for column in shown),
+        [list(row) for row in zip(*(column.cells for column in shown), strict=True)],
+    )
+
+
+def _name_cells(plan: Plan) -> dict[str, list[Cell]]:
+    """Returns the groups and their swept values."""
+    values = {group: rows[0].values for group, rows in plan.groups.items()}
+    found = {"group": [text_cell(group) for group in values]}
+    for name in plan.group_columns:
+        found[name] = [text_cell(row[name]) for row in values.values()]
+    return found
+
+
+def _metric_cells(table: "pd.DataFrame", metric: Metric, best: Places, tied: Places) -> list[Cell]:
+    cells = []
+    means = table[f"{metric.column}_mean"]
+    for group, text, mean in zip(table["group"], format_metric(table, metric), means, strict=True):
+        place = (metric.column, group)
+        mark = TIED if place in tied else ""
+        cells.append(number_cell(text + mark, mean, bold=place in best))
+    return cells
 
 
 def _own_note(own: Iterable[Metric], table: "pd.DataFrame", counts: "pd.Series") -> str:
@@ -186,7 +196,7 @@ def _iqm_cells(table: "pd.DataFrame", metric: str) -> list[Cell]:
     ]
 
 
-def _note(partial: bool, best: bool, tied: bool, iqm: Metric | None, counts: "pd.Series") -> str:
+def _note(partial: bool, best: bool, tied: bool, counts: "pd.Series") -> str:
     text = "Mean ± standard error over n runs (seeds), each at its own budget."
     if partial:
         text = "Mean ± standard error over n runs (seeds); unfinished runs as far as they are."
@@ -199,9 +209,4 @@ def _note(partial: bool, best: bool, tied: bool, iqm: Metric | None, counts: "pd
         )
     if best and (counts < MIN_SEEDS).any():
         text += f" Groups of fewer than {MIN_SEEDS} seeds are not tested."
-    if iqm:
-        few = f" (from {ENOUGH_SEEDS} seeds on)"
-        few = few if (counts < ENOUGH_SEEDS).any() else ""
-        text += f" IQM: interquartile mean of the {iqm.phrase} with its 95 % interval{few}."
-    text += " QD-AUC: mean QD score over the evaluations of the budget."
     return text
