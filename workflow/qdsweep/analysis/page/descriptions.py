@@ -118,7 +118,10 @@ def algorithm(name: str, configs: list[dict[str, Any]], title: str | None = None
         for key, value in _hyper_parameters(config).items():
             if value not in values.setdefault(key, []):
                 values[key].append(value)
-    facts: dict[str, list[str]] = {}
+    of_each = [_kinds_of(config["algorithm"].get("emitters", [])) for config in configs]
+    facts: dict[str, list[str]] = {
+        where.removesuffix(": "): [] for kinds in of_each for where, _ in kinds
+    }
     for key, options in values.items():
         where, _, last = key.rpartition(": ")
         phrase = _PHRASES.get(last, f"{last} = {{}}").format(listed(options, "or"))
@@ -127,12 +130,12 @@ def algorithm(name: str, configs: list[dict[str, Any]], title: str | None = None
     title = f"{title or used.title or name}{cite(used.papers)}"
     own, bandit = facts.pop("", []), facts.pop(_BANDIT, [])
     text = f"{title} has {listed(own)}." if own else f"{title} was run."
-    kinds = listed([f"{kind} ({', '.join(of)})" if of else kind for kind, of in facts.items()])
+    mixed = listed([_kind_text(kind.partition("#")[0], of) for kind, of in facts.items()])
     if bandit:
-        chosen = kinds or "its emitters"
+        chosen = mixed or "its emitters"
         text += f" A bandit (UCB1; {', '.join(bandit)}) chooses those that work from {chosen}."
-    elif kinds:
-        text += f" In equal numbers these are {kinds}."
+    elif mixed:
+        text += f" In equal numbers these are {mixed}."
     return text
 
 
@@ -172,17 +175,17 @@ def _hyper_parameters(config: dict[str, Any]) -> dict[str, str]:
     }
 
 
+def _kind_text(kind: str, facts: list[str]) -> str:
+    return f"{kind} ({', '.join(facts)})" if facts else kind
+
+
 def _kinds_of(groups: list[dict[str, Any]]) -> list[tuple[str, dict[str, Any]]]:
     """Returns each group of emitters with what its keys begin with: nothing if there is but one."""
     if len(groups) < 2:
         return [("", group) for group in groups]
-    names = [
-        _KINDS.get(group["type"], f"emitters of the class {group['type']}") for group in groups
-    ]
-    return [
-        (f"{name} {names[:place].count(name) + 1}: " if names.count(name) > 1 else f"{name}: ", one)
-        for place, (name, one) in enumerate(zip(names, groups, strict=True))
-    ]
+    names = [_KINDS.get(one["type"], f"emitters of the class {one['type']}") for one in groups]
+    # The number keeps apart groups of one kind.
+    return [(f"{name}#{place}: ", groups[place]) for place, name in enumerate(names)]
 
 
 def _step(config: dict[str, Any]) -> float | None:
