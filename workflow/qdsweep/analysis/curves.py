@@ -7,6 +7,7 @@ import numpy as np
 
 from qdsweep.analysis.bands import Band, around, spread
 from qdsweep.analysis.selection import Tables
+from qdsweep.analysis.text import short
 from qdsweep.metrics import EVALUATIONS, METRICS, WALL_TIME, Metric, XAxis, curves_of, drawn_of
 
 if TYPE_CHECKING:
@@ -80,3 +81,32 @@ def _line(curve: "pd.DataFrame", runs: "pd.DataFrame | None", view: View, band: 
 def is_defined(lines: list[Line]) -> bool:
     """Tells whether any line has a value."""
     return any(np.isfinite(line.band.middle).any() for line in lines)
+
+
+def constant(lines: list[Line]) -> float | None:
+    """Returns the one value of all lines at all times; None where they have several, or none."""
+    every = np.concatenate([line.band.middle for line in lines])
+    values = every[np.isfinite(every)]
+    if len(values) and np.allclose(values, values[0], rtol=1e-9, atol=0):
+        return float(values[0])
+    return None
+
+
+def telling(tables: Tables, views: list[View], groups: list[str]) -> tuple[list[View], str]:
+    """Returns the views that tell groups apart, and what is said of the others.
+
+    The ranking metric stays in any case.
+
+    Args:
+        tables: The tables of a sweep.
+        views: The views that a figure may have.
+        groups: The groups in it.
+    """
+    kept, text = [], ""
+    for view in views:
+        value = constant(curve_lines(tables, groups, view))
+        if value is None or view.metric is tables.rank.drawn:
+            kept.append(view)
+        else:
+            text += f" {view.metric.heading}: {short(value)} everywhere, and not drawn."
+    return kept, text

@@ -111,6 +111,22 @@ class Tables:
         curves = self.curves if self.seed_curves is None else self.seed_curves
         return curves[curves["group"].isin(groups)]
 
+    def best_of_algorithms(self, groups: list[str], limit: int) -> list[str]:
+        """Returns the best group of each algorithm, at most `limit`, in order.
+
+        Where all have one algorithm, they are the `limit` best.
+        """
+        if "algorithm" not in self.table:
+            return self.best(groups, limit)
+        of = self.table.set_index("group")["algorithm"]
+        parts: dict[str, list[str]] = {}
+        for group in groups:
+            parts.setdefault(str(of[group]), []).append(group)
+        if len(parts) == 1:
+            return self.best(groups, limit)
+        firsts = {self.best(part, 1)[0] for part in parts.values()}
+        return self.best([group for group in groups if group in firsts], limit)
+
     def median_run(self, group: str) -> "pd.Series":
         """Returns the row of the group's run with the (lower) median of the ranking metric."""
         runs = self.with_results[self.with_results["group"] == group]

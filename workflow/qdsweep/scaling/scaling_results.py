@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from qdsweep.analysis.figures.figure import Drawn, save_figures
+from qdsweep.analysis.figures.figure import Drawn, Omitted, save_figures
 from qdsweep.analysis.figures.marks import COLORS
 from qdsweep.analysis.figures.style import style
 from qdsweep.analysis.tables.run_times import busy_note
 from qdsweep.analysis.tables.sheet import Sheet, as_latex, as_markdown, number_cell
 from qdsweep.analysis.text import common_decimals, mean_and_error, number, plural
-from qdsweep.files import write_json, write_text
+from qdsweep.files import write_csv, write_json, write_text
 from qdsweep.scaling.amdahl import (
     WORTHWHILE,
     Fit,
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 NAME = "scaling"
 # Shorter times are not exact enough [s].
 SHORTEST = 1.0
+_SECTION, _TITLE = "Time", "Scaling"
 
 
 def write_scaling(study: Study, times: list[Time]) -> Sheet:
@@ -66,7 +67,12 @@ def write_scaling(study: Study, times: list[Time]) -> Sheet:
         },
     )
     with style():
-        save_figures(study.out, [_drawn(table, times, fit, fitted, sheet.note)], NAME + "_figures")
+        figure = _figure(table, times, fit, fitted, sheet.note)
+        if isinstance(figure, Omitted):
+            for suffix in (".pdf", ".png", ".svg"):  # of an earlier start
+                (study.out / f"{NAME}{suffix}").unlink(missing_ok=True)
+            write_csv(table, study.out / f"{NAME}.csv")
+        save_figures(study.out, [figure], NAME + "_figures")
     return sheet
 
 
@@ -187,13 +193,20 @@ def _sheet(study: Study, table: "pd.DataFrame", note: str) -> Sheet:
     return Sheet(NAME, title, note, list(columns), 0, rows)
 
 
-def _drawn(
+def _figure(
     table: "pd.DataFrame", times: list[Time], fit: Fit, fitted: list[int], note: str
-) -> Drawn:
-    """Draws speed-up and efficiency over the number of workers: runs, medians, fit."""
+) -> Drawn | Omitted:
+    """Draws speed-up and efficiency over the number of workers: runs, medians, fit.
+
+    Nothing is drawn of times that are too short.
+    """
     from matplotlib.figure import Figure
     from matplotlib.ticker import FuncFormatter, NullLocator
 
+    shortest = float(table["seconds"].min())
+    if shortest < SHORTEST:
+        why = f"{shortest:.2g} s of iterations are too short to time, take more of them"
+        return Omitted(NAME, _SECTION, _TITLE, why)
     figure = Figure(figsize=(8, 3.5), layout="constrained")
     left, right = figure.subplots(1, 2)
     most = table["workers"].max()
@@ -229,4 +242,4 @@ def _drawn(
         ax.set_xlabel("Workers")
         ax.grid(True)
     left.legend(loc="upper left")
-    return Drawn(NAME, "Time", "Scaling", note, figure, table)
+    return Drawn(NAME, _SECTION, _TITLE, note, figure, table)

@@ -7,6 +7,8 @@ from in_process import compute_sweep
 from support import TINY
 
 from qdsweep.analysis.figures.combinations import axis_of, combinations
+from qdsweep.analysis.figures.figure import Omitted
+from qdsweep.analysis.figures.learning_curves import learning_curves
 from qdsweep.analysis.figures.style import style
 from qdsweep.analysis.figures.sweep_views import sweep_views
 from qdsweep.analysis.selection import read_tables
@@ -158,8 +160,40 @@ def test_scattered_values_are_dots_and_no_heatmap(tmp_path):
 def test_one_name_has_a_slice_alone_and_seeds_nothing(tmp_path):
     experiment = {**TINY, "algorithm": "map_elites", "iterations": 2}
     one = compute_sweep(tmp_path / "a", experiment, "::: batch_size 4 8 ::: seed 1 2")
-    assert list(views(one)) == ["slice_batch_size"]
+    coordinates, part = views(one).values()
+    assert isinstance(coordinates, Omitted) and part.name == "slice_batch_size"
+    assert coordinates.why.startswith("only batch_size was swept")
     seeds = compute_sweep(tmp_path / "b", experiment, "::: seed 1 2")
     assert views(seeds) == {}
     names = compute_sweep(tmp_path / "c", experiment, "::: algorithm map_elites cma_me")
-    assert views(names) == {}
+    assert [type(one) for one in views(names).values()] == [Omitted]
+
+
+def test_one_score_everywhere_has_no_view(made):
+    tables = read_tables(made)
+    tables.table["norm_qd_score_mean"] = 0.5
+    with style():
+        found = sweep_views(read_plan(SweepDir(made)), tables)
+    assert {one.why for one in found} == {
+        "the mean normalised QD score is the same for all swept values"
+    }
+    assert {"parallel_coordinates", "pairs", "slice_batch_size"} <= {one.name for one in found}
+
+
+def test_a_metric_of_one_value_has_no_learning_curve(made):
+    tables = read_tables(made)
+    tables.curves["obj_max_mean"] = 100.0
+    with style():
+        drawn = learning_curves(tables)
+    assert "Best objective: 100 everywhere, and not drawn." in drawn.caption
+    assert "Best objective" not in [ax.get_ylabel() for ax in drawn.figure.axes]
+
+
+def test_the_overview_shows_each_algorithm_once(made):
+    tables = read_tables(made)
+    (groups,) = tables.score_scales.values()
+    shown = tables.best_of_algorithms(groups, 3)
+    assert sorted(group.split(",")[0] for group in shown) == ["cma_me", "map_elites"]
+    assert tables.best(groups, 1)[0] in shown
+    own = [group for group in groups if group.startswith("cma_me")]
+    assert tables.best_of_algorithms(own, 3) == tables.best(own, 3)

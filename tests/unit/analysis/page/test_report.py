@@ -2,6 +2,11 @@
 
 import re
 
+import pytest
+
+from qdsweep.analysis.figures.plots import plot_one
+from qdsweep.errors import BadInput
+
 
 def test_report_is_self_contained(main):
     page = (main / "report.html").read_text()
@@ -14,3 +19,14 @@ def test_report_is_self_contained(main):
 def test_report_escapes_what_users_write(main):
     page = (main / "report.html").read_text()
     assert "::: &lt;b&gt;" in page and "::: <b>" not in page
+
+
+def test_no_heading_stands_twice_and_what_is_not_drawn_is_said(main):
+    page = (main / "report.html").read_text()
+    headings = re.findall(r"<h[123][^>]*>([^<]+)<", page)
+    assert len(headings) == len(set(headings))
+    assert "Parallel coordinates. Not drawn: only algorithm was swept" in page
+    index = (main / "plots" / "more" / "figures.json").read_text()
+    assert "only algorithm was swept" in index
+    with pytest.raises(BadInput, match="parallel_coordinates: not drawn: only algorithm was"):
+        plot_one(main, main.parent.parent / "runs", "parallel_coordinates")

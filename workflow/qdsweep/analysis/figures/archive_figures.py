@@ -121,7 +121,8 @@ def overview(tables: Tables, runs_dir: Path) -> Drawn:
     facet = tables.facets.get(best, "")
     lines = tables.best(groups, MAX_LINES)
     metric = tables.rank.drawn
-    count = min(3, len(groups))
+    pictured = tables.best_of_algorithms(groups, 3)
+    count = len(pictured)
     width = figure_width(2.45 * count + 4.6)
     beside = width > 6
     right = (3.9 if width > 8 else 0.36 * width) if beside else width
@@ -144,7 +145,7 @@ def overview(tables: Tables, runs_dir: Path) -> Drawn:
     if facet:
         figure.set_figheight(figure.get_figheight() + _HEADING)
         add_heading(figure, panel, width)
-    pictured = tables.best(groups, count)
+    pictured = tables.best(pictured, count)
     shown = [(row, reported_run(runs_dir, row)) for row in map(tables.median_run, pictured)]
     _draw_block(maps, tables, shown, count, side, color_limits([run for _, run in shown]))
     band = tables.band_text(lines)
@@ -159,6 +160,8 @@ def overview(tables: Tables, runs_dir: Path) -> Drawn:
         add_legend(bottom, blocks, band, right)
     title, scale = panel, "" if panel in tables.score_scales else tables.scale_text
     which = "each group" if count == len(groups) else f"the best {count} of {len(groups)} groups"
+    if pictured != tables.best(groups, count):
+        which = f"the best group of {count} algorithms"
     if facet and len(tables.panels) > 1:
         title += f", the facet with the highest mean {tables.rank.always.phrase} of its task"
     caption = (

@@ -27,6 +27,7 @@ from qdsweep.analysis.figures.style import (
     style,
 )
 from qdsweep.analysis.selection import Tables
+from qdsweep.analysis.tables.comparisons import short_names
 from qdsweep.analysis.text import number, plural
 from qdsweep.animation import write_gif
 from qdsweep.experiment.load import Run, load
@@ -255,7 +256,10 @@ def stills(name: str, scale: str, shown: list[Evolution], tables: Tables) -> Dra
     if left_out:
         caption += f" Not shown: {plural(left_out, 'group')}."
     moments = [one.moment(iteration) for one in shown for iteration in one.iterations(FRAMES)]
-    return Drawn(name, "Evolution", "How archives filled", caption, figure, pd.DataFrame(moments))
+    place = list(tables.score_scales).index(scale)
+    task = short_names(list(tables.score_scales))[place] if about else ""
+    title = f"How archives filled: {task}" if task else "How archives filled"
+    return Drawn(name, "Evolution", title, caption, figure, pd.DataFrame(moments))
 
 
 def _text(moment: dict[str, Any], between: str = " ") -> str:

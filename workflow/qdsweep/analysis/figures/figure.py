@@ -1,6 +1,8 @@
 """A figure on its way to paper and page: picture, caption, and the data that it shows."""
 
 import json
+import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,7 +15,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-_ABOUT = ("name", "section", "title", "caption")
+_ABOUT = ("name", "section", "title", "caption", "why")
 
 
 @dataclass(frozen=True)
@@ -37,11 +39,27 @@ class Drawn:
     data: "pd.DataFrame"
 
 
-def save_figures(folder: Path, drawn: list[Drawn], index: str = "figures") -> None:
-    """Writes NAME.pdf, .png, .svg and .csv of each figure, and an index for the report."""
+@dataclass(frozen=True)
+class Omitted:
+    """A figure that is not drawn, as its data say nothing; `why`: the end of a sentence."""
+
+    name: str
+    section: str
+    title: str
+    why: str
+
+
+def save_figures(folder: Path, drawn: Sequence[Drawn | Omitted], index: str = "figures") -> None:
+    """Writes NAME.pdf, .png, .svg and .csv of each figure, and an index for the report.
+
+    Of a figure that is not drawn, a line says why.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     for one in drawn:
-        _save(folder, one)
+        if isinstance(one, Omitted):
+            print(f"{one.name}: not drawn: {one.why}", file=sys.stderr)
+        else:
+            _save(folder, one)
     _write_index(folder / f"{index}.json", [_about(one) for one in drawn])
 
 
@@ -55,14 +73,14 @@ def save_one(folder: Path, one: Drawn) -> list[Path]:
 
 
 def read_index(path: Path) -> list[dict[str, str]]:
-    """Reads what `save_figures` has written about its figures.
+    """Reads what `save_figures` has written about its figures; `why` is empty of a drawn one.
 
     Raises:
         BadInput: It is damaged.
     """
     try:
         entries = json.loads(path.read_text(encoding="utf-8"))
-        return [{key: entry[key] for key in _ABOUT} for entry in entries]
+        return [{key: entry.get(key, "") for key in _ABOUT} for entry in entries]
     except (OSError, ValueError, TypeError, KeyError) as error:
         raise damaged(path, error, maker_of(path).anew) from error
 
@@ -74,8 +92,8 @@ def _save(folder: Path, one: Drawn) -> list[Path]:
     return [folder / f"{one.name}{ending}" for ending in (*pictures, ".csv")]
 
 
-def _about(one: Drawn) -> dict[str, str]:
-    return {key: getattr(one, key) for key in _ABOUT}
+def _about(one: Drawn | Omitted) -> dict[str, str]:
+    return {key: getattr(one, key, "") for key in _ABOUT}
 
 
 def _write_index(path: Path, entries: list[dict[str, str]]) -> None:

@@ -3,7 +3,7 @@
 import math
 from typing import TYPE_CHECKING
 
-from qdsweep.analysis.curves import View, curve_lines, is_defined, printed_views
+from qdsweep.analysis.curves import View, curve_lines, is_defined, printed_views, telling
 from qdsweep.analysis.figures.figure import Drawn
 from qdsweep.analysis.figures.marks import DASHES
 from qdsweep.analysis.figures.panels import MAX_LINES, MAX_PANELS, lay_out, level
@@ -20,14 +20,14 @@ MOST_COLUMNS = 4
 
 def learning_curves(tables: Tables) -> Drawn:
     """Draws the learning curves: a row of panels for each facet, and for each scale."""
-    views = printed_views(tables.rank, tables.metrics)
     shown = tables.shown(MAX_PANELS, MAX_LINES)
+    every = [group for groups in shown.values() for group in groups]
+    views, left_out = telling(tables, printed_views(tables.rank, tables.metrics), every)
     width = figure_width(11)
     rows = math.ceil(len(views) / (MOST_COLUMNS if width > 6 else 2))
     columns = math.ceil(len(views) / rows)
     height = rows * (0.72 * width / columns + 0.5)
     figure, parts = lay_out(tables.legends(shown), 1, width, height)
-    every = [group for groups in shown.values() for group in groups]
     band = tables.band_text(every)
     drawn = []
     for part, groups in zip(parts, shown.values(), strict=True):
@@ -53,7 +53,7 @@ def learning_curves(tables: Tables) -> Drawn:
         "learning_curves",
         "Learning",
         "Learning curves",
-        caption + shown_text(tables, shown),
+        caption + left_out + shown_text(tables, shown),
         figure,
         tables.drawn_curves(every),
     )

@@ -1,7 +1,7 @@
 """Tables and run directories -> figures: plots/ has those of every sweep, plots/more/ others."""
 
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from qdsweep.analysis.figures.appearance import Look, read_dressed
@@ -9,7 +9,7 @@ from qdsweep.analysis.figures.archive_figures import heatmaps, overview
 from qdsweep.analysis.figures.archive_profile import archive_profiles
 from qdsweep.analysis.figures.common_archive import common_archives
 from qdsweep.analysis.figures.corrected import corrected_figures
-from qdsweep.analysis.figures.figure import Drawn, read_index, save_figures, save_one
+from qdsweep.analysis.figures.figure import Drawn, Omitted, read_index, save_figures, save_one
 from qdsweep.analysis.figures.learning_curves import learning_curves
 from qdsweep.analysis.figures.profiles_figure import profiles_figure
 from qdsweep.analysis.figures.run_pictures import run_pictures
@@ -21,7 +21,7 @@ from qdsweep.records.sweep_dir import SweepDir
 
 MAIN, MORE = "", "more"  # folders below plots/: of every sweep, of some
 # How the names of figures begin -> their folder, and what draws them.
-Figures = dict[str | tuple[str, ...], tuple[str, Callable[[], list[Drawn]]]]
+Figures = dict[str | tuple[str, ...], tuple[str, Callable[[], Sequence[Drawn | Omitted]]]]
 
 
 def plot(sweep_dir: Path, runs_dir: Path, *, only: str | None = None) -> None:
@@ -49,14 +49,17 @@ def plot_one(sweep_dir: Path, runs_dir: Path, name: str) -> list[Path]:
     """Draws one figure of a sweep again, and returns the files that it is written to.
 
     Raises:
-        BadInput: As `plot`; or the sweep has no such figure.
+        BadInput: As `plot`; or the sweep has no such figure, or one whose data say nothing.
     """
     _, look, figures = _figures(sweep_dir, runs_dir)
     with look.style():
         for beginning, (folder, draw) in figures.items():
             for one in draw() if name.startswith(beginning) else ():
-                if one.name == name:
-                    return save_one(SweepDir(sweep_dir).plots / folder, one)
+                if one.name != name:
+                    continue
+                if isinstance(one, Omitted):
+                    raise BadInput(f"--only {name}: not drawn: {one.why}")
+                return save_one(SweepDir(sweep_dir).plots / folder, one)
     plots = SweepDir(sweep_dir).plots
     indices = [plots / folder / "figures.json" for folder in (MAIN, MORE)]
     known = [one["name"] for path in indices if path.exists() for one in read_index(path)]
@@ -64,7 +67,7 @@ def plot_one(sweep_dir: Path, runs_dir: Path, name: str) -> list[Path]:
     raise BadInput(f"--only {name}: this sweep has no such figure; {has}")
 
 
-def _all(figures: Figures, folder: str) -> list[Drawn]:
+def _all(figures: Figures, folder: str) -> list[Drawn | Omitted]:
     return [one for place, draw in figures.values() if place == folder for one in draw()]
 
 

@@ -2,6 +2,7 @@
 
 import itertools
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,12 +15,13 @@ from qdsweep.analysis.figures.combinations import (
     seeds_text,
 )
 from qdsweep.analysis.figures.coordinates import MOST_TICKS, nice_numbers, score_limits, tick_text
-from qdsweep.analysis.figures.figure import Drawn
+from qdsweep.analysis.figures.figure import Drawn, Omitted
 from qdsweep.analysis.figures.heatmap import color_scale
 from qdsweep.analysis.figures.marks import COLORMAP, COLORS, Marks
 from qdsweep.analysis.figures.parallel_coordinates import parallel_coordinates
 from qdsweep.analysis.figures.style import EMPTY_CELL, figure_width, line_style
 from qdsweep.analysis.selection import Tables
+from qdsweep.analysis.tables.comparisons import short_names
 from qdsweep.analysis.text import listed, plural, short
 from qdsweep.records.plan import Plan
 from qdsweep.sweep.groups import values_label
@@ -35,24 +37,39 @@ MAX_PAIRS = 6
 _MOST_VALUES = 20  # of a name, in a heatmap
 
 
-def sweep_views(plan: Plan, tables: Tables) -> list[Drawn]:
+def sweep_views(plan: Plan, tables: Tables) -> list[Drawn | Omitted]:
     """Returns what the sweep's shape allows, each within one scale.
 
     Two names and more give parallel coordinates and heatmaps of pairs, every name of numbers
     gives a slice.
     """
-    drawn: list[Drawn] = []
-    for position, found in enumerate(combinations(plan, tables)[:MAX_SCORE_SCALES]):
+    views: list[Drawn | Omitted] = []
+    every = combinations(plan, tables)[:MAX_SCORE_SCALES]
+    tasks = short_names([found.scale for found in every])
+    for position, found in enumerate(every):
         end = f"_{position + 1}" if position else ""
         where = f" {found.scale}." if len(tables.score_scales) > 1 else ""
-        if len(found.axes) > 1:
-            drawn.append(parallel_coordinates(found, f"parallel_coordinates{end}", SECTION, where))
+        drawn: list[Drawn | Omitted] = []
+        drawn.append(_coordinates(found, f"parallel_coordinates{end}", where))
         for axis in found.axes:
             if axis.numbers is not None:
                 name = re.sub(r"[^A-Za-z0-9_.]+", "-", axis.name)
                 drawn.append(one_slice(found, axis, f"slice_{name}{end}", where, tables.marks))
         drawn += pair_heatmaps(found, f"pairs{end}", where)
-    return drawn
+        if found.table["mean"].nunique() == 1:
+            why = f"the mean {found.score.phrase} is the same for all swept values"
+            drawn = [Omitted(one.name, one.section, one.title, why) for one in drawn]
+        about = f": {tasks[position]}" if len(every) > 1 else ""
+        views += [replace(one, title=f"{one.title}{about}") for one in drawn]
+    return views
+
+
+def _coordinates(found: Combinations, name: str, where: str) -> Drawn | Omitted:
+    if len(found.axes) > 1:
+        return parallel_coordinates(found, name, SECTION, where)
+    (only,) = found.names
+    why = f"only {only} was swept, besides seeds, and the table has all of it"
+    return Omitted(name, SECTION, "Parallel coordinates", why)
 
 
 def one_slice(found: Combinations, axis: Axis, name: str, where: str, marks: Marks) -> Drawn:

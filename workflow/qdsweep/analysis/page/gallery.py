@@ -25,12 +25,15 @@ _FILMS = 4_500_000  # bytes of animations in a page, at most
 
 @dataclass(frozen=True)
 class Shown:
-    """A figure in the page, with its data and the command that draws it again."""
+    """A figure in the page, with its data and the command that draws it again.
+
+    One without a picture is not drawn; its caption says why.
+    """
 
     name: str
     title: str
     caption: str
-    picture: Picture
+    picture: Picture | None
     files: list[Download]
     command: str
 
@@ -71,6 +74,10 @@ def figure_sections(sweep_dir: Path, column_width: float | None = None) -> dict[
         stage = maker_of(index).name
         for entry in read_index(index):
             name, path = entry["name"], index.parent / entry["name"]
+            if entry["why"]:
+                left_out = Shown(name, entry["title"], f"Not drawn: {entry['why']}.", None, [], "")
+                sections.setdefault(entry["section"], []).append(left_out)
+                continue
             only = f" --only {name}" if stage == "plot" else ""
             shown = Shown(
                 name,

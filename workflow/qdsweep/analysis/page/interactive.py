@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from qdsweep.analysis.curves import Line, View, curve_lines, is_defined, page_views
+from qdsweep.analysis.curves import Line, View, constant, curve_lines, is_defined, page_views
 from qdsweep.analysis.figures.combinations import combinations
 from qdsweep.analysis.figures.marks import Mark
 from qdsweep.analysis.page.coordinates import parallel_coordinates
@@ -39,15 +39,15 @@ def interactive_figures(plan: Plan, tables: Tables) -> list[Interactive]:
     found = []
     for place, (about, groups) in enumerate(_parts(tables.panels)):
         views, caption = _learning_curves(tables, groups)
-        title = f"Learning curves{about}"
+        title = f"Interactive learning curves{about}"
         found.append(Interactive(f"curves-{place + 1}", title, caption, views))
     by_scale = {one.scale: one for one in combinations(plan, tables)}
     for place, (about, groups) in enumerate(_parts(tables.score_scales)):
-        if len(groups) > 2:
-            combined = by_scale[tables.score_scale_of[groups[0]]]
+        combined = by_scale.get(tables.score_scale_of[groups[0]])
+        if combined is not None and len(combined.axes) > 1:
             (traces, layout), caption = parallel_coordinates(plan, combined)
             views = {"": _as_json(traces, layout | {"dragmode": "select"})}
-            title = f"Parallel coordinates{about}"
+            title = f"Interactive parallel coordinates{about}"
             found.append(Interactive(f"coordinates-{place + 1}", title, caption, views))
     return found
 
@@ -72,7 +72,7 @@ def _learning_curves(tables: Tables, groups: list[str]) -> tuple[dict[str, str],
     views = {}
     for view in page_views(tables.rank, tables.metrics):
         lines = curve_lines(tables, shown, view)
-        if is_defined(lines):
+        if is_defined(lines) and constant(lines) is None:
             name = f"{view.metric.heading} over {view.over.title().lower()}"
             views[name] = _as_json(*_draw(view, tables, lines))
     caption = (

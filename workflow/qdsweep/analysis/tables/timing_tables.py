@@ -58,7 +58,7 @@ def timing_sheet(groups: "pd.DataFrame", loads: Sequence[float]) -> Sheet:
     ]
     return Sheet(
         name="timing",
-        title="Where the time goes",
+        title="Seconds of each phase",
         note=(
             "Means over the n runs of a group, up to their budget; wall time ± standard error."
             " Wall time: all iterations, the sum of ask, evaluate, tell and reload files."
