@@ -77,7 +77,7 @@ def write_factors(
             cells = pair_cells(listed, values.__getitem__)
             for record, tested in zip(listed, cells, strict=True):
                 within = factor.within[record["higher"]]
-                what = [text_cell(factor.name), text_cell(called.called(within))]
+                what = [text_cell(plan.called(factor.name)), text_cell(called.called(within))]
                 rows.append([*start, *what, *tested])
                 where = {"scale": scale, "metric": metric.column}
                 records.append(where | {"factor": factor.name, "within": within} | record)
