@@ -103,7 +103,7 @@ def heatmaps(tables: Tables, runs_dir: Path) -> Drawn:
     shown = [pair for block in blocks.values() for pair in block]
     caption = (
         f"The archive of each group's run with the median {tables.rank.always.phrase}. {_EMPTY}"
-        f"{_key_text(tables)} One colour scale for all archives of the same domain, cells and"
+        f"{key_text(tables)} One colour scale for all archives of the same domain, cells and"
         f" QD-score offset.{tables.scale_text}{beyond_text(shown)}{shown_text(tables, chosen)}"
     )
     return Drawn("heatmaps", "Archives", "Archives of the groups", caption, figure, _elites(shown))
@@ -166,7 +166,7 @@ def overview(tables: Tables, runs_dir: Path) -> Drawn:
         title += f", the facet with the highest mean {tables.rank.always.phrase} of its task"
     caption = (
         f"{title}.{scale} Maps: the archive of {which}, of the run with the median"
-        f" {tables.rank.always.phrase}. {_EMPTY}{_key_text(tables)} Curves: {metric.label} over"
+        f" {tables.rank.always.phrase}. {_EMPTY}{key_text(tables)} Curves: {metric.label} over"
         f" evaluations; lines and bands: {band}."
         f" Budget: {_budgets(tables, lines)} evaluations per run."
         f"{beyond_text(shown)}{shown_text(tables, {panel: lines})}"
@@ -178,7 +178,8 @@ def overview(tables: Tables, runs_dir: Path) -> Drawn:
     return Drawn("overview", "Overview", f"Archives and {metric.phrase}", caption, figure, data)
 
 
-def _key_text(tables: Tables) -> str:
+def key_text(tables: Tables) -> str:
+    """Returns what the line on top of a map is, as a sentence."""
     return " On top of a map: the line of its group." if len(tables.series) > 1 else ""
 
 
@@ -192,7 +193,8 @@ def _draw_block(
 ) -> None:
     """Draws archives, `columns` in a row and `side` inches wide, with one colour bar."""
     columns = min(columns, len(shown))
-    grid = block.subplots(math.ceil(len(shown) / columns), columns, squeeze=False)
+    rows = math.ceil(len(shown) / columns)
+    grid = block.subplots(rows, columns, squeeze=False)
     axes = list(grid.flat)
     for position, (ax, (row, run)) in enumerate(zip(axes, shown, strict=False)):
         draw_archive(ax, run, limits)
@@ -219,7 +221,7 @@ def _draw_block(
     for ax in axes[len(shown) :]:
         ax.set_visible(False)
     objectives = [run.arrays["objective"] for _, run in shown]
-    add_color_bar(block, axes[: len(shown)], objectives, limits)
+    add_color_bar(block, axes[: len(shown)], objectives, limits, aspect=25 * rows)
 
 
 def _elites(shown: Shown) -> "pd.DataFrame":

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qdsweep.analysis.figures.appearance import read_dressed
+from qdsweep.analysis.figures.archive_figures import key_text
 from qdsweep.analysis.figures.figure import Drawn, save_figures
 from qdsweep.analysis.figures.heatmap import (
     Limits,
@@ -249,7 +250,7 @@ def stills(name: str, scale: str, shown: list[Evolution], tables: Tables) -> Dra
         f"How archives filled: the run with the median {tables.rank.always.phrase} of each group"
         f" after {', '.join(f'1/{1 / share:.0f}' for share in shares[:-1])} (rounded up) and"
         " all of its iterations."
-        " Colour: objective, in one scale; grey: no elite."
+        f" Colour: objective, in one scale; grey: no elite.{key_text(tables)}"
         f" The animation of a run has up to {FRAMES} such moments; its insertions are in its"
         f" history.npz.{about}"
     )

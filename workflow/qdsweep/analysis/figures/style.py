@@ -1,5 +1,6 @@
 """The look of every figure: colours, line styles, numbers on axes, and saving without dates."""
 
+import re
 import textwrap
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -8,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from qdsweep.analysis.figures.marks import DASHES, MARKERS, Mark
+from qdsweep.analysis.formula import plain
 from qdsweep.analysis.text import short
 from qdsweep.files import atomic
 
@@ -40,6 +42,7 @@ _RC: dict[str, Any] = {
     "legend.fontsize": 8,
     "legend.title_fontsize": 7.5,
     "lines.linewidth": 1.6,
+    "lines.markersize": 4,
     "figure.facecolor": "white",
     "savefig.dpi": 200,
     "pdf.fonttype": 42,
@@ -55,6 +58,7 @@ _PRINT: dict[str, Any] = {
     "legend.fontsize": 7,
     "legend.title_fontsize": 7,
     "lines.linewidth": 1.2,
+    "lines.markersize": 3.2,
     "savefig.dpi": 300,
 }
 # With dates and versions the same figure would be another file each time.
@@ -101,7 +105,6 @@ def line_style(mark: Mark) -> dict[str, Any]:
         "color": mark.color,
         "linestyle": DASHES[mark.dash],
         "marker": MARKERS[mark.marker % len(MARKERS)],
-        "markersize": 4,
         "markevery": 0.12,
     }
 
@@ -135,8 +138,21 @@ def short_number(value: float) -> str:
 
 
 def wrap(text: str, inches: float, points: float = 9) -> str:
-    """Returns a text in lines that fit into a width, for letters of so many points."""
-    return textwrap.fill(text, max(int(inches * 72 / (0.6 * points)), 8))
+    """Returns a text in lines that fit into a width, for letters of so many points.
+
+    A name stays beside its value, and a formula is as wide as it is drawn.
+    """
+    most = max(int(inches * 72 / (0.6 * points)), 8)
+    formulas = {}
+    for found in dict.fromkeys(re.findall(r"\$[^$]+\$", text)):
+        stand_in = chr(0xE000 + len(formulas)) * len(plain(found))  # private letters of Unicode
+        formulas[stand_in] = found
+        text = text.replace(found, stand_in)
+    parts = [part.replace(" ", "\xa0") if len(part) < most else part for part in text.split(", ")]
+    text = textwrap.fill(", ".join(parts), most).replace("\xa0", " ")
+    for stand_in, found in formulas.items():
+        text = text.replace(stand_in, found)
+    return text
 
 
 def add_heading(figure: "Figure | SubFigure", text: str, inches: float) -> None:

@@ -107,7 +107,9 @@ def _band_and_line(view: View, tables: Tables, line: Line, opacity: float) -> li
     silent = common | {"hoverinfo": "skip", "showlegend": False}
     traces = []
     if np.isfinite(low).any():
-        edges = np.concatenate([low, high[::-1]])
+        # An axis from zero does not end below it for the sake of a band.
+        bottom = np.maximum(low, np.minimum(middle, 0)) if view.metric.from_zero else low
+        edges = np.concatenate([bottom, high[::-1]])
         band = {"fill": "toself", "fillcolor": _pale(mark.color, opacity), "line": {"width": 0}}
         around = {"x": np.concatenate([x, x[::-1]]), "y": edges.astype(np.float32)}
         traces.append(silent | band | around)
