@@ -143,7 +143,7 @@ def wrap(text: str, inches: float, points: float = 9) -> str:
     A name stays beside its value, and a formula is as wide as it is drawn.
     """
     most = max(int(inches * 72 / (0.6 * points)), 8)
-    formulas = {}
+    formulas: dict[str, str] = {}
     for found in dict.fromkeys(re.findall(r"\$[^$]+\$", text)):
         stand_in = chr(0xE000 + len(formulas)) * len(plain(found))  # private letters of Unicode
         formulas[stand_in] = found
