@@ -8,7 +8,7 @@ from pydantic import Field, model_validator
 from qdsweep.config.algorithm import Algorithm
 from qdsweep.config.base import Model
 from qdsweep.config.domain import Domain, Plugin
-from qdsweep.config.own_metric import OwnMetrics
+from qdsweep.config.own_metric import OwnMetrics, own_metrics
 
 # Part of every run id. It is raised when a default or the meaning of a key changes.
 MODEL_VERSION = 1
@@ -149,9 +149,15 @@ class Experiment(Model):
 
     @property
     def plugins(self) -> list[str]:
-        """The `module:Class` of each part of it that is the user's, each once."""
+        """The `module:Class` of each part of it that is the user's and decides its result."""
         domain = [self.domain.type] if isinstance(self.domain, Plugin) else []
         return list(dict.fromkeys([*domain, *self.algorithm.plugins]))
+
+    @property
+    def own_code(self) -> list[str]:
+        """The `module:NAME` of all that is the user's, its metrics too."""
+        metrics = (metric.function for metric in own_metrics(self.metrics))
+        return list(dict.fromkeys([*self.plugins, *metrics]))
 
     @property
     def has_history(self) -> bool:

@@ -37,6 +37,17 @@ def file_hash(source: bytes) -> str:
     return hashlib.sha256(source).hexdigest()
 
 
+def without_comments(source: bytes) -> bytes:
+    """Returns a Python file with the same `code_hash`, in UTF-8, without its comments."""
+    text = importlib.util.decode_source(source)
+    lines = text.split("\n")
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type == tokenize.COMMENT:
+            row, column = token.start
+            lines[row - 1] = lines[row - 1][:column].rstrip()
+    return "\n".join(lines).encode()
+
+
 def _lines(text: str) -> Iterator[tuple[int, list[str]]]:
     """Yields depth and tokens of each logical line, but of those that are nothing but a string."""
     depth, tokens, only_strings = 0, list[str](), True

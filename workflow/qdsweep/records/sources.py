@@ -5,6 +5,7 @@ such runs are found again by the files that are kept here. They also tell which 
 since, and are what `qdsweep export` packs.
 """
 
+import contextlib
 import functools
 import hashlib
 import os
@@ -16,6 +17,7 @@ from qdsweep.config.experiment import Experiment
 from qdsweep.config.imports import needed_files, places
 from qdsweep.config.plugin import read_source
 from qdsweep.config.source import code_hash, file_hash
+from qdsweep.errors import BadInput
 from qdsweep.records.run_dir import RunDir
 from qdsweep.records.status import read_status
 from qdsweep.records.sweep_dir import Results
@@ -32,7 +34,7 @@ def keep_sources(experiments: Iterable[Experiment], results: Results) -> None:
         experiments: What is about to be computed.
         results: The folder results/.
     """
-    files = needed_files(sorted({name for one in experiments for name in one.plugins}))
+    files = needed_files(sorted({name for one in experiments for name in one.own_code}))
     if not files:
         return
     digest = hashlib.sha256(repr(sorted(files.items())).encode()).hexdigest()[:10]
@@ -129,6 +131,39 @@ def replaced(experiment: Experiment, results: Results, code: Code) -> tuple[str,
             if read_status(results.run(one.id).state).status == "finished":
                 return one.id, folder
     return None
+
+
+def code_of_run(run: str, experiment: Experiment, results: Results) -> dict[str, bytes]:
+    """Returns the user's code that a run was made with: as it is now, or as it was kept.
+
+    Args:
+        run: The run's id.
+        experiment: Its experiment.
+        results: The folder results/.
+
+    Returns:
+        Path inside config/plugins/ -> content; empty where nobody has that code any more.
+    """
+    for files in _states(experiment.own_code, results):
+        texts = {
+            target: next((files[place] for place in places(target) if place in files), None)
+            for target in experiment.plugins
+        }
+        code = {target: text for target, text in texts.items() if text is not None}
+        if len(code) == len(texts):
+            known = identities(experiment, results, code.__getitem__)
+            if run in (one.id for one in known):
+                return files
+    return {}
+
+
+def _states(targets: list[str], results: Results) -> Iterator[dict[str, bytes]]:
+    """Yields the user's code as it is now, and as it was at each start, the last one first."""
+    with contextlib.suppress(BadInput):  # a file is gone
+        yield needed_files(targets)
+    for folder in kept_sources(results):
+        paths = [path for path in folder.rglob("*") if path.is_file()]
+        yield {path.relative_to(folder).as_posix(): path.read_bytes() for path in paths}
 
 
 def changed(targets: Iterable[str], code: Code, other: Code) -> list[str]:

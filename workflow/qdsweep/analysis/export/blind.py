@@ -51,6 +51,15 @@ GENERAL = (
 )
 
 
+# In the user's sources; their comments are left out.
+AUTHORS = (
+    Secret("the name of an author", "author", re.compile(r"(?i)(?<![a-z])authors?_*\s*[:=].*")),
+    Secret(
+        "the owner of a copyright", "copyright", re.compile(r"(?i)(?<![a-z])copyright(?![a-z]).*")
+    ),
+)
+
+
 def secrets_of(
     results: Path, attempts: Iterable[dict[str, Any]], allowed: Iterable[str] = ()
 ) -> list[Secret]:

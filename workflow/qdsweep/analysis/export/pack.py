@@ -13,8 +13,9 @@ from typing import IO, Any
 import numpy as np
 import yaml
 
-from qdsweep.analysis.export.blind import Secret, findings, secrets_of
+from qdsweep.analysis.export.blind import AUTHORS, Secret, findings, secrets_of
 from qdsweep.analysis.export.packed_readme import readme
+from qdsweep.analysis.export.plugins import FOLDER, plugin_files
 from qdsweep.analysis.text import plural
 from qdsweep.config.sweep import Reevaluate
 from qdsweep.errors import BadInput, QdsweepError
@@ -163,6 +164,7 @@ def _members(
     summaries = {run: read_summary(files) for run, files in runs.items()}
     yield "README.txt", readme(plan.name, list(summaries.values())).encode()
     yield "sweep.yaml", _yaml(_sweep(plan))
+    yield from plugin_files(runs, sweep.results).items()
     for path in _own(sweep.path, [*sweep.path.glob("*"), *sweep.tables.glob("*")], _TABLES):
         yield f"tables/{path.name}", path.read_bytes()
     for path in _own(sweep.path, sweep.plots.rglob("*"), _FIGURES):
@@ -268,7 +270,8 @@ def _check(path: Path, secrets: list[Secret]) -> None:
         names = archive.namelist()
         found += findings("names of files", "\n".join(names).encode(), secrets)
         for name in names:
-            found += findings(name, archive.read(name), secrets)
+            sought = [*secrets, *AUTHORS] if f"/{FOLDER}/" in name else secrets
+            found += findings(name, archive.read(name), sought)
     if found:
         more = f"\nand {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
         raise QdsweepError(
@@ -276,5 +279,6 @@ def _check(path: Path, secrets: list[Secret]) -> None:
             + "\n".join(found[:_SHOWN])
             + more
             + "\nA config that names a folder or a person: change it there and run `snakemake` "
-            "again. A name that is a common word: --allow WORD"
+            "again. A plug-in: its docstrings may be changed at no cost. A name that is a common "
+            "word: --allow WORD"
         )

@@ -17,6 +17,9 @@ FILES
   tables/*              further tables
   figures/*.pdf, .svg   the figures; the .csv of the same name has the data that a figure shows
   report.html           tables and figures as one page (left out where it could name somebody)
+  config/plugins/*      where runs use classes or functions of their author: these, and what they
+                        import from there, without comments; files that they read, and packages
+                        that they need, are not here
   runs/ID/config.yaml   the whole experiment, every key
   runs/ID/metrics.csv   a row for each iteration; coverage is a fraction, seconds_* are seconds
   runs/ID/archive.npz   the elites of the final archive, a row each, sorted by cell:
@@ -46,7 +49,7 @@ LOADING
   from qdsweep import load
   archive = load(run).archive
 
-AGAIN, FROM NOTHING (same versions: the same archive_digest)
+AGAIN, FROM NOTHING, in this folder (same versions: the same archive_digest)
   qdsweep run runs/ID/config.yaml --out again
 
 VERSIONS
