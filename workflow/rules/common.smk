@@ -4,6 +4,7 @@ import os
 import re
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 from snakemake.exceptions import WorkflowError
@@ -12,6 +13,7 @@ from snakemake_interface_executor_plugins.settings import DeploymentMethod
 from qdsweep.analysis.stages import STAGES as ALL_STAGES, forget
 from qdsweep.config.cluster import read_cluster
 from qdsweep.config.files import CLONE, find_config
+from qdsweep.config.imported import PREFIX, read_all
 from qdsweep.container.image import prepare
 from qdsweep.errors import BadInput
 from qdsweep.planning.changes import find_changes
@@ -66,6 +68,7 @@ try:
         SWEEP = table_of_runs(
             SETTINGS.experiment, SETTINGS.sweep, find=finder(RESULTS)
         )
+        SWEEP = replace(SWEEP, imported=read_all(SETTINGS.imported))
         check_sweep(SETTINGS, SWEEP, key_sources(typed, workflow.configfiles))
         # The runs that confirm it, as far as an earlier start has chosen them.
         CONFIRMING = confirming(SETTINGS, SWEEP, RESULTS)
@@ -104,7 +107,7 @@ if workflow.is_main_process:
 
 
 wildcard_constraints:
-    run=r"[A-Za-z0-9_.\-]+",
+    run=rf"(?!{PREFIX})[A-Za-z0-9_.\-]+",
     sweep=re.escape(SETTINGS.name),
 
 

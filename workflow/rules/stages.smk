@@ -4,7 +4,7 @@
 # What stages need besides the outputs of others, and what makes them anew besides their inputs.
 INPUTS = {
     # One file of each run; no later stage lists the runs anew: it is felt with 10,000 of them.
-    "aggregate": expand("results/runs/{run}/summary.json", run=AWAITED),
+    "aggregate": expand("results/runs/{run}/summary.json", run=AWAITED) + IMPORTED,
     "corrected": REEVALUATED,
     "confirmed": confirming_summaries,
 }

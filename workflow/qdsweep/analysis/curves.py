@@ -53,11 +53,12 @@ def page_views(rank: Metric, metrics: tuple[Metric, ...] = METRICS) -> list[View
 
 
 def curve_lines(tables: Tables, groups: list[str], view: View) -> list[Line]:
-    """Returns the line of each group."""
+    """Returns the line of each group, but of those whose wall time nobody knows over that."""
     curves = dict(list(tables.curves.groupby("group", sort=False)))
     runs = tables.seed_curves
     by_seed = {} if runs is None else dict(list(runs.groupby("group", sort=False)))
-    return [_line(curves[group], by_seed.get(group), view, tables.band) for group in groups]
+    lines = [_line(curves[group], by_seed.get(group), view, tables.band) for group in groups]
+    return [line for line in lines if np.isfinite(line.x).all()]
 
 
 def _line(curve: "pd.DataFrame", runs: "pd.DataFrame | None", view: View, band: str) -> Line:

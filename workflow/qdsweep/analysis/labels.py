@@ -1,10 +1,14 @@
 """What the report calls the groups of a sweep, and their order: `figures` of the sweep file."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from qdsweep.config.sweep import Figures
 from qdsweep.errors import BadInput
-from qdsweep.records.plan import Plan
+from qdsweep.records.plan import Plan, Row
+from qdsweep.sweep.encoding import encoding
+from qdsweep.sweep.groups import values_label
 from qdsweep.sweep.labels import Name, figure_names
 
 if TYPE_CHECKING:
@@ -84,10 +88,20 @@ def group_names(plan: Plan) -> Called:
         BadInput: `figures` names what the sweep does not have, or a colour that is none.
     """
     figures = plan.figures
-    rows = [row.values for row in plan.rows]
+    rows = [row.values for row in plan.computed]
     try:
         names = figure_names(figures, plan.columns, rows, plan.experiment)
     except BadInput as error:
         raise BadInput(f"the plan of the sweep {plan.name}: {error}") from None
+    panels = encoding(figures, plan.columns, rows).facets
+    others = (row for row in plan.rows if row.imported)
+    names |= {row.group: _imported_name(row, panels, figures) for row in others}
     swept = {name.split(".")[-1]: called for name, called in figures.names.items()}
     return Called(names, figures.labels, swept)
+
+
+def _imported_name(row: Row, panels: Sequence[str], figures: Figures) -> Name:
+    """Returns the name of imported runs: in a panel of their own where a value is not known."""
+    values = {name: figures.labels.get(row.values[name], row.values[name]) for name in panels}
+    facet = values_label(values, panels, figures.names) if all(values.values()) else ""
+    return Name(row.group, row.group, facet, None)

@@ -55,6 +55,21 @@ class Tables:
         """Returns the metric of this name."""
         return next(one for one in self.metrics if one.name == name)
 
+    def of(self, groups: Iterable[str]) -> "Tables":
+        """Returns the tables of some groups alone."""
+        kept = list(groups)
+        summary, table, curves = (
+            one[one["group"].isin(kept)] for one in (self.summary, self.table, self.curves)
+        )
+        return replace(
+            self,
+            summary=summary,
+            table=table,
+            curves=curves,
+            score_scales=score_scales_of(summary, kept),
+            position={group: self.position[group] for group in kept},
+        )
+
     @property
     def with_results(self) -> "pd.DataFrame":
         """The rows of `summary` that have results."""

@@ -194,6 +194,13 @@ class SweepFile(Model):
     published: list[Published] = Field(
         default=[], description="values of the literature to compare with"
     )
+    imported: list[str] = Field(
+        default=[],
+        description=(
+            "descriptions of foreign results (YAML files, see `qdsweep import --help`), which "
+            "tables and figures show beside the sweep's own runs"
+        ),
+    )
 
     @property
     def reporting(self) -> dict[str, Any]:

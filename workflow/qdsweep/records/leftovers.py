@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
 
+from qdsweep.config.imported import is_imported
 from qdsweep.host.lock import is_alive
 from qdsweep.records.confirm import read_confirm
 from qdsweep.records.plan import read_plan
@@ -29,7 +30,7 @@ def leftovers(results: Results) -> Iterator[Path]:
 
 
 def orphans(results: Results) -> Iterator[Path]:
-    """Yields runs that no sweep refers to, and that nobody computes now.
+    """Yields runs that no sweep refers to, and that nobody computes now; none that was imported.
 
     Raises:
         BadInput: A plan or confirm.json is damaged, so that nobody knows what it refers to.
@@ -39,7 +40,7 @@ def orphans(results: Results) -> Iterator[Path]:
         wanted |= {row.run for row in read_plan(sweep).rows}
         wanted |= {row["id"] for row in read_confirm(sweep)}
     for run in results.known_runs():
-        if run.name not in wanted and not is_alive(run.state.lock):
+        if run.name not in wanted and not (is_imported(run.name) or is_alive(run.state.lock)):
             yield run.path
 
 

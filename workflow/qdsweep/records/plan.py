@@ -35,6 +35,7 @@ class RowData(TypedDict):
     values: dict[str, Any]
     iterations: NotRequired[int | None]
     evaluations: NotRequired[int | None]
+    imported: NotRequired[str]
 
 
 _ROWS = TypeAdapter(list[RowData])
@@ -51,6 +52,8 @@ class Row:
         evaluations: Its budget, if that is in evaluations.
         group: Its group.
         typed: Its swept values as they were meant.
+        imported: Whether it is a run of others, which nobody computes here; it has no budget, and
+            its swept values are empty where nobody knows them.
     """
 
     values: dict[str, str]
@@ -59,6 +62,7 @@ class Row:
     evaluations: int | None
     group: str
     typed: Mapping[str, Any]
+    imported: bool = False
 
     @property
     def label(self) -> str:
@@ -147,7 +151,11 @@ class Plan:
         columns, planned = list(data["columns"]), _ROWS.validate_python(data["rows"])
         values = [{name: value_text(row["values"][name]) for name in columns} for row in planned]
         experiment = data.get("experiment", "")
-        labels = group_labels(columns, values, experiment)
+        own_values = [
+            texts for row, texts in zip(planned, values, strict=True) if "imported" not in row
+        ]
+        own_labels = iter(group_labels(columns, own_values, experiment))
+        labels = [row["imported"] if "imported" in row else next(own_labels) for row in planned]
         rows = [
             Row(
                 values=texts,
@@ -156,6 +164,7 @@ class Plan:
                 evaluations=row.get("evaluations"),
                 group=label,
                 typed=row["values"],
+                imported="imported" in row,
             )
             for row, texts, label in zip(planned, values, labels, strict=True)
         ]
@@ -168,7 +177,7 @@ class Plan:
             experiment=experiment,
             sweep=data.get("sweep", ""),
             columns=columns,
-            group_columns=group_columns(columns, values),
+            group_columns=group_columns(columns, own_values),
             rows=rows,
             figures=_setting(Figures, data.get("figures")) or Figures(),
             reevaluate=_setting(Reevaluate, data.get("reevaluate")),
@@ -180,13 +189,23 @@ class Plan:
             ],
             rank={one.name: one for one in (*METRICS, *own)}[data.get("rank", RANK.name)],
             own=own,
-            slots=slots_of(columns, values) | dict(data.get("slots", {})),
+            slots=slots_of(columns, own_values) | dict(data.get("slots", {})),
             tables=_setting(Tables, data.get("tables")) or Tables(),
         )
 
     def called(self, name: str) -> str:
         """Returns what the report calls a swept name."""
         return self.figures.names.get(name, name)
+
+    @property
+    def computed(self) -> list[Row]:
+        """The rows of its own runs, which are computed here."""
+        return [row for row in self.rows if not row.imported]
+
+    @property
+    def imported_groups(self) -> set[str]:
+        """The groups of runs of others."""
+        return {row.group for row in self.rows if row.imported}
 
     @property
     def groups(self) -> dict[str, list[Row]]:
@@ -197,14 +216,14 @@ class Plan:
         return groups
 
     def runs(self, confirming: Iterable[Mapping[str, Any]] = ()) -> list[PlannedRun]:
-        """Returns each run of the sweep once, with the largest budget that a row asks for.
+        """Returns each run that the sweep asks for once, with the largest budget of its rows.
 
         Args:
             confirming: The rows of confirm.json; those of an earlier version of the sweep, whose
                 winners are chosen anew, are passed over.
         """
         runs: dict[str, PlannedRun] = {}
-        for row in self.rows:
+        for row in self.computed:
             seed = row.values.get("seed", "")
             _keep_longest(runs, PlannedRun(row.run, row.group, *_budget(vars(row)), seed))
         for one in confirming:
@@ -284,7 +303,7 @@ def _kept_slots(plan: Mapping[str, Any], sweep: SweepDir) -> dict[str, Any]:
     except BadInput:  # there was none
         return {}
     now = Plan.of(plan)
-    slots = slots_of(now.columns, [row.values for row in now.rows], before)
+    slots = slots_of(now.columns, [row.values for row in now.computed], before)
     return {} if slots == now.slots else {"slots": slots}
 
 

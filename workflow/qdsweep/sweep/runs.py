@@ -7,6 +7,7 @@ from typing import Any
 
 from qdsweep.config.compose import compose
 from qdsweep.config.experiment import Experiment
+from qdsweep.config.imported import ImportedRun
 from qdsweep.config.own_metric import OwnMetric, own_metrics
 from qdsweep.config.values import typed, value_text
 from qdsweep.errors import BadInput
@@ -33,6 +34,8 @@ class Sweep:
     """Run id -> its experiment, with the largest budget that a row asks for."""
     unpaired: tuple[str, ...] = ()
     """What linked sources have left out, a line for each of them."""
+    imported: tuple[ImportedRun, ...] = ()
+    """Runs of others, which are shown beside them."""
 
     @property
     def texts(self) -> list[dict[str, str]]:
@@ -72,7 +75,7 @@ class Sweep:
 
     def plan(self, **about: Any) -> dict[str, Any]:
         """Returns the sweep as plain data, for the stages that only read files."""
-        rows = [
+        rows: list[dict[str, Any]] = [
             {
                 "values": row.values,
                 "id": row.id,
@@ -81,6 +84,7 @@ class Sweep:
             }
             for row in self.rows
         ]
+        rows += [run.row(self.columns) for run in self.imported]
         own = {name: one.model_dump(mode="json") for name, one in self.own_metrics.items()}
         measured = {"metrics": list(own.values())} if own else {}
         return {**about, **measured, "columns": list(self.columns), "rows": rows}

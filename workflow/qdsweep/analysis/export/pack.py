@@ -89,6 +89,8 @@ def export(results: Path, name: str, out: Path, *, allowed: Iterable[str] = ()) 
     sweep = there.sweep(name)
     plan = read_plan(sweep)
     planned = {run.id: run for run in plan.runs(read_confirm(sweep))}
+    for row in (row for row in plan.rows if row.imported):
+        planned[row.run] = PlannedRun(row.run, row.group, "evaluations", 0)
     runs = _runs(sweep, plan, planned)
     require(sweep.plots, f"Run `qdsweep plot {name}` (or `snakemake`) first.")
     if out.is_dir():

@@ -81,6 +81,9 @@ def combinations(plan: Plan, tables: Tables) -> list[Combinations]:
     found = []
     table = tables.table.set_index("group")
     for scale, groups in tables.score_scales.items():
+        groups = [group for group in groups if group not in plan.imported_groups]
+        if not groups:
+            continue
         values = {group: plan.groups[group][0].values for group in groups}
         rows = pd.DataFrame([values[group] for group in groups], dtype=str)
         told = label_columns(plan.columns, [values[group] for group in groups])

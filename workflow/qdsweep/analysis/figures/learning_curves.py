@@ -62,7 +62,7 @@ def learning_curves(tables: Tables) -> Drawn:
 def draw_curves(ax: "Axes", tables: Tables, groups: list[str], view: View) -> None:
     """Draws a metric over seeds, as the sweep's bands are."""
     lines, metric = curve_lines(tables, groups, view), view.metric
-    longest = max(float(line.x[-1]) for line in lines)
+    longest = max((float(line.x[-1]) for line in lines), default=0.0)
     unit, size = view.over.unit_for(longest)
     for line in lines:
         mark = tables.marks[line.group]

@@ -148,6 +148,11 @@ def place_mark(place: int) -> Mark:
     return Mark(COLORS[place % MOST_COLORS], place % MOST_DASHES, place // pairs % len(MARKERS))
 
 
+def imported_mark(place: int) -> Mark:
+    """Returns the mark of the n-th group of imported runs: none has a colour, so ours stay."""
+    return Mark(NEUTRAL, place % MOST_DASHES, 1 + place % (len(MARKERS) - 1))
+
+
 def plain_marks(groups: Iterable[str]) -> Marks:
     """Returns marks that follow from the order of groups alone."""
     own = {group: place_mark(place) for place, group in enumerate(groups)}
@@ -156,8 +161,9 @@ def plain_marks(groups: Iterable[str]) -> Marks:
 
 def sweep_marks(plan: Plan, names: Mapping[str, Name]) -> Marks:
     """Returns the marks of a sweep's groups as a reader sees them; `names` by the plan's groups."""
-    shown = encoding(plan.figures, plan.columns, [row.values for row in plan.rows])
-    values = {names[group].label: rows[0].values for group, rows in plan.groups.items()}
+    shown = encoding(plan.figures, plan.columns, [row.values for row in plan.computed])
+    firsts = {names[group].label: rows[0] for group, rows in plan.groups.items()}
+    values = {label: row.values for label, row in firsts.items() if not row.imported}
     series = {name.label: name.series for name in names.values()}
     marks = Marks(shown, plan.figures, plan.slots, values, {}, series)
     own = {
@@ -165,4 +171,6 @@ def sweep_marks(plan: Plan, names: Mapping[str, Name]) -> Marks:
         for name in names.values()
         if name.own or (name.color is not None and len(shown.lines) < 2)
     }
+    others = [label for label, row in firsts.items() if row.imported]
+    own |= {label: imported_mark(place) for place, label in enumerate(others)}
     return replace(marks, own=own)

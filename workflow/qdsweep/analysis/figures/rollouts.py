@@ -21,13 +21,15 @@ def rollouts(sweep_dir: Path, runs_dir: Path) -> None:
         BadInput: The sweep has no `rollouts:`, or its elites cannot be rendered.
     """
     sweep = SweepDir(sweep_dir)
-    settings = read_plan(sweep).rollouts
+    plan = read_plan(sweep)
+    settings = plan.rollouts
     if settings is None:
         raise BadInput(
             f"the sweep {sweep_dir.name} has no key rollouts: write `rollouts: {{}}` into its file "
             "and run `snakemake`, or take `qdsweep rollout RUN_DIR`"
         )
     tables = read_tables(sweep_dir)
+    tables = tables.of(group for group in tables.position if group not in plan.imported_groups)
     folder = sweep.rollouts
     folder.mkdir(parents=True, exist_ok=True)
     entries, taken = [], set[str]()

@@ -6,11 +6,13 @@ from typing import Any
 
 from qdsweep.analysis.page.references import cite
 from qdsweep.analysis.page.words import seeds_text
-from qdsweep.analysis.text import number
+from qdsweep.analysis.text import listed, number, plural
+from qdsweep.config.imported import MARK
 from qdsweep.elites.reevaluation import core_seconds_of
 from qdsweep.files import read_json
+from qdsweep.records.config import read_config
 from qdsweep.records.confirm import read_confirm
-from qdsweep.records.plan import read_plan
+from qdsweep.records.plan import Row, read_plan
 from qdsweep.records.run_dir import RunDir
 from qdsweep.records.summary import read_summary
 from qdsweep.records.sweep_dir import SweepDir
@@ -52,3 +54,22 @@ def correction(sweep_dir: Path, runs_dir: Path, ids: Iterable[str]) -> tuple[str
 def read_summaries(runs_dir: Path, ids: Iterable[str]) -> list[dict[str, Any]]:
     """Reads summary.json of some runs."""
     return [read_summary(RunDir(runs_dir / run).results) for run in ids]
+
+
+def imported(rows: Iterable[Row], runs_dir: Path) -> str:
+    """Returns a sentence on the runs of others; nothing where there are none."""
+    configs: dict[str, list[dict[str, Any]]] = {}
+    for row in rows:
+        config = read_config(RunDir(runs_dir / row.run).config)
+        configs.setdefault(row.group, []).append(config["imported"])
+    if not configs:
+        return ""
+    parts = [
+        f"{group.removesuffix(MARK)} ({plural(len(found), 'run')}"
+        + (f"; {found[0]['source']})" if found[0].get("source") else ")")
+        for group, found in configs.items()
+    ]
+    return (
+        f"Results of {listed(parts)} were not computed by us: their elites were imported, and"
+        " measured as ours."
+    )

@@ -38,6 +38,9 @@ def headline(plan: Plan, tables: Tables, sweep_dir: Path, called: Called) -> str
     missing = len(tables.summary) - len(tables.with_results)
     if missing:
         text += f" {plural(missing, 'row')} without results: the tables leave them out."
+    others = {row.run for row in plan.rows if row.imported}
+    if others:
+        text += f" {plural(len(others), 'run')} of others, imported."
     best = [tables.best(groups, 1)[0] for groups in tables.score_scales.values() if len(groups) > 1]
     if 0 < len(best) <= MAX_SCORE_SCALES:
         metric = _compared(tables)

@@ -6,7 +6,12 @@ from pathlib import Path
 from typing import Any
 
 from qdsweep.analysis.page import descriptions, provenance
-from qdsweep.analysis.page.follow_ups import confirmation, correction, read_summaries
+from qdsweep.analysis.page.follow_ups import (
+    confirmation,
+    correction,
+    imported,
+    read_summaries,
+)
 from qdsweep.analysis.page.references import bibtex, cite, latex, plain
 from qdsweep.analysis.page.words import seeds_text
 from qdsweep.analysis.selection import Tables
@@ -41,12 +46,14 @@ def methods(
     Args:
         plan: The sweep.
         tables: Its tables.
-        runs: A run of each group.
+        runs: A run of each group of its own.
         sweep_dir: `results/sweeps/NAME`.
         runs_dir: `results/runs`.
         shown: Names of the sheets with values, which tell what statistics were used.
         titles: Algorithm -> what the report calls it, where it has a name of its own.
     """
+    others = [row for row in plan.rows if row.imported]
+    tables = tables.of(group for group in tables.position if group not in plan.imported_groups)
     done = tables.with_results.drop_duplicates("id")
     summaries = read_summaries(runs_dir, done["id"])
     confirmed, corrected, seconds = "", "", 0.0
@@ -67,7 +74,7 @@ def methods(
         _budget(plan, tables, runs),
         _figures_of_merit(tables),
         *_statistics(tables, shown),
-        *filter(None, (confirmed, corrected)),
+        *filter(None, (confirmed, corrected, imported(others, runs_dir))),
         provenance.software(
             summaries + confirming, {name for domain in domains for name in domain.libraries}
         ),

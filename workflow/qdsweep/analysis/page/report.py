@@ -47,6 +47,7 @@ def report(sweep_dir: Path, runs_dir: Path) -> None:
     sweep = SweepDir(sweep_dir)
     plan, tables, look = read_dressed(sweep_dir)
     runs = median_runs(tables, runs_dir)
+    own = {group: run for group, run in runs.items() if group not in plan.imported_groups}
     shown = sheets(sweep_dir)
     names = {sheet.name for sheet, _ in shown if sheet.rows}
     with look.style():
@@ -74,9 +75,9 @@ def report(sweep_dir: Path, runs_dir: Path) -> None:
         run_files=[download(sweep.summary)],
         thumbnails=pictures,
         thumbnails_left_out=tables.with_results["id"].nunique() - len(pictures),
-        methods=methods(plan, tables, runs, sweep_dir, runs_dir, names, look.labels),
+        methods=methods(plan, tables, own, sweep_dir, runs_dir, names, look.labels),
         commands=commands(sweep_dir, tables),
-        settings=settings(runs),
+        settings=settings(own),
     )
     write_text(sweep.report, page)
 

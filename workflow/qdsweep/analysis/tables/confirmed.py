@@ -6,7 +6,7 @@ seeds has none.
 """
 
 import math
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -51,7 +51,7 @@ def choose_winners(sweep_dir: Path, runs_dir: Path) -> None:
     if confirm is None:
         raise BadInput(f"the sweep {plan.name} has no key confirm in its file")
     rows, runs = [], {}
-    for group in winners(read_tables(sweep_dir), confirm.top):
+    for group in winners(read_tables(sweep_dir), confirm.top, plan.imported_groups):
         row = plan.groups[group][0]
         budget = {unit: getattr(row, unit) for unit in BUDGETS if getattr(row, unit)}
         for seed in range(confirm.seeds[0], confirm.seeds[1] + 1):
@@ -72,13 +72,14 @@ def choose_winners(sweep_dir: Path, runs_dir: Path) -> None:
     write_confirm(sweep, rows)
 
 
-def winners(tables: Tables, top: int) -> list[str]:
-    """Returns the best groups of each scale, best first."""
+def winners(tables: Tables, top: int, imported: Collection[str] = ()) -> list[str]:
+    """Returns the best groups of each scale, best first, of those that can be run again."""
     means = tables.table.set_index("group")
     chosen: list[str] = []
     for groups in tables.score_scales.values():
         metric = compared_metric(tables.rank, tables.summary, groups)
-        score = means.loc[groups, f"{metric.column}_mean"]
+        own = [group for group in groups if group not in imported]
+        score = means.loc[own, f"{metric.column}_mean"]
         chosen += list(score.sort_values(ascending=metric.smaller, kind="stable").index[:top])
     return chosen
 

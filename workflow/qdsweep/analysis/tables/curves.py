@@ -58,6 +58,11 @@ def curve_metrics(
     return table
 
 
+def is_timed(metrics: "pd.DataFrame") -> bool:
+    """Returns whether anybody knows what the iterations took; of imported runs nobody does."""
+    return bool(metrics[list(SECONDS)].notna().any(axis=None))
+
+
 def own_seconds(metrics: "pd.DataFrame") -> np.ndarray:
     """Returns what the user's metrics took in each iteration, 0 where there are none [s]."""
     if OWN_SECONDS not in metrics:
@@ -101,7 +106,7 @@ def thin_curve(
     names = (metric.name for metric in curves_of(measured))
     columns = {name: metrics[name].to_numpy(float)[kept] for name in names}
     seconds = metrics[list(SECONDS)].to_numpy(float).sum(axis=1) + own_seconds(metrics)
-    columns["seconds"] = np.cumsum(seconds)[kept]
+    columns["seconds"] = np.cumsum(seconds if is_timed(metrics) else seconds * np.nan)[kept]
     return Curve(metrics["evaluations"].to_numpy()[kept], columns)
 
 

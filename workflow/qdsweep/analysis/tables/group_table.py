@@ -83,6 +83,8 @@ def group_sheet(plan: Plan, summary: "pd.DataFrame", table: "pd.DataFrame") -> S
     note = _note(partial, is_best, is_tied, counts)
     note += column_notes(chosen, columns, iqm, counts)
     note += _own_note(plan.own, table, counts)
+    if plan.imported_groups:
+        note += " Imported: computed by others; their elites are measured as ours."
     note += unequal_budgets(table, score_scales)
     return Sheet(
         "table",

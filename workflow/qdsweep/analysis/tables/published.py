@@ -48,7 +48,7 @@ def compare(plan: Plan, summary: "pd.DataFrame") -> "pd.DataFrame":
     """
     import pandas as pd
 
-    groups = Groups(plan.columns, [row.typed for row in plan.rows], plan.experiment)
+    groups = Groups(plan.columns, [row.typed for row in plan.computed], plan.experiment)
     finished = summary[summary["status"] == "finished"].drop_duplicates(["group", "id"])
     rows = []
     for number_, entry in enumerate(plan.published, start=1):

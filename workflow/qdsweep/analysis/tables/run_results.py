@@ -10,6 +10,7 @@ from qdsweep.analysis.tables.curves import (
     Curve,
     budget_row,
     curve_metrics,
+    is_timed,
     own_seconds,
     qd_auc,
     thin_curve,
@@ -107,6 +108,8 @@ def _result(
     state = {m.name: table[m.name].iat[position].item() for m in metrics if m.recorded}
     seconds = {name: float(table[name].iloc[: position + 1].sum()) for name in SECONDS}
     wall = sum(seconds.values()) + float(own_seconds(table)[: position + 1].sum())
+    if not is_timed(table):
+        wall, seconds = math.nan, dict.fromkeys(SECONDS, math.nan)
     record = {
         **about,
         "status": status,

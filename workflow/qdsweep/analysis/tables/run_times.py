@@ -31,6 +31,7 @@ def run_times(tables: Tables, runs_dir: Path) -> "pd.DataFrame":
     import pandas as pd
 
     done = tables.with_results.drop_duplicates(["group", "id"])
+    done = done[done["wall_seconds"].notna()]  # nobody knows it of imported runs
     return pd.DataFrame([_run_time(row, runs_dir) for row in done.to_dict("records")])
 
 

@@ -1,0 +1,256 @@
+"""Runs of others: a YAML file that says what foreign results are, one group of runs a file."""
+
+import hashlib
+import json
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pydantic import Field, ValidationError, model_validator
+
+from qdsweep.config.base import Interval, Model
+from qdsweep.config.explain import explain
+from qdsweep.config.files import nearest, read_yaml
+from qdsweep.config.values import value_text
+from qdsweep.errors import BadInput
+from qdsweep.metrics import RECORDED
+
+# How the id of every imported run begins.
+PREFIX = "imported-"
+MARK = " (imported)"
+_LOG = (*(metric.name for metric in RECORDED if metric.name != "restarts"),)
+
+
+class Column(Model):
+    """A column of theirs, in another unit."""
+
+    column: str = Field(description="what they call it")
+    times: float = Field(default=1.0, description="from their unit to ours; 0.01 for percent")
+
+
+class Elites(Model):
+    """The elites that a run has ended with, and the cells that they lie in."""
+
+    file: str = Field(
+        description=(
+            "an .npz or .csv file, beside the description or an absolute path; {seed} stands for "
+            "the seed"
+        )
+    )
+    dims: list[int] | None = Field(
+        default=None,
+        min_length=1,
+        description=(
+            "cells of a grid along each measure; null: a CVT archive, whose file has `centroids` "
+            "[cells]"
+        ),
+    )
+    ranges: list[Interval] = Field(min_length=1, description="lower and upper end of each measure")
+    measures: list[str] | None = Field(
+        default=None, description="the name of each measure, for axes; null: numbers"
+    )
+    names: dict[str, str | list[str]] = Field(
+        default={},
+        description=(
+            "objective, measures, solution or centroids -> what their file calls it: an array of "
+            "an .npz file, or a column (objective) or columns of a .csv file"
+        ),
+    )
+
+    @model_validator(mode="after")
+    def _check(self) -> "Elites":
+        if self.dims is not None and len(self.dims) != len(self.ranges):
+            raise ValueError(
+                f"archive.dims has {len(self.dims)} entries, and archive.ranges {len(self.ranges)}:"
+                " one for each measure"
+            )
+        if self.measures is not None and len(self.measures) != len(self.ranges):
+            raise ValueError(
+                f"archive.measures has {len(self.measures)} names, and archive.ranges "
+                f"{len(self.ranges)} entries: one for each measure"
+            )
+        if self.dims is not None and min(self.dims) < 1:
+            raise ValueError(f"archive.dims = {self.dims}: every number must be at least 1")
+        _known("archive.names", self.names, ("objective", "measures", "solution", "centroids"))
+        return self
+
+
+class Log(Model):
+    """The metrics that a run has logged on its way."""
+
+    file: str = Field(description="a .csv file, as archive.file")
+    columns: dict[str, str | Column] = Field(
+        default={},
+        description=(
+            "ours (iteration, evaluations, num_elites, qd_score, norm_qd_score, coverage, obj_max, "
+            "obj_mean) -> theirs; those of our names need no entry"
+        ),
+    )
+
+    @model_validator(mode="after")
+    def _check(self) -> "Log":
+        # Others may be metrics of the user's.
+        wrong = {name: 0 for name in self.columns if name not in _LOG and nearest(name, _LOG)}
+        _known("metrics.columns", wrong, _LOG)
+        return self
+
+
+class Imported(Model):
+    """Runs that somebody else has computed, of one algorithm on one domain."""
+
+    algorithm: str = Field(min_length=1, description="what tables and figures call it")
+    domain: str = Field(
+        pattern=r"^[A-Za-z0-9_.][A-Za-z0-9_.\-]*$",
+        description="its name; runs compare with those of a domain of this name",
+    )
+    seeds: list[int] = Field(min_length=1, description="the seed of each run")
+    objective_range: Interval = Field(
+        description=(
+            "lowest and highest objective; the lowest is the offset of the QD score "
+            "[objective units]"
+        )
+    )
+    archive: Elites = Field(description="the elites in the end")
+    metrics: Log | None = Field(
+        default=None, description="what was logged on the way; null: the end alone is known"
+    )
+    evaluations: int | None = Field(
+        default=None,
+        ge=1,
+        description="evaluations of a run; null: metrics has them [evaluations]",
+    )
+    values: dict[str, Any] = Field(
+        default={}, description="swept name -> its value, such as sigma0: 0.5, for tables"
+    )
+    source: str = Field(default="", description="where it comes from: a paper, a repository")
+
+    @model_validator(mode="after")
+    def _check(self) -> "Imported":
+        if self.metrics is None and self.evaluations is None:
+            raise ValueError("give evaluations, or metrics that have them")
+        if len(set(self.seeds)) < len(self.seeds):
+            raise ValueError(f"seeds = {self.seeds}: each seed once")
+        if len(self.seeds) > 1:
+            files = [self.archive.file, *([self.metrics.file] if self.metrics else [])]
+            for file in files:
+                if "{seed}" not in file:
+                    raise ValueError(
+                        f"{file} would be the file of all seeds: write {{seed}} where it stands"
+                    )
+        return self
+
+
+@dataclass(frozen=True)
+class ImportedRun:
+    """One of the runs of a description.
+
+    Attributes:
+        about: The description.
+        path: Its file.
+        seed: The seed.
+    """
+
+    about: Imported
+    path: Path
+    seed: int
+
+    @property
+    def id(self) -> str:
+        """Its id: what it is, and a hash of that."""
+        part = self.about.model_dump(mode="json", include={"algorithm", "domain", "values"})
+        part["archive"] = self.about.archive.model_dump(mode="json", include={"dims", "ranges"})
+        digest = hashlib.sha256(json.dumps(part, sort_keys=True).encode()).hexdigest()[:10]
+        name = re.sub(r"[^A-Za-z0-9_.]+", "_", self.about.algorithm).strip("_") or "algorithm"
+        return f"{PREFIX}{self.about.domain}-{name}-s{self.seed}-{digest}"
+
+    @property
+    def archive(self) -> Path:
+        """The file of its elites."""
+        return self._file(self.about.archive.file)
+
+    @property
+    def metrics(self) -> Path | None:
+        """The file of its metrics."""
+        return None if self.about.metrics is None else self._file(self.about.metrics.file)
+
+    @property
+    def files(self) -> list[Path]:
+        """All files that it is made of."""
+        return [self.path, self.archive, *([self.metrics] if self.metrics else [])]
+
+    def row(self, columns: tuple[str, ...]) -> dict[str, Any]:
+        """Returns its row of a sweep with these swept names, as plain data of plan.json."""
+        about = self.about
+        own = {name: about.values[name] for name in columns if name in about.values}
+        told = [f"{name} {value_text(value)}" for name, value in own.items()]
+        if "domain" in columns:
+            told.insert(0, about.domain)
+        known = {
+            "algorithm": about.algorithm + MARK,
+            "domain": about.domain,
+            "seed": self.seed,
+            **own,
+        }
+        return {
+            "values": {name: known.get(name, "") for name in columns},
+            "id": self.id,
+            "imported": ", ".join([about.algorithm, *told]) + MARK,
+        }
+
+    def _file(self, pattern: str) -> Path:
+        return self.path.parent / pattern.replace("{seed}", str(self.seed))
+
+
+def read_imported(path: Path) -> list[ImportedRun]:
+    """Reads a description and returns its runs.
+
+    Raises:
+        BadInput: It is missing or wrong, or a file that it names is missing.
+    """
+    data = read_yaml(path)
+    try:
+        about = Imported.model_validate_json(json.dumps(data))
+    except ValidationError as error:
+        raise BadInput(explain(error, Imported, data, {(): str(path)})) from None
+    runs = [ImportedRun(about, path, seed) for seed in about.seeds]
+    for run in runs:
+        for key, file in (("archive.file", run.archive), ("metrics.file", run.metrics)):
+            if file is not None and not file.is_file():
+                raise BadInput(
+                    f"{path}: {key}: there is no {file} (seed {run.seed}); paths are relative to "
+                    "the description"
+                )
+        if run.archive.suffix not in (".npz", ".csv"):
+            raise BadInput(f"{path}: archive.file = {run.archive.name}: an .npz or .csv is needed")
+    return runs
+
+
+def read_all(files: Iterable[str]) -> tuple[ImportedRun, ...]:
+    """Reads several descriptions and returns all runs.
+
+    Raises:
+        BadInput: One is missing or wrong, or two describe the same run.
+    """
+    found: dict[str, ImportedRun] = {}
+    for run in (run for file in files for run in read_imported(Path(file))):
+        other = found.setdefault(run.id, run)
+        if other is not run:
+            raise BadInput(
+                f"imported: {run.path} and {other.path} describe the same run (algorithm "
+                f"{run.about.algorithm!r}, domain, archive, values and seed {run.seed}): leave one "
+                "out, or tell them apart by another name of the algorithm"
+            )
+    return tuple(found.values())
+
+
+def is_imported(run: str) -> bool:
+    """Returns whether a run id is that of an imported run."""
+    return run.startswith(PREFIX)
+
+
+def _known(key: str, given: dict[str, Any], known: tuple[str, ...]) -> None:
+    for name in given:
+        if name not in known:
+            raise ValueError(f"{key}: {name}: {nearest(name, known)}known: {', '.join(known)}")

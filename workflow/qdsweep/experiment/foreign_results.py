@@ -1,0 +1,336 @@
+"""Foreign results as a run's folder: elites and metrics of others, measured by our code."""
+
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import qdsweep
+from qdsweep.algorithms.base import Arrays
+from qdsweep.algorithms.ribs.archives import empty_archive
+from qdsweep.algorithms.ribs.result_archive import ResultArchive
+from qdsweep.config.imported import Column, ImportedRun
+from qdsweep.errors import BadInput
+from qdsweep.files import atomic, read_arrays, read_csv, write_csv, write_text
+from qdsweep.records.archive import archive_digest
+from qdsweep.records.metrics import COLUMNS
+from qdsweep.records.run_dir import RunDir
+from qdsweep.records.status import write_status
+from qdsweep.records.summary import write_summary
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+ENGINE = "imported"
+# Theirs and ours may differ by so much: logs are often single precision, or rounded.
+_TOLERANCE = 1e-4
+_REMEDY = "The description names it."
+
+
+@dataclass(frozen=True)
+class Foreign:
+    """Foreign results, as our code sees them.
+
+    Attributes:
+        archive: Their elites in cells of ours.
+        measured: The metrics of that archive.
+        table: metrics.csv: their rows, the last one with what was measured.
+        warnings: Where theirs is not what their elites give.
+    """
+
+    archive: ResultArchive
+    measured: dict[str, Any]
+    table: "pd.DataFrame"
+    warnings: list[str]
+
+    @property
+    def evaluations(self) -> int:
+        """Evaluations in the end."""
+        return int(self.table["evaluations"].iloc[-1])
+
+    def __str__(self) -> str:
+        said = (f"{name} {value:.6g}" for name, value in self.measured.items() if value is not None)
+        return f"{self.evaluations} evaluations, {', '.join(said)}"
+
+
+def read_foreign(run: ImportedRun) -> Foreign:
+    """Reads foreign results, and measures their elites.
+
+    Raises:
+        BadInput: A file of theirs is missing, damaged, or not what the description says.
+    """
+    archive, warnings = _archive(run, _elites(run))
+    measured = archive.metrics()
+    table = _metrics(run)
+    warnings += _compare(run, table, measured)
+    table = _completed(table, archive.cells or 0)
+    for name, value in measured.items():
+        table.loc[table.index[-1], name] = math.nan if value is None else value
+    return Foreign(archive, measured, table, warnings)
+
+
+def write_run(run: ImportedRun, found: Foreign, runs_dir: Path) -> None:
+    """Writes `results/runs/ID` of foreign results.
+
+    Args:
+        run: What they are.
+        found: The results.
+        runs_dir: `results/runs`.
+    """
+    about = run.about
+    rows = found.archive.rows()
+    folder = RunDir(runs_dir / run.id)
+    state = folder.state
+    state.path.mkdir(parents=True, exist_ok=True)
+    with atomic(state.archive) as file:
+        np.savez_compressed(file, **(rows | found.archive.geometry()))  # type: ignore[arg-type]
+    write_csv(found.table, state.metrics)
+    write_text(state.config, _config(run))
+    last = {"iterations": len(found.table), "evaluations": found.evaluations}
+    summary = {
+        "id": run.id,
+        "status": "finished",
+        **last,
+        **found.measured,
+        "archive_digest": archive_digest(rows),
+        "archive": {
+            **found.archive.describe(),
+            "ranges": [[float(low), float(high)] for low, high in about.archive.ranges],
+            "measures": about.archive.measures,
+            "objective_range": list(about.objective_range),
+            "qd_score_offset": about.objective_range[0],
+            "solution_dim": int(rows["solution"].shape[1]),
+        },
+        "timings": {},
+        "versions": {"qdsweep": qdsweep.__version__},
+        "engine": ENGINE,
+        "workers": 1,
+        "attempts": [],
+    }
+    write_summary(state, summary)
+    write_status(state, {"id": run.id, "status": "finished", "iteration": len(found.table), **last})
+    folder.publish()
+
+
+def _config(run: ImportedRun) -> str:
+    """Returns the description as config.yaml, with the keys that a run's config has."""
+    import yaml
+
+    about = run.about.model_dump(mode="json", exclude_defaults=True)
+    config = {
+        "domain": {"name": run.about.domain},
+        "algorithm": {"name": run.about.algorithm},
+        "seed": run.seed,
+        "imported": {key: about[key] for key in about if key not in ("domain", "algorithm")},
+    }
+    return str(yaml.safe_dump(config, sort_keys=False, allow_unicode=True))
+
+
+def _elites(run: ImportedRun) -> Arrays:
+    """Reads objective ``(n,)``, measures ``(n, m)``, solution ``(n, d)`` and any centroids."""
+    read = _from_csv if run.archive.suffix == ".csv" else _from_npz
+    arrays = read(run)
+    for name in ("objective", "measures"):
+        if name not in arrays:
+            raise BadInput(
+                f"{run.archive}: there is no {name}; write what the file calls it into {run.path}: "
+                f"archive: {{names: {{{name}: THEIRS}}}}"
+            )
+    objective = arrays["objective"].reshape(-1)
+    measures, dims = arrays["measures"], len(run.about.archive.ranges)
+    measures = measures.reshape(-1, 1) if measures.ndim == 1 else measures
+    if measures.shape != (len(objective), dims):
+        raise BadInput(
+            f"{run.archive}: measures has the shape {measures.shape}, and objective "
+            f"{objective.shape}; {run.path}: archive.ranges has {dims} measures, so "
+            f"({len(objective)}, {dims}) was expected"
+        )
+    solution = arrays.get("solution", np.zeros((len(objective), 1)))
+    solution = solution.reshape(len(objective), -1)
+    there = np.isfinite(objective)  # some libraries fill empty cells with -inf or nan
+    if not there.any():
+        raise BadInput(f"{run.archive}: objective has no finite number")
+    if not np.isfinite(measures[there]).all():
+        raise BadInput(f"{run.archive}: measures has what is no finite number")
+    found = {"objective": objective, "measures": measures, "solution": solution}
+    return {name: rows[there] for name, rows in found.items()} | {
+        name: arrays[name] for name in ("centroids",) if name in arrays
+    }
+
+
+def _from_npz(run: ImportedRun) -> Arrays:
+    names = run.about.archive.names
+    arrays = read_arrays(run.archive, remedy=_REMEDY)
+    found = {}
+    for name in ("objective", "measures", "solution", "centroids"):
+        theirs = names.get(name, name)
+        if not isinstance(theirs, str):
+            raise BadInput(
+                f"{run.path}: archive.names.{name} = {theirs}: one array of an .npz file"
+            )
+        if theirs in arrays:
+            found[name] = _numbers(run, theirs, arrays[theirs])
+        elif name in names:
+            raise BadInput(
+                f"{run.path}: archive.names.{name} = {theirs!r}: {run.archive} has no such array; "
+                f"it has {', '.join(arrays)}"
+            )
+    return found
+
+
+def _from_csv(run: ImportedRun) -> Arrays:
+    names = run.about.archive.names
+    table = read_csv(run.archive, _REMEDY)
+    found = {}
+    for name in ("objective", "measures", "solution"):
+        theirs = names.get(name)
+        if theirs is None:  # as pyribs writes them
+            theirs = [c for c in table if c == name or c.rpartition("_")[0] in (name, name[:-1])]
+        columns = [theirs] if isinstance(theirs, str) else theirs
+        lacking = [column for column in columns if column not in table]
+        if lacking:
+            raise BadInput(
+                f"{run.path}: archive.names.{name}: {run.archive} has no column {lacking[0]!r}; "
+                f"it has {', '.join(map(str, table))}"
+            )
+        if columns:
+            found[name] = _numbers(run, name, table[columns].to_numpy())
+    return found
+
+
+def _numbers(run: ImportedRun, name: str, values: NDArray[Any]) -> NDArray[Any]:
+    try:
+        return np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise BadInput(f"{run.archive}: {name} has what is no number") from None
+
+
+def _archive(run: ImportedRun, elites: Arrays) -> tuple[ResultArchive, list[str]]:
+    """Puts the elites into cells of ours; returns warnings, too."""
+    about = run.about
+    grid = about.archive
+    if grid.dims is None and "centroids" not in elites:
+        raise BadInput(
+            f"{run.path}: archive.dims is missing, and {run.archive} has no centroids: give the "
+            "cells of the grid along each measure"
+        )
+    description = {
+        "type": "cvt" if grid.dims is None else "grid",
+        "dims": grid.dims,
+        "ranges": grid.ranges,
+        "qd_score_offset": about.objective_range[0],
+    }
+    archive: Any = empty_archive(description, elites)
+    rows = {name: elites[name] for name in ("solution", "objective", "measures")}
+    archive.add(**rows)
+    warnings = []
+    low, high = np.array(grid.ranges).T
+    outside = int(((rows["measures"] < low) | (rows["measures"] > high)).any(axis=1).sum())
+    if outside:
+        warnings.append(
+            f"{outside} of its {len(rows['objective'])} elites are outside archive.ranges, and "
+            "count in the cell at the edge"
+        )
+    lost = len(rows["objective"]) - len(archive)
+    if lost:
+        warnings.append(
+            f"{lost} of its {len(rows['objective'])} elites share a cell with a better one: are "
+            "archive.dims and archive.ranges those of the run?"
+        )
+    return ResultArchive(archive), warnings
+
+
+def _metrics(run: ImportedRun) -> "pd.DataFrame":
+    """Reads their metrics as ours, one row where there are none; what they lack is empty."""
+    import pandas as pd
+
+    about, path = run.about, run.metrics
+    if path is None:
+        table = pd.DataFrame({"evaluations": [about.evaluations]})
+    else:
+        table = _columns(run, path, read_csv(path, _REMEDY))
+    if "evaluations" not in table:
+        if about.evaluations is None:
+            raise BadInput(
+                f"{path}: there are no evaluations; write what it calls them into {run.path}: "
+                "metrics: {columns: {evaluations: THEIRS}}, or give the key evaluations"
+            )
+        steps = np.arange(1, len(table) + 1) / len(table)
+        table["evaluations"] = np.round(about.evaluations * steps)
+    evaluations = table["evaluations"].to_numpy()
+    if not (np.isfinite(evaluations).all() and (np.diff(evaluations, prepend=0) > 0).all()):
+        raise BadInput(f"{path}: evaluations must be numbers above 0 that increase row by row")
+    if "coverage" in table and (table["coverage"] > 1).any():
+        raise BadInput(
+            f"{path}: coverage is up to {table['coverage'].max():g}, and a fraction was expected; "
+            f"of percent, write into {run.path}: metrics: {{columns: {{coverage: {{column: THEIRS, "
+            "times: 0.01}}}"
+        )
+    table["iteration"] = np.arange(1, len(table) + 1)
+    table["evaluations"] = evaluations.astype(np.int64)
+    return table
+
+
+def _completed(table: "pd.DataFrame", cells: int) -> "pd.DataFrame":
+    """Returns metrics.csv of theirs: all our columns, those that follow from others filled in."""
+    for name, other, factor in (
+        ("coverage", "num_elites", 1 / cells),
+        ("num_elites", "coverage", cells),
+        ("norm_qd_score", "qd_score", 1 / cells),
+        ("qd_score", "norm_qd_score", cells),
+    ):
+        if name not in table and other in table:
+            table[name] = factor * table[other]
+    further = [name for name in table if name not in COLUMNS]
+    return table.reindex(columns=[*COLUMNS, *further]).astype({"num_elites": float})
+
+
+def _columns(run: ImportedRun, path: Path, theirs: "pd.DataFrame") -> "pd.DataFrame":
+    import pandas as pd
+
+    assert run.about.metrics is not None
+    wanted: dict[str, str | Column] = {name: name for name in COLUMNS[:8] if name in theirs}
+    wanted |= run.about.metrics.columns
+    found = {}
+    for name, column in wanted.items():
+        if isinstance(column, str):
+            column = Column(column=column)
+        if column.column not in theirs:
+            raise BadInput(
+                f"{run.path}: metrics.columns.{name} = {column.column!r}: {path} has no such "
+                f"column; it has {', '.join(map(str, theirs))}"
+            )
+        values = pd.to_numeric(theirs[column.column], errors="coerce")
+        wrong = values.isna() & theirs[column.column].notna()
+        if wrong.any():
+            row = int(np.flatnonzero(wrong)[0])
+            raise BadInput(
+                f"{path}, row {row + 1}: {column.column} = {theirs[column.column].iloc[row]!r} is "
+                "no number"
+            )
+        found[name] = column.times * values.astype(float)
+    if not len(theirs):
+        raise BadInput(f"{path}: it has no row")
+    return pd.DataFrame(found, index=theirs.index)
+
+
+def _compare(run: ImportedRun, table: "pd.DataFrame", ours: dict[str, Any]) -> list[str]:
+    """Returns where their last metrics are not what their elites give."""
+    last = table.iloc[-1]
+    found = []
+    for name, value in ours.items():
+        theirs = float(last.get(name, math.nan))
+        if value is None or math.isnan(theirs):
+            continue
+        if not math.isclose(theirs, value, rel_tol=_TOLERANCE, abs_tol=1e-9):
+            found.append(f"{name} {theirs:.6g} in theirs, {value:.6g} of its elites")
+    if not found:
+        return []
+    low = run.about.objective_range[0]
+    return [
+        f"{'; '.join(found)}: the tables have the latter (offset of the QD score: {low:g}, the "
+        "lower end of objective_range)"
+    ]

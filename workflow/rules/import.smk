@@ -1,0 +1,35 @@
+# From results of others to run directories: a rule for each description that the sweep file names
+# under `imported`. They are read again when a file of theirs is newer, and never computed.
+
+IMPORTED = []
+
+for number, path in enumerate(dict.fromkeys(run.path for run in SWEEP.imported)):
+    runs = [run for run in SWEEP.imported if run.path == path]
+    files = expand(
+        "results/runs/{run}/{file}",
+        run=[run.id for run in runs],
+        file=["config.yaml", "metrics.csv", "archive.npz", "summary.json"],
+    )
+    IMPORTED += [file for file in files if file.endswith("/summary.json")]
+
+    rule:
+        name:
+            f"import_{number}"
+        input:
+            dict.fromkeys(file for run in runs for file in run.files),
+        output:
+            files,
+        log:
+            f".snakemake/log/qdsweep-import-{number}.log",
+        retries: 0
+        localrule: True
+        conda:
+            "../../envs/qdsweep.yaml"
+        resources:
+            image=IMAGE,
+            description=str(path),
+        message:
+            "import {resources.description}"
+        shell:
+            "python -m qdsweep --image={resources.image:q}"
+            " import {resources.description:q} 2>&1 | tee {log} >&2"
