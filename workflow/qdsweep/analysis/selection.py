@@ -67,7 +67,7 @@ class Tables:
             table=table,
             curves=curves,
             score_scales=score_scales_of(summary, kept),
-            position={group: self.position[group] for group in kept},
+            series={group: self.series[group] for group in kept},
         )
 
     @property

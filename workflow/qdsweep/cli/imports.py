@@ -26,7 +26,8 @@ theirs.yaml, beside the files that it names:
     names: {objective: fitnesses}         where they call it something else
   metrics:                                may be left out: the end alone is known then
     file: seed{seed}.csv
-    columns: {evaluations: Evals, qd_score: QD Score, coverage: {column: Cov %, times: 0.01}}
+    columns: {evaluations: Evals, qd_score: QD Score, coverage: Coverage (%)}
+    times: {coverage: 0.01}               from percent
   source: our own script, pyribs 0.12
 """
 

@@ -17,6 +17,7 @@ from qdsweep.config.compose import compose
 from qdsweep.config.domain import DomainConfig
 from qdsweep.config.experiment import Experiment
 from qdsweep.config.files import CLONE
+from qdsweep.config.imported import Imported
 from qdsweep.config.sweep import SweepFile
 from qdsweep.sweep.ids import run_id
 
@@ -59,6 +60,7 @@ def manual() -> str:
         "domain": [*_tables(domain, "domain."), *domains],
         "algorithm": [*_tables(composition, "algorithm."), *families],
         "cluster": _tables(_schema(Cluster)),
+        "imported": _tables(_schema(Imported)),
     }.items():
         text = text.replace(f"{{{name}}}", "\n\n".join(part))
     return text

@@ -20,14 +20,7 @@ from qdsweep.metrics import RECORDED
 # How the id of every imported run begins.
 PREFIX = "imported-"
 MARK = " (imported)"
-_LOG = (*(metric.name for metric in RECORDED if metric.name != "restarts"),)
-
-
-class Column(Model):
-    """A column of theirs, in another unit."""
-
-    column: str = Field(description="what they call it")
-    times: float = Field(default=1.0, description="from their unit to ours; 0.01 for percent")
+_LOG = tuple(m.name for m in RECORDED if m.name not in ("iteration", "restarts"))
 
 
 class Elites(Model):
@@ -81,19 +74,24 @@ class Log(Model):
     """The metrics that a run has logged on its way."""
 
     file: str = Field(description="a .csv file, as archive.file")
-    columns: dict[str, str | Column] = Field(
+    columns: dict[str, str] = Field(
         default={},
         description=(
-            "ours (iteration, evaluations, num_elites, qd_score, norm_qd_score, coverage, obj_max, "
-            "obj_mean) -> theirs; those of our names need no entry"
+            "ours (evaluations, num_elites, qd_score, norm_qd_score, coverage, obj_max, obj_mean, "
+            "or a metric of yours) -> theirs; those of our names need no entry"
         ),
+    )
+    times: dict[str, float] = Field(
+        default={},
+        description="ours -> factor from their unit to ours, such as coverage: 0.01 for percent",
     )
 
     @model_validator(mode="after")
     def _check(self) -> "Log":
         # Others may be metrics of the user's.
-        wrong = {name: 0 for name in self.columns if name not in _LOG and nearest(name, _LOG)}
-        _known("metrics.columns", wrong, _LOG)
+        for key, names in (("columns", self.columns), ("times", self.times)):
+            near = {name: 0 for name in names if name not in _LOG and nearest(name, _LOG)}
+            _known(f"metrics.{key}", near, _LOG)
         return self
 
 

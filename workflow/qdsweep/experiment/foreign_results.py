@@ -12,7 +12,7 @@ import qdsweep
 from qdsweep.algorithms.base import Arrays
 from qdsweep.algorithms.ribs.archives import empty_archive
 from qdsweep.algorithms.ribs.result_archive import ResultArchive
-from qdsweep.config.imported import Column, ImportedRun
+from qdsweep.config.imported import ImportedRun
 from qdsweep.errors import BadInput
 from qdsweep.files import atomic, read_arrays, read_csv, write_csv, write_text
 from qdsweep.records.archive import archive_digest
@@ -266,8 +266,7 @@ def _metrics(run: ImportedRun) -> "pd.DataFrame":
     if "coverage" in table and (table["coverage"] > 1).any():
         raise BadInput(
             f"{path}: coverage is up to {table['coverage'].max():g}, and a fraction was expected; "
-            f"of percent, write into {run.path}: metrics: {{columns: {{coverage: {{column: THEIRS, "
-            "times: 0.01}}}"
+            f"of percent, write into {run.path}: metrics: {{times: {{coverage: 0.01}}}}"
         )
     table["iteration"] = np.arange(1, len(table) + 1)
     table["evaluations"] = evaluations.astype(np.int64)
@@ -291,27 +290,24 @@ def _completed(table: "pd.DataFrame", cells: int) -> "pd.DataFrame":
 def _columns(run: ImportedRun, path: Path, theirs: "pd.DataFrame") -> "pd.DataFrame":
     import pandas as pd
 
-    assert run.about.metrics is not None
-    wanted: dict[str, str | Column] = {name: name for name in COLUMNS[:8] if name in theirs}
-    wanted |= run.about.metrics.columns
+    log = run.about.metrics
+    assert log is not None
+    names = {name: name for name in COLUMNS[1:8] if name in theirs} | log.columns
     found = {}
-    for name, column in wanted.items():
-        if isinstance(column, str):
-            column = Column(column=column)
-        if column.column not in theirs:
+    for name, column in names.items():
+        if column not in theirs:
             raise BadInput(
-                f"{run.path}: metrics.columns.{name} = {column.column!r}: {path} has no such "
-                f"column; it has {', '.join(map(str, theirs))}"
+                f"{run.path}: metrics.columns.{name} = {column!r}: {path} has no such column; it "
+                f"has {', '.join(map(str, theirs))}"
             )
-        values = pd.to_numeric(theirs[column.column], errors="coerce")
-        wrong = values.isna() & theirs[column.column].notna()
-        if wrong.any():
-            row = int(np.flatnonzero(wrong)[0])
+        values = pd.to_numeric(theirs[column], errors="coerce")
+        wrong = np.flatnonzero(values.isna() & theirs[column].notna())
+        if len(wrong):
             raise BadInput(
-                f"{path}, row {row + 1}: {column.column} = {theirs[column.column].iloc[row]!r} is "
-                "no number"
+                f"{path}, row {wrong[0] + 1}: {column} = {theirs[column].iloc[wrong[0]]!r} is no "
+                "number"
             )
-        found[name] = column.times * values.astype(float)
+        found[name] = log.times.get(name, 1.0) * values.astype(float)
     if not len(theirs):
         raise BadInput(f"{path}: it has no row")
     return pd.DataFrame(found, index=theirs.index)

@@ -29,7 +29,7 @@ def rollouts(sweep_dir: Path, runs_dir: Path) -> None:
             "and run `snakemake`, or take `qdsweep rollout RUN_DIR`"
         )
     tables = read_tables(sweep_dir)
-    tables = tables.of(group for group in tables.position if group not in plan.imported_groups)
+    tables = tables.of(group for group in tables.series if group not in plan.imported_groups)
     folder = sweep.rollouts
     folder.mkdir(parents=True, exist_ok=True)
     entries, taken = [], set[str]()

@@ -53,7 +53,7 @@ def methods(
         titles: Algorithm -> what the report calls it, where it has a name of its own.
     """
     others = [row for row in plan.rows if row.imported]
-    tables = tables.of(group for group in tables.position if group not in plan.imported_groups)
+    tables = tables.of(group for group in tables.series if group not in plan.imported_groups)
     done = tables.with_results.drop_duplicates("id")
     summaries = read_summaries(runs_dir, done["id"])
     confirmed, corrected, seconds = "", "", 0.0
