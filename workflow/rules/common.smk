@@ -65,9 +65,7 @@ try:
     SETTINGS = read_sweep(config, typed, workflow.configfiles)
     SWEEP = CONFIRMING = Sweep((), (), {})
     if not IS_JOB:
-        SWEEP = table_of_runs(
-            SETTINGS.experiment, SETTINGS.sweep, find=finder(RESULTS)
-        )
+        SWEEP = table_of_runs(SETTINGS.experiment, SETTINGS.sweep, find=finder(RESULTS))
         SWEEP = replace(SWEEP, imported=read_all(SETTINGS.imported))
         check_sweep(SETTINGS, SWEEP, key_sources(typed, workflow.configfiles))
         # The runs that confirm it, as far as an earlier start has chosen them.
@@ -100,9 +98,7 @@ STAGES = {
 if workflow.is_main_process:
     standings = read_standings(RESULTS.sweep(SETTINGS.name), Plan.of(PLAN))
     changes = find_changes(SWEEP.runs | CONFIRMING.runs, RESULTS)
-    for line in outlook(
-        SETTINGS.name, SWEEP, CONFIRMING, standings, changes, RESULTS
-    ):
+    for line in outlook(SETTINGS.name, SWEEP, CONFIRMING, standings, changes, RESULTS):
         print(line, file=sys.stderr)
 
 

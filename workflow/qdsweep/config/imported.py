@@ -28,8 +28,8 @@ class Elites(Model):
 
     file: str = Field(
         description=(
-            "an .npz or .csv file, beside the description or an absolute path; {seed} stands for "
-            "the seed"
+            "an .npz or .csv file, beside the description or an absolute path; `seed` in braces "
+            "stands for the seed"
         )
     )
     dims: list[int] | None = Field(
