@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from qdsweep.config.experiment import Experiment
-from qdsweep.config.plugin import load_class
+from qdsweep.config.plugin import load_plugin
 from qdsweep.errors import BadInput
 
 if TYPE_CHECKING:  # the libraries are imported with the family that needs them
@@ -25,17 +25,17 @@ def make_algorithm(experiment: Experiment, domain: "Domain", shared: Path | None
     Raises:
         BadInput: The algorithm does not fit the domain.
     """
-    if experiment.algorithm.needs_jacobian and not hasattr(domain, "jacobian"):
+    module, name = experiment.algorithm.code.split(":")
+    made: Algorithm = getattr(import_module(module), name)(experiment, domain, shared)
+    if made.needs_jacobian and not hasattr(domain, "jacobian"):
         raise BadInput(
             f"algorithm {experiment.algorithm.name} needs gradients, but the domain "
             f"{experiment.domain.name} has no jacobian method"
         )
-    module, name = experiment.algorithm.code.split(":")
-    made: Algorithm = getattr(import_module(module), name)(experiment, domain, shared)
     return made
 
 
 def import_plugins(experiment: Experiment) -> None:
     """Imports the user's parts of an algorithm, which a reload file can only name."""
     for plugin in experiment.algorithm.plugins:
-        load_class(plugin)
+        load_plugin(plugin)

@@ -15,6 +15,8 @@ from qdsweep.errors import BadInput
 
 Arrays = dict[str, NDArray[Any]]
 Cells = NDArray[np.int64]
+# Name -> shape and type of what an archive keeps with each elite besides.
+Fields = dict[str, tuple[tuple[int, ...], Any]]
 SEED = "evaluation_seed"
 
 
@@ -80,9 +82,11 @@ class Algorithm(ABC):
         archive: What results are written from.
         reducers: How types are pickled of which plain pickles would hold too much, as
             `copyreg.pickle` takes them.
+        needs_jacobian: Whether it ever asks for gradients, which not every domain has.
     """
 
     archive: Archive
+    needs_jacobian: bool = False
     reducers: ClassVar[Mapping[type, Callable[[Any], Any]]] = {}
 
     @abstractmethod

@@ -1,12 +1,12 @@
 """The `algorithm:` part of an experiment: what every family has, and each family's own keys."""
 
 from abc import ABC, abstractmethod
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Discriminator, Field, Tag, model_validator
 
-from qdsweep.config.archives import Archive, CVTArchive, GridArchive
-from qdsweep.config.base import Model
+from qdsweep.config.archives import Archive, CVTArchive, GridArchive, PluginArchive
+from qdsweep.config.base import TARGET, Model, own_or_type
 from qdsweep.config.emitters import Emitter, PluginEmitter
 
 
@@ -97,7 +97,27 @@ class RoundRobin(Model):
     type: Literal["all"]
 
 
-Scheduler = Annotated[RoundRobin | Bandit, Field(discriminator="type")]
+class PluginScheduler(Model):
+    """A scheduler of yours: `Class(archive, emitters, result_archive, **arguments)`.
+
+    It is given `add_mode` too if its signature has it. The emitters are those of `all`.
+    """
+
+    cite: ClassVar[tuple[str, ...]] = ()
+
+    type: str = Field(pattern=TARGET, description="`module:Class`, as for an emitter of yours")
+    arguments: dict[str, Any] = Field(
+        default={},
+        description="further arguments of the class; they may stand beside `type` as well",
+    )
+
+
+Scheduler = Annotated[
+    Annotated[RoundRobin, Tag("all")]
+    | Annotated[Bandit, Tag("bandit")]
+    | Annotated[PluginScheduler, Tag("plugin")],
+    Discriminator(own_or_type),
+]
 
 
 class Composition(AlgorithmConfig):
@@ -152,8 +172,10 @@ class Composition(AlgorithmConfig):
 
     @property
     def plugins(self) -> list[str]:
-        """The user's emitters."""
-        return [emitter.type for emitter in self.emitters if isinstance(emitter, PluginEmitter)]
+        """The user's emitters, archive and scheduler."""
+        own = (PluginEmitter, PluginArchive, PluginScheduler)
+        parts = (*self.emitters, self.archive, self.scheduler)
+        return [part.type for part in parts if isinstance(part, own)]
 
     def first_batch(self, num_emitters: int, batch_size: int) -> int:
         """Returns the number of solutions of the first iteration (of a bandit, on average)."""
@@ -188,5 +210,43 @@ class Composition(AlgorithmConfig):
         return self
 
 
-# A second family, with a `type`, makes this a union like that of `config/domain.py`.
-Algorithm = Composition
+class PluginAlgorithm(AlgorithmConfig):
+    """An algorithm of yours: a function that returns a scheduler, or an `Algorithm`.
+
+    It is called with its arguments, and with what its signature asks for by name: any of
+    solution_dim, measure_dim, ranges, dims, cells, x0, step, objective_range, qd_score_offset,
+    extra_fields, num_emitters, batch_size and seed. A scheduler is anything with `ask`, `tell` and
+    an `archive` that pickles.
+    """
+
+    code = "qdsweep.algorithms.own:make"
+
+    type: str = Field(
+        pattern=TARGET,
+        description="`module:function` or `module:Class`, from config/plugins/ or any importable "
+        "module",
+    )
+    arguments: dict[str, Any] = Field(
+        default={},
+        description="further arguments of the function; they may stand beside `type` as well",
+    )
+
+    @property
+    def reported_archive(self) -> Archive:
+        """Whatever it returns."""
+        return PluginArchive(type=self.type)
+
+    @property
+    def plugins(self) -> list[str]:
+        """The function or class itself."""
+        return [self.type]
+
+
+def _family(value: Any) -> str:
+    return "plugin" if own_or_type(value) == "plugin" else "composition"
+
+
+Algorithm = Annotated[
+    Annotated[Composition, Tag("composition")] | Annotated[PluginAlgorithm, Tag("plugin")],
+    Discriminator(_family),
+]

@@ -1,10 +1,10 @@
 """Archive kinds: their keys and, as class attributes, facts about them."""
 
-from typing import Annotated, ClassVar, Literal, get_args
+from typing import Annotated, Any, ClassVar, Literal, get_args
 
-from pydantic import Field
+from pydantic import Discriminator, Field, Tag
 
-from qdsweep.config.base import Model
+from qdsweep.config.base import TARGET, Model, own_or_type
 
 # Cells that do not move during a run.
 FIXED = ("boxes", "centroids")
@@ -15,7 +15,8 @@ class _ArchiveKind(Model):
 
     # Where its cells lie. "boxes": a grid of equal cells. "centroids", "boundaries": archive.npz
     # has an array of this name (boundaries move during a run). None: there are no cells.
-    cells: ClassVar[Literal["boxes", "centroids", "boundaries"] | None] = None
+    # "own": the user's class alone knows.
+    cells: ClassVar[Literal["boxes", "centroids", "boundaries", "own"] | None] = None
     # Whether `result_archive: true` can keep its best solutions in a second archive.
     takes_result_archive: ClassVar[bool] = True
     # Its name in a text, and its papers (keys of config/references.bib).
@@ -140,13 +141,45 @@ class DNSArchive(_ArchiveKind):
     k_neighbors: int = Field(default=3, ge=1, description="fitter neighbours that decide novelty")
 
 
+class PluginArchive(_ArchiveKind):
+    """An archive of yours: `Class(**arguments)` and what its signature asks for by name.
+
+    That is any of solution_dim, measure_dim, dims, cells, ranges, qd_score_offset, extra_fields
+    and seed. A subclass of pyribs' GridArchive or CVTArchive that leaves `index_of` alone keeps its
+    cells in figures and coverage; any other archive is one without cells.
+    """
+
+    cells = "own"
+
+    type: str = Field(pattern=TARGET, description="`module:Class`, as for an emitter of yours")
+    arguments: dict[str, Any] = Field(
+        default={},
+        description="further arguments of the class; they may stand beside `type` as well",
+    )
+
+    @property
+    def rankers(self) -> tuple[str, ...]:
+        """Any: what its `add` returns is its own."""
+        return ("imp", "2imp", "rd", "2rd", "obj", "2obj", "nov")
+
+    @property
+    def has_fixed_cells(self) -> bool:
+        """As far as one can know: a run without a history is left out where it is drawn."""
+        return True
+
+
+BuiltIn = GridArchive | CVTArchive | SlidingBoundariesArchive | ProximityArchive | DNSArchive
 Archive = Annotated[
-    GridArchive | CVTArchive | SlidingBoundariesArchive | ProximityArchive | DNSArchive,
-    Field(discriminator="type"),
+    Annotated[GridArchive, Tag("grid")]
+    | Annotated[CVTArchive, Tag("cvt")]
+    | Annotated[SlidingBoundariesArchive, Tag("sliding_boundaries")]
+    | Annotated[ProximityArchive, Tag("proximity")]
+    | Annotated[DNSArchive, Tag("dns")]
+    | Annotated[PluginArchive, Tag("plugin")],
+    Discriminator(own_or_type),
 ]
 ARCHIVES: dict[str, type[_ArchiveKind]] = {
-    get_args(kind.model_fields["type"].annotation)[0]: kind
-    for kind in get_args(get_args(Archive)[0])
+    get_args(kind.model_fields["type"].annotation)[0]: kind for kind in get_args(BuiltIn)
 }
 """`type` of an archive, also in summary.json -> its kind."""
 GEOMETRY: tuple[str, ...] = tuple(

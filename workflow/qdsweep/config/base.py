@@ -1,6 +1,6 @@
 """The base of every config model: strict, immutable, documented."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, ConfigDict
 
@@ -23,3 +23,13 @@ def ordered(interval: tuple[float, float]) -> tuple[float, float]:
 
 
 Interval = Annotated[tuple[float, float], AfterValidator(ordered)]
+
+
+TARGET = r"^[A-Za-z_][\w.]*:[A-Za-z_]\w*$"
+"""What a `type` looks like that names something of the user's: `module:name`."""
+
+
+def own_or_type(value: Any) -> str:
+    """Returns the tag of a part with a `type`: the type, or "plugin" for one of the user's."""
+    name = value.get("type") if isinstance(value, dict) else getattr(value, "type", None)
+    return "plugin" if isinstance(name, str) and ":" in name else str(name)

@@ -12,8 +12,11 @@ from typing import Any, Literal
 
 from pydantic import TypeAdapter, ValidationError
 
-from qdsweep.config.algorithm import Algorithm
+from qdsweep.config.algorithm import Algorithm, PluginAlgorithm, PluginScheduler
+from qdsweep.config.archives import PluginArchive
+from qdsweep.config.base import Model
 from qdsweep.config.domain import Domain
+from qdsweep.config.emitters import PluginEmitter
 from qdsweep.config.experiment import Experiment
 from qdsweep.config.explain import explain
 from qdsweep.config.files import read_preset
@@ -25,6 +28,13 @@ PRESETS = ("experiment", "domain", "algorithm")
 _EXCLUSIVE: tuple[tuple[Path, Path], ...] = (
     (("iterations",), ("evaluations",)),
     (("archive", "dims"), ("archive", "cells")),
+)
+# The parts of an algorithm that may be the user's; of emitters each item.
+_OWN: tuple[tuple[Path, type[Model]], ...] = (
+    (("algorithm",), PluginAlgorithm),
+    (("algorithm", "archive"), PluginArchive),
+    (("algorithm", "scheduler"), PluginScheduler),
+    (("algorithm", "emitters"), PluginEmitter),
 )
 
 
@@ -59,6 +69,31 @@ class _Draft:
                     raise BadInput(f"{source}: give one of {dotted(pair[0])} and {dotted(pair[1])}")
         node[path[-1]] = value
         self.sources[path] = source
+
+    def fold_arguments(self) -> None:
+        """Moves what stands beside the `type` of a user's part of an algorithm to `arguments`."""
+        for path, model in _OWN:
+            part = self._at(path)
+            groups = part if isinstance(part, list) else [part]
+            for index, node in enumerate(groups):
+                place = (*path, index) if isinstance(part, list) else path
+                if isinstance(node, dict) and ":" in str(node.get("type")):
+                    for key in [key for key in node if key not in model.model_fields]:
+                        self._fold(node, place, key)
+
+    def _fold(self, node: dict[str, Any], place: Path, key: str) -> None:
+        inline, folded = (*place, key), (*place, "arguments", key)
+        arguments = node.setdefault("arguments", {})
+        source = self.sources.get(inline, "the experiment")
+        if not isinstance(arguments, dict):
+            raise BadInput(
+                f"{source}: {dotted(folded[:-1])} = {arguments!r}: a mapping is expected"
+            )
+        if key in arguments and self.sources.get(folded, source) == source:
+            raise BadInput(f"{source}: {dotted(inline)} stands in `arguments` too; write it once")
+        arguments[key] = node.pop(key)
+        for old in [old for old in self.sources if old[: len(inline)] == inline]:
+            self.sources[(*folded, *old[len(inline) :])] = self.sources.pop(old)
 
     def _at(self, path: Path) -> Any:
         node: Any = self.data
@@ -175,6 +210,7 @@ def _base(experiment: str | Mapping[str, Any], presets: dict[str, str], source: 
             except BadInput as error:
                 raise BadInput(f"{by}: {error}") from None
             draft.put((kind,), copy.deepcopy(values), origin or by)
+            draft.fold_arguments()
         elif not own:
             others = [key for key in data if key not in Experiment.model_fields]
             close = difflib.get_close_matches(kind, others, n=1)
@@ -184,10 +220,11 @@ def _base(experiment: str | Mapping[str, Any], presets: dict[str, str], source: 
             )
         if own:
             draft.put((kind,), own, file)
+            draft.fold_arguments()
         whole = draft.data[kind]
         if kind == "domain" and "type" not in whole:
             raise BadInput(f"{file}: the key domain.type is missing")
-        whole.setdefault("name", "custom" if kind == "algorithm" else _name(whole["type"]))
+        whole.setdefault("name", _name(whole.get("type", "custom")))
     for key in [key for key in data if key in Experiment.model_fields]:
         draft.put((key,), data.pop(key), file)
     if data:  # what is left are short names, as in a sweep
@@ -207,7 +244,7 @@ def _preset(kind: str, name: Any) -> tuple[dict[str, Any], str]:
     """Returns a preset's values and its file; no file ("") for a `module:Class`."""
     if not isinstance(name, str):
         raise BadInput(f"{kind}.preset = {name!r}: the name of a preset was expected")
-    if kind == "domain" and ":" in name:
+    if ":" in name:
         return {"type": name, "name": _name(name)}, ""
     values, origin = read_preset(f"{kind}s", name)
     stem = name.rsplit("/", 1)[-1].removesuffix(".yaml").removesuffix(".yml")
@@ -215,7 +252,7 @@ def _preset(kind: str, name: Any) -> tuple[dict[str, Any], str]:
 
 
 def _name(kind: Any) -> str:
-    """Returns the name of a domain without a preset: its type, or the name of its class."""
+    """Returns the name of a part without a preset: its type, or the name of its class."""
     return str(kind).rsplit(":", 1)[-1]
 
 

@@ -5,7 +5,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Discriminator, Field, Tag, field_validator, model_validator
 
-from qdsweep.config.base import Interval, Model
+from qdsweep.config.base import TARGET, Interval, Model
 from qdsweep.config.episodes import MLP, Linear, Measure
 from qdsweep.errors import BadInput
 
@@ -307,7 +307,7 @@ class Plugin(DomainConfig):
     code = "qdsweep.domains.plugin:make_plugin"
 
     type: str = Field(
-        pattern=r"^[A-Za-z_][\w.]*:[A-Za-z_]\w*$",
+        pattern=TARGET,
         description="`module:Class`, from config/plugins/ or any importable module",
     )
     arguments: dict[str, Any] = Field(default={}, description="arguments of the class")

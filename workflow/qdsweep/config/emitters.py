@@ -4,7 +4,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Discriminator, Field, Tag, ValidationInfo, field_validator
 
-from qdsweep.config.base import Interval, Model
+from qdsweep.config.base import TARGET, Interval, Model, own_or_type
 from qdsweep.config.files import nearest
 
 # Evolution strategy -> its name in a text, and its paper (a key of config/references.bib).
@@ -296,16 +296,13 @@ class PluginEmitter(EmitterKind):
     """An emitter of yours: `Class(archive, x0=..., batch_size=..., seed=..., **arguments)`."""
 
     type: str = Field(
-        pattern=r"^[A-Za-z_][\w.]*:[A-Za-z_]\w*$",
+        pattern=TARGET,
         description="`module:Class`, from config/plugins/ or any importable module",
     )
-    arguments: dict[str, Any] = Field(default={}, description="further arguments of the class")
-
-
-def _tag(value: Any) -> str:
-    """Returns the tag of an emitter: its `type`, or "plugin" for a module:Class."""
-    name = value.get("type") if isinstance(value, dict) else getattr(value, "type", None)
-    return "plugin" if isinstance(name, str) and ":" in name else str(name)
+    arguments: dict[str, Any] = Field(
+        default={},
+        description="further arguments of the class; they may stand beside `type` as well",
+    )
 
 
 Emitter = Annotated[
@@ -315,5 +312,5 @@ Emitter = Annotated[
     | Annotated[GradientArborescence, Tag("gradient_arborescence")]
     | Annotated[GradientOperator, Tag("gradient_operator")]
     | Annotated[PluginEmitter, Tag("plugin")],
-    Discriminator(_tag),
+    Discriminator(own_or_type),
 ]

@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from qdsweep.config.base import Model
 from qdsweep.config.files import nearest
+from qdsweep.config.signature import parameters
 from qdsweep.errors import BadInput
 
 Path = tuple[str | int, ...]
@@ -27,6 +28,9 @@ def _keys(model: type[Model], data: Any, prefix: Path) -> Iterator[tuple[Path, A
     data = data if isinstance(data, dict) else {}
     for name, field in model.model_fields.items():
         yield from _paths(field.annotation, data.get(name, field.default), (*prefix, name))
+    if "arguments" in model.model_fields and ":" in str(data.get("type")):
+        for name in parameters(data["type"])[0]:
+            yield (*prefix, "arguments", name), Any
 
 
 def _paths(annotation: Any, value: Any, path: Path) -> Iterator[tuple[Path, Any]]:
@@ -89,6 +93,8 @@ def resolve(name: str, paths: Sequence[tuple[Path, Any]], owners: str) -> Path:
     if parts in known:
         return parts
     found = [path for path in known if path[-1] == parts[-1] and _within(parts[:-1], path[:-1])]
+    # A key of ours comes before an argument of the same name of a user's class.
+    found = [path for path in found if "arguments" not in path[:-1]] or found
     if not found:  # a key of a free mapping, such as es_kwargs.lr
         found = [
             (*path, parts[-1])

@@ -49,6 +49,12 @@ def load_function(target: str) -> Callable[..., Any]:
     return found
 
 
+def load_plugin(target: str) -> Callable[..., Any]:
+    """Imports a class or function; see `load_function`."""
+    found: Callable[..., Any] = _load(target, "class or function", callable)
+    return found
+
+
 def _load(target: str, what: str, fits: Callable[[Any], bool]) -> Any:
     module_name, name = target.split(":")
     source = find_source(target)
@@ -65,7 +71,11 @@ def _load(target: str, what: str, fits: Callable[[Any], bool]) -> Any:
         )
     found = getattr(module, name, None)
     if not fits(found):
-        known = [name for name, value in vars(module).items() if fits(value)]
+        known = [
+            name
+            for name, value in vars(module).items()
+            if fits(value) and getattr(value, "__module__", None) == module_name
+        ]
         raise BadInput(
             f"{target}: {source} has no {what} {name}; {nearest(name, known)}"
             f"known there: {', '.join(known) or 'none'}"

@@ -8,13 +8,20 @@ import numpy as np
 from ribs.archives import ArrayStore
 from ribs.schedulers import BanditScheduler, Scheduler
 
-from qdsweep.algorithms.base import SEED, Algorithm, Candidates
+from qdsweep.algorithms.base import SEED, Algorithm, Candidates, Fields
+from qdsweep.algorithms.own import call_own
 from qdsweep.algorithms.ribs import internals
-from qdsweep.algorithms.ribs.archives import Fields, build_archive
+from qdsweep.algorithms.ribs.archives import build_archive
 from qdsweep.algorithms.ribs.centroids import Centroids
-from qdsweep.algorithms.ribs.emitters import CHANGEABLE, build_emitter, kind_of, takes_fields
+from qdsweep.algorithms.ribs.emitters import (
+    CHANGEABLE,
+    build_emitter,
+    kind_of,
+    takes_fields,
+    wants_gradients,
+)
 from qdsweep.algorithms.ribs.result_archive import ResultArchive
-from qdsweep.config.algorithm import Bandit, Composition
+from qdsweep.config.algorithm import Bandit, Composition, PluginScheduler
 from qdsweep.config.experiment import Experiment
 from qdsweep.domains.base import Domain, Evaluation
 from qdsweep.errors import BadInput
@@ -29,19 +36,22 @@ class RibsAlgorithm(Algorithm):
     Args:
         ribs_scheduler: The scheduler, with its archives, emitters and generators.
         groups: Number of groups that the emitters are of, as many of each; 0 where it is unknown.
+        qd_score_offset: The offset of the QD score; None for the archive's own.
     """
 
     reducers: ClassVar[Mapping[type, Callable[[Any], Any]]] = {ArrayStore: internals.reduce_store}
 
-    def __init__(self, ribs_scheduler: Scheduler | BanditScheduler, groups: int = 1) -> None:
+    def __init__(
+        self, ribs_scheduler: Any, groups: int = 1, qd_score_offset: float | None = None
+    ) -> None:
         self.ribs_scheduler = ribs_scheduler
-        self.archive: ResultArchive = ResultArchive(ribs_scheduler.result_archive)
+        reported = getattr(ribs_scheduler, "result_archive", None) or ribs_scheduler.archive
+        self.archive: ResultArchive = ResultArchive(reported, qd_score_offset)
         pool = getattr(ribs_scheduler, "emitter_pool", None)
-        self.emitters = list(ribs_scheduler.emitters if pool is None else pool)
+        self.emitters = list(getattr(ribs_scheduler, "emitters", ()) if pool is None else pool)
         self._groups = groups
-        kinds = [kind_of(emitter) for emitter in self.emitters]
-        gradients = any(kind is not None and kind.model.needs_jacobian for kind in kinds)
-        self._batches = (True, False) if gradients else (False,)
+        self.needs_jacobian = any(map(wants_gradients, self.emitters))
+        self._batches = (True, False) if self.needs_jacobian else (False,)
         self._asked = 0
 
     def ask(self) -> Candidates | None:
@@ -55,20 +65,17 @@ class RibsAlgorithm(Algorithm):
         return Candidates(scheduler.ask_dqd() if gradients else scheduler.ask(), gradients)
 
     def tell(self, candidates: Candidates, evaluation: Evaluation) -> None:
-        """Pyribs' `tell_dqd` or `tell`, with the domain's fields and the evaluation seeds."""
+        """Pyribs' `tell_dqd` or `tell`, with the fields that the archives have."""
         objective, measures = evaluation.objective, evaluation.measures
-        fields: dict[str, Any] = dict(evaluation.fields)
-        if self._keeps_seeds():
-            fields[SEED] = candidates.seeds
+        fields: dict[str, Any] = {**evaluation.fields, SEED: candidates.seeds}
+        # An archive of an earlier release has none for the seeds; one of the user's may lack any.
+        for archive in (self.ribs_scheduler.archive, self.archive.ribs_archive):
+            known = getattr(archive, "field_list", evaluation.fields)
+            fields = {name: values for name, values in fields.items() if name in known}
         if candidates.gradients:
             self.ribs_scheduler.tell_dqd(objective, measures, evaluation.jacobian, **fields)
         else:
             self.ribs_scheduler.tell(objective, measures, **fields)
-
-    def _keeps_seeds(self) -> bool:
-        """Whether the archives have a field for them: those of an earlier release have none."""
-        archives = self.ribs_scheduler.archive, self.ribs_scheduler.result_archive
-        return all(SEED in each.field_list for each in archives)
 
     def asked(self, *, gradients: bool) -> None:
         """Takes note of a batch that the scheduler was asked for before it came here."""
@@ -109,18 +116,18 @@ def make(experiment: Experiment, domain: Domain, shared: Path | None) -> RibsAlg
         domain: Its domain.
         shared: The folder of centroids; None for any points.
     """
-    algorithm, size, centroids = experiment.algorithm, experiment.archive, Centroids(shared)
+    algorithm, centroids = experiment.algorithm, Centroids(shared)
     assert isinstance(algorithm, Composition)
     root = np.random.SeedSequence(experiment.seed, spawn_key=(0,))
     archive_seed, result_seed, emitter_seed = root.spawn(3)
     fields: Fields = {name: (shape, np.float64) for name, shape in domain.fields.items()}
     if all(map(takes_fields, algorithm.emitters)):
         fields[SEED] = ((), np.uint32)
-    archive = build_archive(algorithm.archive, size, domain, fields, centroids, archive_seed)
+    archive = build_archive(algorithm.archive, experiment, domain, fields, centroids, archive_seed)
     result = None
     if algorithm.result_archive:
         reported = algorithm.reported_archive
-        result = build_archive(reported, size, domain, fields, centroids, result_seed)
+        result = build_archive(reported, experiment, domain, fields, centroids, result_seed)
     scheduler = algorithm.scheduler
     count = experiment.num_emitters
     if not isinstance(scheduler, Bandit):
@@ -140,6 +147,15 @@ def make(experiment: Experiment, domain: Domain, shared: Path | None) -> RibsAlg
             zeta=scheduler.zeta,
             add_mode=algorithm.add_mode,
         )
+    elif isinstance(scheduler, PluginScheduler):
+        made = call_own(
+            "algorithm.scheduler",
+            scheduler.type,
+            scheduler.arguments,
+            {"add_mode": algorithm.add_mode},
+            (archive, emitters, result),
+        )
     else:
         made = Scheduler(archive, emitters, result, add_mode=algorithm.add_mode)
-    return RibsAlgorithm(made, groups=len(algorithm.emitters))
+    offset = domain.objective_range[0]
+    return RibsAlgorithm(made, groups=len(algorithm.emitters), qd_score_offset=offset)

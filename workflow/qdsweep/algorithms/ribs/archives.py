@@ -17,19 +17,19 @@ from ribs.archives import (
     SlidingBoundariesArchive,
 )
 
-from qdsweep.algorithms.base import Arrays
+from qdsweep.algorithms.base import Arrays, Fields
+from qdsweep.algorithms.own import call_own, what_is_given
 from qdsweep.algorithms.ribs import internals
 from qdsweep.algorithms.ribs.centroids import Centroids
+from qdsweep.algorithms.ribs.own_archive import require_archive
 from qdsweep.config import archives as config
-from qdsweep.config.experiment import ArchiveSize
+from qdsweep.config.experiment import ArchiveSize, Experiment
 from qdsweep.domains.base import Domain
 from qdsweep.errors import BadInput
 from qdsweep.records.archive import ROWS, field_names
 
 # Arguments of pyribs' class, by name.
 Arguments = dict[str, Any]
-# Name -> shape and type of what an archive keeps with each elite besides.
-Fields = dict[str, tuple[tuple[int, ...], Any]]
 
 
 class Kind(NamedTuple):
@@ -128,14 +128,22 @@ KINDS = {
 }
 
 
-def kind_of(archive: ArchiveBase) -> str:
-    """The kind of an archive, as the config calls it."""
-    return next(name for name, kind in KINDS.items() if kind.ribs is type(archive))
+def kind_of(archive: ArchiveBase) -> str | None:
+    """The kind of an archive, as the config calls it; None for one of the user's."""
+    return next((name for name, kind in KINDS.items() if kind.ribs is type(archive)), None)
+
+
+def nearest_kind(archive: ArchiveBase) -> str:
+    """The kind whose cells an archive has; for one of the user's that has none, `proximity`."""
+    for name, kind in KINDS.items():
+        if isinstance(archive, kind.ribs) and type(archive).index_of is kind.ribs.index_of:
+            return name
+    return "proximity"  # rows without cells, that is, whatever decides which are kept
 
 
 def build_archive(
     archive: config.Archive,
-    size: ArchiveSize,
+    experiment: Experiment,
     domain: Domain,
     fields: Fields,
     centroids: Centroids,
@@ -145,12 +153,17 @@ def build_archive(
 
     Args:
         archive: Its config.
-        size: The number of cells.
+        experiment: Gives the number of cells.
         domain: Gives measures, ranges and objective range.
         fields: What it keeps with each elite besides.
         centroids: Gives the centroids of a CVT archive.
         seed: Of what the archive draws.
     """
+    if isinstance(archive, config.PluginArchive):
+        given = {**what_is_given(experiment, domain, fields), "seed": seed}
+        own: ArchiveBase = call_own("algorithm.archive", archive.type, archive.arguments, given)
+        require_archive(own, archive.type, domain)
+        return own
     kind = KINDS[archive.type]
     archive_class: Any = kind.ribs
     return archive_class(
@@ -158,7 +171,7 @@ def build_archive(
         qd_score_offset=domain.objective_range[0],
         extra_fields=fields,
         seed=seed,
-        **kind.arguments(archive, size, domain, centroids),
+        **kind.arguments(archive, experiment.archive, domain, centroids),
     )
 
 

@@ -9,9 +9,10 @@ from ribs import emitters
 from ribs.archives import ArchiveBase
 from ribs.emitters import EmitterBase
 
+from qdsweep.algorithms.own import call_own
 from qdsweep.config import emitters as config
 from qdsweep.config.experiment import Experiment
-from qdsweep.config.plugin import load_class
+from qdsweep.config.plugin import load_plugin
 from qdsweep.domains.base import Domain
 
 # Null in the config: the domain's natural mutation scale.
@@ -70,8 +71,15 @@ def takes_fields(group: config.EmitterKind) -> bool:
     """Whether emitters of a group can be told more than solutions, objective and measures."""
     if not isinstance(group, config.PluginEmitter):
         return True
-    tell = inspect.signature(load_class(group.type).tell)  # type: ignore[attr-defined]
-    return any(each.kind is each.VAR_KEYWORD for each in tell.parameters.values())
+    tell = getattr(load_plugin(group.type), "tell", None)
+    parameters = [] if tell is None else inspect.signature(tell).parameters.values()
+    return any(each.kind is each.VAR_KEYWORD for each in parameters)
+
+
+def wants_gradients(emitter: Any) -> bool:
+    """Whether an emitter asks for gradients: one that has an `ask_dqd` of its own."""
+    ask = getattr(type(emitter), "ask_dqd", None)
+    return ask is not None and ask is not EmitterBase.ask_dqd
 
 
 def build_emitter(
@@ -88,7 +96,9 @@ def build_emitter(
         "seed": seed,
     }
     if isinstance(group, config.PluginEmitter):
-        return load_class(group.type)(archive, **arguments, **group.arguments)
+        where = "algorithm.emitters"
+        own: EmitterBase = call_own(where, group.type, group.arguments, arguments, (archive,))
+        return own
     kind = KINDS[group.type]
     arguments["batch_size"] = kind.asked(experiment.batch_size)
     arguments |= group.model_dump(exclude={"type", "bounds", "initial_solutions"})

@@ -1,0 +1,152 @@
+"""A user's own parts, `module:name`: a function that returns a scheduler, or a class."""
+
+import inspect
+import traceback
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from qdsweep.algorithms.base import SEED, Algorithm, Fields
+from qdsweep.config.algorithm import PluginAlgorithm
+from qdsweep.config.experiment import Experiment
+from qdsweep.config.files import nearest
+from qdsweep.config.plugin import load_plugin
+from qdsweep.domains.base import Domain
+from qdsweep.errors import BadInput
+
+
+def make(experiment: Experiment, domain: Domain, shared: Path | None) -> Algorithm:
+    """Calls the user's function or class.
+
+    Args:
+        experiment: The experiment, whose algorithm is a `PluginAlgorithm`.
+        domain: Its domain.
+        shared: Not used.
+
+    Raises:
+        BadInput: It refuses its arguments, raises, or gives nothing that can be run.
+    """
+    part = experiment.algorithm
+    assert isinstance(part, PluginAlgorithm)
+    fields: Fields = {name: (shape, np.float64) for name, shape in domain.fields.items()}
+    given = {
+        **what_is_given(experiment, domain, {**fields, SEED: ((), np.uint32)}),
+        "x0": domain.x0,
+        "step": domain.step,
+        "num_emitters": experiment.num_emitters,
+        "batch_size": experiment.batch_size,
+        # As it stands, so that a script gives the same archive here and there.
+        "seed": experiment.seed,
+    }
+    made = call_own("algorithm", part.type, part.arguments, given)
+    if isinstance(made, Algorithm):
+        return made
+    lacks = [name for name in ("ask", "tell", "archive") if not hasattr(made, name)]
+    if lacks:
+        raise BadInput(
+            f"algorithm: {part.type} gives a {type(made).__name__} without "
+            f"{', '.join(lacks)}: it should give a scheduler of pyribs, anything with ask, tell "
+            "and an archive, or an `Algorithm` of qdsweep.algorithms.base"
+        )
+    from qdsweep.algorithms.ribs.algorithm import RibsAlgorithm
+    from qdsweep.algorithms.ribs.own_archive import require_archive
+
+    reported = getattr(made, "result_archive", made.archive)
+    require_archive(reported, part.type, domain)
+    return RibsAlgorithm(made, groups=0, qd_score_offset=domain.objective_range[0])
+
+
+def what_is_given(experiment: Experiment, domain: Domain, fields: Fields) -> dict[str, Any]:
+    """What archives and algorithms of the user may ask for by name, as pyribs calls it."""
+    size = experiment.archive
+    return {
+        "solution_dim": domain.solution_dim,
+        "measure_dim": len(domain.measures),
+        "ranges": list(domain.measures.values()),
+        "dims": size.dims,
+        "cells": size.size,
+        "objective_range": domain.objective_range,
+        "qd_score_offset": domain.objective_range[0],
+        "extra_fields": fields,
+    }
+
+
+def call_own(
+    where: str,
+    target: str,
+    arguments: Mapping[str, Any],
+    given: Mapping[str, Any],
+    positional: tuple[Any, ...] = (),
+) -> Any:
+    """Calls a user's class or function.
+
+    Args:
+        where: The part in the experiment, for messages.
+        target: `module:name`.
+        arguments: The user's own keyword arguments, which come before what is given.
+        given: Keyword arguments, of which it gets those that its signature names.
+        positional: Its first arguments.
+
+    Raises:
+        BadInput: It refuses its arguments or raises; the message says where.
+    """
+    function = load_plugin(target)
+    takes, open_ended = _takes(function)
+    unknown = [name for name in arguments if name not in takes and not open_ended]
+    if unknown:
+        raise BadInput(
+            f"{where}: {target} takes no argument {unknown[0]!r}; {nearest(unknown[0], takes)}"
+            f"it takes: {', '.join(takes) or 'none'}"
+        )
+    everything = open_ended and isinstance(function, type)
+    used = {name: value for name, value in given.items() if everything or name in takes}
+    used |= arguments
+    try:
+        inspect.signature(function).bind(*positional, **used)
+    except TypeError as error:
+        raise BadInput(
+            f"{where}: {target}: {error}; its signature is {inspect.signature(function)}. It is "
+            f"given {', '.join(given)} where its signature has them; write the others beside `type`"
+        ) from None
+    try:
+        return function(*positional, **used)
+    except BadInput:
+        raise
+    except Exception as error:
+        raise BadInput(f"{where}: {target} cannot be made: {raised(error)}") from error
+
+
+def raised(error: BaseException) -> str:
+    """The error of a user's code, and where it was raised."""
+    place = traceback.extract_tb(error.__traceback__)[-1]
+    own = [frame for frame in traceback.extract_tb(error.__traceback__) if _is_own(frame.filename)]
+    via = "" if not own or own[-1] is place else f", from {_place(own[-1])}"
+    return f"{type(error).__name__}: {error} ({_place(place)}{via})"
+
+
+def _place(frame: traceback.FrameSummary) -> str:
+    return f"{frame.filename}, line {frame.lineno}: {frame.line}"
+
+
+def _is_own(file: str) -> bool:
+    return "site-packages" not in file and "/qdsweep/" not in file
+
+
+def _takes(function: Any) -> tuple[list[str], bool]:
+    """The keyword parameters, those of base classes behind `**` too; whether it takes any other."""
+    spots = [function]
+    if isinstance(function, type):
+        # The last one is object's.
+        spots = [vars(each)["__init__"] for each in function.__mro__ if "__init__" in vars(each)]
+        del spots[-1:]
+    names: list[str] = []
+    for spot in spots:
+        found = list(inspect.signature(spot).parameters.values())
+        by_name = (inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+        own = found if spot is function else found[1:]  # without self
+        names += [each.name for each in own if each.kind in by_name]
+        if not any(each.kind is inspect.Parameter.VAR_KEYWORD for each in own):
+            return names, False
+    return names, bool(spots)
