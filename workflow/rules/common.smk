@@ -30,6 +30,7 @@ from qdsweep.planning.resources import (
     slurm_request,
 )
 from qdsweep.planning.settings import key_sources, plan_data, read_sweep
+from qdsweep.planning.trial import try_own_algorithms
 from qdsweep.records.plan import Plan, digest, write_plan
 from qdsweep.records.progress import read_standings
 from qdsweep.records.sources import finder
@@ -112,6 +113,7 @@ onstart:
         check_fit(CLUSTERS[cluster_name()], cluster_name(), SWEEP.runs)
         if not workflow.deployment_settings.deployment_method:
             check_installed(CLUSTERS[cluster_name()])
+            try_own_algorithms(unfinished(SWEEP.runs | CONFIRMING.runs, RESULTS))
         if IMAGE:
             prepare(image_name())
         if is_remote():

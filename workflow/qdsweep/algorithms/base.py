@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from qdsweep.domains.base import Evaluation, Floats, Seeds
 from qdsweep.errors import BadInput
 
+METRICS = ("num_elites", "coverage", "qd_score", "norm_qd_score", "obj_max", "obj_mean", "restarts")
 Arrays = dict[str, NDArray[Any]]
 Cells = NDArray[np.int64]
 # Name -> shape and type of what an archive keeps with each elite besides.
@@ -104,9 +105,8 @@ class Algorithm(ABC):
 
     @abstractmethod
     def metrics(self) -> dict[str, Any]:
-        """Name -> value, None where one means nothing.
+        """Name -> value, None where one means nothing; the names are those of `METRICS`.
 
-        The names are those that `qdsweep.metrics` declares as recorded.
         Called in every iteration: nothing of O(archive) in it.
         """
 

@@ -114,24 +114,17 @@ def call_own(
         return function(*positional, **used)
     except BadInput:
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise BadInput(f"{where}: {target} cannot be made: {raised(error)}") from error
 
 
 def raised(error: BaseException) -> str:
     """The error of a user's code, and where it was raised."""
-    place = traceback.extract_tb(error.__traceback__)[-1]
-    own = [frame for frame in traceback.extract_tb(error.__traceback__) if _is_own(frame.filename)]
-    via = "" if not own or own[-1] is place else f", from {_place(own[-1])}"
-    return f"{type(error).__name__}: {error} ({_place(place)}{via})"
-
-
-def _place(frame: traceback.FrameSummary) -> str:
-    return f"{frame.filename}, line {frame.lineno}: {frame.line}"
-
-
-def _is_own(file: str) -> bool:
-    return "site-packages" not in file and "/qdsweep/" not in file
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [f for f in frames if not {"site-packages", "qdsweep"} & set(Path(f.filename).parts)]
+    frame = (own or list(frames))[-1]
+    place = f"{frame.filename}, line {frame.lineno}: {frame.line}"
+    return f"{type(error).__name__}: {error} ({place})"
 
 
 def _takes(function: Any) -> tuple[list[str], bool]:

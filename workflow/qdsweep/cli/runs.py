@@ -26,6 +26,14 @@ exit codes:
   2 bad input; 1 anything else (run.log says what)
 """
 
+CHECK = """\
+examples:
+  qdsweep check maze:Maze              shapes, reproducibility, row independence, gradients, cost
+  qdsweep check --algorithm cma_me      two runs of a seed, pickling in mid-run
+  qdsweep check --algorithm lab:make maze:Maze --set sigma0=0.2
+  qdsweep check --algorithm my_experiment.yaml
+"""
+
 WORKER = """\
 examples:
   qdsweep worker --join results/runs/ID --workers 8
@@ -80,11 +88,17 @@ def add_commands(add: Add) -> None:
     worker.add_argument("--engine", choices=("dask", "ray"), default="dask", help="with --connect")
     worker.set_defaults(command=_worker)
 
-    check = add(
-        "check",
-        "Check a domain of yours: shapes, reproducibility, row independence, gradients, cost.",
+    check = add("check", "Check a domain or an algorithm of yours before a run does.", CHECK)
+    check.add_argument(
+        "domain", nargs="?", help="module:Class of config/plugins/, or a domain preset"
     )
-    check.add_argument("domain", help="module:Class of config/plugins/, or a domain preset")
+    check.add_argument(
+        "--algorithm",
+        metavar="NAME",
+        help="check an algorithm instead, with the domain if one is given: a preset, a file, an "
+        "experiment, or module:name (of an emitter, archive, scheduler, or what makes all)",
+    )
+    check.add_argument("--set", **SET)
     check.set_defaults(command=_check)
 
 
@@ -193,6 +207,12 @@ def _check(arguments: argparse.Namespace) -> int:
     from qdsweep.config.compose import read_domain
     from qdsweep.host.cpu import apply_baseline
 
+    if arguments.algorithm is not None:
+        return _check_algorithm(arguments)
+    if arguments.domain is None:
+        raise BadInput("check: give a domain, or --algorithm NAME")
+    if arguments.set:
+        raise BadInput("check: --set goes with --algorithm; a domain's arguments go into a file")
     config = read_domain(arguments.domain)
     apply_baseline("avx2")
     from qdsweep.domains import make_domain
@@ -200,4 +220,19 @@ def _check(arguments: argparse.Namespace) -> int:
 
     findings = check_rows(make_domain(config))
     print(f"{arguments.domain}: fit for use", *findings.lines(), sep="\n")
+    return 0
+
+
+def _check_algorithm(arguments: argparse.Namespace) -> int:
+    from qdsweep.host.cpu import apply_baseline
+
+    apply_baseline("avx2")
+    from qdsweep.algorithms.check import check_algorithm
+    from qdsweep.algorithms.small import small_experiment
+
+    experiment = small_experiment(
+        arguments.algorithm, arguments.domain, overrides(arguments.set), "--set"
+    )
+    check_algorithm(experiment)
+    print(f"{arguments.algorithm}: fit for use ({experiment.domain.name})")
     return 0

@@ -53,9 +53,14 @@ class AlgorithmConfig(Model, ABC):
         return tuple(self.cite)
 
     @property
+    def own_parts(self) -> dict[str, Any]:
+        """The models of those parts that are the user's, by their key in the experiment."""
+        return {}
+
+    @property
     def plugins(self) -> list[str]:
-        """The `module:Class` of each part of it that is the user's."""
-        return []
+        """The `module:name` of each part of it that is the user's."""
+        return [part.type for part in self.own_parts.values()]
 
     def first_batch(self, num_emitters: int, batch_size: int) -> int:
         """Returns the number of solutions of the first iteration."""
@@ -171,11 +176,15 @@ class Composition(AlgorithmConfig):
         return tuple(dict.fromkeys((*papers, *self.scheduler.cite)))
 
     @property
-    def plugins(self) -> list[str]:
+    def own_parts(self) -> dict[str, Any]:
         """The user's emitters, archive and scheduler."""
+        parts: dict[str, Any] = {
+            **{f"algorithm.emitters.{n}": part for n, part in enumerate(self.emitters)},
+            "algorithm.archive": self.archive,
+            "algorithm.scheduler": self.scheduler,
+        }
         own = (PluginEmitter, PluginArchive, PluginScheduler)
-        parts = (*self.emitters, self.archive, self.scheduler)
-        return [part.type for part in parts if isinstance(part, own)]
+        return {key: part for key, part in parts.items() if isinstance(part, own)}
 
     def first_batch(self, num_emitters: int, batch_size: int) -> int:
         """Returns the number of solutions of the first iteration (of a bandit, on average)."""
@@ -237,9 +246,9 @@ class PluginAlgorithm(AlgorithmConfig):
         return PluginArchive(type=self.type)
 
     @property
-    def plugins(self) -> list[str]:
+    def own_parts(self) -> dict[str, Any]:
         """The function or class itself."""
-        return [self.type]
+        return {"algorithm": self}
 
 
 def _family(value: Any) -> str:

@@ -13,6 +13,7 @@ from qdsweep.config.files import nearest
 from qdsweep.config.keys import Path
 from qdsweep.config.plugin import require_source
 from qdsweep.config.references import check_cited
+from qdsweep.config.signature import refuse_unknown
 from qdsweep.config.sweep import TABLE_COLUMNS, Figures, SweepFile
 from qdsweep.errors import BadInput
 from qdsweep.host.briefing import RANKS
@@ -100,9 +101,18 @@ def check_installed(cluster: Cluster) -> None:
 
 
 def _check_experiments(settings: SweepFile, sweep: Sweep) -> None:
+    """Refuses what cites or names what is not there, and arguments that a user's part lacks."""
     check_cited(sweep.runs.values())
     for function in {one.function for one in sweep.own_metrics.values()}:
         require_source(function)
+    seen: set[tuple[str, ...]] = set()
+    for experiment in sweep.runs.values():
+        for key, part in experiment.algorithm.own_parts.items():
+            look = (key, part.type, *part.arguments)
+            if look not in seen:
+                require_source(part.type)
+                refuse_unknown(part.type, key, part.arguments)
+            seen.add(look)
 
 
 def _check_values(settings: SweepFile, sweep: Sweep) -> None:

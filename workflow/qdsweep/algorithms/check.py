@@ -1,0 +1,218 @@
+"""The test of an algorithm's promises, for `qdsweep check --algorithm NAME`."""
+
+import copyreg
+import io
+import json
+import pickle
+import random
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from qdsweep.algorithms import import_plugins, make_algorithm
+from qdsweep.algorithms.base import METRICS, Algorithm, Candidates
+from qdsweep.algorithms.own import raised
+from qdsweep.config.experiment import Experiment
+from qdsweep.domains import make_domain
+from qdsweep.domains.base import Domain, Evaluation
+from qdsweep.errors import BadInput
+from qdsweep.host.cpu import apply_baseline
+from qdsweep.records.archive import archive_digest
+
+ITERATIONS = 4
+# An iteration with more batches than this will never end.
+_MOST_BATCHES = 1000
+
+# What was asked for in each batch, and the digest of the archive after each iteration.
+Trace = list[tuple[str, bytes | str]]
+
+
+def try_out(experiment: Experiment) -> None:
+    """Makes the algorithm of an experiment, pickles it and asks it once: a start's quick look.
+
+    Args:
+        experiment: The experiment. No solution of it is evaluated.
+
+    Raises:
+        BadInput: Something of that fails; the message says what.
+    """
+    _Check(experiment).first_batch()
+
+
+def check_algorithm(experiment: Experiment) -> None:
+    """Checks that an algorithm is what `Algorithm` promises, in some iterations of an experiment.
+
+    It checks that it can be made, the shapes of what it asks for, that two runs of a seed are
+    equal, that it goes on bit for bit when it is pickled between and within iterations, also
+    while the generators of the process are in another state, and that results can be written.
+
+    Args:
+        experiment: The experiment; a small batch will do.
+
+    Raises:
+        BadInput: A promise is broken; the message says which and where.
+    """
+    check = _Check(experiment)
+    check.first_batch()
+    straight = check.run(lambda algorithm: algorithm)
+    again = check.run(lambda algorithm: algorithm)
+    _same(
+        check.name,
+        straight,
+        again,
+        "two runs of one seed differ",
+        "randomness that is not from `seed` (np.random, random, a generator of the module or "
+        "class), time, the order of a set",
+    )
+    resumed = check.run(check.pickled)
+    _same(
+        check.name,
+        straight,
+        resumed,
+        "it does not go on bit for bit after it was pickled and read back",
+        "state that is not in its attributes (np.random, random, variables of the module or "
+        "class), a __getstate__ that leaves something out",
+    )
+
+
+class _Check:
+    def __init__(self, experiment: Experiment) -> None:
+        self.experiment = experiment
+        self.name = experiment.algorithm.name
+        import_plugins(experiment)
+        self.domain: Domain = make_domain(experiment.domain)
+
+    def first_batch(self) -> None:
+        """Makes it, asks it, and pickles it before and after."""
+        algorithm = self.pickled(self.make())
+        candidates = self.ask(algorithm)
+        if candidates is None:
+            raise BadInput(f"{self.name}: ask gives None at once: an iteration without solutions")
+        self.pickled(algorithm)
+
+    def make(self) -> Algorithm:
+        return make_algorithm(self.experiment, self.domain, None)
+
+    def run(self, between: Callable[[Algorithm], Algorithm]) -> Trace:
+        """Runs some iterations; `between` is called whenever a run could be stopped."""
+        _scramble()
+        algorithm = between(self.make())
+        trace: Trace = []
+        for iteration in range(1, ITERATIONS + 1):
+            batch = 0
+            while (candidates := self.ask(algorithm)) is not None:
+                batch += 1
+                where = f"batch {batch} of iteration {iteration}"
+                if batch > _MOST_BATCHES:
+                    raise BadInput(f"{self.name}: ask never gives None, which ends an iteration")
+                trace.append((where, np.asarray(candidates.solutions, dtype="<f8").tobytes()))
+                algorithm = between(algorithm)
+                self.tell(algorithm, candidates, iteration, where)
+            algorithm = between(algorithm)
+            trace.append((f"the archive after iteration {iteration}", self.digest(algorithm)))
+        return trace
+
+    def ask(self, algorithm: Algorithm) -> Candidates | None:
+        """Asks for a batch and looks at it."""
+        candidates = self._call("ask", algorithm.ask)
+        if candidates is None:
+            return None
+        solutions, dim = np.asarray(candidates.solutions), self.domain.solution_dim
+        if solutions.ndim != 2 or solutions.shape[1] != dim or not len(solutions):
+            raise BadInput(
+                f"{self.name}: ask gives solutions of the shape {solutions.shape}; it should be "
+                f"(n, {dim}), with n of at least 1"
+            )
+        if solutions.dtype.kind not in "fiu" or not np.isfinite(solutions).all():
+            raise BadInput(f"{self.name}: ask gives solutions that are not all finite numbers")
+        made: Candidates = candidates
+        return made
+
+    def tell(
+        self, algorithm: Algorithm, candidates: Candidates, iteration: int, where: str
+    ) -> None:
+        n = len(candidates.solutions)
+        sequence = np.random.SeedSequence(0, spawn_key=(1, iteration))
+        seeds = sequence.generate_state(n).astype(np.uint32)
+        solutions = np.array(candidates.solutions, dtype=float)
+        size = getattr(self.domain, "context_dim", None)
+        context = () if size is None else (np.zeros(size),)
+        found = self.domain.evaluate(solutions, seeds, *context)
+        jacobian = None
+        if candidates.gradients:
+            jacobian = self.domain.jacobian(candidates.solutions)  # type: ignore[attr-defined]
+        evaluation = Evaluation(found.objective, found.measures, found.fields, jacobian=jacobian)
+        told = candidates._replace(seeds=seeds)
+        self._call(f"tell, {where},", lambda: algorithm.tell(told, evaluation))
+
+    def digest(self, algorithm: Algorithm) -> str:
+        """What results would be written from, looked at and digested."""
+        metrics = self._call("metrics", algorithm.metrics)
+        lacks = [name for name in METRICS if name not in metrics]
+        if lacks:
+            raise BadInput(f"{self.name}: metrics lacks {', '.join(lacks)} (None means nothing)")
+        rows = self._call("archive.rows", algorithm.archive.rows)
+        lengths = {key: len(values) for key, values in rows.items()}
+        lacks = [key for key in ("objective", "measures", "solution") if key not in rows]
+        if lacks or len(set(lengths.values())) > 1:
+            raise BadInput(
+                f"{self.name}: archive.rows has {lengths}; it needs objective, measures and "
+                "solution, a row an elite"
+            )
+        about = self._call("archive.describe", algorithm.archive.describe)
+        if not {"type", "cells", "dims"} <= set(about):
+            raise BadInput(f"{self.name}: archive.describe has no type, cells and dims: {about}")
+        return archive_digest(rows)
+
+    def pickled(self, algorithm: Algorithm) -> Algorithm:
+        """It, written and read back while the process has other random states."""
+        buffer = io.BytesIO()
+        pickler = pickle.Pickler(buffer, protocol=5)
+        pickler.dispatch_table = {**copyreg.dispatch_table, **algorithm.reducers}
+        try:
+            pickler.dump(algorithm)
+            read: Algorithm = pickle.loads(buffer.getvalue())
+        except Exception as error:
+            raise BadInput(
+                f"{self.name} cannot be pickled, so a run could not go on after a stop: "
+                f"{type(error).__name__}: {error}. Usual causes: a lambda, an open file, a class "
+                "inside of a function; keep none of them in an attribute"
+            ) from error
+        _scramble()
+        return read
+
+    def _call(self, what: str, function: Callable[[], Any]) -> Any:
+        try:
+            return function()
+        except (Exception, SystemExit) as error:
+            raise BadInput(f"{self.name}: {what} raised {raised(error)}") from error
+
+
+def _same(name: str, one: Trace, other: Trace, what: str, causes: str) -> None:
+    for (where, before), (_, after) in zip(one, other, strict=False):
+        if before != after:
+            raise BadInput(f"{name}: {what}, first in {where}. Usual causes: {causes}")
+
+
+def _scramble() -> None:
+    """Brings the process's own generators to other states, as another process would have them."""
+    np.random.seed()
+    random.seed()
+
+
+def main() -> int:
+    """Tries the experiments of standard input (a JSON list); prints what is wrong, exits 2."""
+    apply_baseline("avx2")
+    for data in json.loads(sys.stdin.read()):
+        try:
+            try_out(Experiment.model_validate_json(json.dumps(data)))
+        except BadInput as error:
+            print(error)
+            return error.exit_code
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,41 @@
+"""A quick look at a user's own algorithms before any job of a sweep starts."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterable
+
+from qdsweep.config.experiment import Experiment
+from qdsweep.errors import BadInput
+
+# What tells neither how an algorithm is made nor what it is asked first.
+_APART = {"seed", "iterations", "evaluations", "reload", "timeout"}
+
+
+def try_own_algorithms(experiments: Iterable[Experiment]) -> None:
+    """Makes each algorithm with parts of the user's once, in a process of its own.
+
+    What its constructors refuse is then said once, and not by every run and each of its retries.
+    It costs nothing where all parts are pyribs', else a few seconds.
+
+    Args:
+        experiments: Those of the runs that are to be computed.
+
+    Raises:
+        BadInput: An algorithm cannot be made, pickled or asked; the message says why.
+    """
+    kinds = {
+        json.dumps(experiment.model_dump(mode="json", exclude=_APART)): experiment
+        for experiment in experiments
+        if experiment.algorithm.own_parts
+    }
+    if not kinds:
+        return
+    data = json.dumps([experiment.model_dump(mode="json") for experiment in kinds.values()])
+    words = [sys.executable, "-m", "qdsweep.algorithms.check"]
+    done = subprocess.run(words, input=data, capture_output=True, text=True)
+    if done.returncode:
+        what = done.stdout if done.returncode == BadInput.exit_code else done.stderr
+        raise BadInput(
+            f"{what.strip()}\nNothing was started. `qdsweep check --algorithm NAME` tries it again"
+        )
