@@ -30,13 +30,13 @@ from qdsweep.planning.resources import (
     slurm_request,
 )
 from qdsweep.planning.settings import key_sources, plan_data, read_sweep
-from qdsweep.planning.trial import try_own_algorithms
 from qdsweep.records.plan import Plan, digest, write_plan
 from qdsweep.records.progress import read_standings
 from qdsweep.records.sources import finder
 from qdsweep.records.sweep_dir import Results
 from qdsweep.sweep.runs import Sweep, table_of_runs
 from qdsweep.warm.start import start_warm
+from qdsweep.warm.trial import try_own_algorithms
 
 RESULTS = Results(Path("results"))
 

@@ -56,7 +56,7 @@ def statistics(archive: Any, qd_score_offset: float | None) -> dict[str, Any]:
         best, mean = stats.obj_max, stats.obj_mean
         own = float(getattr(archive, "qd_score_offset", 0.0))
     except (AttributeError, NotImplementedError, TypeError):
-        objective = np.asarray(archive.data()["objective"], dtype=float)
+        objective = np.asarray(archive.data().get("objective", ()), dtype=float)
         count, score, own = len(objective), float(objective.sum()), 0.0
         best, mean = (objective.max(), objective.mean()) if count else (None, None)
     if qd_score_offset is not None and own != qd_score_offset:

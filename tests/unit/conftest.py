@@ -1,4 +1,4 @@
-"""What tests of domains share."""
+"""What tests of units share."""
 
 import sys
 

@@ -1,0 +1,182 @@
+"""Algorithms of a user's that tests write into a config/plugins: good ones and hostile ones."""
+
+LAB = '''
+import numpy as np
+from ribs.archives import GridArchive, ArchiveBase
+from ribs.emitters import EmitterBase, EvolutionStrategyEmitter, GaussianEmitter
+from ribs.schedulers import Scheduler
+
+
+def make(solution_dim, ranges, batch_size, seed, sigma=0.5, n=2):
+    archive = GridArchive(solution_dim=solution_dim, dims=[9, 9], ranges=ranges, seed=seed)
+    x0 = np.zeros(solution_dim)
+    emitters = [
+        GaussianEmitter(archive, x0=x0, sigma=sigma, batch_size=batch_size, seed=seed + i)
+        for i in range(n)
+    ]
+    return Scheduler(archive, emitters)
+
+
+class Counting(Scheduler):
+    """A scheduler of the user's, with a state of its own and an argument."""
+
+    def __init__(self, archive, emitters, result_archive=None, *, add_mode, every=2):
+        super().__init__(archive, emitters, result_archive, add_mode=add_mode)
+        self.every, self.told = every, 0
+
+    def tell(self, objective, measures, **fields):
+        self.told += 1
+        super().tell(objective, measures, **fields)
+
+
+class Bare(EmitterBase):
+    """No more than pyribs' base class asks for: no restarts, no bounds."""
+
+    def __init__(self, archive, *, x0, batch_size, seed, **kwargs):
+        none = {"bounds": None, "lower_bounds": None, "upper_bounds": None}
+        super().__init__(archive, solution_dim=len(x0), **none)
+        self.x0, self.n, self.rng = x0, batch_size, np.random.default_rng(seed)
+
+    def ask(self):
+        return self.x0 + self.rng.normal(size=(self.n, self.solution_dim))
+
+
+class Everything:
+    """An archive without cells, statistics or fields that is no class of pyribs' at all."""
+
+    def __init__(self, solution_dim, measure_dim, seed):
+        self.solution_dim, self.measure_dim = solution_dim, measure_dim
+        self.dtypes = dict.fromkeys(("solution", "objective", "measures"), np.float64)
+        self.field_list = list(self.dtypes)
+        self.rng, self.kept = np.random.default_rng(seed), []
+
+    @property
+    def empty(self):
+        return not self.kept
+
+    def add(self, solution, objective, measures):
+        self.kept += list(zip(solution, objective, measures))
+        return {"status": np.full(len(objective), 2), "value": np.asarray(objective)}
+
+    def data(self):
+        names = ("solution", "objective", "measures")
+        return {name: np.array(rows) for name, rows in zip(names, zip(*self.kept))}
+
+    def sample_elites(self, n):
+        rows = self.rng.integers(len(self.kept), size=n)
+        return {name: values[rows] for name, values in self.data().items()}
+'''
+
+HOSTILE = """
+import numpy as np
+from ribs.archives import GridArchive
+from ribs.emitters import EmitterBase, GaussianEmitter
+from ribs.schedulers import Scheduler
+from qdsweep.algorithms.base import Algorithm, Candidates
+
+
+class NoBounds(EmitterBase):
+    def __init__(self, archive, *, x0, batch_size, seed):
+        super().__init__(archive, solution_dim=len(x0))
+
+
+class Own(GaussianEmitter):
+    def __init__(self, archive, *, x0, batch_size, seed):
+        super().__init__(archive, x0=x0, sigma=1.0, batch_size=batch_size, seed=seed)
+
+
+class Unpicklable(Own):
+    def __init__(self, archive, *, x0, batch_size, seed):
+        super().__init__(archive, x0=x0, batch_size=batch_size, seed=seed)
+        self.rule = lambda x: x
+
+
+class Global(Own):
+    def ask(self):
+        return np.random.normal(size=(3, self.solution_dim))
+
+
+class Wide(Own):
+    def ask(self):
+        return np.zeros((3, self.solution_dim + 1))
+
+
+class Flat(Own):
+    def ask(self):
+        return np.zeros(self.solution_dim)
+
+
+class Nan(Own):
+    def ask(self):
+        return np.full((3, self.solution_dim), np.nan)
+
+
+class Gone(Own):
+    def tell(self, *rows, **fields):
+        raise RuntimeError("no memory of it")
+
+
+def grid(solution_dim, ranges):
+    return GridArchive(solution_dim=solution_dim, dims=[5, 5], ranges=ranges)
+
+
+def scheduler(archive, emitter):
+    x0 = np.zeros(archive.solution_dim)
+    return Scheduler(archive, [emitter(archive, x0=x0, batch_size=3, seed=1)])
+
+
+def seeded(solution_dim, ranges, seed):
+    np.random.seed(seed)
+    return scheduler(grid(solution_dim, ranges), Global)
+
+
+def nothing(solution_dim):
+    return None
+
+
+def raises(solution_dim):
+    raise ValueError("no licence")
+
+
+def leaves(solution_dim):
+    raise SystemExit(0)
+
+
+def needs(solution_dim, gpu):
+    return None
+
+
+def narrow(solution_dim):
+    return scheduler(grid(solution_dim, [(-1, 1)] * 2), Own)
+
+
+def small(ranges):
+    return scheduler(grid(3, ranges), Own)
+
+
+class Abstract(Algorithm):
+    def ask(self):
+        return None
+
+
+class Endless(Algorithm):
+    def __init__(self, solution_dim):
+        self.dim = solution_dim
+
+    def ask(self):
+        return Candidates(np.zeros((2, self.dim)))
+
+    def tell(self, candidates, evaluation):
+        pass
+
+    def metrics(self):
+        return {}
+
+
+class Unmeasured(Endless):
+    asked = False
+
+    def ask(self):
+        self.asked = not self.asked
+        return super().ask() if self.asked else None
+"""

@@ -1,0 +1,185 @@
+"""A user's own functions, archives and schedulers in a run like any other."""
+
+import json
+
+import numpy as np
+import pytest
+from own_parts import LAB
+from small_runs import digest_of, fresh
+from support import TINY
+
+from qdsweep.config.cluster import Cluster
+from qdsweep.config.compose import compose
+from qdsweep.config.plugin import load_plugin
+from qdsweep.domains import make_domain
+from qdsweep.errors import BadInput
+from qdsweep.experiment.load import load
+from qdsweep.experiment.loop import search
+from qdsweep.experiment.run import compute
+from qdsweep.experiment.state import evaluation_seeds
+from qdsweep.experiment.stop import Interrupted, Stop
+from qdsweep.files import read_json
+from qdsweep.records.run_dir import RunDir
+
+
+@pytest.fixture(autouse=True)
+def lab(plugins):
+    plugins("lab", LAB)
+
+
+def own(algorithm: object, **changes: object):
+    return compose({**TINY, "algorithm": algorithm, "iterations": 6}, changes)
+
+
+def part(**parts: object) -> dict[str, object]:
+    return {"archive": {"type": "grid"}, "emitters": [{"type": "gaussian"}], **parts}
+
+
+def finished(exp, folder):
+    (folder / "state").mkdir(parents=True)
+    compute(exp, folder, Cluster(), Stop())
+    return folder / "state"
+
+
+def test_a_function_gives_what_its_own_loop_gives(tmp_path):
+    exp = own({"type": "lab:make", "sigma": 0.2}, num_emitters=1)
+    domain = make_domain(exp.domain)
+    scheduler = load_plugin("lab:make")(10, list(domain.measures.values()), 8, exp.seed, sigma=0.2)
+    for iteration in range(6):
+        solutions = scheduler.ask()
+        seeds = evaluation_seeds("solution", exp.seed, iteration, 0, len(solutions))
+        result = domain.evaluate(solutions, seeds)
+        scheduler.tell(result.objective, result.measures)
+    state = finished(exp, tmp_path / "run")
+    with np.load(state / "archive.npz") as archive:
+        data = scheduler.archive.data()
+        order = np.argsort(data["index"])
+        for name in ("index", "objective", "solution"):
+            assert np.array_equal(archive[name], data[name][order])
+    with np.load(state / "history.npz") as history:
+        assert len(history["index"])
+    summary = read_json(state / "summary.json")
+    assert summary["archive"]["dims"] == [9, 9]
+    assert summary["qd_score"] == float(scheduler.archive.stats.qd_score)
+
+
+@pytest.mark.parametrize(
+    "algorithm",
+    [
+        {"type": "lab:make", "n": 1},
+        part(archive={"type": "lab:Everything"}),
+        part(scheduler={"type": "lab:Counting", "every": 3}),
+        part(archive={"type": "floor:Floor", "least": 60.0}),
+        {"type": "curious:Curious"},
+        part(
+            emitters=[{"type": "annealed:Annealed"}, {"type": "lab:Bare"}],
+            scheduler={"type": "bandit", "reselect": "all"},
+        ),
+        part(
+            emitters=[{"type": "annealed:Annealed", "rate": 0.9}, {"type": "gaussian"}],
+            scheduler={"type": "bandit"},
+        ),
+    ],
+    ids=str,
+)
+def test_it_is_stopped_goes_on_and_is_read_like_any_other(tmp_path, algorithm):
+    exp = own(algorithm)
+    straight = finished(exp, tmp_path / "straight")
+    half = compose({**TINY, "algorithm": algorithm}, {"iterations": 3})
+    finished(half, tmp_path / "resumed")
+    compute(exp, tmp_path / "resumed", Cluster(), Stop())
+    one, other = (
+        read_json(folder / "summary.json") for folder in (straight, tmp_path / "resumed/state")
+    )
+    assert one["archive_digest"] == other["archive_digest"] and one["num_elites"] > 1
+    for name in ("config.yaml", "metrics.csv", "archive.npz", "summary.json"):
+        (tmp_path / "straight" / name).hardlink_to(straight / name)
+    archive = load(tmp_path / "straight").archive
+    assert len(archive) == one["num_elites"]
+
+
+def test_an_archive_without_cells_has_no_coverage_and_its_digest_is_sorted_by_solution(tmp_path):
+    state = finished(own(part(archive={"type": "lab:Everything"})), tmp_path / "run")
+    summary = read_json(state / "summary.json")
+    assert summary["coverage"] is None and summary["qd_score"] > 0
+    assert summary["num_elites"] == summary["evaluations"] == 96
+    assert summary["archive"]["class"] == "Everything"
+    with np.load(state / "archive.npz") as archive:
+        solutions = [row.tobytes() for row in archive["solution"]]
+    assert solutions == sorted(solutions)
+    assert not RunDir(tmp_path / "run").state.insertions.exists()
+
+
+def test_a_score_has_the_domains_offset_whatever_the_archive_was_given(tmp_path):
+    """`lab:make` gives its archive none."""
+    rows = {}
+    for low in (0.0, -50.0):
+        domain = {**TINY["domain"], "objective_range": [low, 100.0]}
+        exp = compose({**TINY, "algorithm": "lab:make", "domain": domain, "iterations": 2})
+        state, engine = fresh(exp, tmp_path)
+        search(exp, state, engine, Stop(), lambda *_: None)
+        rows[low] = state.algorithm.metrics()
+    assert rows[0.0]["num_elites"] == rows[-50.0]["num_elites"]
+    gained = 50.0 * rows[0.0]["num_elites"]
+    assert rows[-50.0]["qd_score"] == pytest.approx(rows[0.0]["qd_score"] + gained)
+
+
+def test_fields_that_an_archive_of_the_users_has_not_are_left_out(tmp_path):
+    exp = own("lab:make")
+    state, engine = fresh(exp, tmp_path)
+    batch = state.algorithm.ask()
+    result = engine.domain.evaluate(batch.solutions, np.zeros(len(batch.solutions), np.uint32))
+    state.algorithm.tell(batch, result._replace(fields={"extra": result.objective}))
+    assert digest_of(state)
+
+
+def test_a_stop_within_an_iteration_keeps_the_users_state(tmp_path):
+    exp = own(part(scheduler={"type": "lab:Counting"}))
+    state, engine = fresh(exp, tmp_path)
+    stop = Stop()
+    stop.ask("test")
+    with pytest.raises(Interrupted):
+        search(exp, state, engine, stop, lambda *_: None)
+    search(exp, state, engine, Stop(), lambda *_: None)
+    assert state.algorithm.ribs_scheduler.told == 6
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "message"),
+    [
+        (
+            {"type": "lab:make", "sigm": 1},
+            "lab:make takes no argument 'sigm'; did you mean 'sigma'",
+        ),
+        (part(archive={"type": "floor:Floor", "lest": 1}), "algorithm.archive: .*mean 'least'"),
+        (part(scheduler={"type": "lab:Counting", "evry": 1}), "algorithm.scheduler: .*'every'"),
+        (part(emitters=[{"type": "annealed:Annealed", "sgma": 1}]), "emitters: .* 'sigma'"),
+        ({"type": "lab:mak"}, "has no class or function mak; did you mean 'make'"),
+        ("lab:LAB", "has no class or function LAB"),
+    ],
+)
+def test_what_does_not_fit_is_named_when_it_is_made(tmp_path, algorithm, message):
+    with pytest.raises(BadInput, match=message):
+        fresh(own(algorithm), tmp_path)
+
+
+def test_gradients_are_asked_for_where_an_own_emitter_wants_them(tmp_path, plugins):
+    plugins(
+        "climbs",
+        "from ribs.emitters import GradientArborescenceEmitter as Base\n\n\n"
+        "class Climbs(Base):\n"
+        "    def __init__(self, archive, *, x0, batch_size, seed):\n"
+        "        more = {'sigma0': 1.0, 'lr': 1.0, 'batch_size': batch_size - 1, 'seed': seed}\n"
+        "        super().__init__(archive, x0=x0, **more)\n",
+    )
+    algorithm = part(emitters=[{"type": "climbs:Climbs"}])
+    assert fresh(own(algorithm), tmp_path)[0].algorithm.ask().gradients
+    maze = {"type": "maze:Maze"}
+    with pytest.raises(BadInput, match="needs gradients, but the domain Maze has no jacobian"):
+        fresh(compose({**TINY, "domain": maze, "algorithm": algorithm}), tmp_path)
+
+
+def test_a_run_keeps_its_arguments_in_one_place():
+    exp = own({"type": "lab:make", "sigma": 0.2})
+    assert json.loads(exp.model_dump_json())["algorithm"]["arguments"] == {"sigma": 0.2}
+    assert exp.algorithm.name == "make"

@@ -1,0 +1,24 @@
+"""The quick look at a user's own algorithms before any job of a sweep."""
+
+import pytest
+from own_parts import HOSTILE, LAB
+from support import TINY
+
+from qdsweep.config.compose import compose
+from qdsweep.errors import BadInput
+from qdsweep.warm.trial import try_own_algorithms
+
+
+def test_a_start_tries_own_algorithms_in_another_process(plugins):
+    plugins("lab", LAB)
+    plugins("hostile", HOSTILE)
+    good = [compose({**TINY, "algorithm": "lab:make", "seed": seed}) for seed in range(3)]
+    bad = compose({**TINY, "algorithm": "hostile:raises"})
+    message = "hostile:raises cannot be made: ValueError: no licence.*\nNothing was started"
+    with pytest.raises(BadInput, match=message):
+        try_own_algorithms([*good, bad, compose(TINY)])
+
+
+def test_it_starts_nothing_where_all_parts_are_pyribs(monkeypatch):
+    monkeypatch.setattr("subprocess.run", None)
+    try_own_algorithms([compose(TINY)])
