@@ -49,10 +49,11 @@ def checked_sweep(*files: Path):
     """The sweep of its files, after all checks of a start of Snakemake."""
     from qdsweep.planning.checks import check_sweep
     from qdsweep.planning.settings import key_sources, read_sweep
-    from qdsweep.sweep.runs import table_of_runs
+    from qdsweep.planning.table import sweep_of
+    from qdsweep.records.sweep_dir import Results
 
     settings = read_sweep({}, (), files)
-    made = table_of_runs(settings.experiment, settings.sweep)
+    made = sweep_of(settings, Results(Path("results")))
     check_sweep(settings, made, key_sources((), files))
     return made
 

@@ -11,13 +11,15 @@ PACKAGE = REPO / "workflow/qdsweep"
 # A later one may import an earlier one, never back, also not in a function.
 ORDER = (
     *("errors", "files", "versions", "animation", "metrics", "host", "config", "sweep", "records"),
-    *("planning", "domains", "algorithms", "engines", "container", "experiment", "elites"),
-    *("analysis", "scaling", "cli", "warm"),
+    *("strategies", "planning", "domains", "algorithms", "engines", "container", "experiment"),
+    *("elites", "analysis", "scaling", "cli", "warm"),
 )
 # The package itself: `from qdsweep import load`, and `python -m qdsweep`.
 AROUND = ("__init__", "__main__")
 # What the Snakefile may import, and the declaration of what comes after the runs.
-OF_THE_SNAKEFILE = {"errors", "config", "sweep", "planning", "records", "container", "warm"}
+OF_THE_SNAKEFILE = {
+    *("errors", "config", "sweep", "records", "strategies", "planning", "container", "warm")
+}
 HEAVY = {"numpy", "ribs", "pandas", "scipy", "gymnasium", "dask", "distributed", "optuna"}
 
 

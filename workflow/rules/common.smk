@@ -4,7 +4,6 @@ import os
 import re
 import sys
 import time
-from dataclasses import replace
 from pathlib import Path
 
 from snakemake.exceptions import WorkflowError
@@ -13,7 +12,7 @@ from snakemake_interface_executor_plugins.settings import DeploymentMethod
 from qdsweep.analysis.stages import STAGES as ALL_STAGES, forget
 from qdsweep.config.cluster import read_cluster
 from qdsweep.config.files import CLONE, find_config
-from qdsweep.config.imported import PREFIX, read_all
+from qdsweep.config.imported import PREFIX
 from qdsweep.container.image import prepare
 from qdsweep.errors import BadInput
 from qdsweep.planning.changes import find_changes
@@ -30,11 +29,11 @@ from qdsweep.planning.resources import (
     slurm_request,
 )
 from qdsweep.planning.settings import key_sources, plan_data, read_sweep
+from qdsweep.planning.table import sweep_of
 from qdsweep.records.plan import Plan, digest, write_plan
 from qdsweep.records.progress import read_standings
-from qdsweep.records.sources import finder
 from qdsweep.records.sweep_dir import Results
-from qdsweep.sweep.runs import Sweep, table_of_runs
+from qdsweep.sweep.runs import Sweep
 from qdsweep.warm.start import start_warm
 from qdsweep.warm.trial import try_own_algorithms
 
@@ -66,8 +65,7 @@ try:
     SETTINGS = read_sweep(config, typed, workflow.configfiles)
     SWEEP = CONFIRMING = Sweep((), (), {})
     if not IS_JOB:
-        SWEEP = table_of_runs(SETTINGS.experiment, SETTINGS.sweep, find=finder(RESULTS))
-        SWEEP = replace(SWEEP, imported=read_all(SETTINGS.imported))
+        SWEEP = sweep_of(SETTINGS, RESULTS)
         check_sweep(SETTINGS, SWEEP, key_sources(typed, workflow.configfiles))
         # The runs that confirm it, as far as an earlier start has chosen them.
         CONFIRMING = confirming(SETTINGS, SWEEP, RESULTS)

@@ -12,7 +12,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from qdsweep.errors import BadInput
-from qdsweep.sweep.grammar import Source, expand, parse, words
+from qdsweep.sweep.grammar import Source, expand, parse
+from qdsweep.sweep.words import words
 
 
 def lines(text: str, directory: Path = Path()) -> list[str]:
@@ -160,7 +161,7 @@ def test_an_error_marks_the_word():
         "sweep, line 2, column 9: ':::::' is not an operator.\n"
         "  ::: b 2 ::::: c 3\n"
         "          ^^^^^\n"
-        "Write one of ::: :::+ :::: ::::+ with a blank on both sides."
+        "Write one of ::: :::+ :::: ::::+ :::~ with a blank on both sides."
     )
 
 

@@ -40,15 +40,14 @@ def _plan(arguments: argparse.Namespace) -> int:
     from qdsweep.planning.forecast import first_batches, forecast
     from qdsweep.planning.outlook import outlook
     from qdsweep.planning.settings import key_sources, plan_data, read_sweep
+    from qdsweep.planning.table import sweep_of
     from qdsweep.records.plan import Plan
     from qdsweep.records.progress import read_standings
-    from qdsweep.records.sources import finder
     from qdsweep.records.sweep_dir import Results
-    from qdsweep.sweep.runs import table_of_runs
 
     results, files = Results(arguments.results), [arguments.file or find_config("config.yaml")]
     settings = read_sweep({}, (), files)
-    sweep = table_of_runs(settings.experiment, settings.sweep, find=finder(results))
+    sweep = sweep_of(settings, results)
     check_sweep(settings, sweep, key_sources((), files))
     if settings.cluster != "auto":
         check_fit(read_cluster(settings.cluster), settings.cluster, sweep.runs)

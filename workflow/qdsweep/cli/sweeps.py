@@ -16,6 +16,7 @@ examples:
   qdsweep expand "::: algorithm cma_me map_elites ::: seed 1 2 3"
   qdsweep expand ::: a 1 2 :::+ b x y
   qdsweep expand ::: seed 1 2 :::: values.txt
+  qdsweep expand --samples 4 ":::~ sigma0 log 0.05 5 ::: seed 1 2"
 The grammar is GNU parallel's (man parallel): what `parallel --header :` would run.
 """
 
@@ -56,6 +57,13 @@ examples:
 def add_commands(add: Add) -> None:
     """Adds the commands to the parser."""
     expand = add("expand", "Print the rows of a sweep as tab-separated values.", EXPAND)
+    expand.add_argument(
+        "--samples", type=int, metavar="N", help="how many values `:::~` sources draw"
+    )
+    expand.add_argument(
+        "--sampling", default="random", help="random (default), sobol, halton or lhs"
+    )
+    expand.add_argument("--seed", type=int, default=0, help="of the draws (default: 0)")
     expand.add_argument("sweep", nargs=argparse.REMAINDER, help="the sweep, one or many words")
     expand.set_defaults(command=_expand)
 
@@ -95,9 +103,22 @@ def add_commands(add: Add) -> None:
 
 
 def _expand(arguments: argparse.Namespace) -> int:
+    from pydantic import ValidationError
+
+    from qdsweep.config.explain import explain
+    from qdsweep.config.search import Search
+    from qdsweep.strategies.draws import drawn_by
     from qdsweep.sweep.expand import from_argv, to_tsv
 
-    table = from_argv(arguments.sweep)
+    draw = None
+    if arguments.samples is not None:
+        keys = {key: getattr(arguments, key) for key in ("samples", "sampling", "seed")}
+        try:
+            draw = drawn_by(Search(**keys))
+        except ValidationError as error:
+            sources: dict[tuple[str | int, ...], str] = {(key,): f"--{key}" for key in keys}
+            raise BadInput(explain(error, Search, keys, sources)) from None
+    table = from_argv(arguments.sweep, draw=draw)
     for line in table.unpaired:
         print(f"qdsweep: warning: {line}", file=sys.stderr)
     sys.stdout.write(to_tsv(table))

@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Field
 
 from qdsweep.config.base import Model
+from qdsweep.config.search import Search
 from qdsweep.metrics import RANK
 
 MOST_SEEDS = 1000
@@ -156,6 +157,13 @@ class SweepFile(Model):
         default="",
         description="the values, in GNU parallel's grammar; empty for the experiment alone",
     )
+    search: Search | None = Field(
+        default=None, description="how many values `:::~` sources draw, and how; null: no such one"
+    )
+    exclude: list[str] = Field(
+        default=[],
+        description="rows to leave out, each NAME=VALUE,... such as algorithm=cma_me,sigma0=5",
+    )
     cluster: str = Field(
         default="auto",
         description=(
@@ -201,6 +209,11 @@ class SweepFile(Model):
             "tables and figures show beside the sweep's own runs"
         ),
     )
+
+    @property
+    def drawing(self) -> dict[str, Any]:
+        """How the rows were drawn, as plain data; nothing where they were not."""
+        return self.model_dump(mode="json", include={"search"}) if self.search else {}
 
     @property
     def reporting(self) -> dict[str, Any]:

@@ -57,10 +57,13 @@ def read_sweep(
         )
     if "sweep" in typed_here and "name" not in typed_here:
         # It must never replace the tables of the sweep that the file names.
-        data["name"] = adhoc_name(data["experiment"], data["sweep"])
-        data.pop("published", None)  # they belong to that sweep
-    if "partial" in typed_here and isinstance(data.get("partial"), str):
-        data["partial"] = typed(data["partial"])  # Snakemake leaves it as text
+        for key in {"search", "exclude"} - typed_here:  # they belong to that sweep
+            data.pop(key, None)
+        data.pop("published", None)
+        parts = {key: data[key] for key in ("search", "exclude") if key in data}
+        data["name"] = adhoc_name(data["experiment"], data["sweep"], parts)
+    for key in typed_here & data.keys() - {"sweep", "name", "cluster"}:
+        data[key] = _typed(data[key])
     for key in ("name", "cluster"):
         if isinstance(data.get(key), int | float) and not isinstance(data.get(key), bool):
             data[key] = str(data[key])
@@ -74,7 +77,16 @@ def read_sweep(
 def plan_data(settings: SweepFile, sweep: Sweep) -> dict[str, Any]:
     """Returns a sweep as plain data: what plan.json says of it."""
     about = {"name": settings.name, "experiment": settings.title, "sweep": settings.sweep}
-    return sweep.plan(**about, **settings.reporting)
+    return sweep.plan(**about, **settings.drawing, **settings.reporting)
+
+
+def _typed(value: Any) -> Any:
+    """Returns a value of the command line with types: Snakemake leaves all of it as text."""
+    if isinstance(value, dict):
+        return {key: _typed(part) for key, part in value.items()}
+    if isinstance(value, list):
+        return [_typed(part) for part in value]
+    return typed(value) if isinstance(value, str) else value
 
 
 def key_sources(

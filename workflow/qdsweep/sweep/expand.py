@@ -6,26 +6,30 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from qdsweep.errors import BadInput
-from qdsweep.sweep.grammar import Table, expand, words
+from qdsweep.sweep.grammar import Draw, Table, expand
+from qdsweep.sweep.words import words
 
 _BLOCK = """  sweep: |
     ::: algorithm cma_me map_elites
     ::: seed 1 2 3"""
 
 
-def from_argv(arguments: Sequence[str], directory: Path = Path()) -> Table:
+def from_argv(
+    arguments: Sequence[str], directory: Path = Path(), draw: Draw | None = None
+) -> Table:
     """Expands a sweep of a command line: one argument, or many as parallel has them.
 
     Args:
         arguments: `["::: a 1 2 ::: b 'x y'"]`, or what the shell made of the same text without
             the outer quotes: `[":::", "a", "1", "2", ":::", "b", "x y"]`, taken as they are.
         directory: Where the files of `::::` sources are looked for.
+        draw: Draws the values of `:::~` sources.
 
     Raises:
         BadInput: The arguments are not a sweep.
     """
     text = arguments[0] if len(arguments) == 1 else shlex.join(arguments)
-    return expand(text, directory)
+    return expand(text, directory, draw)
 
 
 def to_tsv(table: Table) -> str:

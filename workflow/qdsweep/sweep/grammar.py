@@ -3,10 +3,13 @@ r"""The sweep grammar: the text after `parallel --header :`, read and expanded.
     ::: algorithm cma_me map_elites ::: seed 1 2 3      every algorithm with every seed
     ::: algorithm cma_me cma_mae :::+ sigma0 0.5 0.1    the second source linked to the first
     ::: seed 1 2 :::: sizes.txt                         a source from a file, one value per line
+    :::~ sigma0 log 0.05 5 ::: seed 1 2 3               drawn values, each with every seed
 
 Order and content are GNU parallel's: the cross product of the sources, the first one slowest;
 `:::+` and `::::+` link a source to the one before it, and the shortest of the linked decides.
 Several files after `::::` are several sources; after `::::+` each is linked to the one before.
+`:::~` is our own (see `drawn`): all such sources are one source of samples, at the first one's
+place, with a column `sample`.
 
 The text is cut into words as bash cuts it: single quotes, double quotes, backslashes, a backslash
 at the end of a line, and comments (an unquoted `#` at the start of a word, to the end of the line).
@@ -19,37 +22,22 @@ file is an empty value, as for parallel.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, product
 from pathlib import Path
-from typing import NamedTuple, NoReturn
 
-from qdsweep.config.values import typed
 from qdsweep.errors import BadInput
+from qdsweep.sweep.drawn import SAMPLE, Drawn, read_drawn
+from qdsweep.sweep.words import Word, fail, words
 
-__all__ = ["Source", "Table", "Word", "expand", "parse", "typed", "words"]
+OPERATORS = (":::", ":::+", "::::", "::::+", ":::~")
 
-OPERATORS = (":::", ":::+", "::::", "::::+")
+# Returns a row of values for each sample, a column for each drawn source.
+Draw = Callable[[Sequence[Drawn]], list[tuple[str, ...]]]
 
-_GAP = re.compile(r"(?:[ \t\n]|\\\n|#[^\n]*)*")
-_PIECE = re.compile(
-    r"""'(?P<single>[^']*)'
-      | "(?P<double>(?:[^"\\]|\\.)*)"
-      | \\(?P<escaped>.)
-      | (?P<plain>[^ \t\n'"\\]+)""",
-    re.DOTALL | re.VERBOSE,
-)
-_ALMOST_OPERATOR = re.compile(r":::.*|::\+*", re.DOTALL)
+_ALMOST_OPERATOR = re.compile(r":::.*|::[+~]*", re.DOTALL)
 _UNFIT = re.compile("[\t\n\r\0\ud800-\udfff]")
-
-
-class Word(NamedTuple):
-    """A word of a text, without its quotes, and its place in the text."""
-
-    text: str
-    start: int
-    end: int
 
 
 @dataclass(frozen=True)
@@ -69,30 +57,55 @@ class Table:
         names: The columns.
         rows: The rows.
         unpaired: What linked sources have left out, a line for each of them.
+        drawn: The drawn sources; their columns are empty where a condition does not hold.
     """
 
     names: tuple[str, ...]
     rows: list[tuple[str, ...]]
     unpaired: tuple[str, ...] = ()
+    drawn: tuple[Drawn, ...] = ()
+
+    def unset(self, row: Mapping[str, str]) -> set[str]:
+        """Returns the columns of a row that set no key: the draw's number, and empty ones."""
+        empty = {one.name for one in self.drawn if one.condition and row[one.name] == ""}
+        return {SAMPLE, *empty} if self.drawn else empty
 
 
-def expand(text: str, directory: Path = Path()) -> Table:
+def expand(text: str, directory: Path = Path(), draw: Draw | None = None) -> Table:
     """Expands a sweep into its rows, in GNU parallel's order.
 
     Args:
         text: The sweep, e.g. `"::: a 1 2 ::: b x y"`.
         directory: Where the files of `::::` sources are looked for.
+        draw: Draws the values of `:::~` sources.
 
     Returns:
         The table; `"::: a 1 2 ::: b x y"` has the rows (1, x), (1, y), (2, x), (2, y).
 
     Raises:
-        BadInput: The text is not a sweep (see `parse`).
+        BadInput: The text is not a sweep (see `parse`), or it has drawn sources and no samples, or
+            samples and no drawn source.
     """
     sources = parse(text, directory)
+    drawn = [source for source in sources if isinstance(source, Drawn)]
+    if bool(drawn) != (draw is not None):
+        raise BadInput(
+            f"sweep: nobody says how many samples of {drawn[0].name} are drawn: write search: "
+            "{samples: N} beside it (`qdsweep expand --samples N`)"
+            if drawn
+            else "search: samples are drawn of `:::~` sources, and the sweep has none: write e.g. "
+            "`:::~ sigma0 log 0.05 5`, or leave out the key search"
+        )
+    names: list[str] = []
     blocks: list[list[tuple[str, ...]]] = []
     unpaired = []
     for before, source in zip([sources[0], *sources], sources, strict=False):
+        if isinstance(source, Drawn):
+            if draw is not None and SAMPLE not in names:
+                names += [SAMPLE, *(one.name for one in drawn)]
+                blocks.append([(str(i), *values) for i, values in enumerate(draw(drawn))])
+            continue
+        names.append(source.name)
         if source.linked:
             alone = [row[-1] for row in blocks[-1][len(source.values) :]]
             unpaired += _left_out(before.name, alone, source.name)
@@ -102,7 +115,17 @@ def expand(text: str, directory: Path = Path()) -> Table:
         else:
             blocks.append([(value,) for value in source.values])
     rows = [tuple(chain.from_iterable(parts)) for parts in product(*blocks)]
-    return Table(tuple(source.name for source in sources), rows, tuple(unpaired))
+    if any(source.condition for source in drawn):
+        rows = [_conditioned(dict(zip(names, row, strict=True)), drawn) for row in rows]
+    return Table(tuple(names), rows, tuple(unpaired), tuple(drawn))
+
+
+def _conditioned(row: dict[str, str], drawn: Sequence[Drawn]) -> tuple[str, ...]:
+    """Returns a row without the values whose conditions do not hold."""
+    for source in drawn:  # in their order: a condition names sources before it alone
+        if not source.holds(row):
+            row[source.name] = ""
+    return tuple(row.values())
 
 
 def _left_out(name: str, values: Sequence[str], other: str) -> list[str]:
@@ -114,7 +137,7 @@ def _left_out(name: str, values: Sequence[str], other: str) -> list[str]:
     ]
 
 
-def parse(text: str, directory: Path = Path()) -> list[Source]:
+def parse(text: str, directory: Path = Path()) -> list[Source | Drawn]:
     """Reads a sweep's sources, in the order in which they stand.
 
     Args:
@@ -127,55 +150,37 @@ def parse(text: str, directory: Path = Path()) -> list[Source]:
     Raises:
         BadInput: No source, text before the first one, an unknown operator, an unbalanced quote,
             a source without name or values, a name used twice, a link to nothing, a file that is
-            missing, unreadable or empty, or a character that no value may hold. The message
-            shows the place.
+            missing, unreadable or empty, a character that no value may hold, or a drawn source of
+            another shape. The message shows the place.
     """
-    sources: list[Source] = []
+    sources: list[Source | Drawn] = []
     for operator, arguments in _groups(text):
+        taken = {source.name: _possible(source) for source in sources}
+        if operator.text == ":::~":
+            drawn = read_drawn(text, operator, arguments, taken)
+            _check(text, arguments[0], drawn.name, [*drawn.arguments], [*taken, SAMPLE])
+            sources.append(drawn)
+            continue
         linked = operator.text.endswith("+")
+        if linked and sources and isinstance(sources[-1], Drawn):
+            remedy = "Put it before the drawn sources, or write :::~ for it too."
+            fail(text, operator, f"{operator.text} cannot link to a drawn source", remedy)
         if linked and not sources:
             remedy = f"Begin with {operator.text[:-1]}, or put the source to link to before it."
-            _fail(text, operator, f"{operator.text} has no source before it to link to", remedy)
+            fail(text, operator, f"{operator.text} has no source before it to link to", remedy)
         for place, (name, *values) in _contents(text, operator, arguments, directory):
             _check(text, place, name, values, [source.name for source in sources])
             sources.append(Source(name, tuple(values), linked))
+    if SAMPLE in [one.name for one in sources] and any(isinstance(one, Drawn) for one in sources):
+        raise BadInput(f"sweep: {SAMPLE} is the number of a draw: no source can have this name")
     return sources
 
 
-def words(text: str) -> Iterator[Word]:
-    r"""Cuts a text into words as bash does: `a 'b c' "d"\ e` has the words `a`, `b c`, `d e`.
-
-    Raises:
-        BadInput: A quote that is not closed, or a backslash at the very end.
-    """
-    at = _gap(text, 0)
-    while at < len(text):
-        start, parts = at, []
-        while piece := _PIECE.match(text, at):
-            parts.append(_unquoted(piece))
-            at = piece.end()
-        if text[at : at + 1] in ("'", '"'):
-            remedy = "Close it, or write a backslash before it if it belongs to the value."
-            _fail(text, Word("", at, at + 1), f"the quote {text[at]} is not closed", remedy)
-        if text[at : at + 1] == "\\":
-            remedy = "Leave it out, or write it twice if it belongs to the value."
-            _fail(text, Word("", at, at + 1), "a backslash has nothing after it", remedy)
-        yield Word("".join(parts), start, at)
-        at = _gap(text, at)
-
-
-def _gap(text: str, at: int) -> int:
-    """Returns the end of the blanks and comments that begin at a place."""
-    match = _GAP.match(text, at)
-    return match.end() if match else at
-
-
-def _unquoted(piece: re.Match[str]) -> str:
-    if piece["double"] is not None:
-        return re.sub(r'\\([$`"\\\n])', lambda pair: pair[1].strip("\n"), piece["double"])
-    if piece["escaped"] is not None:
-        return piece["escaped"].strip("\n")
-    return piece["single"] if piece["single"] is not None else piece["plain"]
+def _possible(source: Source | Drawn) -> tuple[str, ...]:
+    """Returns the values that a source can have; none where it may be any number."""
+    if isinstance(source, Source):
+        return source.values
+    return source.arguments if source.kind == "choice" else ()
 
 
 def _groups(text: str) -> list[tuple[Word, list[Word]]]:
@@ -186,12 +191,12 @@ def _groups(text: str) -> list[tuple[Word, list[Word]]]:
             groups.append((word, []))
         elif _ALMOST_OPERATOR.fullmatch(word.text):
             remedy = f"Write one of {' '.join(OPERATORS)} with a blank on both sides."
-            _fail(text, word, f"{word.text!r} is not an operator", remedy)
+            fail(text, word, f"{word.text!r} is not an operator", remedy)
         elif groups:
             groups[-1][1].append(word)
         else:
             remedy = "A sweep begins with ::: NAME VALUE..., e.g. `::: seed 1 2 3`."
-            _fail(text, word, f"{word.text!r} stands before the first source", remedy)
+            fail(text, word, f"{word.text!r} stands before the first source", remedy)
     if not groups:
         raise BadInput("sweep: it is empty. Write ::: NAME VALUE..., e.g. `::: seed 1 2 3`.")
     return groups
@@ -207,12 +212,12 @@ def _contents(
         if len(arguments) < 2:
             lacks = "values" if arguments else "a name and values"
             remedy = f"Write {sign} NAME VALUE..., e.g. `{sign} seed 1 2 3`."
-            _fail(text, place, f"this source lacks {lacks}", remedy)
+            fail(text, place, f"this source lacks {lacks}", remedy)
         yield place, [word.text for word in arguments]
         return
     if not arguments:
         remedy = f"Write {sign} FILE..., e.g. `{sign} seeds.txt`."
-        _fail(text, operator, f"{sign} has no file", remedy)
+        fail(text, operator, f"{sign} has no file", remedy)
     for word in arguments:
         yield word, _read(text, word, directory)
 
@@ -222,46 +227,33 @@ def _read(text: str, word: Word, directory: Path) -> list[str]:
     shape = "Its first line is the name, every further line a value."
     if word.text == "-":
         remedy = "Write the values to a file and give its name."
-        _fail(text, word, "a sweep does not read standard input, it is read many times", remedy)
+        fail(text, word, "a sweep does not read standard input, it is read many times", remedy)
     path = directory / word.text
     try:
         content = path.read_bytes().decode("utf-8-sig")
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
-        _fail(text, word, f"the file {str(path)!r} cannot be read: {reason}", shape)
+        fail(text, word, f"the file {str(path)!r} cannot be read: {reason}", shape)
     if "\r" in content:
         remedy = f"Convert it, e.g. with sed -i 's/\\r$//' {word.text}"
-        _fail(text, word, f"the file {str(path)!r} has Windows line ends", remedy)
+        fail(text, word, f"the file {str(path)!r} has Windows line ends", remedy)
     lines = content.removesuffix("\n").split("\n")
     if len(lines) < 2:
         lacks = "has a name but no values" if content else "is empty"
-        _fail(text, word, f"the file {str(path)!r} {lacks}", shape)
+        fail(text, word, f"the file {str(path)!r} {lacks}", shape)
     return lines
 
 
 def _check(text: str, place: Word, name: str, values: list[str], taken: list[str]) -> None:
     """Refuses a name that is empty or taken, and characters that no value may hold."""
     if not name:
-        _fail(text, place, "the name of this source is empty", "Its first value is its name.")
+        fail(text, place, "the name of this source is empty", "Its first value is its name.")
     if name in taken:
         remedy = f"Give each source its own name; the names so far: {', '.join(taken)}."
-        _fail(text, place, f"the name {name!r} is used twice", remedy)
+        fail(text, place, f"the name {name!r} is used twice", remedy)
     for number, value in enumerate((name, *values)):
         if match := _UNFIT.search(value):
             what = f"value {number} of {name!r}" if number else "the name"
             problem = f"{what}, {value!r}, holds the character {match[0]!r}"
             remedy = "A name or value is one line of Unicode text without tabs."
-            _fail(text, place, problem, remedy)
-
-
-def _fail(text: str, place: Word, problem: str, remedy: str) -> NoReturn:
-    """Raises a BadInput that shows a place in the text, what is wrong and the remedy."""
-    first = text.rfind("\n", 0, place.start) + 1
-    line = text[first:].split("\n", 1)[0].replace("\t", " ")
-    row, column = text.count("\n", 0, first) + 1, place.start - first
-    marks = "^" * max(1, min(place.end, first + len(line)) - place.start)
-    raise BadInput(
-        f"sweep, line {row}, column {column + 1}: {problem}.\n"
-        f"  {line}\n  {' ' * column}{marks}\n"
-        f"{remedy}"
-    )
+            fail(text, place, problem, remedy)

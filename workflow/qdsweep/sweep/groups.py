@@ -3,19 +3,28 @@
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
+from qdsweep.sweep.drawn import SAMPLE
+
 BUDGETS = ("iterations", "evaluations")
+UNGROUPED = ("seed", SAMPLE)
 SHOWN_WITHOUT_NAME = ("experiment", "algorithm", "domain")
 
 
 def group_columns(columns: Sequence[str], rows: Sequence[Mapping[str, str]]) -> list[str]:
-    """Returns the swept names that tell groups apart: all but `seed` and a constant budget.
+    """Returns the swept names that tell groups apart.
+
+    They are all but the seed, the number of a draw and a constant budget.
 
     Args:
         columns: The swept names.
         rows: The swept values of each row, as text.
     """
     varying = _varying(columns, rows)
-    return [name for name in columns if name != "seed" and (name not in BUDGETS or name in varying)]
+    return [
+        name
+        for name in columns
+        if name not in UNGROUPED and (name not in BUDGETS or name in varying)
+    ]
 
 
 def group_labels(
@@ -73,5 +82,6 @@ def values_label(
         if name in SHOWN_WITHOUT_NAME
         else f"{called.get(name, name.split('.')[-1])} {values[name]}"
         for name in names
+        if values[name] != ""  # a key that was not drawn
     ]
     return ", ".join(parts)

@@ -77,7 +77,23 @@ def run_id(experiment: Experiment) -> str:
     return identify(experiment).id
 
 
-def adhoc_name(experiment: str | Mapping[str, Any], sweep: str) -> str:
-    """Returns the name of a sweep that was given on the command line without one."""
-    text = json.dumps([experiment, " ".join(sweep.split())], sort_keys=True, default=str)
+def adhoc_name(
+    experiment: str | Mapping[str, Any],
+    sweep: str,
+    further: Mapping[str, Any],
+) -> str:
+    """Returns the name of a sweep that was given on the command line without one.
+
+    Args:
+        experiment: What is swept.
+        sweep: The sweep in GNU parallel's grammar.
+        further: Its keys `search` and `exclude`. More samples belong to the same sweep.
+    """
+    parts: list[Any] = [experiment, " ".join(sweep.split())]
+    search = further.get("search")
+    if isinstance(search, dict):
+        further = {**further, "search": {**search, "samples": None}}
+    if further:
+        parts.append(further)
+    text = json.dumps(parts, sort_keys=True, default=str)
     return f"adhoc-{hashlib.sha256(text.encode()).hexdigest()[:8]}"

@@ -1,6 +1,6 @@
 """The table of runs: a sweep's rows, each with its experiment and its run."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,8 @@ from qdsweep.config.imported import ImportedRun
 from qdsweep.config.own_metric import OwnMetric, own_metrics
 from qdsweep.config.values import typed, value_text
 from qdsweep.errors import BadInput
-from qdsweep.sweep.grammar import expand
+from qdsweep.sweep.exclusion import left
+from qdsweep.sweep.grammar import Draw, Table, expand
 from qdsweep.sweep.ids import run_id
 
 
@@ -95,6 +96,8 @@ def table_of_runs(
     sweep: str,
     directory: Path = Path(),
     find: Callable[[Experiment], str] = run_id,
+    draw: Draw | None = None,
+    excluded: Sequence[str] = (),
 ) -> Sweep:
     """Expands a sweep over an experiment.
 
@@ -103,19 +106,23 @@ def table_of_runs(
         sweep: The sweep in GNU parallel's grammar; empty for the experiment alone.
         directory: Where the files of `::::` sources are looked for.
         find: Returns the id of an experiment's run.
+        draw: Draws the values of `:::~` sources.
+        excluded: The rows to leave out; see `left`.
 
     Raises:
         BadInput: The sweep or one of its experiments is wrong.
     """
-    table = expand(sweep, directory) if sweep.strip() else None
-    columns = table.names if table else ()
+    has_sources = sweep.strip() or draw is not None
+    table = expand(sweep, directory, draw) if has_sources else Table((), [()])
+    named = [dict(zip(table.names, cells, strict=True)) for cells in table.rows]
     rows = []
-    for number, cells in enumerate(table.rows if table else [()], start=1):
-        values = {name: typed(cell) for name, cell in zip(columns, cells, strict=True)}
-        composed = compose(experiment, values, source=f"sweep, row {number}")
+    for place in left(named, table.names, excluded) if excluded else range(len(named)):
+        values = {name: typed(cell) for name, cell in named[place].items()}
+        unset = table.unset(named[place])
+        keys = {name: value for name, value in values.items() if name not in unset}
+        composed = compose(experiment, keys, source=f"sweep, row {place + 1}")
         rows.append(Row(values, find(composed), composed))
-    unpaired = table.unpaired if table else ()
-    return Sweep(columns, tuple(rows), dict(_longest(rows)), unpaired)
+    return Sweep(table.names, tuple(rows), dict(_longest(rows)), table.unpaired)
 
 
 def _longest(rows: list[Row]) -> Iterator[tuple[str, Experiment]]:

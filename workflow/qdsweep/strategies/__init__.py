@@ -1,0 +1,1 @@
+"""What a search decides: pure functions of its settings and of recorded tables."""

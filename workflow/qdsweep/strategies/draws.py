@@ -1,0 +1,47 @@
+"""Which values a drawn sweep has: random, Sobol, Halton, Latin hypercube.
+
+A sample depends on nothing but the seed and its number, so that more samples leave the first ones
+as they are; the points of a Latin hypercube depend on how many they are.
+"""
+
+import hashlib
+import warnings
+from collections.abc import Sequence
+
+from qdsweep.config.search import Search
+from qdsweep.sweep.drawn import Drawn
+from qdsweep.sweep.grammar import Draw
+
+
+def drawn_by(search: Search) -> Draw:
+    """Returns the function that draws the values of a sweep's `:::~` sources."""
+
+    def draw(sources: Sequence[Drawn]) -> list[tuple[str, ...]]:
+        points = _points(search, [source.name for source in sources])
+        return [
+            tuple(source.value(u) for source, u in zip(sources, point, strict=True))
+            for point in points
+        ]
+
+    return draw
+
+
+def _points(search: Search, names: Sequence[str]) -> list[list[float]]:
+    """Returns a point of the unit cube for each sample, one coordinate a name."""
+    if search.sampling == "random":
+        numbers = range(search.samples)
+        return [[_random(search.seed, name, number) for name in names] for number in numbers]
+    from scipy.stats import qmc
+
+    sampler = {"sobol": qmc.Sobol, "halton": qmc.Halton, "lhs": qmc.LatinHypercube}
+    with warnings.catch_warnings():  # a number of samples that is no power of 2 is fine
+        warnings.simplefilter("ignore")
+        points = sampler[search.sampling](len(names), rng=search.seed).random(search.samples)
+    found: list[list[float]] = points.tolist()
+    return found
+
+
+def _random(seed: int, name: str, number: int) -> float:
+    """Returns a number of [0, 1): a stream of its own for each name."""
+    digest = hashlib.sha256(f"{seed} {number} {name}".encode()).digest()
+    return (int.from_bytes(digest[:8], "big") >> 11) / 2**53

@@ -1,0 +1,153 @@
+"""Drawn sources of a sweep: `:::~ NAME KIND ARGUMENTS [if NAME=VALUE,...]`."""
+
+import math
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import NormalDist
+
+from qdsweep.config.values import typed
+from qdsweep.sweep.words import Word, fail
+
+SAMPLE = "sample"
+"""The column with the number of a draw."""
+DIGITS = 6
+"""Of a drawn number, before its run is named by it: equal on every machine."""
+
+_SHAPE = {
+    "uniform": "uniform LO HI",
+    "log": "log LO HI (0 < LO)",
+    "int": "int LO HI",
+    "logint": "logint LO HI (0 < LO)",
+    "normal": "normal MEAN SD (0 < SD)",
+    "choice": "choice VALUE...",
+}
+_TINY = 2.0**-33  # a normal deviate of 0 or 1 is infinite
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A source whose values are drawn.
+
+    Attributes:
+        name: The key that is swept.
+        kind: The distribution.
+        arguments: Its numbers, or the values to choose from, as written.
+        condition: Names and values of other sources, all of which must hold; else it has no value.
+    """
+
+    name: str
+    kind: str
+    arguments: tuple[str, ...]
+    condition: tuple[tuple[str, str], ...] = ()
+
+    def value(self, u: float) -> str:
+        """Returns its value at a quantile.
+
+        Args:
+            u: The quantile, in [0, 1].
+        """
+        u = min(max(u, _TINY), 1 - _TINY)
+        if self.kind == "choice":
+            return self.arguments[int(u * len(self.arguments))]
+        first, second = map(float, self.arguments)
+        if self.kind == "normal":
+            return repr(_rounded(NormalDist(first, second).inv_cdf(u)))
+        found = _QUANTILES[self.kind](first, second, u)
+        if self.kind.endswith("int"):
+            return str(int(min(max(found, first), second)))
+        return repr(min(max(_rounded(found), first), second))
+
+    def holds(self, row: Mapping[str, str]) -> bool:
+        """Returns whether it has a value in a row: name -> value, as written."""
+        return all(typed(row[name]) == typed(value) for name, value in self.condition)
+
+
+_QUANTILES: dict[str, Callable[[float, float, float], float]] = {
+    "uniform": lambda low, high, u: low + u * (high - low),
+    "log": lambda low, high, u: low * (high / low) ** u,
+    "int": lambda low, high, u: math.floor(low + u * (high - low + 1)),
+    # Each number has the same share as on a continuous scale.
+    "logint": lambda low, high, u: math.floor(
+        (low - 0.5) * ((high + 0.5) / (low - 0.5)) ** u + 0.5
+    ),
+}
+
+
+def _rounded(number: float) -> float:
+    return float(f"{number:.{DIGITS}g}")
+
+
+def read_drawn(
+    text: str, operator: Word, arguments: Sequence[Word], before: Mapping[str, Sequence[str]]
+) -> Drawn:
+    """Reads a drawn source.
+
+    Args:
+        text: The whole sweep, for errors.
+        operator: `:::~`.
+        arguments: The words after it.
+        before: The sources before it, and the values that they can have (none: any).
+
+    Raises:
+        BadInput: It is not of that shape, or its condition can never hold.
+    """
+    remedy = "Write :::~ NAME KIND ARGUMENTS, e.g. `:::~ sigma0 log 0.05 5`."
+    if len(arguments) < 2:
+        fail(text, operator, "this source lacks a name, or how it is drawn", remedy)
+    name, kind, *rest = arguments
+    condition: tuple[tuple[str, str], ...] = ()
+    if len(rest) >= 2 and rest[-2].text == "if":
+        condition = tuple(_pairs(text, rest[-1], before))
+        rest = rest[:-2]
+    if kind.text not in _SHAPE:
+        remedy = f"Write one of: {'; '.join(_SHAPE.values())}."
+        fail(text, kind, f"{kind.text!r} is no way to draw {name.text!r}", remedy)
+    values = tuple(word.text for word in rest)
+    problem = _problem(kind.text, values)
+    if problem:
+        remedy = f"Write :::~ {name.text} {_SHAPE[kind.text]}."
+        fail(text, rest[0] if rest else kind, problem, remedy)
+    return Drawn(name.text, kind.text, values, condition)
+
+
+def _problem(kind: str, values: tuple[str, ...]) -> str:
+    """Returns what is wrong with the arguments of a distribution; empty if nothing is."""
+    if kind == "choice":
+        if not values or "" in values:
+            return "a value to choose is missing" if not values else "a value to choose is empty"
+        twice = [value for value in values if values.count(value) > 1]
+        return f"the value {twice[0]!r} stands twice" if twice else ""
+    whole = kind.endswith("int")
+    number = r"[-+]?\d+" if whole else r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?"
+    wrong = [value for value in values if not re.fullmatch(number, value)]
+    if len(values) != 2 or wrong or not all(math.isfinite(float(value)) for value in values):
+        what = "whole numbers" if whole else "numbers"
+        return f"{kind} takes two {what}, and not {' '.join(values)!r}"
+    first, second = map(float, values)
+    if kind == "normal":
+        return "" if second > 0 else f"the standard deviation {values[1]} is not above 0"
+    if kind.startswith("log") and first <= 0:
+        return f"{values[0]} has no logarithm"
+    if first >= second:
+        return f"{values[0]} is not below {values[1]}"
+    return "a bound is larger than 2^53" if whole and max(-first, second) > 2**53 else ""
+
+
+def _pairs(text: str, place: Word, before: Mapping[str, Sequence[str]]) -> list[tuple[str, str]]:
+    """Reads `NAME=VALUE,...`, of which each can hold."""
+    found: dict[str, str] = {}
+    for part in place.text.split(","):
+        name, sign, value = part.partition("=")
+        if not sign or name not in before:
+            remedy = f"Write if NAME=VALUE,... with a source before it: {', '.join(before) or '-'}."
+            fail(text, place, f"{part!r} is no condition on a source before this one", remedy)
+        if name in found:
+            remedy = "Name each source once; write a second :::~ source for another value."
+            fail(text, place, f"the condition names {name!r} twice", remedy)
+        can = before[name]
+        if can and typed(value) not in [typed(one) for one in can]:
+            remedy = f"{name} is one of {', '.join(can)}."
+            fail(text, place, f"{part!r} never holds", remedy)
+        found[name] = value
+    return list(found.items())
