@@ -49,7 +49,7 @@ class Live:
             )
 
     def ready(self, workers: int = 3) -> "Live":
-        wait_until(lambda: says(self.log, f", {workers} now"), what="workers")
+        wait_until(lambda: says(self.log, f", {workers} now"), 150, "workers")
         return self
 
     def pids(self) -> list[int]:
@@ -71,7 +71,7 @@ class Live:
         return found
 
     def finish(self, expected: str) -> None:
-        assert self.process.wait(90) == 0, (self.folder / "printed.txt").read_text()[-3000:]
+        assert self.process.wait(180) == 0, (self.folder / "printed.txt").read_text()[-3000:]
         assert digest(self.out) == expected
 
 
@@ -199,13 +199,13 @@ def lab(tmp_path):
             )
 
         head = node("--head", "--num-cpus=2", *ports)
-        wait_until(lambda: says(folder / "printed.txt", "Ray runtime started"), what="the head")
+        wait_until(lambda: says(folder / "printed.txt", "Ray runtime started"), 120, "the head")
         other = node("--address=127.0.0.1:6399", "--num-cpus=1", PYTHONPATH=str(folder / "other"))
-        wait_until(lambda: says(folder / "printed.txt", "Ray runtime started", 2), what="a node")
+        wait_until(lambda: says(folder / "printed.txt", "Ray runtime started", 2), 120, "a node")
         yield access, head, other
         for process in (other, head):
             process.terminate()
-            process.wait(30)
+            process.wait(60)
     subprocess.run(["rm", "-rf", short.strip()], check=True)
 
 
