@@ -3,11 +3,13 @@
 import json
 
 import numpy as np
+import pandas as pd
 import pytest
 from given import THREE, make_sweep, read
 from scipy import stats
 
 from qdsweep.analysis.tables.aggregate import aggregate
+from qdsweep.analysis.tables.group_table import first_batches
 from qdsweep.analysis.tables.sheet import (
     read_sheet,
 )
@@ -100,3 +102,18 @@ def test_the_sweep_file_chooses_the_columns(tmp_path):
     assert sheet.columns == ["algorithm", "Coverage (%)", "IQM [95 %]", "QD score"]
     assert sheet.text == 1 and all(len(row) == 4 for row in sheet.rows)
     assert "IQM: interquartile mean" in sheet.note and "QD-AUC" not in sheet.note
+
+
+def test_a_large_first_batch_is_named_in_the_table():
+    curves = pd.DataFrame(
+        {
+            "group": ["maps", "maps", "me", "me", "long", "long"],
+            "evaluations": [500, 650, 150, 300, 500, 650],
+        }
+    )
+    table = pd.DataFrame(
+        {"group": ["maps", "me", "long"], "evaluations_mean": [950.0, 600.0, 30_000.0]}
+    )
+    note = first_batches(curves, table)
+    assert note == " The first batch counts towards the budget: 500 of 950 evaluations of maps."
+    assert first_batches(curves[2:], table) == ""

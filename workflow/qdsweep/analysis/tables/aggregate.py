@@ -1,6 +1,7 @@
 """Run directories -> tables: runs.tsv, summary.csv, table.*, curves.csv and tables/."""
 
 import csv
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +14,7 @@ from qdsweep.analysis.tables.cache import Kept, key_of, read_cache, write_cache
 from qdsweep.analysis.tables.comparisons import write_comparisons
 from qdsweep.analysis.tables.curves import Curve, common_grid
 from qdsweep.analysis.tables.factors import write_factors
-from qdsweep.analysis.tables.group_table import group_sheet, group_table
+from qdsweep.analysis.tables.group_table import first_batches, group_sheet, group_table
 from qdsweep.analysis.tables.over_tasks import scores_by_task, write_over_tasks
 from qdsweep.analysis.tables.run_results import RESULTS, Result, column_names, read_results
 from qdsweep.analysis.tables.sheet import write_sheet
@@ -71,7 +72,9 @@ def aggregate(sweep_dir: Path, runs_dir: Path, *, partial: bool = False) -> None
         sweep.seed_curves.unlink(missing_ok=True)
     table = group_table(plan, summary)
     dressed = names.dressed_plan(plan), names.dressed(summary), names.dressed(table)
-    write_sheet(sweep_dir, group_sheet(*dressed), table)
+    sheet = group_sheet(*dressed)
+    first = first_batches(names.dressed(curves), dressed[-1])
+    write_sheet(sweep_dir, replace(sheet, note=sheet.note + first), table)
     score_scales = score_scales_of(summary, names.names)
     write_factors(sweep_dir, plan, summary, score_scales, names)
     write_comparisons(sweep_dir, plan.rank, summary, score_scales, names)

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 TIED = "†"
+# The share of a budget that is worth a word where the first batch takes it.
+_LARGE = 0.05
 
 ScoreScales = Mapping[str, list[str]]
 # Pairs (metric, group), such as the group with the best mean of a metric.
@@ -140,6 +142,23 @@ def unequal_budgets(table: "pd.DataFrame", score_scales: ScoreScales) -> str:
         f"{', ...' if len(differ) > 3 else ''} evaluations; a sweep over evaluations in place of"
         " iterations brings them as close as batches and first solutions allow."
     )
+
+
+def first_batches(curves: "pd.DataFrame", table: "pd.DataFrame") -> str:
+    """Returns a sentence on groups that spent 5 % of their budget and more on a larger first batch.
+
+    That is where `initial_solutions` of MAP-Elites weighs.
+    """
+    used = table.set_index("group")["evaluations_mean"]
+    large = []
+    for group, curve in curves.groupby("group", sort=False):
+        first, *later = curve["evaluations"].head(2)
+        if first >= _LARGE * used[group] and not (later and later[0] - first >= first):
+            large.append(f"{number(first)} of {number(used[group])} evaluations of {group}")
+    if not large:
+        return ""
+    shown = f"{', '.join(large[:3])}{', ...' if len(large) > 3 else ''}"
+    return f" The first batch counts towards the budget: {shown}."
 
 
 def best_and_tied(
