@@ -104,10 +104,10 @@ def one_slice(found: Combinations, axis: Axis, name: str, where: str, marks: Mar
     kept = found.table
     if shown:
         kept = kept.loc[sorted(index for _, part in shown for index in part.index)]
-        several = f", a line for each of {plural(len(shown), 'combination')} of" if others else ""
-        names = f" {listed(called)}" if others else ""
+        one = "value" if len(others) == 1 else f"of {plural(len(shown), 'combination')}"
+        several = f", a line for each {one} of {listed(called)}" if others else ""
         caption = (
-            f"Final {found.score.phrase} over {axis.label}{several}{names}: mean"
+            f"Final {found.score.phrase} over {axis.label}{several}: mean"
             f" ± standard error over {seeds_text(kept['n'])}."
         )
         if len(lines) > len(shown):

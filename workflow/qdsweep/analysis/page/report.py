@@ -20,6 +20,7 @@ from qdsweep.files import write_text
 from qdsweep.metrics import shown_metrics
 from qdsweep.records.plan import Plan
 from qdsweep.records.sweep_dir import SweepDir
+from qdsweep.sweep.groups import values_label
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -126,8 +127,6 @@ def thumbnails(plan: Plan, archives: Path) -> list[tuple[str, str, Picture]]:
     for row in plan.rows:
         picture = archives / f"{row.run}.png"
         if row.run not in found and picture.exists() and len(found) < MAX_THUMBNAILS:
-            called = {name: plan.called(name).split(".")[-1] for name in row.values}
-            values = [f"{called[name]} {value}" for name, value in row.values.items()]
-            label = ", ".join(values) or row.group
+            label = values_label(row.values, list(row.values), plan.figures.names) or row.group
             found[row.run] = (row.run, label, thumbnail(picture))
     return list(found.values())

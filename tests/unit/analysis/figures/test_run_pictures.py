@@ -1,0 +1,42 @@
+"""The picture of each run's archive."""
+
+import json
+import shutil
+
+import pytest
+
+from qdsweep.analysis.figures import run_pictures as module
+from qdsweep.analysis.figures.plots import plot_one
+from qdsweep.analysis.figures.run_pictures import run_pictures
+from qdsweep.analysis.selection import read_tables
+from qdsweep.errors import BadInput
+from qdsweep.experiment.load import load
+from qdsweep.records.sweep_dir import SweepDir
+
+
+def test_all_runs_that_compare_have_one_colour_scale(invented, main, tmp_path, monkeypatch):
+    shutil.copytree(main, tmp_path / "main", ignore=shutil.ignore_patterns("*.svg", "*.pdf"))
+    sweep, tables = SweepDir(tmp_path / "main"), read_tables(main)
+    (limits,) = json.loads(sweep.color_limits.read_text()).values()
+    objectives = [load(invented.runs / run).arrays["objective"] for run in tables.summary["id"]]
+    assert limits[0] <= min(map(min, objectives)) and max(map(max, objectives)) == limits[1]
+    drawn = []
+    monkeypatch.setattr(module, "_draw", lambda run, picture, limits: drawn.append(limits))
+    run_pictures(sweep, tables, invented.runs)
+    assert drawn == []
+    (scale,) = tables.score_scales
+    span = limits[1] - limits[0]
+    near, far = ([limits[0], limits[1] + share * span] for share in (0.03, 0.2))
+    sweep.color_limits.write_text(json.dumps({scale: near}))
+    run_pictures(sweep, tables, invented.runs)
+    assert drawn == [], "the scale is nearly the same: the pictures stay"
+    sweep.color_limits.write_text(json.dumps({scale: far}))
+    run_pictures(sweep, tables, invented.runs)
+    assert drawn == [tuple(limits)] * 6
+
+
+def test_what_there_is_not_is_said_with_what_there_is(invented, main):
+    with pytest.raises(BadInput, match=r"there is no such sweep here; known: .*main"):
+        plot_one(main.with_name("nosuch"), invented.runs, "overview")
+    with pytest.raises(BadInput, match=r"--only nosuch: .*; it has overview, learning_curves, "):
+        plot_one(main, invented.runs, "nosuch")
