@@ -6,10 +6,13 @@ from support import TINY
 
 from qdsweep.config.compose import compose
 from qdsweep.errors import BadInput
+from qdsweep.host.cpu import settings
 from qdsweep.warm.trial import try_own_algorithms
 
 
-def test_a_start_tries_own_algorithms_in_another_process(plugins):
+def test_a_start_tries_own_algorithms_in_another_process(plugins, monkeypatch):
+    for name in settings():  # as they are where Snakemake starts
+        monkeypatch.delenv(name, raising=False)
     plugins("lab", LAB)
     plugins("hostile", HOSTILE)
     good = [compose({**TINY, "algorithm": "lab:make", "seed": seed}) for seed in range(3)]

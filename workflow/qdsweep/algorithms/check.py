@@ -2,10 +2,8 @@
 
 import copyreg
 import io
-import json
 import pickle
 import random
-import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -18,7 +16,6 @@ from qdsweep.config.experiment import Experiment
 from qdsweep.domains import make_domain
 from qdsweep.domains.base import Domain, Evaluation
 from qdsweep.errors import BadInput
-from qdsweep.host.cpu import apply_baseline
 from qdsweep.records.archive import archive_digest
 
 ITERATIONS = 4
@@ -200,19 +197,3 @@ def _scramble() -> None:
     """Brings the process's own generators to other states, as another process would have them."""
     np.random.seed()
     random.seed()
-
-
-def main() -> int:
-    """Tries the experiments of standard input (a JSON list); prints what is wrong, exits 2."""
-    apply_baseline("avx2")
-    for data in json.loads(sys.stdin.read()):
-        try:
-            try_out(Experiment.model_validate_json(json.dumps(data)))
-        except BadInput as error:
-            print(error)
-            return error.exit_code
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 from qdsweep.config.experiment import Experiment
 from qdsweep.errors import BadInput
+from qdsweep.host.cpu import apply_baseline
 
 # What tells neither how an algorithm is made nor what it is asked first.
 _APART = {"seed", "iterations", "evaluations", "reload", "timeout"}
@@ -32,10 +33,28 @@ def try_own_algorithms(experiments: Iterable[Experiment]) -> None:
     if not kinds:
         return
     data = json.dumps([experiment.model_dump(mode="json") for experiment in kinds.values()])
-    words = [sys.executable, "-m", "qdsweep.algorithms.check"]
+    words = [sys.executable, "-m", "qdsweep.warm.trial"]
     done = subprocess.run(words, input=data, capture_output=True, text=True)
     if done.returncode:
         what = done.stdout if done.returncode == BadInput.exit_code else done.stderr
         raise BadInput(
             f"{what.strip()}\nNothing was started. `qdsweep check --algorithm NAME` tries it again"
         )
+
+
+def main() -> int:
+    """Tries the experiments of standard input (a JSON list); prints what is wrong, exits 2."""
+    apply_baseline("avx2")  # before numpy is imported
+    from qdsweep.algorithms.check import try_out
+
+    for data in json.loads(sys.stdin.read()):
+        try:
+            try_out(Experiment.model_validate_json(json.dumps(data)))
+        except BadInput as error:
+            print(error)
+            return error.exit_code
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
