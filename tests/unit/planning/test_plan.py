@@ -15,8 +15,9 @@ from qdsweep.config.compose import compose
 from qdsweep.config.source import file_hash
 from qdsweep.experiment.run import compute
 from qdsweep.experiment.stop import Stop
+from qdsweep.planning.forecast import forecast
 from qdsweep.planning.settings import plan_data, read_sweep
-from qdsweep.records.plan import write_plan
+from qdsweep.records.plan import Plan, write_plan
 from qdsweep.records.run_dir import RunDir
 from qdsweep.records.sources import find_run, finder, identities
 from qdsweep.records.sweep_dir import Results
@@ -198,3 +199,9 @@ def test_rows_of_one_run_point_to_the_first(twice):
     assert "0/5" in rows[0] and "140" in rows[0]
     assert "nothing: has the run of row 1" in rows[1]
     assert "1 run, 0 finished" in notes
+
+
+def test_imported_runs_are_nothing_to_plan():
+    row = {"id": "imported-theirs", "values": {}, "imported": "Theirs"}
+    plan = Plan.of({"name": "s", "columns": [], "rows": [row]})
+    assert list(forecast(plan, [], {}, {})) == []
