@@ -96,7 +96,7 @@ STAGES = {
 
 if workflow.is_main_process:
     standings = read_standings(RESULTS.sweep(SETTINGS.name), Plan.of(PLAN))
-    changes = find_changes(SWEEP.runs | CONFIRMING.runs, RESULTS)
+    changes = find_changes(SETTINGS.name, SWEEP, CONFIRMING, RESULTS)
     for line in outlook(SETTINGS.name, SWEEP, CONFIRMING, standings, changes, RESULTS):
         print(line, file=sys.stderr)
 

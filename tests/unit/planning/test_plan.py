@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 import sys
 from pathlib import Path
 
@@ -151,6 +152,24 @@ def test_runs_under_the_hash_of_the_file_are_found_lengthened_and_keep_their_ids
     assert start().runs.keys().isdisjoint(sweep.runs)
     refused = qdsweep("launch", run, "--budget", "iterations=6", cwd=Path.cwd(), code=2)
     assert "the source of its module:Class has changed" in refused
+
+
+def test_runs_of_before_whose_file_has_changed_are_named():
+    """Nobody kept the file then, so that the hash of a comment decides."""
+    write_source()
+    finish(start(find=lambda experiment: old_identity(experiment).id), identity=old_identity)
+    shutil.rmtree(RESULTS.sources)
+    write_source(SOURCE + "# a comment\n")
+    rows, notes = plan()
+    assert all(f"computed anew: {MODULE}.py has changed" in row for row in rows)
+    assert "2 finished runs will be computed anew (200 evaluations)" in notes
+    assert "put back the code of then and start once" in notes
+    write_source()
+    assert "2 finished, nothing left" in plan()[1]
+    text = yaml.safe_load(Path("s.yaml").read_text())
+    text["experiment"]["archive"] = {"dims": [9, 9]}
+    Path("s.yaml").write_text(yaml.safe_dump(text))
+    assert "anew" not in "".join(plan()[0]), "the experiment has changed, not the code"
 
 
 def test_sources_are_kept_once_with_what_they_import():

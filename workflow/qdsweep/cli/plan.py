@@ -55,7 +55,7 @@ def _plan(arguments: argparse.Namespace) -> int:
     plan = Plan.of(plan_data(settings, sweep))
     runs = sweep.runs | confirm.runs
     standings = read_standings(results.sweep(settings.name), plan)
-    changes = find_changes(runs, results)
+    changes = find_changes(settings.name, sweep, confirm, results)
     for line in _table(forecast(plan, standings, runs, changes)):
         print(line)
     said = outlook(settings.name, sweep, confirm, standings, changes, results)

@@ -75,10 +75,11 @@ def _changes(changes: Mapping[str, Change], runs: Mapping[str, Experiment]) -> I
         anew = [run for run, one in changes.items() if (one.files, one.kept) == (files, kept)]
         names = ", ".join(map(shown, files))
         evaluations = sum(planned_evaluations(runs[run]) for run in anew)
+        back = f"what is in {kept}" if kept else "the code of then and start once"
         yield (
             f"qdsweep: warning: {names} has changed, so {_count(len(anew), 'finished run')} will "
-            f"be computed anew ({evaluations:,} evaluations): to keep them, put back what is in "
-            f"{kept} (comments, docstrings and layout may change at no cost)"
+            f"be computed anew ({evaluations:,} evaluations): to keep them, put back {back} "
+            "(comments, docstrings and layout may change at no cost)"
         )
 
 

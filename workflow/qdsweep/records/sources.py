@@ -111,8 +111,8 @@ def find_run(experiment: Experiment, results: Results, code: Code = read_source)
     return next((one.id for one in found if results.run(one.id).state.path.exists()), now)
 
 
-def replaced(experiment: Experiment, results: Results, code: Code) -> tuple[str, Path] | None:
-    """Finds a finished run of an experiment that other code of the user's has made.
+def replaced(experiment: Experiment, results: Results, code: Code) -> Path | None:
+    """Finds the other code of the user's that a finished run of an experiment was made with.
 
     Args:
         experiment: The experiment.
@@ -120,7 +120,7 @@ def replaced(experiment: Experiment, results: Results, code: Code) -> tuple[str,
         code: The user's code as it is now.
 
     Returns:
-        The run's id and the folder of that code; None where there is none.
+        The folder of that code; None where there is no such run.
     """
     targets = experiment.plugins
     for folder in kept_sources(results) if targets else ():
@@ -129,7 +129,7 @@ def replaced(experiment: Experiment, results: Results, code: Code) -> tuple[str,
             continue
         for one in identities(experiment, results, other):
             if read_status(results.run(one.id).state).status == "finished":
-                return one.id, folder
+                return folder
     return None
 
 
