@@ -1,6 +1,8 @@
 """The commands of a run's elites: rollout, reevaluate."""
 
 import argparse
+import math
+import re
 from pathlib import Path
 
 from qdsweep.cli.arguments import Add, cluster_of
@@ -10,8 +12,9 @@ ROLLOUT = """\
 examples:
   qdsweep rollout results/runs/ID
   qdsweep rollout results/runs/ID --elites best --seconds 10 --out /tmp/videos
-A whole sweep: write `rollouts: {}` into the sweep file. The episode has the seed that scored the
-elite, where all evaluations of the run had the same (evaluation_seed: fixed, or a number).
+  qdsweep rollout results/runs/ID --at -0.2,-1.5 --at 0.5,-1
+A whole sweep: write `rollouts: {}` into the sweep file. The episode is the elite's own: it has the
+seed that it was scored with, and the same score.
 """
 
 REEVALUATE = """\
@@ -23,6 +26,9 @@ goes on; the run's own files stay as they are.
 """
 
 
+ELITES = ("best", "median", "corners")
+
+
 def add_commands(add: Add) -> None:
     """Adds the commands to the parser."""
     rollout = add("rollout", "Render episodes of elites of a run as animated GIFs.", ROLLOUT)
@@ -30,10 +36,19 @@ def add_commands(add: Add) -> None:
     rollout.add_argument(
         "--elites",
         nargs="+",
-        choices=("best", "median", "corners"),
-        default=["best", "median", "corners"],
-        help="which; corners are the extreme ones in each measure (default: all)",
+        choices=ELITES,
+        default=[],
+        help="which; corners are the extreme ones in each measure (default: all, without --at)",
     )
+    rollout.add_argument(
+        "--at",
+        action="append",
+        type=point,
+        default=[],
+        metavar="X,Y",
+        help="the elite of the cell at these measures (repeatable)",
+    )
+    rollout._negative_number_matcher = re.compile(r"-[\d.]")  # `--at -0.5,1` is a value
     # Not `out`, which is the folder of a run that is computed.
     rollout.add_argument(
         "--out",
@@ -63,6 +78,17 @@ def add_commands(add: Add) -> None:
     again.set_defaults(command=_reevaluate)
 
 
+def point(text: str) -> list[float]:
+    """Returns the numbers of a point, such as 1.1,2.0."""
+    try:
+        values = [float(word) for word in text.split(",")]
+    except ValueError:
+        values = []
+    if not values or not all(map(math.isfinite, values)):
+        raise argparse.ArgumentTypeError(f"{text!r}: a number for each measure, such as 1.1,2.0")
+    return values
+
+
 def _rollout(arguments: argparse.Namespace) -> int:
     from qdsweep.config.compose import compose
     from qdsweep.config.domain import require_episodes
@@ -80,8 +106,9 @@ def _rollout(arguments: argparse.Namespace) -> int:
     from qdsweep.elites.rollout import rollout
     from qdsweep.files import write_json
 
-    folder = arguments.folder or run.rollouts
-    entries = rollout(arguments.run_dir, folder, arguments.elites, arguments.seconds)
+    folder, at = arguments.folder or run.rollouts, arguments.at
+    elites = arguments.elites or ([] if at else ELITES)
+    entries = rollout(arguments.run_dir, folder, elites, arguments.seconds, at=at)
     write_json(folder / "rollouts.json", {"rollouts": entries})
     for entry in entries:
         score, own = entry["rendered"]["objective"], "" if entry["own_seed"] else ", not its own"

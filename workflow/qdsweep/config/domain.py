@@ -23,7 +23,7 @@ class DomainConfig(Model):
     libraries: ClassVar[tuple[str, ...]] = ()
     # Whether an evaluation gives the same result with every seed.
     is_deterministic: ClassVar[bool] = False
-    # Whether an evaluation plays episodes of gymnasium, which can be rendered.
+    # Whether an evaluation can be rendered: it plays episodes of gymnasium. (A user's code may.)
     has_episodes: ClassVar[bool] = False
     # For the methods paragraph, with {self} for this model: what to call a domain without a
     # `title`, what its solutions are, and the papers of the type (keys of config/references.bib).
@@ -305,6 +305,7 @@ class Plugin(DomainConfig):
     """A domain of yours: `Class(**arguments)`, an object with the attributes of a Domain."""
 
     code = "qdsweep.domains.plugin:make_plugin"
+    has_episodes = True
 
     type: str = Field(
         pattern=TARGET,
@@ -332,7 +333,7 @@ Domain = Annotated[
 
 
 def require_episodes(domain: DomainConfig) -> None:
-    """Refuses a domain that does not play episodes of gymnasium.
+    """Refuses a domain that does not play episodes, which could be rendered.
 
     Raises:
         BadInput: The message names the domain.
@@ -340,5 +341,6 @@ def require_episodes(domain: DomainConfig) -> None:
     if not domain.has_episodes:
         raise BadInput(
             f"the domain {domain.name or domain.type} (type {domain.type}) has no episodes that "
-            "could be rendered; the types gymnasium and lunar_lander do"
+            "could be rendered; the types gymnasium and lunar_lander do, and a class of yours that "
+            "plays in what gymnasium.make makes, or has render(solution, seed)"
         )

@@ -1,15 +1,13 @@
-"""Takes pictures of an environment while a domain plays in it."""
+"""Takes pictures of an episode while a domain plays it, in whatever environment it makes."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import gymnasium as gym
 import numpy as np
 
-from qdsweep.domains.gymnasium_task import find_spec, make_env
 from qdsweep.errors import BadInput
 
 if TYPE_CHECKING:
@@ -24,6 +22,37 @@ _REMEDIES = {
     ),
     "": "install what it is drawn with, such as pygame (pip install 'gymnasium[box2d]')",
 }
+_make = gym.make
+# The shot that is being taken, if any: a module may keep `make` under a name of its own.
+_shots: list["Shot"] = []
+
+
+@contextmanager
+def filming(longest: float) -> Iterator["Shot"]:
+    """Films the first episode that is played in the block in an environment of gymnasium.make.
+
+    Args:
+        longest: The longest animation [s].
+
+    Raises:
+        BadInput: The environment cannot be rendered.
+    """
+    shot = Shot(longest)
+    _shots.append(shot)
+    gym.make = _make_filmed
+    try:
+        yield shot
+        shot.end()
+    finally:
+        gym.make = _make
+        _shots.remove(shot)
+
+
+def _make_filmed(*arguments: Any, **keywords: Any) -> gym.Env:
+    """Makes an environment in the way of gymnasium.make, with a camera if one is running."""
+    if not _shots:
+        return _make(*arguments, **keywords)
+    return Camera(_make(*arguments, **{**keywords, "render_mode": "rgb_array"}), _shots[-1])
 
 
 @dataclass
@@ -39,13 +68,18 @@ class Shot:
     """
 
     longest: float
-    fps: float
+    fps: float = _FRAMES_A_SECOND
     frames: list["Image"] = field(default_factory=list)
     moments: list[int] = field(default_factory=list)
     steps: int = 0
     _every: int = field(default=1, init=False)
+    _camera: "Camera | None" = field(default=None, init=False)
+    _is_over: bool = field(default=False, init=False)
 
     def __post_init__(self) -> None:
+        self._space()
+
+    def _space(self) -> None:
         self._every = max(1, round(self.fps / _FRAMES_A_SECOND))
 
     @property
@@ -70,64 +104,96 @@ class Shot:
             self._every *= 2
             self.frames, self.moments = self.frames[::2], self.moments[::2]
 
+    def add_all(self, pictures: Iterable[Any]) -> None:
+        """Takes finished pictures, twenty a second: arrays ``(h, w, 3)`` uint8, or of Pillow."""
+        last = None
+        for self.steps, picture in enumerate(pictures):
+            last = _scaled(picture)
+            if self.wants(self.steps):
+                self.add(last, self.steps)
+        if last is not None and self.moments[-1] != self.steps:
+            self.frames.append(last)
+            self.moments.append(self.steps)
+
+    def begin(self, camera: "Camera") -> None:
+        """Begins with the episode that a camera's environment was reset for, if it is the first."""
+        self.end()
+        if not self._is_over:
+            self.fps = float(camera.env.metadata.get("render_fps") or 30)
+            self.frames, self.moments, self._camera = [], [], camera
+            self._space()
+            self.add(camera.picture(), 0)
+
+    def step(self, camera: "Camera") -> None:
+        """Counts a step, and takes a picture when it is time."""
+        if camera is self._camera and not self._is_over:
+            self.steps += 1
+            if self.wants(self.steps):
+                self.add(camera.picture(), self.steps)
+
+    def end(self, camera: "Camera | None" = None) -> None:
+        """Ends the episode, if one was played (by this camera): its last picture is taken."""
+        if self._camera is None or self._is_over or self.steps == 0:
+            return
+        if camera in (None, self._camera):
+            if self.moments[-1] != self.steps:
+                self.frames.append(self._camera.picture())
+                self.moments.append(self.steps)
+            self._is_over = True
+
 
 class Camera(gym.Wrapper):
-    """A new environment for every episode, as Box2D's carry traces of the one before.
+    """An environment whose episode is filmed.
 
-    Raises:
-        BadInput: The environment cannot be made, or cannot be rendered.
+    Args:
+        env: The environment, which renders arrays.
+        shot: Where its pictures go.
     """
 
     env: Any
 
-    def __init__(self, env_id: str, kwargs: dict[str, Any], longest: float) -> None:
-        self._id, self._longest = env_id, longest
-        spec = find_spec(env_id)
-        self._remedy = _REMEDIES["mujoco" if "mujoco" in str(spec.entry_point) else ""]
-        self._make = partial(make_env, spec, {**kwargs, "render_mode": "rgb_array"})
-        self._shot: Shot | None = None
-        super().__init__(self._make())
-
-    @contextmanager
-    def filming(self) -> Iterator[Shot]:
-        """Films the episode of the block."""
-        self._shot = shot = Shot(self._longest, float(self.env.metadata.get("render_fps") or 30))
-        try:
-            yield shot
-            if shot.moments[-1] != shot.steps:
-                shot.frames.append(self._picture())
-                shot.moments.append(shot.steps)
-        finally:
-            self._shot = None
+    def __init__(self, env: gym.Env, shot: Shot) -> None:
+        super().__init__(env)
+        self._shot = shot
 
     def reset(self, **kwargs: Any) -> Any:
-        """Starts an episode in a new environment."""
-        self.env.close()
-        self.env = self._make()
+        """Starts an episode."""
+        self._shot.end(self)
         result = self.env.reset(**kwargs)
-        if self._shot is not None:
-            self._shot.add(self._picture(), 0)
+        self._shot.begin(self)
         return result
 
     def step(self, action: Any) -> Any:
-        """Takes a step, and a picture when it is time."""
+        """Takes a step."""
         result = self.env.step(action)
-        shot = self._shot
-        if shot is not None:
-            shot.steps += 1
-            if shot.wants(shot.steps):
-                shot.add(self._picture(), shot.steps)
+        self._shot.step(self)
         return result
 
-    def _picture(self) -> "Image":
-        from PIL import Image
+    def close(self) -> None:
+        """Closes the environment, of which the last picture is taken before."""
+        self._shot.end(self)
+        super().close()
 
+    def picture(self) -> "Image":
+        """Returns what is to be seen now.
+
+        Raises:
+            BadInput: Nothing can be drawn here.
+        """
         try:
-            pixels = np.asarray(self.env.render())
-            picture = Image.fromarray(pixels).convert("RGB")
+            return _scaled(self.env.render())
         except Exception as error:  # each library raises errors of its own
+            spec = self.env.spec
+            name, entry = (spec.id, str(spec.entry_point)) if spec else (str(self.env), "")
+            remedy = _REMEDIES["mujoco" if "mujoco" in entry else ""]
             raise BadInput(
-                f"domain.env = {self._id!r} cannot be rendered here: {error}. {self._remedy}"
+                f"the environment {name!r} cannot be rendered here: {error}. {remedy}"
             ) from error
-        height = round(picture.height * WIDTH / picture.width)
-        return picture.resize((WIDTH, height), Image.Resampling.LANCZOS)
+
+
+def _scaled(pixels: Any) -> "Image":
+    from PIL import Image
+
+    picture = Image.fromarray(np.asarray(pixels)).convert("RGB")
+    height = round(picture.height * WIDTH / picture.width)
+    return picture.resize((WIDTH, height), Image.Resampling.LANCZOS)

@@ -4,7 +4,6 @@ import os
 import re
 import sys
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -12,17 +11,18 @@ import numpy as np
 
 from qdsweep.algorithms.base import Arrays
 from qdsweep.animation import with_text, write_gif
-from qdsweep.config import domain as config
-from qdsweep.config.compose import compose
-from qdsweep.config.domain import require_episodes
+from qdsweep.config.domain import DomainConfig, require_episodes
+from qdsweep.domains import make_domain
 from qdsweep.domains.base import Floats
 from qdsweep.domains.episodes import episode_seeds
-from qdsweep.domains.gymnasium_task import GymnasiumTask
-from qdsweep.domains.lunar_lander import LunarLander
-from qdsweep.domains.normalizer import Normalizer
-from qdsweep.elites.camera import Camera, Shot
+from qdsweep.elites.camera import Shot, filming
+from qdsweep.engines.base import Batch
+from qdsweep.engines.failures import evaluate
+from qdsweep.errors import BadInput
+from qdsweep.experiment.elite import Elite, context_for, said
+from qdsweep.experiment.load import Run
 from qdsweep.experiment.state import evaluation_seeds
-from qdsweep.files import read_arrays, require
+from qdsweep.files import require
 from qdsweep.records.run_dir import RunDir
 
 
@@ -35,13 +35,18 @@ class Chosen(NamedTuple):
 
 
 def rollout(
-    run_dir: Path, out: Path, elites: Sequence[str], seconds: float, run: str = "", files: str = ""
+    run_dir: Path,
+    out: Path,
+    elites: Sequence[str],
+    seconds: float,
+    run: str = "",
+    files: str = "",
+    at: Sequence[Sequence[float]] = (),
 ) -> list[dict[str, Any]]:
     """Renders an episode of chosen elites of a run, each as an animated GIF.
 
-    The episode has the seed that the elite was scored with, where all evaluations of the run had
-    the same; its score must then be that of the archive, bit for bit. Of an evaluation of several
-    episodes the first is shown.
+    The episode has the seed that the elite was scored with; its score must then be that of the
+    archive, bit for bit. Of an evaluation of several episodes the first is shown.
 
     Args:
         run_dir: The run's folder, with config.yaml and archive.npz.
@@ -50,45 +55,45 @@ def rollout(
         seconds: The longest animation; a longer episode is shown faster [s].
         run: The run's id; empty: the name of its folder.
         files: What the names of files begin with; empty: the run's id.
+        at: Points of the measures, of whose cells the elites are shown too.
 
     Returns:
         For each animation: file, run, elite, title, seed, own_seed, episodes, steps, speed,
-        archive and rendered (objective and measures of each), and `equal`, None where the seeds
-        differ.
+        archive and rendered (objective and measures of each), and `equal`, None where the seed of
+        its evaluation is unknown, so that it is shown with another.
 
     Raises:
-        BadInput: The run is not finished, its domain is not of gymnasium, or nothing can be
-            rendered here.
+        BadInput: The run is not finished, its domain cannot be rendered, or a cell is empty.
     """
-    results = RunDir(run_dir)
-    for path in (results.config, results.archive):
+    files_of = RunDir(run_dir)
+    for path in (files_of.config, files_of.archive):
         require(path, "Give the folder of a finished run.")
-    experiment = compose(str(results.config))
+    results = Run(run_dir)
+    experiment = results.experiment
     require_episodes(experiment.domain)
+    measures, run = list(results.domain.measures), run or run_dir.name
+    found = choose(results.arrays, measures, elites)
+    found += [_in_cell(results.at(point), point) for point in at]
+    _draw_without_a_screen()
     out.mkdir(parents=True, exist_ok=True)
-    camera, filmed = _before_a_camera(experiment.domain, seconds)
-    arrays = read_arrays(results.archive)
-    measures, run = list(filmed.measures), run or run_dir.name
-    policy = experiment.domain.evaluation_seed
-    own_seed = policy == "fixed" or isinstance(policy, int)
-    (seed,) = evaluation_seeds(policy if own_seed else "fixed", experiment.seed, 0, 0, 1)
     entries = []
-    for chosen in choose(arrays, measures, elites):
-        play = partial(filmed.play, arrays, chosen.row)
-        first, *others = episode_seeds(int(seed), filmed.episodes)
-        with camera.filming() as shot:
-            shown = play(first)
-        # In the way in which the domain takes the mean of its episodes.
-        scored = np.array([shown, *map(play, others)]).mean(axis=0)
-        archived = np.array([arrays["objective"][chosen.row], *arrays["measures"][chosen.row]])
+    for chosen in once_each(found):
+        elite = results.elite(chosen.row)
+        seed, own_seed = _seed(results, elite)
+        shot, shown = _film(results, elite, seed, seconds)
+        archived = np.array([elite.objective, *elite.measures])
+        scored, episodes = shown, _episodes(experiment.domain)
+        if episodes > 1 and own_seed:
+            whole = results.evaluate(elite.solution, seed, elite)
+            scored = np.array([whole.objective[0], *whole.measures[0]])
         entry = {
             "file": f"{slug(files or run)}-{chosen.name}.gif",
             "run": run,
             "elite": chosen.name,
             "title": chosen.title,
-            "seed": first,
+            "seed": episode_seeds(seed, episodes)[0],
             "own_seed": own_seed,
-            "episodes": filmed.episodes,
+            "episodes": episodes,
             "steps": shot.steps,
             "speed": shot.speed,
             "archive": _named(archived, measures),
@@ -108,6 +113,19 @@ def rollout(
         write_gif(out / str(entry["file"]), frames, shot.seconds)
         entries.append(entry)
     return entries
+
+
+def _in_cell(elite: Elite, point: Sequence[float]) -> Chosen:
+    return Chosen(f"cell-{elite.index}", f"elite of the cell at {said(np.array(point))}", elite.row)
+
+
+def _seed(run: Run, elite: Elite) -> tuple[int, bool]:
+    """Returns the seed of an elite's evaluation, or another one; and whether it is its own."""
+    try:
+        return run.seed_of(elite), True
+    except BadInput:
+        (seed,) = evaluation_seeds("fixed", run.experiment.seed, 0, 0, 1)
+        return int(seed), False
 
 
 def choose(arrays: Arrays, measures: list[str], elites: Sequence[str]) -> list[Chosen]:
@@ -134,6 +152,11 @@ def choose(arrays: Arrays, measures: list[str], elites: Sequence[str]) -> list[C
             for word, sign in (("lowest", 1), ("highest", -1)):
                 row = int(np.lexsort((-objective, sign * column))[0])
                 found.append(Chosen(slug(f"{word} {name}"), f"elite of {word} {name}", row))
+    return once_each(found)
+
+
+def once_each(found: list[Chosen]) -> list[Chosen]:
+    """Returns each elite once, with all reasons for its choice in the title."""
     by_row: dict[int, Chosen] = {}
     for one in found:
         known = by_row.setdefault(one.row, one)
@@ -147,52 +170,44 @@ def slug(text: str) -> str:
     return re.sub(r"[^A-Za-z0-9_.]+", "-", text).strip("-.") or "all"
 
 
-class _FilmedTask(GymnasiumTask):
-    """The task in an environment that is filmed: the code that scores, unchanged."""
+def _film(run: Run, elite: Elite, seed: int, seconds: float) -> tuple[Shot, Floats]:
+    """Films the first episode of an elite's evaluation.
 
-    def __init__(self, task: config.Gymnasium, camera: Camera) -> None:
-        super().__init__(task)
-        self._env = camera
-        self.episodes = task.episodes
-
-    def play(self, arrays: Arrays, row: int, seed: int) -> list[float]:
-        """Plays an episode of an elite: objective and measures."""
-        solution = arrays["solution"][row]
-        if not self._task.normalize_observations:
-            return self._play(solution, seed)
-        normalizer = Normalizer(np.zeros(self.context_dim))
-        normalizer.mean = arrays["observation_mean"][row]
-        normalizer.std = arrays["observation_std"][row]
-        return self._play(solution, seed, normalizer)
-
-
-class _FilmedLander(LunarLander):
-    """The lander in a filmed environment, by its plain code, which gives the same bits."""
-
-    def __init__(self, episodes: int, camera: Camera) -> None:
-        super().__init__(episodes)
-        self._env, self._lean = camera, None
-        self.episodes = episodes
-
-    def play(self, arrays: Arrays, row: int, seed: int) -> list[float]:
-        """Flies a landing of an elite: objective and measures."""
-        return self._land(arrays["solution"][row], seed)
+    Returns:
+        The shot, and objective and measures of the episode.
+    """
+    settings = run.experiment.domain
+    episodes = _episodes(settings)
+    first = np.array(episode_seeds(seed, episodes)[:1], dtype=np.uint32)
+    if episodes > 1:
+        settings = settings.model_copy(update={"episodes": 1})
+    with filming(seconds) as shot:
+        domain = make_domain(settings)
+        context = context_for(domain, elite, settings.name)
+        batch = Batch(elite.solution[np.newaxis], first, context=context)
+        if hasattr(domain, "render"):
+            shot.add_all(domain.render(elite.solution.copy(), int(first[0])))
+        evaluation = evaluate(domain, batch)
+    if not shot.frames:
+        how = "render gave no pictures" if hasattr(domain, "render") else "it made no environment"
+        raise BadInput(
+            f"the domain {settings.name or settings.type} cannot be rendered ({how}): give its "
+            "class a method render(solution, seed) that returns pictures, arrays (h, w, 3) of "
+            "uint8, or let it play in what gymnasium.make makes"
+        )
+    return shot, np.array([evaluation.objective[0], *evaluation.measures[0]])
 
 
-def _before_a_camera(
-    domain: config.DomainConfig, seconds: float
-) -> tuple[Camera, _FilmedTask | _FilmedLander]:
-    # Draw without a screen: pygame and MuJoCo read these when they are imported.
+def _episodes(settings: DomainConfig) -> int:
+    return int(getattr(settings, "episodes", 1))
+
+
+def _draw_without_a_screen() -> None:
+    # pygame and MuJoCo read these when they are imported.
     os.environ.setdefault("SDL_VIDEODRIVER", "dummy")
     os.environ.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "1")
     if not ("DISPLAY" in os.environ or "WAYLAND_DISPLAY" in os.environ):
         os.environ.setdefault("MUJOCO_GL", "egl")
-    if isinstance(domain, config.Gymnasium):
-        camera = Camera(domain.env, domain.env_kwargs, seconds)
-        return camera, _FilmedTask(domain, camera)
-    assert isinstance(domain, config.LunarLander), "see require_episodes"
-    camera = Camera("LunarLander-v3", {}, seconds)
-    return camera, _FilmedLander(domain.episodes, camera)
 
 
 def _named(values: Floats | list[float], measures: list[str]) -> dict[str, Any]:

@@ -89,6 +89,29 @@ def possible_seeds(
     return evaluation_seeds(policy, experiment.seed, iteration, 0, count)
 
 
+def context_for(domain: Domain, elite: Elite | None, name: str) -> Floats | None:
+    """Returns what a domain had learned when it evaluated an elite; None for most domains.
+
+    Args:
+        domain: The domain.
+        elite: The elite.
+        name: The domain's name.
+
+    Raises:
+        BadInput: It learns, and no elite is given.
+    """
+    if elite is None:
+        if hasattr(domain, "context_dim"):
+            raise BadInput(
+                f"the domain {name} normalises observations: say as for which elite, such as "
+                "run.evaluate(solutions, seeds, run.best())"
+            )
+        return None
+    fields = {key: np.asarray(value)[np.newaxis] for key, value in elite.fields.items()}
+    contexts = elite_contexts(domain, fields, name)
+    return None if contexts is None else contexts[0]
+
+
 def elite_contexts(domain: Domain, arrays: Arrays, name: str) -> Floats | None:
     """Returns the context of each elite's evaluation, ``(n, k)``; None for most domains.
 

@@ -24,8 +24,8 @@ from qdsweep.errors import BadInput
 from qdsweep.experiment.again import evaluate_again, start_worker
 from qdsweep.experiment.elite import (
     Elite,
+    context_for,
     describe_nearest,
-    elite_contexts,
     elite_of,
     possible_seeds,
     said,
@@ -181,16 +181,7 @@ class Run:
         numbers = np.atleast_1d(np.asarray(seeds, dtype=np.uint32))
         n = max(len(rows), len(numbers))
         rows = np.ascontiguousarray(np.broadcast_to(rows, (n, rows.shape[1])))
-        context = None
-        if hasattr(self.domain, "context_dim"):
-            if elite is None:
-                raise BadInput(
-                    f"the domain {self.experiment.domain.name} normalises observations: say as "
-                    "for which elite, such as run.evaluate(solutions, seeds, run.best())"
-                )
-            fields = {name: value[np.newaxis] for name, value in elite.fields.items()}
-            contexts = elite_contexts(self.domain, fields, self.experiment.domain.name)
-            context = None if contexts is None else contexts[0]
+        context = context_for(self.domain, elite, self.experiment.domain.name)
         batch = Batch(rows, np.broadcast_to(numbers, n), context=context)
         return evaluate_again(self.experiment, self.domain, self._worker, batch)
 
