@@ -20,9 +20,11 @@ from qdsweep.analysis.selection import read_tables
 from qdsweep.animation import MAX_BYTES, write_gif
 from qdsweep.cli import main
 from qdsweep.config.compose import compose
+from qdsweep.config.domain import require_episodes
 from qdsweep.config.sweep import Figures, Rollouts, SweepFile
-from qdsweep.elites.camera import Camera, Shot
-from qdsweep.elites.rollout import _FilmedLander, choose, rollout
+from qdsweep.domains.lunar_lander import LunarLander
+from qdsweep.elites.camera import Shot, filming
+from qdsweep.elites.rollout import choose, rollout
 from qdsweep.errors import BadInput
 from qdsweep.planning.checks import check_sweep
 from qdsweep.records.plan import read_plan
@@ -105,13 +107,12 @@ def test_labels_and_order_reach_the_animations_without_rendering(lander):
 def test_particles_and_pictures_change_no_landing():
     """The camera's environment draws flames, which are bodies of the physics."""
     rng = np.random.default_rng(3)
-    camera = Camera("LunarLander-v3", {}, 1.0)
-    filmed = _FilmedLander(1, camera)
     for case in range(12):
         solution, seed = rng.normal(size=32) * (0.3, 3.0)[case % 2], int(rng.integers(2**32))
         expected, _ = by_gymnasium(solution, seed)
-        with camera.filming() as shot:
-            assert filmed.play({"solution": solution[None]}, 0, seed) == expected
+        with filming(1.0) as shot:
+            result = LunarLander(1).evaluate(solution[None], np.array([seed], np.uint32))
+        assert [result.objective[0], *result.measures[0]] == expected
         assert len(shot.frames) == len(shot.moments)
         assert shot.moments[0] == 0
         assert shot.moments[-1] == shot.steps
@@ -157,12 +158,105 @@ def max_solution(run):
         return arrays["solution"][np.argmax(arrays["objective"])]
 
 
-def test_where_each_evaluation_has_a_seed_of_its_own_the_seed_is_stated(tmp_path):
+def test_where_each_evaluation_has_a_seed_of_its_own_it_is_shown_with_that(tmp_path, capsys):
     run = computed(tmp_path, CARTPOLE)
     assert compose(str(run / "config.yaml")).domain.evaluation_seed == "solution"
-    entries = rollout(run, tmp_path / "out", ["best"], 1.0)
-    assert entries[0]["equal"] is None
-    assert entries[0]["own_seed"] is False
+    entries = rollout(run, tmp_path / "out", ALL, 1.0)
+    assert all(entry["equal"] and entry["own_seed"] for entry in entries)
+    assert len({entry["seed"] for entry in entries}) == len(entries) > 2
+    assert capsys.readouterr().err == ""
+
+
+def test_where_the_seed_is_unknown_another_one_is_stated(tmp_path):
+    run = computed(tmp_path, CARTPOLE)
+    with np.load(run / "archive.npz") as file:
+        arrays = {name: values for name, values in file.items() if name != "evaluation_seed"}
+    (run / "archive.npz").unlink()  # state/ has the other name of it
+    np.savez(run / "archive.npz", **arrays)
+    (entry,) = rollout(run, tmp_path / "out", ["best"], 1.0)
+    assert entry["equal"] is entry["own_seed"] is True, "its history tells"
+    (run / "history.npz").unlink()
+    (entry,) = rollout(run, tmp_path / "out", ["best"], 1.0)
+    assert entry["equal"] is None
+    assert entry["own_seed"] is False
+
+
+PLUGIN = """
+import gymnasium as gym
+import numpy as np
+from qdsweep.domains.base import Evaluation
+
+
+class Cart:
+    solution_dim, measures = 4, {"x": (-2.4, 2.4)}
+    objective_range, fields = (0.0, 500.0), {}
+
+    def __init__(self, how="kept"):
+        self.how = how
+        self.env = gym.make("CartPole-v1") if how == "kept" else None
+        if how == "render":
+            self.render = lambda solution, seed: np.zeros((30, 20, 40, 3), np.uint8) + 9
+
+    def evaluate(self, solutions, seeds):
+        if self.how in ("render", "blind"):
+            return Evaluation(solutions[:, 0] * (seeds % 7), solutions[:, 1:2])
+        return Evaluation(*map(np.array, zip(*map(self.play, solutions, seeds))))
+
+    def play(self, weights, seed):
+        env = self.env or gym.make("CartPole-v1")
+        x, _ = env.reset(seed=int(seed))
+        total, ended = 0.0, False
+        while not ended:
+            x, reward, terminated, truncated, _ = env.step(int(weights @ x > 0))
+            total, ended = total + reward, terminated or truncated
+        if env is not self.env:
+            env.close()
+        return total, [float(x[0])]
+"""
+
+
+@pytest.mark.parametrize("how", ["kept", "made anew", "render", "blind"])
+def test_a_plug_in_is_filmed_as_it_stands(tmp_path, how, capsys):
+    """Adding a method to it would make its finished runs other ones."""
+    name = f"cart_{how}".replace(" ", "_")
+    plugin = tmp_path / f"config/plugins/{name}.py"
+    plugin.parent.mkdir(parents=True)
+    plugin.write_text(PLUGIN)
+    domain = {"type": f"{name}:Cart", "arguments": {"how": how}}
+    run = computed(tmp_path, {**SMALL, "domain": domain, "archive": {"dims": [6]}})
+    require_episodes(compose(str(run / "config.yaml")).domain)
+    if how == "blind":
+        refusal = r"Cart cannot be rendered \(it made no environment\): .*render\(solution, seed"
+        with pytest.raises(BadInput, match=refusal):
+            rollout(run, tmp_path / "out", ["best"], 1.0)
+        return
+    entries = rollout(run, tmp_path / "out", ["best", "median"], 0.5)
+    assert len(entries) > 1
+    assert all(entry["equal"] for entry in entries)
+    steps = [entry["steps"] for entry in entries]
+    objectives = [entry["archive"]["objective"] for entry in entries]
+    assert steps == ([29] * len(entries) if how == "render" else objectives)
+    assert capsys.readouterr().err == ""
+
+
+def test_any_cell_can_be_shown(lander, tmp_path, capsys):
+    run = next((lander.parents[1] / "runs").iterdir())
+    with np.load(run / "archive.npz") as arrays:
+        index, measures = arrays["index"], arrays["measures"]
+    x, y = measures[3]
+    assert main(["rollout", str(run), "--at", f"{x},{y}", "--seconds", "0.3", "--out", "x"]) == 0
+    (entry,) = json.loads((tmp_path / "x/rollouts.json").read_text())["rollouts"]
+    assert entry["elite"] == f"cell-{index[3]}"
+    assert list(entry["archive"]["measures"].values()) == [x, y]
+    assert entry["equal"]
+    empty = next(cell for cell in range(100) if cell not in index)
+    point = f"{-0.9 + empty // 10 * 0.2:.3f},{-2.85 + empty % 10 * 0.3:.3f}"
+    capsys.readouterr()
+    assert main(["rollout", str(run), "--at", point, "--out", "y"]) == 2
+    assert "has no elite; the nearest: " in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        main(["rollout", str(run), "--at", "here"])
+    assert "a number for each measure, such as 1.1,2.0" in capsys.readouterr().err
 
 
 def test_a_score_that_is_not_the_archives_is_a_warning(tmp_path, capsys):

@@ -71,7 +71,7 @@ def rollout(
     results = Run(run_dir)
     experiment = results.experiment
     require_episodes(experiment.domain)
-    measures, run = list(results.domain.measures), run or run_dir.name
+    measures, run = list(results.summary["archive"]["measures"]), run or run_dir.name
     found = choose(results.arrays, measures, elites)
     found += [_in_cell(results.at(point), point) for point in at]
     _draw_without_a_screen()
