@@ -17,6 +17,8 @@ class SweepDir(Folder):
     seed_curves = Place("curves_by_seed.csv")
     """Only where `figures.band` needs them."""
     cache = Place(".aggregated.npz")
+    kept = Place(".kept")
+    """Pictures that take long to make, by what they are made of."""
     color_limits = Place(".color_limits.json")
     """Of the pictures in `archives`, by scale."""
     report = Place("report.html")

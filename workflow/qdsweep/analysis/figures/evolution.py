@@ -27,6 +27,7 @@ from qdsweep.analysis.figures.style import (
     short_numbers,
     style,
 )
+from qdsweep.analysis.kept import keep, stamp
 from qdsweep.analysis.selection import Tables
 from qdsweep.analysis.tables.comparisons import short_names
 from qdsweep.analysis.text import number, plural
@@ -84,6 +85,10 @@ class Evolution:
             "qd_score": float(row["qd_score"]),
         }
 
+    def made_of(self, limits: Limits) -> str:
+        """Returns what the animation depends on."""
+        return f"{stamp(self.run.files.archive)} {self.last} {self.group} {limits}"
+
     def iterations(self, count: int) -> list[int]:
         """Returns at most `count` iterations, closest together at the start, where most happens."""
         shares = np.linspace(1 / count, 1, count) ** 2
@@ -100,25 +105,29 @@ def evolution(sweep_dir: Path, runs_dir: Path) -> None:
             the sweep does not have.
     """
     _, tables, look = read_dressed(sweep_dir)
-    folder = SweepDir(sweep_dir).evolution
-    folder.mkdir(parents=True, exist_ok=True)
+    sweep = SweepDir(sweep_dir)
+    folder = sweep.evolution
     drawn: list[Drawn] = []
-    written = set()
+    animated: dict[str, tuple[Evolution, Limits]] = {}
     for scale, groups in best_groups(tables).items():
         found = [_read(tables, group, runs_dir) for group in groups]
         shown = [one for one in found if one is not None]
-        with style():
-            for one in shown:
-                path = folder / f"{one.run.summary['id']}.gif"
-                write_gif(path, frames(one, color_limits(shown)), _SECONDS)
-                written.add(path)
         if shown:
+            limits = color_limits(shown)
+            animated |= {f"{one.run.summary['id']}.gif": (one, limits) for one in shown}
             name = f"evolution_{len(drawn) + 1}" if drawn else "evolution"
             with look.style():
                 drawn.append(stills(name, scale, shown, tables))
+    with style():
+        keep(
+            folder,
+            sweep,
+            {name: one.made_of(limits) for name, (one, limits) in animated.items()},
+            lambda name: write_gif(folder / name, frames(*animated[name]), _SECONDS),
+        )
     with look.style():
         save_figures(folder, drawn)
-    for path in set(folder.glob("*.gif")) - written:
+    for path in set(folder.glob("*.gif")) - {folder / name for name in animated}:
         path.unlink()  # of an earlier start, when another run was the median
 
 

@@ -1,9 +1,12 @@
 """Rendered episodes of a sweep: the chosen elites of the median run of its best groups."""
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from qdsweep.analysis.figures.evolution import best_groups
+from qdsweep.analysis.kept import keep_all, stamp
 from qdsweep.analysis.selection import read_tables
+from qdsweep.config.sweep import Rollouts
 from qdsweep.elites.rollout import rollout, slug
 from qdsweep.errors import BadInput
 from qdsweep.files import write_json
@@ -30,18 +33,24 @@ def rollouts(sweep_dir: Path, runs_dir: Path) -> None:
         )
     tables = read_tables(sweep_dir)
     tables = tables.of(group for group in tables.series if group not in plan.imported_groups)
-    folder = sweep.rollouts
-    folder.mkdir(parents=True, exist_ok=True)
-    entries, taken = [], set[str]()
+    shown: dict[str, RunDir] = {}
     for group in (group for groups in best_groups(tables).values() for group in groups):
+        shown[group] = RunDir(runs_dir / str(tables.median_run(group)["id"]))
+    runs = [f"{name} {run.name} {stamp(run.results.archive)}" for name, run in shown.items()]
+    made_of = f"{settings.model_dump_json()} {runs}"
+    keep_all(sweep.rollouts, sweep, made_of, lambda: _render(sweep.rollouts, shown, settings))
+
+
+def _render(folder: Path, runs: Mapping[str, RunDir], settings: Rollouts) -> None:
+    """Renders elites of each group's run."""
+    entries, taken = [], set[str]()
+    for group, run in runs.items():
         name = group
         while slug(name) in taken:  # groups may differ only in signs
             name += "_"
         taken.add(slug(name))
-        run = str(tables.median_run(group)["id"])
-        run_dir = RunDir(runs_dir / run).results.path
         for entry in rollout(
-            run_dir, folder, settings.elites, settings.seconds, run=run, files=name
+            run.results.path, folder, settings.elites, settings.seconds, run=run.name, files=name
         ):
             entries.append({**entry, "group": group})
     for path in set(folder.glob("*.gif")) - {folder / str(entry["file"]) for entry in entries}:

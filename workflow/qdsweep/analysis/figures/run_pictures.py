@@ -9,6 +9,7 @@ from qdsweep.analysis.figures.archive_figures import run_figure
 from qdsweep.analysis.figures.heatmap import Limits, objective_limits
 from qdsweep.analysis.figures.row_archive import objectives_of
 from qdsweep.analysis.figures.style import save, style
+from qdsweep.analysis.kept import keep, stamp
 from qdsweep.analysis.selection import Tables
 from qdsweep.experiment.load import Run, load
 from qdsweep.files import write_text
@@ -21,9 +22,10 @@ _STEADY = 0.05  # the share of a colour scale by which its ends may be off
 def run_pictures(sweep: SweepDir, tables: Tables, runs_dir: Path) -> None:
     """Draws `plots/archives/ID.png` of each run.
 
-    Only those are drawn that are older than the run's archive, or whose colour scale has changed.
+    Only those are drawn whose archive or colour scale has changed.
     """
     before, limits = _read(sweep.color_limits), {}
+    shown: dict[str, tuple[Run, Limits]] = {}
     for scale, groups in tables.score_scales.items():
         rows = tables.with_results
         ids = rows.loc[rows["group"].isin(groups), "id"].unique()
@@ -34,9 +36,9 @@ def run_pictures(sweep: SweepDir, tables: Tables, runs_dir: Path) -> None:
         now = objective_limits(objectives, runs[0].summary["archive"])
         limits[scale] = _steady(before.get(scale), now)
         for run_id, run in zip(ids, runs, strict=True):
-            picture = sweep.archives / f"{run_id}.png"
-            if limits[scale] != before.get(scale) or not _is_newer(picture, run):
-                _draw(run, picture, limits[scale])
+            shown[f"{run_id}.png"] = run, limits[scale]
+    made_of = {name: f"{stamp(run.files.archive)} {ends}" for name, (run, ends) in shown.items()}
+    keep(sweep.archives, sweep, made_of, lambda name: _draw(*shown[name], sweep.archives / name))
     write_text(sweep.color_limits, json.dumps(limits) + "\n")
 
 
@@ -58,12 +60,7 @@ def _steady(before: Limits | None, now: Limits) -> Limits:
     return before if near else now
 
 
-def _is_newer(picture: Path, run: Run) -> bool:
-    archive = run.files.archive
-    return picture.exists() and picture.stat().st_mtime >= archive.stat().st_mtime
-
-
-def _draw(run: Run, picture: Path, limits: Limits) -> None:
+def _draw(run: Run, limits: Limits, picture: Path) -> None:
     with style():
         figure = run_figure(run, limits)
         figure.set_dpi(100)

@@ -161,11 +161,34 @@ def add_heading(figure: "Figure | SubFigure", text: str, inches: float) -> None:
 
 
 def save(figure: "Figure", stem: Path, suffixes: tuple[str, ...]) -> None:
-    """Saves a figure atomically under each suffix, the same bytes for the same figure."""
+    """Saves a figure atomically under each suffix, the same bytes for the same figure.
+
+    It is laid out once and drawn once for each suffix: `savefig` does both twice for each.
+    """
     stem.parent.mkdir(parents=True, exist_ok=True)
-    if len(suffixes) > 1:  # one layout for all, which takes longer than the drawing
-        figure.draw_without_rendering()
+    layout = figure.get_layout_engine()
+    if layout is not None:
+        layout.execute(figure)
         figure.set_layout_engine("none")
     for suffix in suffixes:
         with atomic(stem.with_name(stem.name + suffix)) as file:
-            figure.savefig(file, format=suffix[1:], metadata=_METADATA[suffix])
+            _print(figure, file, suffix)
+
+
+def _print(figure: "Figure", file: Any, suffix: str) -> None:
+    from matplotlib import rcParams
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.backends.backend_pdf import FigureCanvasPdf
+    from matplotlib.backends.backend_svg import FigureCanvasSVG
+
+    printers: dict[str, Any] = {
+        ".pdf": lambda: FigureCanvasPdf(figure).print_pdf,
+        ".png": lambda: FigureCanvasAgg(figure).print_png,
+        ".svg": lambda: FigureCanvasSVG(figure).print_svg,
+    }
+    before = figure.dpi
+    figure.set_dpi(rcParams["savefig.dpi"])
+    try:
+        printers[suffix]()(file, metadata=_METADATA[suffix])
+    finally:
+        figure.set_dpi(before)

@@ -1,0 +1,68 @@
+"""Pictures that take long to make, kept as long as they are made of the same.
+
+Snakemake empties the folders of a stage before its job: what is still right lies in `.kept` of the
+sweep, as hard links, and comes back from there.
+"""
+
+import hashlib
+import shutil
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import qdsweep
+from qdsweep.files import link, write_text
+from qdsweep.records.sweep_dir import SweepDir
+
+# The number is to be raised when pictures of the same things look different.
+_VERSION = f"1 {qdsweep.__version__}"
+
+
+def stamp(path: Path) -> str:
+    """Returns what tells whether a file has changed: its time of modification [ns] and size."""
+    stat = path.stat()
+    return f"{stat.st_mtime_ns} {stat.st_size}"
+
+
+def keep(
+    folder: Path, sweep: SweepDir, made_of: Mapping[str, str], make: Callable[[str], None]
+) -> None:
+    """Fills a folder with files, and makes only those that are new or made of something else.
+
+    Args:
+        folder: Where the files are to be.
+        sweep: The sweep, which keeps them.
+        made_of: Name of a file -> all that it depends on. What was kept of other files is removed.
+        make: Writes the file of a name into the folder.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    store = sweep.kept / folder.name
+    store.mkdir(parents=True, exist_ok=True)
+    known = set()
+    for name, text in made_of.items():
+        about = f"{_VERSION} {name} {text}"
+        path, kept = folder / name, store / hashlib.sha256(about.encode()).hexdigest()[:32]
+        known.add(kept)
+        if not kept.exists():
+            make(name)
+            link(path, kept)
+        elif not (path.exists() and path.samefile(kept)):
+            link(kept, path)
+    for old in set(store.iterdir()) - known:
+        old.unlink()
+
+
+def keep_all(folder: Path, sweep: SweepDir, made_of: str, make: Callable[[], None]) -> None:
+    """Fills a folder as `keep` does, with files whose names are known only after `make`."""
+    store = sweep.kept / folder.name
+    note, about = store / "made_of", f"{_VERSION} {made_of}"
+    folder.mkdir(parents=True, exist_ok=True)
+    if note.exists() and note.read_text(encoding="utf-8") == about:
+        for kept in set(store.iterdir()) - {note}:
+            link(kept, folder / kept.name)
+        return
+    shutil.rmtree(store, ignore_errors=True)
+    make()
+    store.mkdir(parents=True)
+    for path in folder.glob("[!.]*"):
+        link(path, store / path.name)
+    write_text(note, about)
