@@ -32,6 +32,10 @@ def of(text, **figures):
         (SIX, "step", None, ()),
         (f"::: algorithm map_elites cma_me {SIX}", "step", "algorithm", ()),
         (f"{SIX} ::: batch_size 4 5 6 7 8", "step", None, ("batch_size",)),
+        (f"::: algorithm map_elites cma_me ::: batch_size 4 8 {SIX}",
+         "step", "algorithm", ("batch_size",)),
+        (f"{SIX} ::: batch_size 4 5 6 7 8 9 10", None, None, ()),
+        (f"::: domain lp_sphere arm {SIX} ::: batch_size 4 5 6 7 8 9 10", None, None, ("domain",)),
     ],
 )  # fmt: skip
 def test_the_algorithm_has_the_colour_the_next_name_dashes_the_rest_panels(

@@ -11,6 +11,7 @@ from qdsweep.sweep.groups import group_columns, label_columns
 # What a reader tells apart.
 MOST_COLORS = 7
 MOST_DASHES = 4
+MOST_PANELS = 6
 _TASKS = ("experiment", "domain")
 
 
@@ -19,7 +20,8 @@ class Encoding:
     """The swept name behind each trait of a line; None: no name.
 
     Attributes:
-        color: Where `dash` is the same name, neighbours differ in both.
+        color: Where `dash` is the same name, neighbours differ in both. Where no name has a trait,
+            each line has a look of its own.
         dash: The dashes of the line.
         marker: The marks on the line.
         facets: Names whose values have a panel of their own.
@@ -43,8 +45,9 @@ def encoding(
     """Returns what the sweep file asks for, and gives the other names what is left.
 
     The algorithm has the colour, the next name in the sweep's order the dashes; tasks and all
-    further names have panels. A name of more values than there are dashes has the colour, if the
-    other one can do with dashes.
+    further names have panels. A name of more values than there are dashes has the colour. Names
+    that would need too many panels, as those of a drawn sweep do, leave every group to itself: what
+    is not asked for has no trait.
 
     Args:
         figures: The key `figures` of the sweep file, its names known to the sweep.
@@ -57,20 +60,23 @@ def encoding(
     given = {asked.color, asked.dash, asked.marker, facet}
     free = [name for name in label_columns(columns, rows) if name not in given]
     free.sort(key=lambda name: name != "algorithm")  # stable: the others as they were swept
-    tasks = [name for name in free if name in _TASKS]
-    if not facets and (len(tasks) < len(free) or given - {None}):
-        facets, free = tasks, [name for name in free if name not in tasks]
+    own = [name for name in free if name not in _TASKS]
+    if not facets and (own or given - {None}):
+        facets, free = [name for name in free if name in _TASKS], own
     color, dash = asked.color, asked.dash
 
     def many(name: str) -> bool:
         return len(values_of(rows, name)) > MOST_DASHES
 
     if color is None and free:
-        color = free.pop(0)
-        if dash is None and free and many(free[0]) and not many(color):
-            color, dash = free.pop(0), color
-    if dash is None and free and not many(free[0]):
-        dash = free.pop(0)
+        color = next(filter(many, free), free[0])
+        free.remove(color)
+    few = [name for name in free if not many(name)]
+    if dash is None and few:
+        dash = few[0]
+        free.remove(dash)
+    if len({tuple(row[name] for name in free) for row in rows}) > MOST_PANELS:
+        return Encoding(asked.color, asked.dash, asked.marker, tuple(facets))
     if color is not None and dash is None and asked.marker is None:
         dash = None if is_scale(values_of(rows, color)) else color
     return Encoding(color, dash, asked.marker, (*facets, *free))

@@ -17,7 +17,7 @@ from qdsweep.analysis.figures.sweep_views import one_slice
 from qdsweep.analysis.labels import group_names
 from qdsweep.analysis.page.interactive import interactive_figures
 from qdsweep.analysis.tables.aggregate import aggregate
-from qdsweep.records.plan import read_plan, write_plan
+from qdsweep.records.plan import Plan, read_plan, write_plan
 from qdsweep.records.sweep_dir import Results, SweepDir
 from qdsweep.sweep.runs import table_of_runs
 
@@ -132,3 +132,15 @@ def test_bands_are_what_is_asked_for(sweep):
     assert width["error"] < width["interval"]
     assert "median and quartiles over 2 seeds" in found["quartiles"][1]
     assert "95 % interval (Student's t) over 2 seeds" in found["interval"][1]
+
+
+def test_where_no_name_has_a_trait_each_line_has_a_look_of_its_own():
+    seven = " ".join(map(str, range(2, 9)))
+    text = f"::: step {seven} ::: batch_size {seven}"
+    found = table_of_runs(TINY, f"::: domain lp_sphere arm {text}")
+    plan = Plan.of(found.plan(name="tiny", experiment="tiny", sweep=text))
+    marks = sweep_marks(plan, group_names(plan).names)
+    looks = [marks[group] for group in marks.values]
+    assert len(set(looks)) == 49 and looks[:49] == looks[49:], "the same in both tasks"
+    (legend,) = marks.legend(list(marks.values)[:2])
+    assert legend.entries[1] == ("step 2, batch_size 3", looks[1])

@@ -89,7 +89,7 @@ class Marks:
 
     def beside(self, group: str, axis: str) -> Mark:
         """Returns the mark of a group's line along an axis of a swept name, without panels."""
-        if not self.values:
+        if not self.encoding.lines or not self.values:
             return self[group]
         values = {name: text for name, text in self.values[group].items() if name != axis}
         mark, panels = self.of(values), [name for name in self.encoding.facets if name != axis]
@@ -166,6 +166,10 @@ def sweep_marks(plan: Plan, names: Mapping[str, Name]) -> Marks:
     values = {label: row.values for label, row in firsts.items() if not row.imported}
     series = {name.label: name.series for name in names.values()}
     marks = Marks(shown, plan.figures, plan.slots, values, {}, series)
+    if not shown.lines:  # no name has a trait: a look for each line of a panel
+        order = list(dict.fromkeys(series.values()))
+        own = {label: place_mark(order.index(name)) for label, name in series.items()}
+        marks = replace(marks, own=own)
     own = {
         name.label: replace(marks[name.label], color=name.color or marks[name.label].color)
         for name in names.values()
@@ -173,4 +177,4 @@ def sweep_marks(plan: Plan, names: Mapping[str, Name]) -> Marks:
     }
     others = [label for label, row in firsts.items() if row.imported]
     own |= {label: imported_mark(place) for place, label in enumerate(others)}
-    return replace(marks, own=own)
+    return replace(marks, own={**marks.own, **own})

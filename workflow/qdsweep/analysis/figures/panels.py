@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, NamedTuple
 from qdsweep.analysis.figures.legend import add_legend, legend_height
 from qdsweep.analysis.figures.marks import Block
 from qdsweep.analysis.figures.style import add_heading
+from qdsweep.sweep.encoding import MOST_PANELS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure, SubFigure
 
 MAX_LINES = 12
-MAX_PANELS = 6
+MAX_PANELS = MOST_PANELS
 _HEADING = 0.3  # inches
 
 

@@ -100,7 +100,7 @@ def one_slice(found: Combinations, axis: Axis, name: str, where: str, marks: Mar
     ax.grid(True)
     if others and shown:
         place = "right center" if width > 6 else "lower center"
-        figure.legend(loc=f"outside {place}", fontsize=8 if len(shown) <= 6 else 7)
+        figure.legend(loc=f"outside {place}", fontsize=8 if len(shown) <= 6 else 7, handlelength=3)
     kept = found.table
     if shown:
         kept = kept.loc[sorted(index for _, part in shown for index in part.index)]
