@@ -162,3 +162,11 @@ def test_an_archive_can_be_read_like_pyribs_own():
     assert len(seen) == 1 and seen.stats.num_elites == 1 and len(list(seen)) == 1
     with pytest.raises(AttributeError, match="would change the run's results"):
         seen.add(np.zeros((1, 1)), [2.0], [[0.9]])
+
+
+def test_the_example_measures_what_it_says(tmp_path):
+    exp = compose("arm_metrics", {"evaluations": 200})
+    rows, _ = computed(exp, tmp_path)
+    spread, wasted = (np.array([float(row[name]) for row in rows]) for name in ("spread", "wasted"))
+    assert (spread > 0).all() and (spread < 50).all()
+    assert (wasted >= 0).all() and (wasted <= 1).all() and wasted.any()

@@ -1,6 +1,7 @@
 """Foreign results as a run's folder: elites and metrics of others, measured by our code."""
 
 import math
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -188,7 +189,8 @@ def _from_csv(run: ImportedRun) -> Arrays:
     for name in ("objective", "measures", "solution"):
         theirs = names.get(name)
         if theirs is None:  # as pyribs writes them
-            theirs = [c for c in table if c == name or c.rpartition("_")[0] in (name, name[:-1])]
+            like = re.compile(rf"{name.removesuffix('s')}s?(_\d+)?")
+            theirs = [column for column in table if like.fullmatch(str(column))]
         columns = [theirs] if isinstance(theirs, str) else theirs
         lacking = [column for column in columns if column not in table]
         if lacking:

@@ -1,0 +1,128 @@
+"""Runs of others in the tables, figures and words of a sweep."""
+
+import json
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+import yaml
+from inventing import BATCH, ITERATIONS, make_run, write_plan
+
+from qdsweep.analysis.curves import View, curve_lines
+from qdsweep.analysis.figures.appearance import read_dressed
+from qdsweep.analysis.figures.combinations import combinations
+from qdsweep.analysis.page.follow_ups import imported
+from qdsweep.analysis.page.headline import headline
+from qdsweep.analysis.tables.all_tables import write_tables
+from qdsweep.analysis.tables.confirmed import winners
+from qdsweep.analysis.tables.sheet import read_sheet
+from qdsweep.config.imported import read_all
+from qdsweep.experiment.foreign_results import read_foreign, write_run
+from qdsweep.metrics import BY_NAME, WALL_TIME
+from qdsweep.records.leftovers import orphans
+from qdsweep.records.sweep_dir import Results
+
+GROUP = "their CMA-ME (imported)"
+
+
+@pytest.fixture(scope="module")
+def sweep(tmp_path_factory):
+    """Two groups of three runs, and three runs of others with the highest scores."""
+    folder = tmp_path_factory.mktemp("study")
+    results, rows = Results(folder / "results"), []
+    for name, sigma in (("wide", 0.8), ("narrow", 0.3)):
+        for seed in (1, 2, 3):
+            run, archive = make_run(results.runs, name, seed, sigma=sigma)
+            rows.append(({"algorithm": name, "seed": seed}, run, ITERATIONS, None))
+            if name == "wide":
+                elites = archive.data()
+                np.savez(folder / f"{seed}.npz", **elites | {"objective": elites["objective"] + 9})
+    about = {
+        "algorithm": "their CMA-ME",
+        "domain": "sphere",
+        "seeds": [1, 2, 3],
+        "objective_range": [-600, 100],
+        "archive": {"file": "{seed}.npz", "dims": [12, 12], "ranges": [[-16, 16], [-16, 16]]},
+        "evaluations": ITERATIONS * BATCH,
+        "source": "a repository",
+    }
+    (folder / "theirs.yaml").write_text(yaml.safe_dump(about))
+    sweep = write_plan(results.path, "beside", ["algorithm", "seed"], rows)
+    plan = json.loads((sweep / "plan.json").read_text())
+    for run in read_all([str(folder / "theirs.yaml")]):
+        write_run(run, read_foreign(run), results.runs)
+        plan["rows"].append(run.row(("algorithm", "seed")))
+    (sweep / "plan.json").write_text(json.dumps(plan))
+    write_tables(sweep, results.runs)
+    return sweep
+
+
+def test_tables_show_them_as_a_group_that_is_marked_and_tested(sweep):
+    table = pd.read_csv(sweep / "table.csv").set_index("group")
+    assert list(table.index) == ["wide", "narrow", GROUP]
+    gain = table["norm_qd_score_mean"] - table.loc["wide", "norm_qd_score_mean"]
+    assert gain[GROUP] == pytest.approx(9 * table.loc["wide", "coverage_percent_mean"] / 100)
+    assert table.loc[GROUP, "core_seconds_n"] == 0, "nobody knows what they took"
+    assert "Imported: computed by others" in read_sheet(sweep / "table.json").note
+    tested = pd.read_csv(sweep / "tables/comparisons.csv")
+    assert GROUP in set(tested["higher"]) and len(tested) == 3
+    assert GROUP not in set(pd.read_csv(sweep / "tables/timing.csv")["group"])
+    assert (pd.read_csv(sweep / "summary.csv")["engine"] == "imported").sum() == 3
+
+
+def test_figures_and_words_mark_them_and_keep_the_colours_of_ours(sweep):
+    plan, tables, look = read_dressed(sweep)
+    marks = [tables.marks[group] for group in ("wide", "narrow", GROUP)]
+    assert len({mark.color for mark in marks}) == 3 and marks[2].marker
+    (groups,) = tables.score_scales.values()
+    assert GROUP in groups, "on the same axes as ours"
+    assert len(curve_lines(tables, groups, View(BY_NAME["qd_score"]))) == 3
+    over_time = curve_lines(tables, groups, View(BY_NAME["qd_score"], WALL_TIME))
+    assert [line.group for line in over_time] == ["wide", "narrow"]
+    assert [list(one.table["algorithm"]) for one in combinations(plan, tables)] == [
+        ["wide", "narrow"]
+    ]
+    text = headline(plan, tables, sweep, look)
+    assert "3 runs of others, imported" in text and f"is that of {GROUP}" in text
+    rows = [row for row in plan.rows if row.imported]
+    said = imported(rows, sweep.parent.parent / "runs")
+    assert said.startswith("Results of their CMA-ME (3 runs; a repository) were not computed by us")
+
+
+def test_they_are_never_confirmed_asked_for_or_cleaned_away(sweep):
+    plan, tables, _ = read_dressed(sweep)
+    assert winners(tables, 1) == [GROUP]
+    assert winners(tables, 1, plan.imported_groups) == ["wide"]
+    assert len(plan.runs()) == 6 and not any(run.group == GROUP for run in plan.runs())
+    results = Results(sweep.parent.parent)
+    (sweep / "plan.json").rename(sweep / "aside")
+    assert len(list(orphans(results))) == 6 and len(list(results.known_runs())) == 9
+    (sweep / "aside").rename(sweep / "plan.json")
+
+
+def test_the_smallest_is_the_best_where_the_user_says_so(sweep):
+    """A metric of the user's that only the runs of others have, and that ranks."""
+    data = json.loads((sweep / "plan.json").read_text())
+    own = {"function": "x:waste", "smaller_is_better": True}
+    (sweep / "plan.json").write_text(json.dumps(data | {"metrics": [own], "rank": "waste"}))
+    runs = sweep.parent.parent / "runs"
+    for number, path in enumerate(sorted(runs.glob("*-s?-*"))):
+        metrics = pd.read_csv(path / "metrics.csv")
+        (path / "metrics.csv").unlink()
+        kind = ("imported", "sphere-narrow", "sphere-wide").index(
+            next(k for k in ("imported", "sphere-narrow", "sphere-wide") if path.name.startswith(k))
+        )
+        metrics["waste"] = kind + 0.01 * number
+        metrics.to_csv(path / "metrics.csv", index=False)
+    write_tables(sweep, runs)
+    plan, tables, look = read_dressed(sweep)
+    assert winners(tables, 3) == [GROUP, "narrow", "wide"]
+    assert f"The lowest mean waste is that of {GROUP}" in headline(plan, tables, sweep, look)
+    sheet = read_sheet(sweep / "table.json")
+    assert "Waste: the lowest mean is the best." in sheet.note
+    place = sheet.columns.index("Waste")
+    assert [cells[place].bold for cells in sheet.rows] == [False, False, True]
+    tested = pd.read_csv(sweep / "tables/comparisons.csv")
+    assert (tested["mean_higher"] > tested["mean_lower"]).all()
+    assert tested["lower"].iloc[0] == GROUP and math.isclose(tested["improvement"].iloc[0], 1)
