@@ -101,7 +101,8 @@ def test_plan_says_what_will_be_done_and_why():
     rows, notes = plan()
     assert all("waiting" in row and "100" in row and "not begun yet" in row for row in rows)
     assert "s: 2 runs, 0 finished, 200 evaluations left" in notes
-    assert "first iteration evaluates 60 solutions (initial_solutions), 60.0% of its 100" in notes
+    said = "first batch (initial_solutions) is 60 of its 100 evaluations (60.0%); later ones are 20"
+    assert said in notes
 
     finish(start())
     rows, notes = plan()

@@ -92,7 +92,6 @@ def _first_batch(experiment: Experiment) -> str | None:
         return None
     whole = planned_evaluations(experiment)
     return (
-        f"{experiment.algorithm.name}: the first iteration evaluates {first:,} solutions "
-        f"(initial_solutions), {min(1, first / whole):.1%} of its {whole:,} evaluations; a later "
-        f"one {later:,}"
+        f"{experiment.algorithm.name}: the first batch (initial_solutions) is {first:,} of its "
+        f"{whole:,} evaluations ({min(1, first / whole):.1%}); later ones are {later:,} each"
     )
