@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike
 
 from qdsweep.config.compose import compose
 from qdsweep.config.experiment import Experiment
+from qdsweep.config.imported import is_imported
 from qdsweep.domains import make_domain
 from qdsweep.domains.base import Domain, Evaluation
 from qdsweep.engines.base import Batch
@@ -92,8 +93,11 @@ class Run:
         """The experiment, for the code of now.
 
         Raises:
-            BadInput: The code of now is another, so that it would compute another run.
+            BadInput: The code of now is another, so that it would compute another run; or the run
+                is one of others.
         """
+        if is_imported(self.summary["id"]):
+            raise BadInput(f"{self.path} was imported: nothing here evaluates its elites again")
         experiment = compose(str(self.files.config))
         now = identity_in(experiment, RunDir(self.path)).id
         if self.summary.get("id") != now:
