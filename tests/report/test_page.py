@@ -44,11 +44,12 @@ def nasty(made):
     source, sweep = made / "sweeps/small", made / "sweeps/nasty"
     shutil.copytree(source, sweep)
     plan = json.loads((source / "plan.json").read_text())
-    groups = {}
+    first, second = {}, {}
     for row in plan["rows"]:
-        key = (row["values"].pop("sigma0"), row["values"].pop("batch_size"))
-        row["values"]["algorithm"] = groups.setdefault(key, NASTY[len(groups) % 4])
-    plan |= {"name": "nasty", "columns": ["seed", "algorithm"]}
+        values = row["values"]
+        values["algorithm"] = first.setdefault(values.pop("sigma0"), NASTY[len(first) % 2])
+        values["step"] = second.setdefault(values.pop("batch_size"), NASTY[2 + len(second) % 2])
+    plan |= {"name": "nasty", "columns": ["seed", "algorithm", "step"]}
     (sweep / "plan.json").write_text(json.dumps(plan))
     aggregate(sweep, made / "runs")
     report(sweep, made / "runs")
@@ -231,13 +232,14 @@ def test_the_hover_over_a_learning_curve_shows_its_values(reader, made):
 def test_names_are_shown_as_they_are(reader, nasty):
     page = reader(nasty)
     names = page.locator("#curves-1 .legendtext").all_text_contents()
-    assert sorted(names) == sorted(NASTY)
+    every = [f"{one}, step {other}" for one in NASTY[:2] for other in NASTY[2:]]
+    assert sorted(names) == sorted(every)
     for trace, name in enumerate(names):
         assert name in hover(page, "curves-1", escaped(page, "curves-1", trace))
     ticks = page.locator("#coordinates-1 .annotation-text").all_text_contents()
     assert {f"{name[:20]}…" if len(name) > 22 else name for name in NASTY} <= set(ticks)
     said = hover(page, "coordinates-1", escaped(page, "coordinates-1", 0), along=0.3)
-    assert any(said.startswith(name) for name in NASTY)
+    assert any(said.startswith(name) for name in every)
 
 
 def escaped(page, plot, number):

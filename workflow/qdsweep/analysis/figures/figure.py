@@ -80,7 +80,8 @@ def read_index(path: Path) -> list[dict[str, str]]:
     """
     try:
         entries = json.loads(path.read_text(encoding="utf-8"))
-        return [{key: entry.get(key, "") for key in _ABOUT} for entry in entries]
+        # Earlier releases drew all.
+        return [{key: ({"why": ""} | entry)[key] for key in _ABOUT} for entry in entries]
     except (OSError, ValueError, TypeError, KeyError) as error:
         raise damaged(path, error, maker_of(path).anew) from error
 
