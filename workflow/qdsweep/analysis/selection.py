@@ -10,7 +10,7 @@ from qdsweep.analysis.bands import OF_SEEDS, band_text
 from qdsweep.analysis.figures.marks import Block, Marks, plain_marks
 from qdsweep.analysis.stages import maker_of
 from qdsweep.analysis.text import plural
-from qdsweep.files import read_csv
+from qdsweep.files import read_csv, require
 from qdsweep.metrics import METRICS, RANK, Metric, curves_of
 from qdsweep.records.plan import read_plan
 from qdsweep.records.sweep_dir import SweepDir
@@ -165,8 +165,9 @@ def read_tables(sweep_dir: Path) -> Tables:
         BadInput: There is no such sweep, or `aggregate` has not written them yet.
     """
     sweep = SweepDir(sweep_dir)
-    plan = read_plan(sweep)
     remedy = maker_of(sweep_dir / "table.csv").first
+    require(sweep.summary, remedy)
+    plan = read_plan(sweep)
     # Group labels and ids stay text, even one that looks like a number or like "null".
     text = {"group": str, "id": str, "scale": str}
     shown = [metric for metric in plan.metrics if metric.label]
