@@ -206,3 +206,17 @@ def test_a_class_of_the_users_says_its_step_and_whether_seeds_matter(tmp_path, m
     assert "mutation scale 0.3" in descriptions.algorithm("map_elites", [config])
     said = descriptions.task(SimpleNamespace(config=config, summary={"archive": {}}))
     assert ("evaluation seed" in said) != same
+
+
+def test_parts_of_the_users_say_their_arguments_and_the_sizes_that_they_take():
+    config = compose("arm_own_algorithm", {"reward": 2.0}).model_dump(mode="json")
+    said = descriptions.algorithm("Curious", [config])
+    assert "has batch size 100, mutation scale 0.1 and reward = 2.0" in said
+    said = descriptions.algorithm("x", [compose("arm_own_archive").model_dump(mode="json")])
+    assert "least = 80.0" in said
+    grid = {"type": "grid", "cells": 4, "dims": [2, 2], "class": "Floor"}
+    for about, words in (
+        (grid, "a grid archive of 2 × 2 cells (Floor)"),
+        ({**grid, "type": "proximity", "cells": None}, "an unstructured archive (Floor)"),
+    ):
+        assert descriptions.archive(SimpleNamespace(summary={"archive": about})) == words

@@ -9,6 +9,7 @@ from qdsweep.config.archives import ARCHIVES
 from qdsweep.config.compose import read_part
 from qdsweep.config.domain import Domain
 from qdsweep.config.emitters import STRATEGIES
+from qdsweep.config.signature import parameters
 from qdsweep.config.values import value_text
 from qdsweep.domains import make_domain
 from qdsweep.experiment.load import Run
@@ -98,11 +99,11 @@ def _made(domain: Domain) -> Any:
 def archive(run: Run) -> str:
     """Returns the kind and the size of a run's archive."""
     geometry = run.summary["archive"]
-    kind = ARCHIVES[geometry["type"]].title
+    kind, own = ARCHIVES[geometry["type"]].title, geometry.get("class")
     if not geometry.get("cells"):
-        return f"an unstructured {kind} archive"
+        return f"an unstructured archive ({own})" if own else f"an unstructured {kind} archive"
     size = f" {TIMES} ".join(map(str, geometry.get("dims") or [number(geometry["cells"])]))
-    return f"a {kind} archive of {size} cells"
+    return f"a {kind} archive of {size} cells" + (f" ({own})" if own else "")
 
 
 def algorithm(name: str, configs: list[dict[str, Any]], title: str | None = None) -> str:
@@ -145,11 +146,13 @@ def _hyper_parameters(config: dict[str, Any]) -> dict[str, str]:
     Those of a kind of emitters stand under `KIND: KEY` where there are several.
     """
     algorithm = config["algorithm"]
-    found: dict[str, Any] = {
-        key: config[key] for key in ("num_emitters", "batch_size") if key in config
-    }
+    sizes = ["num_emitters", "batch_size"]
+    if ":" in algorithm.get("type", ""):  # what its signature does not name, it is not given
+        sizes = [key for key in sizes if key in parameters(algorithm["type"])[0]]
+    found: dict[str, Any] = {key: config[key] for key in sizes if key in config}
+    found |= algorithm.get("arguments", {})
     for where, emitter in _kinds_of(algorithm.get("emitters", [])):
-        for key, value in emitter.items():
+        for key, value in _with_arguments(emitter).items():
             if key == "type":
                 value = value if ":" in value and not where else None
             elif key == "es":
@@ -157,7 +160,7 @@ def _hyper_parameters(config: dict[str, Any]) -> dict[str, str]:
             elif key in _SCALES and value is None:
                 value = _step(config)
             found[where + key] = value
-    kept = algorithm.get("archive", {})
+    kept = _with_arguments(algorithm.get("archive", {}))
     found |= {key: value for key, value in kept.items() if key != "type"}
     if kept.get("learning_rate") is not None and kept.get("threshold_min") is None:
         found["threshold_min"] = "at the lower end of the objectives"
@@ -173,6 +176,13 @@ def _hyper_parameters(config: dict[str, Any]) -> dict[str, str]:
         and value != {}
         and (value != 0 or key.rpartition(": ")[2] in _MAY_BE_ZERO)
     }
+
+
+def _with_arguments(part: dict[str, Any]) -> dict[str, Any]:
+    """Returns the keys of a part, with those of a user's class among them."""
+    return {key: value for key, value in part.items() if key != "arguments"} | part.get(
+        "arguments", {}
+    )
 
 
 def _kind_text(kind: str, facts: list[str]) -> str:
