@@ -12,7 +12,7 @@ from qdsweep.analysis.page import descriptions, provenance
 from qdsweep.analysis.page.references import bibtex, cite, cited, latex, plain
 from qdsweep.analysis.page.settings import settings
 from qdsweep.analysis.page.words import core_time, seeds_text, spans
-from qdsweep.analysis.text import listed
+from qdsweep.analysis.text import TIMES, listed
 from qdsweep.config.compose import compose, read_part
 from qdsweep.config.references import bibliography
 
@@ -216,7 +216,7 @@ def test_parts_of_the_users_say_their_arguments_and_the_sizes_that_they_take():
     assert "least = 80.0" in said
     grid = {"type": "grid", "cells": 4, "dims": [2, 2], "class": "Floor"}
     for about, words in (
-        (grid, "a grid archive of 2 × 2 cells (Floor)"),
+        (grid, f"a grid archive of 2 {TIMES} 2 cells (Floor)"),
         ({**grid, "type": "proximity", "cells": None}, "an unstructured archive (Floor)"),
     ):
         assert descriptions.archive(SimpleNamespace(summary={"archive": about})) == words
