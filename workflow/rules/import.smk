@@ -5,12 +5,13 @@ IMPORTED = []
 
 for number, path in enumerate(dict.fromkeys(run.path for run in SWEEP.imported)):
     runs = [run for run in SWEEP.imported if run.path == path]
+    ids = [run.id for run in runs]
     files = expand(
         "results/runs/{run}/{file}",
-        run=[run.id for run in runs],
+        run=ids,
         file=["config.yaml", "metrics.csv", "archive.npz", "summary.json"],
     )
-    IMPORTED += [file for file in files if file.endswith("/summary.json")]
+    IMPORTED += expand("results/runs/{run}/summary.json", run=ids)
 
     rule:
         name:

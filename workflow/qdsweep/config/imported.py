@@ -207,6 +207,8 @@ def read_imported(path: Path) -> list[ImportedRun]:
     Raises:
         BadInput: It is missing or wrong, or a file that it names is missing.
     """
+    if not path.is_file():
+        raise BadInput(f"imported: {path}: there is no such file (see `qdsweep import --help`)")
     data = read_yaml(path)
     try:
         about = Imported.model_validate_json(json.dumps(data))

@@ -18,6 +18,7 @@ _BARS = {
     "ask": ("ask", "#E69F00"),
     "tell": ("tell", "#D55E00"),
     "reload": ("reload files", "#009E73"),
+    "metrics": ("own metrics", "#0072B2"),
     "compile": ("compilation", "#CC79A7"),
     "rest": ("rest", "#999999"),
 }
@@ -26,15 +27,16 @@ _BARS = {
 def timing_figure(tables: Tables, runs_dir: Path) -> Drawn:
     """Draws the seconds of each phase, a bar for each group."""
     groups = group_times(run_times(tables, runs_dir))
+    bars = {phase: look for phase, look in _BARS.items() if f"{phase}_mean" in groups}
     shown = groups.head(MAX_BARS)
     width = figure_width(8)
     labels = [wrap(group, 0.4 * width, 8) for group in shown["group"]]
     lines = sum(label.count("\n") + 1.3 for label in labels)
-    legend = Block("", [(name, Mark(color)) for name, color in _BARS.values()], filled=True)
+    legend = Block("", [(name, Mark(color)) for name, color in bars.values()], filled=True)
     figure, (part,) = lay_out({"": [legend]}, 1, width, 0.8 + 0.19 * lines)
     ax = part.panel.subplots()
     left = np.zeros(len(shown))
-    for phase, (_, color) in _BARS.items():
+    for phase, (_, color) in bars.items():
         seconds = shown[f"{phase}_mean"].to_numpy(float)
         ax.barh(np.arange(len(shown)), seconds, 0.7, left, color=color)
         left += seconds
@@ -44,7 +46,7 @@ def timing_figure(tables: Tables, runs_dir: Path) -> Drawn:
     ax.set_xlabel("Seconds of a run")
     ax.grid(True, axis="x")
     part.add_legend("")
-    parts = [f"{phase}_{part}" for phase in _BARS for part in ("mean", "se")]
+    parts = [f"{phase}_{part}" for phase in bars for part in ("mean", "se")]
     left_out = ""
     if len(groups) > MAX_BARS:
         left_out = f" Shown: the first {MAX_BARS} of {len(groups)} groups; the data have all."

@@ -16,17 +16,18 @@ from qdsweep.records.summary import read_summary
 if TYPE_CHECKING:
     import pandas as pd
 
-TIMES = (*PHASES, "wall", "core_seconds", "compile", "rest", "start_up")
+OWN = "metrics"  # of the user's
+TIMES = (*PHASES, OWN, "wall", "core_seconds", "compile", "rest", "start_up")
 
 
 def run_times(tables: Tables, runs_dir: Path) -> "pd.DataFrame":
     """Reads where the time of each run went, up to its row's budget.
 
     Returns:
-        A row for each run in a group: group, id, workers, seconds of each phase, wall (their sum),
-        core_seconds, compile (seconds), rest (seconds between the iterations), start_up (mean
-        seconds from the start of a process to its first evaluation, without compilation) and load
-        (processes that wanted each core).
+        A row for each run in a group: group, id, workers, seconds of each phase and of the user's
+        metrics, wall (their sum), core_seconds, compile (seconds), rest (seconds between the
+        iterations), start_up (mean seconds from the start of a process to its first evaluation,
+        without compilation) and load (processes that wanted each core).
     """
     import pandas as pd
 
@@ -40,7 +41,8 @@ def _run_time(row: dict[str, Any], runs_dir: Path) -> dict[str, Any]:
     summary = read_summary(files)
     attempts = summary.get("attempts", [])
     seconds = {phase: float(row[f"seconds_{phase}"]) for phase in PHASES}
-    wall = sum(seconds.values())
+    wall = float(row["wall_seconds"])
+    own = wall - sum(seconds.values())
     timings = {"compile": 0.0, **summary.get("timings", {})}
     whole = (timings.get("total") or wall + timings["compile"]) - timings["compile"]
     # Of a run that went beyond its row's budget, a share is counted.
@@ -51,6 +53,7 @@ def _run_time(row: dict[str, Any], runs_dir: Path) -> dict[str, Any]:
         "id": row["id"],
         "workers": max(1, int(row["workers"])),
         **seconds,
+        OWN: own if own > 1e-9 * wall else 0.0,
         "wall": wall,
         "core_seconds": float(row["core_seconds"]),
         "compile": float(row.get(COMPILE, 0.0)),
@@ -96,11 +99,11 @@ def group_times(runs: "pd.DataFrame") -> "pd.DataFrame":
     """Returns means of each group over its runs, from `run_times`, and standard errors.
 
     A row for each group, in the sweep's order: group, runs, workers, NAME_mean and NAME_se of each
-    of `TIMES`.
+    of `TIMES`; none of metrics where the user has none.
     """
     grouped = runs.groupby("group", sort=False)
     table = grouped.agg(runs=("id", "size"), workers=("workers", _span))
-    for name in TIMES:
+    for name in (name for name in TIMES if name != OWN or runs[OWN].any()):
         table[f"{name}_mean"] = grouped[name].mean()
         table[f"{name}_se"] = grouped[name].sem()
     return table.reset_index()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from qdsweep.analysis.labels import group_names
 from qdsweep.analysis.selection import read_tables
-from qdsweep.analysis.tables.run_times import TIMES, busy_note, group_times, run_times
+from qdsweep.analysis.tables.run_times import OWN, TIMES, busy_note, group_times, run_times
 from qdsweep.analysis.tables.sheet import Sheet, number_cell, text_cell, write_sheet
 from qdsweep.analysis.text import common_decimals, mean_and_error
 from qdsweep.records.metrics import PHASES
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 _TITLES = {
     **{phase: f"{phase.capitalize()} (s)" for phase in PHASES},
+    OWN: "Own metrics (s)",
     "wall": "Wall time (s)",
     "core_seconds": "Core-seconds",
     "compile": "Compilation (s)",
@@ -42,7 +43,8 @@ def write_timing(sweep_dir: Path, runs_dir: Path) -> None:
 def timing_sheet(groups: "pd.DataFrame", loads: Sequence[float]) -> Sheet:
     """Seconds of each phase, from `group_times`, and whether the runs had the machine."""
     texts = {}
-    for name in TIMES:
+    names = [name for name in TIMES if f"{name}_mean" in groups]
+    for name in names:
         means = groups[f"{name}_mean"]
         errors = groups["wall_se"] if name == "wall" else [math.nan] * len(means)
         decimals = min(common_decimals(means, errors), 3)
@@ -52,7 +54,7 @@ def timing_sheet(groups: "pd.DataFrame", loads: Sequence[float]) -> Sheet:
             text_cell(row["group"]),
             number_cell(str(row["runs"]), row["runs"]),
             number_cell(row["workers"].replace("-", "\u2013"), float(row["workers"].split("-")[0])),
-            *(number_cell(texts[name][i], row[f"{name}_mean"]) for name in TIMES),
+            *(number_cell(texts[name][i], row[f"{name}_mean"]) for name in names),
         ]
         for i, row in enumerate(groups.to_dict("records"))
     ]
@@ -61,7 +63,8 @@ def timing_sheet(groups: "pd.DataFrame", loads: Sequence[float]) -> Sheet:
         title="Seconds of each phase",
         note=(
             "Means over the n runs of a group, up to their budget; wall time ± standard error."
-            " Wall time: all iterations, the sum of ask, evaluate, tell and reload files."
+            " Wall time: all iterations, the sum of ask, evaluate, tell"
+            f"{', reload files and own metrics' if OWN in names else ' and reload files'}."
             " Core-seconds: wall time times workers. Compilation: what numba compiles in the"
             " first iteration of a process that does not share the sweep's start-up (in runs of"
             " earlier releases: in ask and tell). Rest: what a run does between its iterations"
@@ -69,7 +72,7 @@ def timing_sheet(groups: "pd.DataFrame", loads: Sequence[float]) -> Sheet:
             " below the whole seconds that start and end are stamped with. Start-up: from the start"
             f" of the process to its first evaluation, without compilation.{busy_note(loads)}"
         ),
-        columns=["group", "n", "Workers", *(_TITLES[name] for name in TIMES)],
+        columns=["group", "n", "Workers", *(_TITLES[name] for name in names)],
         text=1,
         rows=rows,
     )
