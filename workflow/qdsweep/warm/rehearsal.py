@@ -18,7 +18,8 @@ SOLUTION_DIM = 10
 def rehearse(experiment: Experiment) -> None:
     """Imports an experiment's libraries and compiles what its algorithm calls.
 
-    None of it is computed, and no plug-in is imported, as it could start threads.
+    None of it is computed, and no domain of the user's is imported, as it could start threads. What
+    the user's own algorithms import has to be; see `server.main`.
     """
     import_libraries(experiment.domain)
     rng = np.random.default_rng(0)

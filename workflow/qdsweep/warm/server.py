@@ -47,6 +47,9 @@ def main() -> None:
     try:
         apply_baseline("avx2")
         prepare(sys.stdin.buffer.readline())
+        if has_threads():  # a fork of such a process may hang
+            print("a plug-in starts threads: each run starts by itself", file=sys.stderr)
+            return
         gc.freeze()  # so that no garbage collection in a fork copies these objects
         _Server(listener).serve()
     finally:
@@ -65,6 +68,11 @@ def prepare(experiments: bytes) -> None:
         except (Exception, SystemExit) as error:  # its runs report what is wrong with it
             what = f"{type(error).__name__}: {error}"
             print(f"not rehearsed, its runs compile for themselves: {what}", file=sys.stderr)
+
+
+def has_threads() -> bool:
+    """Returns whether this process has a second thread, also one that Python does not know of."""
+    return len(list(Path("/proc/self/task").iterdir())) > 1
 
 
 class _Server:

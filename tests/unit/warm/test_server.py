@@ -1,0 +1,30 @@
+"""The warm process is forked only while it has one thread."""
+
+import subprocess
+import sys
+
+import pytest
+from own_parts import LAB
+from support import TINY
+
+from qdsweep.config.compose import compose
+
+CODE = """
+import sys
+from qdsweep.host.cpu import apply_baseline
+apply_baseline("avx2")
+from qdsweep.warm.server import has_threads, prepare
+prepare(sys.stdin.buffer.readline())
+print(has_threads())
+"""
+PART = {"archive": {"type": "grid"}, "emitters": [{"type": "lab:Bare"}]}
+STARTS = "import threading\nthreading.Thread(target=threading.Event().wait, daemon=True).start()\n"
+
+
+@pytest.mark.parametrize(("prefix", "threads"), [("", "False"), (STARTS, "True")])
+def test_threads_of_a_plugin_are_seen(plugins, prefix, threads):
+    plugins("lab", prefix + LAB)
+    data = compose({**TINY, "algorithm": PART}).model_dump_json()
+    words = [sys.executable, "-c", CODE]
+    done = subprocess.run(words, input=f"[{data}]\n", capture_output=True, text=True)
+    assert (done.stdout.strip(), done.stderr) == (threads, "")
