@@ -35,7 +35,8 @@ class Domain(Protocol):
     ``X @ W`` on a part of a batch differs in the last bits from the same rows of the whole.)
 
     A domain may also have ``jacobian(solutions) -> (n, 1 + m, d)``, which the gradient emitters
-    need. And it may learn from all evaluations of a run, as observation normalisation does: with a
+    need, and ``render(solution, seed)``, the pictures ``(h, w, 3)`` uint8 of an evaluation for
+    `qdsweep rollout`, which films environments of gymnasium.make by itself. And it may learn from all evaluations of a run, as observation normalisation does: with a
     `context_dim` k, ``evaluate(solutions, seeds, context)`` is also given the run's context
     ``(k,)``, zeros plus the tallies of all earlier batches, added row by row in order; it is the
     same for all rows of a batch and part of the reload file.
