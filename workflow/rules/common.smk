@@ -87,6 +87,14 @@ PLAN = plan_data(SETTINGS, SWEEP)
 AWAITED = [] if SETTINGS.partial else list(SWEEP.runs)
 PARTIAL = f"--partial --at {time.time():.0f}" if SETTINGS.partial else ""
 
+# Snakemake compares a budget with that of the job that it has started itself: it knows nothing of a
+# run that was computed by hand, or that was taken further than was published.
+TOO_SHORT = {
+    run
+    for run, experiment in (SWEEP.runs | CONFIRMING.runs).items()
+    if is_too_short(RESULTS.run(run), experiment.budget)
+}
+
 # The stages that this sweep asks for, in the order of the data.
 STAGES = {
     stage.name: stage
@@ -194,24 +202,14 @@ def budget_of(wildcards):
         except BadInput as error:
             raise WorkflowError(str(error))
     else:
-        budget = asked_of(run)
+        budget = (SWEEP.runs.get(run) or confirming_runs()[run]).budget
     return launch_budget(budget, RESULTS.run(run))
 
 
-def asked_of(run):
-    """The budget that the sweep asks of a run."""
-    return (SWEEP.runs.get(run) or confirming_runs()[run]).budget
-
-
 def lengthened(wildcards):
-    """No input, but a look whether a run must be lengthened that Snakemake takes for finished.
-
-    It compares `params` with those of the job that it has started itself: it knows nothing of a
-    run that was computed by hand, or that was taken further than was published.
-    """
-    run = wildcards.run
-    if workflow.is_main_process and is_too_short(RESULTS.run(run), asked_of(run)):
-        workflow.dag.forcefiles.add(str(RESULTS.run(run).summary))
+    """No input: it makes Snakemake lengthen a run that it takes for finished."""
+    if wildcards.run in TOO_SHORT:
+        workflow.dag.forcefiles.add(str(RESULTS.run(wildcards.run).summary))
     return []
 
 
