@@ -36,10 +36,11 @@ class Domain(Protocol):
 
     A domain may also have ``jacobian(solutions) -> (n, 1 + m, d)``, which the gradient emitters
     need, and ``render(solution, seed)``, the pictures ``(h, w, 3)`` uint8 of an evaluation for
-    `qdsweep rollout`, which films environments of gymnasium.make by itself. And it may learn from all evaluations of a run, as observation normalisation does: with a
-    `context_dim` k, ``evaluate(solutions, seeds, context)`` is also given the run's context
-    ``(k,)``, zeros plus the tallies of all earlier batches, added row by row in order; it is the
-    same for all rows of a batch and part of the reload file.
+    `qdsweep rollout`, which films environments of gymnasium.make by itself. And it may learn from
+    all evaluations of a run, as observation normalisation does: with a `context_dim` k,
+    ``evaluate(solutions, seeds, context)`` is also given the run's context ``(k,)``, zeros plus the
+    tallies of all earlier batches, added row by row in order; it is the same for all rows of a
+    batch and part of the reload file.
 
     Attributes:
         solution_dim: Number of parameters of a solution, d.
