@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from in_process import compute_sweep
+from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from PIL import Image, ImageSequence
 from support import TINY
@@ -49,6 +50,14 @@ def test_an_animation_of_each_median_run(filled):
             times = [frame.info["duration"] for frame in ImageSequence.Iterator(image)]
             assert 10 <= len(times) <= FRAMES
             assert 5000 <= sum(times) <= 7500
+
+
+def test_the_line_of_the_group_lies_over_the_archive(filled):
+    one = read(filled)["map_elites"]
+    with style():
+        last = np.asarray(frames(one, color_limits([one]))[-1], dtype=float)
+    rows = np.abs(last - 255 * np.array(to_rgb(one.mark.color))).max(axis=-1) < 12
+    assert rows.sum(axis=1).max() > 150  # pixels of one row: half of the axes' width
 
 
 def test_frames_are_the_archive_at_their_iteration(filled):

@@ -87,7 +87,7 @@ class Evolution:
 
     def made_of(self, limits: Limits) -> str:
         """Returns what the animation depends on."""
-        return f"{stamp(self.run.files.archive)} {self.last} {self.group} {limits}"
+        return f"{stamp(self.run.files.archive)} {self.last} {self.group} {self.mark} {limits}"
 
     def iterations(self, count: int) -> list[int]:
         """Returns at most `count` iterations, closest together at the start, where most happens."""
@@ -156,8 +156,8 @@ def frames(one: Evolution, limits: Limits) -> list["Image"]:
     figure.suptitle(one.group, fontsize=9.5)
     canvas.draw()
     figure.set_layout_engine("none")  # from now on nothing may move
-    # Only these change: all else is drawn once, and the frame is drawn over the archive's edge.
-    changing = [image, *ax.spines.values(), title]
+    # Only these change, or lie over what does: all else is drawn once.
+    changing = [image, *ax.spines.values(), *ax.lines, title]
     for artist in changing:
         artist.set_animated(True)
     canvas.draw()
