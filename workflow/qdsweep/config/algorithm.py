@@ -252,7 +252,7 @@ class PluginAlgorithm(AlgorithmConfig):
 
 
 def _family(value: Any) -> str:
-    return "plugin" if own_or_type(value) == "plugin" else "composition"
+    return "composition" if own_or_type(value) == "None" else "plugin"
 
 
 Algorithm = Annotated[

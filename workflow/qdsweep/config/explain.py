@@ -7,6 +7,7 @@ from typing import Any
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
+from qdsweep.config.base import TARGET
 from qdsweep.config.emitters import REFUSED
 from qdsweep.config.files import nearest
 from qdsweep.config.keys import Path, dotted, key_paths
@@ -61,6 +62,8 @@ def _line(
         return f"{place}{prefix}{message}", ""
     if kind == "missing":  # an item of a list of fixed length
         return f"{place}{dotted(path[:-1])} = {value!r}: ", "should have more items"
+    if kind == "string_pattern_mismatch" and detail.get("ctx", {}).get("pattern") == TARGET:
+        return f"{place}{dotted(path)} = {value!r}: ", f"should be module:name (pattern {TARGET})"
     message = re.sub(r"^\w+ should ", "should ", message).replace(" after validation", "")
     message = message.replace("a valid array", "a list").replace("an object", "a mapping")
     if kind == "literal_error" and isinstance(value, str):
