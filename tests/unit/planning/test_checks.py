@@ -60,6 +60,18 @@ def test_confirmations_and_re_evaluations_that_cannot_be(tmp_path, further, word
         assert word in said
 
 
+@pytest.mark.parametrize(
+    ("columns", "words"),
+    [
+        (["coverag"], "tables: columns: 'coverag' is unknown; did you mean 'coverage'?"),
+        (["n", "n"], "tables: columns: 'n' stands there twice"),
+        (["sigma0"], "known: algorithm, group, n, iqm, evaluations"),
+    ],
+)
+def test_columns_that_no_table_has(tmp_path, columns, words):
+    assert words in refusal(tmp_path, tables={"columns": columns})
+
+
 def test_a_sweep_file_has_no_repeated_keys(tmp_path):
     config = write_yaml(tmp_path / "mine.yaml", {"name": "tiny", "experiment": TINY})
     config.write_text(config.read_text() + "name: other\n")
