@@ -45,7 +45,8 @@ class RibsAlgorithm(Algorithm):
         self, ribs_scheduler: Any, groups: int = 1, qd_score_offset: float | None = None
     ) -> None:
         self.ribs_scheduler = ribs_scheduler
-        reported = getattr(ribs_scheduler, "result_archive", None) or ribs_scheduler.archive
+        result = getattr(ribs_scheduler, "result_archive", None)
+        reported = ribs_scheduler.archive if result is None else result  # an empty one is false
         self.archive: ResultArchive = ResultArchive(reported, qd_score_offset)
         pool = getattr(ribs_scheduler, "emitter_pool", None)
         self.emitters = list(getattr(ribs_scheduler, "emitters", ()) if pool is None else pool)
