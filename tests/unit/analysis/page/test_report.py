@@ -5,6 +5,8 @@ import re
 import pytest
 
 from qdsweep.analysis.figures.plots import plot_one
+from qdsweep.analysis.page.embed import figure_picture
+from qdsweep.analysis.page.gallery import figure_sections
 from qdsweep.errors import BadInput
 
 
@@ -30,3 +32,10 @@ def test_no_heading_stands_twice_and_what_is_not_drawn_is_said(main):
     assert "only algorithm was swept" in index
     with pytest.raises(BadInput, match="parallel_coordinates: not drawn: only algorithm was"):
         plot_one(main, main.parent.parent / "runs", "parallel_coordinates")
+
+
+def test_figures_for_a_column_in_print_are_enlarged(main):
+    picture = figure_picture(main / "plots/overview")
+    (shown,) = figure_sections(main, column_width=85)["Overview"]
+    assert shown.picture.width == pytest.approx(1.5 * picture.width, abs=1)
+    assert shown.picture.url == picture.url
