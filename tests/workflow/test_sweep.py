@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from in_process import compute_run, qdsweep
+from own_parts import HOSTILE
 from results import digest, digests, read_json, steps, summary
 from snakemake.target_jobs import parse_target_jobs_cli_args
 from snakemake_interface_executor_plugins.utils import TargetSpec, encode_target_jobs_cli_args
@@ -272,6 +273,18 @@ def test_bad_input_ends_before_any_job(tmp_path):
         assert word in done.stdout + done.stderr
     assert "Traceback" not in done.stderr
     assert not (tmp_path / "results").exists()
+
+
+def test_an_own_emitter_that_cannot_be_made_ends_before_any_job(tmp_path):
+    folder = tmp_path / "config/plugins"
+    folder.mkdir(parents=True)
+    (folder / "hostile.py").write_text(HOSTILE)
+    part = {"archive": {"type": "grid"}, "emitters": [{"type": "hostile:NoBounds"}]}
+    config = write_config(tmp_path, "::: seed 1 2 3", algorithm=part)
+    done = snakemake("--cores", 1, "--configfile", config, cwd=tmp_path, check=1)
+    said = done.stdout + done.stderr
+    assert said.count("hostile:NoBounds cannot be made") == 1 and "'lower_bounds'" in said
+    assert "Nothing was started" in said and not (tmp_path / "results/runs").exists()
 
 
 def test_a_sweep_file_is_yaml_1_2(tmp_path):
