@@ -318,6 +318,10 @@ def test_domains_without_episodes_are_refused_before_any_work(tmp_path, capsys):
     (tmp_path / "config.yaml").write_text(yaml.safe_dump(run["a"].model_dump(mode="json")))
     assert main(["rollout", str(tmp_path)]) == 2
     assert "lp_sphere" in capsys.readouterr().err
+    (tmp_path / "imported-theirs-s1").mkdir()
+    for command in ("rollout", "reevaluate"):
+        assert main([command, str(tmp_path / "imported-theirs-s1")]) == 2
+        assert "was imported: nothing here" in capsys.readouterr().err
     assert main(["rollout", str(tmp_path / "none")]) == 2
     assert "config.yaml does not exist" in capsys.readouterr().err
 

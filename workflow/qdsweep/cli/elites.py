@@ -98,6 +98,7 @@ def _rollout(arguments: argparse.Namespace) -> int:
 
     if not arguments.seconds > 0:
         raise BadInput(f"--seconds {arguments.seconds:g}: more than 0 is needed")
+    _refuse_imported(arguments.run_dir)
     run = RunDir(arguments.run_dir)
     file = require(run.config, "Give the folder of a finished run.")
     experiment = compose(str(file))
@@ -117,7 +118,15 @@ def _rollout(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def _refuse_imported(run_dir: Path) -> None:
+    from qdsweep.config.imported import is_imported
+
+    if is_imported(run_dir.resolve().name):
+        raise BadInput(f"{run_dir} was imported: nothing here evaluates its elites again")
+
+
 def _reevaluate(arguments: argparse.Namespace) -> int:
+    _refuse_imported(arguments.run_dir)
     from qdsweep.elites.start_reevaluation import start_reevaluation
 
     cluster = cluster_of(arguments).on_one_node()
