@@ -166,7 +166,8 @@ def read_tables(sweep_dir: Path) -> Tables:
     """
     sweep = SweepDir(sweep_dir)
     remedy = maker_of(sweep_dir / "table.csv").first
-    require(sweep.summary, remedy)
+    if sweep.path.is_dir():
+        require(sweep.summary, remedy)
     plan = read_plan(sweep)
     # Group labels and ids stay text, even one that looks like a number or like "null".
     text = {"group": str, "id": str, "scale": str}

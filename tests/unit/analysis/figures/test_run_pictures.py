@@ -21,18 +21,17 @@ def test_all_runs_that_compare_have_one_colour_scale(invented, main, tmp_path, m
     objectives = [load(invented.runs / run).arrays["objective"] for run in tables.summary["id"]]
     assert limits[0] <= min(map(min, objectives)) and max(map(max, objectives)) == limits[1]
     drawn = []
-    monkeypatch.setattr(module, "_draw", lambda run, picture, limits: drawn.append(limits))
+    monkeypatch.setattr(module, "_draw", lambda run, ends, picture: drawn.append(ends))
     run_pictures(sweep, tables, invented.runs)
     assert drawn == []
-    (scale,) = tables.score_scales
     span = limits[1] - limits[0]
-    near, far = ([limits[0], limits[1] + share * span] for share in (0.03, 0.2))
-    sweep.color_limits.write_text(json.dumps({scale: near}))
+    near, far = ((limits[0], limits[1] + share * span) for share in (0.03, 0.2))
+    monkeypatch.setattr(module, "objective_limits", lambda *_: near)
     run_pictures(sweep, tables, invented.runs)
     assert drawn == [], "the scale is nearly the same: the pictures stay"
-    sweep.color_limits.write_text(json.dumps({scale: far}))
+    monkeypatch.setattr(module, "objective_limits", lambda *_: far)
     run_pictures(sweep, tables, invented.runs)
-    assert drawn == [tuple(limits)] * 6
+    assert drawn == [far] * 6
 
 
 def test_what_there_is_not_is_said_with_what_there_is(invented, main):
