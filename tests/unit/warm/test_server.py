@@ -3,7 +3,6 @@
 import subprocess
 import sys
 
-import pytest
 from own_parts import LAB
 from support import TINY
 
@@ -21,10 +20,9 @@ PART = {"archive": {"type": "grid"}, "emitters": [{"type": "lab:Bare"}]}
 STARTS = "import threading\nthreading.Thread(target=threading.Event().wait, daemon=True).start()\n"
 
 
-@pytest.mark.parametrize(("prefix", "threads"), [("", "False"), (STARTS, "True")])
-def test_threads_of_a_plugin_are_seen(plugins, prefix, threads):
-    plugins("lab", prefix + LAB)
+def test_threads_of_a_plugin_are_seen(plugins):
+    plugins("lab", STARTS + LAB)
     data = compose({**TINY, "algorithm": PART}).model_dump_json()
     words = [sys.executable, "-c", CODE]
     done = subprocess.run(words, input=f"[{data}]\n", capture_output=True, text=True)
-    assert (done.stdout.strip(), done.stderr) == (threads, "")
+    assert (done.stdout.strip(), done.stderr) == ("True", "")
