@@ -23,21 +23,23 @@ NASTY = [
     "<html>&amp;",
     "[l](u)",
     "~~s~~",
-    "$m$ | n",
+    "$m | n",
     "a\\b",
     "#1",
     "w_w",
 ]
 
+FORMULA = r"$\sigma_0$"  # a label's, which Markdown sets in plain letters
+
 
 def test_names_come_out_literally_in_markdown():
     from markdown_it import MarkdownIt
 
-    rows = [[text_cell(name), number_cell("1", 1.0, bold=True)] for name in NASTY]
+    rows = [[text_cell(name), number_cell("1", 1.0, bold=True)] for name in (*NASTY, FORMULA)]
     sheet = Sheet("t", "T", " ".join(NASTY), ["_Name_", "n"], 1, rows)
     page = MarkdownIt("gfm-like", {"linkify": False}).render(as_markdown(sheet))
     shown = [html.unescape(text) for text in re.findall("<t[dh][^>]*>(.*?)</t[dh]>", page)]
-    assert shown[::2] == ["_Name_", *NASTY]
+    assert shown[::2] == ["_Name_", *NASTY, "σ₀"]
     assert set(shown[3::2]) == {"<strong>1</strong>"}
     assert html.unescape(re.search("<p>(.*)</p>", page)[1]) == " ".join(NASTY)
 
