@@ -5,6 +5,7 @@ import textwrap
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -175,20 +176,22 @@ def save(figure: "Figure", stem: Path, suffixes: tuple[str, ...]) -> None:
             _print(figure, file, suffix)
 
 
+# Suffix -> module of matplotlib (that of PDF takes long to import), canvas, its method.
+_PRINTERS = {
+    ".pdf": ("backend_pdf", "FigureCanvasPdf", "print_pdf"),
+    ".png": ("backend_agg", "FigureCanvasAgg", "print_png"),
+    ".svg": ("backend_svg", "FigureCanvasSVG", "print_svg"),
+}
+
+
 def _print(figure: "Figure", file: Any, suffix: str) -> None:
     from matplotlib import rcParams
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.backends.backend_pdf import FigureCanvasPdf
-    from matplotlib.backends.backend_svg import FigureCanvasSVG
 
-    printers: dict[str, Any] = {
-        ".pdf": lambda: FigureCanvasPdf(figure).print_pdf,
-        ".png": lambda: FigureCanvasAgg(figure).print_png,
-        ".svg": lambda: FigureCanvasSVG(figure).print_svg,
-    }
+    module, canvas, method = _PRINTERS[suffix]
+    backend = import_module(f"matplotlib.backends.{module}")
     before = figure.dpi
     figure.set_dpi(rcParams["savefig.dpi"])
     try:
-        printers[suffix]()(file, metadata=_METADATA[suffix])
+        getattr(getattr(backend, canvas)(figure), method)(file, metadata=_METADATA[suffix])
     finally:
         figure.set_dpi(before)
