@@ -134,6 +134,17 @@ def nothing(solution_dim):
     return None
 
 
+class Late(Scheduler):
+    @property
+    def result_archive(self):
+        raise RuntimeError("not yet")
+
+
+def late(solution_dim, ranges, x0):
+    archive = GridArchive(solution_dim=solution_dim, dims=[4, 4], ranges=ranges)
+    return Late(archive, [GaussianEmitter(archive, x0=x0, sigma=1.0)])
+
+
 def raises(solution_dim):
     raise ValueError("no licence")
 

@@ -39,6 +39,7 @@ def test_what_is_sound_is_fit_for_use(name):
         ("Gone", "Gone: tell, batch 1 of iteration 1, raised RuntimeError: no memory of it"),
         ("nothing", "hostile:nothing gives a NoneType without ask, tell, archive"),
         ("raises", "hostile:raises cannot be made: ValueError: no licence"),
+        ("late", "hostile:late: its archive raised RuntimeError: not yet"),
         ("leaves", "hostile:leaves cannot be made: SystemExit: 0"),
         ("needs", "hostile:needs: missing a required argument: 'gpu'; its signature is"),
         ("narrow", r"its archive has lower_bounds \[-1.0, -1.0\].*take `ranges`"),

@@ -133,6 +133,33 @@ def test_fields_that_an_archive_of_the_users_has_not_are_left_out(tmp_path):
     assert digest_of(state)
 
 
+def test_solutions_may_be_a_list_and_there_may_be_no_result_archive(tmp_path, plugins):
+    plugins("plain", PLAIN)
+    state = finished(own("plain:Plain"), tmp_path / "run")
+    with np.load(state / "archive.npz") as archive:
+        assert archive["solution"].dtype == np.float64 and len(archive["solution"])
+
+
+PLAIN = """
+import numpy as np
+from ribs.archives import GridArchive
+
+class Plain:
+    result_archive = None
+
+    def __init__(self, solution_dim, ranges, batch_size, seed):
+        self.archive = GridArchive(solution_dim=solution_dim, dims=[4, 4], ranges=ranges)
+        self.shape, self.rng = (batch_size, solution_dim), np.random.default_rng(seed)
+
+    def ask(self):
+        self.asked = self.rng.normal(size=self.shape).tolist()
+        return self.asked
+
+    def tell(self, objective, measures, **fields):
+        self.archive.add(self.asked, objective, measures)
+"""
+
+
 def test_a_stop_within_an_iteration_keeps_the_users_state(tmp_path):
     exp = own(part(scheduler={"type": "lab:Counting"}))
     state, engine = fresh(exp, tmp_path)

@@ -160,15 +160,40 @@ def test_a_description_that_does_not_fit_is_refused_with_the_remedy(theirs, chan
     ("rows", "words"),
     [
         ("Evals,QD,Cov %\n100,x,1\n", "1.csv, row 1: QD = 'x' is no number"),
-        ("Evals,QD,Cov %\n200,1,1\n100,2,1\n", "evaluations must be numbers above 0 that increase"),
+        ("Evals,QD,Cov %\n200,1,1\n100,2,1\n", "evaluations must be whole numbers above 0 that"),
+        ("Evals,QD,Cov %\n0.2,1,1\n0.7,2,1\n", "evaluations must be whole numbers above 0 that"),
+        ("Evals,QD,Cov %\n1e30,1,1\n2e30,2,1\n", "evaluations must be whole numbers above 0 that"),
         ("Evals,QD,Cov %\n", "it has no row"),
-        ("Evals,QD,Cov %\n100,1,1", "its last line is torn"),
+        ("Evals,QD,Cov %\n100,1,1", "its last line is torn.*: mend it, or name another file in "),
+        ("", "mend it, or name another file in "),
     ],
 )
 def test_metrics_that_are_none_are_refused(theirs, rows, words):
     (theirs / "1.csv").write_text(rows)
     with pytest.raises(BadInput, match=words):
         first(theirs)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"solution": np.ones((7, 4))}, r"solution has the shape \(7, 4\), and objective \(20,\)"),
+        ({"objective": np.ones(20) + 1j}, "objective has what is no number"),
+        ({"objective": [], "measures": np.ones((0, 2)), "solution": []}, "it has no elites"),
+        ({"centroids": np.ones((5, 3))}, r"centroids has the shape \(5, 3\)"),
+        ({"centroids": np.full((5, 2), np.nan)}, "centroids .* finite numbers"),
+    ],
+)
+def test_elites_that_do_not_fit_together_are_refused(theirs, changes, words):
+    elites = {"objective": np.ones(20), "measures": np.ones((20, 2)), "solution": np.ones((20, 4))}
+    np.savez(theirs / "1.npz", **(elites | changes))
+    with pytest.raises(BadInput, match=words):
+        first(theirs, {"archive.dims": None} if "centroids" in changes else None)
+
+
+def test_an_algorithm_of_a_long_name_has_a_folder(theirs):
+    run = read_imported(described(theirs, {"algorithm": "x" * 400}))[0]
+    assert len(run.id) < 200
 
 
 def test_the_same_run_described_twice_is_refused(theirs):

@@ -39,6 +39,14 @@ def broken(archive, evaluation):
 def greedy(archive, evaluation):
     evaluation.objective[:] = 0.0
     return len(archive.sample_elites(3))
+
+def in_place(archive, evaluation):
+    for elite in archive:
+        elite["solution"] -= 1.0
+    return 1
+
+def boundless(archive, evaluation):
+    return 10**400 if archive.stats.num_elites % 2 else list(range(100_000))
 """
 GOOD = [
     "own_ones:evaluated",
@@ -110,15 +118,18 @@ def test_columns_are_the_same_after_a_stop_between_two_batches(tmp_path, monkeyp
 
 def test_a_metric_never_changes_or_ends_a_run(tmp_path, caplog):
     plain, digest = computed(experiment([], "map_elites"), tmp_path / "plain")
-    own = [f"own_ones:{name}" for name in ("broken", "greedy", "limits")]
+    names = ("broken", "greedy", "limits", "in_place", "boundless")
+    own = [f"own_ones:{name}" for name in names]
     rows, same = computed(experiment(own, "map_elites"), tmp_path / "own")
     assert same == digest and run_id(experiment(own)) == run_id(experiment([]))
     assert [{key: row[key] for key in plain[0]} for row in rows] == plain
     assert all(row["broken"] == row["greedy"] == row["limits"] == "" for row in rows)
+    assert all(row["boundless"] == "" and row["in_place"] == "1.0" for row in rows)
     text = caplog.text
     assert "the metric greedy raised AttributeError: a metric may not call sample_elites" in text
     assert "the metric limits raised KeyError: \"limits is not in ['low', 'high']\"" in text
     assert f"the metric greedy has {len(rows)} empty cell(s)" in text
+    assert len(text) < 10_000, "of a long list only the beginning"
     assert text.count("the metric broken ") == 2, "once when it happens first, once in the end"
 
 

@@ -22,6 +22,32 @@ def test_a_start_tries_own_algorithms_in_another_process(plugins, monkeypatch):
         try_own_algorithms([*good, bad, compose(TINY)])
 
 
+ABRUPT = """
+import os
+
+def gone():
+    os._exit(7)
+
+def loud():
+    print("x" * 1000)
+    raise ValueError("no licence")
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("gone", "abrupt:gone: it ended its process with exit code 7"),
+        ("loud", "algorithm: abrupt:loud cannot be made: ValueError: no licence"),
+    ],
+)
+def test_its_message_is_one_of_ours_whatever_the_algorithm_does(plugins, name, message):
+    plugins("abrupt", ABRUPT)
+    with pytest.raises(BadInput) as refused:
+        try_own_algorithms([compose({**TINY, "algorithm": f"abrupt:{name}"})])
+    assert str(refused.value).startswith(message)
+
+
 def test_it_starts_nothing_where_all_parts_are_pyribs(monkeypatch):
     monkeypatch.setattr("subprocess.run", None)
     try_own_algorithms([compose(TINY)])

@@ -53,7 +53,11 @@ def make(experiment: Experiment, domain: Domain, shared: Path | None) -> Algorit
     from qdsweep.algorithms.ribs.algorithm import RibsAlgorithm
     from qdsweep.algorithms.ribs.own_archive import require_archive
 
-    reported = getattr(made, "result_archive", made.archive)
+    try:
+        result = getattr(made, "result_archive", None)
+        reported = made.archive if result is None else result
+    except Exception as error:
+        raise BadInput(f"algorithm: {part.type}: its archive raised {raised(error)}") from error
     require_archive(reported, part.type, domain)
     return RibsAlgorithm(made, groups=0, qd_score_offset=domain.objective_range[0])
 

@@ -161,6 +161,7 @@ class ImportedRun:
         part["archive"] = self.about.archive.model_dump(mode="json", include={"dims", "ranges"})
         digest = hashlib.sha256(json.dumps(part, sort_keys=True).encode()).hexdigest()[:10]
         name = re.sub(r"[^A-Za-z0-9_.]+", "_", self.about.algorithm).strip("_") or "algorithm"
+        name = name[:80]  # of 255 characters that a folder's name may have
         return f"{PREFIX}{self.about.domain}-{name}-s{self.seed}-{digest}"
 
     @property

@@ -15,7 +15,7 @@ from qdsweep.algorithms.ribs.archives import empty_archive
 from qdsweep.algorithms.ribs.result_archive import ResultArchive
 from qdsweep.config.imported import ImportedRun
 from qdsweep.errors import BadInput
-from qdsweep.files import atomic, read_arrays, read_csv, write_csv, write_text
+from qdsweep.files import atomic, damaged, read_arrays, write_csv, write_text
 from qdsweep.records.archive import archive_digest
 from qdsweep.records.metrics import COLUMNS
 from qdsweep.records.run_dir import RunDir
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 ENGINE = "imported"
 # Theirs and ours may differ by so much: logs are often single precision, or rounded.
 _TOLERANCE = 1e-4
-_REMEDY = "The description names it."
 
 
 @dataclass(frozen=True)
@@ -141,6 +140,8 @@ def _elites(run: ImportedRun) -> Arrays:
                 f"archive: {{names: {{{name}: THEIRS}}}}"
             )
     objective = arrays["objective"].reshape(-1)
+    if not len(objective):
+        raise BadInput(f"{run.archive}: it has no elites")
     measures, dims = arrays["measures"], len(run.about.archive.ranges)
     measures = measures.reshape(-1, 1) if measures.ndim == 1 else measures
     if measures.shape != (len(objective), dims):
@@ -150,6 +151,11 @@ def _elites(run: ImportedRun) -> Arrays:
             f"({len(objective)}, {dims}) was expected"
         )
     solution = arrays.get("solution", np.zeros((len(objective), 1)))
+    if np.shape(solution)[:1] != (len(objective),):
+        raise BadInput(
+            f"{run.archive}: solution has the shape {solution.shape}, and objective "
+            f"{objective.shape}: a row for each elite was expected"
+        )
     solution = solution.reshape(len(objective), -1)
     there = np.isfinite(objective)  # some libraries fill empty cells with -inf or nan
     if not there.any():
@@ -164,7 +170,7 @@ def _elites(run: ImportedRun) -> Arrays:
 
 def _from_npz(run: ImportedRun) -> Arrays:
     names = run.about.archive.names
-    arrays = read_arrays(run.archive, remedy=_REMEDY)
+    arrays = read_arrays(run.archive, remedy=_remedy(run))
     found = {}
     for name in ("objective", "measures", "solution", "centroids"):
         theirs = names.get(name, name)
@@ -184,7 +190,7 @@ def _from_npz(run: ImportedRun) -> Arrays:
 
 def _from_csv(run: ImportedRun) -> Arrays:
     names = run.about.archive.names
-    table = read_csv(run.archive, _REMEDY)
+    table = _read_csv(run, run.archive)
     found = {}
     for name in ("objective", "measures", "solution"):
         theirs = names.get(name)
@@ -203,7 +209,25 @@ def _from_csv(run: ImportedRun) -> Arrays:
     return found
 
 
+def _read_csv(run: ImportedRun, path: Path) -> "pd.DataFrame":
+    """Reads a table of others, where "nan" is a missing number."""
+    import pandas as pd
+
+    try:
+        if path.read_bytes()[-1:] != b"\n":
+            raise ValueError("its last line is torn")
+        return pd.read_csv(path)
+    except (OSError, ValueError) as error:
+        raise damaged(path, error, _remedy(run)) from error
+
+
+def _remedy(run: ImportedRun) -> str:
+    return f"mend it, or name another file in {run.path}"
+
+
 def _numbers(run: ImportedRun, name: str, values: NDArray[Any]) -> NDArray[Any]:
+    if values.dtype.kind in "cV":  # NumPy would take a part of each
+        raise BadInput(f"{run.archive}: {name} has what is no number ({values.dtype})")
     try:
         return np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError):
@@ -219,6 +243,14 @@ def _archive(run: ImportedRun, elites: Arrays) -> tuple[ResultArchive, list[str]
             f"{run.path}: archive.dims is missing, and {run.archive} has no centroids: give the "
             "cells of the grid along each measure"
         )
+    if grid.dims is None:
+        centroids, dims = elites["centroids"], len(grid.ranges)
+        if centroids.ndim != 2 or centroids.shape[1] != dims or not np.isfinite(centroids).all():
+            raise BadInput(
+                f"{run.archive}: centroids has the shape {centroids.shape}; finite numbers of the "
+                f"shape (cells, {dims}) were expected, as {run.path}: archive.ranges has {dims} "
+                "measures"
+            )
     description = {
         "type": "cvt" if grid.dims is None else "grid",
         "dims": grid.dims,
@@ -253,7 +285,7 @@ def _metrics(run: ImportedRun) -> "pd.DataFrame":
     if path is None:
         table = pd.DataFrame({"evaluations": [about.evaluations]})
     else:
-        table = _columns(run, path, read_csv(path, _REMEDY))
+        table = _columns(run, path, _read_csv(run, path))
     if "evaluations" not in table:
         if about.evaluations is None:
             raise BadInput(
@@ -262,9 +294,11 @@ def _metrics(run: ImportedRun) -> "pd.DataFrame":
             )
         steps = np.arange(1, len(table) + 1) / len(table)
         table["evaluations"] = np.round(about.evaluations * steps)
-    evaluations = table["evaluations"].to_numpy()
-    if not (np.isfinite(evaluations).all() and (np.diff(evaluations, prepend=0) > 0).all()):
-        raise BadInput(f"{path}: evaluations must be numbers above 0 that increase row by row")
+    evaluations = np.floor(table["evaluations"].to_numpy(dtype=float))
+    if not ((np.diff(evaluations, prepend=0) > 0).all() and evaluations[-1] < 2**53):
+        raise BadInput(
+            f"{path}: evaluations must be whole numbers above 0 that increase row by row"
+        )
     if "coverage" in table and (table["coverage"] > 1).any():
         raise BadInput(
             f"{path}: coverage is up to {table['coverage'].max():g}, and a fraction was expected; "

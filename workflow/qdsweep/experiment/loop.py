@@ -5,6 +5,8 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+import numpy as np
+
 from qdsweep.algorithms.base import Candidates
 from qdsweep.config.experiment import Experiment
 from qdsweep.domains.base import Evaluation
@@ -66,7 +68,8 @@ def ask(experiment: Experiment, state: State, seconds: dict[str, float]) -> bool
         candidates = state.algorithm.ask()
         if candidates is None:
             return False
-        solutions = candidates.solutions
+        # A list, or single precision, of an algorithm of the user's.
+        solutions = np.asarray(candidates.solutions, dtype=np.float64)
         seeds = evaluation_seeds(
             experiment.domain.evaluation_seed,
             experiment.seed,

@@ -1,8 +1,11 @@
 """The user's metrics of a run: measured after each iteration, and never in its way."""
 
+import contextlib
+import copy
 import logging
 import math
 import numbers
+import reprlib
 from collections import Counter
 from typing import Any
 
@@ -39,7 +42,8 @@ class ReadOnly:
         return len(self._archive)
 
     def __iter__(self) -> Any:
-        return iter(self._archive)
+        # Copies: pyribs gives what the archive itself keeps.
+        return (copy.deepcopy(elite) for elite in self._archive)
 
 
 class OwnMetrics:
@@ -104,15 +108,17 @@ class OwnMetrics:
         else:
             value = result
         value = value.item() if isinstance(value, np.ndarray) and value.ndim == 0 else value
-        if isinstance(value, numbers.Real) and math.isfinite(value):
-            return float(value)
+        with contextlib.suppress(OverflowError):  # of a whole number that no float can be
+            if isinstance(value, numbers.Real) and math.isfinite(value):
+                return float(value)
         self._failed[column] += 1
         if self._failed[column] == 1:
             failed = isinstance(value, BaseException)
+            raised, said = f"raised {type(value).__name__}: {value}", reprlib.repr(value)
             log.warning(
                 "the metric %s %s: its cell is empty, and will be whenever that happens again",
                 column,
-                f"raised {type(value).__name__}: {value}" if failed else f"is no number: {value!r}",
+                raised if failed else f"gives no finite number: {said}",
                 exc_info=value if failed and value.__traceback__ else None,
             )
         return None

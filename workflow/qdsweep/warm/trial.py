@@ -1,5 +1,6 @@
 """A quick look at a user's own algorithms before any job of a sweep starts."""
 
+import contextlib
 import json
 import subprocess
 import sys
@@ -36,9 +37,12 @@ def try_own_algorithms(experiments: Iterable[Experiment]) -> None:
     words = [sys.executable, "-m", "qdsweep.warm.trial"]
     done = subprocess.run(words, input=data, capture_output=True, text=True)
     if done.returncode:
-        what = done.stdout if done.returncode == BadInput.exit_code else done.stderr
+        last = done.stderr.strip().splitlines()[-1:]
+        ended = f"it ended its process with exit code {done.returncode}: {' '.join(last)}"
+        own = sorted({part for one in kinds.values() for part in one.algorithm.plugins})
+        what = done.stdout.strip() or f"{', '.join(own)}: {ended}"
         raise BadInput(
-            f"{what.strip()}\nNothing was started. `qdsweep check --algorithm NAME` tries it again"
+            f"{what}\nNothing was started. `qdsweep check --algorithm NAME` tries it again"
         )
 
 
@@ -49,7 +53,8 @@ def main() -> int:
 
     for data in json.loads(sys.stdin.read()):
         try:
-            try_out(Experiment.model_validate_json(json.dumps(data)))
+            with contextlib.redirect_stdout(sys.stderr):  # what it prints is no message of ours
+                try_out(Experiment.model_validate_json(json.dumps(data)))
         except BadInput as error:
             print(error)
             return error.exit_code
