@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 
 from qdsweep.config import source
+from qdsweep.config.imports import needed_files
 from qdsweep.config.source import code_hash
+from qdsweep.errors import BadInput
 
 FIXTURE = Path(__file__).parents[2] / "fixtures/golden_source.py.txt"
 # NEVER change it: every run with a user's own code would be computed again.
@@ -81,3 +83,10 @@ def test_what_is_no_python_is_refused():
     for text in (b"def", b"x = '\n", b"\xff", b"x\0"):
         with pytest.raises((SyntaxError, ValueError)):
             code_hash(text)
+
+
+def test_an_imported_file_that_is_no_python_is_refused_by_name(plugins):
+    plugins("metric_of_mine", "def metric(archive, evaluation):\n    import torn_file\n")
+    plugins("torn_file", "def (")
+    with pytest.raises(BadInput, match=r"torn_file\.py is no Python"):
+        needed_files(["metric_of_mine:metric"])

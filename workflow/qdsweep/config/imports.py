@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from qdsweep.config.plugin import find_source, plugin_folders
+from qdsweep.errors import BadInput
 
 # Where the source of a class lies that was found in an installed package.
 INSTALLED = "installed"
@@ -23,7 +24,7 @@ def needed_files(targets: Iterable[str]) -> dict[str, bytes]:
         alone, as `installed/PATH`.
 
     Raises:
-        BadInput: There is no such module.
+        BadInput: There is no such module, or one of the files is no Python.
     """
     found: dict[str, bytes] = {}
     targets = list(targets)
@@ -41,7 +42,11 @@ def needed_files(targets: Iterable[str]) -> dict[str, bytes]:
             continue
         found[_place(module, path)] = text = path.read_bytes()
         package = module if path.name == "__init__.py" else module.rpartition(".")[0]
-        for name in _imported(text, package):
+        try:
+            names = list(_imported(text, package))
+        except (SyntaxError, ValueError) as error:
+            raise BadInput(f"{path} is no Python: {error}") from None
+        for name in names:
             if name not in seen:
                 seen.add(name)
                 open_modules.append(name)

@@ -45,10 +45,11 @@ def _pairs(entry: str, number: int, columns: Sequence[str]) -> dict[str, object]
     pairs: dict[str, object] = {}
     for part in entry.split(","):
         name, sign, value = (word.strip() for word in part.partition("="))
+        near = "" if name in columns else nearest(name, columns)
         if not sign or name not in columns:
             raise BadInput(
-                f"exclude, entry {number}: {part!r}: {nearest(name, columns)}write NAME=VALUE,... "
-                f"with swept names ({', '.join(columns)})"
+                f"exclude, entry {number}: {part!r}: {near}write NAME=VALUE,... with "
+                f" swept names ({', '.join(columns)})"
             )
         pairs[name] = typed(value)
     return pairs

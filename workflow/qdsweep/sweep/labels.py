@@ -55,6 +55,7 @@ def figure_names(
     groups = group_labels(columns, rows, default)
     names = group_columns(columns, rows)
     _known("names", figures.names, names)
+    _distinct_names(names, figures.names)
     _check_encode(figures, names)
     shown = encoding(figures, columns, rows)
     rest = [name for name in label_columns(columns, rows) if name not in shown.facets]
@@ -143,6 +144,18 @@ def _known(key: str, given: Iterable[str], known: Iterable[str]) -> None:
                 f"figures: {key}: {name!r} is unknown; {nearest(name, known)}"
                 f"known: {shown or 'nothing was swept but the seed'}"
             )
+
+
+def _distinct_names(columns: Iterable[str], names: Mapping[str, str]) -> None:
+    taken: dict[str, str] = {}
+    for column in columns:
+        name = names.get(column, column)
+        if name in taken:
+            raise BadInput(
+                f"figures: names: {taken[name]!r} and {column!r} would both be called {name!r}; "
+                "give each a name of its own"
+            )
+        taken[name] = column
 
 
 def _distinct(names: Mapping[str, Name]) -> None:

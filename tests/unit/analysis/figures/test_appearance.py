@@ -90,6 +90,13 @@ def test_unknown_names_are_refused_before_anything_runs(figures, message):
         check_sweep(file, found, {(): "mine.yaml"})
 
 
+def test_two_swept_names_that_would_be_called_the_same_are_refused():
+    found = table_of_runs(TINY, "::: sigma0 0.1 0.2 ::: batch_size 8 16 ::: seed 1 2")
+    file = SweepFile(name="t", experiment="t", figures=Figures(names={"sigma0": "batch_size"}))
+    with pytest.raises(BadInput, match="'sigma0' and 'batch_size' would both be called"):
+        check_sweep(file, found, {(): "mine.yaml"})
+
+
 def test_the_look_is_that_of_every_figure(sweep):
     set_look(sweep, **LOOK)
     plot(sweep, runs_of(sweep))
