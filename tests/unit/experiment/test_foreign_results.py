@@ -201,3 +201,5 @@ def test_the_same_run_described_twice_is_refused(theirs):
     (theirs / "again.yaml").write_text(path.read_text())
     with pytest.raises(BadInput, match="describe the same run"):
         read_all([str(path), str(theirs / "again.yaml")])
+    said = qdsweep("import", path, theirs / "again.yaml", cwd=theirs, code=2)
+    assert "describe the same run" in said and not (theirs / "results").exists()

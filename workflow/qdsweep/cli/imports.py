@@ -42,11 +42,10 @@ def add_commands(add: Add) -> None:
 
 
 def _import(arguments: argparse.Namespace) -> int:
-    from qdsweep.config.imported import read_imported
+    from qdsweep.config.imported import read_all
     from qdsweep.experiment.foreign_results import read_foreign, write_run
 
-    runs = [run for file in arguments.files for run in read_imported(file)]
-    for run in runs:
+    for run in read_all(map(str, arguments.files)):
         found = read_foreign(run)
         for warning in found.warnings:
             print(f"qdsweep: warning: {run.archive}: {warning}", file=sys.stderr)

@@ -49,7 +49,7 @@ def _pairs(entry: str, number: int, columns: Sequence[str]) -> dict[str, object]
         if not sign or name not in columns:
             raise BadInput(
                 f"exclude, entry {number}: {part!r}: {near}write NAME=VALUE,... with "
-                f" swept names ({', '.join(columns)})"
+                f"swept names ({', '.join(columns)})"
             )
         pairs[name] = typed(value)
     return pairs
