@@ -23,7 +23,8 @@ import matplotlib.pyplot as plt
 from figures import VARIABLE
 from matplotlib.ticker import LogLocator, NullLocator
 
-from qdsweep.analysis.figures.style import COLORS, NOTE, save, style
+from qdsweep.analysis.figures.marks import COLORS
+from qdsweep.analysis.figures.style import NOTE, save, style
 from qdsweep.files import write_text
 
 SCRIPTS = {

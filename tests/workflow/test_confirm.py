@@ -96,7 +96,7 @@ def test_a_second_start_has_nothing_to_do_and_knows_all_runs(finished):
     said = qdsweep("status", "mine", cwd=finished)
     assert "10 runs: 10 finished" in said
     assert "re-evaluated: 6 of 6 runs" in said
-    assert said.count("confirms iso_sigma") == 4
+    assert said.count("(confirms)") == 4
     assert "0 found" in qdsweep("clean", "--orphans", "--dry-run", cwd=finished)
 
 
