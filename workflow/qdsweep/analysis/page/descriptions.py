@@ -9,9 +9,9 @@ from qdsweep.config.archives import ARCHIVES
 from qdsweep.config.compose import read_part
 from qdsweep.config.domain import Domain
 from qdsweep.config.emitters import STRATEGIES
+from qdsweep.config.plugin import load_class
 from qdsweep.config.signature import parameters
 from qdsweep.config.values import value_text
-from qdsweep.domains import make_domain
 from qdsweep.experiment.load import Run
 
 # Key of an emitter or archive -> how a sentence says it; others are given as key = value.
@@ -83,16 +83,16 @@ def domain_of(config: dict[str, Any]) -> Domain:
 
 def _is_deterministic(domain: Domain) -> bool:
     """Returns whether seeds change nothing: a class of the user's says it of itself."""
-    return domain.is_deterministic or bool(getattr(_made(domain), "is_deterministic", False))
+    return domain.is_deterministic or getattr(_class_of(domain), "is_deterministic", None) is True
 
 
-def _made(domain: Domain) -> Any:
-    """Returns an object of the user's class; None for other domains, and where it is gone."""
+def _class_of(domain: Domain) -> type | None:
+    """Returns the user's class, of which no object is made; None for others, or where it is gone."""
     if ":" not in domain.type:
         return None
     try:
-        return make_domain(domain)
-    except Exception:  # whatever the class does: the paragraph says less
+        return load_class(domain.type)
+    except Exception:  # whatever its module does: the paragraph says less
         return None
 
 
@@ -200,7 +200,7 @@ def _kinds_of(groups: list[dict[str, Any]]) -> list[tuple[str, dict[str, Any]]]:
 
 def _step(config: dict[str, Any]) -> float | None:
     """Returns the mutation scale of the domain; None where only a class that is gone knows it."""
-    step: float | None = config["domain"].get("step")
+    step = config["domain"].get("step")
     if step is None:
-        step = getattr(_made(domain_of(config)), "step", None)
-    return step
+        step = getattr(_class_of(domain_of(config)), "step", None)
+    return step if isinstance(step, int | float) else None  # it may be a property
