@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from qdsweep.algorithms.base import Arrays
+from qdsweep.algorithms.own import raised
 from qdsweep.animation import with_text, write_gif
 from qdsweep.config.domain import DomainConfig, require_episodes
 from qdsweep.domains import make_domain
@@ -186,7 +187,14 @@ def _film(run: Run, elite: Elite, seed: int, seconds: float) -> tuple[Shot, Floa
         context = context_for(domain, elite, settings.name)
         batch = Batch(elite.solution[np.newaxis], first, context=context)
         if hasattr(domain, "render"):
-            shot.add_all(domain.render(elite.solution.copy(), int(first[0])))
+            try:
+                shot.add_all(domain.render(elite.solution.copy(), int(first[0])))
+            except Exception as error:  # of the user's code, or of what it has returned
+                raise BadInput(
+                    f"the domain {settings.name or settings.type} cannot be rendered: "
+                    f"{raised(error)}; render(solution, seed) returns pictures, arrays (h, w, 3) "
+                    "of uint8"
+                ) from None
         evaluation = evaluate(domain, batch)
     if not shot.frames:
         how = "render gave no pictures" if hasattr(domain, "render") else "it made no environment"

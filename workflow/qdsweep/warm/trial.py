@@ -4,6 +4,7 @@ import contextlib
 import json
 import subprocess
 import sys
+import threading
 from collections.abc import Iterable
 
 from qdsweep.config.experiment import Experiment
@@ -12,6 +13,9 @@ from qdsweep.host.cpu import apply_baseline
 
 # What tells neither how an algorithm is made nor what it is asked first.
 _APART = {"seed", "iterations", "evaluations", "reload", "timeout"}
+
+# After so long it says what it waits for [s].
+NOTICE_SECONDS = 15.0
 
 
 def try_own_algorithms(experiments: Iterable[Experiment]) -> None:
@@ -34,12 +38,19 @@ def try_own_algorithms(experiments: Iterable[Experiment]) -> None:
     if not kinds:
         return
     data = json.dumps([experiment.model_dump(mode="json") for experiment in kinds.values()])
+    own = sorted({part for one in kinds.values() for part in one.algorithm.plugins})
+    waits = f"qdsweep: still makes {', '.join(own)}, once before any run (Ctrl-C ends it)"
     words = [sys.executable, "-m", "qdsweep.warm.trial"]
-    done = subprocess.run(words, input=data, capture_output=True, text=True)
+    notice = threading.Timer(NOTICE_SECONDS, print, (waits,), {"file": sys.stderr})
+    notice.daemon = True
+    notice.start()
+    try:
+        done = subprocess.run(words, input=data, capture_output=True, text=True)
+    finally:
+        notice.cancel()
     if done.returncode:
         last = done.stderr.strip().splitlines()[-1:]
         ended = f"it ended its process with exit code {done.returncode}: {' '.join(last)}"
-        own = sorted({part for one in kinds.values() for part in one.algorithm.plugins})
         what = done.stdout.strip() or f"{', '.join(own)}: {ended}"
         raise BadInput(
             f"{what}\nNothing was started. `qdsweep check --algorithm NAME` tries it again"

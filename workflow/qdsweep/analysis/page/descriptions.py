@@ -87,7 +87,7 @@ def _is_deterministic(domain: Domain) -> bool:
 
 
 def _class_of(domain: Domain) -> type | None:
-    """Returns the user's class, of which no object is made; None for others, or where it is gone."""
+    """Returns the class of a user's domain, of which no object is made; None if there is none."""
     if ":" not in domain.type:
         return None
     try:
