@@ -196,9 +196,11 @@ class Cart:
         self.env = gym.make("CartPole-v1") if how == "kept" else None
         if how == "render":
             self.render = lambda solution, seed: np.zeros((30, 20, 40, 3), np.uint8) + 9
+        if how == "broken":
+            self.render = lambda solution, seed: [seed / 0]
 
     def evaluate(self, solutions, seeds):
-        if self.how in ("render", "blind"):
+        if self.how in ("render", "blind", "broken"):
             return Evaluation(solutions[:, 0] * (seeds % 7), solutions[:, 1:2])
         return Evaluation(*map(np.array, zip(*map(self.play, solutions, seeds))))
 
@@ -215,7 +217,7 @@ class Cart:
 """
 
 
-@pytest.mark.parametrize("how", ["kept", "made anew", "render", "blind"])
+@pytest.mark.parametrize("how", ["kept", "made anew", "render", "blind", "broken"])
 def test_a_plug_in_is_filmed_as_it_stands(tmp_path, how, capsys):
     """Adding a method to it would make its finished runs other ones."""
     name = f"cart_{how}".replace(" ", "_")
@@ -225,9 +227,12 @@ def test_a_plug_in_is_filmed_as_it_stands(tmp_path, how, capsys):
     domain = {"type": f"{name}:Cart", "arguments": {"how": how}}
     run = computed(tmp_path, {**SMALL, "domain": domain, "archive": {"dims": [6]}})
     require_episodes(compose(str(run / "config.yaml")).domain)
-    if how == "blind":
-        refusal = r"Cart cannot be rendered \(it made no environment\): .*render\(solution, seed"
-        with pytest.raises(BadInput, match=refusal):
+    refusals = {
+        "blind": r"Cart cannot be rendered \(it made no environment\): .*render\(solution, seed",
+        "broken": r"Cart cannot be rendered: ZeroDivisionError: .*render\(solution, seed",
+    }
+    if how in refusals:
+        with pytest.raises(BadInput, match=refusals[how]):
             rollout(run, tmp_path / "out", ["best"], 1.0)
         return
     entries = rollout(run, tmp_path / "out", ["best", "median"], 0.5)
