@@ -6,11 +6,11 @@ sweep, as hard links, and comes back from there.
 
 import hashlib
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 import qdsweep
-from qdsweep.files import link, write_text
+from qdsweep.files import link, read_json_if_whole, write_json
 from qdsweep.records.sweep_dir import SweepDir
 
 # The number is to be raised when pictures of the same things look different.
@@ -51,18 +51,32 @@ def keep(
         old.unlink()
 
 
-def keep_all(folder: Path, sweep: SweepDir, made_of: str, make: Callable[[], None]) -> None:
-    """Fills a folder as `keep` does, with files whose names are known only after `make`."""
+def keep_all(
+    folder: Path, sweep: SweepDir, made_of: str, make: Callable[[], Iterable[str]]
+) -> None:
+    """Fills a folder as `keep` does, with files whose names are known only after `make`.
+
+    What is kept counts only if all of it is there: a kill, or a second start of the same sweep at
+    the same time, may have torn it.
+
+    Args:
+        folder: Where the files are to be.
+        sweep: The sweep, which keeps them.
+        made_of: All that they depend on.
+        make: Writes the files into the folder and returns their names.
+    """
     store = sweep.kept / folder.name
-    note, about = store / "made_of", f"{_VERSION} {made_of}"
+    note, about = store / "made_of.json", f"{_VERSION} {made_of}"
     folder.mkdir(parents=True, exist_ok=True)
-    if note.exists() and note.read_text(encoding="utf-8") == about:
-        for kept in set(store.iterdir()) - {note}:
-            link(kept, folder / kept.name)
+    known = read_json_if_whole(note)
+    kept = [store / str(name) for name in known.get("files", [])]
+    if known.get("made_of") == about and all(path.exists() for path in kept):
+        for path in kept:
+            link(path, folder / path.name)
         return
     shutil.rmtree(store, ignore_errors=True)
-    make()
-    store.mkdir(parents=True)
-    for path in folder.glob("[!.]*"):
-        link(path, store / path.name)
-    write_text(note, about)
+    names = sorted(make())
+    store.mkdir(parents=True, exist_ok=True)
+    for name in names:
+        link(folder / name, store / name)
+    write_json(note, {"made_of": about, "files": names})

@@ -41,8 +41,8 @@ def rollouts(sweep_dir: Path, runs_dir: Path) -> None:
     keep_all(sweep.rollouts, sweep, made_of, lambda: _render(sweep.rollouts, shown, settings))
 
 
-def _render(folder: Path, runs: Mapping[str, RunDir], settings: Rollouts) -> None:
-    """Renders elites of each group's run."""
+def _render(folder: Path, runs: Mapping[str, RunDir], settings: Rollouts) -> set[str]:
+    """Renders elites of each group's run; returns the names of the files."""
     entries, taken = [], set[str]()
     for group, run in runs.items():
         name = group
@@ -53,6 +53,8 @@ def _render(folder: Path, runs: Mapping[str, RunDir], settings: Rollouts) -> Non
             run.results.path, folder, settings.elites, settings.seconds, run=run.name, files=name
         ):
             entries.append({**entry, "group": group})
-    for path in set(folder.glob("*.gif")) - {folder / str(entry["file"]) for entry in entries}:
+    names = {str(entry["file"]) for entry in entries}
+    for path in set(folder.glob("*.gif")) - {folder / name for name in names}:
         path.unlink()  # of an earlier start
     write_json(folder / "rollouts.json", {"rollouts": entries})
+    return {*names, "rollouts.json"}
