@@ -126,7 +126,7 @@ def test_a_metric_never_changes_or_ends_a_run(tmp_path, caplog):
     assert all(row["broken"] == row["greedy"] == row["limits"] == "" for row in rows)
     assert all(row["boundless"] == "" and row["in_place"] == "1.0" for row in rows)
     text = caplog.text
-    assert "the metric greedy raised AttributeError: a metric may not call sample_elites" in text
+    assert "the metric greedy raised AttributeError: a metric may not use sample_elites" in text
     assert "the metric limits raised KeyError: \"limits is not in ['low', 'high']\"" in text
     assert f"the metric greedy has {len(rows)} empty cell(s)" in text
     assert len(text) < 10_000, "of a long list only the beginning"
@@ -171,8 +171,11 @@ def test_an_archive_can_be_read_like_pyribs_own():
     archive.add(np.zeros((1, 1)), [1.0], [[0.1]])
     seen = ReadOnly(archive)
     assert len(seen) == 1 and seen.stats.num_elites == 1 and len(list(seen)) == 1
-    with pytest.raises(AttributeError, match="would change the run's results"):
+    with pytest.raises(AttributeError, match="could change the run's results"):
         seen.add(np.zeros((1, 1)), [2.0], [[0.9]])
+    for private in ("_rng", "_store"):
+        with pytest.raises(AttributeError, match=f"may not use {private}"):
+            getattr(seen, private)
 
 
 def test_the_example_measures_what_it_says(tmp_path):

@@ -34,8 +34,8 @@ class ReadOnly:
         self._archive = archive
 
     def __getattr__(self, name: str) -> Any:
-        if name in _CHANGES:
-            raise AttributeError(f"a metric may not call {name}: it would change the run's results")
+        if name in _CHANGES or name.startswith("_"):  # `_rng`, `_store`
+            raise AttributeError(f"a metric may not use {name}: it could change the run's results")
         return getattr(self._archive, name)
 
     def __len__(self) -> int:
