@@ -31,8 +31,9 @@ def test_ranks_that_are_not_one_world_are_refused(tmp_path):
     write_yaml(tmp_path / "cluster.yaml", {**MPI, "mpi": {"launcher": "srun --mpi=none"}})
     run = f"{BIN}/qdsweep run experiment.yaml --cluster cluster.yaml --out out"
     words = ["sbatch", "--wait", "--nodes=2", "--mem=900", "--output=said.txt", "--wrap", run]
-    assert subprocess.run(words, cwd=tmp_path, check=False).returncode == 2
+    code = subprocess.run(words, cwd=tmp_path, check=False).returncode
     said = (tmp_path / "said.txt").read_text()
+    assert code == 2, said
     assert said.count("srun --mpi=none started 7 processes, but MPI") == 1
     assert "sees a world of 1" in said
     assert "srun --mpi=pmix" in said

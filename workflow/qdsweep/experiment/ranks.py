@@ -15,6 +15,7 @@ from pathlib import Path
 from qdsweep.config.cluster import Cluster
 from qdsweep.errors import BadInput, QdsweepError
 from qdsweep.experiment.stop import SIGNALS
+from qdsweep.files import write_text
 from qdsweep.host.briefing import RANKS
 from qdsweep.host.parent import die_with_parent
 from qdsweep.host.programs import which
@@ -136,6 +137,8 @@ def work(cluster: Cluster, run: Path, main: Callable[[], int]) -> int:
 
 def _leave(run: Path, code: int, refusal: str = "") -> int:
     """Leaves the exit code, and why the run cannot begin, to the process that started the ranks."""
+    # Whole or not at all: of ranks that are not one world each writes, and the first that ends
+    # makes the launcher kill the others.
     with contextlib.suppress(OSError):
-        (RunDir(run).state.path / EXIT_CODE).write_text(f"{code}\n{refusal}")
+        write_text(RunDir(run).state.path / EXIT_CODE, f"{code}\n{refusal}")
     return code
