@@ -1,21 +1,206 @@
-"""How a sweep draws its settings."""
+"""How a sweep draws its settings, and how it spends its budget on them."""
 
-from typing import Literal
+from fractions import Fraction
+from itertools import pairwise
+from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import AfterValidator, Field, model_validator
 
 from qdsweep.config.base import Model
 
+Sampling = Literal["random", "sobol", "halton", "lhs", "tpe"]
+# Earlier, small batches lead that lose in the end: measured, see docs/searches.md.
+EARLIEST = Fraction(1, 9)
+
+
+def _part(value: str | float) -> str | float:
+    """Refuses what is no share of the whole budget."""
+    try:
+        if 0 < fraction(value) <= 1:
+            return value
+    except (ValueError, ZeroDivisionError):
+        pass
+    raise ValueError(f"{value!r} is no share of the budget: write one such as 1/9")
+
+
+def fraction(value: str | float) -> Fraction:
+    """Returns a share of the budget: `1/9` as it is, 0.111 by its digits."""
+    return Fraction(str(value).replace(" ", ""))
+
+
+Share = Annotated[str | float, AfterValidator(_part)]
+
+
+class Halving(Model):
+    """Successive halving: many settings get little, the best of them more, the last ones all."""
+
+    first: Share = Field(
+        default="1/9",
+        description=(
+            "share of the budget that the first rung gives each setting; each later one gives "
+            "`eta` times as much, the last one all [fraction]"
+        ),
+    )
+    rungs: list[Share] | None = Field(
+        default=None,
+        min_length=2,
+        description="the share of each rung instead of `first`, such as [1/3, 2/3, 1] [fraction]",
+    )
+    eta: int = Field(
+        default=3, ge=2, le=100, description="one setting of so many goes on to the next rung"
+    )
+    seeds: list[Annotated[int, Field(ge=1)]] | None = Field(
+        default=None,
+        min_length=1,
+        description="how many of the swept seeds each rung has; null: they grow to all of them",
+    )
+    brackets: Literal["all"] | Annotated[int, Field(ge=1)] = Field(
+        default=1,
+        description=(
+            "all: Hyperband, a halving from each of the rungs on, side by side; n: those from the "
+            "n first rungs on"
+        ),
+    )
+    metric: str | None = Field(
+        default=None, description="what decides, a recorded metric; null: that of `rank`"
+    )
+    block: Literal["all"] | Annotated[int, Field(ge=1)] | None = Field(
+        default=None,
+        description=(
+            "how many settings go on at a time: all waits for the whole rung; fewer keep what was "
+            "decided when samples are added; null: `eta` of drawn settings, all of a grid"
+        ),
+    )
+
+    @property
+    def shares(self) -> list[Fraction]:
+        """What each rung gives a setting of the whole budget."""
+        if self.rungs is not None:
+            return [fraction(share) for share in self.rungs]
+        found, share = [], fraction(self.first)
+        while share < 1:
+            found.append(share)
+            share *= self.eta
+        return [*found, Fraction(1)]
+
+    @property
+    def num_brackets(self) -> int:
+        """Number of brackets."""
+        return len(self.shares) if self.brackets == "all" else self.brackets
+
+    @model_validator(mode="after")
+    def _check(self) -> "Halving":
+        shares = self.shares
+        if self.rungs is not None and "first" in self.model_fields_set:
+            raise ValueError("give halving.first or halving.rungs, not both")
+        if shares[-1] != 1 or any(a >= b for a, b in pairwise(shares)):
+            raise ValueError(f"halving.rungs = {self.rungs}: they must rise, and end with 1")
+        if len(shares) < 2:
+            raise ValueError("halving.first = 1: nothing would be halved; write less, such as 1/9")
+        if self.num_brackets > len(shares):
+            raise ValueError(f"halving.brackets = {self.brackets}: there are {len(shares)} rungs")
+        if self.seeds is not None:
+            if len(self.seeds) != len(shares):
+                raise ValueError(
+                    f"halving.seeds = {self.seeds}: give a number for each of the {len(shares)} "
+                    f"rungs ({', '.join(map(str, shares))})"
+                )
+            if self.seeds != sorted(self.seeds):
+                raise ValueError(f"halving.seeds = {self.seeds}: a later rung has as many or more")
+        return self
+
+
+class Pbt(Model):
+    """Population-based training: the worst take the state and changed settings of the best."""
+
+    population: int = Field(ge=2, le=10_000, description="settings at a time")
+    generations: int = Field(ge=2, le=10_000, description="equal parts of the budget")
+    exploit: float = Field(
+        default=0.25, gt=0, le=0.5, description="share of the worst that are replaced [fraction]"
+    )
+    factors: list[Annotated[float, Field(gt=0)]] = Field(
+        default=[0.8, 1.25], min_length=1, description="what changes a number, one at random"
+    )
+    resample: float = Field(
+        default=0.25, ge=0, le=1, description="share of values that are drawn anew [fraction]"
+    )
+    metric: str | None = Field(
+        default=None, description="what decides, a recorded metric; null: that of `rank`"
+    )
+
 
 class Search(Model):
-    """The values of `:::~` sources."""
+    """The values of `:::~` sources, and the way the budget is spent on the sweep's settings."""
 
-    samples: int = Field(ge=1, le=100_000, description="how many settings are drawn")
-    sampling: Literal["random", "sobol", "halton", "lhs"] = Field(
+    samples: int | None = Field(
+        default=None,
+        ge=1,
+        le=100_000,
+        description=(
+            "how many settings are drawn; null: what brackets or a population need, or of a grid"
+        ),
+    )
+    sampling: Sampling = Field(
         default="random",
         description=(
             "random: independent; sobol, halton: evenly spread, and more samples keep the first "
-            "ones; lhs: a Latin hypercube, whose samples change with their number"
+            "ones; lhs: a Latin hypercube, whose samples change with their number; tpe: where "
+            "earlier batches were good (Optuna; `make extras`)"
         ),
     )
     seed: int = Field(default=0, ge=0, lt=2**63, description="of the draws, not of the runs")
+    batches: int = Field(
+        default=1, ge=1, le=1000, description="how often tpe asks; with brackets: how many rounds"
+    )
+    halving: Halving | None = Field(
+        default=None, description="successive halving or Hyperband; null: every run is whole"
+    )
+    pbt: Pbt | None = Field(default=None, description="population-based training; null: none")
+
+    @property
+    def is_staged(self) -> bool:
+        """Whether what is computed depends on what was; else all runs are known beforehand."""
+        return bool(self.halving or self.pbt or self.sampling == "tpe")
+
+    @property
+    def metric(self) -> str | None:
+        """The metric that decides; None: that of `rank`."""
+        one = self.halving or self.pbt
+        return one.metric if one else None
+
+    @property
+    def plain(self) -> dict[str, Any]:
+        """Its keys as plain data, without those of later releases at their defaults."""
+        return self.model_dump(mode="json", exclude=self._at_default(), exclude_none=True)
+
+    def _at_default(self) -> set[str]:
+        later = ("batches", "halving", "pbt")
+        return {k for k in later if getattr(self, k) == type(self).model_fields[k].default}
+
+    @model_validator(mode="after")
+    def _check(self) -> "Search":
+        banded = self.halving is not None and self.halving.num_brackets > 1
+        if self.pbt and (self.halving or self.sampling == "tpe" or self.samples is not None):
+            raise ValueError(
+                "search.pbt stands alone: its population is drawn at random or evenly (sampling), "
+                "so leave out samples, halving and tpe"
+            )
+        if banded and self.samples is not None:
+            raise ValueError(
+                "search.samples: brackets say themselves how many settings they need; leave it "
+                "out, and write batches for more rounds of them"
+            )
+        if self.batches > 1 and not banded and self.sampling != "tpe":
+            raise ValueError("search.batches: only tpe asks in batches, and brackets have rounds")
+        if self.sampling == "tpe" and self.batches == 1:
+            raise ValueError(
+                "search.sampling = tpe: the first batch is random, so write batches: 2 or more"
+            )
+        if self.sampling == "tpe" and not banded and (self.samples or 0) % self.batches:
+            raise ValueError(
+                f"search.samples = {self.samples}: a whole number of settings in each of the "
+                f"{self.batches} batches is needed; write {self.batches * 8}, for example"
+            )
+        if self.sampling == "lhs" and self.is_staged and not (self.halving and not banded):
+            raise ValueError("search.sampling = lhs: draw with sobol, halton or random here")
+        return self

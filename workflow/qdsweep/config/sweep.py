@@ -213,7 +213,7 @@ class SweepFile(Model):
     @property
     def drawing(self) -> dict[str, Any]:
         """How the rows were drawn, as plain data; nothing where they were not."""
-        return self.model_dump(mode="json", include={"search"}) if self.search else {}
+        return {"search": self.search.plain} if self.search else {}
 
     @property
     def reporting(self) -> dict[str, Any]:

@@ -55,7 +55,7 @@ def _check_samples(settings: SweepFile, sweep: Sweep, results: Results) -> None:
     if search.sampling != "lhs" or not isinstance(before, dict):
         return
     samples = before.get("samples")
-    if before | {"samples": search.samples} == search.model_dump(mode="json") != before:
+    if before | {"samples": search.samples} == search.plain != before:
         raise BadInput(
             f"search: samples = {search.samples}: a Latin hypercube of another size shares no "
             f"sample with the {samples} of {plan}: draw with sampling: sobol, halton or random, "

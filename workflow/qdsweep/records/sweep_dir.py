@@ -11,6 +11,11 @@ class SweepDir(Folder):
 
     plan = Place("plan.json")
     confirm = Place("confirm.json")
+    search = Place("search")
+    """Markers and tables of decisions of a search."""
+    search_rows = Place("search.json")
+    """The rows of a search, once it has found them."""
+    search_table = Place("search.csv")
     runs = Place("runs.tsv")
     summary = Place("summary.csv")
     curves = Place("curves.csv")

@@ -9,6 +9,7 @@ import warnings
 from collections.abc import Sequence
 
 from qdsweep.config.search import Search
+from qdsweep.strategies.levels import samples_of
 from qdsweep.sweep.drawn import Drawn
 from qdsweep.sweep.grammar import Draw
 
@@ -28,15 +29,16 @@ def drawn_by(search: Search) -> Draw:
 
 def _points(search: Search, names: Sequence[str]) -> list[list[float]]:
     """Returns a point of the unit cube for each sample, one coordinate a name."""
-    if search.sampling == "random":
-        numbers = range(search.samples)
+    count = samples_of(search)
+    if search.sampling in ("random", "tpe"):  # of which the first batch is random
+        numbers = range(count)
         return [[_random(search.seed, name, number) for name in names] for number in numbers]
     from scipy.stats import qmc
 
     sampler = {"sobol": qmc.Sobol, "halton": qmc.Halton, "lhs": qmc.LatinHypercube}
     with warnings.catch_warnings():  # a number of samples that is no power of 2 is fine
         warnings.simplefilter("ignore")
-        points = sampler[search.sampling](len(names), rng=search.seed).random(search.samples)
+        points = sampler[search.sampling](len(names), rng=search.seed).random(count)
     found: list[list[float]] = points.tolist()
     return found
 

@@ -1,0 +1,193 @@
+"""Files of a search: its levels in plan.json, markers of places, and tables of decisions.
+
+No file has times in it, so that two starts of a search write the same bytes. Each holds a checksum
+of itself: one that was edited or torn is noticed, and made again.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from qdsweep.errors import BadInput
+from qdsweep.files import damaged, read_json, write_json
+from qdsweep.records.sweep_dir import SweepDir
+
+
+class Level(NamedTuple):
+    """A rung, a batch or a generation: so many places, each lengthens a run for each seed.
+
+    Attributes:
+        name: Its folder below `search/` of the sweep.
+        places: Settings at a time.
+        seeds: Swept seeds as text; `("",)` where none is swept.
+        budget: Of each of its runs, in the experiment's unit.
+        kind: known (settings `first`, `first + 1`, ...), promoted, asked or exploited.
+        first: Number of its first setting.
+        below: The levels whose markers its decisions read.
+        block: Places of a table of decisions, one of a chain; 0: all in one.
+    """
+
+    name: str
+    places: int
+    seeds: tuple[str, ...]
+    budget: int
+    kind: str = "known"
+    first: int = 0
+    below: tuple[str, ...] = ()
+    block: int = 0
+
+    @property
+    def blocks(self) -> int:
+        """Number of tables of decisions."""
+        if self.kind == "known":
+            return 0
+        return -(-self.places // self.block) if self.block else 1
+
+    def block_of(self, place: int) -> int:
+        """Returns the table that decides about a place."""
+        return place // self.block if self.block else 0
+
+    def sees(self, block: int, below: int) -> tuple[int, int, int]:
+        """Returns what a table of promotions is about.
+
+        Args:
+            block: The table.
+            below: Number of places of the level below.
+
+        Returns:
+            The first place below that it is the first to see, the one after the last, and how many
+            settings have gone on after it.
+        """
+        if not self.block:
+            return 0, below, self.places
+        each = below // self.places * self.block
+        last = below if block == self.blocks - 1 else each * (block + 1)
+        return each * block, last, min(self.places, self.block * (block + 1))
+
+
+class Seen(NamedTuple):
+    """What a decision knows of a setting.
+
+    Attributes:
+        place: Its place in the level below.
+        setting: Its number.
+        values: Its swept values, without the seed.
+        score: Mean over the seeds, larger is better; None where a run failed.
+        failed: Why it failed; None where it did not.
+    """
+
+    place: int
+    setting: int
+    values: Mapping[str, Any]
+    score: float | None
+    failed: str | None = None
+
+
+class Chosen(NamedTuple):
+    """What a place is given by a decision.
+
+    Attributes:
+        place: The place.
+        setting: The number of the setting.
+        values: Its swept values, without the seed.
+        reason: Why, for a reader.
+        parent: Its place in the level below, or its donor's; None where it has none.
+        failed: Why the setting failed before, so that nothing is computed; None where it did not.
+    """
+
+    place: int
+    setting: int
+    values: Mapping[str, Any]
+    reason: str
+    parent: int | None = None
+    failed: str | None = None
+
+
+def marker_path(sweep: SweepDir, level: str, place: int, seed: str) -> Path:
+    """Returns where the marker of a place is."""
+    return sweep.search / level / f"{place}-s{seed}.json"
+
+
+def decision_path(sweep: SweepDir, level: str, block: int) -> Path:
+    """Returns where a table of decisions is."""
+    return sweep.search / level / f"decided-{block}.json"
+
+
+def write_sealed(path: Path, data: Mapping[str, Any]) -> None:
+    """Writes a marker or a table of decisions with its checksum."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_json(path, {**data, "sha256": _checksum(data)})
+
+
+def read_sealed(path: Path) -> dict[str, Any]:
+    """Reads a marker or a table of decisions.
+
+    Raises:
+        BadInput: It is missing, torn or was edited.
+    """
+    data = read_json(path)
+    if data.pop("sha256", None) != _checksum(data):
+        raise damaged(path, ValueError("it was edited: its checksum is wrong"))
+    return data
+
+
+def is_whole(path: Path) -> bool:
+    """Returns whether a marker or a table of decisions is as it was written."""
+    try:
+        read_sealed(path)
+    except BadInput:
+        return False
+    return True
+
+
+def seen_in(sweep: SweepDir, level: Level, places: Sequence[int]) -> list[Seen]:
+    """Reads what is known of some places of a level.
+
+    Raises:
+        BadInput: A marker is missing or damaged.
+    """
+    found = []
+    for place in places:
+        rows = [read_sealed(marker_path(sweep, level.name, place, seed)) for seed in level.seeds]
+        found.append(seen_of(rows))
+    return found
+
+
+def seen_of(rows: Sequence[Mapping[str, Any]]) -> Seen:
+    """Returns what the markers of a place, one a seed, say of its setting."""
+    failed = next((row["failed"] for row in rows if row["failed"] is not None), None)
+    scores = [row["score"] for row in rows]
+    whole = failed is None and None not in scores
+    score = sum(scores) / len(scores) if whole else None
+    return Seen(rows[0]["place"], rows[0]["setting"], rows[0]["values"], score, failed)
+
+
+def read_markers(sweep: SweepDir, levels: Sequence[Level]) -> Iterator[dict[str, Any]]:
+    """Yields the markers that there are, level by level, place by place, seed by seed."""
+    for level in levels:
+        for place in range(level.places):
+            for seed in level.seeds:
+                path = marker_path(sweep, level.name, place, seed)
+                if path.exists():
+                    yield read_sealed(path)
+
+
+def read_decisions(sweep: SweepDir, levels: Sequence[Level]) -> Iterator[dict[str, Any]]:
+    """Yields the tables of decisions that there are."""
+    for level in levels:
+        for block in range(level.blocks):
+            path = decision_path(sweep, level.name, block)
+            if path.exists():
+                yield read_sealed(path)
+
+
+def ordinal(number: int) -> str:
+    """Returns 1st, 2nd, 3rd, 4th, ..."""
+    last = "th" if number % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(number % 10)
+    return f"{number}{last or 'th'}"
+
+
+def _checksum(data: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()
