@@ -1,11 +1,13 @@
 """Drawn sources in a sweep: where they stand, when they have a value, what is refused."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from qdsweep.config.search import Search
 from qdsweep.errors import BadInput
 from qdsweep.strategies.draws import drawn_by
-from qdsweep.sweep.drawn import SAMPLE
+from qdsweep.sweep.drawn import SAMPLE, Drawn
 from qdsweep.sweep.grammar import expand
 from qdsweep.sweep.runs import table_of_runs
 
@@ -86,3 +88,22 @@ def test_what_is_refused(text, said):
 def test_without_a_number_of_samples_nothing_is_drawn():
     with pytest.raises(BadInput, match=r"write search: \{samples: N\}"):
         expand(":::~ a int 1 2")
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        Drawn("a", "uniform", ("-3", "5")),
+        Drawn("a", "log", ("1e-4", "1")),
+        Drawn("a", "int", ("-2", "7")),
+        Drawn("a", "logint", ("1", "256")),
+        Drawn("a", "normal", ("10", "2")),
+    ],
+)
+@given(u=st.floats(1e-3, 1 - 1e-3))
+def test_a_quantile_is_where_its_value_lies(source, u):
+    text = source.value(u)
+    assert 0 <= source.quantile(text) <= 1
+    assert source.value(source.quantile(text)) == text
+    if "int" not in source.kind:
+        assert source.quantile(text) == pytest.approx(u, abs=1e-5)

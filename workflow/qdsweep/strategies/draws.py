@@ -27,6 +27,16 @@ def drawn_by(search: Search) -> Draw:
     return draw
 
 
+def random_row(sources: Sequence[Drawn], seed: int, number: int) -> tuple[str, ...]:
+    """Returns the values of one random sample; empty where a condition does not hold."""
+    row: dict[str, str] = {}
+    for source in sources:
+        row[source.name] = ""
+        if source.holds(row):
+            row[source.name] = source.value(_random(seed, source.name, number))
+    return tuple(row.values())
+
+
 def _points(search: Search, names: Sequence[str]) -> list[list[float]]:
     """Returns a point of the unit cube for each sample, one coordinate a name."""
     count = samples_of(search)

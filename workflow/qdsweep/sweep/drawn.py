@@ -58,6 +58,25 @@ class Drawn:
             return str(int(min(max(found, first), second)))
         return repr(min(max(_rounded(found), first), second))
 
+    def quantile(self, text: str) -> float:
+        """Returns the quantile of a number: the middle of those that give a whole number.
+
+        Args:
+            text: The number; a choice has none.
+        """
+        number = float(text)
+        first, second = map(float, self.arguments)
+        if self.kind == "normal":
+            return NormalDist(first, second).cdf(number)
+        if self.kind == "int":
+            return (number - first + 0.5) / (second - first + 1)
+        if self.kind == "uniform":
+            return (number - first) / (second - first)
+        half = 0.5 if self.kind == "logint" else 0.0
+        low = math.log(first - half)
+        middle = (math.log(number - half) + math.log(number + half)) / 2
+        return (middle - low) / (math.log(second + half) - low)
+
     def holds(self, row: Mapping[str, str]) -> bool:
         """Returns whether it has a value in a row: name -> value, as written."""
         return all(typed(row[name]) == typed(value) for name, value in self.condition)
