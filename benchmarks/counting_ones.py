@@ -1,6 +1,6 @@
 """Searches on counting-ones, the problem on which BOHB was published.
 
-    python benchmarks/counting_ones.py [--repeats 100] [--rounds 4]
+    python benchmarks/counting_ones.py [--repeats 50] [--rounds 2 4 8]
 
 Falkner, Klein & Hutter (2018), section 5.1: four categorical parameters of {0, 1} and four
 continuous ones of [0, 1]; the score is the sum of the former and of the mean of so many coin
@@ -10,26 +10,24 @@ of so many rounds of Hyperband. The regret is of the winner's true score.
 
 import argparse
 import hashlib
-import math
-import random
 import statistics
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from qdsweep.config.search import Search
-from qdsweep.records.search import Level, Seen
+from qdsweep.config.values import typed
 from qdsweep.strategies.draws import drawn_by
 from qdsweep.strategies.halving import ranked
-from qdsweep.strategies.levels import levels, samples_of
+from qdsweep.strategies.levels import levels
+from qdsweep.strategies.tpe import asker
 from qdsweep.strategies.walk import cost, walk
 from qdsweep.sweep.drawn import Drawn
 
 FLIPS = 729
 COINS = [Drawn(f"coin{i}", "uniform", ("0", "1")) for i in range(4)]
 SPACE = [*(Drawn(f"bit{i}", "choice", ("0", "1")) for i in range(4)), *COINS]
-HYPERBAND = {"first": "1/81", "brackets": "all"}
 
 
 def truth(values: Mapping[str, Any]) -> float:
@@ -48,3 +46,54 @@ def score(setting: int, values: Mapping[str, Any], seed: str, budget: int) -> fl
         else:
             total += float(value)
     return total
+
+
+class Result(NamedTuple):
+    """What a search has found, and what it cost."""
+
+    regret: float
+    wholes: float
+
+
+def run(search: Search) -> Result:
+    """One search."""
+    known = [
+        {source.name: typed(value) for source, value in zip(SPACE, row, strict=True)}
+        for row in drawn_by(search)(SPACE)
+    ]
+    rungs = levels(search, len(known), (str(search.seed),), FLIPS)
+    seen = walk(rungs, known, score, asker(SPACE, search.seed))
+    whole = [one for rung in rungs if rung.budget == FLIPS for one in seen[rung.name]]
+    return Result(8 - truth(ranked(whole)[0].values), cost(rungs, seen) / FLIPS)
+
+
+def searches(seed: int, rounds: int) -> dict[str, Result]:
+    """The three searches, at equal cost."""
+    band = {"seed": seed, "batches": rounds, "halving": {"first": "1/81", "brackets": "all"}}
+    hyperband = run(Search(**band))
+    return {
+        "random search": run(Search(samples=round(hyperband.wholes), seed=seed)),
+        "Hyperband": hyperband,
+        "TPE + Hyperband": run(Search(**band, sampling="tpe")),
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--repeats", type=int, default=50)
+    parser.add_argument("--rounds", type=int, nargs="+", default=[2, 4, 8])
+    arguments = parser.parse_args()
+    print("| rounds | whole evaluations | search | mean regret | standard error |")
+    print("|---:|---:|---|---:|---:|")
+    for rounds in arguments.rounds:
+        found = [searches(seed, rounds) for seed in range(arguments.repeats)]
+        for name in found[0]:
+            regrets = [one[name].regret for one in found]
+            error = statistics.stdev(regrets) / len(regrets) ** 0.5
+            wholes = found[0][name].wholes
+            mean = statistics.fmean(regrets)
+            print(f"| {rounds} | {wholes:.1f} | {name} | {mean:.3f} | {error:.3f} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()

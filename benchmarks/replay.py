@@ -24,6 +24,7 @@ from qdsweep.strategies.walk import cost, walk
 TABLE = Path(__file__).with_name("search_table.npz")
 Curves = np.ndarray[Any, np.dtype[np.float32]]
 CMA_ME = "CMA-ME on Rastrigin"
+EXAMPLE = f"{CMA_ME}, the 27 settings of tune_cma_me"
 
 
 class Strategy(NamedTuple):
@@ -69,7 +70,7 @@ def tables() -> dict[str, Curves]:
         whole = {task: file[task] for task in file.files}
     number = np.arange(81)
     return whole | {
-        f"{CMA_ME}, the 27 settings of tune_cma_me": whole[CMA_ME][number // 3 % 3 == 1],
+        EXAMPLE: whole[CMA_ME][number // 3 % 3 == 1],
         f"{CMA_ME}, 27 settings with the basic restart": whole[CMA_ME][number % 3 == 0],
     }
 
