@@ -7,7 +7,7 @@ from qdsweep.warm.client import run_warm
 
 def main() -> int:
     """Runs the command; a run of a sweep in a fork of the sweep's warm process, if there is one."""
-    if sys.argv[1:3] == ["--image=", "launch"]:
+    if sys.argv[1:2] == ["--image="] and sys.argv[2:3] in (["launch"], ["place"]):
         code = run_warm(sys.argv[1:])
         if code is not None:
             return code

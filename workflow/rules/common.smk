@@ -18,10 +18,13 @@ from qdsweep.errors import BadInput
 from qdsweep.planning.changes import find_changes
 from qdsweep.planning.checks import check_fit, check_installed, check_sweep
 from qdsweep.planning.confirmation import confirming
+from qdsweep.planning.decision import run_of_place
 from qdsweep.planning.job import is_of_runs, planned_budget
 from qdsweep.planning.lengthening import is_too_short
 from qdsweep.planning.requeue import requeue_lost
+from qdsweep.planning.search_outlook import search_outlook, spoiled
 from qdsweep.planning.outlook import outlook, unfinished
+from qdsweep.planning.places import places_of
 from qdsweep.planning.resources import (
     check_request,
     launch_budget,
@@ -30,7 +33,7 @@ from qdsweep.planning.resources import (
 )
 from qdsweep.planning.settings import key_sources, plan_data, read_sweep
 from qdsweep.planning.table import sweep_of
-from qdsweep.records.plan import Plan, digest, write_plan
+from qdsweep.records.plan import Plan, digest, read_plan, write_plan
 from qdsweep.records.progress import read_standings
 from qdsweep.records.sweep_dir import Results
 from qdsweep.sweep.runs import Sweep
@@ -64,9 +67,12 @@ try:
     typed = workflow.config_settings.config_args
     SETTINGS = read_sweep(config, typed, workflow.configfiles)
     SWEEP = CONFIRMING = Sweep((), (), {})
+    # What a search computes instead of the runs; None where all of them are computed whole.
+    PLACES = None
     if not IS_JOB:
         SWEEP = sweep_of(SETTINGS, RESULTS)
         check_sweep(SETTINGS, SWEEP, key_sources(typed, workflow.configfiles))
+        PLACES = places_of(SETTINGS, SWEEP)
         # The runs that confirm it, as far as an earlier start has chosen them.
         CONFIRMING = confirming(SETTINGS, SWEEP, RESULTS)
     CLUSTERS = {
@@ -80,12 +86,22 @@ try:
 except BadInput as error:
     raise WorkflowError(str(error))
 
-PLAN = plan_data(SETTINGS, SWEEP)
+PLAN = plan_data(SETTINGS, SWEEP, PLACES)
 
-# The runs that tables wait for. With `--config partial=true` there are none, and tables are made
-# anew at each start.
-AWAITED = [] if SETTINGS.partial else list(SWEEP.runs)
+# The levels of a search, and what it chooses from.
+LEVELS, CANDIDATES = {}, []
+if SETTINGS.staged_search:
+    planned = Plan.of(PLAN) if PLACES else read_plan(RESULTS.sweep(SETTINGS.name))
+    LEVELS = {level.name: level for level in planned.levels}
+    CANDIDATES = planned.candidates
+
+# The runs that tables wait for; a search chooses them on the way. With `--config partial=true`
+# there are none, and tables are made anew at each start.
+AWAITED = [] if SETTINGS.partial or PLACES else list(SWEEP.runs)
 PARTIAL = f"--partial --at {time.time():.0f}" if SETTINGS.partial else ""
+
+# Files of a search that were edited, torn, or are of runs that were removed, and why.
+SPOILED = spoiled(SETTINGS.name, PLACES, RESULTS) if PLACES else {}
 
 # Snakemake compares a budget with that of the job that it has started itself: it knows nothing of a
 # run that was computed by hand, or that was taken further than was published.
@@ -105,13 +121,21 @@ STAGES = {
 if workflow.is_main_process:
     standings = read_standings(RESULTS.sweep(SETTINGS.name), Plan.of(PLAN))
     changes = find_changes(SETTINGS.name, SWEEP, CONFIRMING, RESULTS)
-    for line in outlook(SETTINGS.name, SWEEP, CONFIRMING, standings, changes, RESULTS):
+    if PLACES:
+        lines = search_outlook(SETTINGS, PLACES, SWEEP, SPOILED, RESULTS)
+    else:
+        lines = outlook(SETTINGS.name, SWEEP, CONFIRMING, standings, changes, RESULTS)
+    for line in lines:
         print(line, file=sys.stderr)
 
 
 wildcard_constraints:
     run=rf"(?!{PREFIX})[A-Za-z0-9_.\-]+",
     sweep=re.escape(SETTINGS.name),
+    level=r"[a-z0-9\-]+",
+    place=r"\d+",
+    seed=r"[^/]*",
+    block=r"\d+",
 
 
 onstart:
@@ -183,6 +207,18 @@ def memory_of(wildcards):
     return memory_mb(CLUSTERS[cluster_name()], RESULTS.run(wildcards.run))
 
 
+def memory_of_place(wildcards):
+    """Memory of the run that a place of a search is given."""
+    run = run_of_place(
+        RESULTS.sweep(SETTINGS.name),
+        CANDIDATES,
+        LEVELS[wildcards.level],
+        int(wildcards.place),
+        wildcards.seed,
+    )
+    return memory_mb(CLUSTERS[cluster_name()], run)
+
+
 def slurm(key, on_one_node=False):
     """A resource of the run's Slurm job, or of one on one node, which nothing else looks at.
 
@@ -191,6 +227,19 @@ def slurm(key, on_one_node=False):
     name = "slurm" if SETTINGS.cluster == "auto" else SETTINGS.cluster
     cluster = CLUSTERS[name].on_one_node() if on_one_node else CLUSTERS[name]
     return slurm_request(cluster).get(key)
+
+
+# What the job of a run asks for, besides its memory.
+RUN_RESOURCES = {
+    "cluster_config": cluster_name,
+    "image": IMAGE,
+    **{
+        key: slurm(key)
+        for key in ("runtime", "nodes", "tasks", "cpus_per_task", "mpi", "gres")
+    },
+    "tasks_per_gpu": slurm("tasks_per_gpu"),
+    "slurm_extra": slurm("slurm_extra"),
+}
 
 
 def budget_of(wildcards):

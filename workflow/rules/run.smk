@@ -18,17 +18,8 @@ rule qd_run:
         "../../envs/qdsweep.yaml"
     threads: lambda wildcards: CLUSTERS[cluster_name()].workers_per_node
     resources:
-        cluster_config=cluster_name,
-        image=IMAGE,
+        **RUN_RESOURCES,
         mem_mb=memory_of,
-        runtime=slurm("runtime"),
-        nodes=slurm("nodes"),
-        tasks=slurm("tasks"),
-        cpus_per_task=slurm("cpus_per_task"),
-        mpi=slurm("mpi"),
-        gres=slurm("gres"),
-        tasks_per_gpu=slurm("tasks_per_gpu"),
-        slurm_extra=slurm("slurm_extra"),
         attempt=lambda wildcards, attempt: attempt,
     params:
         budget=budget_of,

@@ -3,12 +3,16 @@
 
 # What stages need besides the outputs of others, and what makes them anew besides their inputs.
 INPUTS = {
+    "search": markers(LEVELS.values()),
     # One file of each run; no later stage lists the runs anew: it is felt with 10,000 of them.
     "aggregate": expand("results/runs/{run}/summary.json", run=AWAITED) + IMPORTED,
     "corrected": REEVALUATED,
     "confirmed": confirming_summaries,
 }
-PARAMS = {"aggregate": {"plan": digest(PLAN), "partial": PARTIAL}}
+PARAMS = {
+    "search": {"plan": digest(PLAN)},
+    "aggregate": {"plan": digest(PLAN), "partial": PARTIAL},
+}
 OPTIONS = {"aggregate": PARTIAL}
 
 

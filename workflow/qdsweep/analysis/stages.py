@@ -46,7 +46,7 @@ class Stage:
         outputs: What it writes into results/sweeps/NAME, each with how it is shown, if it is.
         reads: The stages whose outputs it needs.
         rule: The name of its rule, where that is another one.
-        key: The key of the sweep file that asks for it; empty where every sweep has it.
+        key: The attribute of the sweep file that asks for it; empty where every sweep has it.
         fits: Whether runs have what it shows.
         of_partial: Whether it is made of unfinished runs too.
         evaluates: Whether it computes with a domain, which needs the CPU settings of a run.
@@ -112,6 +112,17 @@ def _folder(path: str, pattern: str, category: str, label: str, caption: str) ->
 
 STAGES = (
     Stage(
+        "search",
+        "Collect what a search has computed and decided.",
+        "what the search {wildcards.sweep} has found",
+        "tables.search_rows:write_rows",
+        {"search.json": None},
+        reads=(),
+        rule="search_table",
+        key="staged_search",
+        of_partial=False,
+    ),
+    Stage(
         "aggregate",
         "Collect the runs of a sweep into tables.",
         "tables of the sweep {wildcards.sweep}",
@@ -122,7 +133,7 @@ STAGES = (
             **_table("tables/timing"),
             **_table("tables/comparisons", "differences between groups"),
         },
-        reads=(),
+        reads=("search",),
     ),
     Stage(
         "corrected",
@@ -215,7 +226,7 @@ def forget(settings: "SweepFile", sweep_dir: Path) -> None:
 def maker_of(path: Path) -> Stage:
     """Returns the stage that writes a file of a sweep's folder: aggregate, if no other does."""
     makers = [stage for stage in STAGES for output in stage.outputs if _is_at(path, output)]
-    return makers[0] if makers else STAGES[0]
+    return makers[0] if makers else next(one for one in STAGES if one.name == "aggregate")
 
 
 def _is_at(path: Path, output: str) -> bool:

@@ -129,48 +129,67 @@ def _launch(arguments: argparse.Namespace) -> int:
 
     run = RunDir(arguments.runs / arguments.run)
     try:
-        experiment, cluster = _planned(arguments, run)
+        experiment, cluster = planned(run, arguments.budget, arguments.cluster, arguments.cores)
     except BadInput as error:
         from qdsweep.experiment.endings import record_refusal
 
         record_refusal(run, error, arguments.attempt)
         raise
+    return start_planned(experiment, run, cluster, arguments.attempt)
+
+
+def start_planned(
+    experiment: "Experiment", run: "RunDir", cluster: "Cluster", attempt: int = 1
+) -> int:
+    """Computes a run in a job of Snakemake's, and returns the exit code."""
     from qdsweep.experiment.options import Options
     from qdsweep.experiment.start import STOPPED, start
 
-    options = Options(max_seconds=cluster.max_seconds, attempt=arguments.attempt)
+    options = Options(max_seconds=cluster.max_seconds, attempt=attempt)
     code = start(experiment, run.path, cluster, options)
     if code == STOPPED:
         print(
-            f"qdsweep: {arguments.run} stopped before its end and saved its state; Snakemake's "
+            f"qdsweep: {run.name} stopped before its end and saved its state; Snakemake's "
             "retry, or the same command, goes on from there (exit code 75)",
             file=sys.stderr,
         )
     return code
 
 
-def _planned(arguments: argparse.Namespace, run: "RunDir") -> "tuple[Experiment, Cluster]":
-    """Returns what the start of the sweep planned for a run, which must still be that run."""
+def planned(
+    run: "RunDir", budget: str, cluster_name: str, cores: int | None
+) -> "tuple[Experiment, Cluster]":
+    """Returns what the start of the sweep planned for a run, which must still be that run.
+
+    Args:
+        run: The run's folder.
+        budget: `UNIT=AMOUNT`.
+        cluster_name: A preset or a file.
+        cores: Cores of this machine that it may use; None: those of the cluster.
+
+    Raises:
+        BadInput: The plan is damaged, or is another run by now.
+    """
     from qdsweep.config.cluster import read_cluster
     from qdsweep.config.compose import compose
     from qdsweep.config.values import typed
     from qdsweep.records.sources import identity_in
 
-    unit, _, amount = arguments.budget.partition("=")
+    unit, _, amount = budget.partition("=")
     file = run.state.config
     try:
         experiment = compose(str(file), {unit: typed(amount)}, source="--budget")
     except BadInput as error:
         raise (damaged(file, error) if file.exists() else error) from None
     now = identity_in(experiment, run).id
-    if now != arguments.run:
+    if now != run.name:
         raise BadInput(
-            f"{file} is now the experiment of {now}, not of {arguments.run}: the "
+            f"{file} is now the experiment of {now}, not of {run.name}: the "
             "source of its module:Class has changed, which makes it another run (start snakemake "
             "again), or the file was changed or copied by hand (remove it, and start again)"
         )
-    cluster = read_cluster(arguments.cluster)
-    return experiment, cluster if arguments.cores is None else cluster.within(arguments.cores)
+    cluster = read_cluster(cluster_name)
+    return experiment, cluster if cores is None else cluster.within(cores)
 
 
 def _worker(arguments: argparse.Namespace) -> int:

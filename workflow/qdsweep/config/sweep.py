@@ -211,6 +211,11 @@ class SweepFile(Model):
     )
 
     @property
+    def staged_search(self) -> Search | None:
+        """The search, where what is computed depends on what was; else None."""
+        return self.search if self.search and self.search.is_staged else None
+
+    @property
     def drawing(self) -> dict[str, Any]:
         """How the rows were drawn, as plain data; nothing where they were not."""
         return {"search": self.search.plain} if self.search else {}

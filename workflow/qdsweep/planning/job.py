@@ -10,17 +10,19 @@ from qdsweep.records.sweep_dir import SweepDir
 
 
 def is_of_runs(command_line: Sequence[str]) -> bool:
-    """Returns whether a Snakemake was started for jobs of single runs, and needs no other run.
+    """Returns whether a Snakemake was started for jobs of single runs or places of a search.
 
-    Parsing the Snakefile must not take longer for 10,000 runs than for 10, and while it is
-    parsed, only the command line tells the targets.
+    Such a one needs no other run. Parsing the Snakefile must not take longer for 10,000 runs than
+    for 10, and while it is parsed, only the command line tells the targets.
 
     Args:
         command_line: Of that Snakemake, such as `[..., "--target-jobs", "qd_run:run=ID", ...]`.
     """
     after = itertools.dropwhile(lambda word: word != "--target-jobs", command_line)
     targets = list(itertools.takewhile(lambda word: not word.startswith("-"), [*after][1:]))
-    return bool(targets) and all(":run=" in target for target in targets)
+    return bool(targets) and all(
+        ":run=" in target or target.startswith("search_place:") for target in targets
+    )
 
 
 def planned_budget(sweep: SweepDir, run: str) -> dict[str, int]:

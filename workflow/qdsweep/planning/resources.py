@@ -29,17 +29,19 @@ def launch_budget(budget: Mapping[str, int], run_dir: RunDir) -> str:
     return f"{unit}={amount}"
 
 
-def memory_mb(cluster: Cluster, run_dir: RunDir) -> int:
+def memory_mb(cluster: Cluster, run_dir: RunDir | None) -> int:
     """Returns a run's memory on each node: 1.5 times as much each time it ran out of it [MB].
 
     Args:
         cluster: The cluster config.
-        run_dir: The run's folder, whose files say how it stopped.
+        run_dir: The run's folder, whose files say how it stopped; None: nobody knows the run yet.
     """
-    stops = read_last_stop(run_dir.state).memory_stops
-    killed_job = read_status(run_dir.state).killed_job
-    if killed_job is not None:
-        stops += ran_out_of_memory(killed_job)
+    stops = 0
+    if run_dir is not None:
+        stops = read_last_stop(run_dir.state).memory_stops
+        killed_job = read_status(run_dir.state).killed_job
+        if killed_job is not None:
+            stops += ran_out_of_memory(killed_job)
     needed = cluster.mem_mb_main + cluster.workers_per_node * cluster.mem_mb_per_worker
     return round(needed * GROWTH ** min(stops, 4))
 

@@ -14,6 +14,7 @@ from qdsweep.config.keys import Path
 from qdsweep.config.sweep import SweepFile
 from qdsweep.config.values import typed
 from qdsweep.errors import BadInput
+from qdsweep.planning.places import Places
 from qdsweep.sweep.expand import recover
 from qdsweep.sweep.ids import adhoc_name
 from qdsweep.sweep.runs import Sweep
@@ -74,10 +75,14 @@ def read_sweep(
         raise BadInput(explain(error, SweepFile, data, sources)) from None
 
 
-def plan_data(settings: SweepFile, sweep: Sweep) -> dict[str, Any]:
+def plan_data(settings: SweepFile, sweep: Sweep, places: Places | None = None) -> dict[str, Any]:
     """Returns a sweep as plain data: what plan.json says of it."""
     about = {"name": settings.name, "experiment": settings.title, "sweep": settings.sweep}
-    return sweep.plan(**about, **settings.drawing, **settings.reporting)
+    plan = sweep.plan(**about, **settings.drawing, **settings.reporting)
+    if places is None:
+        return plan
+    # Its rows are known at its end; until then there is what they are chosen from.
+    return {**plan, "rows": [], "base": settings.experiment, **places.plan}
 
 
 def _typed(value: Any) -> Any:

@@ -9,6 +9,7 @@ from qdsweep.files import read_json_if_whole
 from qdsweep.records.sources import finder
 from qdsweep.records.sweep_dir import Results
 from qdsweep.strategies.draws import drawn_by
+from qdsweep.strategies.levels import samples_of
 from qdsweep.sweep.drawn import SAMPLE
 from qdsweep.sweep.runs import Sweep, table_of_runs
 
@@ -27,11 +28,12 @@ def sweep_of(settings: SweepFile, results: Results) -> Sweep:
         BadInput: The sweep or one of its experiments is wrong, or its samples would replace those
             that it had before.
     """
+    search = settings.search
     sweep = table_of_runs(
         settings.experiment,
         settings.sweep,
         find=finder(results),
-        draw=drawn_by(settings.search) if settings.search else None,
+        draw=drawn_by(search) if search and samples_of(search) else None,
         excluded=settings.exclude,
     )
     _check_samples(settings, sweep, results)
@@ -41,7 +43,7 @@ def sweep_of(settings: SweepFile, results: Results) -> Sweep:
 def _check_samples(settings: SweepFile, sweep: Sweep, results: Results) -> None:
     """Refuses budgets that no two samples can share, and samples that would replace others."""
     search = settings.search
-    if search is None:
+    if search is None or SAMPLE not in sweep.columns:
         return
     drawn = [name for name in sweep.columns if name.split(".")[-1] in BATCHES]
     for name in drawn if any(run.iterations for run in sweep.runs.values()) else ():

@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, NotRequired, TypeVar
 
@@ -12,12 +12,14 @@ from typing_extensions import TypedDict
 from qdsweep.config.base import Model
 from qdsweep.config.experiment import Experiment
 from qdsweep.config.own_metric import OwnMetric
+from qdsweep.config.search import Search
 from qdsweep.config.sweep import Confirm, Figures, Published, Reevaluate, Rollouts, Tables
 from qdsweep.config.values import value_text
 from qdsweep.errors import BadInput
 from qdsweep.files import damaged, read_json, write_text
 from qdsweep.metrics import METRICS, RANK, Metric
 from qdsweep.records.config import write_configs
+from qdsweep.records.search import Level, levels_of, read_search_rows
 from qdsweep.records.sources import keep_sources
 from qdsweep.records.sweep_dir import Results, SweepDir
 from qdsweep.sweep.encoding import slots_of
@@ -116,6 +118,11 @@ class Plan:
         slots: The values of each of `group_columns`, in the order of their colours; see
             `slots_of`.
         tables: The key of the sweep file.
+        search: The key of the sweep file, where the runs of a search are chosen on the way; else
+            None. The rows are then those of search.json.
+        levels: The levels of that search.
+        unit: The unit of their budgets.
+        candidates: Its settings that were known beforehand, each with `values` and `runs`.
     """
 
     name: str
@@ -133,6 +140,10 @@ class Plan:
     own: tuple[Metric, ...] = ()
     slots: dict[str, list[str]] = field(default_factory=dict)
     tables: Tables = field(default_factory=Tables)
+    search: Search | None = None
+    levels: tuple[Level, ...] = ()
+    unit: str = BUDGETS[0]
+    candidates: Sequence[Mapping[str, Any]] = ()
 
     @property
     def metrics(self) -> tuple[Metric, ...]:
@@ -191,7 +202,17 @@ class Plan:
             own=own,
             slots=slots_of(columns, own_values) | dict(data.get("slots", {})),
             tables=_setting(Tables, data.get("tables")) or Tables(),
+            search=_setting(Search, data.get("search")) if "levels" in data else None,
+            levels=levels_of(data),
+            unit=data.get("unit", BUDGETS[0]),
+            candidates=data.get("candidates", ()),
         )
+
+    @property
+    def decider(self) -> Metric:
+        """The metric that a search goes by."""
+        name = self.search.metric if self.search else None
+        return next(one for one in self.metrics if one.name == (name or self.rank.name))
 
     def called(self, name: str) -> str:
         """Returns what the report calls a swept name."""
@@ -269,6 +290,8 @@ def read_plan(sweep: SweepDir) -> Plan:
             "known from its first start on)"
         )
     data = read_json(sweep.plan, cure=_REMEDY)
+    if "levels" in data:
+        data["rows"] = read_search_rows(sweep)
     try:
         return Plan.of(data)
     except (KeyError, TypeError, ValueError, AttributeError) as error:

@@ -8,6 +8,7 @@ import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from qdsweep.errors import BadInput
@@ -66,6 +67,15 @@ class Level(NamedTuple):
         last = below if block == self.blocks - 1 else each * (block + 1)
         return each * block, last, min(self.places, self.block * (block + 1))
 
+    def basis(self, block: int) -> tuple[int, ...]:
+        """Returns what changes whenever a table of decisions must be made again.
+
+        Tables of more samples stay as they are where what they have seen does.
+        """
+        if self.kind != "promoted" or not self.block:
+            return (self.places,)
+        return (min(self.places, self.block * (block + 1)),)
+
 
 class Seen(NamedTuple):
     """What a decision knows of a setting.
@@ -76,6 +86,7 @@ class Seen(NamedTuple):
         values: Its swept values, without the seed.
         score: Mean over the seeds, larger is better; None where a run failed.
         failed: Why it failed; None where it did not.
+        runs: Swept seed -> its run, also of seeds that a later level is the first to have.
     """
 
     place: int
@@ -83,6 +94,7 @@ class Seen(NamedTuple):
     values: Mapping[str, Any]
     score: float | None
     failed: str | None = None
+    runs: Mapping[str, str] = MappingProxyType({})
 
 
 class Chosen(NamedTuple):
@@ -95,6 +107,7 @@ class Chosen(NamedTuple):
         reason: Why, for a reader.
         parent: Its place in the level below, or its donor's; None where it has none.
         failed: Why the setting failed before, so that nothing is computed; None where it did not.
+        runs: Swept seed -> its run.
     """
 
     place: int
@@ -103,6 +116,14 @@ class Chosen(NamedTuple):
     reason: str
     parent: int | None = None
     failed: str | None = None
+    runs: Mapping[str, str] = MappingProxyType({})
+
+
+class Decision(NamedTuple):
+    """What decisions have seen, and what they have chosen, up to one of a chain."""
+
+    seen: list[Seen]
+    chosen: list[Chosen]
 
 
 def marker_path(sweep: SweepDir, level: str, place: int, seed: str) -> Path:
@@ -161,7 +182,30 @@ def seen_of(rows: Sequence[Mapping[str, Any]]) -> Seen:
     scores = [row["score"] for row in rows]
     whole = failed is None and None not in scores
     score = sum(scores) / len(scores) if whole else None
-    return Seen(rows[0]["place"], rows[0]["setting"], rows[0]["values"], score, failed)
+    one = rows[0]
+    return Seen(one["place"], one["setting"], one["values"], score, failed, one["runs"])
+
+
+def write_decision(sweep: SweepDir, level: Level, block: int, decision: Decision) -> None:
+    """Writes a table of decisions: all that was seen so far, and all that was chosen."""
+    data = {
+        "level": level.name,
+        "block": block,
+        "seen": [{**one._asdict(), "runs": dict(one.runs)} for one in decision.seen],
+        "places": [{**one._asdict(), "runs": dict(one.runs)} for one in decision.chosen],
+    }
+    write_sealed(decision_path(sweep, level.name, block), data)
+
+
+def read_decision(sweep: SweepDir, level: Level, block: int) -> Decision:
+    """Reads a table of decisions.
+
+    Raises:
+        BadInput: It is missing, torn or was edited.
+    """
+    data = read_sealed(decision_path(sweep, level.name, block))
+    seen = [Seen(**one) for one in data["seen"]]
+    return Decision(seen, [Chosen(**one) for one in data["places"]])
 
 
 def read_markers(sweep: SweepDir, levels: Sequence[Level]) -> Iterator[dict[str, Any]]:
@@ -174,13 +218,47 @@ def read_markers(sweep: SweepDir, levels: Sequence[Level]) -> Iterator[dict[str,
                     yield read_sealed(path)
 
 
-def read_decisions(sweep: SweepDir, levels: Sequence[Level]) -> Iterator[dict[str, Any]]:
-    """Yields the tables of decisions that there are."""
-    for level in levels:
-        for block in range(level.blocks):
-            path = decision_path(sweep, level.name, block)
-            if path.exists():
-                yield read_sealed(path)
+def read_decisions(sweep: SweepDir, level: Level) -> Decision:
+    """Reads all that is decided of a level, up to the last table that there is.
+
+    Raises:
+        BadInput: It is torn or was edited.
+    """
+    for block in reversed(range(level.blocks)):
+        if decision_path(sweep, level.name, block).exists():
+            return read_decision(sweep, level, block)
+    return Decision([], [])
+
+
+def levels_of(plan: Mapping[str, Any]) -> tuple[Level, ...]:
+    """Returns the levels that plan.json has.
+
+    Raises:
+        TypeError, ValueError: They are none.
+    """
+    levels = [Level(**one) for one in plan.get("levels", ())]
+    return tuple(
+        level._replace(seeds=tuple(level.seeds), below=tuple(level.below)) for level in levels
+    )
+
+
+def write_search_rows(sweep: SweepDir, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Writes search.json, rows like those of plan.json."""
+    write_json(sweep.search_rows, {"rows": rows})
+
+
+def read_search_rows(sweep: SweepDir) -> list[dict[str, Any]]:
+    """Reads the rows of search.json; none before the search has ended.
+
+    Raises:
+        BadInput: It is damaged.
+    """
+    if not sweep.search_rows.exists():
+        return []
+    try:
+        return list(read_json(sweep.search_rows)["rows"])
+    except (KeyError, TypeError) as error:
+        raise damaged(sweep.search_rows, error) from None
 
 
 def ordinal(number: int) -> str:

@@ -7,11 +7,14 @@ as they are; the points of a Latin hypercube depend on how many they are.
 import hashlib
 import warnings
 from collections.abc import Sequence
+from typing import TypeVar
 
 from qdsweep.config.search import Search
 from qdsweep.strategies.levels import samples_of
 from qdsweep.sweep.drawn import Drawn
 from qdsweep.sweep.grammar import Draw
+
+_Item = TypeVar("_Item")
 
 
 def drawn_by(search: Search) -> Draw:
@@ -35,6 +38,12 @@ def random_row(sources: Sequence[Drawn], seed: int, number: int) -> tuple[str, .
         if source.holds(row):
             row[source.name] = source.value(_random(seed, source.name, number))
     return tuple(row.values())
+
+
+def shuffled(items: Sequence[_Item], seed: int) -> list[_Item]:
+    """Returns things in an order that only the seed and their number decide."""
+    order = sorted(range(len(items)), key=lambda number: _random(seed, "order", number))
+    return [items[number] for number in order]
 
 
 def _points(search: Search, names: Sequence[str]) -> list[list[float]]:

@@ -5,19 +5,11 @@ that it repeats.
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
-from qdsweep.records.search import Chosen, Seen, ordinal
-
-
-class Promotion(NamedTuple):
-    """What a decision has seen, and whom it lets go on."""
-
-    seen: list[Seen]
-    chosen: list[Chosen]
+from qdsweep.records.search import Chosen, Decision, Seen, ordinal
 
 
-def promote(new: Sequence[Seen], before: Promotion, upto: int) -> Promotion:
+def promote(new: Sequence[Seen], before: Decision, upto: int) -> Decision:
     """Returns a decision that lets the best of all that was seen go on.
 
     Args:
@@ -32,8 +24,9 @@ def promote(new: Sequence[Seen], before: Promotion, upto: int) -> Promotion:
     chosen = list(before.chosen)
     for rank, one in left[: upto - len(chosen)]:
         reason = f"{ordinal(rank)} of {len(order)}"
-        chosen.append(Chosen(len(chosen), one.setting, one.values, reason, one.place, one.failed))
-    return Promotion(seen, chosen)
+        about = one.setting, one.values, reason, one.place, one.failed, one.runs
+        chosen.append(Chosen(len(chosen), *about))
+    return Decision(seen, chosen)
 
 
 def ranked(seen: Sequence[Seen]) -> list[Seen]:

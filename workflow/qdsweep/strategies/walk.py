@@ -3,8 +3,8 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from qdsweep.records.search import Chosen, Level, Seen
-from qdsweep.strategies.halving import Promotion, promote
+from qdsweep.records.search import Chosen, Decision, Level, Seen
+from qdsweep.strategies.halving import promote
 
 Values = Mapping[str, Any]
 # Setting, its values, seed, budget -> score, larger is better; None where it failed.
@@ -44,11 +44,11 @@ def _chosen(
 ) -> list[Chosen]:
     if level.kind == "promoted":
         below = seen[level.below[0]]
-        promotion = Promotion([], [])
+        decision = Decision([], [])
         for block in range(level.blocks):
             first, last, upto = level.sees(block, len(below))
-            promotion = promote(below[first:last], promotion, upto)
-        return promotion.chosen
+            decision = promote(below[first:last], decision, upto)
+        return decision.chosen
     if level.kind == "asked":
         assert ask is not None, "nobody to ask"
         found = ask([(by_name[name], seen[name]) for name in level.below], level)

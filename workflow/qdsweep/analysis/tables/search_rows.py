@@ -1,0 +1,30 @@
+"""What a search has found: the rows of the ordinary tables, of runs that used the whole budget."""
+
+from pathlib import Path
+from typing import Any
+
+from qdsweep.config.values import typed
+from qdsweep.records.plan import read_plan
+from qdsweep.records.search import marker_path, read_sealed, write_search_rows
+from qdsweep.records.sweep_dir import SweepDir
+from qdsweep.sweep.groups import BUDGETS
+
+
+def write_rows(sweep_dir: Path, runs_dir: Path) -> None:
+    """Writes search.json: the runs of the last levels alone, as others stopped before.
+
+    Raises:
+        BadInput: A marker is missing or damaged.
+    """
+    sweep = SweepDir(sweep_dir)
+    plan = read_plan(sweep)
+    most = max(level.budget for level in plan.levels)
+    rows: dict[str, dict[str, Any]] = {}
+    for level in plan.levels:
+        for place in range(level.places if level.budget == most else 0):
+            for seed in level.seeds:
+                marker = read_sealed(marker_path(sweep, level.name, place, seed))
+                values = {**marker["values"], **({"seed": typed(seed)} if seed else {})}
+                budget = {unit: most if unit == plan.unit else None for unit in BUDGETS}
+                rows[marker["run"]] = {"values": values, "id": marker["run"], **budget}
+    write_search_rows(sweep, list(rows.values()))
