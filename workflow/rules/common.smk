@@ -262,6 +262,46 @@ def lengthened(wildcards):
     return []
 
 
+def markers(levels, places=None):
+    """The markers of levels, or of some places of them."""
+    return [
+        f"results/sweeps/{{sweep}}/search/{level.name}/{place}-s{seed}.json"
+        for level in levels
+        for place in (range(level.places) if places is None else places)
+        for seed in level.seeds
+    ]
+
+
+def decision_of(wildcards):
+    """The table of decisions that gives a place its run; none where that is known beforehand."""
+    again_if_spoiled("{place}-s{seed}.json", wildcards)
+    level = LEVELS[wildcards.level]
+    if level.kind == "known":
+        return []
+    block = level.block_of(int(wildcards.place))
+    return f"results/sweeps/{{sweep}}/search/{{level}}/decided-{block}.json"
+
+
+def decided_by(wildcards):
+    """What a table of decisions is made from: new markers, and the table before it."""
+    again_if_spoiled("decided-{block}.json", wildcards)
+    level, block = LEVELS[wildcards.level], int(wildcards.block)
+    below = [LEVELS[name] for name in level.below]
+    if level.kind != "promoted":
+        return markers(below)
+    first, last, _ = level.sees(block, below[0].places)
+    table = f"results/sweeps/{{sweep}}/search/{{level}}/decided-{block - 1}.json"
+    return markers(below, range(first, last)) + [table] * bool(block)
+
+
+def again_if_spoiled(name, wildcards):
+    """Makes Snakemake write a file of the search again, although it is there."""
+    path = f"results/sweeps/{wildcards.sweep}/search/{wildcards.level}/"
+    path += name.format(**wildcards)
+    if path in SPOILED:
+        workflow.dag.forcefiles.add(path)
+
+
 def confirming_runs():
     """The runs that confirm the sweep, known as soon as its winners are."""
     return confirming(SETTINGS, SWEEP, RESULTS).runs
