@@ -8,8 +8,10 @@ from qdsweep.algorithms import make_algorithm
 from qdsweep.config.compose import compose
 from qdsweep.config.experiment import Experiment
 from qdsweep.domains import make_domain
+from qdsweep.engines.base import Batch, nothing
 from qdsweep.engines.serial import Serial
 from qdsweep.experiment.state import State
+from qdsweep.experiment.stop import Stop
 from qdsweep.records.archive import archive_digest
 
 
@@ -24,3 +26,19 @@ def fresh(exp: Experiment, folder: Path) -> tuple[State, Serial]:
 
 def digest_of(state: State) -> str:
     return archive_digest(state.algorithm.archive.rows())
+
+
+class StopsAfter(Serial):
+    """Evaluates a number of parts, one row each, then asks the run to stop."""
+
+    def __init__(self, domain, stop: Stop, parts: int) -> None:
+        super().__init__(domain)
+        self.stop, self.parts = stop, parts
+
+    def evaluate(self, batch: Batch, rows: list[slice], meanwhile=nothing):
+        meanwhile()
+        for part in (slice(i, i + 1) for wide in rows for i in range(wide.start, wide.stop)):
+            if self.parts == 0:
+                self.stop.ask("test")
+            self.parts -= 1
+            yield from super().evaluate(batch, [part])

@@ -191,6 +191,12 @@ def test_the_density_ranker_is_refused_with_its_reason():
         ("cma_me", "algorithm.emitters.0.selection_rule", "filter"),
         ("cma_me", "algorithm.emitters.0.restart_rule", 2),
         ("cma_mae", "algorithm.archive.learning_rate", 0.5),
+        ("cma_me", "algorithm.emitters.0.ranker", "2rd"),
+        ("cma_mega", "algorithm.emitters.0.lr", 0.1),
+        ("cma_mega", "algorithm.emitters.0.normalize_grad", False),
+        ("openai_es", "algorithm.emitters.0.sigma0", 0.1),
+        *((name, "batch_size", 12) for name in ("map_elites", "map_elites_line", "cma_me")),
+        *((name, "batch_size", 12) for name in ("sep_cma_es", "openai_es", "cma_mega")),
     ],
 )
 def test_a_setting_changed_before_the_first_iteration_is_that_of_a_plain_run(algorithm, key, value):
@@ -202,12 +208,12 @@ def test_a_setting_changed_before_the_first_iteration_is_that_of_a_plain_run(alg
 @pytest.mark.parametrize(
     ("algorithm", "key"),
     [
-        ("cma_me", "algorithm.emitters.0.sigma0"),
+        ("cma_me", "algorithm.emitters.0.es"),
         ("cma_me", "algorithm.emitters.1.restart_rule"),
         ("map_elites", "algorithm.archive.learning_rate"),
         ("map_elites", "archive.dims"),
         ("map_elites", "num_emitters"),
-        ("map_elites", "batch_size"),
+        ("lm_ma_es", "batch_size"),
     ],
 )
 def test_what_cannot_change_in_mid_run_is_refused_by_name(algorithm, key):

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from small_runs import digest_of, experiment, fresh
+from small_runs import StopsAfter, digest_of, experiment, fresh
 from support import REPO, TINY
 
 from qdsweep.config.cluster import Cluster
@@ -18,8 +18,7 @@ from qdsweep.config.compose import compose
 from qdsweep.config.experiment import Experiment
 from qdsweep.domains import make_domain
 from qdsweep.engines import make_engine
-from qdsweep.engines.base import Batch, nothing
-from qdsweep.engines.serial import Serial
+from qdsweep.engines.base import Batch
 from qdsweep.experiment import reload
 from qdsweep.experiment.loop import search, timed
 from qdsweep.experiment.run import compute
@@ -35,22 +34,6 @@ def straight(exp: Experiment, folder: Path) -> str:
     state, engine = fresh(exp, folder)
     search(exp, state, engine, Stop(), lambda state, seconds: None)
     return digest_of(state)
-
-
-class StopsAfter(Serial):
-    """Evaluates a number of parts, one row each, then asks the run to stop."""
-
-    def __init__(self, domain, stop: Stop, parts: int) -> None:
-        super().__init__(domain)
-        self.stop, self.parts = stop, parts
-
-    def evaluate(self, batch: Batch, rows: list[slice], meanwhile=nothing):
-        meanwhile()
-        for part in (slice(i, i + 1) for wide in rows for i in range(wide.start, wide.stop)):
-            if self.parts == 0:
-                self.stop.ask("test")
-            self.parts -= 1
-            yield from super().evaluate(batch, [part])
 
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)

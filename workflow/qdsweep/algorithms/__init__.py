@@ -35,6 +35,33 @@ def make_algorithm(experiment: Experiment, domain: "Domain", shared: Path | None
     return made
 
 
+def try_changes(experiment: Experiment, domain: "Domain", shared: Path | None) -> None:
+    """Makes the changes of a schedule in an algorithm of its own, before a run depends on them.
+
+    Args:
+        experiment: The experiment.
+        domain: Its domain.
+        shared: See `make_algorithm`.
+
+    Raises:
+        BadInput: The algorithm refuses one of them.
+    """
+    if not experiment.schedule:
+        return
+    from qdsweep.algorithms.own import raised
+
+    made = make_algorithm(experiment, domain, shared)
+    for change in experiment.schedule:
+        for key, value in change.set.items():
+            try:
+                made.change(key, value)
+            except BadInput as error:
+                raise BadInput(f"schedule, at {change.at}: {error}") from None
+            except Exception as error:
+                where = f"schedule, at {change.at}: {key} = {value!r}"
+                raise BadInput(f"{where}: `change` raised {raised(error)}") from error
+
+
 def import_plugins(experiment: Experiment) -> None:
     """Imports the user's parts of an algorithm, which a reload file can only name."""
     for plugin in experiment.algorithm.plugins:

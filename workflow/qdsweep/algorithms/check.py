@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from qdsweep.algorithms import import_plugins, make_algorithm
+from qdsweep.algorithms import import_plugins, make_algorithm, try_changes
 from qdsweep.algorithms.base import METRICS, Algorithm, Candidates
 from qdsweep.algorithms.own import raised
 from qdsweep.config.experiment import Experiment
@@ -35,7 +35,9 @@ def try_out(experiment: Experiment) -> None:
     Raises:
         BadInput: Something of that fails; the message says what.
     """
-    _Check(experiment).first_batch()
+    check = _Check(experiment)
+    check.first_batch()
+    try_changes(experiment, check.domain, None)
 
 
 def check_algorithm(experiment: Experiment) -> None:
@@ -53,6 +55,7 @@ def check_algorithm(experiment: Experiment) -> None:
     """
     check = _Check(experiment)
     check.first_batch()
+    try_changes(experiment, check.domain, None)
     straight = check.run(lambda algorithm: algorithm)
     again = check.run(lambda algorithm: algorithm)
     _same(

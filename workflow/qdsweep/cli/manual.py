@@ -99,13 +99,14 @@ def _types(node: Node, key: str, base: Node | None = None) -> Iterator[str]:
 
 
 def _rows(model: Node, prefix: str = "", base: Node | None = None) -> Iterator[list[str]]:
-    """Yields dotted key, type, default and description of each key that `base` has not."""
+    """Yields dotted key, type, default, description and mid_run of each key not in `base`."""
     for name, node in model["properties"].items():
         if (base and node == base["properties"].get(name)) or "const" in node:
             continue
         preset = not prefix and name in ("domain", "algorithm")  # they have tables of their own
         kind = "a preset's name, or a mapping" if preset else _words(node)
-        cells = (f"`{prefix}{name}`", kind, _default(node), node["description"])
+        mid_run = str(node.get("mid_run", ""))
+        cells = (f"`{prefix}{name}`", kind, _default(node), node["description"], mid_run)
         yield [cell.replace("|", "\\|") for cell in cells]
         inner = _models(node)
         if len(inner) == 1 and not preset:
@@ -113,8 +114,10 @@ def _rows(model: Node, prefix: str = "", base: Node | None = None) -> Iterator[l
 
 
 def _table(rows: Iterable[list[str]]) -> str:
-    lines = ["| key | type | default | |", "|---|---|---|---|"]
-    lines += [f"| {' | '.join(row)} |" for row in rows]
+    cells = list(rows)
+    changes = any(row[4] for row in cells)
+    lines = ["| key | type | default | |" + " mid-run |" * changes, "|---" * (4 + changes) + "|"]
+    lines += [f"| {' | '.join(row[: 4 + changes])} |" for row in cells]
     return "\n".join(lines)
 
 

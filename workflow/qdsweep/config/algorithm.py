@@ -6,13 +6,14 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import Discriminator, Field, Tag, model_validator
 
 from qdsweep.config.archives import Archive, CVTArchive, GridArchive, PluginArchive
-from qdsweep.config.base import TARGET, Model, own_or_type
+from qdsweep.config.base import NOW, TARGET, Model, own_or_type
 from qdsweep.config.emitters import Emitter, PluginEmitter
 
 
 class AlgorithmConfig(Model, ABC):
     """What the config of every family has, and facts about the family."""
 
+    fixed = "the algorithm is made with it"
     # Makes an algorithm of it: `module:function`, called with experiment, domain, shared folder.
     code: ClassVar[str]
 
@@ -62,6 +63,11 @@ class AlgorithmConfig(Model, ABC):
         """The `module:name` of each part of it that is the user's."""
         return [part.type for part in self.own_parts.values()]
 
+    @property
+    def fixed_batch(self) -> str:
+        """Why the batch size cannot change while a run lasts; empty where it can."""
+        return ""
+
     def first_batch(self, num_emitters: int, batch_size: int) -> int:
         """Returns the number of solutions of the first iteration."""
         return num_emitters * batch_size
@@ -85,6 +91,7 @@ class Bandit(Model):
     `num_emitters` emitters are active at a time. The pool has that many of each group.
     """
 
+    fixed = "the scheduler is made with it"
     cite: ClassVar[tuple[str, ...]] = ("cully2021multi",)
 
     type: Literal["bandit"]
@@ -108,6 +115,7 @@ class PluginScheduler(Model):
     It is given `add_mode` too if its signature has it. The emitters are those of `all`.
     """
 
+    fixed = "the scheduler is made with it"
     cite: ClassVar[tuple[str, ...]] = ()
 
     type: str = Field(pattern=TARGET, description="`module:Class`, as for an emitter of yours")
@@ -186,6 +194,11 @@ class Composition(AlgorithmConfig):
         own = (PluginEmitter, PluginArchive, PluginScheduler)
         return {key: part for key, part in parts.items() if isinstance(part, own)}
 
+    @property
+    def fixed_batch(self) -> str:
+        """Why the batch size cannot change while a run lasts: what its emitters say."""
+        return next((emitter.fixed_batch for emitter in self.emitters if emitter.fixed_batch), "")
+
     def first_batch(self, num_emitters: int, batch_size: int) -> int:
         """Returns the number of solutions of the first iteration (of a bandit, on average)."""
         each = [emitter.first_batch(batch_size) for emitter in self.emitters]
@@ -238,6 +251,7 @@ class PluginAlgorithm(AlgorithmConfig):
     arguments: dict[str, Any] = Field(
         default={},
         description="further arguments of the function; they may stand beside `type` as well",
+        json_schema_extra=NOW,
     )
 
     @property

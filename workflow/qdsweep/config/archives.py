@@ -4,7 +4,7 @@ from typing import Annotated, Any, ClassVar, Literal, get_args
 
 from pydantic import Discriminator, Field, Tag
 
-from qdsweep.config.base import TARGET, Model, own_or_type
+from qdsweep.config.base import NOW, TARGET, Model, own_or_type
 
 # Cells that do not move during a run.
 FIXED = ("boxes", "centroids")
@@ -13,6 +13,7 @@ FIXED = ("boxes", "centroids")
 class _ArchiveKind(Model):
     """Facts about an archive kind. A kind has the name of the pyribs class that it stands for."""
 
+    fixed = "the archive is made with it, and what it keeps depends on it"
     # Where its cells lie. "boxes": a grid of equal cells. "centroids", "boundaries": archive.npz
     # has an array of this name (boundaries move during a run). None: there are no cells.
     # "own": the user's class alone knows.
@@ -51,7 +52,11 @@ class _Annealed(_ArchiveKind):
     """An archive kind that may have CMA-MAE's thresholds, which rise as solutions are added."""
 
     learning_rate: float | None = Field(
-        default=None, ge=0, le=1, description="CMA-MAE's threshold update; null for plain elitism"
+        default=None,
+        ge=0,
+        le=1,
+        description="CMA-MAE's threshold update; null for plain elitism",
+        json_schema_extra=NOW,
     )
     threshold_min: float | None = Field(
         default=None,
@@ -60,6 +65,12 @@ class _Annealed(_ArchiveKind):
             "[objective units]"
         ),
     )
+
+    def why_fixed(self, key: str) -> str:
+        """Returns why a key cannot change; an archive without thresholds has none to update."""
+        if key == "learning_rate" and self.learning_rate is None:
+            return "the archive has no thresholds (no learning_rate when the run starts)"
+        return super().why_fixed(key)
 
     @property
     def papers(self) -> tuple[str, ...]:

@@ -1,8 +1,13 @@
 """The base of every config model: strict, immutable, documented."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
-from pydantic import AfterValidator, BaseModel, ConfigDict
+from pydantic import AfterValidator, BaseModel, ConfigDict, JsonValue
+
+# `json_schema_extra` of a key that a schedule can change while a run lasts: the change acts at
+# once, or from the next restart of each emitter on. A key without it never changes.
+NOW: dict[str, JsonValue] = {"mid_run": "now"}
+RESTART: dict[str, JsonValue] = {"mid_run": "restart"}
 
 
 class Model(BaseModel):
@@ -13,6 +18,19 @@ class Model(BaseModel):
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
+
+    # Why its keys never change while a run lasts, but those that say `mid_run`.
+    fixed: ClassVar[str] = "it is decided when a run starts"
+
+    @classmethod
+    def mid_run(cls, key: str) -> str:
+        """Returns when a change of a key in mid-run acts: now, restart, or never."""
+        extra = cls.model_fields[key].json_schema_extra
+        return str(extra["mid_run"]) if isinstance(extra, dict) and "mid_run" in extra else "never"
+
+    def why_fixed(self, key: str) -> str:
+        """Returns why a key cannot change while a run lasts; empty where it can."""
+        return self.fixed if self.mid_run(key) == "never" else ""
 
 
 def ordered(interval: tuple[float, float]) -> tuple[float, float]:

@@ -21,6 +21,7 @@ from qdsweep.config.experiment import Experiment
 from qdsweep.config.explain import explain
 from qdsweep.config.files import read_preset
 from qdsweep.config.keys import Path, dotted, key_paths, resolve
+from qdsweep.config.schedule import Change, refuse_fixed
 from qdsweep.errors import BadInput
 
 PRESETS = ("experiment", "domain", "algorithm")
@@ -273,6 +274,39 @@ def _as_json(data: dict[str, Any]) -> str:
 
 
 def _validate(draft: _Draft) -> Experiment:
+    """Returns the experiment of a draft, the names and values of its schedule resolved."""
+    experiment = _experiment(draft)
+    now = _Draft({**draft.data, "schedule": []}, dict(draft.sources))
+    paths, changes = _keys_of(_as_json(now.data)), []
+    for change in experiment.schedule:
+        source = f"{draft.sources[('schedule',)]}: schedule, at {change.at}"
+        now = _Draft(copy.deepcopy(now.data), dict(now.sources))
+        found: dict[Path, Any] = {}
+        for name, value in change.set.items():
+            try:
+                path = resolve(name, paths, _owners(now.data))
+                refuse_fixed(experiment, path)
+            except BadInput as error:
+                raise BadInput(f"{source}: {error}") from None
+            if path in found:
+                raise BadInput(f"{source}: the key {dotted(path)} is given twice, also as {name}")
+            if value is None:
+                raise BadInput(f"{source}: {name} = null: a change needs a value")
+            found[path] = value
+            now.put(path, value, source)
+        then = _experiment(now).model_dump(mode="json")
+        values = {dotted(path): _value(then, path) for path in sorted(found, key=dotted)}
+        changes.append(Change(at=change.at, set=values))
+    return experiment.model_copy(update={"schedule": changes}) if changes else experiment
+
+
+def _value(data: Any, path: Path) -> Any:
+    for part in path:
+        data = data[part]
+    return data
+
+
+def _experiment(draft: _Draft) -> Experiment:
     text = _as_json(draft.data)
     try:
         # As JSON: only there does pydantic's strict mode accept a list as a tuple and 1 as 1.0.

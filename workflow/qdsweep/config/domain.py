@@ -13,6 +13,7 @@ from qdsweep.errors import BadInput
 class DomainConfig(Model):
     """Keys and facts of every domain. The value None stands for the domain's own value."""
 
+    fixed = "the domain is made with it"
     # Part of every run id. It is raised when the domain's code gives other results.
     version: ClassVar[int] = 1
     # The class or function that makes the domain, `module:name`, and the keys that it is called

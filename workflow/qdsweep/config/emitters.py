@@ -4,7 +4,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Discriminator, Field, Tag, ValidationInfo, field_validator
 
-from qdsweep.config.base import TARGET, Interval, Model, own_or_type
+from qdsweep.config.base import NOW, RESTART, TARGET, Interval, Model, own_or_type
 from qdsweep.config.files import nearest
 
 # Evolution strategy -> its name in a text, and its paper (a key of config/references.bib).
@@ -45,6 +45,7 @@ RestartRule = Literal["no_improvement", "basic"] | Annotated[int, Field(ge=1)]
 class EmitterKind(Model):
     """Facts about an emitter kind."""
 
+    fixed = "the emitter is made with it"
     # Whether it asks for the gradients of solutions.
     needs_jacobian: ClassVar[bool] = False
     # Its papers: keys of config/references.bib.
@@ -56,6 +57,11 @@ class EmitterKind(Model):
     def papers(self) -> tuple[str, ...]:
         """The keys of its papers, in the order of a citation."""
         return self.cite
+
+    @property
+    def fixed_batch(self) -> str:
+        """Why its batch size cannot change while a run lasts; empty where it can."""
+        return ""
 
     def first_batch(self, batch_size: int) -> int:
         """Returns the number of its solutions in the first iteration."""
@@ -106,6 +112,7 @@ class Gaussian(_Initial):
         description=(
             "standard deviation of the noise; null for the domain's `step` [parameter units]"
         ),
+        json_schema_extra=NOW,
     )
 
 
@@ -122,18 +129,24 @@ class IsoLine(_Initial):
             "standard deviation of the isotropic noise; null for the domain's `step` "
             "[parameter units]"
         ),
+        json_schema_extra=NOW,
     )
     line_sigma: float = Field(
         default=0.2,
         ge=0,
         description="standard deviation of the noise along the line [fraction of the distance]",
+        json_schema_extra=NOW,
     )
 
 
 class _Adaptive(EmitterKind):
     """An emitter around an evolution strategy."""
 
-    ranker: Ranker = Field(default="2imp", description="how solutions are ranked for the update")
+    ranker: Ranker = Field(
+        default="2imp",
+        description="how solutions are ranked for the update",
+        json_schema_extra=NOW,
+    )
     es: Literal["cma_es", "sep_cma_es", "lm_ma_es", "openai_es"] = Field(
         default="cma_es", description="the evolution strategy"
     )
@@ -147,6 +160,7 @@ class _Adaptive(EmitterKind):
     selection_rule: SelectionRule = Field(
         default="filter",
         description="parents of the update: the better half (mu) or the new elites (filter)",
+        json_schema_extra=NOW,
     )
     restart_rule: RestartRule = Field(
         default="no_improvement",
@@ -154,6 +168,7 @@ class _Adaptive(EmitterKind):
             "when the strategy restarts from an elite: no_improvement, basic, or a number "
             "[iterations]"
         ),
+        json_schema_extra=NOW,
     )
     bounds: Interval | None = Field(
         default=None,
@@ -165,6 +180,11 @@ class _Adaptive(EmitterKind):
         """The keys of its papers, in the order of a citation."""
         novelty = ("lee2024density",) if self.ranker == "nov" else ()
         return (*self.cite, *novelty, STRATEGIES[self.es][1])
+
+    @property
+    def fixed_batch(self) -> str:
+        """Why its batch size cannot change while a run lasts; empty where it can."""
+        return "lm_ma_es has vectors by it" if self.es == "lm_ma_es" else ""
 
     @field_validator("es", "ranker", mode="before")
     @classmethod
@@ -203,6 +223,7 @@ class EvolutionStrategy(_Adaptive):
         default=None,
         gt=0,
         description="initial step size; null for the domain's `step` [parameter units]",
+        json_schema_extra=RESTART,
     )
 
     def check_sizes(self, batch_size: int, solution_dim: int | None) -> None:
@@ -235,13 +256,23 @@ class GradientArborescence(_Adaptive):
 
     type: Literal["gradient_arborescence"]
     sigma0: float = Field(
-        default=10.0, gt=0, description="initial step size in the space of gradient coefficients"
+        default=10.0,
+        gt=0,
+        description="initial step size in the space of gradient coefficients",
+        json_schema_extra=RESTART,
     )
-    lr: float = Field(default=1.0, gt=0, description="learning rate of the gradient optimiser")
+    lr: float = Field(
+        default=1.0,
+        gt=0,
+        description="learning rate of the gradient optimiser",
+        json_schema_extra=NOW,
+    )
     grad_opt: Literal["gradient_ascent", "adam"] = Field(
         default="gradient_ascent", description="the gradient optimiser"
     )
-    normalize_grad: bool = Field(default=True, description="normalise gradients to unit length")
+    normalize_grad: bool = Field(
+        default=True, description="normalise gradients to unit length", json_schema_extra=NOW
+    )
 
     def check_sizes(self, batch_size: int, solution_dim: int | None) -> None:
         """Refuses a batch that is too small for a gradient step; see `EmitterKind`."""
@@ -266,19 +297,28 @@ class GradientOperator(_Initial):
             "standard deviation of the noise before the gradient step; null for the domain's "
             "`step` [parameter units]"
         ),
+        json_schema_extra=NOW,
     )
     sigma_g: float = Field(
-        default=10.0, gt=0, description="standard deviation of the gradient coefficients"
+        default=10.0,
+        gt=0,
+        description="standard deviation of the gradient coefficients",
+        json_schema_extra=NOW,
     )
     line_sigma: float = Field(
         default=0.0,
         ge=0,
         description="standard deviation of the noise along the line [fraction of the distance]",
+        json_schema_extra=NOW,
     )
     measure_gradients: bool = Field(
-        default=True, description="follow the gradients of the measures too"
+        default=True,
+        description="follow the gradients of the measures too",
+        json_schema_extra=NOW,
     )
-    normalize_grad: bool = Field(default=True, description="normalise gradients to unit length")
+    normalize_grad: bool = Field(
+        default=True, description="normalise gradients to unit length", json_schema_extra=NOW
+    )
     operator_type: Literal["isotropic", "iso_line_dd"] = Field(
         default="isotropic", description="the mutation before the gradient step"
     )
@@ -302,7 +342,13 @@ class PluginEmitter(EmitterKind):
     arguments: dict[str, Any] = Field(
         default={},
         description="further arguments of the class; they may stand beside `type` as well",
+        json_schema_extra=NOW,
     )
+
+    @property
+    def fixed_batch(self) -> str:
+        """Why its batch size cannot change while a run lasts."""
+        return f"{self.type} is made with it"
 
 
 Emitter = Annotated[

@@ -1,14 +1,16 @@
 """The experiment: what is computed. Where it is computed is the cluster's part."""
 
 import math
-from typing import Literal
+from itertools import pairwise
+from typing import Any, Literal
 
 from pydantic import Field, model_validator
 
 from qdsweep.config.algorithm import Algorithm
-from qdsweep.config.base import Model
+from qdsweep.config.base import NOW, Model
 from qdsweep.config.domain import Domain, Plugin
 from qdsweep.config.own_metric import OwnMetrics, own_metrics
+from qdsweep.config.schedule import Change
 
 # Part of every run id. It is raised when a default or the meaning of a key changes.
 MODEL_VERSION = 1
@@ -17,6 +19,7 @@ MODEL_VERSION = 1
 class ArchiveSize(Model):
     """How many cells the measure space is cut into: exactly one of the two keys."""
 
+    fixed = "the cells of an archive never change"
     dims: list[int] | None = Field(
         default=None,
         min_length=1,
@@ -89,6 +92,7 @@ class Experiment(Model):
         description=(
             "solutions of each emitter in an iteration, gradient steps included [solutions]"
         ),
+        json_schema_extra=NOW,
     )
     iterations: int | None = Field(
         default=None, ge=1, description="the budget: ask - evaluate - tell [iterations]"
@@ -135,6 +139,10 @@ class Experiment(Model):
         ),
     )
 
+    schedule: list[Change] = Field(
+        default=[], description="what changes while the run lasts, and when"
+    )
+
     @property
     def budget(self) -> dict[str, int]:
         """The budget: the one key of it that is set, and its value."""
@@ -163,6 +171,50 @@ class Experiment(Model):
     def has_history(self) -> bool:
         """Whether its runs write history.npz: the cells of their results must never move."""
         return self.algorithm.reported_archive.has_fixed_cells
+
+    @property
+    def donor(self) -> "Experiment | None":
+        """The experiment without its last change: it is the same up to there."""
+        if not self.schedule:
+            return None
+        return self.model_copy(update={"schedule": self.schedule[:-1]})
+
+    @property
+    def late_changes(self) -> list[int]:
+        """After which iterations changes are scheduled that never come: the budget ends before."""
+        return [change.at for change in self.schedule if self._ends_by(change.at)]
+
+    def _ends_by(self, iteration: int) -> bool:
+        if self.iterations is not None:
+            return iteration >= self.iterations
+        return self.evaluations_after(iteration) >= (self.evaluations or 0)
+
+    def evaluations_after(self, iterations: int) -> int:
+        """Returns the evaluations of so many iterations, at least one (of a bandit, on average)."""
+        found, done, batch_size = self.first_batch, 1, self.batch_size
+        for change in self.schedule:
+            at = min(change.at, iterations)
+            found += (at - done) * self.num_emitters * batch_size
+            done, batch_size = at, change.set.get("batch_size", batch_size)
+        return found + (iterations - done) * self.num_emitters * batch_size
+
+    def changes_after(self, iteration: int) -> dict[str, Any]:
+        """Returns what changes between an iteration and the next: dotted key -> new value."""
+        return next((change.set for change in self.schedule if change.at == iteration), {})
+
+    def why_fixed(self, key: str) -> str:
+        """Returns why a key cannot change while a run lasts; empty where it can."""
+        return (key == "batch_size" and self.algorithm.fixed_batch) or super().why_fixed(key)
+
+    @model_validator(mode="after")
+    def _check_schedule(self) -> "Experiment":
+        times = [change.at for change in self.schedule]
+        if any(later <= earlier for earlier, later in pairwise(times)):
+            raise ValueError(
+                f"schedule: at = {', '.join(map(str, times))}: the iterations must rise; changes "
+                "of one iteration stand in one `set`"
+            )
+        return self
 
     @model_validator(mode="after")
     def _check_budget(self) -> "Experiment":

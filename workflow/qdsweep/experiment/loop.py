@@ -48,12 +48,25 @@ def search(
         Hanging: Nothing was evaluated for the experiment's `timeout`.
     """
     while not reached(state, experiment.budget):
+        change(experiment, state)
         seconds = no_seconds()
         while ask(experiment, state, seconds):
             evaluate(experiment, state, engine, stop, save_if_due, seconds)
             tell(state, told, seconds)
         state.end_iteration()
         after_iteration(state, seconds)
+
+
+def change(experiment: Experiment, state: State) -> None:
+    """Makes the changes of the schedule, if the coming iteration is the first one with them.
+
+    A reload file that was saved between two iterations has not had them yet; one that was saved
+    within an iteration has.
+    """
+    if state.pending is None and not state.asked:
+        for key, value in experiment.changes_after(state.iterations).items():
+            state.algorithm.change(key, value)
+            log.info("after iteration %d: %s = %s", state.iterations, key, value)
 
 
 def ask(experiment: Experiment, state: State, seconds: dict[str, float]) -> bool:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import psutil
 
-from qdsweep.algorithms import import_plugins, make_algorithm
+from qdsweep.algorithms import import_plugins, make_algorithm, try_changes
 from qdsweep.config.cluster import Cluster
 from qdsweep.config.experiment import Experiment
 from qdsweep.domains import make_domain
@@ -96,6 +96,7 @@ def compute(
     )
     if state is None:
         log.info("a new run")
+        try_changes(experiment, domain, run.centroids)
         algorithm = make_algorithm(experiment, domain, run.centroids)
         context = np.zeros(domain.context_dim) if hasattr(domain, "context_dim") else None
         state = State(algorithm, context=context)

@@ -123,6 +123,8 @@ def _locked(
     if image is not None:
         log.info("image %s (SHA-256 %s)", image["path"], image["sha256"] or "unknown")
     log.info("budget: %s", " ".join(f"{n} {unit}" for unit, n in experiment.budget.items()))
+    for at in experiment.late_changes:
+        log.warning("schedule: the budget ends before the change after iteration %d comes", at)
     for torn in files.torn():  # of a process that was killed; the lock is ours
         torn.unlink()
     try:

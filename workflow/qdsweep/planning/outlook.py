@@ -36,6 +36,7 @@ def outlook(
     """
     for line in sweep.unpaired:
         yield f"qdsweep: warning: sweep: {line}"
+    yield from _late_changes(sweep.runs)
     yield from _changes(changes, sweep.runs | confirming.runs)
     left = core_seconds_left(standings)
     for title, part, confirms in ((name, sweep, False), ("to confirm it", confirming, True)):
@@ -67,6 +68,17 @@ def _line(
         else f"about {seconds / 3600:.2g} core-hours left"
     )
     return f"{line}, {evaluations:,} evaluations left, {hours}"
+
+
+def _late_changes(runs: Mapping[str, Experiment]) -> Iterator[str]:
+    """Yields a line for each change of a schedule that never comes."""
+    late = [(at, run) for run, one in runs.items() for at in one.late_changes]
+    for at in sorted({at for at, _ in late}):
+        those = [run for one, run in late if one == at]
+        yield (
+            f"qdsweep: warning: schedule: the change after iteration {at} never comes in "
+            f"{_count(len(those), 'run')}, such as {those[0]}: the budget ends before"
+        )
 
 
 def _changes(changes: Mapping[str, Change], runs: Mapping[str, Experiment]) -> Iterator[str]:
@@ -110,8 +122,7 @@ def planned_evaluations(experiment: Experiment) -> int:
     """Returns the evaluations of a whole run."""
     if experiment.evaluations is not None:
         return experiment.evaluations
-    later = max(0, (experiment.iterations or 0) - 1)
-    return experiment.first_batch + later * experiment.num_emitters * experiment.batch_size
+    return experiment.evaluations_after(experiment.iterations or 1)
 
 
 def _count(number: int, thing: str) -> str:

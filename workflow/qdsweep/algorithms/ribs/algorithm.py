@@ -14,9 +14,9 @@ from qdsweep.algorithms.ribs import internals
 from qdsweep.algorithms.ribs.archives import build_archive
 from qdsweep.algorithms.ribs.centroids import Centroids
 from qdsweep.algorithms.ribs.emitters import (
-    CHANGEABLE,
     build_emitter,
-    kind_of,
+    can_change,
+    change_emitter,
     takes_fields,
     wants_gradients,
 )
@@ -88,25 +88,29 @@ class RibsAlgorithm(Algorithm):
         return {**self.archive.metrics(), "restarts": restarts}
 
     def change(self, key: str, value: Any) -> None:
-        """What acts at once: the archive's learning rate, and what emitters read in each `ask`."""
-        parts: list[Any] = []
+        """The archive's learning rate, the batch size, and keys of emitters that say `mid_run`."""
+        emitters: list[Any] = []
+        name = "batch_size"
         match key.split("."):
-            case ["algorithm", "archive", "learning_rate" as name]:
+            case ["algorithm", "archive", "learning_rate"]:
                 archive = self.ribs_scheduler.archive
-                parts = [archive] if getattr(archive, "threshold_min", -np.inf) > -np.inf else []
-            case ["algorithm", "emitters", group, name] if self._groups:
+                if getattr(archive, "threshold_min", -np.inf) > -np.inf:
+                    internals.change(archive, "_learning_rate", value)
+                    return
+            case ["batch_size"] if self._groups:
+                emitters = self.emitters
+            case ["algorithm", "emitters", group, *rest] if self._groups:
                 count = len(self.emitters) // self._groups
-                parts = self.emitters[int(group) * count : (int(group) + 1) * count]
-                kinds = [kind_of(emitter) for emitter in parts]
-                if not all(kind is not None and name in kind.changeable for kind in kinds):
-                    parts = []
-        if not parts:
+                emitters = self.emitters[int(group) * count : (int(group) + 1) * count]
+                name = ".".join(rest)
+        if not emitters or not all(can_change(emitter, name) for emitter in emitters):
             raise BadInput(
-                f"{key} cannot be changed in mid-run. Of an algorithm, these can: the learning "
-                f"rate of an archive that has one, and {', '.join(CHANGEABLE)} of its emitters"
+                f"{key} cannot be changed in mid-run: neither an archive with thresholds nor an "
+                "emitter has it, or it is what they are made with; an emitter of yours needs a "
+                "method `change(name, value)`"
             )
-        for each in parts:
-            internals.change(each, name, value)
+        for emitter in emitters:
+            change_emitter(emitter, name, value)
 
 
 def make(experiment: Experiment, domain: Domain, shared: Path | None) -> RibsAlgorithm:

@@ -8,8 +8,10 @@ import numpy as np
 from ribs import emitters
 from ribs.archives import ArchiveBase
 from ribs.emitters import EmitterBase
+from ribs.emitters.opt import LMMAEvolutionStrategy
 
 from qdsweep.algorithms.own import call_own
+from qdsweep.algorithms.ribs import internals
 from qdsweep.config import emitters as config
 from qdsweep.config.experiment import Experiment
 from qdsweep.config.plugin import load_plugin
@@ -27,25 +29,17 @@ class Kind(NamedTuple):
         ribs: Its class in pyribs.
         asked: What pyribs calls its batch size, where our `batch_size` counts the solutions that
             are asked for gradients too.
-        changeable: The keys that act at once when they are changed between two iterations.
     """
 
     model: type[config.EmitterKind]
     ribs: type[EmitterBase]
     asked: Callable[[int], int] = lambda batch_size: batch_size
-    changeable: tuple[str, ...] = ()
 
 
 KINDS = {
-    "gaussian": Kind(config.Gaussian, emitters.GaussianEmitter, changeable=("sigma",)),
-    "iso_line": Kind(
-        config.IsoLine, emitters.IsoLineEmitter, changeable=("iso_sigma", "line_sigma")
-    ),
-    "evolution_strategy": Kind(
-        config.EvolutionStrategy,
-        emitters.EvolutionStrategyEmitter,
-        changeable=("selection_rule", "restart_rule"),
-    ),
+    "gaussian": Kind(config.Gaussian, emitters.GaussianEmitter),
+    "iso_line": Kind(config.IsoLine, emitters.IsoLineEmitter),
+    "evolution_strategy": Kind(config.EvolutionStrategy, emitters.EvolutionStrategyEmitter),
     "gradient_arborescence": Kind(
         config.GradientArborescence,
         emitters.GradientArborescenceEmitter,
@@ -59,12 +53,41 @@ KINDS = {
 }
 
 
-CHANGEABLE = sorted({name for kind in KINDS.values() for name in kind.changeable})
+# The keys that change an emitter in another way than by an attribute of their name.
+_CHANGES: dict[str, Callable[[Any, Any], None]] = {
+    "ranker": internals.change_ranker,
+    "sigma0": internals.change_sigma0,
+    "lr": internals.change_lr,
+}
+_ATTRIBUTES = {(emitters.GradientArborescenceEmitter, "normalize_grad"): "_normalize_grads"}
 
 
 def kind_of(emitter: EmitterBase) -> Kind | None:
     """The kind of an emitter, None for one of the user's."""
     return next((kind for kind in KINDS.values() if kind.ribs is type(emitter)), None)
+
+
+def can_change(emitter: EmitterBase, name: str) -> bool:
+    """Whether a key of an emitter, or `batch_size`, can change between two iterations."""
+    kind = kind_of(emitter)
+    if kind is None:
+        return name.startswith("arguments.") and hasattr(emitter, "change")
+    if name == "batch_size":
+        return not isinstance(getattr(emitter, "_opt", None), LMMAEvolutionStrategy)
+    return name in kind.model.model_fields and kind.model.mid_run(name) != "never"
+
+
+def change_emitter(emitter: Any, name: str, value: Any) -> None:
+    """Changes a key of an emitter, or `batch_size`, between two iterations; see `can_change`."""
+    kind = kind_of(emitter)
+    if kind is None:
+        emitter.change(name.removeprefix("arguments."), value)
+    elif name == "batch_size":
+        internals.change_batch_size(emitter, kind.asked(value))
+    elif name in _CHANGES:
+        _CHANGES[name](emitter, value)
+    else:
+        internals.change(emitter, _ATTRIBUTES.get((kind.ribs, name), f"_{name}"), value)
 
 
 def takes_fields(group: config.EmitterKind) -> bool:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from ribs.archives import ArchiveBase, ArrayStore, GridArchive, SlidingBoundariesArchive
+from ribs.emitters._evolution_strategy_emitter import _get_ranker
 
 from qdsweep.errors import QdsweepError
 
@@ -84,14 +85,50 @@ def objectives(
 
 
 def change(part: object, name: str, value: Any) -> None:
-    """Sets what an emitter or an archive has read-only in public, in the type that it has it."""
-    private = f"_{name}"
-    if not hasattr(part, private):
-        raise _missing(f"{type(part).__name__}.{private}")
-    old = getattr(part, private)
+    """Sets an attribute, also one that is read-only in public, in the type that it has."""
+    old = _get(part, name)
     if isinstance(old, np.ndarray | np.generic):
         value = np.asarray(value, dtype=old.dtype)
-    setattr(part, private, value)
+    setattr(part, name, value)
+
+
+def change_batch_size(emitter: Any, batch_size: int) -> None:
+    """Sets how many solutions an emitter gives from its next `ask` on."""
+    change(emitter, "_batch_size", batch_size)
+    if hasattr(emitter, "_noise_shape"):
+        emitter._noise_shape = (batch_size, *emitter._noise_shape[1:])
+    if not hasattr(emitter, "_opt"):
+        return
+    es = emitter._opt
+    change(es, "batch_size", batch_size)
+    if hasattr(es, "lazy_gap_evals"):  # as the constructor of cma_es has it
+        *_, c1, cmu = es._calc_strat_params(batch_size // 2)
+        es.lazy_gap_evals = 0.5 * batch_size / (c1 + cmu) / es.solution_dim
+
+
+def change_ranker(emitter: Any, name: str) -> None:
+    """Gives an emitter another ranker, which goes on with the generator of the one before."""
+    ranker = _get_ranker(name, 0)
+    ranker._rng = _get(_get(emitter, "_ranker"), "_rng")
+    ranker.reset(emitter, emitter.archive)
+    emitter._ranker = ranker
+
+
+def change_sigma0(emitter: Any, sigma0: float) -> None:
+    """Sets the step size that an evolution strategy starts with whenever it restarts."""
+    change(emitter, "_sigma0", sigma0)
+    change(_get(emitter, "_opt"), "sigma0", sigma0)
+
+
+def change_lr(emitter: Any, lr: float) -> None:
+    """Sets the learning rate of an emitter's gradient optimiser."""
+    change(_get(emitter, "_grad_opt"), "_lr", lr)
+
+
+def _get(part: object, name: str) -> Any:
+    if not hasattr(part, name):
+        raise _missing(f"{type(part).__name__}.{name}")
+    return getattr(part, name)
 
 
 def boundaries(archive: SlidingBoundariesArchive) -> NDArray[np.float64]:
