@@ -144,7 +144,8 @@ def second(folder: Path, runs: int) -> None:
     write_plan(sweep.plan(name="bench"), sweep.runs, Results(Path("results")))
     os.environ["PYTHONPATH"] = str(REPO / "workflow")
     start = time.perf_counter()
-    start_warm([compose(SECOND), compose(SECOND)], Path("warm.log"))
+    experiments = [compose(SECOND), compose(SECOND)]
+    start_warm(experiments, experiments, Path("warm.log"))
     launch = f"{sys.executable} -m qdsweep --image= launch {{}} --budget iterations=10 --cores 1"
     seconds(["parallel", "-j2", launch, ":::", *sweep.runs], folder / "theirs")
     theirs = time.perf_counter() - start

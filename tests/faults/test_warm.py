@@ -204,6 +204,24 @@ def test_a_killed_snakemake_alone_lets_its_runs_end(tmp_path, cold):
     finish(tmp_path, start(tmp_path, words), cold)
 
 
+def test_stages_are_forked_too_also_when_no_run_is_left(tmp_path):
+    words = write_sweep(tmp_path)[:-1]  # until aggregate
+    with contextlib.chdir(tmp_path):
+        compute_sweep(tmp_path / "results", SETTINGS | {"iterations": 2}, SWEEP)
+    config = {"name": "warm", "experiment": SETTINGS | {"iterations": 2}, "sweep": SWEEP}
+    write_yaml(tmp_path / "sweep.yaml", config)
+    tables = {}
+    for mode, env in {"warm": {}, "alone": {"QDSWEEP_WARM": "off"}}.items():
+        env["PYTHONPROFILEIMPORTTIME"] = "1"  # each process says what it imports
+        snakemake(*words, "aggregate", "--forcerun", "aggregate", cwd=tmp_path, **env)
+        sweep = tmp_path / "results/sweeps/warm"
+        imports = (sweep / "logs/aggregate.log").read_text()
+        assert (" pandas\n" in imports) is (mode == "alone")
+        tables[mode] = {path.name: path.read_bytes() for path in sweep.glob("*.csv")}
+    assert tables["warm"] == tables["alone"] != {}
+    wait_until(lambda: not pids(tmp_path), 10, "no process is left")
+
+
 @pytest.mark.parametrize(
     ("sweep", "env"),
     [

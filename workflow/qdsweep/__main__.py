@@ -6,8 +6,8 @@ from qdsweep.warm.client import run_warm
 
 
 def main() -> int:
-    """Runs the command; a run of a sweep in a fork of the sweep's warm process, if there is one."""
-    if sys.argv[1:2] == ["--image="] and sys.argv[2:3] in (["launch"], ["place"]):
+    """Runs the command; a sweep's jobs in forks of the sweep's warm process, if there is one."""
+    if sys.argv[1:2] == ["--image="]:
         code = run_warm(sys.argv[1:])
         if code is not None:
             return code

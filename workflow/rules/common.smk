@@ -163,6 +163,7 @@ onstart:
     forget(SETTINGS, RESULTS.sweep(SETTINGS.name).path)
     if not (is_remote() or workflow.deployment_settings.deployment_method):
         start_warm(
+            runs.values(),
             unfinished(runs, RESULTS),
             Path(".snakemake/log/qdsweep-warm.log"),
         )

@@ -11,6 +11,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from qdsweep.host.cpu import apply_baseline, has_avx2
+
 if TYPE_CHECKING:
     from qdsweep.config.experiment import Experiment
     from qdsweep.config.sweep import SweepFile
@@ -49,7 +51,6 @@ class Stage:
         key: The attribute of the sweep file that asks for it; empty where every sweep has it.
         fits: Whether runs have what it shows.
         of_partial: Whether it is made of unfinished runs too.
-        evaluates: Whether it computes with a domain, which needs the CPU settings of a run.
     """
 
     name: str
@@ -62,7 +63,6 @@ class Stage:
     key: str = ""
     fits: "Callable[[Collection[Experiment]], bool]" = field(default=lambda runs: True)
     of_partial: bool = True
-    evaluates: bool = False
 
     def is_asked_for(self, settings: "SweepFile", runs: "Collection[Experiment]") -> bool:
         """Returns whether a sweep of these settings and runs has it."""
@@ -84,13 +84,15 @@ class Stage:
         return f"`qdsweep {self.name}` with the sweep's name makes it anew"
 
     def run(self, sweep_dir: Path, runs_dir: Path, **options: object) -> None:
-        """Imports its function, which takes seconds, and calls it."""
-        if self.evaluates:
-            from qdsweep.host.cpu import apply_baseline, has_avx2
+        """Runs it with the CPU settings of a run: the same bits from the warm process and alone."""
+        apply_baseline("avx2" if has_avx2() else "native")
+        self.load()(sweep_dir, runs_dir, **options)
 
-            apply_baseline("avx2" if has_avx2() else "native")
+    def load(self) -> Callable[..., None]:
+        """Imports its function, which takes seconds."""
         module, _, name = self.function.partition(":")
-        getattr(import_module(f"qdsweep.analysis.{module}"), name)(sweep_dir, runs_dir, **options)
+        function: Callable[..., None] = getattr(import_module(f"qdsweep.analysis.{module}"), name)
+        return function
 
 
 def _table(path: str, label: str = "", caption: str = "") -> dict[str, Shown | None]:
@@ -198,7 +200,6 @@ STAGES = (
         "figures.rollouts:rollouts",
         _folder("plots/rollouts", ".gif", "Rollouts", "elite", "rollouts"),
         key="rollouts",
-        evaluates=True,
     ),
     Stage(
         "report",

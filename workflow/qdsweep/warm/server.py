@@ -15,9 +15,11 @@ import signal
 import socket
 import sys
 import traceback
+from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from qdsweep.analysis.stages import STAGES
 from qdsweep.config.experiment import Experiment
 from qdsweep.host.cpu import apply_baseline, settings
 from qdsweep.host.parent import die_with_parent
@@ -25,6 +27,11 @@ from qdsweep.warm.client import LENGTH, SIGNALS
 
 # How long to wait for the command of a connected client, which sends it at once [s].
 PATIENCE = 10.0
+# What the functions of stages import when they need it.
+_OF_STAGES = (
+    *("pandas", "matplotlib.figure", "matplotlib.backends.backend_agg"),
+    *("matplotlib.backends.backend_pdf", "matplotlib.backends.backend_svg"),
+)
 
 
 class Request(NamedTuple):
@@ -59,15 +66,27 @@ def main() -> None:
 def prepare(experiments: bytes) -> None:
     """Imports what runs need, and makes numba compile what their algorithms call (JSON list)."""
     import qdsweep.cli
+
+    sent = json.loads(experiments)
+    if not sent:
+        return
     import qdsweep.experiment.run  # noqa: F401
     from qdsweep.warm.rehearsal import rehearse
 
-    for data in json.loads(experiments):
+    for data in sent:
         try:  # from JSON, where a list may stand for a tuple
             rehearse(Experiment.model_validate_json(json.dumps(data)))
         except (Exception, SystemExit) as error:  # its runs report what is wrong with it
             what = f"{type(error).__name__}: {error}"
             print(f"not rehearsed, its runs compile for themselves: {what}", file=sys.stderr)
+
+
+def prepare_stages() -> None:
+    """Imports what the stages after the runs need; the first of them waits for it."""
+    for library in _OF_STAGES:
+        import_module(library)
+    for stage in STAGES:
+        stage.load()
 
 
 def has_threads() -> bool:
@@ -90,6 +109,7 @@ class _Server:
         signal.set_wakeup_fd(waker.fileno(), warn_on_full_buffer=False)
         self._ready.register(wakes, selectors.EVENT_READ, self._reap)
         self._open = True
+        self._stages = {stage.name for stage in STAGES}  # none, once it is prepared for them
 
     def serve(self) -> None:
         """Serves commands until Snakemake and all of them have ended."""
@@ -105,6 +125,10 @@ class _Server:
         except (OSError, ValueError, TypeError):
             client.close()
             return
+        if {*request.argv} & self._stages:
+            self._stages = set()
+            prepare_stages()
+            gc.freeze()
         sys.stdout.flush()
         sys.stderr.flush()
         signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)  # until the fork has handlers for them

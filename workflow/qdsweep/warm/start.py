@@ -7,23 +7,30 @@ import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from qdsweep.config.experiment import Experiment
+from qdsweep.host.cpu import has_avx2
 from qdsweep.warm.client import VARIABLE
 
 
-def start_warm(experiments: Sequence[Experiment], log: Path) -> None:
+def start_warm(experiments: Iterable[Experiment], left: Sequence[Experiment], log: Path) -> None:
     """Starts the warm process, which ends with this one. Jobs find it by an environment variable.
 
-    All runs then share one start-up, and the first ones wait no longer than for one of their
-    own. Nothing depends on it: without it, or after its death, each run starts by itself.
+    All runs and the stages after them then share one start-up, and the first ones wait no longer
+    than for one of their own. Nothing depends on it: without it, or after its death, each job
+    starts by itself.
+
+    Args:
+        experiments: Those of all runs of the sweep.
+        left: Those of the runs that are to be computed; maybe none. One starts by itself.
+        log: What it says.
     """
     native = any(experiment.cpu_baseline != "avx2" for experiment in experiments)
-    if len(experiments) < 2 or native or VARIABLE in os.environ:
+    if len(left) == 1 or native or not has_avx2() or VARIABLE in os.environ:
         return
-    kinds = {_kind(experiment): experiment for experiment in experiments}
+    kinds = {_kind(experiment): experiment for experiment in left}
     data = [experiment.model_dump(mode="json") for experiment in kinds.values()]
     folder = Path(tempfile.mkdtemp(prefix="qdsweep-"))  # only this user can read it (0700)
     try:
