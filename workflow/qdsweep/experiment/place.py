@@ -6,7 +6,8 @@ another sweep may have taken it further.
 
 import csv
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from qdsweep.errors import BadInput, QdsweepError
 from qdsweep.metrics import Metric
@@ -70,18 +71,24 @@ def take_place(
 
 def _compute(run: RunDir, start: Callable[[RunDir], int]) -> tuple[str | None, int]:
     """Returns why a run fails whenever it is computed, if it does, and the exit code."""
-    before: tuple[object, ...] = ()
+    before: tuple[object, str] | None = None
     while True:
         try:
             return None, start(run)
         except QdsweepError as error:
             failure = read_failure(run.state)
-            now = tuple(failure.get(key) for key in ("exception", "iteration", "message"))
             if not failure or isinstance(error, BadInput):
                 raise
+            now = failure.get("iteration"), _reason(failure)
             if now == before:
-                return str(failure["message"]), 0
+                return now[1], 0
             before = now
+
+
+def _reason(failure: Mapping[str, Any]) -> str:
+    """Returns why a run failed, in words that do not depend on where and when it was computed."""
+    trace = str(failure.get("traceback") or "").strip()
+    return trace.splitlines()[-1] if trace else f"{failure['exception']}: {failure['message']}"
 
 
 def score_at(run: RunDir, metric: Metric, unit: str, budget: int) -> float | None:

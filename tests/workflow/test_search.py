@@ -1,0 +1,226 @@
+"""Searches by the real Snakefile: the same decisions on any number of cores, and after kills."""
+
+import os
+import shutil
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+from results import digests, read_json
+from support import BIN, REPO, snakemake, write_yaml
+from waiting import wait_until
+
+# A domain that notes how much it evaluates, sleeps if it is told to, and fails for one setting.
+COUNTING = """
+import os, time
+import numpy as np
+from qdsweep.domains.base import Evaluation
+
+
+class Counting:
+    solution_dim = 4
+    measures = {"x": (-3.0, 3.0), "y": (-3.0, 3.0)}
+    objective_range = (-100.0, 0.0)
+    fields = {}
+
+    def __init__(self, slope=1.0):
+        self.slope = slope
+
+    def evaluate(self, solutions, seeds):
+        if self.slope == 13:
+            raise FloatingPointError("it diverged")
+        time.sleep(float(os.environ.get("COUNTING_SECONDS", "0")))
+        file = os.open("evaluated.txt", os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+        os.write(file, b"%d\\n" % len(solutions))
+        os.close(file)
+        return Evaluation(-self.slope * np.sum(solutions**2, axis=1), solutions[:, :2].copy())
+"""
+EXPERIMENT = {
+    "domain": {"type": "counting:Counting", "name": "counting", "arguments": {"slope": 1.0}},
+    "algorithm": "map_elites_line",
+    "initial_solutions": 10,
+    "archive": {"dims": [10, 10]},
+    "num_emitters": 1,
+    "batch_size": 10,
+    "evaluations": 270,
+    "reload": {"min_seconds": 0.0, "max_cost": 1.0},
+}
+GRID = "::: domain.arguments.slope 1 2 13 ::: iso_sigma 0.05 0.2 0.8 ::: seed 1 2 3"
+DRAWN = ":::~ iso_sigma log 0.01 2 :::~ line_sigma log 0.01 1 ::: seed 1 2"
+# What a test asks for that does not look at figures and pages, which take the longest.
+TABLE = "results/sweeps/mine/table.csv"
+
+
+def write_config(folder: Path, sweep: str = GRID, **further) -> Path:
+    (folder / "config/plugins").mkdir(parents=True, exist_ok=True)
+    (folder / "config/plugins/counting.py").write_text(COUNTING)
+    keys = {"search": {"halving": {}}, **further}
+    return write_yaml(
+        folder / "mine.yaml", {"name": "mine", "experiment": EXPERIMENT, "sweep": sweep, **keys}
+    )
+
+
+def start(folder: Path, *words: object, cores: int = 2, check: int | None = 0, **env: str) -> str:
+    """Starts the sweep of a folder and returns what was said."""
+    words = (TABLE, *words, "--cores", cores, "--configfile", folder / "mine.yaml")
+    done = snakemake(*words, cwd=folder, check=check, **env)
+    return done.stdout + done.stderr
+
+
+def found(folder: Path) -> dict[str, bytes]:
+    """All that a search writes down, and how its runs ended."""
+    sweep = folder / "results/sweeps/mine"
+    files = [*sweep.glob("search/*/*.json"), *sweep.glob("search.*")]
+    texts = {str(file.relative_to(sweep)): file.read_bytes() for file in files}
+    return texts | {run: value.encode() for run, value in digests(folder).items()}
+
+
+def evaluated(folder: Path) -> int:
+    file = folder / "evaluated.txt"
+    return sum(map(int, file.read_text().split())) if file.exists() else 0
+
+
+def decision(folder: Path, level: str, block: int = 0) -> dict:
+    return read_json(folder / f"results/sweeps/mine/search/{level}/decided-{block}.json")
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("finished")
+    write_config(folder)
+    planned = start(folder, "--dry-run")
+    said = start(folder)
+    for text in (planned, said):
+        assert "mine: halving; 18 places, 0 done; 270 evaluations at most in a run" in text
+        assert "to compute" in text
+    (folder / "planned.txt").write_text(planned)
+    (folder / "said.txt").write_text(said)
+    return folder
+
+
+def test_the_plan_is_what_is_computed(finished):
+    planned, said = ((finished / f"{name}.txt").read_text() for name in ("planned", "said"))
+    assert jobs(planned) == jobs(said)
+    assert f"{sum(jobs(said).values())} of {sum(jobs(said).values())} steps (100%) done" in said
+    assert jobs(said)["search_place"] == 9 + 3 * 2 + 3
+    # Rung 0: six settings that work have 30; rung 1: three, with a second seed; rung 2: one of
+    # these, with a third.
+    assert evaluated(finished) == 6 * 30 + 3 * (2 * 90 - 30) + 3 * 270 - 2 * 90
+    assert "Nothing to be done" in start(finished, "--dry-run")
+
+
+def jobs(said: str) -> dict[str, int]:
+    """The table of jobs that Snakemake prints."""
+    _, _, table = said.partition("Job stats:")
+    lines = table.strip().splitlines()[2:]
+    counts = {}
+    for line in lines:
+        name, count = line.split()
+        if name == "total":
+            return counts
+        counts[name] = int(count)
+    raise AssertionError(said)
+
+
+def test_the_best_go_on_and_what_fails_ranks_last(finished):
+    seen = decision(finished, "rung-1")["seen"]
+    failed = [one for one in seen if one["failed"]]
+    assert [one["values"]["domain.arguments.slope"] for one in failed] == [13, 13, 13]
+    assert all("it diverged" in one["failed"] and one["score"] is None for one in failed)
+    best = sorted((one["score"] for one in seen if not one["failed"]), reverse=True)[:3]
+    places = decision(finished, "rung-1")["places"]
+    by_setting = {one["setting"]: one["score"] for one in seen}
+    assert [by_setting[place["setting"]] for place in places] == best
+    assert [place["reason"] for place in places] == ["1st of 9", "2nd of 9", "3rd of 9"]
+    rows = read_json(finished / "results/sweeps/mine/search.json")["rows"]
+    assert [row["values"]["seed"] for row in rows] == [1, 2, 3]
+    assert {row["evaluations"] for row in rows} == {270}
+
+
+def test_one_core_finds_the_same(finished, tmp_path):
+    write_config(tmp_path)
+    start(tmp_path, cores=1)
+    assert found(tmp_path) == found(finished)
+
+
+def test_three_kills_change_nothing_and_cost_next_to_nothing(finished, tmp_path):
+    write_config(tmp_path)
+    words = [BIN / "snakemake", "-s", REPO / "Snakefile", TABLE]
+    words += ["--cores", "2", "--configfile", tmp_path / "mine.yaml"]
+    env = {**os.environ, "COUNTING_SECONDS": "0.02"}
+    for least in (60, 250, 600):
+        process = subprocess.Popen(
+            list(map(str, words)), cwd=tmp_path, env=env, start_new_session=True,
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        )  # fmt: skip
+        wait_until(lambda: evaluated(tmp_path) >= least, 120, "progress")  # noqa: B023
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+    start(tmp_path)
+    assert found(tmp_path) == found(finished)
+    # Each kill can lose the iteration under way in each of two runs.
+    assert evaluated(tmp_path) <= evaluated(finished) + 3 * 2 * 2 * 10
+
+
+def test_more_samples_keep_what_was_decided(tmp_path):
+    write_config(tmp_path, DRAWN, search={"samples": 9, "halving": {}})
+    start(tmp_path)
+    before, work = found(tmp_path), evaluated(tmp_path)
+    write_config(tmp_path, DRAWN, search={"samples": 12, "halving": {}})
+    said = start(tmp_path)
+    assert "search.samples 9 -> 12" in said
+    after = found(tmp_path)
+    kept = {name for name in before if "/" in name and "rung-2" not in name}
+    assert kept and {name: after[name] for name in kept} == {name: before[name] for name in kept}
+    # Three more in rung 0, one more goes on, and one of four is the best instead of one of three.
+    assert jobs(said)["search_place"] == 3 + 1 + 2
+    assert evaluated(tmp_path) - work in (3 * 30 + 60, 3 * 30 + 60 + 180 + 270)
+
+
+@pytest.fixture
+def copy(finished, tmp_path) -> Path:
+    folder = tmp_path / "copy"
+    subprocess.run(["cp", "-a", finished, folder], check=True)
+    return folder
+
+
+def test_a_table_that_was_edited_or_torn_is_made_again(finished, copy):
+    folder = copy / "results/sweeps/mine/search"
+    edited, torn = folder / "rung-1/decided-0.json", folder / "rung-0/4-s1.json"
+    edited.write_text(edited.read_text().replace("1st of 9", "2nd of 9"))
+    torn.write_bytes(torn.read_bytes()[:100])
+    (folder / "rung-2/decided-0.json").unlink()
+    said = start(copy)
+    for path in (edited, torn):
+        assert f"{path.relative_to(copy)} is made again: it was edited or torn" in said
+    assert found(copy) == found(finished)
+    assert evaluated(copy) == evaluated(finished)
+    assert "Nothing to be done" in start(copy, "--dry-run")
+
+
+def test_a_run_that_was_removed_is_computed_again(finished, copy):
+    row = read_json(copy / "results/sweeps/mine/search.json")["rows"][0]
+    shutil.rmtree(copy / "results/runs" / row["id"])
+    said = start(copy)
+    assert f"its run {row['id']} was removed or damaged" in said
+    assert found(copy) == found(finished)
+    assert evaluated(copy) == evaluated(finished) + 270
+
+
+def test_another_metric_decides_anew_and_computes_what_is_new_alone(finished, copy):
+    write_config(copy, search={"halving": {"metric": "obj_max"}})
+    said = start(copy)
+    assert "search has changed (halving" in said
+    assert decision(copy, "rung-1")["seen"][0]["score"] < 0
+    assert evaluated(copy) < evaluated(finished) + 6 * 90 + 3 * 270
+
+
+def test_a_plain_sweep_takes_the_runs_of_a_search_further(finished, copy):
+    sweep = "::: domain.arguments.slope 1 2 ::: iso_sigma 0.05 0.2 0.8 ::: seed 1"
+    data = {"name": "plain", "experiment": EXPERIMENT, "sweep": sweep}
+    config = write_yaml(copy / "plain.yaml", data)
+    table = "results/sweeps/plain/table.csv"
+    snakemake(table, "--cores", 2, "--configfile", config, cwd=copy)
+    # Seed 1 of one setting is whole, two stopped at 90, three at 30.
+    assert evaluated(copy) == evaluated(finished) + 2 * 180 + 3 * 240
