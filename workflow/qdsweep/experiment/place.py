@@ -86,9 +86,13 @@ def _compute(run: RunDir, start: Callable[[RunDir], int]) -> tuple[str | None, i
 
 
 def _reason(failure: Mapping[str, Any]) -> str:
-    """Returns why a run failed, in words that do not depend on where and when it was computed."""
+    """Returns why a run failed in words that every engine says alike; its log has the others.
+
+    Of several rows of a batch that fail, it depends on the workers which one is met first.
+    """
     trace = str(failure.get("traceback") or "").strip()
-    return trace.splitlines()[-1] if trace else f"{failure['exception']}: {failure['message']}"
+    error = trace.splitlines()[-1].split(":")[0] if trace else failure["exception"]
+    return f"{error} in iteration {int(failure['iteration']) + 1}"
 
 
 def score_at(run: RunDir, metric: Metric, unit: str, budget: int) -> float | None:
