@@ -36,11 +36,14 @@ class Axis:
     label: str
 
     def places(self, texts: Iterable[str]) -> np.ndarray:
-        """Returns where values stand on the axis, 0 to 1: numbers to scale, categories evenly."""
+        """Returns where values stand on the axis, 0 to 1: numbers to scale, categories evenly.
+
+        A value that was not drawn, an empty text, stands nowhere (nan).
+        """
         if self.numbers is None:
             steps = max(len(self.values) - 1, 1)
-            return np.array([self.values.index(text) / steps for text in texts])
-        return self.share(np.array([float(text) for text in texts]))
+            return np.array([self.values.index(t) / steps if t else math.nan for t in texts])
+        return self.share(np.array([float(text) if text else math.nan for text in texts]))
 
     def share(self, numbers: np.ndarray) -> np.ndarray:
         """Returns where numbers stand on the axis, 0 to 1."""
@@ -108,11 +111,12 @@ def axis_of(name: str, values: list[str], label: str | None = None) -> Axis:
     `label`: what a reader calls it; None: by the last part of the name.
     """
     label = label or name.split(".")[-1]
+    values = [value for value in values if value]  # an empty one was not drawn
     try:
         numbers = sorted((float(value), value) for value in values)
     except ValueError:
         return Axis(name, values, None, False, label)
-    if not all(math.isfinite(number) for number, _ in numbers):
+    if len(numbers) < 2 or not all(math.isfinite(number) for number, _ in numbers):
         return Axis(name, values, None, False, label)
     array = np.array([number for number, _ in numbers])
     log = bool(array[0] > 0 and array[-1] / array[0] >= 100)

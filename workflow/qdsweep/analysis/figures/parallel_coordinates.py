@@ -1,5 +1,6 @@
 """Parallel coordinates of a sweep in print."""
 
+from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,10 +17,21 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-def parallel_coordinates(found: Combinations, name: str, section: str, where: str) -> Drawn:
+def parallel_coordinates(
+    found: Combinations,
+    name: str,
+    section: str,
+    where: str,
+    faint: Collection[str] = frozenset(),
+) -> Drawn:
     """Draws a line for each combination of swept values, which ends at its score.
 
-    `where`: the scale as a sentence, if there are several.
+    Args:
+        found: The combinations.
+        name: The figure's name.
+        section: Its section of the report.
+        where: The scale as a sentence, if there are several.
+        faint: Groups whose lines are pale.
     """
     from matplotlib.figure import Figure
 
@@ -28,14 +40,16 @@ def parallel_coordinates(found: Combinations, name: str, section: str, where: st
     last = len(found.axes)
     figure = Figure(figsize=(figure_width(1.5 * last + 2.2), 3.8), layout="constrained")
     ax = figure.subplots()
+    few, pale = len(table) <= 50, table["group"].isin(faint).to_numpy()
+    order = np.argsort(~pale, kind="stable")  # pale ones below
     add_parallel_lines(
         ax,
-        heights,
-        array=table["mean"].to_numpy(),
+        heights[order],
+        array=table["mean"].to_numpy()[order],
         cmap=COLORMAP,
         clim=(low, high),
-        linewidths=1.6 if len(table) <= 50 else 0.8,
-        alpha=0.9 if len(table) <= 50 else 0.6,
+        linewidths=1.6 if few else 0.8,
+        alpha=np.where(pale[order], 0.25, 0.9 if few else 0.6),
     )
     *swept, score = described.axes
     for place, axis in enumerate(swept):

@@ -13,8 +13,10 @@ from qdsweep.analysis.figures.figure import Drawn, Omitted, read_index, save_fig
 from qdsweep.analysis.figures.learning_curves import learning_curves
 from qdsweep.analysis.figures.profiles_figure import profiles_figure
 from qdsweep.analysis.figures.run_pictures import run_pictures
+from qdsweep.analysis.figures.search_figures import search_figures
 from qdsweep.analysis.figures.sweep_views import sweep_views
 from qdsweep.analysis.figures.timing import timing_figure
+from qdsweep.analysis.search import read_search
 from qdsweep.analysis.selection import Tables
 from qdsweep.errors import BadInput
 from qdsweep.records.sweep_dir import SweepDir
@@ -73,11 +75,13 @@ def _all(figures: Figures, folder: str) -> list[Drawn | Omitted]:
 
 def _figures(sweep_dir: Path, runs_dir: Path) -> tuple[Tables, Look, Figures]:
     plan, tables, look = read_dressed(sweep_dir)
+    sweep = SweepDir(sweep_dir)
     figures: Figures = {
         "overview": (MAIN, lambda: [overview(tables, runs_dir)]),
         "learning_curves": (MAIN, lambda: [learning_curves(tables)]),
         "heatmaps": (MAIN, lambda: [heatmaps(tables, runs_dir)]),
         "archive_profiles": (MAIN, lambda: [archive_profiles(tables, runs_dir)]),
+        "search_": (MORE, lambda: search_figures(read_search(sweep, plan), runs_dir)),
         "performance_profiles": (MORE, lambda: profiles_figure(sweep_dir, tables, look)),
         "common_archive": (MORE, lambda: common_archives(tables, runs_dir)),
         "corrected_": (MORE, lambda: corrected_figures(sweep_dir, tables, look)),

@@ -78,7 +78,8 @@ def one_slice(found: Combinations, axis: Axis, name: str, where: str, marks: Mar
 
     rest = [other for other in found.axes if other.name != axis.name]
     others, called = [other.name for other in rest], [other.label for other in rest]
-    table = found.table.assign(**{axis.name: found.table[axis.name].astype(float)})
+    known = found.table[found.table[axis.name] != ""]  # where it was drawn
+    table = known.assign(**{axis.name: known[axis.name].astype(float)})
     parts = [(_label(part, rest), part) for _, part in _parts(table, others)]
     lines = [(label, part) for label, part in parts if len(part) > 1]
     shown = sorted(lines, key=lambda line: -line[1]["mean"].max())[:MAX_LINES]
@@ -101,7 +102,7 @@ def one_slice(found: Combinations, axis: Axis, name: str, where: str, marks: Mar
     if others and shown:
         place = "right center" if width > 6 else "lower center"
         figure.legend(loc=f"outside {place}", fontsize=8 if len(shown) <= 6 else 7, handlelength=3)
-    kept = found.table
+    kept = known
     if shown:
         kept = kept.loc[sorted(index for _, part in shown for index in part.index)]
         one = "value" if len(others) == 1 else f"of {plural(len(shown), 'combination')}"
@@ -196,6 +197,7 @@ def _draw_pair(
 
 def _means(table: "pd.DataFrame", a: Axis, b: Axis) -> "pd.DataFrame":
     """Returns the mean over the other names, and the number of runs behind it."""
+    table = table[(table[a.name] != "") & (table[b.name] != "")]  # where both were drawn
     groups = table.groupby([a.name, b.name], sort=False)
     return groups.agg(mean=("mean", "mean"), n=("n", "sum")).reset_index()
 

@@ -1,0 +1,134 @@
+"""Searches whose every score is invented: quicker than real ones."""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from qdsweep.config.search import Search
+from qdsweep.records.metrics import COLUMNS
+from qdsweep.records.run_dir import RunDir
+from qdsweep.records.search import Chosen, Decision, Level, Seen, seen_of
+from qdsweep.strategies.halving import promote, ranked
+from qdsweep.strategies.levels import levels
+
+SEEDS = ("1", "2", "3")
+STEP = 100  # evaluations of an iteration
+
+
+def grid() -> list[dict]:
+    """The 27 settings of a grid, the last one of which fails."""
+    return [
+        {"sigma0": sigma, "batch_size": batch, "ranker": ranker}
+        for sigma in (0.05, 0.5, 5.0)
+        for batch in (12, 36, 108)
+        for ranker in ("imp", "2imp", "2rd")
+    ]
+
+
+def reached(values: Mapping, seed: str, budget: int) -> float | None:
+    """The score of a setting: some lead early and lose in the end."""
+    sigma, batch = values["sigma0"], values["batch_size"]
+    if (sigma, batch, values.get("ranker")) == (5.0, 108, "2rd"):
+        return None
+    height = 36 - 6 * abs(math.log10(sigma / 0.6)) + 2 * math.log2(batch / 12)
+    height += {"imp": 0.0, "2imp": 1.2, "2rd": -2.0}[values.get("ranker", "imp")]
+    luck = np.random.default_rng([int(seed or 0), round(100 * sigma), round(batch)]).normal(0, 0.5)
+    return float((height + luck) * (1 - math.exp(-budget / (70 * batch + 800))))
+
+
+def halving(settings=27, budget=27_000, seeds=SEEDS, **keys) -> list[Level]:
+    search = Search(halving={"seeds": [1, 1, 2], **keys})
+    return list(levels(search, settings, seeds, budget, drawn=False))
+
+
+def computed(
+    planned: Sequence[Level],
+    settings: Sequence[Mapping],
+    score: Callable[[Mapping, str, int], float | None] = reached,
+) -> tuple[list, list[dict], dict[str, Decision]]:
+    """What is known, the markers and the decisions of a search."""
+    known = [
+        {"values": values, "runs": {seed: run_of(number, seed) for seed in SEEDS}}
+        for number, values in enumerate(settings)
+    ]
+    markers, decisions, seen = [], {}, {}
+    for level in planned:
+        places = _chosen(level, known, seen, decisions)
+        rows = []
+        for place, number, values in places:
+            own = []
+            for seed in level.seeds:
+                found = score(values, seed, level.budget)
+                failed = "ValueError: the ranker broke" if found is None else None
+                about = {"level": level.name, "place": place, "setting": number, "values": values}
+                about |= {
+                    "seed": seed,
+                    "runs": {seed: run_of(number, seed) for seed in SEEDS},
+                    "unit": "evaluations",
+                }
+                about |= {
+                    "budget": level.budget,
+                    "metric": "norm_qd_score",
+                    "score": found,
+                    "run": run_of(number, seed),
+                }
+                own.append({**about, "failed": failed})
+            markers += own
+            rows.append(seen_of(own))
+        seen[level.name] = rows
+    return known, markers, decisions
+
+
+def _chosen(level, known, seen, decisions):
+    if level.kind == "exploited":
+        decisions[level.name] = _exploited(seen[level.below[0]], level)
+        return [(one.place, one.setting, one.values) for one in decisions[level.name].chosen]
+    if level.kind != "promoted":
+        numbers = range(level.first, level.first + level.places)
+        return [(place, number, known[number]["values"]) for place, number in enumerate(numbers)]
+    decision, below = Decision([], []), seen[level.below[0]]
+    for block in range(level.blocks):
+        first, last, upto = level.sees(block, len(below))
+        decision = promote(below[first:last], decision, upto)
+    decisions[level.name] = decision
+    return [(one.place, one.setting, one.values) for one in decision.chosen]
+
+
+def _exploited(below: Sequence[Seen], level: Level) -> Decision:
+    """The worst quarter takes over from the best, with other values."""
+    order, chosen = ranked(below), []
+    count = len(order) // 4
+    donors = {bad.place: good for bad, good in zip(order[-count:], order, strict=False)}
+    for one in below:
+        donor = donors.get(one.place)
+        if donor is None:
+            chosen.append(Chosen(one.place, one.setting, one.values, "goes on", one.place))
+            continue
+        factor = (0.8, 1.25)[one.place % 2]
+        values = {name: float(f"{value * factor:.6g}") for name, value in donor.values.items()}
+        number = 1000 * level.budget + one.place
+        chosen.append(Chosen(one.place, number, values, "takes over", donor.place))
+    runs = [{seed: run_of(one.setting, seed) for seed in level.seeds} for one in chosen]
+    chosen = [one._replace(runs=own) for one, own in zip(chosen, runs, strict=True)]
+    return Decision(list(below), chosen)
+
+
+def run_of(number: int, seed: str) -> str:
+    return f"invented-cma_me-s{seed}-{number:010x}"
+
+
+def write_curves(runs: Path, markers: Sequence[Mapping], score=reached) -> None:
+    """Writes `state/metrics.csv` of each run, as far as its last marker says."""
+    furthest = {marker["run"]: marker for marker in markers}
+    for run, marker in furthest.items():
+        spent = np.arange(STEP, marker["budget"] + STEP, STEP)
+        curve = [score(marker["values"], marker["seed"], int(budget)) or 0.0 for budget in spent]
+        rows = pd.DataFrame(dict.fromkeys(COLUMNS, 0.0), index=range(len(spent)))
+        rows["iteration"], rows["evaluations"] = np.arange(1, len(spent) + 1), spent
+        rows["norm_qd_score"] = rows["qd_score"] = curve
+        state = RunDir(runs / run).state
+        state.path.mkdir(parents=True, exist_ok=True)
+        rows.to_csv(state.metrics, index=False)

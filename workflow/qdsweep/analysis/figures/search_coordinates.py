@@ -1,0 +1,58 @@
+"""Parallel coordinates of all settings of a search; those that stopped are pale."""
+
+import math
+from dataclasses import replace
+
+from qdsweep.analysis.figures.combinations import Combinations, axis_of, log_text
+from qdsweep.analysis.figures.figure import Drawn, Omitted
+from qdsweep.analysis.figures.parallel_coordinates import parallel_coordinates
+from qdsweep.analysis.figures.search_curves import SECTION
+from qdsweep.analysis.search import Searched
+from qdsweep.analysis.text import plural
+from qdsweep.config.values import value_text
+
+NAME, TITLE = "search_coordinates", "Parallel coordinates of the search"
+
+
+def search_coordinates(search: Searched) -> Drawn | Omitted:
+    """Draws a line for each setting, which ends at its score where it got furthest."""
+    import pandas as pd
+
+    every = [one for one in search.last if one.score is not None]
+    texts = {
+        name: [value_text(one.values[name]) for one in every]
+        for name in search.names
+        if len({value_text(one.values[name]) for one in every}) > 1
+    }
+    if len(every) < 2 or len(texts) < 2:
+        why = "fewer than two settings have a score, or than two names tell them apart"
+        return Omitted(NAME, SECTION, TITLE, why)
+    axes = [
+        axis_of(name, list(dict.fromkeys(values)), search.called.get(name))
+        for name, values in texts.items()
+    ]
+    about = {
+        "mean": [search.shown(one.score or 0.0) for one in every],
+        "se": math.nan,
+        "n": [len(one.level.seeds) for one in every],
+        "group": [str(one.setting) for one in every],
+    }
+    found = Combinations("", axes, search.metric, pd.DataFrame({**texts, **about}))
+    whole = {str(one.setting) for one in search.finalists}
+    stopped = {str(one.setting) for one in every} - whole
+    drawn = parallel_coordinates(found, NAME, SECTION, "", stopped)
+    caption = (
+        f"A line is one of {plural(len(every), 'setting')}; its end and colour are the"
+        f" {search.metric.phrase} where it got furthest, the mean over the seeds that it had there."
+    )
+    if stopped:
+        caption += (
+            f" Pale: the {len(stopped)} that stopped earlier, so their scores are of a smaller"
+            " budget."
+        )
+    if any("" in values for values in texts.values()):
+        caption += " A gap: not drawn for that setting."
+    data = drawn.data.assign(
+        setting=about["group"], budget=[one.level.budget for one in every]
+    ).drop(columns="se")
+    return replace(drawn, title=TITLE, caption=caption + log_text(axes), data=data)

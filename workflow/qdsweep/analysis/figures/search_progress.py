@@ -1,0 +1,149 @@
+"""The best score so far over what was spent, beside random search with the same settings."""
+
+import math
+from statistics import median
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from qdsweep.analysis.figures.figure import Drawn
+from qdsweep.analysis.figures.marks import COLORS, NEUTRAL, Block, Mark
+from qdsweep.analysis.figures.panels import lay_out
+from qdsweep.analysis.figures.search_curves import SECTION
+from qdsweep.analysis.figures.style import draw_line, figure_width, short_numbers
+from qdsweep.analysis.search import Placed, Searched, cost
+from qdsweep.analysis.text import plural
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_QUANTILES = (0.5, 0.1, 0.9)
+
+
+def search_progress(search: Searched) -> Drawn:
+    """Draws the best score so far, and a band of random search where the search drew settings."""
+    import pandas as pd
+
+    own, rival = progress(search), random_search(search)
+    marks = {"this search": Mark(COLORS[0]), "random search, estimated": Mark(NEUTRAL, dash=1)}
+    entries = list(marks.items()) if len(rival) else list(marks.items())[:1]
+    width = figure_width(6.5)
+    figure, (part,) = lay_out({"": [Block("", entries)]}, 1, width, 0.6 * width)
+    ax = part.panel.subplots()
+    ax.step(own["spent"], own["best"], where="post", color=COLORS[0], linewidth=1.9)
+    if len(rival):
+        looks = (rival[name] for name in ("spent", "median", "low", "high"))
+        draw_line(ax, "", marks["random search, estimated"], *looks)
+    ax.set(
+        xlabel=f"{search.unit.capitalize()} in all", ylabel=f"Best {search.metric.phrase} so far"
+    )
+    ax.set_xlim(0, None)
+    ax.grid(True)
+    short_numbers(ax.xaxis)
+    short_numbers(ax.yaxis)
+    part.add_legend("")
+    caption = (
+        f"The best {search.metric.phrase} so far over the {search.unit} of all runs, in the order"
+        " of the plan; a setting's score is the mean over the seeds of its level."
+    )
+    if len(rival):
+        caption += _about_random(search)
+    data = pd.concat([own.assign(kind="search"), rival.assign(kind="random")], ignore_index=True)
+    return Drawn("search_progress", SECTION, "Best so far", caption, figure, data)
+
+
+def progress(search: Searched) -> "pd.DataFrame":
+    """Returns what was spent after each place that had a score, and the best score by then."""
+    import pandas as pd
+
+    spent, best, rows = 0, -math.inf, []
+    for one in search.placed:
+        spent += cost(search.levels, one.level) // one.level.places
+        if one.score is not None and one.score > best:
+            best = one.score
+        rows.append((spent, search.shown(best) if math.isfinite(best) else math.nan))
+    return pd.DataFrame(rows, columns=["spent", "best"])
+
+
+def random_search(search: Searched) -> "pd.DataFrame":
+    """Returns the best of 1, 2, ... settings at random, each with the whole budget and one seed.
+
+    The settings are those that the search began with, in every order: the quantiles are exact,
+    no order is drawn. Only some of them had the whole budget; see `at_the_end` for the others.
+
+    Returns:
+        spent, median, low and high (10 % and 90 %); empty where nothing was drawn beforehand.
+    """
+    import pandas as pd
+
+    columns = ["spent", "median", "low", "high"]
+    scores = np.sort(at_the_end(search))
+    most = max(level.budget for level in search.levels)
+    total = progress(search)["spent"].iloc[-1]
+    count = min(len(scores), total // most)
+    rows = [
+        (many * most, *(search.shown(best_of(scores, many, share)) for share in _QUANTILES))
+        for many in range(1, count + 1)
+    ]
+    rows = [(spent, *sorted(found)) for spent, *found in rows]
+    return pd.DataFrame([(s, mid, low, high) for s, low, mid, high in rows], columns=columns)
+
+
+def best_of(scores: np.ndarray, many: int, share: float) -> float:
+    """Returns a quantile of the best of so many of some scores, drawn without replacement.
+
+    Args:
+        scores: ``(n,)`` ascending.
+        many: How many are drawn.
+        share: The quantile.
+    """
+    n = len(scores)
+    below = [math.comb(place, many) / math.comb(n, many) for place in range(1, n + 1)]
+    return float(scores[int(np.searchsorted(below, share))])
+
+
+def at_the_end(search: Searched) -> list[float]:
+    """Returns the score of each setting that was known beforehand, with the whole budget.
+
+    Of one that stopped it is an estimate: its last score, and for each later budget the median of
+    what settings gained there that went on. A setting that failed never is the best.
+    """
+    first = {one.setting for one in search.placed if one.level.kind == "known"}
+    gains: dict[tuple[int, int], list[float]] = {}
+    for before, one in search.pairs:
+        if before.score is not None and one.score is not None:
+            key = before.level.budget, one.level.budget
+            gains.setdefault(key, []).append(one.score - before.score)
+    typical = {key: median(found) for key, found in gains.items()}
+    return [_extended(one, typical) for one in search.last if one.setting in first]
+
+
+def _extended(one: Placed, gains: dict[tuple[int, int], float]) -> float:
+    if one.score is None:
+        return -math.inf
+    score, budget = one.score, one.level.budget
+    while (step := next((key for key in gains if key[0] == budget), None)) is not None:
+        score, budget = score + gains[step], step[1]
+    return score
+
+
+def _about_random(search: Searched) -> str:
+    known = [one for one in search.last if one.setting in _known(search)]
+    whole = {one.setting for one in search.finalists}
+    open_ones = [one for one in known if one.setting not in whole]
+    text = (
+        f" Dashed, with a band from 10 to 90 %: random search, which gives settings the whole"
+        f" budget one after another, with one seed: the best of 1, 2, ... of the same"
+        f" {plural(len(known), 'setting')}, over all their orders."
+    )
+    if open_ones:
+        text += (
+            f" {plural(len(open_ones), 'setting')} of these stopped earlier: their score at the end"
+            " is an estimate (where they stopped, and the median of what others gained from there"
+            " on), so the band is no measurement."
+        )
+    return text
+
+
+def _known(search: Searched) -> set[int]:
+    return {one.setting for one in search.placed if one.level.kind == "known"}

@@ -1,0 +1,254 @@
+"""How a search has gone so far: which setting stands at each place, and what became of it."""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from qdsweep.config.values import value_text
+from qdsweep.metrics import Metric
+from qdsweep.records.plan import Plan
+from qdsweep.records.search import (
+    Decision,
+    Level,
+    Seen,
+    ordinal,
+    read_decisions,
+    read_markers,
+    seen_of,
+)
+from qdsweep.records.sweep_dir import SweepDir
+from qdsweep.strategies.halving import ranked
+from qdsweep.sweep.drawn import SAMPLE
+
+# Parts of a level's name.
+PARTS = ("batch", "bracket", "rung", "generation")
+_ENDS = ("promoted", "exploited")  # kinds of levels that go on with runs of the level below
+_NOTHING = Decision([], [])
+
+
+class Placed(NamedTuple):
+    """A setting at a place of a search.
+
+    Attributes:
+        level: The level.
+        place: Its place there.
+        setting: The setting's number.
+        values: Its swept values, without the seed.
+        runs: Seed -> the run that the place lengthens.
+        reason: Why the decision chose it; empty where it was known beforehand.
+        parent: Its place in the level below, or its donor's.
+        score: Mean over the seeds, larger is better; None where it failed or is not known yet.
+        failed: Why it failed.
+        done: For how many of the seeds it is computed.
+        rank: Among all settings of the level; None before all of them are computed.
+        went_on: Whether the next level goes on with it; None where nobody has decided yet, or where
+            no level comes after this one.
+        chosen: How many settings the next level goes on with; 0: there is none.
+    """
+
+    level: Level
+    place: int
+    setting: int
+    values: Mapping[str, Any]
+    runs: Mapping[str, str]
+    reason: str = ""
+    parent: int | None = None
+    score: float | None = None
+    failed: str | None = None
+    done: int = 0
+    rank: int | None = None
+    went_on: bool | None = None
+    chosen: int = 0
+
+    @property
+    def is_done(self) -> bool:
+        """Whether it is computed for all its seeds."""
+        return self.done == len(self.level.seeds)
+
+    @property
+    def why(self) -> str:
+        """Why it stopped: `rung 0: 14th of 27, 9 went on`; nothing if it did not."""
+        where = level_text(self.level.name)
+        if self.failed is not None:
+            return f"{where}: failed: {self.failed}"
+        if self.went_on is not False or self.rank is None:
+            return ""
+        return f"{where}: {ordinal(self.rank)} of {self.level.places}, {self.chosen} went on"
+
+
+@dataclass(frozen=True)
+class Searched:
+    """A search as its figures and its page see it.
+
+    Attributes:
+        levels: Its levels.
+        placed: What stands at each place.
+        unit: Of its budgets.
+        metric: What decides.
+        called: Swept name -> what the report calls it.
+    """
+
+    levels: tuple[Level, ...]
+    placed: list[Placed]
+    unit: str
+    metric: Metric
+    called: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def names(self) -> list[str]:
+        """The swept names of its settings, without the seed and the number of a draw."""
+        return [name for name in self.placed[0].values if name != SAMPLE] if self.placed else []
+
+    @property
+    def last(self) -> list[Placed]:
+        """Each setting where it got furthest; the best of the largest budget first."""
+        furthest = {one.setting: one for one in self.placed}
+        return sorted(furthest.values(), key=_best_first)
+
+    @property
+    def finalists(self) -> list[Placed]:
+        """The settings that had the whole budget, the best first."""
+        most = max(level.budget for level in self.levels)
+        return [one for one in self.last if one.level.budget == most and one.failed is None]
+
+    @property
+    def pairs(self) -> list[tuple[Placed, Placed]]:
+        """Settings that went on: each at a level, and at the next one."""
+        at = {(one.level.name, one.setting): one for one in self.placed}
+        below = {after.name: name for name, after in next_levels(self.levels).items()}
+        found = [(at.get((below.get(one.level.name, ""), one.setting)), one) for one in self.placed]
+        return [(before, one) for before, one in found if before is not None]
+
+    @property
+    def is_pbt(self) -> bool:
+        """Whether a population took over from its best members."""
+        return any(level.kind == "exploited" for level in self.levels)
+
+    def shown(self, score: float) -> float:
+        """Returns a score as a reader sees it: in the metric's own sign and unit."""
+        return self.metric.sign * self.metric.factor * score
+
+    def name(self, swept: str) -> str:
+        """Returns what a reader calls a swept name."""
+        return self.called.get(swept, swept.split(".")[-1])
+
+    def label(self, one: Placed) -> str:
+        """Returns the values of a setting that tell it from others."""
+        told = [name for name in self.names if len({repr(p.values[name]) for p in self.placed}) > 1]
+        parts = ((self.name(name), value_text(one.values[name])) for name in told)
+        return ", ".join(f"{name} {text}" for name, text in parts if text) or "the only setting"
+
+
+def _best_first(one: Placed) -> tuple[int, bool, float, int]:
+    return -one.level.budget, one.score is None, -(one.score or 0.0), one.setting
+
+
+def level_parts(name: str) -> dict[str, int]:
+    """Returns the numbers in a level's name: `bracket-2-rung-0` -> bracket 2, rung 0."""
+    return {part: int(number) for part, number in re.findall(r"([a-z]+)-(\d+)", name)}
+
+
+def level_text(name: str) -> str:
+    """Returns a level's name for a reader: `bracket 2, rung 0`."""
+    return ", ".join(f"{part} {number}" for part, number in level_parts(name).items())
+
+
+def next_levels(levels: Sequence[Level]) -> dict[str, Level]:
+    """Returns level -> the one that goes on with its best settings, where there is one."""
+    return {below: level for level in levels if level.kind in _ENDS for below in level.below}
+
+
+def leader(search: Searched, level: Level) -> Placed | None:
+    """Returns the best setting of a level so far; None before any has a score."""
+    found = [one for one in search.placed if one.level == level and one.score is not None]
+    return min(found, key=_best_first, default=None)
+
+
+def cost(levels: Sequence[Level], level: Level) -> int:
+    """Returns what a level adds, as its runs go on from where they stood at the level below."""
+    below = {one.name: one for one in levels}
+    old = 0
+    if level.kind in _ENDS:
+        before = below[level.below[0]]
+        old = before.budget * len(set(level.seeds) & set(before.seeds))
+    return level.places * (len(level.seeds) * level.budget - old)
+
+
+def place_all(
+    levels: Sequence[Level],
+    known: Sequence[Mapping[str, Any]],
+    markers: Iterable[Mapping[str, Any]],
+    decisions: Mapping[str, Decision],
+) -> list[Placed]:
+    """Returns what stands at each place of a search as far as that is known, level by level.
+
+    Args:
+        levels: Its levels.
+        known: `candidates` of its plan.
+        markers: What was computed.
+        decisions: Level -> what was decided of it so far.
+    """
+    by_place: dict[tuple[str, int], list[Mapping[str, Any]]] = {}
+    for marker in markers:
+        by_place.setdefault((marker["level"], marker["place"]), []).append(marker)
+    after, found = next_levels(levels), []
+    for level in levels:
+        own = list(_given(level, known, decisions.get(level.name, _NOTHING)))
+        own = [_looked(one, by_place.get((level.name, one.place), ())) for one in own]
+        following = after.get(level.name)
+        if following is not None:
+            chosen = decisions.get(following.name, _NOTHING).chosen
+            decided, parents = len(chosen) == following.places, {one.parent for one in chosen}
+            count = len(parents) if decided else following.places
+            went_on = [one.place in parents or (False if decided else None) for one in own]
+            own = [
+                one._replace(went_on=each, chosen=count)
+                for one, each in zip(own, went_on, strict=True)
+            ]
+        if len(own) == level.places and all(one.is_done for one in own):
+            seen = [Seen(one.place, one.setting, one.values, one.score) for one in own]
+            order = {one.place: rank for rank, one in enumerate(ranked(seen), start=1)}
+            own = [one._replace(rank=order[one.place]) for one in own]
+        found += own
+    return found
+
+
+def _given(
+    level: Level, known: Sequence[Mapping[str, Any]], decision: Decision
+) -> Iterable[Placed]:
+    """Yields the settings of a level's places, as far as they are decided."""
+    if level.kind == "known":
+        for place in range(level.places):
+            number = level.first + place
+            runs = known[number]["runs"]
+            own = {seed: runs[seed] for seed in level.seeds}
+            yield Placed(level, place, number, known[number]["values"], own)
+    for one in decision.chosen:
+        own = {seed: one.runs[seed] for seed in level.seeds}
+        stays = level.kind == "exploited" and one.parent is None
+        parent = one.place if stays else one.parent
+        yield Placed(level, one.place, one.setting, one.values, own, one.reason, parent)
+
+
+def _looked(one: Placed, markers: Sequence[Mapping[str, Any]]) -> Placed:
+    """Returns it with what its markers say."""
+    done = len(markers)
+    if done < len(one.level.seeds):
+        return one._replace(done=done)
+    seen = seen_of(markers)
+    return one._replace(done=done, score=seen.score, failed=seen.failed)
+
+
+def read_search(sweep: SweepDir, plan: Plan) -> Searched | None:
+    """Reads how the search of a sweep has gone so far; None where it has none.
+
+    Raises:
+        BadInput: A marker or a table of decisions is torn or was edited.
+    """
+    if not plan.levels:
+        return None
+    levels = plan.levels
+    decisions = {level.name: read_decisions(sweep, level) for level in levels}
+    placed = place_all(levels, plan.candidates, read_markers(sweep, levels), decisions)
+    return Searched(levels, placed, plan.unit, plan.decider, plan.figures.names)
