@@ -6,7 +6,7 @@ from composing import BASE
 from qdsweep.config.archives import ARCHIVES
 from qdsweep.config.compose import compose
 from qdsweep.config.emitters import EvolutionStrategy, GradientOperator
-from qdsweep.config.schedule import changeable
+from qdsweep.config.schedule import changeable, schedule_text
 from qdsweep.errors import BadInput
 from qdsweep.records.config import write_config
 from qdsweep.sweep.ids import run_id
@@ -46,6 +46,22 @@ def test_a_schedule_is_swept_by_its_parts():
         (5, 1.0),
     ]
     assert len({row.id for row in sweep.rows}) == 4
+
+
+def test_a_text_is_a_schedule_too():
+    text = "3 iso_sigma=0.1 batch_size=8; 5 line_sigma=0.3"
+    exp = compose(LINE, {"schedule": text})
+    listed = [
+        {"at": 3, "set": {"iso_sigma": 0.1, "batch_size": 8}},
+        {"at": 5, "set": {"line_sigma": 0.3}},
+    ]
+    assert exp == with_schedule(*listed)
+    assert schedule_text([(one["at"], one["set"]) for one in listed]) == text
+    sweep = table_of_runs(LINE, f"::: schedule '' '{text}'")
+    assert [len(row.experiment.schedule) for row in sweep.rows] == [0, 2]
+    for wrong in ("iso_sigma=0.1", "3", "3 iso_sigma", "3 =1", "-3 iso_sigma=1", "3 a=1 a=2"):
+        with pytest.raises(BadInput, match=r"--set: schedule: '.*' (is no change|sets a key)"):
+            compose(LINE, {"schedule": wrong}, source="--set")
 
 
 REFUSED = [

@@ -10,7 +10,7 @@ from qdsweep.config.algorithm import Algorithm
 from qdsweep.config.base import NOW, Model
 from qdsweep.config.domain import Domain, Plugin
 from qdsweep.config.own_metric import OwnMetrics, own_metrics
-from qdsweep.config.schedule import Change
+from qdsweep.config.schedule import Schedule
 
 # Part of every run id. It is raised when a default or the meaning of a key changes.
 MODEL_VERSION = 1
@@ -139,8 +139,12 @@ class Experiment(Model):
         ),
     )
 
-    schedule: list[Change] = Field(
-        default=[], description="what changes while the run lasts, and when"
+    schedule: Schedule = Field(
+        default=[],
+        description=(
+            "what changes while the run lasts, and when; also as a text, "
+            "`1000 sigma=0.05; 2000 sigma=0.01`"
+        ),
     )
 
     @property

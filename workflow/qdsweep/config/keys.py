@@ -37,7 +37,7 @@ def _paths(annotation: Any, value: Any, path: Path) -> Iterator[tuple[Path, Any]
     value = value.model_dump() if isinstance(value, Model) else value
     models = list(models_in(annotation))
     if get_origin(annotation) is list and models:
-        if not value:
+        if not value or isinstance(value, str):  # a schedule may be a text
             yield path, annotation
         for index, item in enumerate(value if isinstance(value, list) else []):
             if isinstance(item, str):  # what stands for a mapping, such as a metric

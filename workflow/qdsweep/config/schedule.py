@@ -1,12 +1,13 @@
 """The schedule of an experiment: which keys change while a run lasts, and when."""
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Annotated, Any
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
 from qdsweep.config.base import Model
 from qdsweep.config.keys import Path, dotted, key_paths
+from qdsweep.config.values import typed, value_text
 from qdsweep.errors import BadInput
 
 
@@ -17,6 +18,48 @@ class Change(Model):
     set: dict[str, Any] = Field(
         min_length=1, description="keys, named as in a sweep, and their new values"
     )
+
+
+def read_schedule(value: Any) -> Any:
+    """Returns the changes of a text such as `1000 sigma=0.05; 2000 sigma=0.01 line_sigma=0.1`.
+
+    So a schedule can be a value of a sweep. What is no text stays as it is.
+
+    Raises:
+        ValueError: It is no such text.
+    """
+    if not isinstance(value, str):
+        return value
+    changes = []
+    for part in filter(None, map(str.strip, value.split(";"))):
+        at, *pairs = part.split()
+        if not at.isdecimal() or not pairs or not all("=" in pair[1:] for pair in pairs):
+            raise ValueError(
+                f"{part!r} is no change: write AT KEY=VALUE ..., such as 1000 sigma=0.05; several "
+                "are divided by `;`"
+            )
+        values = [pair.partition("=") for pair in pairs]
+        if len({name for name, _, _ in values}) < len(values):
+            raise ValueError(f"{part!r} sets a key twice")
+        changes.append({"at": int(at), "set": {name: typed(text) for name, _, text in values}})
+    return changes
+
+
+def schedule_text(changes: Sequence[tuple[int, Mapping[str, Any]]]) -> str:
+    """Returns the text of a schedule, which `read_schedule` reads.
+
+    Args:
+        changes: After which iteration, and key -> new value.
+    """
+    return "; ".join(
+        " ".join([str(at), *(f"{name}={value_text(value)}" for name, value in values.items())])
+        for at, values in changes
+    )
+
+
+Schedule = Annotated[
+    list[Change], BeforeValidator(read_schedule, json_schema_input_type=list[Change] | str)
+]
 
 
 def refuse_fixed(experiment: Model, path: Path) -> None:

@@ -63,7 +63,7 @@ def change(experiment: Experiment, state: State) -> None:
     A reload file that was saved between two iterations has not had them yet; one that was saved
     within an iteration has.
     """
-    if state.pending is None and not state.asked:
+    if state.is_between_iterations:
         for key, value in experiment.changes_after(state.iterations).items():
             state.algorithm.change(key, value)
             log.info("after iteration %d: %s = %s", state.iterations, key, value)

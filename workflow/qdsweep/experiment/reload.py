@@ -8,7 +8,7 @@ import logging
 import pickle
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from qdsweep.errors import BadInput
 from qdsweep.experiment.migration import load
@@ -21,6 +21,23 @@ KEPT = 2
 _MAGIC = b"qdsweep reload file\n"
 
 log = logging.getLogger(__name__)
+
+
+class Inherited(NamedTuple):
+    """The one reload file of a donor that a run may go on from.
+
+    Attributes:
+        iteration: Of the file: that of the last change of the run's schedule.
+        fingerprints: Of the experiment without that change.
+    """
+
+    iteration: int
+    fingerprints: frozenset[str]
+
+    def is_of(self, header: dict[str, Any]) -> bool:
+        """Whether a reload file is the one."""
+        same = header["fingerprint"] in self.fingerprints
+        return same and bool(header["iteration"] == self.iteration)
 
 
 def save(state: State, files: StateDir, fingerprint: str, versions: dict[str, str]) -> Path:
@@ -68,6 +85,7 @@ def newest(
     *,
     usable: Callable[[dict[str, Any]], bool] = lambda header: True,
     allow_version_change: bool = False,
+    inherited: Inherited | None = None,
 ) -> State | None:
     """Reads the newest reload file that is whole.
 
@@ -77,6 +95,7 @@ def newest(
         versions: The versions of now.
         usable: Says of a header whether the run can go on from there.
         allow_version_change: Go on although decisive versions differ.
+        inherited: What a reload file of the run's donor looks like.
 
     Returns:
         The state, or None where there is no reload file that is whole.
@@ -90,16 +109,21 @@ def newest(
         except (OSError, ValueError) as error:
             log.warning("%s is passed over: %s", path, error)
             continue
-        if fingerprint is not None and header["fingerprint"] != fingerprint:
+        is_donors = inherited is not None and inherited.is_of(header)
+        if fingerprint is not None and header["fingerprint"] != fingerprint and not is_donors:
             raise BadInput(
                 f"{path} is a reload file of another experiment (its fingerprint is "
                 f"{header['fingerprint'][:10]}, this run's {fingerprint[:10]}): remove it, or "
                 "start the run in another folder"
             )
         _check_versions(path, header["versions"], versions, allow_version_change)
-        if usable(header):
-            return load(payload)
-        log.warning("%s is passed over: metrics.csv ends before its iteration", path)
+        if not usable(header):
+            log.warning("%s is passed over: metrics.csv ends before its iteration", path)
+            continue
+        state = load(payload)
+        if not is_donors or state.is_between_iterations:
+            return state
+        log.warning("%s is passed over: its donor was in the middle of the next iteration", path)
     if files.reloads():
         log.warning("no reload file can be used: the run is computed again from its start")
     return None

@@ -39,8 +39,9 @@ from qdsweep.host.lock import this_process
 from qdsweep.records.config import write_config
 from qdsweep.records.metrics import Metrics, read_rows
 from qdsweep.records.run_dir import RunDir
-from qdsweep.records.sources import identity_in
+from qdsweep.records.sources import identities, identity_in
 from qdsweep.records.status import read_status, write_status
+from qdsweep.records.sweep_dir import Results
 from qdsweep.sweep.ids import Identity
 from qdsweep.versions import installed_versions
 
@@ -93,6 +94,7 @@ def compute(
         versions,
         usable=lambda header: header["iteration"] <= rows,
         allow_version_change=options.allow_version_change,
+        inherited=_inherited(experiment, run),
     )
     if state is None:
         log.info("a new run")
@@ -128,6 +130,16 @@ def compute(
             )
         finally:
             engine.close()  # before the last save, which then has the machine for itself
+
+
+def _inherited(experiment: Experiment, run: RunDir) -> reload.Inherited | None:
+    """What of a donor's the run may have been given (`records.fork`), if it has a schedule."""
+    donor = experiment.donor
+    if donor is None:
+        return None
+    known = identities(donor, Results(run.path.parent.parent))
+    fingerprints = frozenset(one.fingerprint for one in known)
+    return reload.Inherited(experiment.schedule[-1].at, fingerprints)
 
 
 class Recorder:

@@ -99,6 +99,11 @@ class State:
     context: Floats | None = None
     told: list[Evaluation] = field(default_factory=list)
 
+    @property
+    def is_between_iterations(self) -> bool:
+        """Whether nothing was asked for in the coming iteration."""
+        return self.pending is None and not self.asked
+
     def end_iteration(self) -> None:
         """Counts an iteration of which everything is told."""
         self.iterations += 1
