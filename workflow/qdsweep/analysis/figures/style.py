@@ -192,6 +192,19 @@ def _print(figure: "Figure", file: Any, suffix: str) -> None:
     before = figure.dpi
     figure.set_dpi(rcParams["savefig.dpi"])
     try:
-        getattr(getattr(backend, canvas)(figure), method)(file, metadata=_METADATA[suffix])
+        with _plain_fonts():
+            getattr(getattr(backend, canvas)(figure), method)(file, metadata=_METADATA[suffix])
     finally:
         figure.set_dpi(before)
+
+
+@contextmanager
+def _plain_fonts() -> Iterator[None]:
+    """Leaves ligatures and kerning out of fonts: no PDF viewer reads them, and they take long."""
+    options = import_module("fontTools.subset").Options
+    before = options._drop_tables_default
+    options._drop_tables_default = [*before, "GSUB", "GPOS", "GDEF", "kern"]
+    try:
+        yield
+    finally:
+        options._drop_tables_default = before
