@@ -91,7 +91,7 @@ class Halving(Model):
     @model_validator(mode="after")
     def _check(self) -> "Halving":
         shares = self.shares
-        if self.rungs is not None and "first" in self.model_fields_set:
+        if self.rungs is not None and fraction(self.first) != EARLIEST:
             raise ValueError("give halving.first or halving.rungs, not both")
         if shares[-1] != 1 or any(a >= b for a, b in pairwise(shares)):
             raise ValueError(f"halving.rungs = {self.rungs}: they must rise, and end with 1")
