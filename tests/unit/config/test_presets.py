@@ -1,5 +1,6 @@
 """Every preset and ready sweep of the project can be taken."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -9,8 +10,9 @@ from qdsweep.config.cluster import read_cluster
 from qdsweep.config.compose import compose, read_domain
 from qdsweep.config.files import find_preset, read_yaml
 from qdsweep.config.sweep import SweepFile
+from qdsweep.planning.table import sweep_of
+from qdsweep.records.sweep_dir import Results
 from qdsweep.sweep.ids import run_id
-from qdsweep.sweep.runs import table_of_runs
 
 
 @pytest.mark.parametrize("name", presets("experiments"))
@@ -45,9 +47,9 @@ def test_every_cluster_reads(name: str):
     [CONFIG / "config.yaml", *(CONFIG / "sweeps").glob("*.yaml")],
     ids=lambda path: path.stem,
 )
-def test_every_sweep_composes(path: Path):
-    sweep = SweepFile.model_validate(read_yaml(path))
-    table = table_of_runs(sweep.experiment, sweep.sweep)
+def test_every_sweep_composes(path: Path, tmp_path: Path):
+    sweep = SweepFile.model_validate_json(json.dumps(read_yaml(path)))
+    table = sweep_of(sweep, Results(tmp_path))
     assert len(table.rows) == len(table.runs) > 1
     assert path.stem in (sweep.name, "config")
 
