@@ -39,14 +39,11 @@ if SETTINGS.staged_search is not None:
             "results/sweeps/{sweep}/search/{level}/decided-{block}.log",
         priority: 2
         localrule: True
-        conda:
-            "../../envs/qdsweep.yaml"
-        resources:
-            image=IMAGE,
         params:
             level=lambda wildcards: LEVELS[wildcards.level].basis(int(wildcards.block)),
         message:
             "search {wildcards.level}: who goes on ({wildcards.block})"
         shell:
-            "python -m qdsweep --image={resources.image:q}"
+            # In no image: it takes no time, and tpe needs what only `make extras` installs.
+            "python -m qdsweep"
             " decide {wildcards.sweep} {wildcards.level} {wildcards.block} 2> {log}"

@@ -85,3 +85,12 @@ def test_an_engine_that_is_not_installed_is_refused(monkeypatch, engine, library
     with pytest.raises(BadInput, match=rf"engine {engine} needs what `make extras` installs"):
         check_installed(Cluster(engine=engine))
     check_installed(Cluster(engine="dask"))
+
+
+def test_tpe_without_its_library_is_refused(tmp_path, monkeypatch):
+    asked = {"sweep": ":::~ step uniform 0.1 1", "search": {"samples": 8, "batches": 2}}
+    asked["search"]["sampling"] = "tpe"
+    checked_sweep(write_yaml(tmp_path / "mine.yaml", {"name": "a", "experiment": LINE, **asked}))
+    monkeypatch.setitem(sys.modules, "optuna", None)  # as if it were not there
+    said = refusal(tmp_path, experiment=LINE, **asked)
+    assert "search: sampling = tpe needs Optuna, which `make extras` installs" in said

@@ -104,12 +104,21 @@ def test_nothing_is_proposed_that_is_there_until_nothing_is_left():
 
 
 def test_the_model_is_of_the_largest_budget_with_enough_settings():
-    few = [Told(("1", "1"), 1.0)] * 4
-    many = [Told(("1", "2"), 1.0)] * 5
-    failed = [Told(("1", "3"), None)] * 9
-    assert to_tell({1: many, 9: many[:3] + few, 27: few}, 2) == many[:3] + few
-    assert to_tell({1: many, 9: failed}, 2) == many
-    assert to_tell({1: few}, 2) == []
+    def level(budget: int, count: int, failed: str | None = None) -> tuple[Level, list[Seen]]:
+        score = None if failed else 1.0
+        seen = [Seen(i, i, {"a": 1, "b": 1}, score, failed) for i in range(count)]
+        return Level(f"rung-{budget}", count, ("",), budget), seen
+
+    def told(*seen: tuple[Level, list[Seen]]) -> int:
+        return len(to_tell([*SMALL, Drawn("c", "choice", ("alone",))], seen))
+
+    assert told(level(1, 9), level(9, 7), level(27, 4)) == 7
+    assert told(level(1, 9), level(9, 7, "it raised")) == 9
+    assert told(level(1, 4)) == 0
+    # Two brackets have settings at one budget.
+    other, seen = level(9, 4)
+    further = [one._replace(setting=one.setting + 4) for one in seen]
+    assert told(level(1, 9), level(9, 4), (other, further)) == 8
 
 
 def test_a_level_is_asked_with_the_values_of_the_markers():

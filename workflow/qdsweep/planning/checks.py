@@ -40,6 +40,7 @@ def check_sweep(settings: SweepFile, sweep: Sweep, sources: Mapping[Path, str]) 
     checks = {
         "experiment": _check_experiments,
         "sweep": _check_values,
+        "search": _check_search,
         "figures": _check_figures,
         "rank": _check_rank,
         "tables": _check_tables,
@@ -124,6 +125,15 @@ def _check_values(settings: SweepFile, sweep: Sweep) -> None:
                     f"sweep: {name} {text}: no figure can show a dollar sign; give the value a "
                     f"label: figures: {{labels: {{{text!r}: NAME}}}}"
                 )
+
+
+def _check_search(settings: SweepFile, sweep: Sweep) -> None:
+    search = settings.search
+    if search and search.sampling == "tpe" and importlib.util.find_spec("optuna") is None:
+        raise BadInput(
+            "search: sampling = tpe needs Optuna, which `make extras` installs "
+            "(envs/search.lock); or draw by sobol or random"
+        )
 
 
 def _check_figures(settings: SweepFile, sweep: Sweep) -> None:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from qdsweep.errors import BadInput
+from qdsweep.planning.proposals import propose_settings
 from qdsweep.records.plan import Plan, read_plan
 from qdsweep.records.run_dir import RunDir
 from qdsweep.records.search import (
@@ -105,5 +106,14 @@ def _promoted(sweep: SweepDir, plan: Plan, level: Level, block: int) -> Decision
     return promote(seen_in(sweep, below, range(first, last)), before, upto)
 
 
+def _asked(sweep: SweepDir, plan: Plan, level: Level, block: int) -> Decision:
+    below = [level_of(plan, name) for name in level.below]
+    seen = [(one, seen_in(sweep, one, range(one.places))) for one in below]
+    return propose_settings(plan, level, seen, sweep.results)
+
+
 # Kind of a level -> what decides about it.
-_WAYS: dict[str, Callable[[SweepDir, Plan, Level, int], Decision]] = {"promoted": _promoted}
+_WAYS: dict[str, Callable[[SweepDir, Plan, Level, int], Decision]] = {
+    "promoted": _promoted,
+    "asked": _asked,
+}

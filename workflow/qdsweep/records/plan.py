@@ -123,6 +123,7 @@ class Plan:
         levels: The levels of that search.
         unit: The unit of their budgets.
         candidates: Its settings that were known beforehand, each with `values` and `runs`.
+        base: The experiment that is swept; settings that are found on the way are composed of it.
     """
 
     name: str
@@ -144,6 +145,7 @@ class Plan:
     levels: tuple[Level, ...] = ()
     unit: str = BUDGETS[0]
     candidates: Sequence[Mapping[str, Any]] = ()
+    base: str | Mapping[str, Any] = ""
 
     @property
     def metrics(self) -> tuple[Metric, ...]:
@@ -206,6 +208,7 @@ class Plan:
             levels=levels_of(data),
             unit=data.get("unit", BUDGETS[0]),
             candidates=data.get("candidates", ()),
+            base=data.get("base", ""),
         )
 
     @property

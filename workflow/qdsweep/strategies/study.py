@@ -7,8 +7,8 @@ a choice stands as the place of its value. A source whose condition does not hol
 import hashlib
 import math
 import warnings
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple, TypeGuard
 
 from qdsweep.config.values import typed, value_text
 from qdsweep.sweep.drawn import Drawn
@@ -31,10 +31,27 @@ class Told(NamedTuple):
     row: Row
     score: float | None
 
-    @property
-    def failed(self) -> bool:
-        """Whether it has no score that a model could use."""
-        return self.score is None or not math.isfinite(self.score)
+
+def is_score(score: float | None) -> TypeGuard[float]:
+    """Returns whether a model can use a score: whether the setting did not fail."""
+    return score is not None and math.isfinite(score)
+
+
+def swept_sources(
+    drawn: Sequence[Drawn], names: Sequence[str], rows: Sequence[Mapping[str, str]]
+) -> list[Drawn]:
+    """Returns what was swept: drawn sources as they are, other ones as choices.
+
+    Args:
+        drawn: The drawn sources.
+        names: The names of both, in the order of the sweep.
+        rows: The values of each setting, as written.
+    """
+    known = {source.name: source for source in drawn}
+    return [
+        known.get(name) or Drawn(name, "choice", tuple(dict.fromkeys(row[name] for row in rows)))
+        for name in names
+    ]
 
 
 def study_of(
@@ -61,14 +78,14 @@ def study_of(
             constant_liar=True,  # the settings of a batch keep apart
         )
     study = optuna.create_study(direction="maximize", sampler=sampler, study_name="search")
-    worst = min(one.score for one in told if one.score is not None and not one.failed)
+    worst = min(one.score for one in told if is_score(one.score))
     for one in told:
         row = dict(zip([source.name for source in sources], one.row, strict=True))
         held = [source for source in sources if source.holds(row)]
         trial = optuna.trial.create_trial(
             params={source.name: _place(source, row[source.name]) for source in held},
             distributions={source.name: _distribution(source) for source in held},
-            value=worst if one.failed else one.score,
+            value=one.score if is_score(one.score) else worst,
         )
         study.add_trial(trial)
     return study

@@ -11,20 +11,24 @@ Sources: Bergstra et al. (2011), Algorithms for hyper-parameter optimization; Wa
 arXiv:2304.11127; Falkner et al. (2018), BOHB.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import chain, count, islice
 
 from qdsweep.config.values import typed, value_text
 from qdsweep.errors import BadInput
 from qdsweep.records.search import Level, Seen
 from qdsweep.strategies.draws import random_row
-from qdsweep.strategies.study import Row, Told, asked, spelled, study_of
+from qdsweep.strategies.study import Row, Told, asked, is_score, spelled, study_of
 from qdsweep.strategies.walk import Ask, Values
 from qdsweep.sweep.drawn import Drawn
 
 # How often a setting is asked for that is not there yet, then how often one is drawn.
 _ASKED = 50
 _DRAWN = 10_000
+
+
+# The levels so far, each with what was seen of its settings.
+Looks = Sequence[tuple[Level, Sequence[Seen]]]
 
 
 def asker(sources: Sequence[Drawn], seed: int, fits: Callable[[Row], bool] | None = None) -> Ask:
@@ -36,43 +40,39 @@ def asker(sources: Sequence[Drawn], seed: int, fits: Callable[[Row], bool] | Non
         fits: Whether a setting may be proposed; those that are there are never proposed again.
     """
 
-    def ask(seen: Sequence[tuple[Level, Sequence[Seen]]], level: Level) -> list[Values]:
-        rows: dict[int, dict[int, Told]] = {}
-        for below, settings in seen:
-            found = rows.setdefault(below.budget, {})
-            for one in settings:
-                found[one.setting] = Told(_row(sources, one.values), one.score)
-        by_budget = {
-            budget: [told for _, told in sorted(found.items())] for budget, found in rows.items()
-        }
-        taken = {told.row for found in by_budget.values() for told in found}
+    def ask(seen: Looks, level: Level) -> list[Values]:
+        told = [Told(_row(sources, one.values), one.score) for one in to_tell(sources, seen)]
+        taken = {_row(sources, one.values) for _, settings in seen for one in settings}
 
         def may(row: Row) -> bool:
             return spelled(row) not in taken and (fits is None or fits(row))
 
-        model = to_tell(by_budget, len(sources))
-        proposed = propose(sources, model, seed, level.first, level.places, may)
+        proposed = propose(sources, told, seed, level.first, level.places, may)
         names = [source.name for source in sources]
         return [dict(zip(names, map(typed, row), strict=True)) for row in proposed]
 
     return ask
 
 
-def to_tell(by_budget: Mapping[int, Sequence[Told]], num_sources: int) -> Sequence[Told]:
+def to_tell(sources: Sequence[Drawn], seen: Looks) -> list[Seen]:
     """Returns the settings of the largest budget that has enough of them for a model.
 
-    Enough are `num_sources + 3` (BOHB's N_min + 2), at least one of which has not failed.
+    Enough are three more than there are sources (BOHB's N_min + 2), one of which has not failed.
 
     Args:
-        by_budget: Budget -> its settings.
-        num_sources: Number of drawn sources.
+        sources: The drawn sources; one that has a single value does not count.
+        seen: What was seen of the levels so far.
 
     Returns:
-        Its settings; none where no budget has enough.
+        The settings in the order of their numbers; none where no budget has enough.
     """
+    by_budget: dict[int, dict[int, Seen]] = {}
+    for level, settings in seen:
+        by_budget.setdefault(level.budget, {}).update((one.setting, one) for one in settings)
+    enough = 3 + sum(source.kind != "choice" or len(source.arguments) > 1 for source in sources)
     for _, found in sorted(by_budget.items(), reverse=True):
-        if len(found) >= num_sources + 3 and not all(told.failed for told in found):
-            return found
+        if len(found) >= enough and any(is_score(one.score) for one in found.values()):
+            return [one for _, one in sorted(found.items())]
     return []
 
 

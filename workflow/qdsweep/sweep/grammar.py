@@ -176,6 +176,11 @@ def parse(text: str, directory: Path = Path()) -> list[Source | Drawn]:
     return sources
 
 
+def drawn_in(text: str, directory: Path = Path()) -> list[Drawn]:
+    """Returns the drawn sources of a sweep; see `parse`."""
+    return [source for source in parse(text, directory) if isinstance(source, Drawn)]
+
+
 def _possible(source: Source | Drawn) -> tuple[str, ...]:
     """Returns the values that a source can have; none where it may be any number."""
     if isinstance(source, Source):

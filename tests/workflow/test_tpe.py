@@ -1,0 +1,80 @@
+"""TPE by the real Snakefile: the same batches on any number of cores, after a kill, and of more."""
+
+import os
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+from results import digests, read_json
+from support import BIN, REPO, snakemake, write_yaml
+from waiting import wait_until
+
+EXPERIMENT = {
+    "domain": {"preset": "lp_sphere", "solution_dim": 4},
+    "algorithm": "map_elites_line",
+    "archive": {"dims": [10, 10]},
+    "num_emitters": 1,
+    "evaluations": 90,
+}
+SWEEP = """
+:::~ iso_sigma log 0.01 2
+:::~ batch_size choice 9 18
+:::~ line_sigma log 0.01 1 if batch_size=18
+::: algorithm map_elites_line
+"""
+END = "results/sweeps/mine/search.json"
+MARKERS = "results/sweeps/mine/search/*/*-s.json"
+
+
+def words(folder: Path, samples: int, cores: int) -> list[object]:
+    halving = {"rungs": ["1/3", 1]}
+    search = {"samples": samples, "batches": samples // 6, "sampling": "tpe", "halving": halving}
+    data = {"name": "mine", "experiment": EXPERIMENT, "sweep": SWEEP, "search": search}
+    return [END, "--cores", cores, "--configfile", write_yaml(folder / "mine.yaml", data)]
+
+
+def found(folder: Path) -> dict[str, object]:
+    files = [folder / END, *folder.glob("results/sweeps/mine/search/*/*.json")]
+    return {str(file.relative_to(folder)): file.read_bytes() for file in files} | digests(folder)
+
+
+def decided(folder: Path, batch: int) -> dict:
+    return read_json(folder / f"results/sweeps/mine/search/batch-{batch}-rung-0/decided-0.json")
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("finished")
+    snakemake(*words(folder, 18, 1), cwd=folder)
+    return folder
+
+
+def test_a_batch_is_told_of_the_largest_budget_with_enough_settings(finished):
+    first, second = decided(finished, 1), decided(finished, 2)
+    # Of three sources, six settings are enough: so many had the whole budget after three batches.
+    assert [one["setting"] for one in first["seen"]] == list(range(6))
+    assert [one["setting"] for one in second["seen"]] == list(range(12))
+    assert {one["reason"] for one in second["places"]} == {"tpe, from 12 settings"}
+    assert [one["setting"] for one in second["places"]] == list(range(12, 18))
+    for one in first["places"]:
+        values = one["values"]
+        assert values["sample"] == one["setting"]
+        assert values["algorithm"] == "map_elites_line"
+        assert (values["line_sigma"] == "") == (values["batch_size"] == 9)
+    runs = [run for one in [*first["places"], *second["places"]] for run in one["runs"].values()]
+    assert len(set(runs)) == 12
+
+
+def test_a_kill_and_more_batches_change_nothing(finished, tmp_path):
+    start = [BIN / "snakemake", "-s", REPO / "Snakefile", *words(tmp_path, 12, 2)]
+    process = subprocess.Popen(
+        list(map(str, start)), cwd=tmp_path, start_new_session=True,
+        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    wait_until(lambda: len([*tmp_path.glob(MARKERS)]) >= 8, 120, "a batch that was asked for")
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    assert not (tmp_path / END).exists()
+    snakemake(*words(tmp_path, 18, 2), cwd=tmp_path)
+    assert found(tmp_path) == found(finished)
