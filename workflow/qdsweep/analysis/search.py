@@ -175,6 +175,21 @@ def cost(levels: Sequence[Level], level: Level) -> int:
     return level.places * (len(level.seeds) * level.budget - old)
 
 
+def settings_count(levels: Sequence[Level]) -> int:
+    """Returns how many settings a search begins with, those that are asked for on the way too."""
+    return sum(level.places for level in levels if level.kind not in _ENDS)
+
+
+def search_cost(levels: Sequence[Level]) -> int:
+    """Returns what a search computes in all, in the unit of its budgets."""
+    return sum(cost(levels, level) for level in levels)
+
+
+def share_of_whole(levels: Sequence[Level], settings: int) -> float:
+    """Returns that as a share of running so many settings whole, with one seed."""
+    return search_cost(levels) / (settings * max(level.budget for level in levels))
+
+
 def place_all(
     levels: Sequence[Level],
     known: Sequence[Mapping[str, Any]],

@@ -49,7 +49,7 @@ def parallel_coordinates(
         cmap=COLORMAP,
         clim=(low, high),
         linewidths=1.6 if few else 0.8,
-        alpha=np.where(pale[order], 0.25, 0.9 if few else 0.6),
+        alpha=np.where(pale[order], 0.18, 0.9 if few else 0.6),
     )
     *swept, score = described.axes
     for place, axis in enumerate(swept):

@@ -82,7 +82,8 @@ def setting_curve(search: Searched, one: Placed, runs_dir: Path) -> "pd.DataFram
         path = RunDir(runs_dir / run).state.metrics
         if path.exists():
             table = read_metrics(path)
-            seeds.append(table[table[axis] <= one.level.budget])
+            # It ends with the first iteration that reaches the budget, as the score is of that.
+            seeds.append(table[: int(np.searchsorted(table[axis], one.level.budget)) + 1])
     if len(seeds) < len(one.runs) or any(table.empty for table in seeds):
         return pd.DataFrame()
     first = min(seeds, key=len)

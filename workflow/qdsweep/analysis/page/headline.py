@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from qdsweep.analysis.labels import Called
 from qdsweep.analysis.page.words import core_time, seeds_text
+from qdsweep.analysis.search import search_cost, settings_count
 from qdsweep.analysis.selection import Tables, compared_metric
 from qdsweep.analysis.tables.group_table import best_and_tied, format_metric, unequal_budgets
 from qdsweep.analysis.tables.pairs import MIN_SEEDS
@@ -32,6 +33,11 @@ def headline(plan: Plan, tables: Tables, sweep_dir: Path, called: Called) -> str
         f"{plural(len(plan.groups), 'group')}, {number(done['evaluations'].sum())} evaluations, "
         f"{core_time(done['core_seconds'].sum())}."
     )
+    if plan.levels:
+        text += (
+            f" They are the finalists of a search among {settings_count(plan.levels)} settings, which"
+            f" took {number(search_cost(plan.levels))} {plan.unit} in all."
+        )
     partial = int((tables.summary["status"] == "partial").sum())
     if partial:
         text += f" {plural(partial, 'row')} of unfinished runs, taken at where they are."

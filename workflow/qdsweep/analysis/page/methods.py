@@ -40,6 +40,7 @@ def methods(
     runs_dir: Path,
     shown: set[str],
     titles: Mapping[str, str],
+    search: str = "",
 ) -> Methods:
     """Writes the paragraph from the resolved configs and the summaries of the runs.
 
@@ -51,6 +52,7 @@ def methods(
         runs_dir: `results/runs`.
         shown: Names of the sheets with values, which tell what statistics were used.
         titles: Algorithm -> what the report calls it, where it has a name of its own.
+        search: What was searched and how; empty where nothing was.
     """
     others = [row for row in plan.rows if row.imported]
     tables = tables.of(group for group in tables.series if group not in plan.imported_groups)
@@ -71,6 +73,7 @@ def methods(
         _tasks(runs),
         f"Elites are kept in {listed(_distinct(runs, descriptions.archive), 'or')}.",
         *_algorithms(runs, titles),
+        *filter(None, (search,)),
         _budget(plan, tables, runs),
         _figures_of_merit(tables),
         *_statistics(tables, shown),

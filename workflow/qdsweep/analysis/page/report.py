@@ -11,9 +11,12 @@ from qdsweep.analysis.page.gallery import figure_sections, films
 from qdsweep.analysis.page.headline import headline
 from qdsweep.analysis.page.interactive import interactive_figures, plotly_source
 from qdsweep.analysis.page.methods import methods
+from qdsweep.analysis.page.search import SECTION, how_searched, search_section
 from qdsweep.analysis.page.settings import median_runs, settings
+from qdsweep.analysis.search import read_search
 from qdsweep.analysis.selection import Tables
 from qdsweep.analysis.stages import STAGES
+from qdsweep.analysis.tables.search_table import TABLES as SEARCH_TABLES
 from qdsweep.analysis.tables.sheet import Sheet, number_cell, read_sheet, text_cell
 from qdsweep.analysis.text import number
 from qdsweep.files import write_text
@@ -50,6 +53,12 @@ def report(sweep_dir: Path, runs_dir: Path) -> None:
     runs = median_runs(tables, runs_dir)
     own = {group: run for group, run in runs.items() if group not in plan.imported_groups}
     shown = sheets(sweep_dir)
+    search = read_search(sweep, plan)
+    sections = figure_sections(sweep_dir, plan.figures.column_width)
+    searched = search_section(sweep_dir, search, plan.search, shown, sections)
+    if searched is not None:
+        shown = [(sheet, files) for sheet, files in shown if sheet.name not in SEARCH_TABLES]
+        sections.pop(SECTION, None)
     names = {sheet.name for sheet, _ in shown if sheet.rows}
     with look.style():
         interactive = interactive_figures(plan, tables)
@@ -70,13 +79,16 @@ def report(sweep_dir: Path, runs_dir: Path) -> None:
         interactive=interactive,
         plotly_source=packed(plotly_source()),
         plotly_views=packed(json.dumps(views)),
-        sections=figure_sections(sweep_dir, plan.figures.column_width),
+        search=searched,
+        sections=sections,
         films=films(sweep_dir, tables, look.names),
         runs=run_sheet(plan, tables.summary),
         run_files=[download(sweep.summary)],
         thumbnails=pictures,
         thumbnails_left_out=tables.with_results["id"].nunique() - len(pictures),
-        methods=methods(plan, tables, own, sweep_dir, runs_dir, names, look.labels),
+        methods=methods(
+            plan, tables, own, sweep_dir, runs_dir, names, look.labels, how_searched(search, plan)
+        ),
         commands=commands(sweep_dir, tables),
         settings=settings(own),
     )

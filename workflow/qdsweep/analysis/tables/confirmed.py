@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from qdsweep.analysis.labels import group_names
+from qdsweep.analysis.search import settings_count
 from qdsweep.analysis.selection import Tables, compared_metric, read_tables
 from qdsweep.analysis.tables.run_results import read_results
 from qdsweep.analysis.tables.sheet import Cell, Sheet, number_cell, text_cell, write_sheet
@@ -117,9 +118,12 @@ def write_confirmed(sweep_dir: Path, runs_dir: Path) -> Sheet:
         data[f"{seeds}_rank"] = ranks.astype("Int64")
     numbers = [run["seed"] for runs in unseen.values() for run in runs]
     sweep = SweepDir(sweep_dir)
-    named = group_names(read_plan(sweep)).dressed(data)
+    plan = read_plan(sweep)
+    named = group_names(plan).dressed(data)
     metrics = [tables.metric(name) for name in data["metric"].unique()]
-    sheet = _sheet(named, metrics, len(tables.table), min(numbers), max(numbers))
+    # A search has chosen among more than those that came to its end.
+    count = settings_count(plan.levels) or len(tables.table)
+    sheet = _sheet(named, metrics, count, min(numbers), max(numbers))
     write_sheet(sweep.tables, sheet, data)
     return sheet
 

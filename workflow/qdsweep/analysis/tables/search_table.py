@@ -26,6 +26,7 @@ from qdsweep.records.sweep_dir import SweepDir
 if TYPE_CHECKING:
     import pandas as pd
 
+TABLES = ("search_levels", "search")
 _BEFORE = ("level", *PARTS, "place", "setting")
 _BEHIND = (
     *("seeds", "budget", "unit", "metric", "score", "rank", "went_on", "parent", "reason"),
@@ -143,8 +144,14 @@ def level_sheet(search: Searched) -> Sheet:
             ]
         )
     unit, seeded = search.unit, any(search.levels[0].seeds)
-    columns = ["Level", "Leader", "Settings", *(["Seeds"] if seeded else []), f"{unit} each"]
-    columns += [f"{unit} in all", "Failed", search.metric.heading]
+    columns = [
+        "Level",
+        "Leader",
+        "Settings",
+        *(["Seeds"] if seeded else []),
+        f"{unit.capitalize()} each",
+    ]
+    columns += ["In all", "Failed", search.metric.heading]
     note = (
         "In all: what a level adds, as runs go on from where they stood. The score: its leader's."
     )

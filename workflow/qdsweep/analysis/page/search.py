@@ -1,0 +1,230 @@
+"""The section of the page on a search: what was computed, what came out, what to doubt."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from qdsweep.analysis.figures.search_ranks import warnings as rank_warnings
+from qdsweep.analysis.page.gallery import Shown
+from qdsweep.analysis.page.references import cite
+from qdsweep.analysis.page.words import seeds_text
+from qdsweep.analysis.search import Searched, level_text, search_cost, share_of_whole
+from qdsweep.analysis.tables.search_table import TABLES
+from qdsweep.analysis.tables.sheet import Sheet
+from qdsweep.analysis.text import common_decimals, listed, mean_and_error, number, plural
+from qdsweep.config.search import EARLIEST, Search
+from qdsweep.files import read_csv
+from qdsweep.records.confirm import read_confirm
+from qdsweep.records.plan import Plan
+from qdsweep.records.sweep_dir import SweepDir
+
+if TYPE_CHECKING:
+    from qdsweep.analysis.page.embed import Download
+
+SECTION = "Search"
+_DRAWS = {
+    "random": ("drawn at random", "bergstra2012random"),
+    "sobol": ("drawn from a scrambled Sobol sequence", "sobol1967distribution"),
+    "halton": ("drawn from a scrambled Halton sequence", "halton1960efficiency"),
+    "lhs": ("of a Latin hypercube", "mckay1979comparison"),
+    "tpe": (
+        "proposed in batches by the tree-structured Parzen estimator",
+        "bergstra2011algorithms",
+    ),
+}
+
+
+@dataclass(frozen=True)
+class SearchSection:
+    """What the page says of a search.
+
+    Attributes:
+        text: Sentences.
+        warnings: What a reader should doubt, a sentence or two each.
+        sheets: Its tables with their files.
+        figures: Its figures.
+    """
+
+    text: list[str]
+    warnings: list[str] = field(default_factory=list)
+    sheets: "list[tuple[Sheet, list[Download]]]" = field(default_factory=list)
+    figures: list[Shown] = field(default_factory=list)
+
+
+def search_section(
+    sweep_dir: Path,
+    search: Searched | None,
+    keys: Search | None,
+    sheets: "list[tuple[Sheet, list[Download]]]",
+    sections: dict[str, list[Shown]],
+) -> SearchSection | None:
+    """Returns the section of a search; None where the sweep has none.
+
+    Args:
+        sweep_dir: `results/sweeps/NAME`.
+        search: What it has done.
+        keys: The key `search` of the sweep file.
+        sheets: All tables of the page.
+        sections: All figures of the page, by section.
+    """
+    if search is None or keys is None or not search.placed:
+        return None
+    tables = {sheet.name: (sheet, files) for sheet, files in sheets}
+    return SearchSection(
+        [plan_text(search, keys), winner_text(search), luck_text(sweep_dir, search)],
+        [*_early(keys), *rank_warnings(search), *_failed(search)],
+        [tables[name] for name in TABLES if name in tables],
+        sections.get(SECTION, []),
+    )
+
+
+def plan_text(search: Searched, keys: Search) -> str:
+    """Returns what was searched, and what it cost beside running every setting whole."""
+    count = len(search.last)
+    text = f"{_how(keys).capitalize()} of {plural(count, 'setting')}"
+    if not search.is_pbt and len(search.levels) <= 4:
+        steps = [
+            f"{number(level.places)} at {number(level.budget)} {search.unit} each"
+            for level in search.levels
+        ]
+        text += f": {listed(steps)}"
+    elif search.is_pbt:
+        first = search.levels[0]
+        text = (
+            f"{_how(keys).capitalize()} of {plural(first.places, 'place')} over"
+            f" {len(search.levels)} generations of {number(first.budget)} {search.unit}"
+        )
+    spent = search_cost(search.levels)
+    share = number(100 * share_of_whole(search.levels, count))
+    text += f". {number(spent)} {search.unit} in all"
+    if not search.is_pbt:
+        text += f", {share} % of running every setting whole with one seed"
+    return f"{text}."
+
+
+def winner_text(search: Searched) -> str:
+    """Returns who won, and by how much."""
+    if not search.finalists:
+        return "No setting came to the end: all of them failed."
+    best, *others = search.finalists
+    seeds = [seed for seed in best.level.seeds if seed]
+    of = f", the mean over {seeds_text(seeds)}" if len(seeds) > 1 else ""
+    text = (
+        f"The best at the end is {search.label(best)}, with a {search.metric.phrase} of"
+        f" {_said(search, best.score)}{of}"
+    )
+    if others:
+        text += f"; the next one, {search.label(others[0])}, has {_said(search, others[0].score)}"
+    return f"{text}."
+
+
+def luck_text(sweep_dir: Path, search: Searched) -> str:
+    """Returns how much of the winner's score was luck of the choice, as far as anybody knows."""
+    sweep = SweepDir(sweep_dir)
+    path = sweep.tables / "confirmed.csv"
+    if not path.exists():
+        return (
+            f"That score is of the seeds that chose it among {plural(len(search.last), 'setting')},"
+            " so a part of it is luck. The key confirm of the sweep file, such as"
+            " {top: 1, seeds: [101, 110]}, runs it again with unseen seeds and says how much."
+        )
+    data = read_csv(path, "Run `snakemake` first.", dtype={"group": str, "scale": str})
+    data = data.dropna(subset=["unseen_mean"])
+    if data.empty:
+        return ""
+    row = data.loc[(data["sweep_mean"] * search.metric.sign).idxmax()]
+    seeds = seeds_text(one["values"]["seed"] for one in read_confirm(sweep))
+    decimals = common_decimals([row["unseen_mean"]], [row["unseen_se"]])
+    unseen = mean_and_error(row["unseen_mean"], row["unseen_se"], decimals)
+    own = number(row["sweep_mean"], decimals)
+    lost = search.metric.sign * (row["sweep_mean"] - row["unseen_mean"])
+    text = f"On the unseen {seeds} it has {unseen}, where the seeds that chose it gave {own}"
+    if lost <= 0:
+        return f"{text}: nothing of its score was luck of the choice."
+    share = f", {number(100 * lost / abs(row['sweep_mean']))} %" if row["sweep_mean"] else ""
+    doubt = ", within the standard error" if lost < row["unseen_se"] else ""
+    return f"{text}: {number(lost, decimals)} of it{share}, was luck of the choice{doubt}."
+
+
+def how_searched(search: Searched | None, plan: Plan) -> str:
+    """Returns what was searched and how, with citations; nothing where nothing was."""
+    keys = plan.search
+    if search is None or keys is None or not search.placed:
+        return ""
+    what, paper = _DRAWS[keys.sampling]
+    drawn = "sample" in search.placed[0].values
+    of = (
+        f"settings {what}{cite([paper])}"
+        if drawn or keys.sampling == "tpe"
+        else "settings of a grid"
+    )
+    text = f"Settings were chosen by {_cited(search, keys)} of {len(search.last)} {of}"
+    if search.is_pbt:
+        first = search.levels[0]
+        text = (
+            f"Settings were changed in mid-run by {_cited(search, keys)}: {first.places} members,"
+            f" drawn at first{cite([paper])}, and {len(search.levels)} generations of"
+            f" {number(first.budget)} {search.unit}"
+        )
+    elif len(search.levels) <= 4:
+        steps = [
+            f"{level.places} had {number(level.budget)} {search.unit} and"
+            f" {plural(len(level.seeds), 'seed')}"
+            for level in search.levels
+        ]
+        text += f" ({'; '.join(steps)})"
+    where = f"ranked by the {search.metric.phrase}"
+    failed = len({one.setting for one in search.placed if one.failed is not None})
+    if failed:
+        where += f"; {plural(failed, 'setting')} failed and ranked last"
+    total = number(search_cost(search.levels))
+    return f"{text}, {where}; that took {total} {search.unit} in all."
+
+
+def _how(keys: Search) -> str:
+    if keys.pbt is not None:
+        return "population-based training"
+    tpe = "TPE in batches" if keys.sampling == "tpe" else ""
+    halving = keys.halving
+    if halving is None:
+        return tpe
+    name = "Hyperband" if halving.num_brackets > 1 else "successive halving"
+    return " and ".join(filter(None, [tpe, name]))
+
+
+def _cited(search: Searched, keys: Search) -> str:
+    if keys.pbt is not None:
+        return f"population-based training{cite(['jaderberg2017population'])}"
+    halving = keys.halving
+    if halving is None:
+        return "a sequential search in batches"
+    if halving.num_brackets > 1:
+        papers = ["li2018hyperband", *(["falkner2018bohb"] if keys.sampling == "tpe" else [])]
+        return f"Hyperband{cite(papers)}"
+    papers = ["karnin2013almost", "jamieson2016nonstochastic"]
+    if any(level.block for level in search.levels):  # decided on the way, as ASHA does it
+        papers.append("li2020system")
+    return f"successive halving{cite(papers)}"
+
+
+def _said(search: Searched, score: float | None) -> str:
+    value = search.shown(score or 0.0)
+    return number(value, common_decimals([value], [])) + (" %" if search.metric.percent else "")
+
+
+def _early(keys: Search) -> list[str]:
+    if keys.halving is None or keys.halving.shares[0] >= EARLIEST:
+        return []
+    return [
+        f"The first rung had {keys.halving.shares[0]} of the budget. Small batches and large steps"
+        f" often lead so early and lose in the end; {EARLIEST} or more chooses better."
+    ]
+
+
+def _failed(search: Searched) -> list[str]:
+    found = {one.setting: one for one in search.placed if one.failed is not None}
+    return [
+        f"Setting {one.setting} ({search.label(one)}) failed at {level_text(one.level.name)} and"
+        f" ranks last: {one.failed}"
+        for one in found.values()
+    ]
