@@ -35,8 +35,8 @@ def headline(plan: Plan, tables: Tables, sweep_dir: Path, called: Called) -> str
     )
     if plan.levels:
         text += (
-            f" They are the finalists of a search among {settings_count(plan.levels)} settings, which"
-            f" took {number(search_cost(plan.levels))} {plan.unit} in all."
+            f" They are the finalists of a search among {settings_count(plan.levels)} settings,"
+            f" which took {number(search_cost(plan.levels))} {plan.unit} in all."
         )
     partial = int((tables.summary["status"] == "partial").sum())
     if partial:
