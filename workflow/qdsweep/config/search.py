@@ -34,11 +34,11 @@ Share = Annotated[str | float, AfterValidator(_part)]
 class Halving(Model):
     """Successive halving: many settings get little, the best of them more, the last ones all."""
 
-    first: Share = Field(
-        default="1/9",
+    first: Share | None = Field(
+        default=None,
         description=(
             "share of the budget that the first rung gives each setting; each later one gives "
-            "`eta` times as much, the last one all [fraction]"
+            "`eta` times as much, the last one all; null: 1/9, unless there are `rungs` [fraction]"
         ),
     )
     rungs: list[Share] | None = Field(
@@ -77,7 +77,7 @@ class Halving(Model):
         """What each rung gives a setting of the whole budget."""
         if self.rungs is not None:
             return [fraction(share) for share in self.rungs]
-        found, share = [], fraction(self.first)
+        found, share = [], EARLIEST if self.first is None else fraction(self.first)
         while share < 1:
             found.append(share)
             share *= self.eta
@@ -91,7 +91,7 @@ class Halving(Model):
     @model_validator(mode="after")
     def _check(self) -> "Halving":
         shares = self.shares
-        if self.rungs is not None and fraction(self.first) != EARLIEST:
+        if self.rungs is not None and self.first is not None:
             raise ValueError("give halving.first or halving.rungs, not both")
         if shares[-1] != 1 or any(a >= b for a, b in pairwise(shares)):
             raise ValueError(f"halving.rungs = {self.rungs}: they must rise, and end with 1")
