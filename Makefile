@@ -4,11 +4,12 @@
 # make extras what the engines ray and mpi, and the sampling tpe need besides
 # make image  containers/qdsweep.sif, for `snakemake --sdm apptainer`
 # make bench  all that is compared with a peer: docs/benchmarks.md
+# make bench-search  searches beside Ray Tune's and Optuna's: docs/searches.md
 PYTHON ?= python3
 BIN := .venv/bin
 CORES ?= all
 
-.PHONY: demo test torture lint venv extras figure schemas image bench
+.PHONY: demo test torture lint venv extras figure schemas image bench bench-search
 
 venv: .venv/installed
 
@@ -59,6 +60,10 @@ figure: venv
 # On a machine that does nothing else; it needs GNU parallel, and a package index for Ray.
 bench: venv
 	$(BIN)/python benchmarks/bench.py
+
+# Nearly an hour on two cores, and a package index for Ray and Optuna.
+bench-search: extras
+	$(BIN)/python benchmarks/searches.py
 
 # What is generated from the config models: schemas and config/README.md.
 schemas: venv
