@@ -7,45 +7,11 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from counting import EXPERIMENT, add_plugin, evaluated
 from results import digests, read_json
 from support import BIN, REPO, snakemake, write_yaml
 from waiting import wait_until
 
-# A domain that notes how much it evaluates, sleeps if it is told to, and fails for one setting.
-COUNTING = """
-import os, time
-import numpy as np
-from qdsweep.domains.base import Evaluation
-
-
-class Counting:
-    solution_dim = 4
-    measures = {"x": (-3.0, 3.0), "y": (-3.0, 3.0)}
-    objective_range = (-100.0, 0.0)
-    fields = {}
-
-    def __init__(self, slope=1.0):
-        self.slope = slope
-
-    def evaluate(self, solutions, seeds):
-        if self.slope == 13:
-            raise FloatingPointError("it diverged")
-        time.sleep(float(os.environ.get("COUNTING_SECONDS", "0")))
-        file = os.open("evaluated.txt", os.O_WRONLY | os.O_APPEND | os.O_CREAT)
-        os.write(file, b"%d\\n" % len(solutions))
-        os.close(file)
-        return Evaluation(-self.slope * np.sum(solutions**2, axis=1), solutions[:, :2].copy())
-"""
-EXPERIMENT = {
-    "domain": {"type": "counting:Counting", "name": "counting", "arguments": {"slope": 1.0}},
-    "algorithm": "map_elites_line",
-    "initial_solutions": 10,
-    "archive": {"dims": [10, 10]},
-    "num_emitters": 1,
-    "batch_size": 10,
-    "evaluations": 270,
-    "reload": {"min_seconds": 0.0, "max_cost": 1.0},
-}
 GRID = "::: domain.arguments.slope 1 2 13 ::: iso_sigma 0.05 0.2 0.8 ::: seed 1 2 3"
 DRAWN = ":::~ iso_sigma log 0.01 2 :::~ line_sigma log 0.01 1 ::: seed 1 2"
 # What a test asks for that does not look at figures and pages, which take the longest.
@@ -53,8 +19,7 @@ TABLE = "results/sweeps/mine/table.csv"
 
 
 def write_config(folder: Path, sweep: str = GRID, **further) -> Path:
-    (folder / "config/plugins").mkdir(parents=True, exist_ok=True)
-    (folder / "config/plugins/counting.py").write_text(COUNTING)
+    add_plugin(folder)
     keys = {"search": {"halving": {}}, **further}
     return write_yaml(
         folder / "mine.yaml", {"name": "mine", "experiment": EXPERIMENT, "sweep": sweep, **keys}
@@ -74,11 +39,6 @@ def found(folder: Path) -> dict[str, bytes]:
     files = [*sweep.glob("search/*/*.json"), *sweep.glob("search.*")]
     texts = {str(file.relative_to(sweep)): file.read_bytes() for file in files}
     return texts | {run: value.encode() for run, value in digests(folder).items()}
-
-
-def evaluated(folder: Path) -> int:
-    file = folder / "evaluated.txt"
-    return sum(map(int, file.read_text().split())) if file.exists() else 0
 
 
 def decision(folder: Path, level: str, block: int = 0) -> dict:

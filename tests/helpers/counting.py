@@ -1,0 +1,51 @@
+"""A domain that counts its evaluations, and an experiment of it."""
+
+from pathlib import Path
+
+# It notes how much it evaluates, sleeps if it is told to, and fails for one setting.
+COUNTING = """
+import os, time
+import numpy as np
+from qdsweep.domains.base import Evaluation
+
+
+class Counting:
+    solution_dim = 4
+    measures = {"x": (-3.0, 3.0), "y": (-3.0, 3.0)}
+    objective_range = (-100.0, 0.0)
+    fields = {}
+
+    def __init__(self, slope=1.0):
+        self.slope = slope
+
+    def evaluate(self, solutions, seeds):
+        if self.slope == 13:
+            raise FloatingPointError("it diverged")
+        time.sleep(float(os.environ.get("COUNTING_SECONDS", "0")))
+        file = os.open("evaluated.txt", os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+        os.write(file, b"%d\\n" % len(solutions))
+        os.close(file)
+        return Evaluation(-self.slope * np.sum(solutions**2, axis=1), solutions[:, :2].copy())
+"""
+EXPERIMENT = {
+    "domain": {"type": "counting:Counting", "name": "counting", "arguments": {"slope": 1.0}},
+    "algorithm": "map_elites_line",
+    "initial_solutions": 10,
+    "archive": {"dims": [10, 10]},
+    "num_emitters": 1,
+    "batch_size": 10,
+    "evaluations": 270,
+    "reload": {"min_seconds": 0.0, "max_cost": 1.0},
+}
+
+
+def add_plugin(folder: Path) -> None:
+    """Makes the domain known to what is started in a folder."""
+    (folder / "config/plugins").mkdir(parents=True, exist_ok=True)
+    (folder / "config/plugins/counting.py").write_text(COUNTING)
+
+
+def evaluated(folder: Path) -> int:
+    """Returns how many solutions were evaluated in a folder, also those that a kill has lost."""
+    file = folder / "evaluated.txt"
+    return sum(map(int, file.read_text().split())) if file.exists() else 0
