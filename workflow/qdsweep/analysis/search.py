@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, NamedTuple
 
 from qdsweep.config.values import value_text
@@ -100,7 +101,7 @@ class Searched:
         """The swept names of its settings, without the seed and the number of a draw."""
         return [name for name in self.placed[0].values if name != SAMPLE] if self.placed else []
 
-    @property
+    @cached_property
     def last(self) -> list[Placed]:
         """Each setting where it got furthest; the best of the largest budget first."""
         furthest = {one.setting: one for one in self.placed}
@@ -133,10 +134,15 @@ class Searched:
         """Returns what a reader calls a swept name."""
         return self.called.get(swept, swept.split(".")[-1])
 
+    @cached_property
+    def _telling(self) -> list[str]:
+        """The swept names whose values differ."""
+        seen = {name: {repr(one.values[name]) for one in self.placed} for name in self.names}
+        return [name for name, values in seen.items() if len(values) > 1]
+
     def label(self, one: Placed) -> str:
         """Returns the values of a setting that tell it from others."""
-        told = [name for name in self.names if len({repr(p.values[name]) for p in self.placed}) > 1]
-        parts = ((self.name(name), value_text(one.values[name])) for name in told)
+        parts = ((self.name(name), value_text(one.values[name])) for name in self._telling)
         return ", ".join(f"{name} {text}" for name, text in parts if text) or "the only setting"
 
 

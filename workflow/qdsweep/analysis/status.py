@@ -2,10 +2,12 @@
 
 from collections.abc import Iterable, Iterator
 
+from qdsweep.analysis.search import Searched
+from qdsweep.analysis.search_status import explained, search_runs
 from qdsweep.experiment.run_log import duration
 from qdsweep.metrics import Metric
 from qdsweep.records.plan import Plan
-from qdsweep.records.progress import Standing, outlook
+from qdsweep.records.progress import Standing, outlook, read_standing
 from qdsweep.records.sweep_dir import SweepDir
 from qdsweep.records.tail import last_line
 
@@ -40,6 +42,25 @@ def failures(standings: Iterable[Standing]) -> Iterator[str]:
     for now in standings:
         if now.state == "failed":
             yield f"failed: {now.run.label} ({now.run.id}): {now.note}"
+
+
+def search_standings(
+    sweep: SweepDir, search: Searched, standings: Iterable[Standing]
+) -> list[Standing]:
+    """Returns where all runs of a search stand, those that stopped early too.
+
+    Args:
+        sweep: The sweep.
+        search: What it has done.
+        standings: Those of its finalists, and of the runs that confirm it.
+    """
+    asked = search_runs(search)
+    others = [now for now in standings if now.run.id not in asked]
+    own = [
+        explained(read_standing(sweep.results.run(run), planned), why)
+        for run, (planned, why) in asked.items()
+    ]
+    return [*own, *others]
 
 
 def summary_line(standings: list[Standing]) -> str:

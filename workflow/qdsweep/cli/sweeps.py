@@ -128,7 +128,15 @@ def _expand(arguments: argparse.Namespace) -> int:
 def _status(arguments: argparse.Namespace) -> int:
     from rich.console import Console
 
-    from qdsweep.analysis.status import failures, reevaluations, summary_line, table
+    from qdsweep.analysis.search import read_search
+    from qdsweep.analysis.search_status import levels_so_far, search_line
+    from qdsweep.analysis.status import (
+        failures,
+        reevaluations,
+        search_standings,
+        summary_line,
+        table,
+    )
     from qdsweep.records.progress import read_standings
 
     results = Results(arguments.results)
@@ -137,16 +145,25 @@ def _status(arguments: argparse.Namespace) -> int:
         raise BadInput(f"{arguments.results}: no sweep was started here yet")
     sweep = results.sweep(arguments.name) if arguments.name else known[0]
     plan = read_plan(sweep)
-    standings = read_standings(sweep, plan)
+    standings, search = read_standings(sweep, plan), read_search(sweep, plan)
+    if search is not None:
+        standings = search_standings(sweep, search, standings)
     metric = plan.rank.drawn
     heading = ("RUN", "STATE", "DONE", metric.heading, "ETA", "CORE-H", "LEFT", "NOTE")
+    rows = [heading, *table(standings, metric)]
+    if search is not None:  # room for why a run stopped; the sums below have the hours
+        rows = [(*row[:5], row[-1]) for row in rows]
     console = Console(highlight=False, soft_wrap=True)
     print(f"sweep {sweep.name}")
-    shown = lines("<<>>>>>", [heading, *table(standings, metric)], label=0)
+    shown = lines("<<>>>>>"[: len(rows[0]) - 1], rows, label=0)
     for state, line in zip(("", *(now.state for now in standings)), shown, strict=True):
         console.print(line, markup=False, style="red" if state == "failed" else None)
     for line in failures(standings):
         console.print(paragraph(line), markup=False, style="red")
+    if search is not None:
+        for line in lines("<<", list(levels_so_far(search)), label=0):
+            console.print(line, markup=False)
+        console.print(search_line(search, standings), markup=False)
     console.print(summary_line(standings), markup=False)
     for state, line in reevaluations(sweep, plan):
         console.print(line, markup=False, style="red" if state == "failed" else None)

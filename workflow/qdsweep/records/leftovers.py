@@ -9,6 +9,7 @@ from qdsweep.config.imported import is_imported
 from qdsweep.host.lock import is_alive
 from qdsweep.records.confirm import read_confirm
 from qdsweep.records.plan import read_plan
+from qdsweep.records.search import chosen_runs
 from qdsweep.records.sweep_dir import Results, SweepDir
 
 # What a kill can leave behind: the second half of an atomic write.
@@ -23,7 +24,10 @@ def leftovers(results: Results) -> Iterator[Path]:
             yield from run.state.torn()
     for sweep in map(SweepDir, results.sweeps.glob("*")):  # also one whose plan was cut off
         yield from chain(
-            sweep.path.glob(_TORN), sweep.tables.glob(_TORN), sweep.plots.glob(f"**/{_TORN}")
+            sweep.path.glob(_TORN),
+            sweep.tables.glob(_TORN),
+            sweep.plots.glob(f"**/{_TORN}"),
+            sweep.search.glob(f"*/{_TORN}"),
         )
     for folder in (results.centroids, results.sources):
         yield from folder.glob(_TORN)
@@ -33,11 +37,14 @@ def orphans(results: Results) -> Iterator[Path]:
     """Yields runs that no sweep refers to, and that nobody computes now; none that was imported.
 
     Raises:
-        BadInput: A plan or confirm.json is damaged, so that nobody knows what it refers to.
+        BadInput: A plan, confirm.json or a decision of a search is damaged, so that nobody knows
+            what it refers to.
     """
     wanted = set()
     for sweep in results.known_sweeps():
-        wanted |= {row.run for row in read_plan(sweep).rows}
+        plan = read_plan(sweep)
+        wanted |= {row.run for row in plan.rows} | chosen_runs(sweep, plan.levels)
+        wanted |= {run for setting in plan.candidates for run in setting["runs"].values()}
         wanted |= {row["id"] for row in read_confirm(sweep)}
     for run in results.known_runs():
         if run.name not in wanted and not (is_imported(run.name) or is_alive(run.state.lock)):

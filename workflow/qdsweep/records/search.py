@@ -230,6 +230,16 @@ def read_decisions(sweep: SweepDir, level: Level) -> Decision:
     return Decision([], [])
 
 
+def chosen_runs(sweep: SweepDir, levels: Sequence[Level]) -> set[str]:
+    """Returns the runs that decisions have given to places.
+
+    Raises:
+        BadInput: A table of decisions is torn or was edited, so that nobody knows them.
+    """
+    chosen = (one for level in levels for one in read_decisions(sweep, level).chosen)
+    return {run for one in chosen for run in one.runs.values()}
+
+
 def levels_of(plan: Mapping[str, Any]) -> tuple[Level, ...]:
     """Returns the levels that plan.json has.
 

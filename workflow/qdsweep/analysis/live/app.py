@@ -13,6 +13,8 @@ from qdsweep.analysis.live.curve import plot
 from qdsweep.analysis.live.follow import Follow, Followed, signature
 from qdsweep.analysis.live.log import log_tail, printable
 from qdsweep.analysis.live.table import RunTable
+from qdsweep.analysis.search import Searched
+from qdsweep.analysis.search_status import levels_so_far
 from qdsweep.analysis.status import STATES
 from qdsweep.analysis.text import plural
 from qdsweep.experiment.run_log import duration
@@ -138,9 +140,16 @@ class Watch(App[None]):
         done, asked = follow.reevaluated
         if asked:
             parts.append(f"re-evaluated {done:,} of {asked:,}")
+        if follow.search is not None:
+            parts.append(self._searched(follow.search))
         if follow.unread:
             parts.append(f"{follow.unread:,} runs still to be read")
         return text.append("\n" + "; ".join(parts), "not bold")
+
+    def _searched(self, search: Searched) -> str:
+        """Returns the level that a search is at, and who leads there."""
+        begun = list(levels_so_far(search))
+        return ", ".join(filter(None, begun[-1])) if begun else "search: nothing is computed yet"
 
     def _hint(self) -> Text:
         """Returns what to do while there is nothing to see."""

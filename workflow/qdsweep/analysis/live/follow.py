@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from qdsweep.analysis.live.curve import Curve
+from qdsweep.analysis.search import Searched, read_search
+from qdsweep.analysis.search_status import explained, search_runs
 from qdsweep.errors import BadInput
 from qdsweep.host.lock import DEAD_SECONDS, read_owner
 from qdsweep.metrics import Metric
@@ -17,6 +19,8 @@ from qdsweep.records.progress import Outlook, Standing, outlook, read_standing
 from qdsweep.records.run_dir import RunDir
 from qdsweep.records.sweep_dir import Results
 
+# How long the files of a search are left alone, as a multiple of what reading them took.
+SEARCH_EVERY = 20
 Signature = tuple[int, int, int] | None
 
 
@@ -26,6 +30,7 @@ class Followed:
     def __init__(self, folder: RunDir, run: PlannedRun, again: Path | None, metric: Metric) -> None:
         self.folder, self.run, self.again, self.metric = folder, run, again, metric
         self.reevaluated = False
+        self.why = ""  # what a search did with it
         self.curve = Curve(folder.state.metrics, metric)
         self.standing = Standing(run)
         self.seen: Any = None  # what the files looked like when they were read
@@ -49,8 +54,13 @@ class Followed:
         if seen == self.seen:
             return False
         self.seen, before = seen, self.standing
-        self.standing = read_standing(self.folder, self.run, alive=seen[2])
+        self.standing = explained(read_standing(self.folder, self.run, alive=seen[2]), self.why)
         return self.standing != before
+
+    def explain(self, why: str) -> None:
+        """Says what a search did with it; its files are read again."""
+        if why != self.why:
+            self.why, self.seen = why, None
 
     def _is_alive(self, lock: Signature) -> bool:
         """Returns whether somebody computes it, without touching the lock.
@@ -79,7 +89,9 @@ class Follow:
     def __init__(self, results: Path, name: str | None) -> None:
         self.results, self.name = Results(results), name
         self.runs: dict[str, Followed] = {}
+        self.search: Searched | None = None
         self._plan: Any = None
+        self._next_search = 0.0  # when the files of a search may be read again
         self._turns = {"live": 0, "all": 0}
 
     @property
@@ -137,16 +149,24 @@ class Follow:
         if self.name is None:
             return False
         sweep = self.results.sweep(self.name)
-        seen = [signature(sweep.plan), signature(sweep.confirm)]
-        if seen == self._plan:
+        levels = self.search.levels if self.search else ()
+        folders = [signature(sweep.search / level.name) for level in levels]
+        seen = [signature(sweep.plan), signature(sweep.confirm), *folders]
+        if seen == self._plan or time.monotonic() < self._next_search:
             return False
+        start = time.monotonic()
         try:
             plan, confirming = read_plan(sweep), read_confirm(sweep)
+            self.search = read_search(sweep, plan)
         except (BadInput, OSError):
             return False
+        if self.search is not None:  # many files: they take a small share of the time
+            self._next_search = start + SEARCH_EVERY * (time.monotonic() - start)
+        asked = search_runs(self.search) if self.search else {}
         stem = plan.reevaluate.stem if plan.reevaluate else None
         before, self.runs, self._plan = self.runs, {}, seen
-        for run in plan.runs(confirming):
+        others = [run for run in plan.runs(confirming) if run.id not in asked]
+        for run in (*(run for run, _ in asked.values()), *others):
             folder = self.results.run(run.id)
             # Those that confirm it are not evaluated again.
             again = folder.corrected(stem) if stem and not run.confirms else None
@@ -154,5 +174,6 @@ class Follow:
             now = (run, again, plan.rank.drawn)
             if known is None or (known.run, known.again, known.metric) != now:
                 known = Followed(folder, *now)
+            known.explain(asked[run.id][1] if run.id in asked else "")
             self.runs[run.id] = known
         return True
