@@ -6,7 +6,7 @@ from dataclasses import replace
 from qdsweep.analysis.search import Placed, Searched, leader, level_text, search_cost
 from qdsweep.analysis.text import number, plural
 from qdsweep.records.plan import PlannedRun
-from qdsweep.records.progress import Standing
+from qdsweep.records.progress import RAISED, Standing
 from qdsweep.records.search import ordinal
 
 
@@ -27,16 +27,16 @@ def became(one: Placed) -> str:
     where = level_text(one.level.name)
     if one.done < len(one.level.seeds):
         return where
-    if one.rank is not None and one.chosen == 0:
-        return f"{where}: {ordinal(one.rank)} of {one.level.places}"
+    if one.chosen == 0:
+        return f"{where}: {ordinal(one.rank)} of {one.level.places}" if one.rank else where
     return f"{where}: went on" if one.went_on else f"{where}: waits for the others"
 
 
 def explained(standing: Standing, why: str) -> Standing:
     """Returns where a run stands with what the search did with it, unless it says more itself."""
-    if standing.note or not why:
-        return standing
-    return replace(standing, note=why)
+    if why and standing.note == RAISED:  # nothing has stopped it: its turn comes
+        return replace(standing, state="waiting", note=f"{why}: goes on")
+    return replace(standing, note=standing.note or why)
 
 
 def levels_so_far(search: Searched) -> Iterator[tuple[str, str, str]]:
@@ -45,7 +45,7 @@ def levels_so_far(search: Searched) -> Iterator[tuple[str, str, str]]:
         own = [one for one in search.placed if one.level == level]
         done = sum(one.is_done for one in own)
         if not any(one.done for one in own):
-            break
+            continue
         best = leader(search, level)
         yield level_text(level.name), f"{done} of {level.places} settings", led_by(search, best)
 

@@ -17,7 +17,7 @@ examples:
   qdsweep plan my_sweep.yaml | grep -v nothing   only what there is to do
 A line for each row of the sweep: what was swept, the state of its run, how much of the budget is
 used, evaluations and core time left (known as soon as a run like it has begun), what will be done
-and why. It computes and changes nothing.
+and why. Of a search a line for each level. It computes and changes nothing.
 """
 
 
@@ -39,6 +39,8 @@ def _plan(arguments: argparse.Namespace) -> int:
     from qdsweep.planning.confirmation import confirming
     from qdsweep.planning.forecast import first_batches, forecast
     from qdsweep.planning.outlook import outlook
+    from qdsweep.planning.places import places_of
+    from qdsweep.planning.search_outlook import search_outlook, spoiled
     from qdsweep.planning.settings import key_sources, plan_data, read_sweep
     from qdsweep.planning.table import sweep_of
     from qdsweep.records.plan import Plan
@@ -51,6 +53,12 @@ def _plan(arguments: argparse.Namespace) -> int:
     check_sweep(settings, sweep, key_sources((), files))
     if settings.cluster != "auto":
         check_fit(read_cluster(settings.cluster), settings.cluster, sweep.runs)
+    places = places_of(settings, sweep)
+    if places is not None:
+        again = spoiled(settings.name, places, results)
+        for line in search_outlook(settings, places, sweep, again, results):
+            print(line.removeprefix("qdsweep: "))
+        return 0
     confirm = confirming(settings, sweep, results)
     plan = Plan.of(plan_data(settings, sweep))
     runs = sweep.runs | confirm.runs

@@ -16,6 +16,7 @@ from qdsweep.records.status import Status, read_status
 from qdsweep.records.sweep_dir import SweepDir
 from qdsweep.records.tail import last_line
 
+RAISED = "its budget was raised"
 _DAMAGED = "its status.json is damaged; a start that computes makes it anew"
 
 
@@ -135,7 +136,7 @@ def _state(files: StateDir, status: Status, alive: bool, reached: bool) -> tuple
     if not status.status:
         return "waiting", ""
     if status.status == "finished" and not reached:
-        return "stopped", "its budget was raised"
+        return "stopped", RAISED
     if status.status == "running":
         return "stopped", "killed without a word; goes on from its reload file"
     return "stopped", read_last_stop(files).message

@@ -42,7 +42,7 @@ class Watch(App[None]):
     CSS = """
     Screen { layout: vertical; background: transparent; }
     RunTable { height: 1fr; min-height: 3; background: transparent; scrollbar-size-vertical: 1; }
-    #summary { height: 2; }
+    #summary { height: auto; min-height: 2; max-height: 3; }
     #heading, #keys { height: 1; color: $text-muted; }
     #details { height: 55%; max-height: 24; }
     #about { height: auto; max-height: 6; }
@@ -140,16 +140,17 @@ class Watch(App[None]):
         done, asked = follow.reevaluated
         if asked:
             parts.append(f"re-evaluated {done:,} of {asked:,}")
-        if follow.search is not None:
-            parts.append(self._searched(follow.search))
         if follow.unread:
             parts.append(f"{follow.unread:,} runs still to be read")
-        return text.append("\n" + "; ".join(parts), "not bold")
+        text.append("\n" + "; ".join(parts), "not bold")
+        if follow.search is not None:
+            text.append("\n" + self._searched(follow.search), "not bold")
+        return text
 
     def _searched(self, search: Searched) -> str:
         """Returns the level that a search is at, and who leads there."""
         begun = list(levels_so_far(search))
-        return ", ".join(filter(None, begun[-1])) if begun else "search: nothing is computed yet"
+        return "; ".join(filter(None, begun[-1])) if begun else "search: nothing is computed yet"
 
     def _hint(self) -> Text:
         """Returns what to do while there is nothing to see."""
