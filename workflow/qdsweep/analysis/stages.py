@@ -142,6 +142,15 @@ STAGES = (
         reads=("search",),
     ),
     Stage(
+        "importance",
+        "Tabulate which swept value of a search matters.",
+        "which swept value of {wildcards.sweep} matters",
+        "tables.importance_table:write_importance",
+        _table("tables/importance", "importance of swept values"),
+        rule="importance_table",
+        key="search",
+    ),
+    Stage(
         "corrected",
         "Tabulate the corrected archives of a sweep.",
         "corrected archives of the sweep {wildcards.sweep}",
@@ -186,7 +195,7 @@ STAGES = (
             **_folder("plots/archives", ".png", "Archives", "run", "archive"),
             "plots/figures.json": None,
         },
-        reads=("aggregate", "corrected"),
+        reads=("aggregate", "importance", "corrected"),
     ),
     Stage(
         "evolution",

@@ -10,6 +10,7 @@ from qdsweep.analysis.figures.archive_profile import archive_profiles
 from qdsweep.analysis.figures.common_archive import common_archives
 from qdsweep.analysis.figures.corrected import corrected_figures
 from qdsweep.analysis.figures.figure import Drawn, Omitted, read_index, save_figures, save_one
+from qdsweep.analysis.figures.importance_figure import importance_figure
 from qdsweep.analysis.figures.learning_curves import learning_curves
 from qdsweep.analysis.figures.profiles_figure import profiles_figure
 from qdsweep.analysis.figures.run_pictures import run_pictures
@@ -86,6 +87,7 @@ def _figures(sweep_dir: Path, runs_dir: Path) -> tuple[Tables, Look, Figures]:
         "common_archive": (MORE, lambda: common_archives(tables, runs_dir)),
         "corrected_": (MORE, lambda: corrected_figures(sweep_dir, tables, look)),
         ("parallel_", "slice_", "pairs"): (MORE, lambda: sweep_views(plan, tables)),
+        "importance": (MORE, lambda: importance_figure(sweep_dir, plan)),
         "timing": (MORE, lambda: [timing_figure(tables, runs_dir)]),
     }
     return tables, look, figures
