@@ -177,7 +177,9 @@ def parse(text: str, directory: Path = Path()) -> list[Source | Drawn]:
 
 
 def drawn_in(text: str, directory: Path = Path()) -> list[Drawn]:
-    """Returns the drawn sources of a sweep; see `parse`."""
+    """Returns the drawn sources of a sweep; see `parse`. Where there are none it reads no file."""
+    if ":::~" not in text:
+        return []
     return [source for source in parse(text, directory) if isinstance(source, Drawn)]
 
 

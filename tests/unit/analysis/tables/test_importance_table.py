@@ -55,7 +55,7 @@ def test_of_a_halving_it_is_of_the_first_rung_and_says_why_not_of_the_last(searc
     assert {row["of"] for row in rows} == {"after 3,000 evaluations"}
     assert {row["settings"] for row in rows} == {"27"}
     assert {row["name"] for row in rows} == {"sigma0", "batch_size", "ranker"}
-    assert rows[0]["name"] == "sigma0"
+    assert rows[0]["name"] == "batch_size", "small batches lead early"
     assert "after 27,000 evaluations: 3 settings are too few (20 are needed)." in sheet.note
     assert "after 3,000 evaluations: the 1 that failed count as the worst." in sheet.note
     assert sheet.rows[0][2].bold
