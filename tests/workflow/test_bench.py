@@ -1,10 +1,20 @@
-"""`make bench`, with one small benchmark in the place of an hour of them."""
+"""`make bench`, with one small benchmark in the place of an hour of them; `make bench-search`."""
 
 import csv
+import json
 import os
+import random
 import subprocess
 
+import pytest
+import searches
 from support import BIN, copy_project
+
+from qdsweep.config.sweep import SweepFile
+from qdsweep.planning.table import sweep_of
+from qdsweep.records.sweep_dir import Results
+from qdsweep.strategies.levels import levels
+from qdsweep.strategies.walk import cost, walk
 
 SMALL = """
 import bench
@@ -30,3 +40,16 @@ def test_it_writes_table_and_plot_and_keeps_the_rows_of_others(tmp_path):
     assert f"| {float(row['ratio']):.3g}" in table.replace("*", "")
     assert str(clone) not in table
     assert (docs / "benchmarks.png").stat().st_size > 5000
+
+
+@pytest.mark.parametrize("way", searches.OURS)
+@pytest.mark.parametrize("task", searches.SPACES)
+def test_searches_of_ours_cost_what_those_of_the_peers_do(way, task, tmp_path):
+    job = searches.Job(way, task, 1, 1)
+    settings = SweepFile.model_validate_json(json.dumps(job.sweep()))
+    assert settings.search is not None
+    sweep = sweep_of(settings, Results(tmp_path))
+    rungs = levels(settings.search, len(sweep.rows), ("1",), job.budget)
+    number = random.Random(1)
+    seen = walk(rungs, sweep.rows, lambda *_: number.random(), lambda _, level: [{}] * level.places)
+    assert cost(rungs, seen) / job.budget == pytest.approx(searches.WHOLES, rel=0.02)
