@@ -6,7 +6,10 @@ from qdsweep.engines.base import cut
 
 # Parts that a worker may have at a time: while it evaluates one, the next one is on its way.
 PER_WORKER = 2
+# The longest part, and the shortest one while there are rows for all: each costs an engine up to a
+# millisecond [s].
 SECONDS = 0.25
+LEAST_SECONDS = 0.005
 # If the times of rows differ by less than this (relative spread), equal shares are best.
 EVEN = 0.1
 
@@ -71,7 +74,9 @@ class Parts:
             return 1  # no time is known yet
         longest = SECONDS / self._row_seconds
         if self._spread > EVEN:
-            return max(1, min(-(-self._left // (PER_WORKER * workers)), int(longest)))
+            fair = -(-self._left // workers)
+            least = min(fair, int(LEAST_SECONDS / self._row_seconds))
+            return max(1, min(max(-(-fair // PER_WORKER), least), int(longest)))
         rounds = max(1, round(self._total / workers / longest))
         size, larger = divmod(self._total, rounds * workers)
         return max(1, size + (self._given < larger))
