@@ -120,7 +120,7 @@ STAGES = (
         "tables.search_table:write_search",
         {
             **dict.fromkeys(("search.json", "search.csv")),
-            **_table("tables/search", "settings of the search"),
+            **_table("tables/search_settings", "settings of the search"),
             **_table("tables/search_levels", "levels of the search"),
         },
         reads=(),

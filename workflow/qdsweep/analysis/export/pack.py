@@ -164,11 +164,14 @@ def _members(
 ) -> Iterator[Member]:
     """Yields the files of the zip, one after the other."""
     summaries = {run: read_summary(files) for run, files in runs.items()}
-    yield "README.txt", readme(plan.name, list(summaries.values())).encode()
-    yield "sweep.yaml", _yaml(_sweep(plan))
+    searched = bool(plan.levels)
+    yield "README.txt", readme(plan.name, list(summaries.values()), searched=searched).encode()
+    yield "sweep.yaml", _yaml(_sweep(plan) | _search(sweep))
     yield from plugin_files(runs, sweep.results).items()
     for path in _own(sweep.path, [*sweep.path.glob("*"), *sweep.tables.glob("*")], _TABLES):
         yield f"tables/{path.name}", path.read_bytes()
+    for path in _own(sweep.path, sweep.search.glob("*/*"), (".json",)):
+        yield f"search/{path.relative_to(sweep.search)}", path.read_bytes()
     for path in _own(sweep.path, sweep.plots.rglob("*"), _FIGURES):
         if not path.with_suffix(".csv").exists():  # its metadata may name its author
             print(f"qdsweep: left out, {path}: no figure of this sweep", file=sys.stderr)
@@ -198,6 +201,12 @@ def _sweep(plan: Plan) -> dict[str, Any]:
     if plan.rank != RANK:
         about["rank"] = plan.rank.name
     return {key: value for key, value in about.items() if value}
+
+
+def _search(sweep: SweepDir) -> dict[str, Any]:
+    """Returns how values were drawn and what was searched; nothing where nothing was."""
+    search = read_json(sweep.plan).get("search")
+    return {"search": search} if search else {}
 
 
 def _own(sweep: Path, paths: Iterable[Path], endings: tuple[str, ...]) -> Iterator[Path]:

@@ -14,7 +14,7 @@ FILES
   tables/summary.csv    a row for each run, at the sweep's budget
   tables/table.*        a row for each group: mean and standard error over seeds (CSV, md, LaTeX)
   tables/curves.csv     mean and standard error of each group over evaluations
-  tables/*              further tables
+  tables/*              further tables{search}
   figures/*.pdf, .svg   the figures; the .csv of the same name has the data that a figure shows
   report.html           tables and figures as one page (left out where it could name somebody)
   config/plugins/*      where runs use classes or functions of their author: these, and what they
@@ -51,18 +51,43 @@ LOADING
 
 AGAIN, FROM NOTHING, in this folder (same versions: the same archive_digest)
   qdsweep run runs/ID/config.yaml --out again
-
+{again}
 VERSIONS
 {versions}
 """
 
 
-def readme(name: str, summaries: list[dict[str, Any]]) -> str:
-    """Returns a text on what each file is, how to load it, and with which versions it was made."""
+_SEARCH = """
+  tables/search.csv     a row for each place of the search: setting, score, rank, why it stopped
+  search/LEVEL/*.json   what it computed (PLACE-sSEED.json) and decided (decided-BLOCK.json), each
+                        with a SHA-256 of itself; runs that stopped early are here alone"""
+_AGAIN = """
+THE SEARCH AGAIN, or on with more samples or rungs, in a clone of qdsweep where config/experiments/
+has the experiment that sweep.yaml names: the same versions decide the same, and make the same
+search.csv, byte for byte
+  snakemake --cores 8 --configfile sweep.yaml
+"""
+
+
+def readme(name: str, summaries: list[dict[str, Any]], *, searched: bool = False) -> str:
+    """Returns a text on what each file is, how to load it, and with which versions it was made.
+
+    Args:
+        name: The sweep.
+        summaries: summary.json of its runs.
+        searched: Whether a search has chosen them.
+    """
     found: dict[str, set[str]] = {}
     for summary in summaries:
         for library, version in summary.get("versions", {}).items():
             found.setdefault(library, set()).add(version)
     lines = [f"  {name:14} {', '.join(sorted(seen))}" for name, seen in sorted(found.items())]
     title, versions = f"The sweep {name}", "\n".join(lines)
-    return _TEXT.format(title=title, line="=" * len(title), count=len(summaries), versions=versions)
+    return _TEXT.format(
+        title=title,
+        line="=" * len(title),
+        count=len(summaries),
+        versions=versions,
+        search=_SEARCH if searched else "",
+        again=_AGAIN if searched else "",
+    )

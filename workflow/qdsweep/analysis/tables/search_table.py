@@ -26,7 +26,7 @@ from qdsweep.records.sweep_dir import SweepDir
 if TYPE_CHECKING:
     import pandas as pd
 
-TABLES = ("search_levels", "search")
+TABLES = ("search_levels", "search_settings")
 _BEFORE = ("level", *PARTS, "place", "setting")
 _BEHIND = (
     *("seeds", "budget", "unit", "metric", "score", "rank", "went_on", "parent", "reason"),
@@ -119,7 +119,7 @@ def setting_sheet(search: Searched) -> Sheet:
     )
     if has_parent:
         note += " Parent: its place in the level before, or that of its donor."
-    return Sheet("search", "Settings of the search", note, columns, len(names) + 2, cells)
+    return Sheet("search_settings", "Settings of the search", note, columns, len(names) + 2, cells)
 
 
 def level_sheet(search: Searched) -> Sheet:
