@@ -1,5 +1,6 @@
 """Searches whose every score is invented: quicker than real ones."""
 
+import json
 import math
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -7,10 +8,22 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from qdsweep.analysis.search import Searched, place_all
 from qdsweep.config.search import Search
+from qdsweep.metrics import RANK
 from qdsweep.records.metrics import COLUMNS
 from qdsweep.records.run_dir import RunDir
-from qdsweep.records.search import Chosen, Decision, Level, Seen, seen_of
+from qdsweep.records.search import (
+    Chosen,
+    Decision,
+    Level,
+    Seen,
+    marker_path,
+    seen_of,
+    write_decision,
+    write_sealed,
+)
+from qdsweep.records.sweep_dir import SweepDir
 from qdsweep.strategies.halving import promote, ranked
 from qdsweep.strategies.levels import levels
 
@@ -39,9 +52,14 @@ def reached(values: Mapping, seed: str, budget: int) -> float | None:
     return float((height + luck) * (1 - math.exp(-budget / (70 * batch + 800))))
 
 
-def halving(settings=27, budget=27_000, seeds=SEEDS, **keys) -> list[Level]:
+def population(places=9, generations=9, budget=9_000) -> list[Level]:
+    search = Search(pbt={"population": places, "generations": generations})
+    return list(levels(search, places, ("1",), budget))
+
+
+def halving(settings=27, **keys) -> list[Level]:
     search = Search(halving={"seeds": [1, 1, 2], **keys})
-    return list(levels(search, settings, seeds, budget, drawn=False))
+    return list(levels(search, settings, SEEDS, 27_000, drawn=False))
 
 
 def computed(
@@ -50,36 +68,70 @@ def computed(
     score: Callable[[Mapping, str, int], float | None] = reached,
 ) -> tuple[list, list[dict], dict[str, Decision]]:
     """What is known, the markers and the decisions of a search."""
-    known = [
-        {"values": values, "runs": {seed: run_of(number, seed) for seed in SEEDS}}
-        for number, values in enumerate(settings)
-    ]
+    known = [{"values": values, "runs": runs_of(number)} for number, values in enumerate(settings)]
     markers, decisions, seen = [], {}, {}
     for level in planned:
-        places = _chosen(level, known, seen, decisions)
         rows = []
-        for place, number, values in places:
-            own = []
-            for seed in level.seeds:
-                found = score(values, seed, level.budget)
-                failed = "ValueError: the ranker broke" if found is None else None
-                about = {"level": level.name, "place": place, "setting": number, "values": values}
-                about |= {
-                    "seed": seed,
-                    "runs": {seed: run_of(number, seed) for seed in SEEDS},
-                    "unit": "evaluations",
-                }
-                about |= {
-                    "budget": level.budget,
-                    "metric": "norm_qd_score",
-                    "score": found,
-                    "run": run_of(number, seed),
-                }
-                own.append({**about, "failed": failed})
+        for place, number, values in _chosen(level, known, seen, decisions):
+            own = [_marker(level, place, number, values, seed, score) for seed in level.seeds]
             markers += own
             rows.append(seen_of(own))
         seen[level.name] = rows
     return known, markers, decisions
+
+
+def searched(planned, settings, score=reached, markers=None) -> Searched:
+    """The search as its figures see it; of some markers: half done."""
+    known, found, decisions = computed(planned, settings, score)
+    if markers is not None:
+        found, decisions = found[:markers], {}
+    placed = place_all(planned, known, found, decisions)
+    return Searched(tuple(planned), placed, "evaluations", RANK)
+
+
+def write_search(results: Path, planned, settings, score=reached, name="tuned") -> Path:
+    """Writes plan.json, markers and decisions of a search; returns its folder."""
+    known, markers, decisions = computed(planned, settings, score)
+    sweep = SweepDir(results / "sweeps" / name)
+    sweep.path.mkdir(parents=True)
+    plan = {
+        "name": name,
+        "experiment": "lp_sphere",
+        "sweep": "",
+        "columns": [*settings[0], "seed"],
+        "rows": [],
+        "search": {"seed": 0, "sampling": "random", "halving": {"seeds": [1, 1, 2]}},
+        "unit": "evaluations",
+        "levels": [level._asdict() for level in planned],
+        "candidates": known,
+    }
+    sweep.plan.write_text(json.dumps(plan))
+    for marker in markers:
+        path = marker_path(sweep, marker["level"], marker["place"], marker["seed"])
+        write_sealed(path, marker)
+    for level in planned:
+        for block in range(level.blocks):
+            write_decision(sweep, level, block, decisions[level.name])
+    write_curves(results / "runs", markers, score)
+    return sweep.path
+
+
+def _marker(level, place, number, values, seed, score) -> dict:
+    found = score(values, seed, level.budget)
+    return {
+        "level": level.name,
+        "place": place,
+        "setting": number,
+        "values": values,
+        "seed": seed,
+        "run": run_of(number, seed),
+        "runs": runs_of(number),
+        "unit": "evaluations",
+        "budget": level.budget,
+        "metric": "norm_qd_score",
+        "score": found,
+        "failed": "ValueError: the ranker broke" if found is None else None,
+    }
 
 
 def _chosen(level, known, seen, decisions):
@@ -111,9 +163,12 @@ def _exploited(below: Sequence[Seen], level: Level) -> Decision:
         values = {name: float(f"{value * factor:.6g}") for name, value in donor.values.items()}
         number = 1000 * level.budget + one.place
         chosen.append(Chosen(one.place, number, values, "takes over", donor.place))
-    runs = [{seed: run_of(one.setting, seed) for seed in level.seeds} for one in chosen]
-    chosen = [one._replace(runs=own) for one, own in zip(chosen, runs, strict=True)]
+    chosen = [one._replace(runs=runs_of(one.setting)) for one in chosen]
     return Decision(list(below), chosen)
+
+
+def runs_of(number: int) -> dict[str, str]:
+    return {seed: run_of(number, seed) for seed in SEEDS}
 
 
 def run_of(number: int, seed: str) -> str:

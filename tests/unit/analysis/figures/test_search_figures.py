@@ -1,0 +1,117 @@
+"""The figures of a search."""
+
+import itertools
+
+import numpy as np
+import pytest
+from searching import computed, grid, halving, population, reached, searched, write_curves
+
+from qdsweep.analysis.figures.figure import Drawn, Omitted
+from qdsweep.analysis.figures.search_figures import search_figures
+from qdsweep.analysis.figures.search_progress import at_the_end, best_of, progress
+from qdsweep.analysis.figures.search_ranks import spearman, steps, warnings
+
+
+@pytest.fixture(scope="module")
+def drawn(tmp_path_factory):
+    runs = tmp_path_factory.mktemp("runs")
+    write_curves(runs, computed(halving(), grid())[1])
+    return {one.name: one for one in search_figures(searched(halving(), grid()), runs)}
+
+
+def test_a_sweep_without_a_search_has_none(tmp_path):
+    assert search_figures(None, tmp_path) == []
+
+
+def test_a_curve_ends_where_its_setting_stopped(drawn):
+    data = drawn["search_curves"].data
+    ends = data.groupby("setting")["evaluations"].max()
+    assert sorted(ends, reverse=True) == [27_000] * 3 + [9_000] * 6 + [3_000] * 18
+    best = searched(halving(), grid()).finalists[0]
+    last = data[data["setting"] == best.setting]["score"].iloc[-1]
+    assert last == pytest.approx(best.score), "the mean over its seeds"
+    assert (
+        "A line ends where its setting stopped; a cross: it failed."
+        in drawn["search_curves"].caption
+    )
+
+
+def test_the_ranks_of_successive_rungs(drawn):
+    first, second = steps(searched(halving(), grid()))
+    assert (first.budgets, len(first.scores), len(first.stopped)) == ((3_000, 9_000), 9, 17)
+    assert (second.budgets, len(second.scores)) == ((9_000, 27_000), 3)
+    assert len(drawn["search_ranks"].data) == 12
+    assert spearman([(1, 3), (2, 2), (3, 1)]) == pytest.approx(-1)
+    assert np.isnan(spearman([(1, 3), (2, 2)]))
+
+
+def test_rungs_that_say_nothing_of_each_other_are_warned_of():
+    def turned(values, seed, budget):
+        found = reached(values, seed, 3_000)
+        return found if found is None or budget == 3_000 else 100 - found
+
+    (said,) = warnings(searched(halving(), grid(), turned))
+    assert "What leads at 3,000 evaluations says little of who leads at 9,000" in said
+    assert warnings(searched(halving(), grid(), lambda v, s, b: reached(v, s, 1))) == []
+
+
+def test_quantiles_of_random_search_are_those_of_every_order():
+    scores = np.array([1.0, 2.0, 4.0, 5.0, 9.0])
+    for many in (1, 2, 4):
+        every = sorted(max(some) for some in itertools.combinations(scores, many))
+        for share in (0.1, 0.5, 0.9):
+            exact = every[int(np.ceil(share * len(every))) - 1]
+            assert best_of(scores, many, share) == exact
+
+
+def test_random_search_is_of_the_first_settings_and_says_what_is_estimated(drawn):
+    search = searched(halving(), grid())
+    scores = at_the_end(search)
+    assert len(scores) == 27 and sum(np.isinf(scores)) == 1, "one has failed"
+    own = progress(search)
+    assert own["spent"].iloc[-1] == 270_000 and own["best"].is_monotonic_increasing
+    caption = drawn["search_progress"].caption
+    assert "24 settings of these stopped earlier" in caption and "no measurement" in caption
+    rival = drawn["search_progress"].data.query("kind == 'random'")
+    assert list(rival["spent"]) == [27_000 * n for n in range(1, 11)]
+    assert (rival["low"] <= rival["median"]).all() and (rival["median"] <= rival["high"]).all()
+
+
+def test_settings_that_stopped_are_pale(drawn):
+    (lines,) = drawn["search_coordinates"].figure.axes[0].collections
+    assert sorted(np.unique(lines.get_alpha())) == [0.18, 0.9]
+    assert sum(lines.get_alpha() == 0.9) == 3
+    assert list(drawn["search_coordinates"].data.columns[-2:]) == ["setting", "budget"]
+
+
+def test_a_value_that_was_not_drawn_is_a_gap(tmp_path):
+    settings = [v | {"ranker": ""} if v["batch_size"] == 12 else v for v in grid()]
+    score = lambda values, seed, budget: budget / 1_000 + values["batch_size"]  # noqa: E731
+    write_curves(tmp_path, computed(halving(), settings, score)[1], score)
+    found = {
+        one.name: one for one in search_figures(searched(halving(), settings, score), tmp_path)
+    }
+    assert "A gap: not drawn for that setting." in found["search_coordinates"].caption
+
+
+def test_the_tree_of_a_population(tmp_path):
+    settings = [{"sigma0": 0.1 * n, "batch_size": 12.0 * n} for n in range(1, 10)]
+    write_curves(tmp_path, computed(population(), settings)[1])
+    first, *others = search_figures(searched(population(), settings), tmp_path)
+    assert first.name == "search_tree"
+    assert "search_ranks" not in [one.name for one in others]
+    data = first.data
+    assert len(data) == 81 and data["took_over"].sum() == 16
+    assert sorted(data[data["best"]]["generation"]) == list(range(9)), "one ancestor each"
+    assert [ax.get_ylabel() for ax in first.figure.axes[1:3]] == ["sigma0", "batch_size"]
+
+
+def test_figures_that_say_nothing_are_left_out(tmp_path):
+    settings = [{"sigma0": 0.5, "batch_size": 12, "ranker": r} for r in ("imp", "2rd", "2imp")]
+    planned = halving(3)
+    write_curves(tmp_path, computed(planned, settings)[1])
+    found = search_figures(searched(planned, settings), tmp_path)
+    assert [one.name for one in found if isinstance(one, Omitted)] == [
+        *("search_ranks", "search_coordinates")
+    ]
+    assert any(isinstance(one, Drawn) for one in found)
