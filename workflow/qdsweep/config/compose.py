@@ -20,11 +20,10 @@ from qdsweep.config.emitters import PluginEmitter
 from qdsweep.config.experiment import Experiment
 from qdsweep.config.explain import explain
 from qdsweep.config.files import read_preset
-from qdsweep.config.keys import Path, dotted, key_paths, resolve
+from qdsweep.config.keys import PRESETS, Path, dotted, key_paths, resolve
 from qdsweep.config.schedule import Change, refuse_fixed
 from qdsweep.errors import BadInput
 
-PRESETS = ("experiment", "domain", "algorithm")
 # Pairs of keys for the same thing: the key of a later layer replaces that of an earlier one.
 _EXCLUSIVE: tuple[tuple[Path, Path], ...] = (
     (("iterations",), ("evaluations",)),

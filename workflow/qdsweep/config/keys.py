@@ -10,6 +10,8 @@ from qdsweep.config.signature import parameters
 from qdsweep.errors import BadInput
 
 Path = tuple[str | int, ...]
+# Names that stand for a whole part, by its preset.
+PRESETS = ("experiment", "domain", "algorithm")
 # Every emitter kind has its own; without it, it takes the `step` of the domain.
 STEP_SIZES = ("sigma", "sigma0", "iso_sigma")
 
@@ -115,7 +117,7 @@ def resolve(name: str, paths: Sequence[tuple[Path, Any]], owners: str) -> Path:
         raise BadInput(
             f"{name!r} is not one value: set one of {', '.join(dict.fromkeys(map(dotted, inner)))}"
         )
-    presets = ["algorithm", "domain", "experiment"]
+    presets = sorted(PRESETS)
     hint = nearest(
         name, [*presets, *(str(path[-1]) for path in known), *(dotted(path) for path in known)]
     )

@@ -1,12 +1,12 @@
 """The schedule of an experiment: which keys change while a run lasts, and when."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field
 
 from qdsweep.config.base import Model
-from qdsweep.config.keys import Path, dotted, key_paths
+from qdsweep.config.keys import PRESETS, Path, dotted, key_paths, resolve
 from qdsweep.config.values import typed, value_text
 from qdsweep.errors import BadInput
 
@@ -79,6 +79,23 @@ def refuse_fixed(experiment: Model, path: Path) -> None:
             f"{dotted(path)} cannot be changed in mid-run: {why}. "
             + (f"These keys can: {can}" if can else "No key of this experiment can")
         )
+
+
+def refuse_fixed_names(experiment: Model, names: Iterable[str]) -> None:
+    """Refuses swept names whose keys cannot change while a run lasts.
+
+    Args:
+        experiment: The experiment that they are swept in.
+        names: As a sweep has them.
+
+    Raises:
+        BadInput: One cannot; see `refuse_fixed`.
+    """
+    paths = list(key_paths(type(experiment), experiment.model_dump()))
+    for name in names:
+        if name in PRESETS:
+            raise BadInput(f"{name} cannot be changed in mid-run: it is what a run is made of")
+        refuse_fixed(experiment, resolve(name, paths, "its parts"))
 
 
 def changeable(experiment: Model) -> Iterator[tuple[str, str]]:

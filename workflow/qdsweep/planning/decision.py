@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from qdsweep.errors import BadInput
+from qdsweep.planning.population import exploited
 from qdsweep.planning.proposals import propose_settings
 from qdsweep.records.plan import Plan, read_plan
 from qdsweep.records.run_dir import RunDir
@@ -112,8 +113,13 @@ def _asked(sweep: SweepDir, plan: Plan, level: Level, block: int) -> Decision:
     return propose_settings(plan, level, seen, sweep.results)
 
 
+def _exploited(sweep: SweepDir, plan: Plan, level: Level, block: int) -> Decision:
+    return exploited(sweep, plan, level, level_of(plan, level.below[0]))
+
+
 # Kind of a level -> what decides about it.
 _WAYS: dict[str, Callable[[SweepDir, Plan, Level, int], Decision]] = {
     "promoted": _promoted,
     "asked": _asked,
+    "exploited": _exploited,
 }

@@ -10,6 +10,7 @@ from qdsweep.config.search import EARLIEST, Search
 from qdsweep.config.sweep import SweepFile
 from qdsweep.config.values import value_text
 from qdsweep.errors import BadInput
+from qdsweep.planning.population import refuse_population
 from qdsweep.records.search import Level
 from qdsweep.strategies.draws import shuffled
 from qdsweep.strategies.levels import levels, samples_of
@@ -93,6 +94,8 @@ def places_of(settings: SweepFile, sweep: Sweep) -> Places | None:
         return None
     _refuse(settings, search, sweep)
     unit, budget = _budget(sweep)
+    if search.pbt:
+        refuse_population(settings.sweep, sweep, unit)
     is_drawn = SAMPLE in sweep.columns
     found = _settings(sweep, search, is_drawn=is_drawn)
     seeds = tuple(found[0].runs)

@@ -16,6 +16,7 @@ from qdsweep.config.values import typed
 from qdsweep.errors import BadInput
 from qdsweep.planning.places import Places
 from qdsweep.sweep.expand import recover
+from qdsweep.sweep.groups import CHANGES, MEMBER
 from qdsweep.sweep.ids import adhoc_name
 from qdsweep.sweep.runs import Sweep
 
@@ -81,6 +82,8 @@ def plan_data(settings: SweepFile, sweep: Sweep, places: Places | None = None) -
     plan = sweep.plan(**about, **settings.drawing, **settings.reporting)
     if places is None:
         return plan
+    if settings.search and settings.search.pbt:
+        plan["columns"] = [MEMBER, *sweep.columns, CHANGES]
     # Its rows are known at its end; until then there is what they are chosen from.
     return {**plan, "rows": [], "base": settings.experiment, **places.plan}
 

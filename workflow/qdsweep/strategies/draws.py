@@ -36,13 +36,19 @@ def random_row(sources: Sequence[Drawn], seed: int, number: int) -> tuple[str, .
     for source in sources:
         row[source.name] = ""
         if source.holds(row):
-            row[source.name] = source.value(_random(seed, source.name, number))
+            row[source.name] = source.value(uniform(seed, source.name, number))
     return tuple(row.values())
+
+
+def uniform(seed: int, name: str, number: int) -> float:
+    """Returns a number of [0, 1): a stream of its own for each name."""
+    digest = hashlib.sha256(f"{seed} {number} {name}".encode()).digest()
+    return (int.from_bytes(digest[:8], "big") >> 11) / 2**53
 
 
 def shuffled(items: Sequence[_Item], seed: int) -> list[_Item]:
     """Returns things in an order that only the seed and their number decide."""
-    order = sorted(range(len(items)), key=lambda number: _random(seed, "order", number))
+    order = sorted(range(len(items)), key=lambda number: uniform(seed, "order", number))
     return [items[number] for number in order]
 
 
@@ -51,7 +57,7 @@ def _points(search: Search, names: Sequence[str]) -> list[list[float]]:
     count = samples_of(search)
     if search.sampling in ("random", "tpe"):  # of which the first batch is random
         numbers = range(count)
-        return [[_random(search.seed, name, number) for name in names] for number in numbers]
+        return [[uniform(search.seed, name, number) for name in names] for number in numbers]
     from scipy.stats import qmc
 
     sampler = {"sobol": qmc.Sobol, "halton": qmc.Halton, "lhs": qmc.LatinHypercube}
@@ -60,9 +66,3 @@ def _points(search: Search, names: Sequence[str]) -> list[list[float]]:
         points = sampler[search.sampling](len(names), rng=search.seed).random(count)
     found: list[list[float]] = points.tolist()
     return found
-
-
-def _random(seed: int, name: str, number: int) -> float:
-    """Returns a number of [0, 1): a stream of its own for each name."""
-    digest = hashlib.sha256(f"{seed} {number} {name}".encode()).digest()
-    return (int.from_bytes(digest[:8], "big") >> 11) / 2**53

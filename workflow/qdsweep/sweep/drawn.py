@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
 
-from qdsweep.config.values import typed
+from qdsweep.config.values import typed, value_text
 from qdsweep.sweep.words import Word, fail
 
 SAMPLE = "sample"
@@ -76,6 +76,26 @@ class Drawn:
         low = math.log(first - half)
         middle = (math.log(number - half) + math.log(number + half)) / 2
         return (middle - low) / (math.log(second + half) - low)
+
+    def scaled(self, value: float | str, factor: float) -> str:
+        """Returns a value times a factor, within its bounds; of a choice the value as it is.
+
+        A whole number changes by at least one, where the bounds let it.
+
+        Args:
+            value: One of its values.
+            factor: Above 0.
+        """
+        if self.kind == "choice" or isinstance(value, str):
+            return value_text(value)
+        first, second = map(float, self.arguments)
+        if self.kind == "normal":
+            return repr(_rounded(value * factor))
+        if not self.kind.endswith("int"):
+            return repr(min(max(_rounded(value * factor), first), second))
+        step = 0 if factor == 1 else 1 if factor > 1 else -1
+        found = round(value * factor)
+        return str(int(min(max(value + step if found == value else found, first), second)))
 
     def holds(self, row: Mapping[str, str]) -> bool:
         """Returns whether it has a value in a row: name -> value, as written."""

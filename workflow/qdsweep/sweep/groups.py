@@ -6,14 +6,18 @@ from types import MappingProxyType
 from qdsweep.sweep.drawn import SAMPLE
 
 BUDGETS = ("iterations", "evaluations")
-UNGROUPED = ("seed", SAMPLE)
+MEMBER = "member"
+"""The column with the number of a member of a population."""
+CHANGES = "changes"
+"""The column with the values of its lineage, since its start."""
+UNGROUPED = ("seed", SAMPLE, CHANGES)
 SHOWN_WITHOUT_NAME = ("experiment", "algorithm", "domain")
 
 
 def group_columns(columns: Sequence[str], rows: Sequence[Mapping[str, str]]) -> list[str]:
     """Returns the swept names that tell groups apart.
 
-    They are all but the seed, the number of a draw and a constant budget.
+    They are all but the seed, the number of a draw, a lineage and a constant budget.
 
     Args:
         columns: The swept names.

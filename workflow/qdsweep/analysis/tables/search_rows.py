@@ -7,7 +7,7 @@ from qdsweep.config.values import typed
 from qdsweep.records.plan import read_plan
 from qdsweep.records.search import marker_path, read_sealed, write_search_rows
 from qdsweep.records.sweep_dir import SweepDir
-from qdsweep.sweep.groups import BUDGETS
+from qdsweep.sweep.groups import BUDGETS, CHANGES, MEMBER
 
 
 def write_rows(sweep_dir: Path, runs_dir: Path) -> None:
@@ -25,6 +25,8 @@ def write_rows(sweep_dir: Path, runs_dir: Path) -> None:
             for seed in level.seeds:
                 marker = read_sealed(marker_path(sweep, level.name, place, seed))
                 values = {**marker["values"], **({"seed": typed(seed)} if seed else {})}
+                if level.kind == "exploited":
+                    values = {MEMBER: marker["setting"], CHANGES: "", **values}
                 budget = {unit: most if unit == plan.unit else None for unit in BUDGETS}
                 rows[marker["run"]] = {"values": values, "id": marker["run"], **budget}
     write_search_rows(sweep, list(rows.values()))

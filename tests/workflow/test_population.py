@@ -1,0 +1,117 @@
+"""Population-based training by the real Snakefile: forks, cores, a kill, one more generation."""
+
+import os
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+from results import digests, read_json
+from support import BIN, REPO, command, snakemake, write_yaml
+from waiting import wait_until
+
+from qdsweep.config.compose import compose
+from qdsweep.config.schedule import read_schedule
+
+SWEEP = ":::~ iso_sigma log 0.005 5 :::~ line_sigma log 0.01 2 ::: seed 1 2"
+END = "results/sweeps/mine/search.json"
+STEPS = 6  # iterations of a generation
+
+
+def write_config(folder: Path, generations: int = 3) -> Path:
+    experiment = {
+        "domain": {"preset": "lp_rastrigin", "solution_dim": 6},
+        "algorithm": "map_elites_line",
+        "initial_solutions": 10,
+        "archive": {"dims": [10, 10]},
+        "num_emitters": 1,
+        "batch_size": 10,
+        "iterations": STEPS * generations,
+        "reload": {"min_seconds": 0.0, "max_cost": 1.0},
+    }
+    search = {"pbt": {"population": 4, "generations": generations}}
+    data = {"name": "mine", "experiment": experiment, "sweep": SWEEP, "search": search}
+    return write_yaml(folder / "mine.yaml", data)
+
+
+def start(folder: Path, *words: object, cores: int = 2) -> str:
+    words = (*words, "--cores", cores, "--configfile", folder / "mine.yaml")
+    done = snakemake(*words, cwd=folder)
+    return done.stdout + done.stderr
+
+
+def found(folder: Path) -> dict[str, bytes]:
+    sweep = folder / "results/sweeps/mine"
+    files = [*sweep.glob("search/*/*.json"), *sweep.glob("search.*")]
+    texts = {str(file.relative_to(sweep)): file.read_bytes() for file in files}
+    return texts | {run: value.encode() for run, value in digests(folder).items()}
+
+
+def computed(folder: Path) -> int:
+    """Iterations that all attempts of all runs have computed."""
+    states = (folder / "results/runs").glob("*/state/status.json")
+    attempts = (attempt for path in states for attempt in read_json(path)["attempts"])
+    return sum(attempt["iteration"] - attempt["from"] for attempt in attempts)
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("population")
+    write_config(folder)
+    said = start(folder, END)
+    assert "mine: population-based training of 4 settings; 24 places, 0 done" in said
+    return folder
+
+
+def test_exactly_what_is_planned_is_computed(finished):
+    assert computed(finished) == 4 * 2 * 3 * STEPS
+    assert "Nothing to be done" in start(finished, END, "--dry-run")
+    rows = read_json(finished / END)["rows"]
+    assert len(rows) == 8
+    changed = [row for row in rows if row["values"]["changes"]]
+    assert changed
+    for row in changed:
+        first, *changes = read_schedule(row["values"]["changes"])
+        assert first["at"] == 0
+        assert changes[-1]["set"] == {name: row["values"][name] for name in first["set"]}
+        schedule = compose(str(config_of(finished, row))).schedule
+        assert [one.at for one in schedule] == [one["at"] for one in changes]
+
+
+def config_of(folder: Path, row: dict) -> Path:
+    return folder / f"results/runs/{row['id']}/state/config.yaml"
+
+
+def test_a_member_is_the_run_that_is_computed_from_nothing(finished, tmp_path):
+    rows = read_json(finished / END)["rows"]
+    row = max(rows, key=lambda row: len(row["values"]["changes"]))
+    command("qdsweep", "run", config_of(finished, row), "--out", tmp_path / "run")
+    summary = read_json(tmp_path / "run/summary.json")
+    assert summary["id"] == row["id"]
+    assert summary["archive_digest"] == digests(finished)[row["id"]]
+
+
+def test_a_kill_and_one_core_change_nothing(finished, tmp_path):
+    write_config(tmp_path)
+    words = [BIN / "snakemake", "-s", REPO / "Snakefile", END]
+    words += ["--cores", "1", "--configfile", tmp_path / "mine.yaml"]
+    process = subprocess.Popen(
+        list(map(str, words)), cwd=tmp_path, env=dict(os.environ), start_new_session=True,
+        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    markers = tmp_path / "results/sweeps/mine/search"
+    wait_until(lambda: len(list(markers.glob("generation-1/*-s*.json"))) >= 3, 120, "progress")
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    start(tmp_path, END, cores=1)
+    assert found(tmp_path) == found(finished)
+
+
+def test_one_more_generation_computes_that_alone(finished, tmp_path):
+    folder = tmp_path / "copy"
+    subprocess.run(["cp", "-a", finished, folder], check=True)
+    write_config(folder, generations=4)
+    before = computed(folder)
+    said = start(folder, END)
+    assert "24 done" in said
+    assert computed(folder) - before == 4 * 2 * STEPS
