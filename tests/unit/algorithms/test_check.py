@@ -70,3 +70,38 @@ def test_the_command(capsys):
     assert main(["check", "--algorithm", "map_elits"]) == 2
     assert "did you mean 'map_elites'" in capsys.readouterr().err
     assert main(["check"]) == 2
+
+
+# The order of a set of strings is another one in each process; a process may also be ended.
+ELSEWHERE = """
+import os
+from lab import Bare
+
+class Ordered(Bare):
+    def ask(self):
+        names = {f"parameter {number}" for number in range(99)}
+        return super().ask() * len(names.pop())  + int(next(iter(names)).split()[1])
+
+class Abrupt(Bare):
+    def ask(self):
+        os._exit(0)
+
+class Interrupts(Bare):
+    def ask(self):
+        raise KeyboardInterrupt
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("Ordered", "two runs of one seed differ in two processes, first in batch 1 of iteration"),
+        ("Abrupt", "Abrupt: it ended its process with exit code 0. Usual causes: os._exit"),
+        ("Interrupts", "Interrupts: it ended its process with exit code -2: KeyboardInterrupt"),
+    ],
+)
+def test_another_process_tells_more(plugins, capsys, name, message):
+    plugins("elsewhere", ELSEWHERE)
+    assert main(["check", "--algorithm", f"elsewhere:{name}"]) == 2
+    said = capsys.readouterr()
+    assert message in said.err and not said.out

@@ -135,6 +135,9 @@ def test_metrics_that_their_elites_do_not_give_are_named(theirs):
         ({"archive.file": "{seed}.npy"}, ["there is no", "1.npy (seed 1)"]),
         ({"archive.dims": [12]}, ["archive.dims has 1 entries, and archive.ranges 2"]),
         ({"archive.dims": None}, ["archive.dims is missing", "has no centroids"]),
+        ({"archive.dims": [10**9, 10**9]}, ["so many cells do not fit into memory"]),
+        ({"seeds": [-1]}, ["seeds", "greater than or equal to 0"]),
+        ({"seeds": [2**64]}, ["seeds", "less than 9223372036854775808"]),
         (
             {"archive.ranges": [[-16, 16]], "archive.dims": [9]},
             ["measures has the shape", "(", ")"],
@@ -189,6 +192,15 @@ def test_elites_that_do_not_fit_together_are_refused(theirs, changes, words):
     np.savez(theirs / "1.npz", **(elites | changes))
     with pytest.raises(BadInput, match=words):
         first(theirs, {"archive.dims": None} if "centroids" in changes else None)
+
+
+def test_elites_without_a_finite_objective_are_empty_cells_or_counted(theirs):
+    objective = np.array([1.0, -np.inf, np.nan, np.inf, np.inf])
+    measures = np.column_stack([np.arange(5.0), np.arange(5.0)])
+    np.savez(theirs / "1.npz", objective=objective, measures=measures)
+    found = first(theirs, {"metrics": None, "evaluations": 9})
+    assert found.measured["num_elites"] == 1
+    assert found.warnings == ["2 of its elites have the objective inf, and are left out"]
 
 
 def test_an_algorithm_of_a_long_name_has_a_folder(theirs):

@@ -62,12 +62,19 @@ def test_the_sweep_file_chooses():
         ({"encode": {"facets": "step"}, "facets": "algorithm"}, "differ; write one of them"),
         ({"names": {"sigma": "s"}}, "figures: names: 'sigma' is unknown; known: step; algorithm"),
         ({"names": {"step": r"$\frac$"}}, "names: step: .* it is no formula of matplotlib"),
+        ({"names": {"step": "group"}}, "'step' would be called 'group', as another column"),
     ],
 )
 def test_what_the_sweep_does_not_have_is_refused(figures, message):
     found = table_of_runs(TINY, TWO)
     with pytest.raises(BadInput, match=message):
         figure_names(Figures(**figures), found.columns, found.texts, "tiny")
+
+
+def test_a_dollar_alone_is_no_formula():
+    found = table_of_runs(TINY, TWO)
+    called = figure_names(Figures(names={"step": "5 $"}), found.columns, found.texts, "tiny")
+    assert all("5 $ 0." in name.label for name in called.values())
 
 
 def test_names_stand_in_labels_and_facets():

@@ -1,6 +1,7 @@
 """The test of an algorithm's promises, for `qdsweep check --algorithm NAME`."""
 
 import copyreg
+import hashlib
 import io
 import pickle
 import random
@@ -22,8 +23,8 @@ ITERATIONS = 4
 # An iteration with more batches than this will never end.
 _MOST_BATCHES = 1000
 
-# What was asked for in each batch, and the digest of the archive after each iteration.
-Trace = list[tuple[str, bytes | str]]
+# Digests of what was asked for in each batch, and of the archive after each iteration.
+Trace = list[tuple[str, str]]
 
 
 def try_out(experiment: Experiment) -> None:
@@ -40,7 +41,17 @@ def try_out(experiment: Experiment) -> None:
     try_changes(experiment, check.domain, None)
 
 
-def check_algorithm(experiment: Experiment) -> None:
+def first_trace(experiment: Experiment) -> Trace:
+    """Looks at an algorithm as `try_out` does, and runs some iterations of it.
+
+    Raises:
+        BadInput: Something of that fails; the message says what.
+    """
+    try_out(experiment)
+    return _Check(experiment).run(lambda algorithm: algorithm)
+
+
+def check_algorithm(experiment: Experiment, elsewhere: Trace | None = None) -> None:
     """Checks that an algorithm is what `Algorithm` promises, in some iterations of an experiment.
 
     It checks that it can be made, the shapes of what it asks for, that two runs of a seed are
@@ -49,6 +60,7 @@ def check_algorithm(experiment: Experiment) -> None:
 
     Args:
         experiment: The experiment; a small batch will do.
+        elsewhere: The iterations in another process, see `trace_elsewhere`.
 
     Raises:
         BadInput: A promise is broken; the message says which and where.
@@ -66,6 +78,15 @@ def check_algorithm(experiment: Experiment) -> None:
         "randomness that is not from `seed` (np.random, random, a generator of the module or "
         "class), time, the order of a set",
     )
+    if elsewhere is not None:
+        _same(
+            check.name,
+            straight,
+            elsewhere,
+            "two runs of one seed differ in two processes",
+            "the order of a set of strings, hash() of a string, id(), what a module reads from "
+            "the environment",
+        )
     resumed = check.run(check.pickled)
     _same(
         check.name,
@@ -107,7 +128,7 @@ class _Check:
                 where = f"batch {batch} of iteration {iteration}"
                 if batch > _MOST_BATCHES:
                     raise BadInput(f"{self.name}: ask never gives None, which ends an iteration")
-                trace.append((where, np.asarray(candidates.solutions, dtype="<f8").tobytes()))
+                trace.append((where, _digest(candidates.solutions)))
                 algorithm = between(algorithm)
                 self.tell(algorithm, candidates, iteration, where)
             algorithm = between(algorithm)
@@ -194,6 +215,10 @@ def _same(name: str, one: Trace, other: Trace, what: str, causes: str) -> None:
     for (where, before), (_, after) in zip(one, other, strict=False):
         if before != after:
             raise BadInput(f"{name}: {what}, first in {where}. Usual causes: {causes}")
+
+
+def _digest(solutions: Any) -> str:
+    return hashlib.sha256(np.asarray(solutions, dtype="<f8").tobytes()).hexdigest()
 
 
 def _scramble() -> None:

@@ -3,6 +3,7 @@
 import argparse
 import logging
 import os
+import signal
 import sys
 import threading
 from collections.abc import Sequence
@@ -27,6 +28,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     except QdsweepError as error:
         print(f"qdsweep: {error}", file=sys.stderr)
         return error.exit_code
+    except KeyboardInterrupt:  # or a plug-in that raises it
+        print("qdsweep: interrupted", file=sys.stderr)
+        return 128 + signal.SIGINT
     except BrokenPipeError:  # | head
         sys.stderr.close()
         return 0

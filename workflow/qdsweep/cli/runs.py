@@ -247,11 +247,12 @@ def _check_algorithm(arguments: argparse.Namespace) -> int:
 
     apply_baseline("avx2")
     from qdsweep.algorithms.check import check_algorithm
+    from qdsweep.algorithms.elsewhere import trace_elsewhere
     from qdsweep.algorithms.small import small_experiment
 
     experiment = small_experiment(
         arguments.algorithm, arguments.domain, overrides(arguments.set), "--set"
     )
-    check_algorithm(experiment)
+    check_algorithm(experiment, trace_elsewhere(experiment))
     print(f"{arguments.algorithm}: fit for use ({experiment.domain.name})")
     return 0

@@ -4,7 +4,7 @@ import difflib
 import functools
 import json
 import re
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -141,6 +141,11 @@ def nearest(name: str, known: Iterable[str]) -> str:
     """Returns "did you mean ...? " for a message, or nothing if no known name is near."""
     match = difflib.get_close_matches(name, list(known), n=1)
     return f"did you mean {match[0]!r}? " if match else ""
+
+
+def listed(known: Sequence[str], between: str = ", ") -> str:
+    """Returns names for a message, at most twenty of them."""
+    return between.join([*known[:20], *["..."] * (len(known) > 20)])
 
 
 def shown(path: Path) -> str:

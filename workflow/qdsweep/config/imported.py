@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from pydantic import Field, ValidationError, model_validator
 
@@ -103,7 +103,9 @@ class Imported(Model):
         pattern=r"^[A-Za-z0-9_.][A-Za-z0-9_.\-]*$",
         description="its name; runs compare with those of a domain of this name",
     )
-    seeds: list[int] = Field(min_length=1, description="the seed of each run")
+    seeds: list[Annotated[int, Field(ge=0, lt=2**63)]] = Field(
+        min_length=1, description="the seed of each run"
+    )
     objective_range: Interval = Field(
         description=(
             "lowest and highest objective; the lowest is the offset of the QD score "

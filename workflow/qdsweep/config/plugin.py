@@ -10,7 +10,7 @@ from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
 from typing import Any
 
-from qdsweep.config.files import CLONE, nearest
+from qdsweep.config.files import CLONE, listed, nearest
 from qdsweep.config.source import code_hash
 from qdsweep.errors import BadInput
 
@@ -78,7 +78,7 @@ def _load(target: str, what: str, fits: Callable[[Any], bool]) -> Any:
         ]
         raise BadInput(
             f"{target}: {source} has no {what} {name}; {nearest(name, known)}"
-            f"known there: {', '.join(known) or 'none'}"
+            f"known there: {listed(known) or 'none'}"
         )
     return found
 
@@ -103,7 +103,7 @@ def require_source(target: str) -> None:
         known = [node.name for node in tree.body if isinstance(node, defined)]
         raise BadInput(
             f"{target}: {source} has no {name}; {nearest(name, known)}"
-            f"known there: {', '.join(known) or 'nothing'}"
+            f"known there: {listed(known) or 'nothing'}"
         )
 
 

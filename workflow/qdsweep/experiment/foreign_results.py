@@ -157,9 +157,9 @@ def _elites(run: ImportedRun) -> Arrays:
             f"{objective.shape}: a row for each elite was expected"
         )
     solution = solution.reshape(len(objective), -1)
-    there = np.isfinite(objective)  # some libraries fill empty cells with -inf or nan
-    if not there.any():
+    if not np.isfinite(objective).any():
         raise BadInput(f"{run.archive}: objective has no finite number")
+    there = ~np.isnan(objective) & ~np.isneginf(objective)  # so some libraries fill empty cells
     if not np.isfinite(measures[there]).all():
         raise BadInput(f"{run.archive}: measures has what is no finite number")
     found = {"objective": objective, "measures": measures, "solution": solution}
@@ -257,10 +257,20 @@ def _archive(run: ImportedRun, elites: Arrays) -> tuple[ResultArchive, list[str]
         "ranges": grid.ranges,
         "qd_score_offset": about.objective_range[0],
     }
-    archive: Any = empty_archive(description, elites)
     rows = {name: elites[name] for name in ("solution", "objective", "measures")}
-    archive.add(**rows)
     warnings = []
+    boundless = int(np.isposinf(rows["objective"]).sum())
+    if boundless:
+        warnings.append(f"{boundless} of its elites have the objective inf, and are left out")
+    finite = np.isfinite(rows["objective"])
+    rows = {name: values[finite] for name, values in rows.items()}
+    try:
+        archive: Any = empty_archive(description, elites)
+        archive.add(**rows)
+    except MemoryError:
+        raise BadInput(
+            f"{run.path}: archive.dims = {grid.dims}: so many cells do not fit into memory"
+        ) from None
     low, high = np.array(grid.ranges).T
     outside = int(((rows["measures"] < low) | (rows["measures"] > high)).any(axis=1).sum())
     if outside:

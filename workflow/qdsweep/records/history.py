@@ -12,7 +12,10 @@ from qdsweep.records.run_dir import RunFiles, StateDir
 
 ROW = np.dtype([("iteration", "<i4"), ("index", "<i4"), ("objective", "<f8")])
 _NAMES = ("iteration", "index", "objective")
-_REMEDY = "remove it; figures of how archives filled then leave this run out"
+_REMEDY = (
+    "remove it; figures of how archives filled then leave this run out, and where its archive.npz "
+    "is of a release without seeds of elites, these can no longer be found"
+)
 
 
 @dataclass(frozen=True)

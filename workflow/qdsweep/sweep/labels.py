@@ -3,9 +3,10 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from qdsweep.config.files import nearest
-from qdsweep.config.sweep import Figures
+from qdsweep.config.files import listed, nearest
+from qdsweep.config.sweep import TABLE_COLUMNS, Figures
 from qdsweep.errors import BadInput
+from qdsweep.metrics import BY_NAME, NO_METRICS
 from qdsweep.sweep.encoding import encoding, values_of
 from qdsweep.sweep.groups import group_columns, group_labels, label_columns, values_label
 
@@ -111,11 +112,13 @@ def _check_labels(key: str, labels: Mapping[str, str]) -> None:
         wrong = "" if label.strip() and not label.startswith("_") else "it would not be shown"
         if not label.isprintable():
             wrong = "it has a line break or another sign that cannot be drawn"
-        if "$" in label:
+        if label.count("$") > 1:  # one alone is a dollar
+            from matplotlib.cbook import is_math_text
             from matplotlib.mathtext import MathTextParser
 
             try:
-                MathTextParser("path").parse(label)
+                if is_math_text(label):
+                    MathTextParser("path").parse(label)
             except ValueError as error:
                 wrong = f"it is no formula of matplotlib ({str(error).splitlines()[-1].strip()})"
         if wrong:
@@ -139,10 +142,9 @@ def _known(key: str, given: Iterable[str], known: Iterable[str]) -> None:
     known = list(dict.fromkeys(known))
     for name in given:
         if name not in known:
-            shown = "; ".join(known[:20]) + ("; ..." if len(known) > 20 else "")
             raise BadInput(
                 f"figures: {key}: {name!r} is unknown; {nearest(name, known)}"
-                f"known: {shown or 'nothing was swept but the seed'}"
+                f"known: {listed(known, '; ') or 'nothing was swept but the seed'}"
             )
 
 
@@ -150,6 +152,11 @@ def _distinct_names(columns: Iterable[str], names: Mapping[str, str]) -> None:
     taken: dict[str, str] = {}
     for column in columns:
         name = names.get(column, column)
+        if name != column and name in NO_METRICS | {*TABLE_COLUMNS, *BY_NAME}:
+            raise BadInput(
+                f"figures: names: {column!r} would be called {name!r}, as another column of tables "
+                "is; write another name"
+            )
         if name in taken:
             raise BadInput(
                 f"figures: names: {taken[name]!r} and {column!r} would both be called {name!r}; "
