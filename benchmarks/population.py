@@ -1,0 +1,168 @@
+# ruff: noqa: E402
+"""Population-based training beside random search and halving, at equal evaluations.
+
+    python benchmarks/population.py [searches]
+
+Of each search: the winner's score on its own seed, which chose it, and the mean over five others.
+All three draw alike, run the code of a sweep, and spend at most what nine whole runs do. The task
+is that of config/sweeps/pbt_line.yaml: MAP-Elites with line mutation on Rastrigin, 20 parameters.
+"""
+
+import pickle
+import sys
+from collections.abc import Mapping
+from statistics import mean, median
+from typing import Any
+
+from qdsweep.host.cpu import apply_baseline
+
+apply_baseline("avx2")  # before numpy is imported
+
+from qdsweep.algorithms import make_algorithm
+from qdsweep.config.compose import compose
+from qdsweep.config.experiment import Experiment
+from qdsweep.config.schedule import read_schedule
+from qdsweep.config.search import Search
+from qdsweep.config.values import typed
+from qdsweep.domains import make_domain
+from qdsweep.engines.serial import Serial
+from qdsweep.experiment import loop, reload
+from qdsweep.experiment.state import State
+from qdsweep.experiment.stop import Stop
+from qdsweep.records.search import Level, Seen
+from qdsweep.strategies.draws import drawn_by
+from qdsweep.strategies.halving import ranked
+from qdsweep.strategies.levels import levels
+from qdsweep.strategies.pbt import exploit
+from qdsweep.strategies.walk import cost, walk
+from qdsweep.sweep.grammar import drawn_in, expand
+from qdsweep.sweep.groups import CHANGES
+
+SWEEP = ":::~ iso_sigma log 0.005 5 :::~ line_sigma log 0.01 2"
+SOURCES = drawn_in(SWEEP)
+BUDGET = 150  # iterations of 180 evaluations
+EXPERIMENT = {
+    "domain": {"preset": "lp_rastrigin", "solution_dim": 20},
+    "algorithm": "map_elites_line",
+    "archive": {"dims": [50, 50]},
+    "num_emitters": 5,
+    "batch_size": 36,
+    "initial_solutions": 36,
+    "iterations": BUDGET,
+}
+UNSEEN = range(1001, 1006)
+MEMBERS = 9  # of a population; as many whole runs has random search
+SETTINGS = 35  # of halving: 0.93 of nine whole runs
+Values = Mapping[str, Any]
+
+
+def main(searches: int) -> None:
+    rows: dict[str, list[tuple[float, float, float]]] = {}
+    for number in range(1, searches + 1):
+        for name, search in ways(number).items():
+            own, values, share = found_by(search, str(number))
+            unseen = mean(Run(member(values, str(seed))).score_at(BUDGET) for seed in UNSEEN)
+            rows.setdefault(name, []).append((own, unseen, share))
+            print(f"search {number}, {name}: {own:.2f} own, {unseen:.2f} unseen, {values}")
+    report(rows)
+
+
+def ways(seed: int) -> dict[str, Search]:
+    """The three searches, with one search seed."""
+    return {
+        "random": Search(seed=seed, samples=MEMBERS),
+        "halving": Search(seed=seed, samples=SETTINGS, halving={"first": "1/9"}),
+        "pbt": Search(seed=seed, pbt={"population": MEMBERS, "generations": MEMBERS}),
+    }
+
+
+def found_by(search: Search, seed: str) -> tuple[float, Values, float]:
+    """The winner's score on the seed that chose it, its values, and the cost in nine whole runs."""
+    table = expand(SWEEP, draw=drawn_by(search))
+    known = [dict(zip(table.names, map(typed, row), strict=True)) for row in table.rows]
+    if not search.is_staged:
+        plan: tuple[Level, ...] = (Level("whole", len(known), (seed,), BUDGET),)
+    else:
+        plan = levels(search, len(known), (seed,), BUDGET)
+    if search.pbt:
+        last = trained(search, plan, known, seed)
+        spent = MEMBERS * BUDGET
+    else:
+        runs: dict[int, Run] = {}
+
+        def score(setting: int, values: Values, seed: str, budget: int) -> float:
+            run = runs.setdefault(setting, Run(member(values, seed)))
+            return run.score_at(budget)
+
+        seen = walk(plan, known, score)
+        last, spent = seen[plan[-1].name], cost(plan, seen)
+    best = ranked(last)[0]
+    assert best.score is not None
+    return best.score, best.values, spent / (MEMBERS * BUDGET)
+
+
+def trained(
+    search: Search, plan: tuple[Level, ...], known: list[dict[str, Any]], seed: str
+) -> list[Seen]:
+    """The last generation of a population."""
+    runs = [Run(member(values, seed)) for values in known]
+    seen: list[Seen] = []
+    for number, level in enumerate(plan):
+        values = known if not number else [one.values for one in seen]
+        if number:
+            decision = exploit(search, SOURCES, seen, number, plan[number - 1].budget)
+            before = list(runs)
+            for one in decision.chosen:
+                assert one.parent is not None
+                if one.parent != one.place:
+                    runs[one.place] = before[one.parent].forked(member(one.values, seed))
+            values = [one.values for one in decision.chosen]
+        seen = [
+            Seen(place, place, values[place], runs[place].score_at(level.budget), None, {"": "run"})
+            for place in range(level.places)
+        ]
+    return seen
+
+
+def member(values: Values, seed: str) -> Experiment:
+    """The experiment of a setting, or of a member's whole lineage."""
+    start, *changes = read_schedule(values.get(CHANGES, "")) or [
+        {"at": 0, "set": {source.name: values[source.name] for source in SOURCES}}
+    ]
+    return compose(EXPERIMENT | {"seed": int(seed), "schedule": changes} | start["set"])
+
+
+class Run:
+    """A run in memory, which goes on from where it stands."""
+
+    def __init__(self, experiment: Experiment, state: State | None = None) -> None:
+        self.experiment, self.domain = experiment, make_domain(experiment.domain)
+        self.state = state or State(make_algorithm(experiment, self.domain, None))
+
+    def score_at(self, iterations: int) -> float:
+        """Its normalised QD score after so many iterations."""
+        short = self.experiment.model_copy(update={"iterations": iterations})
+        loop.search(short, self.state, Serial(self.domain), Stop(), lambda *_: None)
+        return float(self.state.algorithm.metrics()["norm_qd_score"])
+
+    def forked(self, experiment: Experiment) -> "Run":
+        """A run of another experiment that begins where this one stands."""
+        return Run(experiment, pickle.loads(reload._dumps(self.state)))
+
+
+def report(rows: Mapping[str, list[tuple[float, float, float]]]) -> None:
+    count = len(rows["random"])
+    print("\n| search | evaluations | own seed | unseen seeds | lost | better, equal, worse |")
+    print("|---|---:|---:|---:|---:|---:|")
+    for name, found in rows.items():
+        own, unseen, share = zip(*found, strict=True)
+        gains = [one - other[1] for one, other in zip(unseen, rows["random"], strict=True)]
+        better, worse = sum(gain > 0 for gain in gains), sum(gain < 0 for gain in gains)
+        print(
+            f"| {name} | {mean(share):.2f} | {median(own):.2f} | {median(unseen):.2f} "
+            f"| {mean(own) - mean(unseen):.2f} | {better}, {count - better - worse}, {worse} |"
+        )
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]) if sys.argv[1:] else 5)
