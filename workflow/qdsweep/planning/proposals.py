@@ -36,7 +36,7 @@ def propose_settings(plan: Plan, level: Level, seen: Looks, results: Results) ->
     apply_baseline("avx2" if has_avx2() else "native")  # before numpy is imported
     names = [name for name in plan.columns if name not in (SAMPLE, SEED)]
     rows = [{name: value_text(one["values"][name]) for name in names} for one in plan.candidates]
-    sources = swept_sources(drawn_in(plan.sweep), names, rows)
+    sources = swept_sources(drawn_in(plan.sweep, results.path.parent), names, rows)
     told = to_tell(sources, seen)
     reason = f"tpe, from {len(told)} settings" if told else "random: too few settings for a model"
     chosen = []

@@ -36,7 +36,7 @@ def write_importance(sweep_dir: Path, runs_dir: Path) -> None:
     sweep = SweepDir(sweep_dir)
     plan = read_plan(sweep)
     search = read_search(sweep, plan)
-    drawn = drawn_in(plan.sweep)
+    drawn = drawn_in(plan.sweep, sweep.results.path.parent)
     parts = _at_budgets(search) if search else _at_end(sweep_dir, plan)
     records, remarks = [], []
     for heading, settings in parts:
@@ -61,7 +61,7 @@ def write_importance(sweep_dir: Path, runs_dir: Path) -> None:
 
 def _at_budgets(search: Searched) -> Iterator[tuple[str, list[Scored]]]:
     """Yields the settings that had the smallest budget, and those that had the largest."""
-    if search.is_pbt:  # whose values change while a run lasts
+    if search.is_pbt:
         return
     budgets = sorted({level.budget for level in search.levels})
     for budget in dict.fromkeys((budgets[0], budgets[-1])):
@@ -100,7 +100,7 @@ def _sheet(plan: Plan, data: "pd.DataFrame", remarks: Sequence[str]) -> Sheet:
         for row in data.to_dict("records")
     ]
     columns = ["settings", "value", "PED-ANOVA (%)", "by chance", "fANOVA (%)", "by chance"]
-    note = " ".join([*([ASKED] if rows else []), *remarks]) or "Nothing can be said of this search."
+    note = " ".join([*([ASKED] if rows else []), *remarks]) or CHANGING
     return Sheet(NAME, TITLE, note, columns, 2, rows)
 
 
@@ -112,6 +112,7 @@ def _pair(found: float, chance: float) -> tuple[Cell, Cell]:
     )
 
 
+CHANGING = "In population-based training values change while a run lasts: no score is of one value."
 ASKED = (
     "PED-ANOVA asks which value sets the best settings apart (the best tenth, at least five): its"
     " share of what does, together 100 %. fANOVA asks which value moves the score over its whole"

@@ -26,7 +26,7 @@ from qdsweep.records.sweep_dir import SweepDir
 if TYPE_CHECKING:
     import pandas as pd
 
-TABLES = ("search_levels", "search_settings")
+TABLES = ("search_levels", "search_settings", "importance")
 _BEFORE = ("level", *PARTS, "place", "setting")
 _BEHIND = (
     *("seeds", "budget", "unit", "metric", "score", "rank", "went_on", "parent", "reason"),
