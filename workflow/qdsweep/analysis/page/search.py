@@ -9,7 +9,8 @@ from qdsweep.analysis.page.gallery import Shown
 from qdsweep.analysis.page.references import cite
 from qdsweep.analysis.page.words import seeds_text
 from qdsweep.analysis.search import Searched, level_text, search_cost, share_of_whole
-from qdsweep.analysis.tables.search_table import TABLES
+from qdsweep.analysis.tables.importance_table import NAME as IMPORTANCE
+from qdsweep.analysis.tables.search_table import TABLES as OWN
 from qdsweep.analysis.tables.sheet import Sheet
 from qdsweep.analysis.text import common_decimals, listed, mean_and_error, number, plural
 from qdsweep.config.search import EARLIEST, Search
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from qdsweep.analysis.page.embed import Download
 
 SECTION = "Search"
+TABLES = (*OWN, IMPORTANCE)
+"""Its tables, in their order."""
 _DRAWS = {
     "random": ("drawn at random", "bergstra2012random"),
     "sobol": ("drawn from a scrambled Sobol sequence", "sobol1967distribution"),
