@@ -17,9 +17,10 @@ from qdsweep.analysis.figures.run_pictures import run_pictures
 from qdsweep.analysis.figures.search_figures import search_figures
 from qdsweep.analysis.figures.sweep_views import sweep_views
 from qdsweep.analysis.figures.timing import timing_figure
-from qdsweep.analysis.search import read_search
+from qdsweep.analysis.search import next_levels, read_search
 from qdsweep.analysis.selection import Tables
 from qdsweep.errors import BadInput
+from qdsweep.records.plan import Plan
 from qdsweep.records.sweep_dir import SweepDir
 
 MAIN, MORE = "", "more"  # folders below plots/: of every sweep, of some
@@ -86,8 +87,13 @@ def _figures(sweep_dir: Path, runs_dir: Path) -> tuple[Tables, Look, Figures]:
         "performance_profiles": (MORE, lambda: profiles_figure(sweep_dir, tables, look)),
         "common_archive": (MORE, lambda: common_archives(tables, runs_dir)),
         "corrected_": (MORE, lambda: corrected_figures(sweep_dir, tables, look)),
-        ("parallel_", "slice_", "pairs"): (MORE, lambda: sweep_views(plan, tables)),
+        ("parallel_", "slice_", "pairs"): (MORE, lambda: _sweep_views(plan, tables)),
         "importance": (MORE, lambda: importance_figure(sweep_dir, plan)),
         "timing": (MORE, lambda: [timing_figure(tables, runs_dir)]),
     }
     return tables, look, figures
+
+
+def _sweep_views(plan: Plan, tables: Tables) -> list[Drawn | Omitted]:
+    """Returns the views of a sweep; none of a search, whose finalists alone would mislead."""
+    return [] if next_levels(plan.levels) else sweep_views(plan, tables)

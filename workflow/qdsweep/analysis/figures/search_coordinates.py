@@ -14,8 +14,11 @@ from qdsweep.config.values import value_text
 NAME, TITLE = "search_coordinates", "Parallel coordinates of the search"
 
 
-def search_coordinates(search: Searched) -> Drawn | Omitted:
-    """Draws a line for each setting, which ends at its score where it got furthest."""
+def search_combinations(search: Searched) -> Combinations | None:
+    """Returns all settings that have a score, where they got furthest; `group`: their numbers.
+
+    None where two names do not tell two of them apart.
+    """
     import pandas as pd
 
     every = [one for one in search.last if one.score is not None]
@@ -25,8 +28,7 @@ def search_coordinates(search: Searched) -> Drawn | Omitted:
         if len({value_text(one.values[name]) for one in every}) > 1
     }
     if len(every) < 2 or len(texts) < 2:
-        why = "fewer than two settings have a score, or than two names tell them apart"
-        return Omitted(NAME, SECTION, TITLE, why)
+        return None
     axes = [
         axis_of(name, list(dict.fromkeys(values)), search.called.get(name))
         for name, values in texts.items()
@@ -36,23 +38,39 @@ def search_coordinates(search: Searched) -> Drawn | Omitted:
         "se": math.nan,
         "n": [len(one.level.seeds) for one in every],
         "group": [str(one.setting) for one in every],
+        "budget": [one.level.budget for one in every],
+        "why": [one.why for one in every],
     }
-    found = Combinations("", axes, search.metric, pd.DataFrame({**texts, **about}))
-    whole = {str(one.setting) for one in search.finalists}
-    stopped = {str(one.setting) for one in every} - whole
-    drawn = parallel_coordinates(found, NAME, SECTION, "", stopped)
+    return Combinations("", axes, search.metric, pd.DataFrame({**texts, **about}))
+
+
+def stopped_early(search: Searched) -> set[str]:
+    """Returns the settings that had less than the whole budget, as `search_combinations` does."""
+    return {str(one.setting) for one in search.last} - {
+        str(one.setting) for one in search.finalists
+    }
+
+
+def search_coordinates(search: Searched) -> Drawn | Omitted:
+    """Draws a line for each setting, which ends at its score where it got furthest."""
+    found = search_combinations(search)
+    if found is None:
+        why = "fewer than two settings have a score, or than two names tell them apart"
+        return Omitted(NAME, SECTION, TITLE, why)
+    table, pale = found.table, stopped_early(search)
+    drawn = parallel_coordinates(found, NAME, SECTION, "", pale)
     caption = (
-        f"A line is one of {plural(len(every), 'setting')}; its end and colour are the"
+        f"A line is one of {plural(len(table), 'setting')}; its end and colour are the"
         f" {search.metric.phrase} where it got furthest, the mean over the seeds that it had there."
     )
-    if stopped:
+    count = int(table["group"].isin(pale).sum())
+    if count:
         caption += (
-            f" Pale: the {len(stopped)} that stopped earlier, so their scores are of a smaller"
-            " budget."
+            f" Pale: the {count} that stopped earlier, so their scores are of a smaller budget."
         )
-    if any("" in values for values in texts.values()):
+    if (table[found.names] == "").any(axis=None):
         caption += " A gap: not drawn for that setting."
-    data = drawn.data.assign(
-        setting=about["group"], budget=[one.level.budget for one in every]
-    ).drop(columns="se")
-    return replace(drawn, title=TITLE, caption=caption + log_text(axes), data=data)
+    data = table.rename(columns={"group": "setting"})[
+        [*found.names, "mean", "n", "setting", "budget"]
+    ]
+    return replace(drawn, title=TITLE, caption=caption + log_text(found.axes), data=data)

@@ -1,7 +1,8 @@
 """Parallel coordinates of a sweep for plotly: an axis for each swept name, then the score."""
 
 import math
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -10,51 +11,72 @@ from qdsweep.analysis.figures.coordinates import Upright, coordinates
 from qdsweep.analysis.figures.marks import COLORMAP
 from qdsweep.analysis.page.words import for_plotly
 from qdsweep.analysis.text import mean_and_error, number, plural
-from qdsweep.records.plan import Plan
 
 MAX_LINES = 200
+
+
+class Label(NamedTuple):
+    """What is said of a line: its name, lines under it, and whether it is pale."""
+
+    title: str
+    lines: list[str]
+    pale: bool = False
+
+
 _BETWEEN = 12  # points between two axes, where the mouse finds a line
 
 
 def parallel_coordinates(
-    plan: Plan, found: Combinations
+    found: Combinations, about: Callable[[dict[str, Any]], Label], what: str = "group"
 ) -> tuple[tuple[list[dict[str, Any]], dict[str, Any]], str]:
-    """Returns the traces, the layout and caption of one scale: a line for each group."""
-    from matplotlib import colormaps
-    from matplotlib.colors import to_hex
+    """Returns the traces, the layout and caption of one scale: a line for each combination.
 
+    Args:
+        found: The combinations.
+        about: What is said of a row of their table.
+        what: What a line is.
+    """
     described = coordinates(found, MAX_LINES)
     count = len(described.axes)
     places = np.linspace(0, count - 1, (count - 1) * _BETWEEN + 1)
     traces = []
     for row, heights in zip(described.table.to_dict("records"), described.heights, strict=True):
-        group, mean = row["group"], row["mean"]
-        values = plan.groups[group][0].values
-        swept = "<br>".join(
-            for_plotly(f"{plan.called(name)} {values[name]}") for name in plan.group_columns
-        )
+        label, mean = about(row), row["mean"]
         decimals = max(0, 3 - math.floor(math.log10(abs(mean)))) if mean else 0
         score = mean_and_error(mean, row["se"], min(decimals, 6))
         said = f"{found.score.heading} {score} (n = {number(row['n'])})"
+        lines = "<br>".join([*map(for_plotly, label.lines), said])
         traces.append(
             {
                 "type": "scatter",
                 "mode": "lines",
-                "name": for_plotly(group),
+                "name": for_plotly(label.title),
                 "x": places.astype(np.float32),
                 "y": np.interp(places, range(count), heights).astype(np.float32),
-                "line": {"width": 2, "color": to_hex(colormaps[COLORMAP](heights[-1]))},
-                "hovertemplate": f"<b>{for_plotly(group)}</b><br>{swept}<br>{said}<extra></extra>",
+                "line": {"width": 2, "color": _color(heights[-1], pale=label.pale)},
+                "hovertemplate": f"<b>{for_plotly(label.title)}</b><br>{lines}<extra></extra>",
             }
         )
     caption = (
-        "A line per group: its swept values and, at the right and as its colour, the mean over its"
-        " runs of the final score. Drag a box over lines to keep only those (with Shift: those in"
-        " all boxes); double-click to have all back."
+        f"A line per {what}: its swept values and, at the right and as its colour, the mean over"
+        " its runs of the final score. Drag a box over lines to keep only those (with Shift: those"
+        " in all boxes); double-click to have all back."
     )
     if len(traces) < len(found.table):
-        caption += f" Shown: the best {len(traces)} of {plural(len(found.table), 'group')}."
+        caption += f" Shown: the best {len(traces)} of {plural(len(found.table), what)}."
     return (traces, _layout(described.axes)), caption
+
+
+def _color(height: float, *, pale: bool) -> str:
+    """Returns the colour of a line that ends at a height; the page itself changes opacities."""
+    from matplotlib import colormaps
+    from matplotlib.colors import to_hex
+
+    found = colormaps[COLORMAP](height)
+    if not pale:
+        return str(to_hex(found))
+    red, green, blue = (round(255 * part) for part in found[:3])
+    return f"rgba({red},{green},{blue},0.3)"
 
 
 def _layout(axes: list[Upright]) -> dict[str, Any]:

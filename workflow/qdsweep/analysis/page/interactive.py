@@ -8,8 +8,10 @@ import numpy as np
 from qdsweep.analysis.curves import Line, View, constant, curve_lines, is_defined, page_views
 from qdsweep.analysis.figures.combinations import combinations
 from qdsweep.analysis.figures.marks import Mark
-from qdsweep.analysis.page.coordinates import parallel_coordinates
+from qdsweep.analysis.figures.search_coordinates import search_combinations, stopped_early
+from qdsweep.analysis.page.coordinates import Label, parallel_coordinates
 from qdsweep.analysis.page.words import for_plotly
+from qdsweep.analysis.search import Searched
 from qdsweep.analysis.selection import Tables
 from qdsweep.analysis.tables.comparisons import short_names
 from qdsweep.analysis.text import common_decimals, mean_and_error, with_interval
@@ -34,22 +36,61 @@ class Interactive:
     views: dict[str, str]
 
 
-def interactive_figures(plan: Plan, tables: Tables) -> list[Interactive]:
-    """Returns learning curves of each panel and parallel coordinates of each scale."""
+def interactive_figures(
+    plan: Plan, tables: Tables, search: Searched | None = None
+) -> list[Interactive]:
+    """Returns learning curves of each panel and parallel coordinates of each scale.
+
+    Those of a search have all its settings.
+    """
     found = []
     for place, (about, groups) in enumerate(_parts(tables.panels)):
         views, caption = _learning_curves(tables, groups)
         title = f"Interactive learning curves{about}"
         found.append(Interactive(f"curves-{place + 1}", title, caption, views))
+    if search is not None:
+        return [*found, *_of_settings(search)]
     by_scale = {one.scale: one for one in combinations(plan, tables)}
     for place, (about, groups) in enumerate(_parts(tables.score_scales)):
         combined = by_scale.get(tables.score_scale_of[groups[0]])
         if combined is not None and len(combined.axes) > 1:
-            (traces, layout), caption = parallel_coordinates(plan, combined)
-            views = {"": _as_json(traces, layout | {"dragmode": "select"})}
+
+            def label(row: dict[str, Any]) -> Label:
+                values = plan.groups[row["group"]][0].values
+                swept = [f"{plan.called(name)} {values[name]}" for name in plan.group_columns]
+                return Label(row["group"], swept)
+
+            drawn, caption = parallel_coordinates(combined, label)
             title = f"Interactive parallel coordinates{about}"
-            found.append(Interactive(f"coordinates-{place + 1}", title, caption, views))
+            found.append(_coordinates(place + 1, title, caption, drawn))
     return found
+
+
+def _of_settings(search: Searched) -> list[Interactive]:
+    """Returns parallel coordinates of the settings of a search; nothing of fewer than two."""
+    combined = search_combinations(search)
+    if combined is None:
+        return []
+    pale = stopped_early(search)
+
+    def label(row: dict[str, Any]) -> Label:
+        swept = [f"{search.name(name)} {row[name]}" for name in combined.names if row[name]]
+        so_far = f"after {row['budget']:,} {search.unit}"
+        why = [row["why"]] if row["why"] else []
+        return Label(f"setting {row['group']}", [*swept, *why, so_far], row["group"] in pale)
+
+    drawn, caption = parallel_coordinates(combined, label, "setting")
+    if pale:
+        caption += " Pale: settings that stopped earlier, with the score of then."
+    return [_coordinates(1, "Interactive parallel coordinates", caption, drawn)]
+
+
+def _coordinates(
+    place: int, title: str, caption: str, drawn: tuple[list[dict[str, Any]], dict[str, Any]]
+) -> Interactive:
+    traces, layout = drawn
+    views = {"": _as_json(traces, layout | {"dragmode": "select"})}
+    return Interactive(f"coordinates-{place}", title, caption, views)
 
 
 def _parts(parts: dict[str, list[str]]) -> list[tuple[str, list[str]]]:

@@ -61,7 +61,7 @@ def report(sweep_dir: Path, runs_dir: Path) -> None:
         sections.pop(SECTION, None)
     names = {sheet.name for sheet, _ in shown if sheet.rows}
     with look.style():
-        interactive = interactive_figures(plan, tables)
+        interactive = interactive_figures(plan, tables, search)
     views = {one.name: [json.loads(view) for view in one.views.values()] for one in interactive}
     pictures = thumbnails(plan, sweep.archives)
     environment = Environment(
