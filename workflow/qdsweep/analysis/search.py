@@ -171,6 +171,18 @@ def leader(search: Searched, level: Level) -> Placed | None:
     return min(found, key=_best_first, default=None)
 
 
+def ancestors(search: Searched) -> list[Placed]:
+    """Returns the best of the last generation and all that it comes from, the first one first."""
+    at = {(one.level.name, one.place): one for one in search.placed}
+    best = leader(search, search.levels[-1])
+    found: list[Placed] = []
+    while best is not None:
+        found.append(best)
+        below = best.level.below[0] if best.level.below else ""
+        best = None if best.parent is None else at.get((below, best.parent))
+    return found[::-1]
+
+
 def cost(levels: Sequence[Level], level: Level) -> int:
     """Returns what a level adds, as its runs go on from where they stood at the level below."""
     below = {one.name: one for one in levels}

@@ -105,6 +105,9 @@ def test_methods_of_a_population_and_of_none(search):
     said = how_searched(found, plan(keys))
     assert cited(said) == ["jaderberg2017population", "sobol1967distribution"]
     assert "9 generations of 1,000 evaluations" in said
+    said = winner_text(found)
+    assert said.startswith("The best at the end has a normalised QD score of ")
+    assert " Its schedule: sigma0 " in said
     assert plan_text(found, keys).startswith("Population-based training of 9 places over 9 gener")
     assert how_searched(None, plan(keys)) == ""
 

@@ -10,7 +10,7 @@ from qdsweep.analysis.figures.heatmap import color_scale
 from qdsweep.analysis.figures.marks import COLORMAP, COLORS
 from qdsweep.analysis.figures.search_curves import SECTION
 from qdsweep.analysis.figures.style import figure_width, short_numbers
-from qdsweep.analysis.search import Placed, Searched
+from qdsweep.analysis.search import Searched, ancestors
 from qdsweep.analysis.text import listed, plural, short
 from qdsweep.config.values import value_text
 
@@ -71,7 +71,7 @@ def lineage(search: Searched) -> "pd.DataFrame":
     import pandas as pd
 
     number = {level.name: place for place, level in enumerate(search.levels)}
-    ancestors = ancestry(search)
+    best = {(one.level.name, one.place) for one in ancestors(search)}
     rows = [
         {
             "generation": number[one.level.name],
@@ -79,27 +79,13 @@ def lineage(search: Searched) -> "pd.DataFrame":
             "budget": one.level.budget,
             "parent": one.parent,
             "took_over": one.parent is not None and one.parent != one.place,
-            "best": (number[one.level.name], one.place) in ancestors,
+            "best": (one.level.name, one.place) in best,
             "score": np.nan if one.score is None else search.shown(one.score),
             **{f"value_{name}": value_text(one.values[name]) for name in search.names},
         }
         for one in search.placed
     ]
     return pd.DataFrame(rows).astype({"parent": "Int64"})
-
-
-def ancestry(search: Searched) -> set[tuple[int, int]]:
-    """Returns generation and place of the best at the end and of all that it comes from."""
-    at = {(one.level.name, one.place): one for one in search.placed}
-    number = {level.name: place for place, level in enumerate(search.levels)}
-    last = [one for one in search.placed if one.level is search.levels[-1] and one.rank == 1]
-    found: set[tuple[int, int]] = set()
-    one: Placed | None = last[0] if last else None
-    while one is not None:
-        found.add((number[one.level.name], one.place))
-        below = one.level.below[0] if one.level.below else ""
-        one = None if one.parent is None else at.get((below, one.parent))
-    return found
 
 
 def _axis(table: "pd.DataFrame", name: str, search: Searched) -> Axis:

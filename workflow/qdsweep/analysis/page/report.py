@@ -12,11 +12,11 @@ from qdsweep.analysis.page.headline import headline
 from qdsweep.analysis.page.interactive import interactive_figures, plotly_source
 from qdsweep.analysis.page.methods import methods
 from qdsweep.analysis.page.search import SECTION, how_searched, search_section
-from qdsweep.analysis.page.search import TABLES as SEARCH_TABLES
 from qdsweep.analysis.page.settings import median_runs, settings
 from qdsweep.analysis.search import read_search
 from qdsweep.analysis.selection import Tables
 from qdsweep.analysis.stages import STAGES
+from qdsweep.analysis.tables.search_table import TABLES as SEARCH_TABLES
 from qdsweep.analysis.tables.sheet import Sheet, number_cell, read_sheet, text_cell
 from qdsweep.analysis.text import number
 from qdsweep.files import write_text

@@ -8,9 +8,8 @@ from qdsweep.analysis.figures.search_ranks import warnings as rank_warnings
 from qdsweep.analysis.page.gallery import Shown
 from qdsweep.analysis.page.references import cite
 from qdsweep.analysis.page.words import seeds_text
-from qdsweep.analysis.search import Searched, level_text, search_cost, share_of_whole
-from qdsweep.analysis.tables.importance_table import NAME as IMPORTANCE
-from qdsweep.analysis.tables.search_table import TABLES as OWN
+from qdsweep.analysis.search import Searched, ancestors, level_text, search_cost, share_of_whole
+from qdsweep.analysis.tables.search_table import TABLES
 from qdsweep.analysis.tables.sheet import Sheet
 from qdsweep.analysis.text import common_decimals, listed, mean_and_error, number, plural
 from qdsweep.config.search import EARLIEST, Search
@@ -23,8 +22,6 @@ if TYPE_CHECKING:
     from qdsweep.analysis.page.embed import Download
 
 SECTION = "Search"
-TABLES = (*OWN, IMPORTANCE)
-"""Its tables, in their order."""
 _DRAWS = {
     "random": ("drawn at random", "bergstra2012random"),
     "sobol": ("drawn from a scrambled Sobol sequence", "sobol1967distribution"),
@@ -76,7 +73,7 @@ def search_section(
     return SearchSection(
         [plan_text(search, keys), winner_text(search), luck_text(sweep_dir, search)],
         [*_early(keys), *rank_warnings(search), *_failed(search)],
-        [tables[name] for name in TABLES if name in tables],
+        [tables[name] for name in TABLES if name in tables and tables[name][0].rows],
         sections.get(SECTION, []),
     )
 
@@ -112,6 +109,11 @@ def winner_text(search: Searched) -> str:
     best, *others = search.finalists
     seeds = [seed for seed in best.level.seeds if seed]
     of = f", the mean over {seeds_text(seeds)}" if len(seeds) > 1 else ""
+    if search.is_pbt:
+        return (
+            f"The best at the end has a {search.metric.phrase} of {_said(search, best.score)}{of}."
+            f" Its schedule: {schedule_text(search)}."
+        )
     text = (
         f"The best at the end is {search.label(best)}, with a {search.metric.phrase} of"
         f" {_said(search, best.score)}{of}"
@@ -119,6 +121,17 @@ def winner_text(search: Searched) -> str:
     if others:
         text += f"; the next one, {search.label(others[0])}, has {_said(search, others[0].score)}"
     return f"{text}."
+
+
+def schedule_text(search: Searched) -> str:
+    """Returns the values of the best of a population, and when they changed."""
+    found, before, start = [], "", 0
+    for one in ancestors(search):
+        label = search.label(one)
+        if label != before:
+            found.append(f"from {number(start)} {search.unit} on {label}" if before else label)
+        before, start = label, one.level.budget
+    return "; ".join(found)
 
 
 def luck_text(sweep_dir: Path, search: Searched) -> str:
@@ -166,7 +179,7 @@ def how_searched(search: Searched | None, plan: Plan) -> str:
         first = search.levels[0]
         text = (
             f"Settings were changed in mid-run by {_cited(search, keys)}: {first.places} members,"
-            f" drawn at first{cite([paper])}, and {len(search.levels)} generations of"
+            f" first {what}{cite([paper])}, and {len(search.levels)} generations of"
             f" {number(first.budget)} {search.unit}"
         )
     elif len(search.levels) <= 4:
