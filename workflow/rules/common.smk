@@ -31,6 +31,7 @@ from qdsweep.planning.resources import (
     memory_mb,
     slurm_request,
 )
+from qdsweep.planning.population import with_changes
 from qdsweep.planning.settings import key_sources, plan_data, read_sweep
 from qdsweep.planning.table import sweep_of
 from qdsweep.records.plan import Plan, digest, read_plan, write_plan
@@ -143,7 +144,8 @@ onstart:
         check_fit(CLUSTERS[cluster_name()], cluster_name(), SWEEP.runs)
         if not workflow.deployment_settings.deployment_method:
             check_installed(CLUSTERS[cluster_name()])
-            try_own_algorithms(unfinished(SWEEP.runs | CONFIRMING.runs, RESULTS))
+            left = unfinished(SWEEP.runs | CONFIRMING.runs, RESULTS)
+            try_own_algorithms(with_changes(SETTINGS, left))
         if IMAGE:
             prepare(image_name())
         if is_remote():

@@ -3,8 +3,9 @@
 import pytest
 from composing import BASE
 
+from qdsweep.config.sweep import SweepFile
 from qdsweep.errors import BadInput
-from qdsweep.planning.population import refuse_population
+from qdsweep.planning.population import refuse_population, with_changes
 from qdsweep.sweep.runs import table_of_runs
 
 LINE = {**BASE, "algorithm": "map_elites_line", "iterations": 30}
@@ -46,6 +47,18 @@ def test_step_sizes_can_be_trained():
 def test_what_cannot_change_is_refused_with_the_reason(text, message):
     with pytest.raises(BadInput, match=message):
         refused(text)
+
+
+def test_parts_of_the_user_are_tried_with_a_change():
+    text = f"{SIGMAS} ::: seed 1 2"
+    data = {"name": "mine", "experiment": "arm", "sweep": text}
+    runs = list(table_of_runs(LINE, text, draw=one_draw).runs.values())
+    assert with_changes(SweepFile(**data), runs) == runs
+    trained = SweepFile(**data, search={"pbt": {"population": 2, "generations": 2}})
+    (one, _) = with_changes(trained, runs)
+    values = {f"algorithm.emitters.0.{name}": getattr(one.algorithm.emitters[0], name)
+              for name in ("iso_sigma", "line_sigma")}  # fmt: skip
+    assert [(change.at, change.set) for change in one.schedule] == [(1, values)]
 
 
 def test_the_budget_is_in_iterations_and_the_schedule_its_own():

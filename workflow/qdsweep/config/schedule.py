@@ -98,6 +98,19 @@ def refuse_fixed_names(experiment: Model, names: Iterable[str]) -> None:
         refuse_fixed(experiment, resolve(name, paths, "its parts"))
 
 
+def unchanging(experiment: Model, names: Iterable[str]) -> Change:
+    """Returns a change of swept names, after the first iteration, to the values that they have."""
+    data = experiment.model_dump()
+    paths = list(key_paths(type(experiment), data))
+    found = {}
+    for path in (resolve(name, paths, "its parts") for name in names):
+        value = data
+        for part in path:
+            value = value[part]  # type: ignore[index]
+        found[dotted(path)] = value
+    return Change(at=1, set=found)
+
+
 def changeable(experiment: Model) -> Iterator[tuple[str, str]]:
     """Yields the keys that can change while a run lasts, and when that acts: now or restart."""
     for path, _ in key_paths(type(experiment), experiment.model_dump()):

@@ -1,10 +1,11 @@
 """Generations of population-based training: what they can change, and how one follows another."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from qdsweep.config.compose import compose
 from qdsweep.config.experiment import Experiment
-from qdsweep.config.schedule import refuse_fixed_names
+from qdsweep.config.schedule import refuse_fixed_names, unchanging
+from qdsweep.config.sweep import SweepFile
 from qdsweep.errors import BadInput
 from qdsweep.records.config import read_config, write_configs
 from qdsweep.records.plan import Plan
@@ -54,6 +55,24 @@ def refuse_population(text: str, sweep: Sweep, unit: str) -> None:
         refuse_fixed_names(experiment, [source.name for source in sources])
     except BadInput as error:
         raise BadInput(f"search.pbt: {error}") from None
+
+
+def with_changes(settings: SweepFile, experiments: Sequence[Experiment]) -> list[Experiment]:
+    """Returns experiments to try before a start: those of a population with a change in mid-run.
+
+    A part of the user's may refuse it, which its next generation would find out.
+
+    Args:
+        settings: The sweep file.
+        experiments: Those of its runs.
+    """
+    if settings.staged_search is None or settings.staged_search.pbt is None:
+        return list(experiments)
+    names = [source.name for source in drawn_in(settings.sweep)]
+    return [
+        one if one.schedule else one.model_copy(update={"schedule": [unchanging(one, names)]})
+        for one in experiments
+    ]
 
 
 def exploited(sweep: SweepDir, plan: Plan, level: Level, below: Level) -> Decision:

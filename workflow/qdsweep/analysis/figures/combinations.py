@@ -11,7 +11,7 @@ from qdsweep.analysis.selection import Tables, compared_metric
 from qdsweep.analysis.text import plural
 from qdsweep.metrics import Metric
 from qdsweep.records.plan import Plan
-from qdsweep.sweep.groups import label_columns
+from qdsweep.sweep.groups import MEMBER, label_columns
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -90,7 +90,7 @@ def combinations(plan: Plan, tables: Tables) -> list[Combinations]:
         values = {group: plan.groups[group][0].values for group in groups}
         rows = pd.DataFrame([values[group] for group in groups], dtype=str)
         told = label_columns(plan.columns, [values[group] for group in groups])
-        names = [name for name in told if rows[name].nunique() > 1]
+        names = [name for name in told if name != MEMBER and rows[name].nunique() > 1]
         if not names:
             continue
         score = compared_metric(tables.rank, tables.summary, groups)
