@@ -55,8 +55,6 @@ def test_why_nothing_can_be_said(monkeypatch):
 
 
 def test_values_that_are_not_drawn_are_choices():
-    rows = [{"a": "1", "sigma0": "0.5"}, {"a": "2", "sigma0": "1"}]
-    assert swept_sources(SOURCES, ["a", "sigma0"], rows) == [
-        Drawn("a", "choice", ("1", "2")),
-        SOURCES[0],
-    ]
+    rows = [{"sample": i, "a": i, "sigma0": 0.5 + i, "seed": 1} for i in range(2)]
+    found = swept_sources("::: a 0 1 :::~ sigma0 log 0.05 5 ::: seed 1 2", rows)
+    assert found == [Drawn("a", "choice", ("0", "1")), SOURCES[0]]

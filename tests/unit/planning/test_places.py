@@ -67,6 +67,11 @@ def test_a_setting_that_is_drawn_twice_is_one(tmp_path):
         ({"halving": {"brackets": 4}, "samples": 9}, DRAWN, "brackets"),
         ({"halving": {}, "pbt": {"population": 4, "generations": 2}}, DRAWN, "stands alone"),
         ({"sampling": "tpe", "samples": 9}, DRAWN, "batches: 2 or more"),
+        (
+            {"sampling": "tpe", "samples": 12, "batches": 2},
+            ":::~ batch_size int 4 6 :::~ sigma0 choice 1 2 3",
+            "tpe asks for 12 different settings, and the drawn sources have 9",
+        ),
         ({"sampling": "tpe", "samples": 9, "batches": 2}, DRAWN, "a whole number"),
     ],
 )

@@ -90,3 +90,17 @@ def test_a_drawn_number_has_six_digits():
     assert Drawn("a", "uniform", ("0", "0.12345678")).value(1.0) == "0.12345678", (
         "a bound is not passed"
     )
+
+
+@pytest.mark.parametrize("sampling", ["random", "sobol", "halton"])
+def test_brackets_draw_different_settings(sampling):
+    """Also where a value whose condition does not hold is the one that differs."""
+    text = ":::~ a choice 1 2 3 :::~ b choice x y :::~ c choice 4 5 6 7 if b=y"
+    brackets = {"rungs": ["1/3", 1], "brackets": "all"}
+    for batches in (1, 2):
+        search = Search(sampling=sampling, batches=batches, halving=brackets)
+        found = expand(text, draw=drawn_by(search)).rows
+        assert len({row[1:] for row in found}) == len(found) == 5 * batches
+    assert (
+        found[:5] == expand(text, draw=drawn_by(Search(sampling=sampling, halving=brackets))).rows
+    )

@@ -13,7 +13,7 @@ from qdsweep.errors import BadInput
 from qdsweep.records.search import Level, Seen
 from qdsweep.strategies.draws import random_row
 from qdsweep.strategies.study import Told
-from qdsweep.strategies.tpe import asker, propose, to_tell
+from qdsweep.strategies.tpe import asker, count_settings, propose, to_tell
 from qdsweep.sweep.drawn import Drawn
 
 SOURCES = [
@@ -149,3 +149,10 @@ def test_too_few_settings_or_failures_alone_are_no_model_and_the_next_ones_are_r
     )
     rows = [random_row(SOURCES[:2], 5, i) for i in (9, 10)]
     assert [(one["algorithm"], one["sigma0"]) for one in found] == [(a, float(s)) for a, s in rows]
+
+
+def test_how_many_settings_there_are():
+    rank = Drawn("rank", "choice", ("x", "y"), (("b", "2"),))
+    assert count_settings(SMALL, 100) == 9
+    assert count_settings([*SMALL, rank], 100) == 3 * (1 + 2 + 1)
+    assert count_settings([*SMALL, Drawn("c", "uniform", ("0", "1"))], 40) == 40

@@ -163,6 +163,12 @@ class Search(Model):
         return bool(self.halving or self.pbt or self.sampling == "tpe")
 
     @property
+    def needs_different(self) -> bool:
+        """Whether it has so many places, each of which needs a setting of its own."""
+        is_banded = self.halving is not None and self.halving.num_brackets > 1
+        return bool(self.pbt or self.sampling == "tpe" or is_banded)
+
+    @property
     def metric(self) -> str | None:
         """The metric that decides; None: that of `rank`."""
         one = self.halving or self.pbt

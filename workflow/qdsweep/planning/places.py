@@ -14,6 +14,8 @@ from qdsweep.planning.population import refuse_population
 from qdsweep.records.search import Level
 from qdsweep.strategies.draws import shuffled
 from qdsweep.strategies.levels import levels, samples_of
+from qdsweep.strategies.study import swept_sources
+from qdsweep.strategies.tpe import count_settings
 from qdsweep.sweep.drawn import SAMPLE
 from qdsweep.sweep.runs import Row, Sweep
 
@@ -113,6 +115,15 @@ def places_of(settings: SweepFile, sweep: Sweep) -> Places | None:
             f"{samples_of(search)} draws differ: draw numbers from wider ranges, or write fewer "
             "(search.samples, or halving without brackets)"
         )
+    if search.sampling == "tpe":
+        sources = swept_sources(settings.sweep, [one.values for one in found])
+        needed = max(level.first + level.places for level in known if level.kind != "promoted")
+        count = count_settings(sources, needed)
+        if count < needed:
+            raise BadInput(
+                f"search: tpe asks for {needed} different settings, and the drawn sources have "
+                f"{count}: write fewer samples or batches, or a grid"
+            )
     return Places(known, tuple(found), unit, tuple(_warnings(search, found)))
 
 
@@ -156,8 +167,7 @@ def _refuse(settings: SweepFile, search: Search, sweep: Sweep) -> None:
         raise BadInput(
             "partial: a search has its tables at its end; `qdsweep status` shows where it stands"
         )
-    fixed = search.pbt or search.sampling == "tpe" or (search.halving and not _is_single(search))
-    if fixed:
+    if search.needs_different:
         what = "pbt" if search.pbt else "tpe" if search.sampling == "tpe" else "halving.brackets"
         if SAMPLE not in sweep.columns:
             raise BadInput(

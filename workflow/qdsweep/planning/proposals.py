@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from typing import Any
 
-from qdsweep.config.values import value_text
 from qdsweep.host.cpu import apply_baseline, has_avx2
 from qdsweep.planning.places import SEED, compose_setting
 from qdsweep.records.config import write_configs
@@ -14,7 +13,6 @@ from qdsweep.records.sweep_dir import Results
 from qdsweep.strategies.study import swept_sources
 from qdsweep.strategies.tpe import Looks, asker, to_tell
 from qdsweep.sweep.drawn import SAMPLE
-from qdsweep.sweep.grammar import drawn_in
 
 
 def propose_settings(plan: Plan, level: Level, seen: Looks, results: Results) -> Decision:
@@ -34,9 +32,8 @@ def propose_settings(plan: Plan, level: Level, seen: Looks, results: Results) ->
     """
     assert plan.search is not None
     apply_baseline("avx2" if has_avx2() else "native")  # before numpy is imported
-    names = [name for name in plan.columns if name not in (SAMPLE, SEED)]
-    rows = [{name: value_text(one["values"][name]) for name in names} for one in plan.candidates]
-    sources = swept_sources(drawn_in(plan.sweep, results.path.parent), names, rows)
+    settings = [one["values"] for one in plan.candidates]
+    sources = swept_sources(plan.sweep, settings, results.path.parent)
     told = to_tell(sources, seen)
     reason = f"tpe, from {len(told)} settings" if told else "random: too few settings for a model"
     chosen = []

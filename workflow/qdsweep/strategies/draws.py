@@ -15,19 +15,42 @@ from qdsweep.sweep.drawn import Drawn
 from qdsweep.sweep.grammar import Draw
 
 _Item = TypeVar("_Item")
+# How many times as many are drawn until enough of them differ.
+_FURTHER = (1, 2, 4, 16, 64)
 
 
 def drawn_by(search: Search) -> Draw:
     """Returns the function that draws the values of a sweep's `:::~` sources."""
 
     def draw(sources: Sequence[Drawn]) -> list[tuple[str, ...]]:
-        points = _points(search, [source.name for source in sources])
-        return [
-            tuple(source.value(u) for source, u in zip(sources, point, strict=True))
-            for point in points
-        ]
+        count = samples_of(search)
+        if not search.needs_different:
+            return _rows(search, sources, count)
+        for further in _FURTHER:  # more samples keep the first ones
+            rows = _rows(search, sources, count * further)
+            different: dict[tuple[str, ...], tuple[str, ...]] = {}
+            for row in rows:
+                different.setdefault(_held(sources, row), row)
+            if len(different) >= count:
+                return list(different.values())[:count]
+        return rows[:count]  # who needs them says that they are too few
 
     return draw
+
+
+def _rows(search: Search, sources: Sequence[Drawn], count: int) -> list[tuple[str, ...]]:
+    points = _points(search, [source.name for source in sources], count)
+    return [
+        tuple(source.value(u) for source, u in zip(sources, point, strict=True)) for point in points
+    ]
+
+
+def _held(sources: Sequence[Drawn], values: Sequence[str]) -> tuple[str, ...]:
+    """Returns the values of a row; empty where a condition on another drawn one does not hold."""
+    row: dict[str, str] = {}
+    for source, value in zip(sources, values, strict=True):
+        row[source.name] = value if source.holds(row, unknown=True) else ""
+    return tuple(row.values())
 
 
 def random_row(sources: Sequence[Drawn], seed: int, number: int) -> tuple[str, ...]:
@@ -52,9 +75,8 @@ def shuffled(items: Sequence[_Item], seed: int) -> list[_Item]:
     return [items[number] for number in order]
 
 
-def _points(search: Search, names: Sequence[str]) -> list[list[float]]:
+def _points(search: Search, names: Sequence[str], count: int) -> list[list[float]]:
     """Returns a point of the unit cube for each sample, one coordinate a name."""
-    count = samples_of(search)
     if search.sampling in ("random", "tpe"):  # of which the first batch is random
         numbers = range(count)
         return [[uniform(search.seed, name, number) for name in names] for number in numbers]

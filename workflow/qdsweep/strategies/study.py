@@ -8,10 +8,12 @@ import hashlib
 import math
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple, TypeGuard
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeGuard
 
 from qdsweep.config.values import typed, value_text
-from qdsweep.sweep.drawn import Drawn
+from qdsweep.sweep.drawn import SAMPLE, Drawn
+from qdsweep.sweep.grammar import drawn_in
 
 if TYPE_CHECKING:
     from optuna import Study
@@ -38,18 +40,20 @@ def is_score(score: float | None) -> TypeGuard[float]:
 
 
 def swept_sources(
-    drawn: Sequence[Drawn], names: Sequence[str], rows: Sequence[Mapping[str, str]]
+    sweep: str, settings: Sequence[Mapping[str, Any]], directory: Path = Path()
 ) -> list[Drawn]:
-    """Returns what was swept: drawn sources as they are, other ones as choices.
+    """Returns what was swept but the seed: drawn sources as they are, other ones as choices.
 
     Args:
-        drawn: The drawn sources.
-        names: The names of both, in the order of the sweep.
-        rows: The values of each setting, as written.
+        sweep: The text of the sweep.
+        settings: The values of each setting.
+        directory: Where the files of `::::` sources are looked for.
     """
-    known = {source.name: source for source in drawn}
+    drawn = {source.name: source for source in drawn_in(sweep, directory)}
+    names = [name for name in settings[0] if name not in (SAMPLE, "seed")]
     return [
-        known.get(name) or Drawn(name, "choice", tuple(dict.fromkeys(row[name] for row in rows)))
+        drawn.get(name)
+        or Drawn(name, "choice", tuple(dict.fromkeys(value_text(one[name]) for one in settings)))
         for name in names
     ]
 

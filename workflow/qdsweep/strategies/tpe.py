@@ -11,7 +11,7 @@ Sources: Bergstra et al. (2011), Algorithms for hyper-parameter optimization; Wa
 arXiv:2304.11127; Falkner et al. (2018), BOHB.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, count, islice
 
 from qdsweep.config.values import typed, value_text
@@ -111,6 +111,21 @@ def propose(
             )
         found.append(row)
     return found
+
+
+def count_settings(sources: Sequence[Drawn], enough: int) -> int:
+    """Returns how many different settings there are, at most `enough`."""
+    return sum(1 for _ in islice(_settings(sources, {}), enough))
+
+
+def _settings(sources: Sequence[Drawn], row: dict[str, str]) -> Iterator[dict[str, str]]:
+    if not sources:
+        yield row
+        return
+    first, *others = sources
+    values = (first.every() or map(str, count())) if first.holds(row) else ("",)
+    for value in values:
+        yield from _settings(others, {**row, first.name: value})
 
 
 def _first_new(rows: Iterable[Row], found: Sequence[Row], may: Callable[[Row], bool]) -> Row | None:

@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
 
@@ -97,9 +97,26 @@ class Drawn:
         found = round(value * factor)
         return str(int(min(max(value + step if found == value else found, first), second)))
 
-    def holds(self, row: Mapping[str, str]) -> bool:
-        """Returns whether it has a value in a row: name -> value, as written."""
-        return all(typed(row[name]) == typed(value) for name, value in self.condition)
+    def holds(self, row: Mapping[str, str], *, unknown: bool = False) -> bool:
+        """Returns whether it has a value in a row: name -> value, as written.
+
+        Args:
+            row: The row.
+            unknown: A condition on a name that the row lacks holds.
+        """
+        return all(
+            (unknown and name not in row) or typed(row[name]) == typed(value)
+            for name, value in self.condition
+        )
+
+    def every(self) -> Iterable[str] | None:
+        """Returns all its values; None where they are not to be counted."""
+        if self.kind == "choice":
+            return self.arguments
+        if not self.kind.endswith("int"):
+            return None
+        first, last = map(int, self.arguments)
+        return map(str, range(first, last + 1))
 
 
 _QUANTILES: dict[str, Callable[[float, float, float], float]] = {

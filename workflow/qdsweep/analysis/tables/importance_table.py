@@ -13,8 +13,6 @@ from qdsweep.config.values import value_text
 from qdsweep.records.plan import Plan, read_plan
 from qdsweep.records.sweep_dir import SweepDir
 from qdsweep.strategies.study import Told, is_score, swept_sources
-from qdsweep.sweep.drawn import SAMPLE
-from qdsweep.sweep.grammar import drawn_in
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -36,13 +34,12 @@ def write_importance(sweep_dir: Path, runs_dir: Path) -> None:
     sweep = SweepDir(sweep_dir)
     plan = read_plan(sweep)
     search = read_search(sweep, plan)
-    drawn = drawn_in(plan.sweep, sweep.results.path.parent)
+    place = sweep.results.path.parent
     parts = _at_budgets(search) if search else _at_end(sweep_dir, plan)
     records, remarks = [], []
     for heading, settings in parts:
-        names = [name for name in settings[0][0] if name not in (SAMPLE, "seed")]
-        sources = swept_sources(drawn, names, [values for values, _ in settings])
-        told = [Told(tuple(values[name] for name in names), one) for values, one in settings]
+        sources = swept_sources(plan.sweep, [values for values, _ in settings], place)
+        told = [Told(tuple(v[source.name] for source in sources), one) for v, one in settings]
         why = lacking(sources, told)
         if why:
             remarks.append(f"{heading}: {why}.")
