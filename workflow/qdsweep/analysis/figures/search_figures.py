@@ -8,7 +8,7 @@ from qdsweep.analysis.figures.search_curves import search_curves
 from qdsweep.analysis.figures.search_progress import search_progress
 from qdsweep.analysis.figures.search_ranks import search_ranks
 from qdsweep.analysis.figures.search_tree import search_tree
-from qdsweep.analysis.search import Searched
+from qdsweep.analysis.search import Searched, next_levels
 
 
 def search_figures(search: Searched | None, runs_dir: Path) -> list[Drawn | Omitted]:
@@ -19,5 +19,6 @@ def search_figures(search: Searched | None, runs_dir: Path) -> list[Drawn | Omit
     if search.is_pbt:
         first = [search_tree(search), search_curves(search, runs_dir)]
     else:
-        first = [search_curves(search, runs_dir), search_ranks(search)]
+        ranks = [search_ranks(search)] if next_levels(search.levels) else []
+        first = [search_curves(search, runs_dir), *ranks]
     return [*first, search_progress(search), search_coordinates(search)]

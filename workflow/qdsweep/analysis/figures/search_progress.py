@@ -25,15 +25,17 @@ def search_progress(search: Searched) -> Drawn:
     import pandas as pd
 
     own, rival = progress(search), random_search(search)
-    marks = {"this search": Mark(COLORS[0]), "random search, estimated": Mark(NEUTRAL, dash=1)}
-    entries = list(marks.items()) if len(rival) else list(marks.items())[:1]
+    entries = [("this search", Mark(COLORS[0]))]
+    if len(rival):
+        name = "random search, estimated" if _stopped(search) else "random search"
+        entries.append((name, Mark(NEUTRAL, dash=1)))
     width = figure_width(6.5)
     figure, (part,) = lay_out({"": [Block("", entries)]}, 1, width, 0.6 * width)
     ax = part.panel.subplots()
     ax.step(own["spent"], own["best"], where="post", color=COLORS[0], linewidth=1.9)
     if len(rival):
         looks = (rival[name] for name in ("spent", "median", "low", "high"))
-        draw_line(ax, "", marks["random search, estimated"], *looks)
+        draw_line(ax, "", entries[1][1], *looks)
     ax.set(
         xlabel=f"{search.unit.capitalize()} in all", ylabel=f"Best {search.metric.phrase} so far"
     )
@@ -108,7 +110,7 @@ def at_the_end(search: Searched) -> list[float]:
     Of one that stopped it is an estimate: its last score, and for each later budget the median of
     what settings gained there that went on. A setting that failed never is the best.
     """
-    first = {one.setting for one in search.placed if one.level.kind == "known"}
+    first = _known(search)
     gains: dict[tuple[int, int], list[float]] = {}
     for before, one in search.pairs:
         if before.score is not None and one.score is not None:
@@ -128,17 +130,15 @@ def _extended(one: Placed, gains: dict[tuple[int, int], float]) -> float:
 
 
 def _about_random(search: Searched) -> str:
-    known = [one for one in search.last if one.setting in _known(search)]
-    whole = {one.setting for one in search.finalists}
-    open_ones = [one for one in known if one.setting not in whole]
+    count, open_ones = len(_known(search)), _stopped(search)
     text = (
         f" Dashed, with a band from 10 to 90 %: random search, which gives settings the whole"
         f" budget one after another, with one seed: the best of 1, 2, ... of the same"
-        f" {plural(len(known), 'setting')}, over all their orders."
+        f" {plural(count, 'setting')}, over all their orders."
     )
     if open_ones:
         text += (
-            f" {plural(len(open_ones), 'setting')} of these stopped earlier: their score at the end"
+            f" {plural(open_ones, 'setting')} of these stopped earlier: their score at the end"
             " is an estimate (where they stopped, and the median of what others gained from there"
             " on), so the band is no measurement."
         )
@@ -146,4 +146,10 @@ def _about_random(search: Searched) -> str:
 
 
 def _known(search: Searched) -> set[int]:
+    """Returns the settings that were known beforehand."""
     return {one.setting for one in search.placed if one.level.kind == "known"}
+
+
+def _stopped(search: Searched) -> int:
+    """Returns how many of them had less than the whole budget."""
+    return len(_known(search) - {one.setting for one in search.finalists})

@@ -80,26 +80,26 @@ def search_section(
 
 def plan_text(search: Searched, keys: Search) -> str:
     """Returns what was searched, and what it cost beside running every setting whole."""
-    count = len(search.last)
-    text = f"{_how(keys).capitalize()} of {plural(count, 'setting')}"
-    if not search.is_pbt and len(search.levels) <= 4:
+    first, how, count = search.levels[0], _how(keys), len(search.last)
+    spent = f"{number(search_cost(search.levels))} {search.unit} in all"
+    if search.is_pbt:
+        return (
+            f"{how} of {plural(first.places, 'place')} over {len(search.levels)} generations of"
+            f" {number(first.budget)} {search.unit}. {spent}."
+        )
+    text = f"{how} of {plural(count, 'setting')}"
+    if keys.halving is None:
+        text += f": {len(search.levels)} batches of {first.places}"
+    elif len(search.levels) <= 4:
         steps = [
             f"{number(level.places)} at {number(level.budget)} {search.unit} each"
             for level in search.levels
         ]
         text += f": {listed(steps)}"
-    elif search.is_pbt:
-        first = search.levels[0]
-        text = (
-            f"{_how(keys).capitalize()} of {plural(first.places, 'place')} over"
-            f" {len(search.levels)} generations of {number(first.budget)} {search.unit}"
-        )
-    spent = search_cost(search.levels)
-    share = number(100 * share_of_whole(search.levels, count))
-    text += f". {number(spent)} {search.unit} in all"
-    if not search.is_pbt:
-        text += f", {share} % of running every setting whole with one seed"
-    return f"{text}."
+    share = share_of_whole(search.levels, count)
+    if share != 1:
+        spent += f", {number(100 * share)} % of running every setting whole with one seed"
+    return f"{text}. {spent}."
 
 
 def winner_text(search: Searched) -> str:
@@ -199,13 +199,13 @@ def how_searched(search: Searched | None, plan: Plan) -> str:
 
 def _how(keys: Search) -> str:
     if keys.pbt is not None:
-        return "population-based training"
+        return "Population-based training"
     tpe = "TPE in batches" if keys.sampling == "tpe" else ""
     halving = keys.halving
     if halving is None:
         return tpe
     name = "Hyperband" if halving.num_brackets > 1 else "successive halving"
-    return " and ".join(filter(None, [tpe, name]))
+    return f"{tpe} and {name}" if tpe else name[0].upper() + name[1:]
 
 
 def _cited(search: Searched, keys: Search) -> str:
