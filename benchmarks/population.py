@@ -10,8 +10,8 @@ is that of config/sweeps/pbt_line.yaml: MAP-Elites with line mutation on Rastrig
 
 import pickle
 import sys
-from collections.abc import Mapping
-from statistics import mean, median
+from collections.abc import Mapping, Sequence
+from statistics import mean, stdev
 from typing import Any
 
 from qdsweep.host.cpu import apply_baseline
@@ -151,18 +151,24 @@ class Run:
 
 
 def report(rows: Mapping[str, list[tuple[float, float, float]]]) -> None:
-    count = len(rows["random"])
-    print("\n| search | evaluations | own seed | unseen seeds | lost | better, equal, worse |")
-    print("|---|---:|---:|---:|---:|---:|")
+    """Means over the searches ± standard errors; `more`: than random search, on unseen seeds."""
+    print("\n| search | cost | own seed | unseen seeds | lost | more | better, equal, worse |")
+    print("|---|---:|---:|---:|---:|---:|---:|")
     for name, found in rows.items():
         own, unseen, share = zip(*found, strict=True)
-        gains = [one - other[1] for one, other in zip(unseen, rows["random"], strict=True)]
-        better, worse = sum(gain > 0 for gain in gains), sum(gain < 0 for gain in gains)
+        more = [one - other[1] for one, other in zip(unseen, rows["random"], strict=True)]
+        lost = [one - other for one, other in zip(own, unseen, strict=True)]
+        better, worse = sum(gain > 0 for gain in more), sum(gain < 0 for gain in more)
         print(
-            f"| {name} | {mean(share):.2f} | {median(own):.2f} | {median(unseen):.2f} "
-            f"| {mean(own) - mean(unseen):.2f} | {better}, {count - better - worse}, {worse} |"
+            f"| {name} | {mean(share):.2f} | {spread(own)} | {spread(unseen)} | {spread(lost)} "
+            f"| {spread(more)} | {better}, {len(more) - better - worse}, {worse} |"
         )
 
 
+def spread(values: Sequence[float]) -> str:
+    """The mean and its standard error."""
+    return f"{mean(values):.1f} ± {stdev(values) / len(values) ** 0.5:.1f}"
+
+
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if sys.argv[1:] else 5)
+    main(int(sys.argv[1]) if sys.argv[1:] else 15)
