@@ -117,10 +117,9 @@ def resolve(name: str, paths: Sequence[tuple[Path, Any]], owners: str) -> Path:
         raise BadInput(
             f"{name!r} is not one value: set one of {', '.join(dict.fromkeys(map(dotted, inner)))}"
         )
-    presets = sorted(PRESETS)
-    hint = nearest(
-        name, [*presets, *(str(path[-1]) for path in known), *(dotted(path) for path in known)]
-    )
+    last = {key for *_, key in known if isinstance(key, str)}  # no numbers of emitters
+    names = sorted({*PRESETS, *last})
+    hint = nearest(name, [*names, *(dotted(path) for path in known)])
     if name in STEP_SIZES:
         hint = (
             f"{', '.join(STEP_SIZES)} are of some emitters alone; the step size of all of them is "
@@ -128,7 +127,7 @@ def resolve(name: str, paths: Sequence[tuple[Path, Any]], owners: str) -> Path:
         )
     raise BadInput(
         f"unknown name {name!r}: neither the experiment nor {owners} has such a key. "
-        f"{hint}Keys: {', '.join(sorted({*presets, *(str(path[-1]) for path in known)}))}"
+        f"{hint}Keys: {', '.join(names)}"
     )
 
 
