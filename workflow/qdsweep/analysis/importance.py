@@ -63,7 +63,7 @@ def lacking(sources: Sequence[Drawn], told: Sequence[Told]) -> str:
     if len({one.score for one in told if is_score(one.score)}) < 2:
         return "no two settings have different scores"
     if find_spec("optuna") is None:
-        return "it needs Optuna, which `make extras` installs (envs/search.lock)"
+        return "it needs Optuna: `make extras`, then `qdsweep importance`"
     return ""
 
 

@@ -10,7 +10,7 @@ from qdsweep.analysis.figures.figure import Drawn, Omitted
 from qdsweep.analysis.figures.marks import COLORS
 from qdsweep.analysis.figures.search_curves import SECTION
 from qdsweep.analysis.figures.style import add_heading, figure_width, wrap
-from qdsweep.analysis.tables.importance_table import NAME, TITLE
+from qdsweep.analysis.tables.importance_table import BOLD, NAME, TITLE
 from qdsweep.analysis.tables.sheet import read_sheet
 from qdsweep.files import read_csv
 from qdsweep.records.plan import Plan
@@ -51,7 +51,7 @@ def importance_figure(sweep_dir: Path, plan: Plan) -> list[Drawn | Omitted]:
     handles, labels = ax.get_legend_handles_labels()
     handles, labels = handles[1:] + handles[:1], labels[1:] + labels[:1]  # lines come first
     figure.legend(handles, labels, loc="outside lower center", ncols=3)
-    return [Drawn(NAME, SECTION, TITLE, note, figure, data)]
+    return [Drawn(NAME, SECTION, TITLE, note.replace(f" {BOLD}", ""), figure, data)]
 
 
 def _bars(ax: "Axes", data: "pd.DataFrame", names: list[str]) -> None:

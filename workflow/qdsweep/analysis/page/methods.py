@@ -140,6 +140,7 @@ def _statistics(tables: Tables, shown: set[str]) -> list[str]:
     agarwal, newcombe = cite(["agarwal2021deep"]), cite(["newcombe2006confidence"])
     welch, holm = cite(["welch1947generalization"]), cite(["holm1979simple"])
     tukey, mann = cite(["tukey1963less"]), cite(["mann1947test"])
+    ped, fanova = cite(["watanabe2023pedanova"]), cite(["hutter2014efficient"])
     # The tables give intervals of groups that have enough seeds, and of pairs of these.
     enough = sum(n >= ENOUGH_SEEDS for n in tables.counts(list(tables.series)))
     interval = f" with Newcombe's 95 % interval{newcombe}" if enough > 1 else ""
@@ -149,6 +150,8 @@ def _statistics(tables: Tables, shown: set[str]) -> list[str]:
         f" probability of improvement{agarwal}{interval}.",
         "over_tasks": f"Over all tasks we report the interquartile mean{agarwal} of"
         f" {task_score(tables.rank).phrase}, the tasks being strata.",
+        "importance": f"How much each swept value matters was asked by PED-ANOVA{ped} and"
+        f" fANOVA{fanova}, as Optuna{cite(['akiba2019optuna'])} has them, beside shuffled scores.",
     }
     intervals = (
         f"Interquartile means{agarwal} have 95 % intervals of Student's t with a winsorised"

@@ -53,13 +53,13 @@ def report(sweep_dir: Path, runs_dir: Path) -> None:
     runs = median_runs(tables, runs_dir)
     own = {group: run for group, run in runs.items() if group not in plan.imported_groups}
     shown = sheets(sweep_dir)
+    names = {sheet.name for sheet, _ in shown if sheet.rows}
     search = read_search(sweep, plan)
     sections = figure_sections(sweep_dir, plan.figures.column_width)
     searched = search_section(sweep_dir, search, plan.search, shown, sections)
     if searched is not None:
         shown = [(sheet, files) for sheet, files in shown if sheet.name not in SEARCH_TABLES]
         sections.pop(SECTION, None)
-    names = {sheet.name for sheet, _ in shown if sheet.rows}
     with look.style():
         interactive = interactive_figures(plan, tables, search)
     views = {one.name: [json.loads(view) for view in one.views.values()] for one in interactive}

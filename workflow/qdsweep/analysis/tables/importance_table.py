@@ -97,7 +97,7 @@ def _sheet(plan: Plan, data: "pd.DataFrame", remarks: Sequence[str]) -> Sheet:
         for row in data.to_dict("records")
     ]
     columns = ["settings", "value", "PED-ANOVA (%)", "by chance", "fANOVA (%)", "by chance"]
-    note = " ".join([*([ASKED] if rows else []), *remarks]) or CHANGING
+    note = " ".join([*([ASKED, BOLD] if rows else []), *remarks]) or CHANGING
     return Sheet(NAME, TITLE, note, columns, 2, rows)
 
 
@@ -115,7 +115,8 @@ ASKED = (
     " share of what does, together 100 %. fANOVA asks which value moves the score over its whole"
     " range: the share of the variance that it explains alone; what is missing to 100 % are values"
     " together. By chance: the largest of 19 shuffles of the scores; below it, a value is not told"
-    " from one without effect, and above it, it is bold. A conditional value counts in PED-ANOVA"
+    " from one without effect. A conditional value counts in PED-ANOVA"
     " where its condition holds, and has no fANOVA. At the largest budget of a halving are the"
     " settings that went on: what they share is not seen there."
 )
+BOLD = "Bold: more than by chance."
