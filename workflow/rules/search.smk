@@ -11,7 +11,7 @@ if SETTINGS.staged_search is not None:
         output:
             "results/sweeps/{sweep}/search/{level}/{place}-s{seed}.json",
         log:
-            "results/sweeps/{sweep}/search/{level}/{place}-s{seed}.log",
+            "results/sweeps/{sweep}/logs/search/{level}/{place}-s{seed}.log",
         priority: 1
         conda:
             "../../envs/qdsweep.yaml"
@@ -29,6 +29,7 @@ if SETTINGS.staged_search is not None:
             "python -m qdsweep --image={resources.image:q}"
             " place {wildcards.sweep} {wildcards.level} {wildcards.place}"
             " --seed={wildcards.seed} --cluster {resources.cluster_config} --cores {threads}"
+            " 2> {log}"
 
     rule search_decide:
         input:
@@ -36,7 +37,7 @@ if SETTINGS.staged_search is not None:
         output:
             "results/sweeps/{sweep}/search/{level}/decided-{block}.json",
         log:
-            "results/sweeps/{sweep}/search/{level}/decided-{block}.log",
+            "results/sweeps/{sweep}/logs/search/{level}/decided-{block}.log",
         priority: 2
         localrule: True
         params:
