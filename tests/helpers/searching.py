@@ -176,7 +176,10 @@ def run_of(number: int, seed: str) -> str:
 
 
 def write_curves(runs: Path, markers: Sequence[Mapping], score=reached) -> None:
-    """Writes `state/metrics.csv` of each run, as far as its last marker says."""
+    """Writes `state/metrics.csv` of each run, as far as its last marker says.
+
+    One that fails has no rows.
+    """
     furthest = {marker["run"]: marker for marker in markers}
     for run, marker in furthest.items():
         spent = np.arange(STEP, marker["budget"] + STEP, STEP)
@@ -186,4 +189,5 @@ def write_curves(runs: Path, markers: Sequence[Mapping], score=reached) -> None:
         rows["norm_qd_score"] = rows["qd_score"] = curve
         state = RunDir(runs / run).state
         state.path.mkdir(parents=True, exist_ok=True)
+        rows = rows[:0] if marker["failed"] else rows
         rows.to_csv(state.metrics, index=False)

@@ -70,8 +70,8 @@ def test_what_to_doubt(tmp_path):
     assert first.startswith("The first rung had 1/27 of the budget.")
     assert ranks.startswith("What leads at 3,000 evaluations says little")
     assert failed == (
-        "Setting 26 (sigma0 5.0, batch_size 108, ranker 2rd) failed at rung 0 and ranks last:"
-        " ValueError: the ranker broke"
+        "1 setting failed, and ranks last: sigma0 5.0, batch_size 108, ranker 2rd at rung 0:"
+        " ValueError: the ranker broke."
     )
     assert search_section(tmp_path, None, None, [], {}) is None
 

@@ -12,7 +12,7 @@ from qdsweep.analysis.figures.style import NOTE, figure_width, short_numbers
 from qdsweep.analysis.search import Placed, Searched
 from qdsweep.analysis.text import plural
 from qdsweep.metrics import Metric
-from qdsweep.records.metrics import read_metrics
+from qdsweep.records.metrics import read_metrics, read_rows
 from qdsweep.records.run_dir import RunDir
 
 if TYPE_CHECKING:
@@ -41,12 +41,13 @@ def search_curves(search: Searched, runs_dir: Path) -> Drawn:
     width = figure_width(8)
     figure, (part,) = lay_out({"": [Block("", entries)]}, 1, width, 0.55 * width)
     ax = part.panel.subplots()
-    tables = []
+    tables, failed = [], False
     for one in reversed(search.last):  # the best on top
         curve = setting_curve(search, one, runs_dir)
         if curve.empty:
             continue
         tables.append(curve)
+        failed = failed or one.failed is not None
         mark = looks.get(one.setting, _WHOLE if one.setting in whole else _STOPPED)
         _draw(ax, curve, mark, one, bold=one.setting in looks)
     _add_rungs(ax, search)
@@ -59,13 +60,15 @@ def search_curves(search: Searched, runs_dir: Path) -> Drawn:
     short_numbers(ax.xaxis)
     short_numbers(ax.yaxis)
     part.add_legend("")
-    failed = any(one.failed is not None for one in search.last)
     caption = (
         f"{search.metric.label} of {plural(len(search.last), 'setting')}, the mean over the seeds"
         " that each had in the end. A line ends where its setting stopped"
         f"{'; a cross: it failed' if failed else ''}. Dotted: where the search decided, with how"
         " many settings came so far."
     )
+    if len(tables) < len(search.last):
+        missing = plural(len(search.last) - len(tables), "setting")
+        caption += f" Not drawn: {missing} that failed before a first iteration."
     data = pd.concat(tables[::-1], ignore_index=True)
     return Drawn("search_curves", SECTION, "Learning curves of the search", caption, figure, data)
 
@@ -80,7 +83,7 @@ def setting_curve(search: Searched, one: Placed, runs_dir: Path) -> "pd.DataFram
     axis, seeds = _COLUMN[search.unit], []
     for run in one.runs.values():
         path = RunDir(runs_dir / run).state.metrics
-        if path.exists():
+        if read_rows(path):
             table = read_metrics(path)
             # It ends with the first iteration that reaches the budget, as the score is of that.
             seeds.append(table[: int(np.searchsorted(table[axis], one.level.budget)) + 1])

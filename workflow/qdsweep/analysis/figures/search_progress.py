@@ -45,8 +45,9 @@ def search_progress(search: Searched) -> Drawn:
     short_numbers(ax.yaxis)
     part.add_legend("")
     caption = (
-        f"The best {search.metric.phrase} so far over the {search.unit} of all runs, in the order"
-        " of the plan; a setting's score is the mean over the seeds of its level."
+        f"The {search.metric.phrase} of the leader so far over the {search.unit} of all runs, in"
+        " the order of the plan: of the best setting at the largest budget that any had by then,"
+        " the mean over its seeds (more seeds may lower it)."
     )
     if len(rival):
         caption += _about_random(search)
@@ -55,15 +56,20 @@ def search_progress(search: Searched) -> Drawn:
 
 
 def progress(search: Searched) -> "pd.DataFrame":
-    """Returns what was spent after each place that had a score, and the best score by then."""
+    """Returns what was spent after each place, and the leader's score by then.
+
+    The leader is the best setting at the largest budget that any had so far: scores of smaller
+    budgets do not compare. With more seeds its score may fall.
+    """
     import pandas as pd
 
-    spent, best, rows = 0, -math.inf, []
+    spent, rows = 0, []
+    leader = (0, -math.inf)
     for one in search.placed:
         spent += cost(search.levels, one.level) // one.level.places
-        if one.score is not None and one.score > best:
-            best = one.score
-        rows.append((spent, search.shown(best) if math.isfinite(best) else math.nan))
+        if one.score is not None:
+            leader = max(leader, (one.level.budget, one.score))
+        rows.append((spent, search.shown(leader[1]) if leader[0] else math.nan))
     return pd.DataFrame(rows, columns=["spent", "best"])
 
 
@@ -117,13 +123,13 @@ def at_the_end(search: Searched) -> list[float]:
             key = before.level.budget, one.level.budget
             gains.setdefault(key, []).append(one.score - before.score)
     typical = {key: median(found) for key, found in gains.items()}
-    return [_extended(one, typical) for one in search.last if one.setting in first]
+    own = [one for one in search.last if one.setting in first]
+    known = [_extended(one, one.score, typical) for one in own if one.score is not None]
+    return known + [min(known)] * (len(own) - len(known)) if known else []
 
 
-def _extended(one: Placed, gains: dict[tuple[int, int], float]) -> float:
-    if one.score is None:
-        return -math.inf
-    score, budget = one.score, one.level.budget
+def _extended(one: Placed, score: float, gains: dict[tuple[int, int], float]) -> float:
+    budget = one.level.budget
     while (step := next((key for key in gains if key[0] == budget), None)) is not None:
         score, budget = score + gains[step], step[1]
     return score

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from qdsweep.analysis.page.embed import Download
 
 SECTION = "Search"
+_NAMED = 5  # settings that failed, one by one
 _DRAWS = {
     "random": ("drawn at random", "bergstra2012random"),
     "sobol": ("drawn from a scrambled Sobol sequence", "sobol1967distribution"),
@@ -238,9 +239,10 @@ def _early(keys: Search) -> list[str]:
 
 
 def _failed(search: Searched) -> list[str]:
-    found = {one.setting: one for one in search.placed if one.failed is not None}
-    return [
-        f"Setting {one.setting} ({search.label(one)}) failed at {level_text(one.level.name)} and"
-        f" ranks last: {one.failed}"
-        for one in found.values()
-    ]
+    found = list({one.setting: one for one in search.placed if one.failed is not None}.values())
+    if not found:
+        return []
+    named = [f"{search.label(one)} at {level_text(one.level.name)}: {one.failed}" for one in found]
+    more = [f"{len(named) - _NAMED} more"] if len(named) > _NAMED else []
+    verb = "failed, and ranks last" if len(found) == 1 else "failed, and rank last"
+    return [f"{plural(len(found), 'setting')} {verb}: {'; '.join(named[:_NAMED] + more)}."]
