@@ -4,10 +4,12 @@ import os
 import shutil
 import signal
 import subprocess
+import zipfile
 from pathlib import Path
 
 import pytest
 from counting import EXPERIMENT, add_plugin, evaluated
+from in_process import qdsweep
 from results import digests, read_json
 from support import BIN, REPO, snakemake, write_yaml
 from waiting import wait_until
@@ -185,3 +187,25 @@ def test_a_plain_sweep_takes_the_runs_of_a_search_further(finished, copy):
     snakemake(table, "--cores", 2, "--configfile", config, cwd=copy)
     # Seed 1 of one setting is whole, two stopped at 90, three at 30.
     assert evaluated(copy) == evaluated(finished) + 2 * 180 + 3 * 240
+
+
+def test_a_person_sees_what_was_searched(finished, tmp_path):
+    """Status, page, supplement and clean of a search with settings that fail."""
+    folder = tmp_path / "copy"
+    shutil.copytree(finished, folder)
+    said = qdsweep("status", "mine", cwd=folder)
+    assert said.count(" of 9, 3 went on") == 3, "of six that work"
+    assert "rung 2: 1st of 1" in said and "search: 18 of 18 places done" in said
+    for stage in ("importance", "plot", "report"):
+        qdsweep(stage, "mine", cwd=folder)
+    page = (folder / "results/sweeps/mine/report.html").read_text()
+    assert '<section id="search">' in page and "3 settings failed, and rank last: " in page
+    assert "Karnin et al., 2013; Jamieson &amp; Talwalkar, 2016" in page
+    qdsweep("export", "mine", cwd=folder)
+    with zipfile.ZipFile(folder / "mine.zip") as packed:
+        names = packed.namelist()
+        assert len(names) == len(set(names))
+        assert "mine/search/rung-1/decided-0.json" in names
+        assert "THE SEARCH AGAIN" in packed.read("mine/README.txt").decode()
+        assert "halving" in packed.read("mine/sweep.yaml").decode()
+    assert "0 found" in qdsweep("clean", "--orphans", cwd=folder)

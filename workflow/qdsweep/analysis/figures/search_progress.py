@@ -33,12 +33,11 @@ def search_progress(search: Searched) -> Drawn:
     figure, (part,) = lay_out({"": [Block("", entries)]}, 1, width, 0.6 * width)
     ax = part.panel.subplots()
     ax.step(own["spent"], own["best"], where="post", color=COLORS[0], linewidth=1.9)
+    ax.plot(own["spent"][-1:], own["best"][-1:], "o", color=COLORS[0], clip_on=False)
     if len(rival):
         looks = (rival[name] for name in ("spent", "median", "low", "high"))
         draw_line(ax, "", entries[1][1], *looks)
-    ax.set(
-        xlabel=f"{search.unit.capitalize()} in all", ylabel=f"Best {search.metric.phrase} so far"
-    )
+    ax.set(xlabel=f"{search.unit.capitalize()} in all", ylabel=f"Leader's {search.metric.phrase}")
     ax.set_xlim(0, None)
     ax.grid(True)
     short_numbers(ax.xaxis)
