@@ -109,11 +109,11 @@ def sheets(sweep_dir: Path) -> list[tuple[Sheet, list[Download]]]:
 
 def commands(sweep_dir: Path, tables: Tables) -> list[str]:
     """Returns what makes this page again from the runs that are there, step by step."""
-    first, *others, last = STAGES
     partial = " --partial" if (tables.summary["status"] == "partial").any() else ""
-    done = [first, *(stage for stage in others if stage.is_done(sweep_dir)), last]
+    *others, last = STAGES
+    done = [*(stage for stage in others if stage.is_done(sweep_dir)), last]
     return [
-        f"qdsweep {stage.name} {sweep_dir.name}{partial if stage is first else ''}"
+        f"qdsweep {stage.name} {sweep_dir.name}{partial if stage.name == 'aggregate' else ''}"
         for stage in done
     ]
 
