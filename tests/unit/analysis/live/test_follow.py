@@ -1,8 +1,10 @@
 """Live files: of long ones samples and the end are read."""
 
 import psutil
+from searching import grid, halving, write_search
 
 from qdsweep.analysis.live.curve import MOST, Curve
+from qdsweep.analysis.live.follow import Follow
 from qdsweep.records.metrics import COLUMNS
 
 
@@ -52,3 +54,26 @@ def test_of_a_long_metrics_file_samples_are_read_and_then_its_end(tmp_path):
     path.unlink()
     curve.refresh()
     assert curve.points == []
+
+
+def test_a_search_that_goes_on_is_followed(tmp_path):
+    """Its runs, why they stopped, and what is decided meanwhile."""
+    planned = halving()
+    sweep = write_search(tmp_path / "results", planned, grid())
+    later = [path for level in planned[1:] for path in (sweep / "search" / level.name).glob("*")]
+    kept = {path: path.read_bytes() for path in later}
+    for path in later:
+        path.unlink()
+    follow = Follow(tmp_path / "results", "tuned")
+    follow.look(60)
+    assert len(follow.runs) == 27
+    assert {run.why for run in follow.runs.values() if "failed" not in run.why} == {
+        "rung 0: waits for the others"
+    }
+    for path, content in kept.items():
+        path.write_bytes(content)
+    follow._next_search = 0.0
+    assert follow.look(60)
+    assert len(follow.runs) == 27 + 3, "a second seed of the last three"
+    first = next(iter(follow.runs.values()))
+    assert first.why == first.standing.note == "rung 2: 1st of 3"
