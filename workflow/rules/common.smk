@@ -24,7 +24,7 @@ from qdsweep.planning.lengthening import is_too_short
 from qdsweep.planning.requeue import requeue_lost
 from qdsweep.planning.search_outlook import search_outlook, spoiled
 from qdsweep.planning.outlook import outlook, unfinished
-from qdsweep.planning.places import places_of
+from qdsweep.planning.places import basis, places_of
 from qdsweep.planning.resources import (
     check_request,
     launch_budget,
@@ -295,6 +295,11 @@ def decided_by(wildcards):
     first, last, _ = level.sees(block, below[0].places)
     table = f"results/sweeps/{{sweep}}/search/{{level}}/decided-{block - 1}.json"
     return markers(below, range(first, last)) + [table] * bool(block)
+
+
+def basis_of(wildcards):
+    """What changes whenever a table of decisions must be made again, besides its inputs."""
+    return basis(SETTINGS, LEVELS[wildcards.level], int(wildcards.block))
 
 
 def again_if_spoiled(name, wildcards):

@@ -41,7 +41,7 @@ if SETTINGS.staged_search is not None:
         priority: 2
         localrule: True
         params:
-            level=lambda wildcards: LEVELS[wildcards.level].basis(int(wildcards.block)),
+            basis=basis_of,
         message:
             "search {wildcards.level}: who goes on ({wildcards.block})"
         shell:

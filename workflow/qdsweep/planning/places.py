@@ -1,5 +1,7 @@
 """What a search computes, as far as it is known before it starts: its settings and its levels."""
 
+import hashlib
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -125,6 +127,22 @@ def places_of(settings: SweepFile, sweep: Sweep) -> Places | None:
                 f"{count}: write fewer samples or batches, or a grid"
             )
     return Places(known, tuple(found), unit, tuple(_warnings(search, found)))
+
+
+def basis(settings: SweepFile, level: Level, block: int) -> str:
+    """Returns what changes whenever a table of decisions must be made again.
+
+    Args:
+        settings: The sweep file.
+        level: The level that it is about.
+        block: The table.
+    """
+    found: list[object] = [*level.basis(block)]
+    if level.kind in ("asked", "exploited") and settings.search is not None:
+        pbt = settings.search.pbt
+        keys = pbt and pbt.model_dump(mode="json", exclude={"generations"})
+        found += [settings.sweep, settings.search.seed, keys]
+    return hashlib.sha256(json.dumps(found).encode()).hexdigest()[:16]
 
 
 def _settings(sweep: Sweep, search: Search, *, is_drawn: bool) -> list[Setting]:

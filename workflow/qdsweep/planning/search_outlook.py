@@ -11,6 +11,8 @@ from qdsweep.records.status import read_status
 from qdsweep.records.sweep_dir import Results
 from qdsweep.sweep.runs import Sweep
 
+_LISTED = 3  # files that are made again for one reason, before they are counted
+
 
 def spoiled(name: str, places: Places, results: Results) -> dict[str, str]:
     """Returns the files of a search that are made again, and why.
@@ -39,6 +41,11 @@ def spoiled(name: str, places: Places, results: Results) -> dict[str, str]:
                     found[str(path)] = "it was edited or torn"
                     continue
                 marker = read_json_if_whole(path)
+                if level.kind == "known":
+                    known = places.settings[level.first + place]
+                    if (marker["values"], marker["runs"]) != (known.values, known.runs):
+                        found[str(path)] = "the sweep has other values or seeds now"
+                        continue
                 run = results.run(str(marker["run"]))
                 budget = {str(marker["unit"]): int(marker["budget"])}
                 gone = not run.summary.exists() or is_too_short(run, budget)
@@ -68,8 +75,12 @@ def search_outlook(
     """
     for line in (*sweep.unpaired, *places.warnings):
         yield f"qdsweep: warning: {settings.name}: {line}"
-    for path, why in again.items():
-        yield f"qdsweep: warning: {path} is made again: {why}"
+    for why in dict.fromkeys(again.values()):
+        paths = [path for path in again if again[path] == why]
+        for path in paths if len(paths) <= _LISTED else ():
+            yield f"qdsweep: warning: {path} is made again: {why}"
+        if len(paths) > _LISTED:
+            yield f"qdsweep: warning: {paths[0]} and {len(paths) - 1} more are made again: {why}"
     yield from _changed(settings, places, results)
     yield from _table(settings, places, results)
 
