@@ -1,6 +1,7 @@
 """The best score so far over what was spent, beside random search with the same settings."""
 
 import math
+from collections.abc import Iterator, Sequence
 from statistics import median
 from typing import TYPE_CHECKING
 
@@ -87,26 +88,29 @@ def random_search(search: Searched) -> "pd.DataFrame":
     scores = np.sort(at_the_end(search))
     most = max(level.budget for level in search.levels)
     total = progress(search)["spent"].iloc[-1]
-    count = min(len(scores), total // most)
     rows = [
-        (many * most, *(search.shown(best_of(scores, many, share)) for share in _QUANTILES))
-        for many in range(1, count + 1)
+        (many * most, *map(search.shown, found))
+        for many, found in enumerate(bests(scores, _QUANTILES), start=1)
+        if many * most <= total
     ]
     rows = [(spent, *sorted(found)) for spent, *found in rows]
     return pd.DataFrame([(s, mid, low, high) for s, low, mid, high in rows], columns=columns)
 
 
-def best_of(scores: np.ndarray, many: int, share: float) -> float:
-    """Returns a quantile of the best of so many of some scores, drawn without replacement.
+def bests(scores: np.ndarray, shares: Sequence[float]) -> Iterator[list[float]]:
+    """Yields quantiles of the best of 1, 2, ... of some scores, drawn without replacement.
 
     Args:
         scores: ``(n,)`` ascending.
-        many: How many are drawn.
-        share: The quantile.
+        shares: The quantiles.
     """
     n = len(scores)
-    below = [math.comb(place, many) / math.comb(n, many) for place in range(1, n + 1)]
-    return float(scores[int(np.searchsorted(below, share))])
+    places, below = np.arange(1, n + 1), np.ones(n)
+    for drawn in range(n):
+        # The share of draws whose best is at most the score of each place.
+        below = below * np.maximum(places - drawn, 0) / (n - drawn)
+        found = np.searchsorted(below, np.array(shares) - 1e-12)
+        yield [float(score) for score in scores[found]]
 
 
 def at_the_end(search: Searched) -> list[float]:
