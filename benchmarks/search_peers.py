@@ -71,7 +71,13 @@ def asha(task: str, scale: int, seed: int, wholes: float, counted: bool) -> list
         "choice": lambda *values: tune.choice(list(values)),
     }
     space = {name: sample[kind](*rest) for name, (kind, *rest) in SPACES[task].items()}
-    ray.init(num_cpus=CORES, include_dashboard=False, logging_level="ERROR", log_to_driver=False)
+    ray.init(
+        num_cpus=CORES,
+        include_dashboard=False,
+        logging_level="ERROR",
+        log_to_driver=False,
+        _temp_dir=str(Path("session").absolute()),
+    )
     folder = Path("ray").absolute()
     if tune.Tuner.can_restore(str(folder / "search")):
         tuner = tune.Tuner.restore(str(folder / "search"), Trial, resume_unfinished=True)

@@ -147,7 +147,9 @@ def make(job: Job, python: Path, *, kill: bool = False) -> Made:
         if code:
             sys.exit(f"{job}: exit code {code}\n{(folder / 'err').read_text()[-3000:]}")
         records = ours(folder) if job.way in OURS else last_json(folder / "out")
-        files = [path for path in folder.rglob("*") if path.is_file() and path != counter]
+        passing = {folder / "session", counter}  # Ray's sockets and logs; it needs them no more
+        files = [path for path in folder.rglob("*") if path.is_file()]
+        files = [path for path in files if not passing & {path, *path.parents}]
         disk = sum(path.stat().st_size for path in files)
         return Made(records, seconds, disk, counter.stat().st_size)
 
