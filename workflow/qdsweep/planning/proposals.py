@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
+from qdsweep.config.values import typed
+from qdsweep.errors import BadInput
 from qdsweep.host.cpu import apply_baseline, has_avx2
 from qdsweep.planning.places import SEED, compose_setting
 from qdsweep.records.config import write_configs
@@ -10,7 +12,7 @@ from qdsweep.records.plan import Plan
 from qdsweep.records.search import Chosen, Decision, Level
 from qdsweep.records.sources import finder
 from qdsweep.records.sweep_dir import Results
-from qdsweep.strategies.study import swept_sources
+from qdsweep.strategies.study import Row, swept_sources
 from qdsweep.strategies.tpe import Looks, asker, to_tell
 from qdsweep.sweep.drawn import SAMPLE
 
@@ -36,8 +38,19 @@ def propose_settings(plan: Plan, level: Level, seen: Looks, results: Results) ->
     sources = swept_sources(plan.sweep, settings, results.path.parent)
     told = to_tell(sources, seen)
     reason = f"tpe, from {len(told)} settings" if told else "random: too few settings for a model"
+    names, seeds = [source.name for source in sources], [*plan.candidates[0]["runs"]]
+
+    def can_be(row: Row) -> bool:
+        """Values that may each be drawn need not go together."""
+        try:
+            values = dict(zip(names, map(typed, row), strict=True))
+            compose_setting(plan.base, values, seeds[0])
+        except BadInput:
+            return False
+        return True
+
     chosen = []
-    for place, proposed in enumerate(asker(sources, plan.search.seed)(seen, level)):
+    for place, proposed in enumerate(asker(sources, plan.search.seed, can_be)(seen, level)):
         number = level.first + place
         found = {SAMPLE: number, **proposed}
         values = {name: found[name] for name in plan.columns if name != SEED}

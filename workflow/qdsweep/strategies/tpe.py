@@ -106,8 +106,8 @@ def propose(
         row = _first_new(chain(model, islice(drawn, _DRAWN)), found, may)
         if row is None:
             raise BadInput(
-                f"search: setting {number} would be one that is there already: the drawn sources "
-                "have too few values for so many; write fewer samples or batches"
+                f"search: setting {number} would be one that is there already, or that cannot be "
+                "computed: the drawn sources have too few values; write fewer samples or batches"
             )
         found.append(row)
     return found
