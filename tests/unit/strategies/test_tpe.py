@@ -156,3 +156,12 @@ def test_how_many_settings_there_are():
     assert count_settings(SMALL, 100) == 9
     assert count_settings([*SMALL, rank], 100) == 3 * (1 + 2 + 1)
     assert count_settings([*SMALL, Drawn("c", "uniform", ("0", "1"))], 40) == 40
+
+
+def test_brackets_side_by_side_share_no_setting():
+    seen = [Seen(i, i, {"a": a, "b": 1}, float(i)) for i, a in enumerate((0.1, True, 1))]
+    seen += [Seen(3 + i, 3 + i, {"a": a, "b": 2}, float(i)) for i, a in enumerate((0.1, True))]
+    below = [(Level("batch-0", 5, ("",), 100), seen)]
+    levels = [Level("a", 2, ("",), 1, "asked", 5), Level("b", 2, ("",), 1, "asked", 7)]
+    found = [one for level in levels for one in asker(SMALL, 0)(below, level)]
+    assert len({json.dumps(one) for one in found}) == 4

@@ -47,9 +47,12 @@ def asker(sources: Sequence[Drawn], seed: int, fits: Callable[[Row], bool] | Non
         def may(row: Row) -> bool:
             return spelled(row) not in taken and (fits is None or fits(row))
 
-        proposed = propose(sources, told, seed, level.first, level.places, may)
+        # Brackets side by side are asked for together, each takes its part: they share no setting.
+        first = 1 + max(one.setting for _, settings in seen for one in settings)
+        before = level.first - first
+        proposed = propose(sources, told, seed, first, before + level.places, may)
         names = [source.name for source in sources]
-        return [dict(zip(names, map(typed, row), strict=True)) for row in proposed]
+        return [dict(zip(names, map(typed, row), strict=True)) for row in proposed[before:]]
 
     return ask
 
