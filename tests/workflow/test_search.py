@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from counting import EXPERIMENT, add_plugin, evaluated
 from in_process import qdsweep
-from results import digests, read_json
+from results import digests, read_json, summary
 from support import BIN, REPO, snakemake, write_yaml
 from waiting import wait_until
 
@@ -209,3 +209,16 @@ def test_a_person_sees_what_was_searched(finished, tmp_path):
         assert "THE SEARCH AGAIN" in packed.read("mine/README.txt").decode()
         assert "halving" in packed.read("mine/sweep.yaml").decode()
     assert "0 found" in qdsweep("clean", "--orphans", cwd=folder)
+
+
+def test_an_archive_without_cells_is_ranked_by_its_qd_score(tmp_path):
+    algorithm = {"preset": "novelty_search", "result_archive": False}
+    changes = {"algorithm": algorithm, "initial_solutions": None}
+    small = {key: value for key, value in {**EXPERIMENT, **changes}.items() if value is not None}
+    add_plugin(tmp_path)
+    search = {"halving": {"rungs": ["1/3", 1], "eta": 2}}
+    data = {"name": "mine", "experiment": small, "sweep": "::: seed 1", "search": search}
+    write_yaml(tmp_path / "mine.yaml", data)
+    start(tmp_path)
+    marker = read_json(tmp_path / "results/sweeps/mine/search/rung-1/0-s1.json")
+    assert marker["score"] == summary(tmp_path / "results/runs" / marker["run"])["qd_score"]

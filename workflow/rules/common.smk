@@ -72,8 +72,9 @@ try:
     PLACES = None
     if not IS_JOB:
         SWEEP = sweep_of(SETTINGS, RESULTS)
-        check_sweep(SETTINGS, SWEEP, key_sources(typed, workflow.configfiles))
-        PLACES = places_of(SETTINGS, SWEEP)
+        sources = key_sources(typed, workflow.configfiles)
+        check_sweep(SETTINGS, SWEEP, sources)
+        PLACES = places_of(SETTINGS, SWEEP, sources)
         # The runs that confirm it, as far as an earlier start has chosen them.
         CONFIRMING = confirming(SETTINGS, SWEEP, RESULTS)
     CLUSTERS = {

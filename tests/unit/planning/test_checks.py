@@ -87,6 +87,20 @@ def test_an_engine_that_is_not_installed_is_refused(monkeypatch, engine, library
     check_installed(Cluster(engine="dask"))
 
 
+@pytest.mark.parametrize(
+    ("metric", "words"),
+    [
+        ("obj_maks", ["search: metric = obj_maks", "did you mean 'obj_max'"]),
+        ("qd_auc", ["search: metric = qd_auc", "by what metrics.csv has", "qd_score"]),
+    ],
+)
+def test_a_metric_that_no_search_can_decide_by_is_refused(tmp_path, metric, words):
+    said = refusal(tmp_path, search={"halving": {"metric": metric}})
+    assert all(word in said for word in words), said
+    said = refusal(tmp_path, search={"halving": {}}, rank="qd_auc")
+    assert "search: rank = qd_auc" in said
+
+
 def test_tpe_without_its_library_is_refused(tmp_path, monkeypatch):
     asked = {"sweep": ":::~ step uniform 0.1 1", "search": {"samples": 8, "batches": 2}}
     asked["search"]["sampling"] = "tpe"

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from qdsweep.errors import BadInput, QdsweepError
+from qdsweep.files import read_json_if_whole
 from qdsweep.metrics import Metric
 from qdsweep.planning.decision import given, level_of
 from qdsweep.records.ending import read_failure
@@ -102,9 +103,12 @@ def score_at(run: RunDir, metric: Metric, unit: str, budget: int) -> float | Non
         BadInput: metrics.csv is missing or damaged, or ends before.
     """
     column = "iteration" if unit == "iterations" else unit
+    about = read_json_if_whole(run.state.summary).get("archive", {})
+    if metric.needs_cells and about.get("cells", 0) is None:  # pyribs gives the mean objective
+        metric = metric.always
     for row in csv.DictReader(read_lines(run.state.metrics)):
         if int(row[column]) >= budget:
-            text = row.get(metric.name) or row.get(metric.always.name) or ""
+            text = row.get(metric.name) or ""
             value = float(text) if text else math.nan
             return metric.sign * value if math.isfinite(value) else None
     raise BadInput(

@@ -127,15 +127,6 @@ def _check_values(settings: SweepFile, sweep: Sweep) -> None:
                 )
 
 
-def _check_search(settings: SweepFile, sweep: Sweep) -> None:
-    search = settings.search
-    if search and search.sampling == "tpe" and importlib.util.find_spec("optuna") is None:
-        raise BadInput(
-            "search: sampling = tpe needs Optuna, which `make extras` installs "
-            "(envs/search.lock); or draw by sobol or random"
-        )
-
-
 def _check_figures(settings: SweepFile, sweep: Sweep) -> None:
     if settings.figures != Figures():
         figure_names(settings.figures, sweep.columns, sweep.texts, settings.title)
@@ -143,16 +134,27 @@ def _check_figures(settings: SweepFile, sweep: Sweep) -> None:
 
 def _check_rank(settings: SweepFile, sweep: Sweep) -> None:
     """Refuses a metric that cannot rank the groups of every archive."""
-    rank = _ranking("rank", settings.rank, sweep)
-    defined = [m.name for m in METRICS if m.ranks and not m.needs_cells]
-    if rank.always.needs_cells:
-        for run, experiment in sweep.runs.items():
-            archive = experiment.algorithm.reported_archive
-            if archive.cells is None:
-                raise BadInput(
-                    f"rank = {settings.rank}: {run} has a {archive.type} archive, which has no "
-                    f"cells to compute it of; rank by {', '.join(defined[:-1])} or {defined[-1]}"
-                )
+    _ranking("rank", settings.rank, sweep)
+
+
+def _check_search(settings: SweepFile, sweep: Sweep) -> None:
+    """Refuses a search that misses its library, or a metric that it cannot decide by."""
+    search = settings.staged_search
+    if search is None:
+        return
+    if search.sampling == "tpe" and importlib.util.find_spec("optuna") is None:
+        raise BadInput(
+            "search: sampling = tpe needs Optuna, which `make extras` installs "
+            "(envs/search.lock); or draw by sobol or random"
+        )
+    key = "search: metric" if search.metric else "search: rank"
+    metric = _ranking(key, search.metric or settings.rank, sweep)
+    if not metric.recorded:
+        known = [one.name for one in (*METRICS, *_own(sweep)) if one.ranks and one.recorded]
+        raise BadInput(
+            f"{key} = {metric.name}: a search decides by what metrics.csv has; set the metric of "
+            f"halving or pbt to one of {', '.join(known)}"
+        )
 
 
 def _check_tables(settings: SweepFile, sweep: Sweep) -> None:
@@ -173,12 +175,22 @@ def _own(sweep: Sweep) -> list[Metric]:
 
 
 def _ranking(key: str, name: str, sweep: Sweep) -> Metric:
+    """Returns a metric that ranks the runs of a sweep, whatever their archives are."""
     known = {metric.name: metric for metric in (*METRICS, *_own(sweep)) if metric.ranks}
     if name not in known:
         raise BadInput(
             f"{key} = {name}: {nearest(name, list(known))}the metrics to choose from: "
             f"{', '.join(known)}"
         )
+    if known[name].always.needs_cells:
+        defined = [one.name for one in METRICS if one.ranks and not one.needs_cells]
+        for run, experiment in sweep.runs.items():
+            archive = experiment.algorithm.reported_archive
+            if archive.cells is None:
+                raise BadInput(
+                    f"{key} = {name}: {run} has a {archive.type} archive, which has no cells to "
+                    f"compute it of; rank by {', '.join(defined[:-1])} or {defined[-1]}"
+                )
     return known[name]
 
 

@@ -4,10 +4,12 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from qdsweep.config.compose import compose
 from qdsweep.config.experiment import Experiment
+from qdsweep.config.keys import Path
 from qdsweep.config.search import EARLIEST, Search
 from qdsweep.config.sweep import SweepFile
 from qdsweep.config.values import value_text
@@ -83,19 +85,28 @@ class Places:
         return [level for level in self.levels if level.budget == most]
 
 
-def places_of(settings: SweepFile, sweep: Sweep) -> Places | None:
+def places_of(
+    settings: SweepFile, sweep: Sweep, sources: Mapping[Path, str] = MappingProxyType({})
+) -> Places | None:
     """Returns what a search computes; None where all runs of the sweep are computed whole.
 
     Args:
         settings: The sweep file.
         sweep: Its runs.
+        sources: Where each key stands, from `settings.key_sources`.
 
     Raises:
         BadInput: The search cannot be done with this sweep.
     """
-    search = settings.search
-    if search is None or not search.is_staged:
-        return None
+    search = settings.staged_search
+    try:
+        return None if search is None else _places(settings, search, sweep)
+    except BadInput as error:
+        where = sources.get(("search",), sources.get((), ""))
+        raise BadInput(f"{where}: {error}" if where else str(error)) from None
+
+
+def _places(settings: SweepFile, search: Search, sweep: Sweep) -> Places:
     _refuse(settings, search, sweep)
     unit, budget = _budget(sweep)
     if search.pbt:
