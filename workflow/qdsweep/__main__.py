@@ -1,5 +1,6 @@
 """`python -m qdsweep` is `qdsweep`."""
 
+import signal
 import sys
 
 from qdsweep.warm.client import run_warm
@@ -17,4 +18,8 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        code = main()
+    except KeyboardInterrupt:  # while it imports
+        code = 128 + signal.SIGINT
+    sys.exit(code)

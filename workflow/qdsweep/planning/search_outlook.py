@@ -6,7 +6,7 @@ from qdsweep.config.sweep import SweepFile
 from qdsweep.files import read_json_if_whole
 from qdsweep.planning.lengthening import is_too_short
 from qdsweep.planning.places import Places
-from qdsweep.records.search import decision_path, is_whole, marker_path
+from qdsweep.records.search import Level, decision_path, is_whole, marker_path
 from qdsweep.records.status import read_status
 from qdsweep.records.sweep_dir import Results
 from qdsweep.sweep.runs import Sweep
@@ -88,7 +88,7 @@ def search_outlook(
 def _table(settings: SweepFile, places: Places, results: Results) -> Iterator[str]:
     levels, most = places.levels, max(level.budget for level in places.levels)
     count = sum(level.places * len(level.seeds) for level in levels)
-    done = {level.name: _done(settings.name, level.name, results) for level in levels}
+    done = {level.name: _done(settings.name, level, results) for level in levels}
     yield (
         f"qdsweep: {settings.name}: {_kind(settings)}; {count:,} places, "
         f"{sum(done.values()):,} done; {most:,} {places.unit} at most in a run"
@@ -109,8 +109,15 @@ def _table(settings: SweepFile, places: Places, results: Results) -> Iterator[st
     )
 
 
-def _done(name: str, level: str, results: Results) -> int:
-    return len(list((results.sweep(name).search / level).glob("*-s*.json")))
+def _done(name: str, level: Level, results: Results) -> int:
+    """Number of its markers; those of a larger search before it stay, and do not count."""
+    sweep = results.sweep(name)
+    paths = (
+        marker_path(sweep, level.name, place, seed)
+        for place in range(level.places)
+        for seed in level.seeds
+    )
+    return sum(path.exists() for path in paths)
 
 
 def _different(places: Places) -> int:
