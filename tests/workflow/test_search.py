@@ -222,3 +222,11 @@ def test_an_archive_without_cells_is_ranked_by_its_qd_score(tmp_path):
     start(tmp_path)
     marker = read_json(tmp_path / "results/sweeps/mine/search/rung-1/0-s1.json")
     assert marker["score"] == summary(tmp_path / "results/runs" / marker["run"])["qd_score"]
+
+
+def test_a_search_of_which_every_run_fails_says_so(tmp_path):
+    write_config(tmp_path, "::: domain.arguments.slope 13 ::: iso_sigma 0.1 0.2 0.4")
+    said = start(tmp_path, check=1)
+    assert "search: no run came to its end: counting-map_elites_line-s0-" in said
+    assert "FloatingPointError in iteration 1" in said
+    assert "remove results/sweeps/mine/search to try all settings again" in said
