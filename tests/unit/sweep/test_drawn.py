@@ -61,6 +61,8 @@ def test_more_samples_keep_the_runs():
         (":::~ a uniform 1 1e999", "two numbers, and not '1 1e999'"),
         (":::~ a uniform 2 1", "2 is not below 1"),
         (":::~ a log -1 1", "-1 has no logarithm"),
+        (":::~ a log 1e-320 1e308", "too far apart"),
+        (":::~ a uniform -1e308 1e308", "too far apart"),
         (":::~ a int 1 2.5", "two whole numbers"),
         (":::~ a int 1 99999999999999999999", r"larger than 2\^53"),
         (":::~ a normal 1 0", "standard deviation 0 is not above 0"),

@@ -62,7 +62,9 @@ class Halving(Model):
         ),
     )
     metric: str | None = Field(
-        default=None, description="what decides, a recorded metric; null: that of `rank`"
+        default=None,
+        min_length=1,
+        description="what decides, a recorded metric; null: that of `rank`",
     )
     block: Literal["all"] | Annotated[int, Field(ge=1)] | None = Field(
         default=None,
@@ -125,7 +127,9 @@ class Pbt(Model):
         default=0.25, ge=0, le=1, description="share of values that are drawn anew [fraction]"
     )
     metric: str | None = Field(
-        default=None, description="what decides, a recorded metric; null: that of `rank`"
+        default=None,
+        min_length=1,
+        description="what decides, a recorded metric; null: that of `rank`",
     )
 
 
