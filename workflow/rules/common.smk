@@ -121,11 +121,11 @@ STAGES = {
 }
 
 if workflow.is_main_process:
-    standings = read_standings(RESULTS.sweep(SETTINGS.name), Plan.of(PLAN))
-    changes = find_changes(SETTINGS.name, SWEEP, CONFIRMING, RESULTS)
     if PLACES:
         lines = search_outlook(SETTINGS, PLACES, SWEEP, SPOILED, RESULTS)
     else:
+        standings = read_standings(RESULTS.sweep(SETTINGS.name), Plan.of(PLAN))
+        changes = find_changes(SETTINGS.name, SWEEP, CONFIRMING, RESULTS)
         lines = outlook(SETTINGS.name, SWEEP, CONFIRMING, standings, changes, RESULTS)
     for line in lines:
         print(line, file=sys.stderr)
@@ -239,10 +239,11 @@ RUN_RESOURCES = {
     "image": IMAGE,
     **{
         key: slurm(key)
-        for key in ("runtime", "nodes", "tasks", "cpus_per_task", "mpi", "gres")
+        for key in (
+            *("runtime", "nodes", "tasks", "cpus_per_task", "mpi", "gres"),
+            *("tasks_per_gpu", "slurm_extra"),
+        )
     },
-    "tasks_per_gpu": slurm("tasks_per_gpu"),
-    "slurm_extra": slurm("slurm_extra"),
 }
 
 

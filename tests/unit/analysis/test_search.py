@@ -3,17 +3,14 @@
 from searching import SEEDS, grid, halving, population, searched, write_search
 
 from qdsweep.analysis.search import (
-    cost,
     leader,
     level_text,
     read_search,
-    search_cost,
-    settings_count,
-    share_of_whole,
 )
 from qdsweep.config.search import Search
 from qdsweep.records.plan import read_plan
 from qdsweep.records.sweep_dir import SweepDir
+from qdsweep.strategies.costs import cost, search_cost, settings_count, share_of_whole
 from qdsweep.strategies.levels import levels
 
 

@@ -19,12 +19,12 @@ from qdsweep.records.search import (
     seen_of,
 )
 from qdsweep.records.sweep_dir import SweepDir
+from qdsweep.strategies.costs import GO_ON
 from qdsweep.strategies.halving import ranked
 from qdsweep.sweep.drawn import SAMPLE
 
 # Parts of a level's name.
 PARTS = ("batch", "bracket", "rung", "generation")
-_ENDS = ("promoted", "exploited")  # kinds of levels that go on with runs of the level below
 _NOTHING = Decision([], [])
 
 
@@ -162,7 +162,7 @@ def level_text(name: str) -> str:
 
 def next_levels(levels: Sequence[Level]) -> dict[str, Level]:
     """Returns level -> the one that goes on with its best settings, where there is one."""
-    return {below: level for level in levels if level.kind in _ENDS for below in level.below}
+    return {below: level for level in levels if level.kind in GO_ON for below in level.below}
 
 
 def leader(search: Searched, level: Level) -> Placed | None:
@@ -181,31 +181,6 @@ def ancestors(search: Searched) -> list[Placed]:
         below = best.level.below[0] if best.level.below else ""
         best = None if best.parent is None else at.get((below, best.parent))
     return found[::-1]
-
-
-def cost(levels: Sequence[Level], level: Level) -> int:
-    """Returns what a level adds, as its runs go on from where they stood at the level below."""
-    below = {one.name: one for one in levels}
-    old = 0
-    if level.kind in _ENDS:
-        before = below[level.below[0]]
-        old = before.budget * len(set(level.seeds) & set(before.seeds))
-    return level.places * (len(level.seeds) * level.budget - old)
-
-
-def settings_count(levels: Sequence[Level]) -> int:
-    """Returns how many settings a search begins with, those that are asked for on the way too."""
-    return sum(level.places for level in levels if level.kind not in _ENDS)
-
-
-def search_cost(levels: Sequence[Level]) -> int:
-    """Returns what a search computes in all, in the unit of its budgets."""
-    return sum(cost(levels, level) for level in levels)
-
-
-def share_of_whole(levels: Sequence[Level], settings: int) -> float:
-    """Returns that as a share of running so many settings whole, with one seed."""
-    return search_cost(levels) / (settings * max(level.budget for level in levels))
 
 
 def place_all(

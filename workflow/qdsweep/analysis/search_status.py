@@ -3,11 +3,12 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from qdsweep.analysis.search import Placed, Searched, leader, level_text, search_cost
+from qdsweep.analysis.search import Placed, Searched, leader, level_text
 from qdsweep.analysis.text import number, plural
 from qdsweep.records.plan import PlannedRun
 from qdsweep.records.progress import RAISED, Standing
 from qdsweep.records.search import ordinal
+from qdsweep.strategies.costs import search_cost
 
 
 def search_runs(search: Searched) -> dict[str, tuple[PlannedRun, str]]:

@@ -74,16 +74,6 @@ class Places:
             for seed in level.seeds
         }
 
-    def above(self, level: Level) -> list[Level]:
-        """Returns the levels that are decided by a level."""
-        return [other for other in self.levels if level.name in other.below]
-
-    @property
-    def last(self) -> list[Level]:
-        """The levels whose runs use the whole budget: those that are compared."""
-        most = max(level.budget for level in self.levels)
-        return [level for level in self.levels if level.budget == most]
-
 
 def places_of(
     settings: SweepFile, sweep: Sweep, sources: Mapping[Path, str] = MappingProxyType({})

@@ -3,12 +3,14 @@
 from collections.abc import Iterator, Mapping
 
 from qdsweep.config.sweep import SweepFile
+from qdsweep.errors import BadInput
 from qdsweep.files import read_json_if_whole
 from qdsweep.planning.lengthening import is_too_short
 from qdsweep.planning.places import Places
-from qdsweep.records.search import Level, decision_path, is_whole, marker_path
+from qdsweep.records.search import Level, decision_path, is_whole, marker_path, read_sealed
 from qdsweep.records.status import read_status
 from qdsweep.records.sweep_dir import Results
+from qdsweep.strategies.costs import cost, search_cost, settings_count, share_of_whole
 from qdsweep.sweep.runs import Sweep
 
 _LISTED = 3  # files that are made again for one reason, before they are counted
@@ -37,10 +39,11 @@ def spoiled(name: str, places: Places, results: Results) -> dict[str, str]:
                 path = marker_path(sweep, level.name, place, seed)
                 if not path.exists():
                     continue
-                if not is_whole(path):
+                try:
+                    marker = read_sealed(path)
+                except BadInput:
                     found[str(path)] = "it was edited or torn"
                     continue
-                marker = read_json_if_whole(path)
                 if level.kind == "known":
                     known = places.settings[level.first + place]
                     if (marker["values"], marker["runs"]) != (known.values, known.runs):
@@ -98,14 +101,12 @@ def _table(settings: SweepFile, places: Places, results: Results) -> Iterator[st
     for level in levels:
         yield (
             f"  {level.name:{width}}  {level.places:8,}  {len(level.seeds):5}  {level.budget:16,}"
-            f"  {_cost(places, level.name):10,}  {done[level.name]:4,}"
+            f"  {cost(levels, level):10,}  {done[level.name]:4,}"
         )
-    total = sum(_cost(places, level.name) for level in levels)
-    different = max(len(places.settings), _different(places))
-    whole = different * most
+    total, different = search_cost(levels), max(len(places.settings), settings_count(levels))
     yield (
-        f"  {total:,} {places.unit}, {total / whole:.0%} of {different:,} settings run whole with "
-        f"one seed; {_hours(places, total, results)}"
+        f"  {total:,} {places.unit}, {share_of_whole(levels, different):.0%} of {different:,} "
+        f"settings run whole with one seed; {_hours(places, total, results)}"
     )
 
 
@@ -118,22 +119,6 @@ def _done(name: str, level: Level, results: Results) -> int:
         for seed in level.seeds
     )
     return sum(path.exists() for path in paths)
-
-
-def _different(places: Places) -> int:
-    """Number of settings, those that are asked for on the way too."""
-    first = [level for level in places.levels if level.kind in ("known", "asked")]
-    return sum(level.places for level in first)
-
-
-def _cost(places: Places, name: str) -> int:
-    """What a level adds, where runs go on from where they stood in the level below."""
-    level = next(one for one in places.levels if one.name == name)
-    if level.kind not in ("promoted", "exploited"):
-        return level.places * len(level.seeds) * level.budget
-    below = next(one for one in places.levels if one.name == level.below[0])
-    old = [seed for seed in level.seeds if seed in below.seeds]
-    return level.places * (len(level.seeds) * level.budget - len(old) * below.budget)
 
 
 def _hours(places: Places, total: int, results: Results) -> str:

@@ -12,8 +12,9 @@ from qdsweep.analysis.figures.marks import COLORS, NEUTRAL, Block, Mark
 from qdsweep.analysis.figures.panels import lay_out
 from qdsweep.analysis.figures.search_curves import SECTION
 from qdsweep.analysis.figures.style import draw_line, figure_width, short_numbers
-from qdsweep.analysis.search import Placed, Searched, cost
+from qdsweep.analysis.search import Placed, Searched
 from qdsweep.analysis.text import plural
+from qdsweep.strategies.costs import cost
 
 if TYPE_CHECKING:
     import pandas as pd

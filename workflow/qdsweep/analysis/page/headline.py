@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING
 
 from qdsweep.analysis.labels import Called
 from qdsweep.analysis.page.words import core_time, seeds_text
-from qdsweep.analysis.search import search_cost, settings_count
 from qdsweep.analysis.selection import Tables, compared_metric
 from qdsweep.analysis.tables.group_table import best_and_tied, format_metric, unequal_budgets
 from qdsweep.analysis.tables.pairs import MIN_SEEDS
@@ -15,6 +14,7 @@ from qdsweep.metrics import Metric
 from qdsweep.records.confirm import read_confirm
 from qdsweep.records.plan import Plan
 from qdsweep.records.sweep_dir import SweepDir
+from qdsweep.strategies.costs import search_cost, settings_count
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -8,7 +8,7 @@ from qdsweep.analysis.figures.search_ranks import warnings as rank_warnings
 from qdsweep.analysis.page.gallery import Shown
 from qdsweep.analysis.page.references import cite
 from qdsweep.analysis.page.words import seeds_text
-from qdsweep.analysis.search import Searched, ancestors, level_text, search_cost, share_of_whole
+from qdsweep.analysis.search import Searched, ancestors, level_text
 from qdsweep.analysis.tables.search_table import TABLES
 from qdsweep.analysis.tables.sheet import Sheet
 from qdsweep.analysis.text import common_decimals, listed, mean_and_error, number, plural
@@ -17,6 +17,7 @@ from qdsweep.files import read_csv
 from qdsweep.records.confirm import read_confirm
 from qdsweep.records.plan import Plan
 from qdsweep.records.sweep_dir import SweepDir
+from qdsweep.strategies.costs import search_cost, share_of_whole
 
 if TYPE_CHECKING:
     from qdsweep.analysis.page.embed import Download

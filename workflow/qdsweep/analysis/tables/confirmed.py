@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from qdsweep.analysis.labels import group_names
-from qdsweep.analysis.search import settings_count
 from qdsweep.analysis.selection import Tables, compared_metric, read_tables
 from qdsweep.analysis.tables.run_results import read_results
 from qdsweep.analysis.tables.sheet import Cell, Sheet, number_cell, text_cell, write_sheet
@@ -28,6 +27,7 @@ from qdsweep.records.plan import Row, read_plan
 from qdsweep.records.run_dir import RunDir
 from qdsweep.records.sources import find_run
 from qdsweep.records.sweep_dir import SweepDir
+from qdsweep.strategies.costs import settings_count
 from qdsweep.sweep.groups import BUDGETS
 
 if TYPE_CHECKING:

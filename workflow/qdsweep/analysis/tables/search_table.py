@@ -8,7 +8,6 @@ from qdsweep.analysis.search import (
     PARTS,
     Placed,
     Searched,
-    cost,
     leader,
     level_parts,
     level_text,
@@ -22,6 +21,7 @@ from qdsweep.files import write_csv
 from qdsweep.records.plan import read_plan
 from qdsweep.records.search import ordinal
 from qdsweep.records.sweep_dir import SweepDir
+from qdsweep.strategies.costs import cost
 
 if TYPE_CHECKING:
     import pandas as pd
