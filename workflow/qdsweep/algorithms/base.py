@@ -29,11 +29,13 @@ class Candidates(NamedTuple):
         gradients: Whether the jacobian is wanted too.
         seeds: ``(n,)`` in `tell`, the seeds that they were evaluated with; an archive should keep
             them with its elites, in the field `SEED`.
+        experience: Whether the records of the episodes are wanted too.
     """
 
     solutions: Floats
     gradients: bool = False
     seeds: Seeds | None = None
+    experience: bool = False
 
 
 class Archive(ABC):
@@ -84,10 +86,12 @@ class Algorithm(ABC):
         reducers: How types are pickled of which plain pickles would hold too much, as
             `copyreg.pickle` takes them.
         needs_jacobian: Whether it ever asks for gradients, which not every domain has.
+        needs_experience: Whether it ever asks for experience, which not every domain has.
     """
 
     archive: Archive
     needs_jacobian: bool = False
+    needs_experience: bool = False
     reducers: ClassVar[Mapping[type, Callable[[Any], Any]]] = {}
 
     @abstractmethod

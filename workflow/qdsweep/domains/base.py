@@ -7,6 +7,45 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 Seeds = NDArray[np.uint32]
+# What `Record.ends` says of a step.
+GOES_ON, TERMINATED, CUT = 0, 1, 2
+
+
+class Record(NamedTuple):
+    """The experience of one evaluation: t steps of k episodes, one episode after another.
+
+    Attributes:
+        observations: ``(t + k, s)`` float32, each once; the last of an episode follows its steps.
+        actions: ``(t, a)`` float32, as the environment was given them.
+        rewards: ``(t,)`` float32.
+        ends: ``(t,)`` uint8: the episode goes on (0), it ended (1), the time limit cut it (2).
+    """
+
+    observations: NDArray[np.float32]
+    actions: NDArray[np.float32]
+    rewards: NDArray[np.float32]
+    ends: NDArray[np.uint8]
+
+
+class Actor(NamedTuple):
+    """The network whose weights a solution is: what a learner must know to train it.
+
+    Its layout is that of `qdsweep.domains.policies.Policy.network`.
+
+    Attributes:
+        shapes: (outputs, inputs) of each layer.
+        bias: Whether each layer has biases.
+        activation: Of the hidden layers, "tanh" or "relu".
+        low: ``(a,)`` lower bounds of the actions, which are centre + half * tanh(output); None
+            where the actions are discrete or unbounded.
+        high: ``(a,)`` upper bounds, or None.
+    """
+
+    shapes: tuple[tuple[int, int], ...]
+    bias: bool
+    activation: str
+    low: Floats | None
+    high: Floats | None
 
 
 class Evaluation(NamedTuple):
@@ -18,6 +57,8 @@ class Evaluation(NamedTuple):
         fields: Further values to keep with each elite, each ``(n, ...)`` (pyribs extra fields).
         jacobian: ``(n, 1 + m, d)`` gradients of the objective and of each measure, or None.
         tally: ``(n, k)`` what each row adds to the run's context, or None.
+        experience: The record of each row, None for one that failed; None where none is wanted.
+        steps: ``(n,)`` environment steps of each row; None where no episodes are played.
     """
 
     objective: Floats
@@ -25,6 +66,8 @@ class Evaluation(NamedTuple):
     fields: dict[str, NDArray] = {}  # noqa: RUF012 - never mutated
     jacobian: Floats | None = None
     tally: Floats | None = None
+    experience: list[Record | None] | None = None
+    steps: NDArray[np.int64] | None = None
 
 
 class Domain(Protocol):
@@ -41,6 +84,9 @@ class Domain(Protocol):
     ``evaluate(solutions, seeds, context)`` is also given the run's context ``(k,)``, zeros plus the
     tallies of all earlier batches, added row by row in order; it is the same for all rows of a
     batch and part of the reload file.
+
+    And algorithms may learn from it: with an `actor`, ``evaluate(..., experience=True)`` also
+    returns a `Record` of each row.
 
     Attributes:
         solution_dim: Number of parameters of a solution, d.

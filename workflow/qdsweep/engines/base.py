@@ -14,12 +14,14 @@ class Batch(NamedTuple):
         seeds: ``(n,)`` their evaluation seeds.
         gradients: Whether to compute the jacobian too.
         context: ``(k,)`` the run's context, if the domain has one.
+        experience: Whether to return a record of each row too.
     """
 
     solutions: Floats
     seeds: Seeds
     gradients: bool = False
     context: Floats | None = None
+    experience: bool = False
 
     def part(self, rows: slice) -> "Batch":
         """Returns some of the rows."""
