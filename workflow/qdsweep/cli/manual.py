@@ -87,7 +87,8 @@ def _tables(model: Node, prefix: str = "", base: Node | None = None) -> Iterator
     if own := list(_rows(model, prefix, base)):
         yield _table(own)
     for name, node in model["properties"].items():
-        if len(_models(node)) > 1:
+        inner = _models(node)
+        if len(inner) > 1 and not (base and inner == _models(base["properties"].get(name, {}))):
             yield from _types(node, f"{prefix}{name}{_number(node)}")
 
 

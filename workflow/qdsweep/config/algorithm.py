@@ -1,6 +1,5 @@
-"""The `algorithm:` part of an experiment: what every family has, and each family's own keys."""
+"""The `algorithm:` part of an experiment: the families of algorithms."""
 
-from abc import ABC, abstractmethod
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Discriminator, Field, Tag, model_validator
@@ -8,81 +7,8 @@ from pydantic import Discriminator, Field, Tag, model_validator
 from qdsweep.config.archives import Archive, CVTArchive, GridArchive, PluginArchive
 from qdsweep.config.base import NOW, TARGET, Model, own_or_type
 from qdsweep.config.emitters import Emitter, PluginEmitter
-
-
-class AlgorithmConfig(Model, ABC):
-    """What the config of every family has, and facts about the family."""
-
-    fixed = "the algorithm is made with it"
-    # Makes an algorithm of it: `module:function`, called with experiment, domain, shared folder.
-    code: ClassVar[str]
-
-    name: str = Field(
-        default="custom",
-        pattern=r"^[A-Za-z0-9_.][A-Za-z0-9_.\-]*$",
-        description="the preset's name; shown in run ids and figures",
-    )
-    title: str = Field(
-        default="", description="what the methods paragraph calls it; empty for the name"
-    )
-    cite: list[str] = Field(
-        default=[],
-        description=(
-            "its papers besides those of its parts, for the methods paragraph: keys of "
-            "references.bib"
-        ),
-    )
-
-    @property
-    @abstractmethod
-    def reported_archive(self) -> Archive:
-        """The archive of metrics and results."""
-
-    @property
-    def has_grid(self) -> bool:
-        """Whether it needs `archive.dims`, the cells along each measure."""
-        return self.reported_archive.has_grid
-
-    @property
-    def needs_jacobian(self) -> bool:
-        """Whether it asks for gradients."""
-        return False
-
-    @property
-    def papers(self) -> tuple[str, ...]:
-        """The keys of its papers, in the order of a citation."""
-        return tuple(self.cite)
-
-    @property
-    def own_parts(self) -> dict[str, Any]:
-        """The models of those parts that are the user's, by their key in the experiment."""
-        return {}
-
-    @property
-    def plugins(self) -> list[str]:
-        """The `module:name` of each part of it that is the user's."""
-        return [part.type for part in self.own_parts.values()]
-
-    @property
-    def fixed_batch(self) -> str:
-        """Why the batch size cannot change while a run lasts; empty where it can."""
-        return ""
-
-    def first_batch(self, num_emitters: int, batch_size: int) -> int:
-        """Returns the number of solutions of the first iteration."""
-        return num_emitters * batch_size
-
-    def check_sizes(self, num_emitters: int, batch_size: int, solution_dim: int | None) -> None:
-        """Refuses sizes that it cannot work with.
-
-        Args:
-            num_emitters: Emitters.
-            batch_size: Solutions of each in an iteration.
-            solution_dim: Parameters of a solution; None where only the domain's code knows.
-
-        Raises:
-            ValueError: The sizes do not fit.
-        """
+from qdsweep.config.family import AlgorithmConfig
+from qdsweep.config.learning import PGAMapElites, TD3Search
 
 
 class Bandit(Model):
@@ -266,10 +192,17 @@ class PluginAlgorithm(AlgorithmConfig):
 
 
 def _family(value: Any) -> str:
-    return "composition" if own_or_type(value) == "None" else "plugin"
+    """Returns the tag of a family: a composition has no `type`, a user's names a module."""
+    family = own_or_type(value)
+    if family == "None":
+        return "composition"
+    return family if family.isidentifier() else "plugin"
 
 
 Algorithm = Annotated[
-    Annotated[Composition, Tag("composition")] | Annotated[PluginAlgorithm, Tag("plugin")],
+    Annotated[Composition, Tag("composition")]
+    | Annotated[PGAMapElites, Tag("pga_me")]
+    | Annotated[TD3Search, Tag("td3")]
+    | Annotated[PluginAlgorithm, Tag("plugin")],
     Discriminator(_family),
 ]

@@ -12,6 +12,9 @@ from qdsweep.config.emitters import REFUSED
 from qdsweep.config.files import nearest
 from qdsweep.config.keys import Path, dotted, key_paths
 
+# Tags of models that no user writes as a `type`.
+_UNWRITTEN = ("plugin", "module:Class", "composition")
+
 
 def explain(
     error: ValidationError,
@@ -85,8 +88,8 @@ def _wrong_type(path: Path, value: Any, context: Mapping[str, Any]) -> str:
     if named in REFUSED:
         return f"{where} = {named!r}: {REFUSED[named]}"
     options = re.findall(r"'([\w:]+)'", str(context.get("expected_tags", "")))
-    kinds = [option for option in options if option not in ("plugin", "module:Class")]
-    own = " or a module:Class of yours" if len(kinds) < len(options) else ""
+    kinds = [option for option in options if option not in _UNWRITTEN]
+    own = " or a module:Class of yours" if set(options) & {"plugin", "module:Class"} else ""
     return f"{where} = {named!r}: {nearest(named, kinds)}known: {', '.join(kinds)}{own}"
 
 

@@ -1,0 +1,89 @@
+"""What the config of every family of algorithms has, and facts about the family."""
+
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar
+
+from pydantic import Field
+
+from qdsweep.config.archives import Archive
+from qdsweep.config.base import Model
+
+
+class AlgorithmConfig(Model, ABC):
+    """What the config of every family has, and facts about the family."""
+
+    fixed = "the algorithm is made with it"
+    # Makes an algorithm of it: `module:function`, called with experiment, domain, shared folder.
+    code: ClassVar[str]
+
+    name: str = Field(
+        default="custom",
+        pattern=r"^[A-Za-z0-9_.][A-Za-z0-9_.\-]*$",
+        description="the preset's name; shown in run ids and figures",
+    )
+    title: str = Field(
+        default="", description="what the methods paragraph calls it; empty for the name"
+    )
+    cite: list[str] = Field(
+        default=[],
+        description=(
+            "its papers besides those of its parts, for the methods paragraph: keys of "
+            "references.bib"
+        ),
+    )
+
+    @property
+    @abstractmethod
+    def reported_archive(self) -> Archive:
+        """The archive of metrics and results."""
+
+    @property
+    def has_grid(self) -> bool:
+        """Whether it needs `archive.dims`, the cells along each measure."""
+        return self.reported_archive.has_grid
+
+    @property
+    def needs_jacobian(self) -> bool:
+        """Whether it asks for gradients."""
+        return False
+
+    @property
+    def papers(self) -> tuple[str, ...]:
+        """The keys of its papers, in the order of a citation."""
+        return tuple(self.cite)
+
+    @property
+    def own_parts(self) -> dict[str, Any]:
+        """The models of those parts that are the user's, by their key in the experiment."""
+        return {}
+
+    @property
+    def plugins(self) -> list[str]:
+        """The `module:name` of each part of it that is the user's."""
+        return [part.type for part in self.own_parts.values()]
+
+    @property
+    def fixed_batch(self) -> str:
+        """Why the batch size cannot change while a run lasts; empty where it can."""
+        return ""
+
+    def first_batch(self, num_emitters: int, batch_size: int) -> int:
+        """Returns the number of solutions of the first iteration."""
+        return num_emitters * batch_size
+
+    @property
+    def needs_experience(self) -> bool:
+        """Whether it learns from the steps of the episodes."""
+        return False
+
+    def check_sizes(self, num_emitters: int, batch_size: int, solution_dim: int | None) -> None:
+        """Refuses sizes that it cannot work with.
+
+        Args:
+            num_emitters: Emitters.
+            batch_size: Solutions of each in an iteration.
+            solution_dim: Parameters of a solution; None where only the domain's code knows.
+
+        Raises:
+            ValueError: The sizes do not fit.
+        """
