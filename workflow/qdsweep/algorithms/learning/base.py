@@ -1,0 +1,76 @@
+"""What these algorithms share: one archive, in which they insert what they choose to."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+from ribs.archives import ArrayStore
+
+from qdsweep.algorithms.base import SEED, Algorithm, Arrays, Candidates, Fields
+from qdsweep.algorithms.ribs import internals
+from qdsweep.algorithms.ribs.archives import build_archive
+from qdsweep.algorithms.ribs.centroids import Centroids
+from qdsweep.algorithms.ribs.result_archive import ResultArchive
+from qdsweep.config.experiment import Experiment
+from qdsweep.domains.base import Domain, Evaluation
+
+
+class ArchiveAlgorithm(Algorithm):
+    """An algorithm around one archive of pyribs.
+
+    Args:
+        experiment: The experiment; its algorithm has an `archive`.
+        domain: Its domain.
+        shared: The folder of centroids; None for any points.
+        seed: Of what the archive draws.
+
+    Attributes:
+        ribs_archive: The archive, as pyribs has it.
+    """
+
+    reducers: ClassVar[Mapping[type, Callable[[Any], Any]]] = {ArrayStore: internals.reduce_store}
+
+    def __init__(
+        self,
+        experiment: Experiment,
+        domain: Domain,
+        shared: Path | None,
+        seed: np.random.SeedSequence,
+    ) -> None:
+        algorithm: Any = experiment.algorithm
+        fields: Fields = {name: (shape, np.float64) for name, shape in domain.fields.items()}
+        fields[SEED] = ((), np.uint32)
+        centroids = Centroids(shared)
+        made = build_archive(algorithm.archive, experiment, domain, fields, centroids, seed)
+        self.archive: ResultArchive = ResultArchive(made, domain.objective_range[0])
+        self.ribs_archive: Any = made
+
+    @property
+    def restarts(self) -> int:
+        """How often it has started from another solution."""
+        return 0
+
+    def metrics(self) -> dict[str, Any]:
+        """Those of the archive."""
+        return {**self.archive.metrics(), "restarts": self.restarts}
+
+    def insert(
+        self, candidates: Candidates, evaluation: Evaluation, rows: slice = slice(None)
+    ) -> tuple[Arrays, Arrays]:
+        """Inserts some rows of what was evaluated.
+
+        Returns:
+            The rows as pyribs' emitters are told them, and what the archive says of each.
+        """
+        every: Arrays = {
+            "solution": candidates.solutions,
+            "objective": evaluation.objective,
+            "measures": evaluation.measures,
+            SEED: np.asarray(candidates.seeds),
+            **evaluation.fields,
+        }
+        # An archive of the user's may have no place for some of them.
+        known = getattr(self.ribs_archive, "field_list", every)
+        chosen = {name: values[rows] for name, values in every.items() if name in known}
+        return chosen, self.ribs_archive.add(**chosen)

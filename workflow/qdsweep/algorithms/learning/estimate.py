@@ -1,0 +1,59 @@
+"""Gradients estimated from samples alone, as evolution strategies do (Salimans et al. 2017).
+
+The gradient of the objective smoothed by Gaussian noise is the mean of objective times noise over
+sigma. DQD-RL (Tjanaka et al. 2022, eq. 3) estimates the gradients of the measures likewise.
+"""
+
+import numpy as np
+
+from qdsweep.domains.base import Floats
+
+
+def mirrored_samples(rng: np.random.Generator, mean: Floats, sigma: float, count: int) -> Floats:
+    """Returns samples around a solution, each with its mirror image (antithetic sampling).
+
+    Args:
+        rng: Draws the noise.
+        mean: ``(d,)`` the solution.
+        sigma: Standard deviation of the noise [parameter units].
+        count: Number of samples; even.
+
+    Returns:
+        ``(count, d)``: the second half mirrors the first.
+    """
+    noise = sigma * rng.standard_normal((count // 2, len(mean)))
+    return np.concatenate((mean + noise, mean - noise))
+
+
+def centred_ranks(values: Floats) -> Floats:
+    """Returns the rank of each value in its column, from -0.5 for the lowest to 0.5.
+
+    Equal values share the mean of their ranks: a function that is flat has no gradient.
+
+    Args:
+        values: ``(n, k)`` values, n of at least 2.
+    """
+    ranks = np.empty(values.shape)
+    for column, of_column in zip(values.T, ranks.T, strict=True):
+        _, group, sizes = np.unique(column, return_inverse=True, return_counts=True)
+        last = np.cumsum(sizes) - 1
+        of_column[:] = (last - (sizes - 1) / 2)[group]
+    return ranks / (len(values) - 1) - 0.5
+
+
+def estimated_gradients(samples: Floats, values: Floats, sigma: float) -> Floats:
+    """Returns the estimated gradient of each column of values.
+
+    Args:
+        samples: ``(n, d)`` from `mirrored_samples`.
+        values: ``(n, k)`` what to climb at each sample: function values, or their ranks, which no
+            monotone transformation changes.
+        sigma: That of the samples.
+
+    Returns:
+        ``(k, d)`` gradients [units of the values / parameter units].
+    """
+    half = len(samples) // 2
+    twice_noise = samples[:half] - samples[half:]
+    differences = values[:half] - values[half:]
+    return differences.T @ twice_noise / (2 * len(samples) * sigma**2)
