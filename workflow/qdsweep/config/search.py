@@ -206,10 +206,11 @@ class Search(Model):
             raise ValueError(
                 "search.sampling = tpe: the first batch is random, so write batches: 2 or more"
             )
-        if self.sampling == "tpe" and not banded and (self.samples or 0) % self.batches:
+        each, rest = divmod(self.samples or 0, self.batches)
+        if self.sampling == "tpe" and not banded and rest:
             raise ValueError(
                 f"search.samples = {self.samples}: a whole number of settings in each of the "
-                f"{self.batches} batches is needed; write {self.batches * 8}, for example"
+                f"{self.batches} batches is needed; write {(each + 1) * self.batches}, for example"
             )
         if self.sampling == "lhs" and self.is_staged and not (self.halving and not banded):
             raise ValueError("search.sampling = lhs: draw with sobol, halton or random here")
