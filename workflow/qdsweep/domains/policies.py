@@ -1,12 +1,13 @@
 """Policies: how a solution's parameters map an observation to an action."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 from gymnasium import spaces
+from numpy.typing import NDArray
 
 from qdsweep.config import episodes as config
 from qdsweep.domains.base import Floats
@@ -18,6 +19,30 @@ _ACTIVATIONS: dict[str, Callable[[Floats, Floats], Any]] = {
     "tanh": np.tanh,
     "relu": lambda x, out: np.maximum(x, 0, out=out),
 }
+
+
+def split_layers(
+    parameters: NDArray[Any], shapes: Sequence[tuple[int, int]], *, bias: bool
+) -> list[tuple[NDArray[Any], NDArray[Any] | None]]:
+    """Returns the weights and the biases of each layer: views of a network's parameters.
+
+    Args:
+        parameters: ``(d,)``: layer by layer the weights row by row, then, where there are any,
+            the biases.
+        shapes: (outputs, inputs) of each layer.
+        bias: Whether each layer has biases.
+    """
+    layers = []
+    start = 0
+    for outputs, inputs in shapes:
+        end = start + outputs * inputs
+        weights, biases = parameters[start:end].reshape(outputs, inputs), None
+        start = end
+        if bias:
+            start += outputs
+            biases = parameters[end:start]
+        layers.append((weights, biases))
+    return layers
 
 
 class Policy:
@@ -47,24 +72,17 @@ class Policy:
         """Returns the network with a solution's weights.
 
         Args:
-            solution: ``(d,)``: layer by layer the weights ``(outputs, inputs)`` row by row, then,
-                in an MLP, the biases.
+            solution: ``(d,)``: its parameters, as `split_layers` has them.
 
         Returns:
             A function from an observation ``(inputs,)`` to the output ``(outputs,)``, which is
             overwritten by the next call, so that an episode allocates nothing.
         """
-        layers = []
-        start = 0
-        for shape in self._shapes:
-            end = start + math.prod(shape)
-            weights, bias = solution[start:end].reshape(shape), None
-            start = end
-            if self._bias:
-                bias = solution[start : start + shape[0]]
-                start += shape[0]
-            # The method `dot`: a call of np.matmul takes longer than a small product.
-            layers.append((weights.dot, bias, np.empty(shape[0])))
+        # The method `dot`: a call of np.matmul takes longer than a small product.
+        layers = [
+            (weights.dot, bias, np.empty(len(weights)))
+            for weights, bias in split_layers(solution, self._shapes, bias=self._bias)
+        ]
         activation, last = self._activation, len(layers) - 1
         add = np.add
 
