@@ -7,6 +7,7 @@ from pydantic import Discriminator, Field, Tag, model_validator
 from qdsweep.config.archives import Archive, CVTArchive, GridArchive, PluginArchive
 from qdsweep.config.base import NOW, TARGET, Model, own_or_type
 from qdsweep.config.emitters import Emitter, PluginEmitter
+from qdsweep.config.estimation import CMAMEGAES, CMAMEGATD3ES, MEES
 from qdsweep.config.family import AlgorithmConfig
 from qdsweep.config.learning import PGAMapElites, TD3Search
 
@@ -145,12 +146,8 @@ class Composition(AlgorithmConfig):
         if isinstance(self.scheduler, Bandit) and self.needs_jacobian:
             raise ValueError("the bandit scheduler cannot ask for gradients; take scheduler all")
         for emitter in self.emitters:
-            ranker = getattr(emitter, "ranker", None)
-            if ranker not in (None, *self.archive.rankers):
-                raise ValueError(
-                    f"ranker {ranker} does not work with a {self.archive.type} archive; take "
-                    f"{' or '.join(self.archive.rankers)}, or another archive"
-                )
+            if hasattr(emitter, "ranker"):
+                self.archive.check_ranker(emitter.ranker)
         if self.result_archive and not self.archive.takes_result_archive:
             raise ValueError(
                 f"a {self.archive.type} archive keeps its elites itself; set result_archive: false"
@@ -203,6 +200,9 @@ Algorithm = Annotated[
     Annotated[Composition, Tag("composition")]
     | Annotated[PGAMapElites, Tag("pga_me")]
     | Annotated[TD3Search, Tag("td3")]
+    | Annotated[CMAMEGAES, Tag("cma_mega_es")]
+    | Annotated[CMAMEGATD3ES, Tag("cma_mega_td3_es")]
+    | Annotated[MEES, Tag("me_es")]
     | Annotated[PluginAlgorithm, Tag("plugin")],
     Discriminator(_family),
 ]

@@ -37,6 +37,18 @@ class _ArchiveKind(Model):
         by_cells = ("imp", "2imp", "rd", "2rd") if self.cells else ()
         return (*by_cells, "obj", "2obj")
 
+    def check_ranker(self, ranker: str) -> None:
+        """Refuses a ranker that solutions cannot be ranked by.
+
+        Raises:
+            ValueError: The archive does not know what the ranker needs.
+        """
+        if ranker not in self.rankers:
+            raise ValueError(
+                f"ranker {ranker} does not work with a {self.type} archive; take "
+                f"{' or '.join(self.rankers)}, or another archive"
+            )
+
     @property
     def has_fixed_cells(self) -> bool:
         """Whether its cells never move, so that a run can record their history."""

@@ -57,7 +57,7 @@ class TD3(Model):
     )
 
 
-class _Family(AlgorithmConfig):
+class Family(AlgorithmConfig):
     """A family without groups of emitters: all solutions of an iteration are its own."""
 
     archive: Archive = Field(
@@ -79,7 +79,7 @@ class _Family(AlgorithmConfig):
             )
 
 
-class _Learner(_Family):
+class _Learner(Family):
     """A family whose solutions are networks that TD3 learns to improve."""
 
     learner: TD3 = Field(default=TD3(), description="settings of the learner TD3")

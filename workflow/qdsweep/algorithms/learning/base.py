@@ -26,6 +26,8 @@ class ArchiveAlgorithm(Algorithm):
         seed: Of what the archive draws.
 
     Attributes:
+        settings: The settings of the algorithm, with the changes so far; a `sigma` of null is the
+            domain's `step`.
         ribs_archive: The archive, as pyribs has it.
     """
 
@@ -38,11 +40,13 @@ class ArchiveAlgorithm(Algorithm):
         shared: Path | None,
         seed: np.random.SeedSequence,
     ) -> None:
-        algorithm: Any = experiment.algorithm
+        self.settings: Any = experiment.algorithm
+        if getattr(self.settings, "sigma", 0) is None:  # the domain's natural mutation scale
+            self.settings = self.settings.model_copy(update={"sigma": domain.step})
         fields: Fields = {name: (shape, np.float64) for name, shape in domain.fields.items()}
         fields[SEED] = ((), np.uint32)
         centroids = Centroids(shared)
-        made = build_archive(algorithm.archive, experiment, domain, fields, centroids, seed)
+        made = build_archive(self.settings.archive, experiment, domain, fields, centroids, seed)
         self.archive: ResultArchive = ResultArchive(made, domain.objective_range[0])
         self.ribs_archive: Any = made
 
@@ -74,3 +78,13 @@ class ArchiveAlgorithm(Algorithm):
         known = getattr(self.ribs_archive, "field_list", every)
         chosen = {name: values[rows] for name, values in every.items() if name in known}
         return chosen, self.ribs_archive.add(**chosen)
+
+    def change(self, key: str, value: Any) -> None:
+        """The archive's learning rate, and settings that say `mid_run`."""
+        match key.split("."):
+            case ["algorithm", "archive", "learning_rate"]:
+                internals.change(self.ribs_archive, "_learning_rate", value)
+            case ["algorithm", name]:
+                self.settings = self.settings.model_copy(update={name: value})
+            case _:
+                super().change(key, value)

@@ -1,0 +1,121 @@
+"""CMA-MEGA (ES) and CMA-MEGA (TD3, ES) of DQD-RL (Tjanaka et al. 2022, algorithms 1 and 2)."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from qdsweep.algorithms.base import Candidates
+from qdsweep.algorithms.learning.base import ArchiveAlgorithm
+from qdsweep.algorithms.learning.estimate import (
+    centred_ranks,
+    estimated_gradients,
+    mirrored_samples,
+)
+from qdsweep.algorithms.ribs.emitters import build_emitter, can_change, change_emitter
+from qdsweep.config.estimation import CMAMEGATD3ES, EstimatedCMAMEGA
+from qdsweep.config.experiment import Experiment
+from qdsweep.domains.base import Domain, Evaluation, Floats
+
+
+class EstimatingCMAMEGA(ArchiveAlgorithm):
+    """CMA-MEGA on pyribs' emitter, with the estimated jacobian of its mean.
+
+    An iteration has two batches: the mean and the samples around it, of which the mean alone is
+    inserted, then the solutions that branch from the mean along the gradients.
+
+    With a critic, that is in place of the estimate what says where the objective grows; all
+    evaluations teach it. In the second batch is then the greedy actor too: it is inserted, but the
+    emitter does not rank it.
+
+    Args:
+        experiment: The experiment; the first child of its seed is that of everything here.
+        domain: Its domain.
+        shared: The folder of centroids; None for any points.
+    """
+
+    def __init__(self, experiment: Experiment, domain: Domain, shared: Path | None) -> None:
+        settings = experiment.algorithm
+        assert isinstance(settings, EstimatedCMAMEGA)
+        root = np.random.SeedSequence(experiment.seed, spawn_key=(0,))
+        archive_seed, emitter_seed, noise_seed, critic_seed = root.spawn(4)
+        super().__init__(experiment, domain, shared, archive_seed)
+        self._samples, branched = settings.sizes(experiment.batch_size)
+        # The mean counts as one of the emitter's.
+        sized = experiment.model_copy(update={"batch_size": 1 + branched})
+        made = build_emitter(settings.emitter, self.ribs_archive, sized, domain, emitter_seed)
+        self._emitter: Any = made
+        self._rng = np.random.default_rng(noise_seed)
+        self._batch = 0
+        self._critic: Any = None
+        if isinstance(settings, CMAMEGATD3ES):
+            from qdsweep.algorithms.learning.td3 import TD3  # type: ignore[import-not-found]
+
+            self.needs_experience = True
+            self._critic = TD3(domain.actor, settings.learner, critic_seed)  # type: ignore[attr-defined]
+        # (d,) of the critic at the mean; None before it was trained.
+        self._objective_gradient: Floats | None = None
+
+    @property
+    def restarts(self) -> int:
+        """How often the emitter has started from another elite."""
+        return int(self._emitter.restarts)
+
+    def ask(self) -> Candidates | None:
+        """The mean with its samples, then the branched solutions, then None."""
+        self._batch = (self._batch + 1) % 3
+        if self._batch == 0:
+            return None
+        if self._batch == 1:
+            mean = self._emitter.ask_dqd()
+            around = mirrored_samples(self._rng, mean[0], self.settings.sigma, self._samples)
+            solutions = np.concatenate((mean, around))
+        else:
+            solutions = self._emitter.ask()
+            if self._critic is not None:
+                solutions = np.concatenate((solutions, self._critic.greedy[None]))
+        return Candidates(solutions, experience=self.needs_experience)
+
+    def meanwhile(self) -> None:
+        """Trains the critic on what was played before, and takes its gradient at the mean."""
+        if self._critic is not None and self._critic.replay.size:
+            self._critic.train(self.settings.training_steps)
+            mean = self._emitter.ask_dqd()[0]
+            self._objective_gradient = self._critic.gradient(
+                mean, self.settings.gradient_observations
+            )
+
+    def tell(self, candidates: Candidates, evaluation: Evaluation) -> None:
+        """Hands the estimated jacobian to the emitter, then what came of following it."""
+        if self._batch == 1:
+            jacobian = self._jacobian(candidates, evaluation)
+            mean, info = self.insert(candidates, evaluation, slice(0, 1))
+            self._emitter.tell_dqd(**mean, jacobian=jacobian[None], add_info=info)
+        else:
+            told, info = self.insert(candidates, evaluation)
+            ranked = slice(self._emitter.batch_size)
+            told, info = ({key: rows[ranked] for key, rows in of.items()} for of in (told, info))
+            self._emitter.tell(**told, add_info=info)
+        if self._critic is not None:
+            for record in evaluation.experience or ():
+                if record is not None:
+                    self._critic.add(record)
+
+    def _jacobian(self, candidates: Candidates, evaluation: Evaluation) -> Floats:
+        """The gradients ``(1 + m, d)`` of objective and measures at the mean."""
+        values = np.column_stack((evaluation.objective, evaluation.measures))[1:]
+        samples = candidates.solutions[1:]
+        jacobian = estimated_gradients(samples, centred_ranks(values), self.settings.sigma)
+        if self._critic is not None:
+            climb = self._objective_gradient
+            self._objective_gradient = None
+            jacobian[0] = self._rng.standard_normal(len(jacobian[0])) if climb is None else climb
+        return jacobian
+
+    def change(self, key: str, value: Any) -> None:
+        """The emitter's keys too that say `mid_run`."""
+        match key.split("."):
+            case ["algorithm", "emitter", name] if can_change(self._emitter, name):
+                change_emitter(self._emitter, name, value)
+            case _:
+                super().change(key, value)

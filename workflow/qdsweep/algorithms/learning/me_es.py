@@ -1,0 +1,133 @@
+"""ME-ES (Colas et al. 2020), explore-exploit, with the settings that ran in DQD-RL.
+
+The parents are chosen as the paper does where ME-ES explores; DQD-RL asks for the paper's choice
+after damage, but its configurations share a dictionary, so that this one ran.
+"""
+
+from collections import deque
+from pathlib import Path
+
+import numpy as np
+from ribs.emitters.opt import AdamOpt
+from scipy.spatial import KDTree
+
+from qdsweep.algorithms.base import Candidates, Cells
+from qdsweep.algorithms.learning.base import ArchiveAlgorithm
+from qdsweep.algorithms.learning.estimate import (
+    centred_ranks,
+    estimated_gradients,
+    mirrored_samples,
+)
+from qdsweep.config.experiment import Experiment
+from qdsweep.domains.base import Domain, Evaluation, Floats
+
+# The choice of an elite to climb novelty from: any one, or by novelty one of the most novel.
+_ANY, _MOST_NOVEL = 0.1, 5
+# To climb the objective from: the best one, or by score one of the better of the newest cells.
+_BEST, _NEWEST, _BETTER = 0.5, 5, 2
+_NEW = 2  # what pyribs says of a solution that is the first one in its cell
+
+
+class MapElitesES(ArchiveAlgorithm):
+    """Climbs from an elite for some iterations, then from another, towards novelty in turn.
+
+    An iteration has two batches: samples around the parent, then the parent after its step, which
+    alone is inserted. The novelty of a point of the measure space is its mean squared distance to
+    the nearest of all parents so far, in fractions of the measures' ranges.
+
+    Args:
+        experiment: The experiment; the first child of its seed is that of everything here.
+        domain: Its domain.
+        shared: The folder of centroids; None for any points.
+    """
+
+    def __init__(self, experiment: Experiment, domain: Domain, shared: Path | None) -> None:
+        root = np.random.SeedSequence(experiment.seed, spawn_key=(0,))
+        archive_seed, seed = root.spawn(2)
+        super().__init__(experiment, domain, shared, archive_seed)
+        self._rng = np.random.default_rng(seed)
+        self._samples = experiment.batch_size - 1
+        self._low = domain.objective_range[0]
+        self._scale = 1 / np.ptp(list(domain.measures.values()), axis=1)
+        # Scaled measures of every parent, and the cells that got their first elite last.
+        self._parents = np.empty((0, len(domain.measures)))
+        self._newest: deque[int] = deque(maxlen=_NEWEST)
+        # The objective is climbed first: nothing is known yet to be unlike.
+        self._exploring = False
+        self._optimizer = self._start(domain.x0)
+        self._climbed = self._restarts = self._batch = 0
+
+    @property
+    def restarts(self) -> int:
+        """How often another elite became the parent."""
+        return self._restarts
+
+    def ask(self) -> Candidates | None:
+        """The samples, then the parent after its step, then None."""
+        self._batch = (self._batch + 1) % 3
+        if self._batch == 0:
+            return None
+        if self._batch == 2:
+            return Candidates(self._optimizer.theta[None].copy())
+        if self._climbed >= self.settings.generations:
+            self._exploring = not self._exploring
+            self._optimizer = self._start(self._elite())
+            self._climbed = 0
+            self._restarts += 1
+        mean = self._optimizer.theta
+        return Candidates(mirrored_samples(self._rng, mean, self.settings.sigma, self._samples))
+
+    def tell(self, candidates: Candidates, evaluation: Evaluation) -> None:
+        """Makes a step, then inserts the parent."""
+        if self._batch == 1:
+            measures = evaluation.measures
+            values = self._novelty(measures) if self._exploring else evaluation.objective
+            ranks = centred_ranks(values[:, None])
+            gradient = estimated_gradients(candidates.solutions, ranks, self.settings.sigma)[0]
+            self._optimizer.step(gradient)
+            return
+        _, info = self.insert(candidates, evaluation)
+        if info["status"][0] == _NEW:
+            self._newest.append(int(self.archive.cells_of(evaluation.measures)[0]))
+        self._parents = np.concatenate((self._parents, evaluation.measures * self._scale))
+        self._climbed += 1
+
+    def _start(self, solution: Floats) -> AdamOpt:
+        return AdamOpt(solution, lr=self.settings.lr, l2_coeff=self.settings.l2)
+
+    def _novelty(self, measures: Floats) -> Floats:
+        """The novelty ``(n,)`` of ``(n, m)`` measures."""
+        nearest = range(1, min(self.settings.neighbors, len(self._parents)) + 1)
+        distances, _ = KDTree(self._parents).query(measures * self._scale, k=nearest)
+        return np.asarray((distances**2).mean(axis=1))
+
+    def _elite(self) -> Floats:
+        """The solution ``(d,)`` to climb from next."""
+        if self.ribs_archive.empty:  # thresholds may refuse all so far
+            return np.array(self._optimizer.theta)
+        elites = self.ribs_archive.data(["index", "objective", "measures"])
+        objective, novelty = elites["objective"], self._novelty(elites["measures"])
+        if self._exploring and self._rng.random() < _ANY:
+            chosen = int(self._rng.integers(len(objective)))
+        elif self._exploring:
+            chosen = self._proportional(_highest(novelty, _MOST_NOVEL), novelty)
+        elif self._rng.random() < _BEST:
+            chosen = int(np.argmax(objective))
+        else:
+            newest = np.flatnonzero(np.isin(elites["index"], self._newest))
+            better = newest[_highest(objective[newest], _BETTER)]
+            chosen = self._proportional(better, objective - self._low)
+        _, elite = self.ribs_archive.retrieve_single(elites["measures"][chosen])
+        return np.asarray(elite["solution"])
+
+    def _proportional(self, rows: Cells, weights: Floats) -> int:
+        """One of the rows, by their weights; any of them where none has a positive one."""
+        chances = np.maximum(weights[rows], 0)
+        if not chances.any():
+            chances = np.ones(len(rows))
+        return int(self._rng.choice(rows, p=chances / chances.sum()))
+
+
+def _highest(values: Floats, count: int) -> Cells:
+    """The places of the highest values, the highest first."""
+    return np.argsort(-values, kind="stable")[:count]
