@@ -4,6 +4,11 @@ from typing import Any
 
 from support import REPO
 
+from qdsweep.config.algorithm import Composition
+from qdsweep.config.compose import compose, read_part
+from qdsweep.config.experiment import Experiment
+from qdsweep.config.files import find_preset, read_yaml
+
 CONFIG = REPO / "config"
 
 
@@ -18,6 +23,21 @@ BASE: dict[str, Any] = {
 
 def presets(kind: str) -> list[str]:
     return sorted(path.stem for path in (CONFIG / kind).glob("*.yaml"))
+
+
+# What makes a learner quick enough for a test, where an algorithm has such a key.
+QUICK = {"training_steps": 4, "training_ratio": 0.05, "gradient_minibatch": 16}
+LEARNER = {"critic_hidden": [16, 16], "minibatch": 16}
+
+
+def with_algorithm(name: str, home: Any = "lp_sphere", **changes: Any) -> Experiment:
+    """An experiment with an algorithm; on a short pendulum where it learns from its steps."""
+    part = read_part("algorithm", read_yaml(find_preset("algorithms", name)))
+    own: dict[str, Any] = {} if isinstance(part, Composition) else {"num_emitters": 1}
+    if part.needs_experience:
+        own |= {"domain": "pendulum", "max_episode_steps": 20, **LEARNER}
+        own |= {key: value for key, value in QUICK.items() if key in type(part).model_fields}
+    return compose(home, {"algorithm": name, **own, **changes}, source="test")
 
 
 def merged(base: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:

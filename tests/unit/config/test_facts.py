@@ -6,6 +6,7 @@ from typing import get_args
 import pytest
 import ribs.archives
 import ribs.emitters
+from composing import with_algorithm
 from support import REPO
 
 from qdsweep.algorithms.ribs.archives import KINDS
@@ -121,4 +122,4 @@ def test_every_preset_cites_entries_that_are_there():
     cells = {"dims": None, "cells": 100, "algorithm": "cvt_map_elites"}
     check_cited(compose("lp_sphere", {"domain": name, **cells}) for name in names)
     algorithms = [path.stem for path in (REPO / "config/algorithms").glob("*.yaml")]
-    check_cited(compose("lp_sphere", {"algorithm": name}) for name in algorithms)
+    check_cited(map(with_algorithm, algorithms))

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from composing import BASE, CONFIG, presets
+from composing import BASE, CONFIG, presets, with_algorithm
 
 from qdsweep.config.cluster import read_cluster
 from qdsweep.config.compose import compose, read_domain
@@ -24,7 +24,7 @@ def test_every_experiment_composes(name: str):
 
 @pytest.mark.parametrize("name", presets("algorithms"))
 def test_every_algorithm_composes(name: str):
-    experiment = compose("lp_sphere", {"algorithm": name})
+    experiment = with_algorithm(name)
     assert experiment.algorithm.name == name
     assert f"-{name}-" in run_id(experiment)
 

@@ -15,7 +15,7 @@ from qdsweep.algorithms.base import METRICS, Algorithm, Candidates
 from qdsweep.algorithms.own import raised
 from qdsweep.config.experiment import Experiment
 from qdsweep.domains import make_domain
-from qdsweep.domains.base import Domain, Evaluation
+from qdsweep.domains.base import Domain
 from qdsweep.errors import BadInput
 from qdsweep.records.archive import archive_digest
 
@@ -130,6 +130,9 @@ class _Check:
                     raise BadInput(f"{self.name}: ask never gives None, which ends an iteration")
                 trace.append((where, _digest(candidates.solutions)))
                 algorithm = between(algorithm)
+                if batch == 1:
+                    self._call("meanwhile", algorithm.meanwhile)
+                    algorithm = between(algorithm)
                 self.tell(algorithm, candidates, iteration, where)
             algorithm = between(algorithm)
             trace.append((f"the archive after iteration {iteration}", self.digest(algorithm)))
@@ -160,11 +163,12 @@ class _Check:
         solutions = np.array(candidates.solutions, dtype=float)
         size = getattr(self.domain, "context_dim", None)
         context = () if size is None else (np.zeros(size),)
-        found = self.domain.evaluate(solutions, seeds, *context)
+        wanted = {"experience": True} if candidates.experience else {}
+        found = self.domain.evaluate(solutions, seeds, *context, **wanted)
         jacobian = None
         if candidates.gradients:
             jacobian = self.domain.jacobian(candidates.solutions)  # type: ignore[attr-defined]
-        evaluation = Evaluation(found.objective, found.measures, found.fields, jacobian=jacobian)
+        evaluation = found._replace(jacobian=jacobian, tally=None)
         told = candidates._replace(seeds=seeds)
         self._call(f"tell, {where},", lambda: algorithm.tell(told, evaluation))
 

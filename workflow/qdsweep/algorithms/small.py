@@ -4,7 +4,7 @@ import inspect
 from collections.abc import Mapping
 from typing import Any
 
-from qdsweep.config.compose import compose, read_domain
+from qdsweep.config.compose import compose, read_domain, read_part
 from qdsweep.config.experiment import Experiment
 from qdsweep.config.files import find_preset, read_yaml
 from qdsweep.config.plugin import load_plugin
@@ -15,6 +15,7 @@ from qdsweep.errors import BadInput
 BATCH = 6
 _CELLS = 10  # along each measure
 _DOMAIN = {"preset": "lp_sphere", "solution_dim": 10}
+_EPISODES = {"preset": "pendulum", "max_episode_steps": 20}
 
 
 def small_experiment(
@@ -26,7 +27,7 @@ def small_experiment(
         name: An algorithm's preset or file, an experiment's, or the `module:name` of an emitter,
             archive or scheduler class, or of what makes a whole algorithm.
         domain: Its domain: a preset, a file or a `module:Class`; None for that of the experiment,
-            or else the sphere.
+            or else the sphere, or a pendulum for what learns from episodes.
         settings: Further keys, as `--set` has them.
         source: Where they come from, for messages.
 
@@ -38,12 +39,15 @@ def small_experiment(
         changes = {} if domain is None else {"domain": domain}
         return compose(experiment, changes | dict(settings), source=source)
     algorithm = _part(name) if ":" in name else name
-    groups = 1
+    groups, home = 1, _DOMAIN
     if not isinstance(algorithm, dict):
-        groups = len(read_yaml(find_preset("algorithms", name)).get("emitters", [1]))
+        part = read_yaml(find_preset("algorithms", name))
+        groups = len(part.get("emitters", [1]))
+        if ":" not in str(part.get("type", ":")) and read_part("algorithm", part).needs_experience:
+            home = _EPISODES
     measures = 2 if domain is None else len(make_domain(read_domain(domain)).measures)
     data = {
-        "domain": domain or _DOMAIN,
+        "domain": domain or home,
         "algorithm": algorithm,
         "archive": {"dims": [_CELLS] * measures},
         "num_emitters": groups,

@@ -119,6 +119,11 @@ class DomainConfig(Model):
         """Whether gradient emitters can work, or None where only the user's code knows."""
         return None
 
+    @property
+    def why_no_experience(self) -> str:
+        """Why nothing can learn from its steps; empty where it can, or only the code knows."""
+        return ""
+
     @model_validator(mode="after")
     def _check_lengths(self) -> "DomainConfig":
         measures, parameters = self.measure_dim, self.known_solution_dim
@@ -148,6 +153,11 @@ class _Benchmark(DomainConfig):
     def has_jacobian(self) -> bool:
         """Whether gradient emitters can work."""
         return True
+
+    @property
+    def why_no_experience(self) -> str:
+        """Nothing is played."""
+        return "it is a function, which plays no episodes"
 
 
 class LinearProjection(_Benchmark):
@@ -237,6 +247,11 @@ class LunarLander(DomainConfig):
         """Whether gradient emitters can work."""
         return False
 
+    @property
+    def why_no_experience(self) -> str:
+        """Its four engines are on or off."""
+        return "its actions are discrete, and TD3 needs continuous ones"
+
 
 class Gymnasium(DomainConfig):
     """Any gymnasium environment with 1-D Box observations and Box or Discrete actions."""
@@ -292,6 +307,13 @@ class Gymnasium(DomainConfig):
     def has_jacobian(self) -> bool:
         """Whether gradient emitters can work."""
         return False
+
+    @property
+    def why_no_experience(self) -> str:
+        """What a policy sees must stay the same as long as something learns from it."""
+        if self.normalize_observations:
+            return "normalize_observations changes what its policies see all the time"
+        return ""
 
     @field_validator("measures")
     @classmethod

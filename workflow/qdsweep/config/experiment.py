@@ -244,6 +244,12 @@ class Experiment(Model):
 
     @model_validator(mode="after")
     def _check_algorithm(self) -> "Experiment":
+        if self.algorithm.needs_experience and self.domain.why_no_experience:
+            raise ValueError(
+                f"algorithm {self.algorithm.name} learns from the steps of episodes, but of the "
+                f"domain {self.domain.name} it cannot: {self.domain.why_no_experience}; take an "
+                "algorithm that learns from the scores alone, such as map_elites_line"
+            )
         dim = self.domain.known_solution_dim
         self.algorithm.check_sizes(self.num_emitters, self.batch_size, dim)
         if self.algorithm.needs_jacobian and self.domain.has_jacobian is False:

@@ -97,7 +97,7 @@ class PGAMapElites(_Learner):
     are elites that have climbed the critic.
     """
 
-    code = "qdsweep.algorithms.learning.pga_me:make"
+    code = "qdsweep.algorithms.learning.pga_me:PGAMapElites"
 
     type: Literal["pga_me"]
     training_steps: int = Field(
@@ -152,9 +152,10 @@ class PGAMapElites(_Learner):
 
     @property
     def papers(self) -> tuple[str, ...]:
-        """The keys of its papers: those of `cite`, its own, the learner's, the archive's."""
-        own = ("nilsson2021policy", "vassiliades2018discovering", *self.learner.cite)
-        return tuple(dict.fromkeys((*self.cite, *own, *self.archive.papers)))
+        """The keys of its papers: its own, those of `cite`, of its parts and of the archive."""
+        own = ("vassiliades2018discovering", *self.learner.cite)
+        papers = ("nilsson2021policy", *self.cite, *own, *self.archive.papers)
+        return tuple(dict.fromkeys(papers))
 
 
 class TD3Search(_Learner):
@@ -164,7 +165,7 @@ class TD3Search(_Learner):
     weights, which explores.
     """
 
-    code = "qdsweep.algorithms.learning.td3_search:make"
+    code = "qdsweep.algorithms.learning.td3_search:TD3Search"
 
     type: Literal["td3"]
     sigma: float = Field(

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 import yaml
+from composing import with_algorithm
 
 from qdsweep.analysis.page import descriptions, provenance
 from qdsweep.analysis.page.references import bibtex, cite, cited, latex, plain
@@ -34,6 +35,13 @@ SOURCES = {
     "sep_cma_es": ["ros2008simple"],
     "lm_ma_es": ["loshchilov2019large"],
     "openai_es": ["salimans2017evolution"],
+    "pga_me": [
+        "nilsson2021policy",
+        "tjanaka2022approximating",
+        "vassiliades2018discovering",
+        "fujimoto2018addressing",
+    ],
+    "td3": ["fujimoto2018addressing", "plappert2018parameter"],
     "novelty_search": ["lehman2011abandoning", "lee2024density", "hansen2016cma"],
 }
 
@@ -44,7 +52,7 @@ def resolved(**overrides):
 
 @pytest.mark.parametrize("name", SOURCES)
 def test_each_algorithm_cites_exactly_its_papers(name):
-    config = resolved(algorithm=name)
+    config = with_algorithm(name).model_dump(mode="json")
     used = read_part("algorithm", config["algorithm"])
     assert list(used.papers) == SOURCES[name]
     sentence = descriptions.algorithm(name, [config])
@@ -57,7 +65,7 @@ def test_every_preset_of_the_project_has_a_title():
 
     presets = {path.stem for path in (REPO / "config/algorithms").glob("*.yaml")}
     assert presets == set(SOURCES)
-    titles = {compose("lp_sphere", {"algorithm": name}).algorithm.title for name in presets}
+    titles = {with_algorithm(name).algorithm.title for name in presets}
     assert "" not in titles and len(titles) == len(presets)
 
 

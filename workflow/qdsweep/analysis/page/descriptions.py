@@ -34,7 +34,27 @@ _PHRASES = {
     "type": "emitters of the class {}",
     "zeta": "exploration weight {}",
     "reselect": "{} emitters chosen anew",
+    "gradient_fraction": "a share of {} of the solutions by policy gradients",
+    "first_sigma": "initial mutation scale {}",
+    "gradient_steps": "{} policy-gradient steps",
+    "gradient_lr": "policy-gradient learning rate {}",
+    "gradient_minibatch": "{} observations per policy-gradient step",
+    "training_steps": "{} critic steps per iteration",
+    "training_ratio": "{} critic steps per environment step",
+    "critic_hidden": "critics with hidden layers of {} units",
+    "actor_lr": "actor learning rate {}",
+    "critic_lr": "critic learning rate {}",
+    "minibatch": "minibatches of {} transitions",
+    "gamma": "discount factor {}",
+    "tau": "target update rate {}",
+    "policy_delay": "policy delay {}",
+    "policy_noise": "target policy noise {}",
+    "noise_clip": "noise clipped at {}",
+    "replay_size": "a replay buffer of {} transitions",
+    "limit_is_end": "the time limit as an end of episodes: {}",
 }
+# Keys of a family that are no hyper-parameters, or that hold others.
+_NOT_ITS_OWN = ("type", "name", "title", "cite", "archive", "learner")
 _MAY_BE_ZERO = ("learning_rate", "threshold_min", "zeta")
 _SCALES = ("sigma", "sigma0", "iso_sigma")  # null: the domain's step
 # Type of an emitter -> what its kind is called where an algorithm mixes several.
@@ -149,7 +169,12 @@ def _hyper_parameters(config: dict[str, Any]) -> dict[str, str]:
     sizes = ["num_emitters", "batch_size"]
     if ":" in algorithm.get("type", ""):  # what its signature does not name, it is not given
         sizes = [key for key in sizes if key in parameters(algorithm["type"])[0]]
+    elif "type" in algorithm:  # one emitter by itself
+        sizes = ["batch_size"]
     found: dict[str, Any] = {key: config[key] for key in sizes if key in config}
+    if "type" in algorithm and ":" not in algorithm["type"]:
+        found |= {key: value for key, value in algorithm.items() if key not in _NOT_ITS_OWN}
+        found |= algorithm.get("learner", {})
     found |= algorithm.get("arguments", {})
     for where, emitter in _kinds_of(algorithm.get("emitters", [])):
         for key, value in _with_arguments(emitter).items():

@@ -1,0 +1,84 @@
+"""What algorithms share that learn from the steps of the episodes by TD3."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from qdsweep.algorithms.base import Candidates
+from qdsweep.algorithms.learning.base import ArchiveAlgorithm
+from qdsweep.algorithms.learning.td3 import TD3
+from qdsweep.algorithms.ribs import internals
+from qdsweep.config.experiment import Experiment
+from qdsweep.domains.base import Actor, Domain, Evaluation
+from qdsweep.errors import BadInput
+
+
+class LearnerAlgorithm(ArchiveAlgorithm):
+    """An algorithm with a TD3 learner, in one batch an iteration.
+
+    Args:
+        experiment: The experiment; its algorithm has the settings of a `learner`.
+        domain: Its domain.
+        shared: The folder of centroids; None for any points.
+
+    Raises:
+        BadInput: Nothing can be learned from the episodes of the domain.
+
+    Attributes:
+        learner: The learner.
+        settings: The settings of the algorithm, with the changes so far.
+        batch_size: Solutions of an iteration.
+    """
+
+    needs_experience = True
+
+    def __init__(self, experiment: Experiment, domain: Domain, shared: Path | None) -> None:
+        settings: Any = experiment.algorithm
+        root = np.random.SeedSequence(experiment.seed, spawn_key=(0,))
+        archive_seed, learner_seed, noise_seed = root.spawn(3)
+        self.learner = TD3(require_actor(domain, settings.name), settings.learner, learner_seed)
+        super().__init__(experiment, domain, shared, archive_seed)
+        self.settings = settings
+        self.batch_size = experiment.batch_size
+        self._rng = np.random.default_rng(noise_seed)
+        self._asked = False
+
+    def tell(self, candidates: Candidates, evaluation: Evaluation) -> None:
+        """Inserts the solutions in the archive, and gives the learner their experience."""
+        self.insert(candidates, evaluation)
+        for record in evaluation.experience or ():
+            if record is not None:
+                self.learner.add(record)
+
+    def change(self, key: str, value: Any) -> None:
+        """The batch size, the archive's learning rate, and settings that say `mid_run`."""
+        match key.split("."):
+            case ["batch_size"]:
+                self.batch_size = value
+            case ["algorithm", "archive", "learning_rate"]:
+                internals.change(self.ribs_archive, "_learning_rate", value)
+            case ["algorithm", name]:
+                self.settings = self.settings.model_copy(update={name: value})
+            case _:
+                super().change(key, value)
+
+
+def require_actor(domain: Domain, algorithm: str) -> Actor:
+    """Returns the network that a solution of a domain is, for TD3 to train.
+
+    Args:
+        domain: The domain.
+        algorithm: The algorithm's name, for the message.
+
+    Raises:
+        BadInput: The domain has none.
+    """
+    actor: Actor | None = getattr(domain, "actor", None)
+    if actor is None:
+        raise BadInput(
+            f"algorithm {algorithm} learns from the steps of episodes, of which this domain tells "
+            "nothing (it has no `actor`); take a domain of the type gymnasium, or an algorithm "
+            "that learns from the scores alone, such as map_elites_line"
+        )
+    return actor

@@ -1,0 +1,42 @@
+"""TD3 (Fujimoto et al. 2018) alone, whose policies an archive records."""
+
+from pathlib import Path
+
+from qdsweep.algorithms.base import Candidates
+from qdsweep.algorithms.learning.learner import LearnerAlgorithm
+from qdsweep.config.experiment import Experiment
+from qdsweep.domains.base import Domain, Evaluation
+
+
+class TD3Search(LearnerAlgorithm):
+    """Plays the greedy actor, and copies of it with noise on the weights (Plappert et al. 2018).
+
+    TD3's paper has the noise on the actions. Here a policy travels as its weights and acts
+    without noise, so that an archive can keep what was played.
+
+    Args: see `LearnerAlgorithm`.
+    """
+
+    def __init__(self, experiment: Experiment, domain: Domain, shared: Path | None) -> None:
+        super().__init__(experiment, domain, shared)
+        self._new_steps = 0  # environment steps of the iteration before
+
+    def ask(self) -> Candidates | None:
+        """One batch an iteration, the greedy actor first."""
+        self._asked = not self._asked
+        if not self._asked:
+            return None
+        greedy = self.learner.greedy
+        noise = self.settings.sigma * self._rng.standard_normal((self.batch_size, len(greedy)))
+        noise[0] = 0.0
+        return Candidates(greedy + noise, experience=True)
+
+    def meanwhile(self) -> None:
+        """Trains in proportion to the experience of the iteration before."""
+        self.learner.train(round(self.settings.training_ratio * self._new_steps))
+
+    def tell(self, candidates: Candidates, evaluation: Evaluation) -> None:
+        """Inserts the solutions in the archive, and gives the learner their experience."""
+        super().tell(candidates, evaluation)
+        played = (record for record in evaluation.experience or () if record is not None)
+        self._new_steps = sum(len(record.rewards) for record in played)
