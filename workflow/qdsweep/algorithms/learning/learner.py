@@ -8,7 +8,6 @@ import numpy as np
 from qdsweep.algorithms.base import Candidates
 from qdsweep.algorithms.learning.base import ArchiveAlgorithm
 from qdsweep.algorithms.learning.td3 import TD3
-from qdsweep.algorithms.ribs import internals
 from qdsweep.config.experiment import Experiment
 from qdsweep.domains.base import Actor, Domain, Evaluation
 from qdsweep.errors import BadInput
@@ -27,7 +26,6 @@ class LearnerAlgorithm(ArchiveAlgorithm):
 
     Attributes:
         learner: The learner.
-        settings: The settings of the algorithm, with the changes so far.
         batch_size: Solutions of an iteration.
     """
 
@@ -39,7 +37,6 @@ class LearnerAlgorithm(ArchiveAlgorithm):
         archive_seed, learner_seed, noise_seed = root.spawn(3)
         self.learner = TD3(require_actor(domain, settings.name), settings.learner, learner_seed)
         super().__init__(experiment, domain, shared, archive_seed)
-        self.settings = settings
         self.batch_size = experiment.batch_size
         self._rng = np.random.default_rng(noise_seed)
         self._asked = False
@@ -52,16 +49,11 @@ class LearnerAlgorithm(ArchiveAlgorithm):
                 self.learner.add(record)
 
     def change(self, key: str, value: Any) -> None:
-        """The batch size, the archive's learning rate, and settings that say `mid_run`."""
-        match key.split("."):
-            case ["batch_size"]:
-                self.batch_size = value
-            case ["algorithm", "archive", "learning_rate"]:
-                internals.change(self.ribs_archive, "_learning_rate", value)
-            case ["algorithm", name]:
-                self.settings = self.settings.model_copy(update={name: value})
-            case _:
-                super().change(key, value)
+        """The batch size too."""
+        if key == "batch_size":
+            self.batch_size = value
+        else:
+            super().change(key, value)
 
 
 def require_actor(domain: Domain, algorithm: str) -> Actor:
