@@ -35,7 +35,9 @@ def with_algorithm(name: str, home: Any = "lp_sphere", **changes: Any) -> Experi
     part = read_part("algorithm", read_yaml(find_preset("algorithms", name)))
     own: dict[str, Any] = {} if isinstance(part, Composition) else {"num_emitters": 1}
     if part.needs_experience:
-        own |= {"domain": "pendulum", "max_episode_steps": 20, **LEARNER}
+        home = read_yaml(find_preset("experiments", home)) if isinstance(home, str) else home
+        home = {**home, "domain": {"preset": "pendulum", "max_episode_steps": 20}}
+        own |= LEARNER
         own |= {key: value for key, value in QUICK.items() if key in type(part).model_fields}
     return compose(home, {"algorithm": name, **own, **changes}, source="test")
 
