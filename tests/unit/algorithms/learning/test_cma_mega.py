@@ -1,0 +1,212 @@
+"""CMA-MEGA with estimated gradients: what it asks for, what it inserts, and what it climbs."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from small_runs import experiment, fresh
+from support import TINY
+
+from qdsweep.algorithms import make_algorithm
+from qdsweep.algorithms.check import check_algorithm
+from qdsweep.config.compose import compose
+from qdsweep.domains import make_domain
+from qdsweep.domains.base import Actor, Evaluation, Record
+from qdsweep.errors import BadInput
+from qdsweep.experiment.loop import search
+from qdsweep.experiment.stop import Stop
+
+ES = {"algorithm": "cma_mega_es", "num_emitters": 1, "batch_size": 24}
+ACTOR = Actor(((4, 3), (2, 4)), True, "tanh", np.full(2, -1.0), np.full(2, 1.0))
+D = 4 * 3 + 4 + 2 * 4 + 2
+
+
+def spied(algorithm, monkeypatch):
+    """The number of solutions of each insertion."""
+    found, add = [], algorithm.ribs_archive.add
+
+    def noted(solution, *arguments, **keywords):
+        found.append(len(solution))
+        return add(solution, *arguments, **keywords)
+
+    monkeypatch.setattr(algorithm.ribs_archive, "add", noted)
+    return found
+
+
+def told(algorithm, domain, batches):
+    """Asks for some batches and tells their results."""
+    for _ in range(batches):
+        candidates = algorithm.ask()
+        seeds = np.zeros(len(candidates.solutions), dtype=np.uint32)
+        evaluation = domain.evaluate(candidates.solutions, seeds)
+        algorithm.tell(candidates._replace(seeds=seeds), evaluation)
+    return candidates
+
+
+def test_an_iteration_is_the_mean_with_samples_then_what_branches(monkeypatch):
+    exp = experiment(**ES)
+    domain = make_domain(exp.domain)
+    algorithm = make_algorithm(exp, domain, None)
+    inserted = spied(algorithm, monkeypatch)
+    first = algorithm.ask()
+    assert not first.gradients and not first.experience
+    mean, around = first.solutions[0], first.solutions[1:]
+    assert around.shape == (12, domain.solution_dim)
+    np.testing.assert_array_equal(mean, domain.x0)
+    np.testing.assert_allclose(around[:6] + around[6:], np.tile(2 * mean, (6, 1)), atol=1e-12)
+    assert np.std(around - mean) == pytest.approx(domain.step, rel=0.3)
+
+    seeds = np.zeros(13, dtype=np.uint32)
+    algorithm.tell(first._replace(seeds=seeds), domain.evaluate(first.solutions, seeds))
+    np.testing.assert_array_equal(algorithm.archive.rows()["solution"], [mean])
+    assert len(told(algorithm, domain, 1).solutions) == 11
+    assert algorithm.ask() is None and inserted == [1, 11]
+
+
+def test_the_branched_solutions_lie_along_estimates_of_the_exact_gradients():
+    """With many samples they are where they are with the domain's own jacobian."""
+    exp = experiment(**ES | {"batch_size": 4012, "samples": 4000, "algorithm.sigma": 0.05})
+    domain = make_domain(exp.domain)
+    estimated, exact = (make_algorithm(exp, domain, None) for _ in range(2))
+    exact._jacobian = lambda candidates, _: domain.jacobian(candidates.solutions[:1])[0]
+    found, wanted = (told(one, domain, 2).solutions for one in (estimated, exact))
+    # The error of a unit gradient from p pairs has the length sqrt((d - 1) pi / 3 / p).
+    error = np.linalg.norm(found - wanted, axis=1).mean() / np.linalg.norm(wanted, axis=1).mean()
+    assert 0.01 < error < 0.12  # two to three gradients add up
+
+
+def test_many_samples_find_what_the_exact_gradients_do(tmp_path):
+    """60 iterations, sphere of 10 parameters, 3 seeds of 8: 67 with 20,000 samples, 69 exact.
+
+    With 20 samples it is 44; a seed's standard deviation is 2.
+    """
+
+    def score(algorithm, batch_size, **changes):
+        sizes = {"num_emitters": 1, "batch_size": batch_size, "dims": [20, 20], "iterations": 60}
+        found = []
+        for seed in range(3):
+            keys = {"algorithm": algorithm, "sigma0": 10.0, "seed": seed, **sizes, **changes}
+            state, engine = fresh(experiment(**keys), tmp_path)
+            search(experiment(**keys), state, engine, Stop(), lambda state, seconds: None)
+            found.append(state.algorithm.metrics()["norm_qd_score"])
+        return np.mean(found)
+
+    around = {"algorithm.sigma": 0.1}
+    many = score("cma_mega_es", 10_037, samples=10_000, **around)
+    assert many == pytest.approx(score("cma_mega", 37), abs=5)
+    assert score("cma_mega_es", 57, samples=20, **around) < many - 10
+
+
+def test_it_keeps_its_promises():
+    for algorithm in ("cma_mega_es", "me_es"):
+        check_algorithm(experiment(**ES | {"algorithm": algorithm, "batch_size": 25}))
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"num_emitters": 2}, "num_emitters = 2: .*set num_emitters: 1"),
+        ({"batch_size": 4}, "batch_size = 4: .*needs at least 5: 2 samples"),
+        ({"samples": 22}, "batch_size = 24: .*needs at least 25: 22 samples"),
+        ({"samples": 7}, "samples = 7: .*take an even number"),
+        ({"ranker": "nov"}, "ranker nov does not work with a grid archive"),
+        ({"algorithm": "cma_mega_td3_es"}, "cma_mega_td3_es learns from the steps of episodes"),
+    ],
+)
+def test_what_does_not_fit_is_refused(changes, message):
+    with pytest.raises(BadInput, match=message):
+        experiment(**ES | changes)
+
+
+def test_settings_change_in_mid_run():
+    algorithm = make_algorithm(experiment(**ES), make_domain(experiment(**ES).domain), None)
+    algorithm.change("algorithm.sigma", 0.001)
+    around = algorithm.ask().solutions[1:]
+    assert np.std(around) == pytest.approx(0.001, rel=0.3)
+    algorithm.change("algorithm.emitter.lr", 0.25)
+    assert algorithm._emitter._grad_opt._lr == 0.25
+    with pytest.raises(BadInput, match="batch_size cannot be changed"):
+        algorithm.change("batch_size", 40)
+
+
+class Episodes:
+    """A made-up domain of episodes with three steps; each solution fails at times."""
+
+    solution_dim, fields, x0, step = D, {}, np.zeros(D), 0.1
+    measures, objective_range, actor = {"a": (-3.0, 3.0)}, (-50.0, 0.0), ACTOR
+
+    def evaluate(self, solutions, seeds):
+        rng = np.random.default_rng(0)
+        records = [
+            Record(
+                rng.normal(size=(4, 3)).astype(np.float32),
+                rng.uniform(-1, 1, (3, 2)).astype(np.float32),
+                rng.normal(size=3).astype(np.float32),
+                np.array([0, 0, 1], dtype=np.uint8),
+            )
+            for _ in solutions
+        ]
+        records[0] = None
+        objective = -np.sum((solutions - 0.3) ** 2, axis=1)
+        return Evaluation(objective, solutions[:, :1], experience=records)
+
+
+@pytest.fixture
+def learning():
+    keys = {"num_emitters": 1, "batch_size": 24, "critic_hidden": [8, 8], "training_steps": 3}
+    sizes = {"gradient_observations": 20, "archive": {"dims": [30]}, "iterations": 5}
+    exp = compose(TINY, {"domain": "lp_sphere"})
+    part = {"preset": "cma_mega_td3_es"}
+    domain = {"preset": "pendulum", "measures": [{"measure": "episode_length", "range": [0, 9]}]}
+    exp = compose({"domain": domain, "algorithm": part, "archive": sizes.pop("archive")} | sizes, keys)
+    return make_algorithm(exp, Episodes(), None)
+
+
+def test_the_critic_says_where_the_objective_grows(learning, monkeypatch):
+    jacobians = []
+    tell = learning._emitter.tell_dqd
+    monkeypatch.setattr(
+        learning._emitter,
+        "tell_dqd",
+        lambda **keys: (jacobians.append(keys["jacobian"][0].copy()), tell(**keys)),
+    )
+    critic, domain = learning._critic, Episodes()
+    for _ in range(2):
+        told(learning, domain, 2)
+        assert learning.ask() is None
+    # A random direction at first, then nothing was trained here: again a random one.
+    assert np.std(jacobians[0][0]) == pytest.approx(1, rel=0.4)
+    assert not np.array_equal(jacobians[0][0], jacobians[1][0])
+
+    candidates = learning.ask()
+    learning.meanwhile()
+    wanted = learning._objective_gradient.copy()
+    assert wanted.any() and critic._steps == 3
+    seeds = np.zeros(len(candidates.solutions), dtype=np.uint32)
+    evaluation = domain.evaluate(candidates.solutions, seeds)
+    learning.tell(candidates._replace(seeds=seeds), evaluation)
+    np.testing.assert_array_equal(jacobians[-1][0], wanted)
+    assert learning._objective_gradient is None  # it is not that of the next mean
+
+
+def test_the_greedy_actor_is_inserted_but_not_ranked(learning, monkeypatch):
+    inserted, ranked = spied(learning, monkeypatch), []
+    tell = learning._emitter.tell
+    monkeypatch.setattr(
+        learning._emitter,
+        "tell",
+        lambda **keys: (ranked.append((len(keys["solution"]), len(keys["add_info"]["status"])))
+                        and None, tell(**keys)),
+    )
+    domain = Episodes()
+    last = told(learning, domain, 2)
+    np.testing.assert_array_equal(last.solutions[-1], learning._critic.greedy)
+    assert last.experience and inserted == [1, 11] and ranked == [(10, 10)]
+    # Samples teach it too; what failed has nothing to teach.
+    assert learning._critic.replay.size == 3 * (12 + 10)
+
+
+def test_without_meanwhile_nothing_is_trained_on_an_empty_replay(learning):
+    learning.ask()
+    learning.meanwhile()
+    assert learning._critic._steps == 0 and learning._objective_gradient is None
