@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, model_validator
 
 from qdsweep.config.base import NOW
 from qdsweep.config.emitters import GradientArborescence
@@ -43,8 +43,8 @@ class EstimatedCMAMEGA(_Sampling):
         default=None,
         ge=2,
         description=(
-            "samples that the gradients are estimated from, an even number; null for half of "
-            "`batch_size` [solutions]"
+            "samples that the gradients are estimated from; null for half of `batch_size` "
+            "[solutions]"
         ),
     )
     emitter: GradientArborescence = Field(
@@ -62,7 +62,7 @@ class EstimatedCMAMEGA(_Sampling):
 
     def sizes(self, batch_size: int) -> tuple[int, int]:
         """Returns the number of samples, and of the solutions that branch from the mean."""
-        samples = self.samples or batch_size // 4 * 2
+        samples = self.samples or batch_size // 2
         return samples, batch_size - 1 - samples
 
     def check_sizes(self, num_emitters: int, batch_size: int, solution_dim: int | None) -> None:
@@ -77,13 +77,6 @@ class EstimatedCMAMEGA(_Sampling):
                 f"{others + samples + 2}: {samples} samples, 2 solutions that branch from the "
                 f"mean, and {others} more; set batch_size or samples"
             )
-
-    @field_validator("samples")
-    @classmethod
-    def _check_samples(cls, samples: int | None) -> int | None:
-        if samples is not None and samples % 2:
-            raise ValueError(f"samples = {samples}: each has its mirror image; take an even number")
-        return samples
 
     @model_validator(mode="after")
     def _check_ranker(self) -> "EstimatedCMAMEGA":
@@ -174,12 +167,12 @@ class MEES(_Sampling):
         return tuple(dict.fromkeys((*self.cite, "colas2020scaling", *super().papers)))
 
     def check_sizes(self, num_emitters: int, batch_size: int, solution_dim: int | None) -> None:
-        """Refuses a batch without pairs of samples; see `AlgorithmConfig`."""
+        """Refuses a batch without a pair of samples; see `AlgorithmConfig`."""
         super().check_sizes(num_emitters, batch_size, solution_dim)
-        if batch_size < 3 or batch_size % 2 == 0:
+        if batch_size < 3:
             raise ValueError(
-                f"batch_size = {batch_size}: algorithm {self.name} has pairs of samples and one "
-                f"parent: set an odd number of at least 3, such as {max(batch_size + 1, 3)}"
+                f"batch_size = {batch_size}: algorithm {self.name} needs at least 3, two samples "
+                "and the parent"
             )
 
     @model_validator(mode="after")

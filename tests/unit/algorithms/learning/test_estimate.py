@@ -37,6 +37,8 @@ def test_half_of_the_samples_mirrors_the_other():
     points = samples(pairs=4)
     np.testing.assert_allclose((points[:4] + points[4:]) / 2, np.tile(MEAN, (4, 1)), atol=1e-15)
     assert np.std(samples() - MEAN) == pytest.approx(SIGMA, rel=0.02)
+    odd = mirrored_samples(np.random.default_rng(1), MEAN, SIGMA, 7)
+    np.testing.assert_array_equal(odd, points[:7])
 
 
 @pytest.mark.parametrize("function", GRADIENTS)
@@ -46,7 +48,7 @@ def test_the_jacobian_of_a_known_function_is_within_its_sampling_error(function)
     The mean of (g e) e over p pairs has the variance (|g|^2 + g_i^2) / p in component i.
     """
     exact, points = GRADIENTS[function], samples()
-    found = estimated_gradients(points, function(points), SIGMA)
+    found = estimated_gradients(MEAN, points, function(points), SIGMA)
     error = np.sqrt((np.sum(exact**2, axis=1, keepdims=True) + exact**2) / PAIRS)
     z = (found - exact) / error
     assert np.abs(z).max() < 4 and 0.7 < np.sqrt(np.mean(z**2)) < 1.3
@@ -55,7 +57,7 @@ def test_the_jacobian_of_a_known_function_is_within_its_sampling_error(function)
 def test_ranks_give_the_direction_and_a_known_length():
     """Ranks of a linear function are uniform: E[(Phi(z) - 1/2) z] = 1 / (2 sqrt(pi))."""
     points = samples()
-    found = estimated_gradients(points, centred_ranks(linear(points)), SIGMA)
+    found = estimated_gradients(MEAN, points, centred_ranks(linear(points)), SIGMA)
     unit = SLOPES / np.linalg.norm(SLOPES, axis=1, keepdims=True)
     error = np.sqrt(1 / 12 / PAIRS) / SIGMA
     z = (found - unit / (2 * np.sqrt(np.pi) * SIGMA)) / error
@@ -69,7 +71,7 @@ def test_twice_the_samples_halve_the_squared_error():
         errors = []
         for seed in range(20):
             points = mirrored_samples(np.random.default_rng(seed), MEAN, SIGMA, 2 * pairs)
-            errors.append(estimated_gradients(points, linear(points), SIGMA) - SLOPES)
+            errors.append(estimated_gradients(MEAN, points, linear(points), SIGMA) - SLOPES)
         return np.mean(np.square(errors))
 
     assert squared_error(50) / squared_error(200) == pytest.approx(4, rel=0.3)

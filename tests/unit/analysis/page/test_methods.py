@@ -42,6 +42,20 @@ SOURCES = {
         "fujimoto2018addressing",
     ],
     "td3": ["fujimoto2018addressing", "plappert2018parameter"],
+    "cma_mega_es": [
+        "tjanaka2022approximating",
+        "fontaine2021differentiable",
+        "hansen2016cma",
+        "salimans2017evolution",
+    ],
+    "cma_mega_td3_es": [
+        "tjanaka2022approximating",
+        "fontaine2021differentiable",
+        "hansen2016cma",
+        "salimans2017evolution",
+        "fujimoto2018addressing",
+    ],
+    "me_es": ["colas2020scaling", "tjanaka2022approximating", "salimans2017evolution"],
     "novelty_search": ["lehman2011abandoning", "lee2024density", "hansen2016cma"],
 }
 

@@ -12,6 +12,8 @@ from qdsweep.algorithms.learning.estimate import (
     estimated_gradients,
     mirrored_samples,
 )
+from qdsweep.algorithms.learning.learner import require_actor, teach
+from qdsweep.algorithms.learning.td3 import TD3
 from qdsweep.algorithms.ribs.emitters import build_emitter, can_change, change_emitter
 from qdsweep.config.estimation import CMAMEGATD3ES, EstimatedCMAMEGA
 from qdsweep.config.experiment import Experiment
@@ -47,12 +49,10 @@ class EstimatingCMAMEGA(ArchiveAlgorithm):
         self._emitter: Any = made
         self._rng = np.random.default_rng(noise_seed)
         self._batch = 0
-        self._critic: Any = None
+        self._critic: TD3 | None = None
         if isinstance(settings, CMAMEGATD3ES):
-            from qdsweep.algorithms.learning.td3 import TD3  # type: ignore[import-not-found]
-
             self.needs_experience = True
-            self._critic = TD3(domain.actor, settings.learner, critic_seed)  # type: ignore[attr-defined]
+            self._critic = TD3(require_actor(domain, settings.name), settings.learner, critic_seed)
         # (d,) of the critic at the mean; None before it was trained.
         self._objective_gradient: Floats | None = None
 
@@ -97,15 +97,13 @@ class EstimatingCMAMEGA(ArchiveAlgorithm):
             told, info = ({key: rows[ranked] for key, rows in of.items()} for of in (told, info))
             self._emitter.tell(**told, add_info=info)
         if self._critic is not None:
-            for record in evaluation.experience or ():
-                if record is not None:
-                    self._critic.add(record)
+            teach(self._critic, evaluation)
 
     def _jacobian(self, candidates: Candidates, evaluation: Evaluation) -> Floats:
         """The gradients ``(1 + m, d)`` of objective and measures at the mean."""
-        values = np.column_stack((evaluation.objective, evaluation.measures))[1:]
-        samples = candidates.solutions[1:]
-        jacobian = estimated_gradients(samples, centred_ranks(values), self.settings.sigma)
+        ranks = centred_ranks(np.column_stack((evaluation.objective, evaluation.measures))[1:])
+        mean, samples = candidates.solutions[0], candidates.solutions[1:]
+        jacobian = estimated_gradients(mean, samples, ranks, self.settings.sigma)
         if self._critic is not None:
             climb = self._objective_gradient
             self._objective_gradient = None

@@ -10,19 +10,20 @@ from qdsweep.domains.base import Floats
 
 
 def mirrored_samples(rng: np.random.Generator, mean: Floats, sigma: float, count: int) -> Floats:
-    """Returns samples around a solution, each with its mirror image (antithetic sampling).
+    """Returns samples around a solution, in pairs that mirror each other (antithetic sampling).
 
     Args:
         rng: Draws the noise.
         mean: ``(d,)`` the solution.
         sigma: Standard deviation of the noise [parameter units].
-        count: Number of samples; even.
+        count: Number of samples.
 
     Returns:
-        ``(count, d)``: the second half mirrors the first.
+        ``(count, d)``: the second half mirrors the first; of an odd number, one is without image.
     """
-    noise = sigma * rng.standard_normal((count // 2, len(mean)))
-    return np.concatenate((mean + noise, mean - noise))
+    half = count // 2
+    noise = sigma * rng.standard_normal((count - half, len(mean)))
+    return np.concatenate((mean + noise, mean - noise[:half]))
 
 
 def centred_ranks(values: Floats) -> Floats:
@@ -41,10 +42,11 @@ def centred_ranks(values: Floats) -> Floats:
     return ranks / (len(values) - 1) - 0.5
 
 
-def estimated_gradients(samples: Floats, values: Floats, sigma: float) -> Floats:
+def estimated_gradients(mean: Floats, samples: Floats, values: Floats, sigma: float) -> Floats:
     """Returns the estimated gradient of each column of values.
 
     Args:
+        mean: ``(d,)`` where.
         samples: ``(n, d)`` from `mirrored_samples`.
         values: ``(n, k)`` what to climb at each sample: function values, or their ranks, which no
             monotone transformation changes.
@@ -53,7 +55,4 @@ def estimated_gradients(samples: Floats, values: Floats, sigma: float) -> Floats
     Returns:
         ``(k, d)`` gradients [units of the values / parameter units].
     """
-    half = len(samples) // 2
-    twice_noise = samples[:half] - samples[half:]
-    differences = values[:half] - values[half:]
-    return differences.T @ twice_noise / (2 * len(samples) * sigma**2)
+    return values.T @ (samples - mean) / (len(samples) * sigma**2)

@@ -44,9 +44,7 @@ class LearnerAlgorithm(ArchiveAlgorithm):
     def tell(self, candidates: Candidates, evaluation: Evaluation) -> None:
         """Inserts the solutions in the archive, and gives the learner their experience."""
         self.insert(candidates, evaluation)
-        for record in evaluation.experience or ():
-            if record is not None:
-                self.learner.add(record)
+        teach(self.learner, evaluation)
 
     def change(self, key: str, value: Any) -> None:
         """The batch size too."""
@@ -54,6 +52,13 @@ class LearnerAlgorithm(ArchiveAlgorithm):
             self.batch_size = value
         else:
             super().change(key, value)
+
+
+def teach(learner: TD3, evaluation: Evaluation) -> None:
+    """Gives a learner the experience of an evaluation, row by row; a row that failed has none."""
+    for record in evaluation.experience or ():
+        if record is not None:
+            learner.add(record)
 
 
 def require_actor(domain: Domain, algorithm: str) -> Actor:

@@ -83,8 +83,9 @@ class MapElitesES(ArchiveAlgorithm):
             measures = evaluation.measures
             values = self._novelty(measures) if self._exploring else evaluation.objective
             ranks = centred_ranks(values[:, None])
-            gradient = estimated_gradients(candidates.solutions, ranks, self.settings.sigma)[0]
-            self._optimizer.step(gradient)
+            mean, samples = self._optimizer.theta, candidates.solutions
+            gradients = estimated_gradients(mean, samples, ranks, self.settings.sigma)
+            self._optimizer.step(gradients[0])
             return
         _, info = self.insert(candidates, evaluation)
         if info["status"][0] == _NEW:

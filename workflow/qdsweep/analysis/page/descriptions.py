@@ -52,9 +52,14 @@ _PHRASES = {
     "noise_clip": "noise clipped at {}",
     "replay_size": "a replay buffer of {} transitions",
     "limit_is_end": "the time limit as an end of episodes: {}",
+    "samples": "{} samples per gradient estimate",
+    "gradient_observations": "{} observations per critic gradient",
+    "generations": "{} iterations from each elite",
+    "l2": "L2 coefficient {}",
+    "neighbors": "novelty by {} nearest neighbours",
 }
 # Keys of a family that are no hyper-parameters, or that hold others.
-_NOT_ITS_OWN = ("type", "name", "title", "cite", "archive", "learner")
+_NOT_ITS_OWN = ("type", "name", "title", "cite", "archive", "learner", "emitter")
 _MAY_BE_ZERO = ("learning_rate", "threshold_min", "zeta")
 _SCALES = ("sigma", "sigma0", "iso_sigma")  # null: the domain's step
 # Type of an emitter -> what its kind is called where an algorithm mixes several.
@@ -139,7 +144,7 @@ def algorithm(name: str, configs: list[dict[str, Any]], title: str | None = None
         for key, value in _hyper_parameters(config).items():
             if value not in values.setdefault(key, []):
                 values[key].append(value)
-    of_each = [_kinds_of(config["algorithm"].get("emitters", [])) for config in configs]
+    of_each = [_kinds_of(_groups(config["algorithm"])) for config in configs]
     facts: dict[str, list[str]] = {
         where.removesuffix(": "): [] for kinds in of_each for where, _ in kinds
     }
@@ -175,8 +180,13 @@ def _hyper_parameters(config: dict[str, Any]) -> dict[str, str]:
     if "type" in algorithm and ":" not in algorithm["type"]:
         found |= {key: value for key, value in algorithm.items() if key not in _NOT_ITS_OWN}
         found |= algorithm.get("learner", {})
+        # What stands for null: see the models.
+        if found.get("samples", 0) is None:
+            found["samples"] = config["batch_size"] // 2
+        if found.get("sigma", 0) is None:
+            found["sigma"] = _step(config)
     found |= algorithm.get("arguments", {})
-    for where, emitter in _kinds_of(algorithm.get("emitters", [])):
+    for where, emitter in _kinds_of(_groups(algorithm)):
         for key, value in _with_arguments(emitter).items():
             if key == "type":
                 value = value if ":" in value and not where else None
@@ -212,6 +222,11 @@ def _with_arguments(part: dict[str, Any]) -> dict[str, Any]:
 
 def _kind_text(kind: str, facts: list[str]) -> str:
     return f"{kind} ({', '.join(facts)})" if facts else kind
+
+
+def _groups(algorithm: dict[str, Any]) -> list[dict[str, Any]]:
+    """Returns the groups of emitters of an algorithm, or the one emitter that it works with."""
+    return algorithm.get("emitters") or [algorithm[key] for key in ("emitter",) if key in algorithm]
 
 
 def _kinds_of(groups: list[dict[str, Any]]) -> list[tuple[str, dict[str, Any]]]:
