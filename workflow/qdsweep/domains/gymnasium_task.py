@@ -2,14 +2,14 @@
 
 import copy
 import difflib
-from typing import Any
+from typing import Any, NamedTuple
 
 import gymnasium as gym
 import numpy as np
 from gymnasium.envs.registration import EnvSpec
 
 from qdsweep.config import domain as config
-from qdsweep.domains.base import Evaluation, Floats, Seeds
+from qdsweep.domains.base import CUT, GOES_ON, TERMINATED, Evaluation, Floats, Record, Seeds
 from qdsweep.domains.episodes import episode_fields, evaluate_episodes
 from qdsweep.domains.ground import make_ground
 from qdsweep.domains.measures import check_components, measure_episode
@@ -21,6 +21,15 @@ from qdsweep.errors import BadInput
 # one of them is used again. In others it may be: a BipedalWalker keeps its physics world, and
 # gives other bits when it is used again.
 _KEPT = ("gymnasium.envs.classic_control.", "gymnasium.envs.mujoco.")
+
+
+class _Episode(NamedTuple):
+    """A record of one episode, before it is cut to single precision."""
+
+    observations: Floats
+    actions: Floats
+    rewards: Floats
+    ends: Floats
 
 
 class GymnasiumTask:
@@ -67,9 +76,16 @@ class GymnasiumTask:
             size = space.shape[0]
             self.fields |= {"observation_mean": (size,), "observation_std": (size,)}
             self.context_dim = 1 + 2 * size
+        else:  # a learner has the observations as they are, so the policy must have them too
+            self.actor = self._policy.actor(self._actions)
 
     def evaluate(
-        self, solutions: Floats, seeds: Seeds, context: Floats | None = None
+        self,
+        solutions: Floats,
+        seeds: Seeds,
+        context: Floats | None = None,
+        *,
+        experience: bool = False,
     ) -> Evaluation:
         """Evaluates a batch.
 
@@ -78,35 +94,42 @@ class GymnasiumTask:
             seeds: ``(n,)`` seeds; an episode is reset with its evaluation's seed, or, of
                 several, with a child of it.
             context: See `Normalizer`; None, like zeros, where nothing was observed yet.
+            experience: Whether to return the records of the episodes.
         """
-        if not self._task.normalize_observations:
-            return evaluate_episodes(self._play, solutions, seeds, self._task.episodes)
-        episodes = self._task.episodes
-        tallies: list[Floats] = []
-        normalizer = Normalizer(np.zeros(self.context_dim) if context is None else context)
+        count, episodes = len(solutions), self._task.episodes
+        normalizer = None
+        if self._task.normalize_observations:
+            normalizer = Normalizer(np.zeros(self.context_dim) if context is None else context)
+        played: list[_Episode] = []
 
         def play(solution: Floats, seed: int) -> list[float]:
-            return self._play(solution, seed, normalizer, tallies)
+            results, record = self._play(solution, seed, normalizer)
+            played.append(record)
+            return results
 
         result = evaluate_episodes(play, solutions, seeds, episodes)
-        played = np.array(tallies).reshape(len(solutions), episodes, self.context_dim)
+        rows = [played[row * episodes : (row + 1) * episodes] for row in range(count)]
+        result = result._replace(
+            steps=np.array([sum(len(one.rewards) for one in row) for row in rows], dtype=np.int64),
+            experience=[_join(row) for row in rows] if experience else None,
+        )
+        if normalizer is None:
+            return result
+        tallies = [[tally(one.observations[:-1]) for one in row] for row in rows]
         own = {"mean": normalizer.mean, "std": normalizer.std}
-        fields = {f"observation_{n}": np.tile(v, (len(solutions), 1)) for n, v in own.items()}
+        fields = {f"observation_{n}": np.tile(v, (count, 1)) for n, v in own.items()}
         return result._replace(
-            fields=result.fields | fields, tally=np.array([row.sum(axis=0) for row in played])
+            fields=result.fields | fields,
+            tally=np.array([np.array(row).sum(axis=0) for row in tallies]),
         )
 
     def _play(
-        self,
-        solution: Floats,
-        seed: int,
-        normalizer: Normalizer | None = None,
-        tallies: list[Floats] | None = None,
-    ) -> list[float]:
+        self, solution: Floats, seed: int, normalizer: Normalizer | None
+    ) -> tuple[list[float], _Episode]:
         env = self._env or make_env(self._spec, self._task.env_kwargs)
         network, choose = self._policy.network(solution), self._actions.choose
         ground, limit = self._ground, self._limit
-        total, seen, done, touching = 0.0, [], [], []
+        total, seen, done, rewards, touching = 0.0, [], [], [], []
         raw, _ = env.reset(seed=seed)
         ended = False
         while not ended:
@@ -116,18 +139,30 @@ class GymnasiumTask:
                 observation = normalizer(observation)
             action = choose(network(observation))
             raw, reward, terminated, truncated, _ = env.step(action)
-            total += float(reward)
+            rewards.append(float(reward))
+            total += rewards[-1]
             done.append(action)
             if ground is not None:
                 touching.append(ground(env))
             ended = terminated or truncated or len(done) == limit
-        if tallies is not None:
-            tallies.append(tally(np.array(seen)))
         seen.append(np.array(raw, dtype=np.float64))
         if env is not self._env:
             env.close()
-        observations, actions = np.array(seen[1:]), self._actions.vectors(done)
-        return [total, *measure_episode(self._task.measures, observations, actions, touching)]
+        observations, actions = np.array(seen), self._actions.vectors(done)
+        ends = np.full(len(done), float(GOES_ON))
+        ends[-1] = TERMINATED if terminated else CUT
+        measures = measure_episode(self._task.measures, observations[1:], actions, touching)
+        return [total, *measures], _Episode(observations, actions, np.array(rewards), ends)
+
+
+def _join(episodes: list[_Episode]) -> Record:
+    observations, actions, rewards, ends = map(np.concatenate, zip(*episodes, strict=True))
+    return Record(
+        observations.astype(np.float32),
+        actions.astype(np.float32),
+        rewards.astype(np.float32),
+        ends.astype(np.uint8),
+    )
 
 
 def find_spec(env_id: str) -> EnvSpec:

@@ -10,7 +10,7 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 
 from qdsweep.config import episodes as config
-from qdsweep.domains.base import Floats
+from qdsweep.domains.base import Actor, Floats
 from qdsweep.errors import BadInput
 
 Network = Callable[[Floats], Floats]
@@ -64,9 +64,14 @@ class Policy:
         """
         hidden = policy.hidden if isinstance(policy, config.MLP) else []
         self._bias = isinstance(policy, config.MLP)
-        self._activation = _ACTIVATIONS[getattr(policy, "activation", "tanh")]
+        self._activation_name = getattr(policy, "activation", "tanh")
         self._shapes = [(after, before) for before, after in pairwise([inputs, *hidden, outputs])]
         self.solution_dim = sum(math.prod(shape) + self._bias * shape[0] for shape in self._shapes)
+
+    def actor(self, actions: "Actions") -> Actor:
+        """Returns what a learner must know of the network."""
+        low, high = (None, None) if actions.bounds is None else actions.bounds
+        return Actor(tuple(self._shapes), self._bias, self._activation_name, low, high)
 
     def network(self, solution: Floats) -> Network:
         """Returns the network with a solution's weights.
@@ -83,7 +88,7 @@ class Policy:
             (weights.dot, bias, np.empty(len(weights)))
             for weights, bias in split_layers(solution, self._shapes, bias=self._bias)
         ]
-        activation, last = self._activation, len(layers) - 1
+        activation, last = _ACTIVATIONS[self._activation_name], len(layers) - 1
         add = np.add
 
         def forward(x: Floats) -> Floats:
@@ -105,11 +110,13 @@ class Actions(NamedTuple):
         size: Size of the output.
         choose: Output ``(size,)``, which may be overwritten -> the action for `env.step`.
         vectors: T actions -> the vectors ``(T, size)`` that measures see.
+        bounds: Lower and upper bounds ``(size,)``; None where they are discrete or unbounded.
     """
 
     size: int
     choose: Callable[[Floats], Any]
     vectors: Callable[[list[Any]], Floats]
+    bounds: tuple[Floats, Floats] | None = None
 
 
 def make_actions(space: spaces.Space, env: str) -> Actions:
@@ -155,5 +162,9 @@ def make_actions(space: spaces.Space, env: str) -> Actions:
     def choose(output: Floats) -> Floats:
         return np.where(bounded, centre + half * np.tanh(output), output).astype(space.dtype)
 
-    chosen = squash if bounded.all() else choose
-    return Actions(len(low), chosen, lambda actions: np.array(actions, dtype=np.float64))
+    def vectors(actions: list[Any]) -> Floats:
+        return np.array(actions, dtype=np.float64)
+
+    if bounded.all():
+        return Actions(len(low), squash, vectors, (low, high))
+    return Actions(len(low), choose, vectors)

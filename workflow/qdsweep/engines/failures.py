@@ -7,8 +7,9 @@ import traceback
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from qdsweep.domains.base import Domain, Evaluation, Floats
+from qdsweep.domains.base import GOES_ON, Domain, Evaluation, Floats, Record
 from qdsweep.engines.base import Batch, Failure, Outcome
 from qdsweep.errors import QdsweepError
 
@@ -116,10 +117,9 @@ def evaluate(domain: Domain, batch: Batch) -> Evaluation:
     """Evaluates a batch in this process, with the jacobian if the batch asks for it."""
     solutions = batch.solutions.view()
     solutions.flags.writeable = False  # the arrays belong to the emitters
-    if batch.context is None:
-        result = domain.evaluate(solutions, batch.seeds)
-    else:
-        result = domain.evaluate(solutions, batch.seeds, batch.context)  # type: ignore[call-arg]
+    context = () if batch.context is None else (batch.context,)
+    wanted = {"experience": True} if batch.experience else {}
+    result = domain.evaluate(solutions, batch.seeds, *context, **wanted)
     if not isinstance(result, Evaluation):
         raise TypeError(
             f"evaluate returned a {type(result).__name__}; "
@@ -133,6 +133,8 @@ def evaluate(domain: Domain, batch: Batch) -> Evaluation:
         {name: _floats(name, values) for name, values in result.fields.items()},
         None if jacobian is None else _floats("jacobian", jacobian),
         None if batch.context is None else _floats("tally", result.tally),
+        result.experience if batch.experience else None,
+        None if result.steps is None else np.asarray(result.steps).astype(np.int64),
     )
 
 
@@ -154,11 +156,39 @@ def find_problem(domain: Domain, batch: Batch, result: Evaluation) -> str | None
         expected["jacobian"] = (result.jacobian, (count, 1 + measures, domain.solution_dim))
     if batch.context is not None:
         expected["tally"] = (result.tally, (count, len(batch.context)))
+    if result.steps is not None:
+        expected["steps"] = (result.steps, (count,))
+    if batch.experience:
+        if result.experience is None or len(result.experience) != count:
+            return f"experience is not {count} records, one a row"
+        for record in result.experience:
+            wrong = _wrong_record(domain, record)
+            if wrong:
+                return f"experience: {wrong}"
     for name, shape in domain.fields.items():
         if name not in result.fields:
             return f"the field {name} is missing"
         expected[name] = (result.fields[name], (count, *shape))
     for name, (values, wanted) in expected.items():
+        if np.shape(values) != wanted:
+            return f"{name} has the shape {np.shape(values)}, not {wanted}"
+        if not np.isfinite(values).all():
+            return f"{name} is NaN or infinite"
+    return None
+
+
+def _wrong_record(domain: Any, record: Any) -> str | None:
+    """Returns what is wrong with a row's record, or None."""
+    if not isinstance(record, Record):
+        return f"{type(record).__name__} instead of qdsweep.domains.base.Record"
+    outputs, inputs = domain.actor.shapes[-1][0], domain.actor.shapes[0][1]
+    steps = len(record.rewards)
+    episodes = int(np.count_nonzero(record.ends))
+    if np.shape(record.ends) != (steps,) or not steps or record.ends[-1] == GOES_ON:
+        return f"ends has the shape {np.shape(record.ends)} or no end behind {steps} rewards"
+    shapes = {"observations": (steps + episodes, inputs), "actions": (steps, outputs)}
+    for name, wanted in {**shapes, "rewards": (steps,)}.items():
+        values = getattr(record, name)
         if np.shape(values) != wanted:
             return f"{name} has the shape {np.shape(values)}, not {wanted}"
         if not np.isfinite(values).all():
@@ -174,16 +204,28 @@ def _scored(domain: Domain, batch: Batch, objective: float) -> Evaluation:
         {name: np.zeros((1, *shape)) for name, shape in domain.fields.items()},
         np.zeros((1, 1 + len(lowest), domain.solution_dim)) if batch.gradients else None,
         None if batch.context is None else np.zeros((1, len(batch.context))),
+        [None] if batch.experience else None,
     )
 
 
 def _concatenate(parts: list[Evaluation]) -> Evaluation:
     jacobians = [part.jacobian for part in parts if part.jacobian is not None]
     tallies = [part.tally for part in parts if part.tally is not None]
+    records = [record for part in parts for record in part.experience or ()]
     return Evaluation(
         np.concatenate([part.objective for part in parts]),
         np.concatenate([part.measures for part in parts]),
         {name: np.concatenate([p.fields[name] for p in parts]) for name in parts[0].fields},
         np.concatenate(jacobians) if jacobians else None,
         np.concatenate(tallies) if tallies else None,
+        records if parts[0].experience is not None else None,
+        _joined_steps(parts),
     )
+
+
+def _joined_steps(parts: list[Evaluation]) -> NDArray[np.int64] | None:
+    """The steps of all parts; a row that failed has none, whoever else has."""
+    if all(part.steps is None for part in parts):
+        return None
+    missing = np.zeros(1, dtype=np.int64)
+    return np.concatenate([missing if part.steps is None else part.steps for part in parts])

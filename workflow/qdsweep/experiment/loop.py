@@ -91,7 +91,8 @@ def ask(experiment: Experiment, state: State, seconds: dict[str, float]) -> bool
             len(solutions),
         )
         state.asked += len(solutions)
-        state.pending = Pending.of(Batch(solutions, seeds, candidates.gradients, state.context))
+        wanted = candidates.gradients, state.context, candidates.experience
+        state.pending = Pending.of(Batch(solutions, seeds, *wanted))
     return True
 
 

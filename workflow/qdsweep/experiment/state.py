@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qdsweep.algorithms.base import Algorithm
-from qdsweep.domains.base import Evaluation, Floats, Seeds
+from qdsweep.domains.base import Evaluation, Floats, Record, Seeds
 from qdsweep.engines.base import Batch
 from qdsweep.records.metrics import PHASES
 
@@ -20,11 +20,13 @@ class Pending:
         batch: The solutions.
         done: ``(n,)`` whether a row is evaluated.
         results: Name -> ``(n, ...)`` array, rows that are not done hold nothing.
+        experience: Row -> its record, where experience is wanted; a row that failed has none.
     """
 
     batch: Batch
     done: NDArray[np.bool_]
     results: dict[str, NDArray[Any]] = field(default_factory=dict)
+    experience: dict[int, Record] = field(default_factory=dict)
 
     @classmethod
     def of(cls, batch: Batch) -> "Pending":
@@ -38,14 +40,27 @@ class Pending:
                 shape = (len(self.done), *values.shape[1:])
                 self.results[name] = np.zeros(shape, dtype=values.dtype)
             self.results[name][rows] = values
+        for row, record in enumerate(evaluation.experience or (), start=rows.start):
+            if record is not None:
+                self.experience[row] = record
         self.done[rows] = True  # last: an interruption above leaves the rows to be repeated
 
     def evaluation(self) -> Evaluation:
         """The results of all rows."""
         assert self.done.all(), "an engine has lost some rows"
         fields = dict(self.results)
-        named = {name: fields.pop(name, None) for name in ("jacobian", "tally")}
-        return Evaluation(fields.pop("objective"), fields.pop("measures"), fields, **named)
+        records = None
+        if self.batch.experience:
+            records = [self.experience.get(row) for row in range(len(self.done))]
+        return Evaluation(
+            fields.pop("objective"),
+            fields.pop("measures"),
+            fields,  # what is left in the end
+            jacobian=fields.pop("jacobian", None),
+            tally=fields.pop("tally", None),
+            experience=records,
+            steps=fields.pop("steps", None),
+        )
 
     def missing(self) -> list[slice]:
         """The rows that are not evaluated, as slices in order."""
@@ -63,6 +78,8 @@ def _named(evaluation: Evaluation) -> dict[str, NDArray[Any]]:
         named["jacobian"] = evaluation.jacobian
     if evaluation.tally is not None:
         named["tally"] = evaluation.tally
+    if evaluation.steps is not None:
+        named["steps"] = evaluation.steps
     return named
 
 

@@ -1,0 +1,141 @@
+"""The experience of gymnasium's tasks: a record a row, whatever else is in the batch."""
+
+import numpy as np
+import pytest
+
+from qdsweep.config import domain as config
+from qdsweep.domains.base import CUT, GOES_ON, TERMINATED
+from qdsweep.domains.gymnasium_task import GymnasiumTask
+from qdsweep.engines.base import Batch
+from qdsweep.engines.failures import evaluate_safely
+from qdsweep.experiment.state import Pending
+
+PENDULUM = {
+    "env": "Pendulum-v1",
+    "max_episode_steps": 12,
+    "policy": {"type": "mlp", "hidden": [4]},
+    "measures": [{"measure": "mean_action", "component": 0, "range": (-2.0, 2.0)}],
+    "objective_range": (-2000.0, 0.0),
+}
+CARTPOLE = {
+    **PENDULUM,
+    "env": "CartPole-v1",
+    "max_episode_steps": 100,
+    "objective_range": (0.0, 100.0),
+}
+
+
+def make(settings=PENDULUM, **changes):
+    return GymnasiumTask(config.Gymnasium(type="gymnasium", **{**settings, **changes}))
+
+
+def batch_of(task, count=5):
+    rng = np.random.default_rng(1)
+    solutions = rng.standard_normal((count, task.solution_dim))
+    return Batch(solutions, np.arange(count, dtype=np.uint32), experience=True)
+
+
+def same(ones, others):
+    return all(
+        np.array_equal(a, b)
+        for one, other in zip(ones, others, strict=True)
+        for a, b in zip(one, other, strict=True)
+    )
+
+
+def test_a_record_has_every_step_once():
+    task = make(episodes=2)
+    result = evaluate_safely(task, batch_of(task), 0, None).evaluation
+    for objective, steps, record in zip(
+        result.objective, result.steps, result.experience, strict=True
+    ):
+        assert record.observations.shape == (24 + 2, 3)
+        assert record.actions.shape == (24, 1)
+        assert [array.dtype for array in record] == ["float32", "float32", "float32", "uint8"]
+        assert steps == len(record.rewards) == 24
+        assert record.rewards.sum() / 2 == pytest.approx(objective, rel=1e-5)
+        assert record.ends.tolist() == ([GOES_ON] * 11 + [CUT]) * 2
+        assert np.abs(record.actions).max() <= 2.0
+
+
+def test_an_end_that_is_not_the_time_limit_is_told_apart():
+    task = make(CARTPOLE, measures=[{"measure": "episode_length", "range": (0.0, 100.0)}])
+    result = evaluate_safely(task, batch_of(task, 20), 0, None).evaluation
+    lengths = result.measures[:, 0]
+    assert (lengths < 100).any()
+    for length, record in zip(lengths, result.experience, strict=True):
+        assert record.ends[-1] == (TERMINATED if length < 100 else CUT)
+        assert record.actions.shape[1] == 2  # one-hot
+        assert len(record.ends) == length
+
+
+def test_a_row_has_the_same_record_in_any_batch():
+    task = make()
+    batch = batch_of(task)
+    whole = evaluate_safely(task, batch, 0, None).evaluation
+    pending = Pending.of(batch)
+    for rows in (slice(3, 5), slice(0, 1), slice(1, 3)):  # in any order
+        pending.put(rows, evaluate_safely(task, batch.part(rows), 0, None).evaluation)
+    told = pending.evaluation()
+    assert same(told.experience, whole.experience)
+    assert told.steps.tolist() == whole.steps.tolist()
+    assert told.fields.keys() == whole.fields.keys() == set()
+
+
+def test_nothing_is_recorded_where_nobody_wants_it():
+    task = make()
+    batch = batch_of(task)._replace(experience=False)
+    result = evaluate_safely(task, batch, 0, None).evaluation
+    assert result.experience is None
+    assert result.steps.tolist() == [12] * 5
+
+
+def test_a_row_that_failed_has_no_record():
+    task = make()
+    play = task._play
+
+    def fails(solution, *others):
+        if solution[0] == 7.0:
+            raise RuntimeError("as asked for")
+        return play(solution, *others)
+
+    task._play = fails
+    batch = batch_of(task, 3)
+    batch.solutions[1, 0] = 7.0
+    result = evaluate_safely(task, batch, 0, -2000.0).evaluation
+    assert [record is None for record in result.experience] == [False, True, False]
+    assert result.steps.tolist() == [12, 0, 12]
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        (lambda record: None, "NoneType instead of qdsweep.domains.base.Record"),
+        (lambda record: record._replace(ends=record.ends * 0), "no end behind 12 rewards"),
+        (
+            lambda record: record._replace(observations=record.observations[1:]),
+            r"observations has the shape \(12, 3\), not \(13, 3\)",
+        ),
+        (lambda record: record._replace(actions=record.actions * np.nan), "actions is NaN"),
+    ],
+)
+def test_a_wrong_record_is_named(change, problem):
+    task = make()
+    evaluate = task.evaluate
+
+    def wrong(*given, **more):
+        result = evaluate(*given, **more)
+        return result._replace(experience=[change(record) for record in result.experience])
+
+    task.evaluate = wrong
+    with pytest.raises(Exception, match=problem):
+        evaluate_safely(task, batch_of(task, 1), 0, None)
+
+
+def test_the_actor_is_the_network_of_the_policy():
+    actor = make().actor
+    assert actor.shapes == ((4, 3), (1, 4))
+    assert (actor.bias, actor.activation) == (True, "tanh")
+    assert (actor.low.tolist(), actor.high.tolist()) == ([-2.0], [2.0])
+    assert make(CARTPOLE).actor.low is None
+    assert not hasattr(make(normalize_observations=True), "actor")
