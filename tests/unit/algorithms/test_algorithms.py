@@ -230,3 +230,19 @@ def test_a_change_is_of_its_group_alone():
     made = make_algorithm(exp, make_domain(exp.domain), Path())
     made.change("algorithm.emitters.1.sigma", 0.1)
     assert [float(emitter.sigma) for emitter in made.emitters] == [0.5, 0.5, 0.1, 0.1]
+
+
+@pytest.mark.parametrize(
+    ("changes", "first"), [({"first_batch": 8}, [3, 3, 2]), ({"initial_solutions": 3}, [3, 3, 3])]
+)
+def test_a_random_first_batch_is_of_the_emitters_and_asks_for_no_gradients(changes, first):
+    """The first emitters get the rest; pyribs asks for gradients from the second iteration on."""
+    emitter = {"type": "gradient_operator", "operator_type": "iso_line_dd", "line_sigma": 0.2}
+    part = {"archive": {"type": "grid"}, "emitters": [emitter]}
+    sizes = {"num_emitters": 3, "batch_size": 6, "iterations": 2}
+    exp = compose({**TINY, "algorithm": part, **sizes}, changes)
+    domain = make_domain(exp.domain)
+    state = State(make_algorithm(exp, domain, None))
+    assert [len(each.initial_solutions) for each in state.algorithm.emitters] == first
+    search(exp, state, Serial(domain), Stop(), lambda *_: None)
+    assert state.evaluations == sum(first) + 3 * 6 == exp.evaluations_after(2)

@@ -66,7 +66,8 @@ def write_source(text: str = SOURCE) -> None:
 
 def start(find=None, **changes) -> Sweep:
     """What a start of Snakemake does, up to the runs."""
-    data = {"name": "s", "experiment": {**EXPERIMENT, **changes}, "sweep": "::: seed 1 2"}
+    experiment = {key: it for key, it in {**EXPERIMENT, **changes}.items() if it is not None}
+    data = {"name": "s", "experiment": experiment, "sweep": "::: seed 1 2"}
     Path("s.yaml").write_text(yaml.safe_dump(data))
     settings = read_sweep({}, (), [Path("s.yaml")])
     made = table_of_runs(settings.experiment, settings.sweep, find=find or finder(RESULTS))
@@ -103,6 +104,9 @@ def test_plan_says_what_will_be_done_and_why():
     assert "s: 2 runs, 0 finished, 200 evaluations left" in notes
     said = "first batch (initial_solutions) is 60 of its 100 evaluations (60.0%); later ones are 20"
     assert said in notes
+    start(initial_solutions=None, first_batch=33)
+    assert "first batch (first_batch) is 33 of its 73 evaluations" in plan()[1]
+    start()
 
     finish(start())
     rows, notes = plan()

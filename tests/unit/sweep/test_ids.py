@@ -43,6 +43,16 @@ GOLDEN = {
         {"algorithm": "map_elites_line", "evaluations": 1000},
     ),
     "cartpole-cma_me-s0-ec94f9a3e3": ("lp_rastrigin", {"domain": "cartpole", "dims": [20, 20]}),
+    # Presets that have got a first_batch since: as they were.
+    "cartpole-cma_me-s0-479c262991": ("cartpole", {}),
+    "cartpole-map_elites-s0-49157fa348": (
+        "cartpole",
+        {"algorithm": "map_elites", "initial_solutions": 100},
+    ),
+    "bipedal_walker-map_elites_line-s0-7de93cf245": (
+        "bipedal_walker",
+        {"algorithm": "map_elites_line", "initial_solutions": 100},
+    ),
 }
 
 

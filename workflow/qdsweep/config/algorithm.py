@@ -126,10 +126,49 @@ class Composition(AlgorithmConfig):
         """Why the batch size cannot change while a run lasts: what its emitters say."""
         return next((emitter.fixed_batch for emitter in self.emitters if emitter.fixed_batch), "")
 
-    def first_batch(self, num_emitters: int, batch_size: int) -> int:
+    @property
+    def draws_first(self) -> bool:
+        """Whether its first iteration has random solutions that `first_batch` counts."""
+        return any(emitter.draws_first for emitter in self.emitters)
+
+    def of_each_group(self, num_emitters: int) -> int:
+        """Returns how many emitters of each group there are: a bandit has a pool of them."""
+        if isinstance(self.scheduler, Bandit):
+            return num_emitters
+        return num_emitters // len(self.emitters)
+
+    def first_iteration(self, num_emitters: int, batch_size: int, drawn: int | None) -> int:
         """Returns the number of solutions of the first iteration (of a bandit, on average)."""
-        each = [emitter.first_batch(batch_size) for emitter in self.emitters]
-        return num_emitters * sum(each) // len(each)
+        if not self.draws_first:
+            drawn = None
+        own = [one for one in self.emitters if drawn is None or not one.draws_first]
+        each = sum(emitter.first_batch(batch_size) for emitter in own)
+        total = self.of_each_group(num_emitters) * each + (drawn or 0)
+        return total // len(self.emitters) if isinstance(self.scheduler, Bandit) else total
+
+    def check_first_batch(self, num_emitters: int, drawn: int | None) -> None:
+        """Refuses a random first batch that its emitters cannot have; see `AlgorithmConfig`."""
+        drawing = [emitter for emitter in self.emitters if emitter.draws_first]
+        if drawn is not None and any(emitter.begins_at_random(None) for emitter in drawing):
+            raise ValueError(
+                f"first_batch = {drawn} and initial_solutions of an emitter: give one of them; "
+                "first_batch is of all emitters together"
+            )
+        count = self.of_each_group(num_emitters) * len(drawing)
+        if drawn is not None and drawn < count:
+            raise ValueError(
+                f"first_batch = {drawn}: too few for the {count} emitters that share it; give at "
+                f"least {count}, or fewer emitters (num_emitters)"
+            )
+        asking = [emitter for emitter in self.emitters if emitter.needs_jacobian]
+        if len({emitter.begins_at_random(drawn) for emitter in asking}) > 1:
+            raise ValueError(
+                "emitters with a random first batch cannot stand beside others that ask for "
+                "gradients at once: pyribs has no gradients for the former then; leave out "
+                "first_batch and initial_solutions, or the others"
+            )
+        for emitter in asking:
+            emitter.check_start(emitter.begins_at_random(drawn))
 
     def check_sizes(self, num_emitters: int, batch_size: int, solution_dim: int | None) -> None:
         """Refuses sizes that do not fit its groups or an emitter; see `AlgorithmConfig`."""

@@ -29,6 +29,10 @@ _EXCLUSIVE: tuple[tuple[Path, Path], ...] = (
     (("iterations",), ("evaluations",)),
     (("archive", "dims"), ("archive", "cells")),
 )
+# Such a pair in two places: of all emitters together, and of each of a group.
+_FIRST: Path = ("first_batch",)
+_FIRST_OF_EACH = "initial_solutions"
+_EMITTERS: Path = ("algorithm", "emitters")
 # The parts of an algorithm that may be the user's; of emitters each item.
 _OWN: tuple[tuple[Path, type[Model]], ...] = (
     (("algorithm",), PluginAlgorithm),
@@ -67,8 +71,29 @@ class _Draft:
                 other = pair[pair.index(path) - 1]
                 if node.pop(other[-1], None) is not None and self.sources[other] == source:
                     raise BadInput(f"{source}: give one of {dotted(pair[0])} and {dotted(pair[1])}")
+        if value is not None:
+            self._replace_first(path, source)
         node[path[-1]] = value
         self.sources[path] = source
+
+    def _replace_first(self, path: Path, source: str) -> None:
+        """Removes what a random first batch was by the other of its two keys."""
+        if path == _FIRST:
+            groups = self._at(_EMITTERS)
+            for index, group in enumerate(groups if isinstance(groups, list) else []):
+                own = (*_EMITTERS, index, _FIRST_OF_EACH)
+                if isinstance(group, dict) and group.pop(_FIRST_OF_EACH, None) is not None:
+                    self._refuse_both(own, self.sources.get(own, self.sources[_EMITTERS]), source)
+        elif (
+            path[:2] == _EMITTERS
+            and path[-1] == _FIRST_OF_EACH
+            and self.data.pop("first_batch", None) is not None
+        ):
+            self._refuse_both(path, self.sources[_FIRST], source)
+
+    def _refuse_both(self, path: Path, earlier: str, source: str) -> None:
+        if earlier == source:
+            raise BadInput(f"{source}: give one of {dotted(_FIRST)} and {dotted(path)}")
 
     def fold_arguments(self) -> None:
         """Moves what stands beside the `type` of a user's part of an algorithm to `arguments`."""

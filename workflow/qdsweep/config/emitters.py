@@ -48,6 +48,8 @@ class EmitterKind(Model):
     fixed = "the emitter is made with it"
     # Whether it asks for the gradients of solutions.
     needs_jacobian: ClassVar[bool] = False
+    # Whether its first batch can be random solutions.
+    draws_first: ClassVar[bool] = False
     # Its papers: keys of config/references.bib.
     cite: ClassVar[tuple[str, ...]] = ()
 
@@ -67,6 +69,17 @@ class EmitterKind(Model):
         """Returns the number of its solutions in the first iteration."""
         return batch_size
 
+    def begins_at_random(self, drawn: int | None) -> bool:
+        """Returns whether its first batch is random; `drawn` is the experiment's `first_batch`."""
+        return False
+
+    def check_start(self, at_random: bool) -> None:
+        """Refuses a first batch, random or not, that the emitter cannot begin with.
+
+        Raises:
+            ValueError: It cannot.
+        """
+
     def check_sizes(self, batch_size: int, solution_dim: int | None) -> None:
         """Refuses sizes that the emitter cannot work with.
 
@@ -82,12 +95,15 @@ class EmitterKind(Model):
 class _Initial(EmitterKind):
     """An emitter that mutates elites."""
 
+    draws_first = True
+
     initial_solutions: int = Field(
         default=0,
         ge=0,
         description=(
             "size of the first batch, drawn from N(x0, I), which counts towards the budget; 0 "
-            "mutates x0 as pyribs does by default [solutions per emitter]"
+            "mutates x0 as pyribs does by default; `first_batch` is that of all emitters together "
+            "[solutions per emitter]"
         ),
     )
     bounds: Interval | None = Field(
@@ -98,6 +114,10 @@ class _Initial(EmitterKind):
     def first_batch(self, batch_size: int) -> int:
         """Returns the number of its solutions in the first iteration."""
         return self.initial_solutions or batch_size
+
+    def begins_at_random(self, drawn: int | None) -> bool:
+        """Returns whether its first batch is random; `drawn` is the experiment's `first_batch`."""
+        return bool(drawn or self.initial_solutions)
 
 
 class Gaussian(_Initial):
@@ -322,6 +342,14 @@ class GradientOperator(_Initial):
     operator_type: Literal["isotropic", "iso_line_dd"] = Field(
         default="isotropic", description="the mutation before the gradient step"
     )
+
+    def check_start(self, at_random: bool) -> None:
+        """Refuses to mix two elites where there are none; see `EmitterKind`."""
+        if self.operator_type == "iso_line_dd" and not at_random:
+            raise ValueError(
+                "operator_type iso_line_dd mixes two elites, and there are none at first: give a "
+                "random first batch (initial_solutions, or first_batch)"
+            )
 
     def check_sizes(self, batch_size: int, solution_dim: int | None) -> None:
         """Refuses a batch that cannot be halved for the gradients; see `EmitterKind`."""

@@ -94,6 +94,15 @@ class Experiment(Model):
         ),
         json_schema_extra=NOW,
     )
+    first_batch: int | None = Field(
+        default=None,
+        ge=1,
+        description=(
+            "random solutions that the first iteration begins with, drawn from N(x0, I) and shared "
+            "among the emitters that have `initial_solutions`, in place of that key; other "
+            "algorithms pass it over [solutions]"
+        ),
+    )
     iterations: int | None = Field(
         default=None, ge=1, description="the budget: ask - evaluate - tell [iterations]"
     )
@@ -155,9 +164,10 @@ class Experiment(Model):
         return {"evaluations": self.evaluations or 0}
 
     @property
-    def first_batch(self) -> int:
+    def first_iteration(self) -> int:
         """Solutions of the first iteration, which count towards the budget as all do."""
-        return self.algorithm.first_batch(self.num_emitters, self.batch_size)
+        sizes = self.num_emitters, self.batch_size, self.first_batch
+        return self.algorithm.first_iteration(*sizes)
 
     @property
     def plugins(self) -> list[str]:
@@ -195,7 +205,7 @@ class Experiment(Model):
 
     def evaluations_after(self, iterations: int) -> int:
         """Returns the evaluations of so many iterations, at least one (of a bandit, on average)."""
-        found, done, batch_size = self.first_batch, 1, self.batch_size
+        found, done, batch_size = self.first_iteration, 1, self.batch_size
         for change in self.schedule:
             at = min(change.at, iterations)
             found += (at - done) * self.num_emitters * batch_size
@@ -252,6 +262,7 @@ class Experiment(Model):
             )
         dim = self.domain.known_solution_dim
         self.algorithm.check_sizes(self.num_emitters, self.batch_size, dim)
+        self.algorithm.check_first_batch(self.num_emitters, self.first_batch)
         if self.algorithm.needs_jacobian and self.domain.has_jacobian is False:
             raise ValueError(
                 f"algorithm {self.algorithm.name} needs gradients, but the domain "

@@ -67,9 +67,31 @@ class AlgorithmConfig(Model, ABC):
         """Why the batch size cannot change while a run lasts; empty where it can."""
         return ""
 
-    def first_batch(self, num_emitters: int, batch_size: int) -> int:
-        """Returns the number of solutions of the first iteration."""
+    @property
+    def draws_first(self) -> bool:
+        """Whether its first iteration has random solutions that `first_batch` counts."""
+        return False
+
+    def first_iteration(self, num_emitters: int, batch_size: int, drawn: int | None) -> int:
+        """Returns the number of solutions of the first iteration.
+
+        Args:
+            num_emitters: Emitters.
+            batch_size: Solutions of each in a later iteration.
+            drawn: The experiment's `first_batch`.
+        """
         return num_emitters * batch_size
+
+    def check_first_batch(self, num_emitters: int, drawn: int | None) -> None:
+        """Refuses a random first batch that it cannot begin with.
+
+        Args:
+            num_emitters: Emitters.
+            drawn: The experiment's `first_batch`.
+
+        Raises:
+            ValueError: It contradicts another key, or is too small.
+        """
 
     @property
     def needs_experience(self) -> bool:

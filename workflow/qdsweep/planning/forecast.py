@@ -87,11 +87,12 @@ def first_batches(runs: Mapping[str, Experiment]) -> Iterator[str]:
 
 
 def _first_batch(experiment: Experiment) -> str | None:
-    later, first = experiment.num_emitters * experiment.batch_size, experiment.first_batch
+    later, first = experiment.num_emitters * experiment.batch_size, experiment.first_iteration
     if first == later:
         return None
     whole = planned_evaluations(experiment)
+    key = "initial_solutions" if experiment.first_batch is None else "first_batch"
     return (
-        f"{experiment.algorithm.name}: the first batch (initial_solutions) is {first:,} of its "
+        f"{experiment.algorithm.name}: the first batch ({key}) is {first:,} of its "
         f"{whole:,} evaluations ({min(1, first / whole):.1%}); later ones are {later:,} each"
     )

@@ -42,6 +42,8 @@ def decisive(experiment: Experiment, source: Hash = source_hash) -> dict[str, An
     part: dict[str, Any] = experiment.model_dump(
         mode="json", exclude=_NOT_IDENTITY, exclude_defaults=True
     )
+    if not experiment.algorithm.draws_first:  # it is passed over
+        part.pop("first_batch", None)
     part["model_version"] = MODEL_VERSION
     domain = experiment.domain
     own = isinstance(domain, Plugin)

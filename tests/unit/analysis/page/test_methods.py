@@ -213,6 +213,13 @@ def test_mixed_emitters_and_the_bandit_are_said_in_words():
     assert "emitter 1" not in said and "#" not in said
 
 
+def test_the_random_solutions_of_all_emitters_are_said_where_there_are_any():
+    configs = {name: resolved(algorithm=name, first_batch=70) for name in ("map_elites", "cma_me")}
+    said = {name: descriptions.algorithm(name, [config]) for name, config in configs.items()}
+    assert "70 random initial solutions in all" in said["map_elites"]
+    assert "per emitter" not in said["map_elites"] and "70" not in said["cma_me"]
+
+
 STILL = "class {name}:\n    solution_dim = 2\n    measures = {{'x': (0, 1)}}\n"
 STILL += "    objective_range = (0, 1)\n    fields = {{}}\n    step = 0.3\n"
 STILL += "    is_deterministic = {same}\n    def evaluate(self, solutions, seeds): ...\n"

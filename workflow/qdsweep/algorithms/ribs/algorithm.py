@@ -1,6 +1,6 @@
 """A composition of pyribs' archives and emitters as an `Algorithm`."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -14,6 +14,7 @@ from qdsweep.algorithms.ribs import internals
 from qdsweep.algorithms.ribs.archives import build_archive
 from qdsweep.algorithms.ribs.centroids import Centroids
 from qdsweep.algorithms.ribs.emitters import (
+    begins_at_random,
     build_emitter,
     can_change,
     change_emitter,
@@ -22,6 +23,7 @@ from qdsweep.algorithms.ribs.emitters import (
 )
 from qdsweep.algorithms.ribs.result_archive import ResultArchive
 from qdsweep.config.algorithm import Bandit, Composition, PluginScheduler
+from qdsweep.config.emitters import EmitterKind
 from qdsweep.config.experiment import Experiment
 from qdsweep.domains.base import Domain, Evaluation
 from qdsweep.errors import BadInput
@@ -57,6 +59,8 @@ class RibsAlgorithm(Algorithm):
 
     def ask(self) -> Candidates | None:
         """Pyribs' `ask_dqd`, where an emitter wants gradients, then its `ask`."""
+        if self._asked == 0 and self.needs_jacobian and self._begins_at_random():
+            self._asked = 1
         if self._asked == len(self._batches):
             self._asked = 0
             return None
@@ -64,6 +68,11 @@ class RibsAlgorithm(Algorithm):
         self._asked += 1
         scheduler = self.ribs_scheduler
         return Candidates(scheduler.ask_dqd() if gradients else scheduler.ask(), gradients)
+
+    def _begins_at_random(self) -> bool:
+        """Whether no gradients are asked for now: pyribs gives no solutions for that."""
+        asking = [emitter for emitter in self.emitters if wants_gradients(emitter)]
+        return all(map(begins_at_random, asking))
 
     def tell(self, candidates: Candidates, evaluation: Evaluation) -> None:
         """Pyribs' `tell_dqd` or `tell`, with the fields that the archives have."""
@@ -134,13 +143,12 @@ def make(experiment: Experiment, domain: Domain, shared: Path | None) -> RibsAlg
         reported = algorithm.reported_archive
         result = build_archive(reported, experiment, domain, fields, centroids, result_seed)
     scheduler = algorithm.scheduler
-    count = experiment.num_emitters
-    if not isinstance(scheduler, Bandit):
-        count //= len(algorithm.emitters)
+    count = algorithm.of_each_group(experiment.num_emitters)
     groups = [group for group in algorithm.emitters for _ in range(count)]
+    seeds, drawn = emitter_seed.spawn(len(groups)), _drawn(groups, experiment.first_batch)
     emitters = [
-        build_emitter(group, archive, experiment, domain, seed)
-        for group, seed in zip(groups, emitter_seed.spawn(len(groups)), strict=True)
+        build_emitter(group, archive, experiment, domain, seed, first)
+        for group, seed, first in zip(groups, seeds, drawn, strict=True)
     ]
     if isinstance(scheduler, Bandit):
         made: Any = BanditScheduler(
@@ -164,3 +172,14 @@ def make(experiment: Experiment, domain: Domain, shared: Path | None) -> RibsAlg
         made = Scheduler(archive, emitters, result, add_mode=algorithm.add_mode)
     offset = domain.objective_range[0]
     return RibsAlgorithm(made, groups=len(algorithm.emitters), qd_score_offset=offset)
+
+
+def _drawn(groups: Sequence[EmitterKind], total: int | None) -> list[int]:
+    """Returns the size of each emitter's random first batch; `total` is shared equally."""
+    if total is None:
+        return [getattr(group, "initial_solutions", 0) for group in groups]
+    drawing = [n for n, group in enumerate(groups) if group.draws_first]
+    sizes = [0] * len(groups)
+    for place, n in enumerate(drawing):  # the first ones get the rest
+        sizes[n] = total // len(drawing) + (place < total % len(drawing))
+    return sizes

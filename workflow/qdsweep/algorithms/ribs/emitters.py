@@ -105,14 +105,21 @@ def wants_gradients(emitter: Any) -> bool:
     return ask is not None and ask is not EmitterBase.ask_dqd
 
 
+def begins_at_random(emitter: Any) -> bool:
+    """Whether an emitter that asks for gradients gives its random first batch now, without any."""
+    gradients = isinstance(emitter, emitters.GradientOperatorEmitter)
+    return gradients and emitter.archive.empty and emitter.initial_solutions is not None
+
+
 def build_emitter(
     group: Any,
     archive: ArchiveBase,
     experiment: Experiment,
     domain: Domain,
     seed: np.random.SeedSequence,
+    drawn: int = 0,
 ) -> EmitterBase:
-    """Builds an emitter from the config of its group."""
+    """Builds an emitter from the config of its group; `drawn` solutions are its first batch."""
     arguments: dict[str, Any] = {
         "x0": domain.x0,
         "batch_size": experiment.batch_size,
@@ -128,10 +135,9 @@ def build_emitter(
     arguments |= {name: domain.step for name in _SCALES if arguments.get(name, 0) is None}
     if group.bounds is not None:
         arguments["bounds"] = [group.bounds] * domain.solution_dim
-    if getattr(group, "initial_solutions", 0):
+    if drawn:
         first_seed, arguments["seed"] = seed.spawn(2)
-        noise = np.random.default_rng(first_seed).standard_normal(
-            (group.initial_solutions, domain.solution_dim)
-        )
+        rng = np.random.default_rng(first_seed)
+        noise = rng.standard_normal((drawn, domain.solution_dim))
         arguments["initial_solutions"] = arguments.pop("x0") + noise
     return kind.ribs(archive, **arguments)

@@ -28,6 +28,7 @@ _PHRASES = {
     "line_sigma": "line mutation scale {}",
     "lr": "gradient learning rate {}",
     "initial_solutions": "{} random initial solutions per emitter",
+    "first_batch": "{} random initial solutions in all",
     "learning_rate": "archive learning rate {}",
     "threshold_min": "first threshold {}",
     "result_archive": "{} for its results",
@@ -185,6 +186,8 @@ def _hyper_parameters(config: dict[str, Any]) -> dict[str, str]:
             found["samples"] = config["batch_size"] // 2
         if found.get("sigma", 0) is None:
             found["sigma"] = _step(config)
+    if any("initial_solutions" in emitter for emitter in algorithm.get("emitters", [])):
+        found["first_batch"] = config.get("first_batch")
     found |= algorithm.get("arguments", {})
     for where, emitter in _kinds_of(_groups(algorithm)):
         for key, value in _with_arguments(emitter).items():
