@@ -26,7 +26,12 @@ def presets(kind: str) -> list[str]:
 
 
 # What makes a learner quick enough for a test, where an algorithm has such a key.
-QUICK = {"training_steps": 4, "training_ratio": 0.05, "gradient_minibatch": 16}
+QUICK = {
+    "training_steps": 4,
+    "training_ratio": 0.05,
+    "gradient_minibatch": 16,
+    "gradient_observations": 32,
+}
 LEARNER = {"critic_hidden": [16, 16], "minibatch": 16}
 
 
