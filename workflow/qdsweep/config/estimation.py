@@ -43,8 +43,8 @@ class EstimatedCMAMEGA(_Sampling):
         default=None,
         ge=2,
         description=(
-            "samples that the gradients are estimated from; null for half of `batch_size` "
-            "[solutions]"
+            "samples that the gradients are estimated from; null for half of `batch_size`, "
+            "in pairs [solutions]"
         ),
     )
     emitter: GradientArborescence = Field(
@@ -62,7 +62,7 @@ class EstimatedCMAMEGA(_Sampling):
 
     def sizes(self, batch_size: int) -> tuple[int, int]:
         """Returns the number of samples, and of the solutions that branch from the mean."""
-        samples = self.samples or batch_size // 2
+        samples = self.samples or batch_size // 4 * 2
         return samples, batch_size - 1 - samples
 
     def check_sizes(self, num_emitters: int, batch_size: int, solution_dim: int | None) -> None:

@@ -53,6 +53,7 @@ _PHRASES = {
     "noise_clip": "noise clipped at {}",
     "replay_size": "a replay buffer of {} transitions",
     "limit_is_end": "the time limit as an end of episodes: {}",
+    "noise": "noise of standard deviation {} on solutions",
     "samples": "{} samples per gradient estimate",
     "gradient_observations": "{} observations per critic gradient",
     "generations": "{} iterations from each elite",
@@ -183,9 +184,10 @@ def _hyper_parameters(config: dict[str, Any]) -> dict[str, str]:
         found |= algorithm.get("learner", {})
         # What stands for null: see the models.
         if found.get("samples", 0) is None:
-            found["samples"] = config["batch_size"] // 2
-        if found.get("sigma", 0) is None:
-            found["sigma"] = _step(config)
+            found["samples"], _ = read_part("algorithm", algorithm).sizes(config["batch_size"])
+        if "sigma" in found:
+            sigma = found.pop("sigma")
+            found["noise"] = _step(config) if sigma is None else sigma
     if any("initial_solutions" in emitter for emitter in algorithm.get("emitters", [])):
         found["first_batch"] = config.get("first_batch")
     found |= algorithm.get("arguments", {})
