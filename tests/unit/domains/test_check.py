@@ -3,6 +3,7 @@
 import pytest
 from domain_makers import GOOD, linear_projection, make, preset
 
+from qdsweep.cli import main
 from qdsweep.domains.check import check_rows
 from qdsweep.errors import BadInput
 
@@ -56,3 +57,21 @@ def test_check_rows_finds_a_wrong_gradient():
     domain.jacobian = lambda x: true(x) * [[[1], [1], [1.01]]]
     with pytest.raises(BadInput, match="derivative of sum of second half by parameter 2"):
         check_rows(domain)
+
+
+def test_the_command_says_when_a_domain_ends_its_process(plugins, capsys):
+    abrupt = GOOD.replace(
+        "return Evaluation", "__import__('os')._exit(0)\n        return Evaluation"
+    )
+    plugins("mine_abrupt", abrupt)
+    assert main(["check", "mine_abrupt:Good"]) == 2
+    said = capsys.readouterr()
+    assert "mine_abrupt:Good: it ended its process with exit code 0. Usual causes" in said.err
+    assert not said.out
+    plugins(
+        "mine_loud", GOOD.replace("return Evaluation", "print('hello')\n        return Evaluation")
+    )
+    assert main(["check", "mine_loud:Good"]) == 0
+    said = capsys.readouterr()
+    assert "mine_loud:Good: fit for use\n" in said.out and "an evaluation" in said.out
+    assert "hello" in said.err and "hello" not in said.out

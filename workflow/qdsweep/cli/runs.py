@@ -223,7 +223,6 @@ def _worker(arguments: argparse.Namespace) -> int:
 
 
 def _check(arguments: argparse.Namespace) -> int:
-    from qdsweep.config.compose import read_domain
     from qdsweep.host.cpu import apply_baseline
 
     if arguments.algorithm is not None:
@@ -232,13 +231,11 @@ def _check(arguments: argparse.Namespace) -> int:
         raise BadInput("check: give a domain, or --algorithm NAME")
     if arguments.set:
         raise BadInput("check: --set goes with --algorithm; a domain's arguments go into a file")
-    config = read_domain(arguments.domain)
     apply_baseline("avx2")
-    from qdsweep.domains import make_domain
-    from qdsweep.domains.check import check_rows
+    from qdsweep.domains.elsewhere import check_elsewhere
 
-    findings = check_rows(make_domain(config))
-    print(f"{arguments.domain}: fit for use", *findings.lines(), sep="\n")
+    found = check_elsewhere(arguments.domain)
+    print(f"{arguments.domain}: fit for use", found, sep="\n")
     return 0
 
 
