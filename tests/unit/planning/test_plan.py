@@ -229,3 +229,22 @@ def test_imported_runs_are_nothing_to_plan():
     row = {"id": "imported-theirs", "values": {}, "imported": "Theirs"}
     plan = Plan.of({"name": "s", "columns": [], "rows": [row]})
     assert list(forecast(plan, [], {}, {})) == []
+
+
+def test_status_and_plan_call_groups_as_figures_do():
+    """But for what only a figure can show."""
+    experiment = {**EXPERIMENT, "domain": "arm", "algorithm": "cma_me"}
+    del experiment["initial_solutions"]
+    data = {
+        "name": "s",
+        "experiment": experiment,
+        "sweep": "::: algorithm cma_me map_elites ::: seed 7",
+        "figures": {"labels": {"cma_me": "CMA", "map_elites": "$M$"}},
+    }
+    Path("s.yaml").write_text(yaml.safe_dump(data))
+    settings = read_sweep({}, (), [Path("s.yaml")])
+    made = table_of_runs(settings.experiment, settings.sweep)
+    write_plan(plan_data(settings, made), made.runs, RESULTS)
+    for words in (["plan", "s.yaml"], ["status", "s"]):
+        said = qdsweep(*words, cwd=Path.cwd())
+        assert "CMA, seed 7 " in said and "map_elites, seed 7 " in said and "$" not in said

@@ -50,7 +50,7 @@ def forecast(
     """
     by_run = {now.run.id: now for now in standings}
     left = core_seconds_left(standings)
-    rows = [(row.run, row.label) for row in plan.computed]
+    rows = [(row.run, plan.label(row)) for row in plan.computed]
     rows += [(now.run.id, now.run.label) for now in standings if now.run.confirms]
     first: dict[str, int] = {}
     for number, (run, label) in enumerate(rows, start=1):

@@ -4,6 +4,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, NamedTuple, NotRequired, TypeVar
 
 from pydantic import TypeAdapter
@@ -24,6 +25,7 @@ from qdsweep.records.sources import keep_sources
 from qdsweep.records.sweep_dir import Results, SweepDir
 from qdsweep.sweep.encoding import slots_of
 from qdsweep.sweep.groups import BUDGETS, group_columns, group_labels
+from qdsweep.sweep.labels import figure_names
 
 _Setting = TypeVar("_Setting", bound=Model)
 
@@ -66,18 +68,13 @@ class Row:
     typed: Mapping[str, Any]
     imported: bool = False
 
-    @property
-    def label(self) -> str:
-        """What was swept: group and seed."""
-        return _label(self.group, self.values.get("seed", ""))
-
 
 class PlannedRun(NamedTuple):
     """A run that a sweep asks for.
 
     Attributes:
         id: The run.
-        group: Its group, or the one that it confirms.
+        group: Its group, or the one that it confirms, as a person is told it.
         unit: Of the budget: iterations or evaluations.
         budget: The largest amount that a row asks for.
         seed: Its swept seed as text; empty where none is swept.
@@ -226,6 +223,20 @@ class Plan:
         """The rows of its own runs, which are computed here."""
         return [row for row in self.rows if not row.imported]
 
+    @cached_property
+    def _labels(self) -> dict[str, str]:
+        """Group -> what `figures` calls it, unless only a figure can show that."""
+        rows = [row.values for row in self.computed]
+        try:
+            names = figure_names(self.figures, self.columns, rows, self.experiment)
+        except BadInput:  # a start and each table say it; a list of runs can do without
+            return {}
+        return {group: name.label for group, name in names.items() if "$" not in name.label}
+
+    def label(self, row: Row) -> str:
+        """Returns what was swept, for a person: group and seed."""
+        return _label(self._labels.get(row.group, row.group), row.values.get("seed", ""))
+
     @property
     def imported_groups(self) -> set[str]:
         """The groups of runs of others."""
@@ -249,11 +260,13 @@ class Plan:
         runs: dict[str, PlannedRun] = {}
         for row in self.computed:
             seed = row.values.get("seed", "")
-            _keep_longest(runs, PlannedRun(row.run, row.group, *_budget(vars(row)), seed))
+            group = self._labels.get(row.group, row.group)
+            _keep_longest(runs, PlannedRun(row.run, group, *_budget(vars(row)), seed))
         for one in confirming:
             if one["like"] in runs and not runs[one["like"]].confirms:
                 seed = str(one["values"]["seed"])
-                _keep_longest(runs, PlannedRun(one["id"], one["group"], *_budget(one), seed, True))
+                group = self._labels.get(one["group"], one["group"])
+                _keep_longest(runs, PlannedRun(one["id"], group, *_budget(one), seed, True))
         return list(runs.values())
 
 
