@@ -6,9 +6,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-# Values that are worked on together: with their moments they fit in a core's own cache.
-BLOCK = 8192
-
 
 class Adam:
     """Descends by gradients, with PyTorch's default settings.
@@ -39,16 +36,14 @@ class Adam:
         scale1 = (1 - self.beta1) / (1 - self.beta1**self._steps)
         scale2 = math.sqrt((1 - self.beta2) / (1 - self.beta2**self._steps))
         rate, epsilon = self.lr * scale1 / scale2, self.epsilon / scale2
-        for start in range(0, len(parameters), BLOCK):
-            block = slice(start, start + BLOCK)
-            first, second, work = self._first[block], self._second[block], gradient[block]
-            first *= self.beta1
-            first += work
-            work *= work
-            second *= self.beta2
-            second += work
-            np.sqrt(second, out=work)
-            work += epsilon
-            np.divide(first, work, out=work)
-            work *= rate
-            parameters[block] -= work
+        first, second, work = self._first, self._second, gradient
+        first *= self.beta1
+        first += work
+        work *= work
+        second *= self.beta2
+        second += work
+        np.sqrt(second, out=work)
+        work += epsilon
+        np.divide(first, work, out=work)
+        work *= rate
+        parameters -= work

@@ -29,6 +29,11 @@ class TD3:
 
     Attributes:
         replay: The transitions.
+        rng: Draws transitions and noise.
+        actor: ``(d,)`` parameters of the greedy actor.
+        critics: ``(2, c)`` parameters of the critics.
+        target_actor: ``(d,)``, which follows the actor slowly.
+        target_critics: ``(2, c)``, which follow the critics slowly.
     """
 
     dtype: ClassVar[Any] = np.float32
@@ -42,7 +47,7 @@ class TD3:
         self._settings = settings
         self._centre = ((actor.low + actor.high) / 2).astype(np.float32)
         self._half = ((actor.high - actor.low) / 2).astype(np.float32)
-        self._rng = np.random.default_rng(seed)
+        self.rng = np.random.default_rng(seed)
         self._steps = 0
         rows, hidden = settings.minibatch, len(actor.shapes) - 1
         actions, observations = actor.shapes[-1][0], actor.shapes[0][1]
@@ -57,17 +62,17 @@ class TD3:
             rows,
             self.dtype,
         )
-        self._actor = self._actor_network.draw(self._rng)
-        self._critics = np.stack([self._critic_network.draw(self._rng) for _ in range(2)])
-        self._target_actor, self._target_critics = self._actor.copy(), self._critics.copy()
-        self._actor_adam = Adam(self._actor.size, settings.actor_lr, self.dtype)
-        self._critic_adam = Adam(self._critics.size, settings.critic_lr, self.dtype)
+        self.actor = self._actor_network.draw(self.rng)
+        self.critics = np.stack([self._critic_network.draw(self.rng) for _ in range(2)])
+        self.target_actor, self.target_critics = self.actor.copy(), self.critics.copy()
+        self._actor_adam = Adam(self.actor.size, settings.actor_lr, self.dtype)
+        self._critic_adam = Adam(self.critics.size, settings.critic_lr, self.dtype)
         self.replay = Replay(settings.replay_size, observations, actions)
 
     @property
     def greedy(self) -> Floats:
         """The greedy actor, a solution ``(d,)`` of the domain."""
-        return self._actor.astype(np.float64)
+        return self.actor.astype(np.float64)
 
     def add(self, record: Record) -> None:
         """Takes the transitions of an evaluation."""
@@ -81,13 +86,13 @@ class TD3:
         settings = self._settings
         for _ in range(steps):
             self._steps += 1
-            drawn = self.replay.draw(self._rng, settings.minibatch)
+            drawn = self.replay.draw(self.rng, settings.minibatch)
             self._improve_critics(drawn)
             if self._steps % settings.policy_delay == 0:
                 observations = drawn.inputs[:, : drawn.following.shape[1]]
-                self._actor_adam.step(self._actor, self._loss_gradient(self._actor, observations))
-                follow(self._target_actor, self._actor, settings.tau)
-                follow(self._target_critics, self._critics, settings.tau)
+                self._actor_adam.step(self.actor, self._loss_gradient(self.actor, observations))
+                follow(self.target_actor, self.actor, settings.tau)
+                follow(self.target_critics, self.critics, settings.tau)
 
     def ascend(self, solutions: Floats, steps: int, batch: int, lr: float) -> Floats:
         """Improves actors by the gradient of the first critic (PGA-MAP-Elites' variation).
@@ -107,7 +112,7 @@ class TD3:
         for solution in improved:
             parameters = solution.astype(self.dtype)
             adam = Adam(parameters.size, lr, self.dtype)
-            observations = self.replay.draw_observations(self._rng, steps * batch)
+            observations = self.replay.draw_observations(self.rng, steps * batch)
             for of_step in np.split(observations, steps):
                 adam.step(parameters, self._loss_gradient(parameters, of_step))
             solution[:] = parameters
@@ -122,36 +127,34 @@ class TD3:
         """
         if not self.replay.size:
             return np.zeros(len(solution))
-        drawn = self.replay.draw_observations(self._rng, observations)
+        drawn = self.replay.draw_observations(self.rng, observations)
         return -self._loss_gradient(solution.astype(self.dtype), drawn).astype(np.float64)
 
     def _improve_critics(self, drawn: Transitions) -> None:
         """Makes a step towards what the target networks expect of the following observations."""
         settings, network, rows = self._settings, self._critic_network, len(drawn.inputs)
-        noise = self._rng.standard_normal((rows, len(self._half)), np.float32)
+        noise = self.rng.standard_normal((rows, len(self._half)), np.float32)
         noise *= settings.policy_noise
         np.clip(noise, -settings.noise_clip, settings.noise_clip, out=noise)
-        actions = self._actor_network.forward(self._target_actor, drawn.following) + noise
+        actions = self._actor_network.forward(self.target_actor, drawn.following) + noise
         following = np.concatenate((drawn.following, np.clip(actions, -1, 1)), axis=1)
-        value, other = (
-            network.forward(critic, following).copy() for critic in self._target_critics
-        )
+        value, other = (network.forward(critic, following).copy() for critic in self.target_critics)
         ends = drawn.ends
         goes_on = ends == GOES_ON if settings.limit_is_end else ends != TERMINATED
         wanted = drawn.rewards + settings.gamma * np.where(
             goes_on, np.minimum(value, other)[:, 0], 0
         )
-        gradients = np.empty_like(self._critics)
-        for critic, gradient in zip(self._critics, gradients, strict=True):
+        gradients = np.empty_like(self.critics)
+        for critic, gradient in zip(self.critics, gradients, strict=True):
             errors = network.forward(critic, drawn.inputs) - wanted[:, None]
             network.backward(critic, errors * (2 / rows), out=gradient)
-        self._critic_adam.step(self._critics.reshape(-1), gradients.reshape(-1))
+        self._critic_adam.step(self.critics.reshape(-1), gradients.reshape(-1))
 
     def _loss_gradient(self, actor: Array, observations: Array) -> Array:
         """The gradient ``(d,)`` of the negative mean of the first critic by the actor."""
         count, rows = len(observations), self._settings.minibatch
         total, part = np.zeros_like(actor), np.empty_like(actor)
-        critic, s = self._critics[0], observations.shape[1]
+        critic, s = self.critics[0], observations.shape[1]
         for start in range(0, count, rows):
             some = observations[start : start + rows]
             actions = self._actor_network.forward(actor, some)
