@@ -1,0 +1,71 @@
+"""Networks: their layout is the policies', and their gradients are true."""
+
+import numpy as np
+import pytest
+
+from qdsweep.algorithms.learning.networks import Network
+from qdsweep.config.episodes import MLP, Linear
+from qdsweep.domains.policies import Policy
+
+SHAPES = ((5, 4), (6, 5), (2, 6))
+
+
+@pytest.mark.parametrize("activation", ["tanh", "relu"])
+def test_a_solution_is_the_policy_of_the_domain(activation: str):
+    policy = Policy(MLP(type="mlp", hidden=[5, 6], activation=activation), 4, 2)
+    network = Network(SHAPES, [activation, activation, ""], True, 3, np.float64)
+    assert network.size == policy.solution_dim
+    solution = network.draw(np.random.default_rng(1))
+    rows = np.random.default_rng(2).standard_normal((3, 4))
+    found = network.forward(solution, rows)
+    expected = [policy.network(solution)(row).copy() for row in rows]
+    np.testing.assert_allclose(found, expected, rtol=1e-13)
+
+
+def test_a_linear_policy_too():
+    policy = Policy(Linear(type="linear"), 4, 2)
+    network = Network(((2, 4),), [""], False, 1, np.float64)
+    solution = network.draw(np.random.default_rng(1))
+    row = np.arange(4.0)
+    assert network.size == policy.solution_dim
+    np.testing.assert_allclose(
+        network.forward(solution, row[None])[0], policy.network(solution)(row), rtol=1e-13
+    )
+
+
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize(
+    "activations", [("tanh", "tanh", "tanh"), ("relu", "relu", ""), ("relu", "tanh", "")]
+)
+@pytest.mark.parametrize("outputs", [1, 2])
+def test_gradients_are_finite_differences(activations: tuple[str, ...], bias: bool, outputs: int):
+    rng = np.random.default_rng(3)
+    shapes = (*SHAPES[:-1], (outputs, 6))
+    network = Network(shapes, activations, bias, 7, np.float64)
+    parameters, inputs = network.draw(rng), rng.standard_normal((7, 4))
+    towards = rng.standard_normal((7, outputs))
+
+    def loss(parameters: np.ndarray, inputs: np.ndarray) -> float:
+        return float((network.forward(parameters, inputs) * towards).sum())
+
+    network.forward(parameters, inputs)
+    by_parameters = np.empty(network.size)
+    by_inputs = network.backward(parameters, towards.copy(), out=by_parameters, columns=slice(1, 3))
+    step = 1e-6
+    for index, change in enumerate(step * np.eye(network.size)):
+        found = loss(parameters + change, inputs) - loss(parameters - change, inputs)
+        assert by_parameters[index] == pytest.approx(found / (2 * step), abs=1e-7)
+    for row, column in np.ndindex(7, 2):
+        change = np.zeros((7, 4))
+        change[row, 1 + column] = step
+        found = loss(parameters, inputs + change) - loss(parameters, inputs - change)
+        assert by_inputs[row, column] == pytest.approx(found / (2 * step), abs=1e-7)
+
+
+def test_first_parameters_fill_the_bounds_of_their_layer():
+    network = Network(((100, 25), (100, 100)), ["tanh", "tanh"], True, 1)
+    parameters = network.draw(np.random.default_rng(4))
+    assert parameters.dtype == np.float32
+    first, second = np.split(np.abs(parameters), [100 * 26])
+    assert 0.19 < first.max() <= 0.2
+    assert 0.099 < second.max() <= 0.1

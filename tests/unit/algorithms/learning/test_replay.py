@@ -1,0 +1,83 @@
+"""The replay buffer: transitions of records, and what makes room for what."""
+
+import pickle
+
+import numpy as np
+import pytest
+
+from qdsweep.algorithms.learning.replay import Replay
+from qdsweep.domains.base import CUT, GOES_ON, TERMINATED, Record
+
+
+def record(*lengths: int, first: int = 0) -> Record:
+    """Episodes whose observations and actions count on; a reward is twice its action."""
+    steps = sum(lengths)
+    ends = np.full(steps, GOES_ON, np.uint8)
+    ends[np.cumsum(lengths) - 1] = [TERMINATED, CUT] * (len(lengths) // 2) + [TERMINATED] * (
+        len(lengths) % 2
+    )
+    numbers = first + np.arange(steps + len(lengths), dtype=np.float32)
+    actions = first + np.arange(steps, dtype=np.float32)
+    return Record(np.stack([numbers, -numbers], 1), actions[:, None], 2 * actions, ends)
+
+
+def held(replay: Replay) -> list[list[float]]:
+    """All that it holds: observation, action, reward, following observation, end."""
+    drawn = replay.draw(np.random.default_rng(1), 50 * max(replay.size, 1))
+    rows = np.column_stack((drawn.inputs, drawn.rewards, drawn.following, drawn.ends))
+    assert (rows[:, 0] == -rows[:, 1]).all()
+    return np.unique(rows[:, [0, 2, 3, 4, 6]], axis=0).tolist()
+
+
+def test_transitions_stay_in_their_episode():
+    replay = Replay(100, 2, 1)
+    replay.add(record(2, 3, 1))
+    assert held(replay) == [
+        [0, 0, 0, 1, GOES_ON],
+        [1, 1, 2, 2, TERMINATED],
+        [3, 2, 4, 4, GOES_ON],
+        [4, 3, 6, 5, GOES_ON],
+        [5, 4, 8, 6, CUT],
+        [7, 5, 10, 8, TERMINATED],
+    ]
+
+
+@pytest.mark.parametrize("lengths", [[4, 3, 2], [1] * 20, [5, 5], [23], [2, 10, 1]])
+def test_the_oldest_make_room(lengths: list[int]):
+    replay, expected = Replay(5, 2, 1), []
+    for number, length in enumerate(lengths):
+        replay.add(record(length, first=100 * number))
+        expected += [100.0 * number + step for step in range(length)]
+        assert replay.size == min(len(expected), 5)
+        assert [row[0] for row in held(replay)] == expected[-5:]
+
+
+def test_an_episode_without_steps_adds_nothing():
+    replay = Replay(5, 2, 1)
+    empty = np.zeros((1, 2), np.float32), np.zeros((0, 1)), np.zeros(0), np.zeros(0, np.uint8)
+    replay.add(Record(*empty))
+    assert replay.size == 0
+
+
+@pytest.mark.parametrize("steps", [0, 3, 5, 7])
+def test_it_pickles_what_is_filled_and_goes_on(steps: int):
+    replay = Replay(5, 2, 1)
+    if steps:
+        replay.add(record(steps))
+    again = pickle.loads(pickle.dumps(replay))
+    for one in (replay, again):
+        one.add(record(3, first=50))
+    assert held(again) == held(replay)
+
+
+def test_a_buffer_for_a_million_that_is_almost_empty_is_a_small_pickle():
+    replay = Replay(1_000_000, 2, 1)
+    replay.add(record(10))
+    assert len(pickle.dumps(replay)) < 2000
+
+
+def test_observations_are_drawn_alone():
+    replay = Replay(5, 2, 1)
+    replay.add(record(9))
+    drawn = replay.draw_observations(np.random.default_rng(1), 100)
+    assert sorted(set(drawn[:, 0])) == [4, 5, 6, 7, 8]

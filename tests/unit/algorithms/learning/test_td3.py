@@ -1,0 +1,121 @@
+"""TD3 does what torch's does, with the same bits each time."""
+
+import hashlib
+import pickle
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from td3_cases import CASES, OUTPUTS, actor, learner, outputs, record, solutions_of
+
+from qdsweep.algorithms.learning.networks import Network
+from qdsweep.algorithms.learning.td3 import TD3
+from qdsweep.config.learning import TD3 as Settings
+from qdsweep.domains.base import TERMINATED, Record
+from qdsweep.errors import BadInput
+
+# Of "hopper" after 20 training steps, with one BLAS thread and OpenBLAS' Haswell kernels.
+GOLDEN = "69715801c3cba2bf"
+
+
+def digest(made: TD3) -> str:
+    parts = (made.actor, made.critics, made.target_actor, made.target_critics)
+    return hashlib.sha256(b"".join(part.tobytes() for part in parts)).hexdigest()[:16]
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_it_is_equal_to_torch(case: str):
+    """The fixture is benchmarks/td3_torch.py's; double precision but for "hopper"."""
+    made = learner(case)
+    found = outputs(made, solutions_of(made))
+    tolerance = 1e-6 if made.dtype == np.float32 else 1e-12
+    with np.load(OUTPUTS) as expected:
+        for name, values in found.items():
+            np.testing.assert_allclose(values, expected[f"{case}.{name}"], rtol=0, atol=tolerance)
+
+
+def test_the_bits_are_the_same_on_every_machine_with_avx2():
+    made = learner("hopper")
+    made.train(20)
+    assert digest(made) == GOLDEN
+
+
+def test_it_goes_on_in_another_process_bit_for_bit():
+    made = learner("hopper")
+    made.train(3)
+    saved = pickle.dumps(made)
+    made.train(4)
+    code = (
+        "from qdsweep.host.cpu import apply_baseline; apply_baseline('avx2')\n"
+        "import hashlib, pickle, sys\n"
+        "made = pickle.load(sys.stdin.buffer); made.train(4)\n"
+        "sys.stdout.buffer.write(pickle.dumps(made))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], input=saved, capture_output=True)
+    assert done.returncode == 0, done.stderr
+    assert digest(pickle.loads(done.stdout)) == digest(made)
+
+
+def test_a_pickle_between_any_two_calls_changes_nothing():
+    made = learner("tanh")
+    solutions = solutions_of(made)
+    again = pickle.loads(pickle.dumps(made))
+    for step in (
+        lambda one: one.train(1),
+        lambda one: one.ascend(solutions, 2, 5, 1e-3),
+        lambda one: one.train(4),
+        lambda one: one.gradient(solutions[0], 7),
+        lambda one: one.add(record(CASES["tanh"][1], 40)),
+        lambda one: one.train(3),
+    ):
+        found, expected = step(again), step(made)
+        np.testing.assert_array_equal(found, expected)
+        again = pickle.loads(pickle.dumps(again))
+    assert digest(again) == digest(made)
+
+
+def test_an_actor_climbs_the_same_whatever_follows_it():
+    made = learner("hopper")
+    solutions = solutions_of(made)
+    alone = pickle.loads(pickle.dumps(made)).ascend(solutions[:1], 2, 64, 1e-3)
+    together = made.ascend(solutions, 2, 64, 1e-3)
+    np.testing.assert_array_equal(alone[0], together[0])
+    assert (together != solutions).any(axis=1).all()
+
+
+def test_without_experience_nothing_is_learnt():
+    _, network, settings = CASES["tanh"]
+    made = TD3(network, settings, np.random.SeedSequence(1))
+    before = digest(made)
+    made.train(3)
+    solutions = solutions_of(made)
+    np.testing.assert_array_equal(made.ascend(solutions, 2, 5, 1e-3), solutions)
+    assert not made.gradient(solutions[0], 10).any()
+    assert digest(made) == before
+    made.add(record(network, 6))  # fewer than a minibatch
+    made.train(2)
+    assert digest(made) != before
+
+
+@pytest.mark.parametrize("bounds", [{"low": None}, {"high": None}])
+def test_actions_without_bounds_are_refused(bounds: dict):
+    with pytest.raises(BadInput, match=r"algorithm\.learner: TD3 learns actions .* with bounds"):
+        TD3(actor([4], 3, 2)._replace(**bounds), Settings(), np.random.SeedSequence(1))
+
+
+def test_it_finds_the_best_action_in_the_environments_units():
+    """Episodes of one step, whose reward is best at (0, 2.5); bounds are [-2, 1] and [0, 4]."""
+    network = actor([16], 2, 2)
+    settings = Settings(critic_hidden=[32, 32], minibatch=64, actor_lr=3e-3, critic_lr=3e-3)
+    made = TD3(network, settings, np.random.SeedSequence(1))
+    rng = np.random.default_rng(2)
+    actions = rng.uniform(network.low, network.high, (2000, 2)).astype(np.float32)
+    observations = rng.standard_normal((4000, 2), np.float32)
+    rewards = -((actions - [0, 2.5]) ** 2).sum(axis=1).astype(np.float32)
+    made.add(Record(observations, actions, rewards, np.full(2000, TERMINATED, np.uint8)))
+    made.train(600)
+    layers = Network(network.shapes, ["tanh", "tanh"], True, 50)
+    scaled = layers.forward(made.actor, observations[:50])
+    found = (network.low + network.high) / 2 + (network.high - network.low) / 2 * scaled
+    assert np.abs(found - [0, 2.5]).mean() < 0.1
