@@ -8,6 +8,7 @@ All three draw alike, run the code of a sweep, and spend at most what nine whole
 is that of config/sweeps/pbt_line.yaml: MAP-Elites with line mutation on Rastrigin, 20 parameters.
 """
 
+import io
 import pickle
 import sys
 from collections.abc import Mapping, Sequence
@@ -147,7 +148,9 @@ class Run:
 
     def forked(self, experiment: Experiment) -> "Run":
         """A run of another experiment that begins where this one stands."""
-        return Run(experiment, pickle.loads(reload._dumps(self.state)))
+        payload = io.BytesIO()
+        reload.dump(self.state, payload)
+        return Run(experiment, pickle.loads(payload.getbuffer()))
 
 
 def report(rows: Mapping[str, list[tuple[float, float, float]]]) -> None:

@@ -1,5 +1,6 @@
 """A small experiment and its state, in this process."""
 
+import io
 from pathlib import Path
 
 from support import TINY
@@ -10,6 +11,7 @@ from qdsweep.config.experiment import Experiment
 from qdsweep.domains import make_domain
 from qdsweep.engines.base import Batch, nothing
 from qdsweep.engines.serial import Serial
+from qdsweep.experiment import reload
 from qdsweep.experiment.state import State
 from qdsweep.experiment.stop import Stop
 from qdsweep.records.archive import archive_digest
@@ -22,6 +24,13 @@ def experiment(**changes: object) -> Experiment:
 def fresh(exp: Experiment, folder: Path) -> tuple[State, Serial]:
     domain = make_domain(exp.domain)
     return State(make_algorithm(exp, domain, folder)), Serial(domain)
+
+
+def payload_of(state: State) -> bytes:
+    """What a reload file holds of a state."""
+    buffer = io.BytesIO()
+    reload.dump(state, buffer)
+    return buffer.getvalue()
 
 
 def digest_of(state: State) -> str:

@@ -11,7 +11,7 @@ import pytest
 from composing import with_algorithm
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from small_runs import StopsAfter, digest_of, experiment, fresh
+from small_runs import StopsAfter, digest_of, experiment, fresh, payload_of
 from support import REPO, TINY
 
 from qdsweep.config.cluster import Cluster
@@ -20,7 +20,6 @@ from qdsweep.config.experiment import Experiment
 from qdsweep.domains import make_domain
 from qdsweep.engines import make_engine
 from qdsweep.engines.base import Batch
-from qdsweep.experiment import reload
 from qdsweep.experiment.loop import search, timed
 from qdsweep.experiment.run import compute
 from qdsweep.experiment.state import State, evaluation_seeds, no_seconds
@@ -45,7 +44,7 @@ def test_every_preset_goes_on_bit_for_bit_after_every_iteration(algorithm, tmp_p
     for last in range(1, 9):
         short = exp.model_copy(update={"iterations": last})
         search(short, state, engine, Stop(), lambda state, seconds: None)
-        state = pickle.loads(reload._dumps(state))
+        state = pickle.loads(payload_of(state))
     assert digest_of(state) == straight(exp, tmp_path)
 
 
@@ -63,7 +62,7 @@ def test_stopped_during_evaluations_it_goes_on_bit_for_bit(algorithm, tmp_path, 
         try:
             search(exp, state, StopsAfter(engine.domain, stop, count), stop, lambda *_: None)
         except Interrupted:
-            state = pickle.loads(reload._dumps(state))
+            state = pickle.loads(payload_of(state))
     search(exp, state, engine, Stop(), lambda *_: None)
     assert digest_of(state) == straight(exp, tmp_path)
 
@@ -75,7 +74,7 @@ def test_equal_states_have_equal_bytes(tmp_path):
     for _ in range(2):
         state, engine = fresh(exp, tmp_path)
         search(exp, state, engine, Stop(), lambda *_: None)
-        states.append(reload._dumps(state))
+        states.append(payload_of(state))
     assert states[0] == states[1]
     full = pickle.dumps(pickle.loads(states[0]))
     assert len(states[0]) < len(full), "only occupied rows are stored"

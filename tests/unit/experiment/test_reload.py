@@ -1,7 +1,9 @@
 """Reload files: torn, foreign and old ones; what is kept."""
 
+import tracemalloc
 from pathlib import Path
 
+import numpy as np
 import pytest
 from small_runs import experiment, fresh
 
@@ -61,6 +63,22 @@ class TestReloadFiles:
             StateDir(tmp_path), "print", {"numpy": "2"}, allow_version_change=True
         )
         assert found.iterations == 1
+
+
+def test_writing_and_reading_one_needs_no_copy_of_it(tmp_path):
+    """A replay buffer may be as big as the rest of the memory."""
+    size = 50_000_000
+    state, _ = fresh(experiment(), tmp_path)
+    state.algorithm.replay = np.ones(size, dtype=np.uint8)
+    tracemalloc.start()
+    try:
+        reload.save(state, StateDir(tmp_path), "print", {})
+        assert tracemalloc.get_traced_memory()[1] < size / 10
+        found = reload.newest(StateDir(tmp_path), "print", {})
+        assert found.algorithm.replay.sum() == size
+        assert tracemalloc.get_traced_memory()[1] < size * 1.1
+    finally:
+        tracemalloc.stop()
 
 
 def test_a_signal_during_a_save_waits_for_its_end(tmp_path):

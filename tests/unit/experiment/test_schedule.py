@@ -4,7 +4,7 @@ import logging
 import pickle
 
 import pytest
-from small_runs import StopsAfter, digest_of, fresh
+from small_runs import StopsAfter, digest_of, fresh, payload_of
 from support import TINY
 
 from qdsweep.algorithms.ribs.algorithm import RibsAlgorithm
@@ -12,7 +12,6 @@ from qdsweep.config.cluster import Cluster
 from qdsweep.config.compose import compose
 from qdsweep.config.experiment import Experiment
 from qdsweep.errors import BadInput
-from qdsweep.experiment import reload
 from qdsweep.experiment.loop import search
 from qdsweep.experiment.run import compute
 from qdsweep.experiment.stop import Interrupted, Stop
@@ -55,7 +54,7 @@ def test_a_changed_run_goes_on_bit_for_bit_after_every_iteration(algorithm, valu
     for last in range(1, 10):
         short = exp.model_copy(update={"iterations": last})
         search(short, state, engine, Stop(), lambda *_: None)
-        state = pickle.loads(reload._dumps(state))
+        state = pickle.loads(payload_of(state))
     expected = straight(exp, tmp_path)
     assert digest_of(state) == expected != straight(exp.donor, tmp_path)
 
@@ -80,7 +79,7 @@ def test_a_run_that_was_stopped_in_an_evaluation_changes_once(
     stop = Stop()
     with pytest.raises(Interrupted):
         search(exp, state, StopsAfter(engine.domain, stop, parts), stop, lambda *_: None)
-    state = pickle.loads(reload._dumps(state))
+    state = pickle.loads(payload_of(state))
     search(exp, state, engine, Stop(), lambda *_: None)
     assert made == [*exp.schedule[0].set, *exp.schedule[1].set]
     assert digest_of(state) == expected

@@ -3,9 +3,8 @@
 A release that renames something in the payload of reload files adds to this module alone.
 """
 
-import io
 import pickle
-from typing import Any
+from typing import IO, Any
 
 from qdsweep.experiment.state import State, no_seconds
 
@@ -18,9 +17,9 @@ _RENAMED = {
 }
 
 
-def load(payload: bytes) -> State:
+def load(payload: IO[bytes]) -> State:
     """Returns the state that the payload of a reload file holds, of this release or before."""
-    state = _Unpickler(io.BytesIO(payload)).load()  # the user's own file, see the README
+    state = _Unpickler(payload).load()  # the user's own file, see the README
     vars(state).setdefault("told", [])
     if "scheduler" in vars(state):
         _give_algorithm(state)

@@ -2,13 +2,13 @@
 
 import copyreg
 import hashlib
-import io
 import json
 import logging
 import pickle
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import IO, Any, NamedTuple
 
 from qdsweep.errors import BadInput
 from qdsweep.experiment.migration import load
@@ -54,21 +54,29 @@ def save(state: State, files: StateDir, fingerprint: str, versions: dict[str, st
     Returns:
         The file. When this returns, the disk has it.
     """
-    payload = _dumps(state)
     header = {
         "format": FORMAT,
         "fingerprint": fingerprint,
         "iteration": state.iterations,
         "versions": versions,
     }
-    header["sha256"] = _checksum(header, payload)
     path = files.reload(state.iterations)
     with atomic(path, durable=True) as file:
-        file.write(_MAGIC + json.dumps(header).encode() + b"\n")
-        file.write(payload)
+        file.write(_head(header, "0" * 64))  # its place, until the checksum is known
+        content = _Summed(file, _begun(header))
+        dump(state, content)
+        file.seek(0)
+        file.write(_head(header, content.sum.hexdigest()))
     there = files.reloads()
     keep_only(files, there[there.index(path) :][:KEPT])
     return path
+
+
+def dump(state: State, file: Any) -> None:
+    """Writes the payload of a reload file."""
+    pickler = pickle.Pickler(file, protocol=5)
+    pickler.dispatch_table = {**copyreg.dispatch_table, **state.algorithm.reducers}
+    pickler.dump(state)
 
 
 def keep_only(files: StateDir, kept: list[Path]) -> None:
@@ -105,7 +113,7 @@ def newest(
     """
     for path in files.reloads():
         try:
-            header, payload = _read(path)
+            header, start = _read(path)
         except (OSError, ValueError) as error:
             log.warning("%s is passed over: %s", path, error)
             continue
@@ -120,7 +128,9 @@ def newest(
         if not usable(header):
             log.warning("%s is passed over: metrics.csv ends before its iteration", path)
             continue
-        state = load(payload)
+        with path.open("rb") as file:
+            file.seek(start)
+            state = load(file)
         if not is_donors or state.is_between_iterations:
             return state
         log.warning("%s is passed over: its donor was in the middle of the next iteration", path)
@@ -129,24 +139,38 @@ def newest(
     return None
 
 
-def _read(path: Path) -> tuple[dict[str, Any], bytes]:
-    """Header and payload of a reload file; ValueError where it is torn or corrupt."""
-    content = path.read_bytes()
-    if not content.startswith(_MAGIC):
-        raise ValueError("it is torn or corrupt (no header)")
-    line, _, payload = content[len(_MAGIC) :].partition(b"\n")
-    header = json.loads(line)
-    if not isinstance(header, dict) or header.get("format") != FORMAT:
-        raise ValueError("it is torn, corrupt or of another format")
-    if header.pop("sha256", None) != _checksum(header, payload):
-        raise ValueError("it is torn or corrupt (its checksum is wrong)")
-    return header, payload
+class _Summed:
+    """A file that is written, and the checksum of what is: a payload may be as big as memory is."""
+
+    def __init__(self, file: IO[bytes], begun: "hashlib._Hash") -> None:
+        self.sum, self._file = begun, file
+
+    def write(self, data: Any) -> int:
+        self.sum.update(data)
+        return self._file.write(data)
 
 
-def _checksum(header: dict[str, Any], payload: bytes) -> str:
-    """Of all that is in the file but itself."""
-    about = json.dumps(header, sort_keys=True).encode()
-    return hashlib.sha256(about + payload).hexdigest()
+def _head(header: dict[str, Any], checksum: str) -> bytes:
+    return _MAGIC + json.dumps({**header, "sha256": checksum}).encode() + b"\n"
+
+
+def _read(path: Path) -> tuple[dict[str, Any], int]:
+    """Header of a reload file and where its payload begins; ValueError if it is torn or corrupt."""
+    with path.open("rb") as file:
+        if file.read(len(_MAGIC)) != _MAGIC:
+            raise ValueError("it is torn or corrupt (no header)")
+        header = json.loads(file.readline())
+        if not isinstance(header, dict) or header.get("format") != FORMAT:
+            raise ValueError("it is torn, corrupt or of another format")
+        start, checksum = file.tell(), header.pop("sha256", None)
+        if checksum != hashlib.file_digest(file, partial(_begun, header)).hexdigest():
+            raise ValueError("it is torn or corrupt (its checksum is wrong)")
+        return header, start
+
+
+def _begun(header: dict[str, Any]) -> "hashlib._Hash":
+    """The checksum of all that is in the file but itself, before the payload."""
+    return hashlib.sha256(json.dumps(header, sort_keys=True).encode())
 
 
 def _check_versions(path: Path, then: dict[str, str], now: dict[str, str], allowed: bool) -> None:
@@ -162,11 +186,3 @@ def _check_versions(path: Path, then: dict[str, str], now: dict[str, str], allow
         )
     if changed:
         log.warning("goes on under other versions: %s", ", ".join(changed))
-
-
-def _dumps(state: State) -> bytes:
-    buffer = io.BytesIO()
-    pickler = pickle.Pickler(buffer, protocol=5)
-    pickler.dispatch_table = {**copyreg.dispatch_table, **state.algorithm.reducers}
-    pickler.dump(state)
-    return buffer.getvalue()
