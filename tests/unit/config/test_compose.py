@@ -12,6 +12,7 @@ from qdsweep.config.compose import compose, read_domain
 from qdsweep.config.domain import DomainConfig
 from qdsweep.config.experiment import Experiment
 from qdsweep.config.sweep import SweepFile
+from qdsweep.errors import BadInput
 from qdsweep.sweep.ids import run_id
 
 
@@ -105,3 +106,16 @@ def test_models_are_closed_and_frozen():
         assert model.model_config["extra"] == "forbid"
     with pytest.raises(ValueError, match="frozen"):
         compose(BASE).seed = 3  # type: ignore[misc]
+
+
+def test_a_short_name_of_a_file_goes_with_the_algorithm_that_it_is_a_key_of():
+    """`initial_solutions: 0` of the file is for its own algorithm, not for any other."""
+    assert compose("qd_hopper").algorithm.emitters[0].initial_solutions == 0
+    assert compose("qd_hopper", {"algorithm": "map_elites"}).algorithm.emitters[0].sigma is None
+    assert compose("qd_hopper", {"algorithm": "cma_me"}).algorithm.name == "cma_me"
+    learner = compose("qd_hopper", {"algorithm": "pga_me", "domain": "pendulum", "dims": [9, 9]})
+    assert learner.algorithm.iso_sigma == 0.005
+    with pytest.raises(BadInput, match="unknown name 'initial_solutions'"):
+        compose("qd_hopper", {"algorithm": "cma_me", "initial_solutions": 3})
+    with pytest.raises(BadInput, match="unknown name 'initial_solutoins'"):
+        compose({**BASE, "initial_solutoins": 0}, {"algorithm": "cma_mae"})

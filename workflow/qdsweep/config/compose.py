@@ -258,11 +258,23 @@ def _base(experiment: str | Mapping[str, Any], presets: dict[str, str], source: 
             try:
                 path = resolve(name, paths, _owners(draft.data))
             except BadInput as error:
+                if presets and _goes_with_its_own(name, experiment, source):
+                    continue
                 raise BadInput(f"{file}: {error}") from None
             if draft.sources.get(path) == file:
                 raise BadInput(f"{file}: the key {dotted(path)} is given twice, also as {name}")
             draft.put(path, value, file)
     return draft
+
+
+def _goes_with_its_own(name: str, experiment: str | Mapping[str, Any], source: str) -> bool:
+    """Returns whether a short name of a file is a key of its own algorithm or domain.
+
+    Where another one stands in its place, the key has gone with it.
+    """
+    own = _base(experiment, {}, source)
+    path = resolve(name, _keys_of(_as_json(own.data)), _owners(own.data))
+    return path[0] in ("algorithm", "domain")
 
 
 def _preset(kind: str, name: Any) -> tuple[dict[str, Any], str]:
