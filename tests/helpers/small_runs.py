@@ -23,7 +23,7 @@ def experiment(**changes: object) -> Experiment:
 
 def fresh(exp: Experiment, folder: Path) -> tuple[State, Serial]:
     domain = make_domain(exp.domain)
-    return State(make_algorithm(exp, domain, folder)), Serial(domain)
+    return State(make_algorithm(exp, domain, folder), steps=0), Serial(domain)
 
 
 def payload_of(state: State) -> bytes:

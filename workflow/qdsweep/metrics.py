@@ -112,6 +112,7 @@ METRICS = (
     Metric("obj_max", "Best objective", ranks=True, main=True, curve=True, from_zero=False),
     Metric("obj_mean"),
     Metric("restarts", whole=True),
+    Metric("steps", "Environment steps", whole=True, cost=True),
     Metric("qd_auc", "QD-AUC", ranks=True, interval=True, recorded=False),
     Metric("core_seconds", "Core-seconds", cost=True, recorded=False),
 )  # fmt: skip
@@ -177,6 +178,7 @@ class XAxis:
 
 
 EVALUATIONS = XAxis("evaluations", "Evaluations", "evaluations", whole=True)
+STEPS = XAxis("steps_mean", "Environment steps", "steps", whole=True)
 WALL_TIME = XAxis(
     "seconds_mean", "Wall time", "s", sizes=((7200, "h", 3600), (300, "min", 60), (0, "s", 1))
 )

@@ -8,7 +8,16 @@ import numpy as np
 from qdsweep.analysis.bands import Band, around, spread
 from qdsweep.analysis.selection import Tables
 from qdsweep.analysis.text import short
-from qdsweep.metrics import EVALUATIONS, METRICS, WALL_TIME, Metric, XAxis, curves_of, drawn_of
+from qdsweep.metrics import (
+    EVALUATIONS,
+    METRICS,
+    STEPS,
+    WALL_TIME,
+    Metric,
+    XAxis,
+    curves_of,
+    drawn_of,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -49,11 +58,16 @@ def printed_views(rank: Metric, metrics: tuple[Metric, ...] = METRICS) -> list[V
 def page_views(rank: Metric, metrics: tuple[Metric, ...] = METRICS) -> list[View]:
     """Returns what a reader of the page may choose to see, the ranking metric first."""
     first = sorted(curves_of(metrics), key=lambda metric: metric != rank)
-    return [*map(View, first), View(rank.drawn, WALL_TIME)]
+    return [*map(View, first), View(rank.drawn, STEPS), View(rank.drawn, WALL_TIME)]
 
 
 def curve_lines(tables: Tables, groups: list[str], view: View) -> list[Line]:
-    """Returns the line of each group, but of those whose wall time nobody knows over that."""
+    """Returns the line of each group, but of those whose place on the axis nobody knows.
+
+    That may be its wall time, or its environment steps; tables of before have none of these.
+    """
+    if view.over.name not in tables.curves:
+        return []
     curves = dict(list(tables.curves.groupby("group", sort=False)))
     runs = tables.seed_curves
     by_seed = {} if runs is None else dict(list(runs.groupby("group", sort=False)))
@@ -70,7 +84,7 @@ def _line(curve: "pd.DataFrame", runs: "pd.DataFrame | None", view: View, band: 
             for part in ("mean", "se")
         )
         return Line(group, n, x, around(mean, error, n, band), [])
-    own = over.name.removesuffix("_mean")  # the wall time of a run is its own
+    own = over.name.removesuffix("_mean")  # the wall time and the steps of a run are its own
     seeds = [
         (run[own].to_numpy(float), metric.factor * run[metric.name].to_numpy(float))
         for _, run in runs.groupby("id", sort=False)

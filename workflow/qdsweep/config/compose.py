@@ -27,6 +27,8 @@ from qdsweep.errors import BadInput
 # Pairs of keys for the same thing: the key of a later layer replaces that of an earlier one.
 _EXCLUSIVE: tuple[tuple[Path, Path], ...] = (
     (("iterations",), ("evaluations",)),
+    (("iterations",), ("steps",)),
+    (("evaluations",), ("steps",)),
     (("archive", "dims"), ("archive", "cells")),
 )
 # Such a pair in two places: of all emitters together, and of each of a group.

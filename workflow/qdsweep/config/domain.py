@@ -26,6 +26,8 @@ class DomainConfig(Model):
     is_deterministic: ClassVar[bool] = False
     # Whether an evaluation can be rendered: it plays episodes of gymnasium. (A user's code may.)
     has_episodes: ClassVar[bool] = False
+    # Whether the steps of the environment are counted. (A user's code may.)
+    counts_steps: ClassVar[bool] = False
     # For the methods paragraph, with {self} for this model: what to call a domain without a
     # `title`, what its solutions are, and the papers of the type (keys of config/references.bib).
     own_title: ClassVar[str] = "{self.name}"
@@ -259,6 +261,7 @@ class Gymnasium(DomainConfig):
     code = "qdsweep.domains.gymnasium_task:GymnasiumTask"
     libraries = ("gymnasium", "box2d", "mujoco")
     has_episodes = True
+    counts_steps = True
     own_title = "{self.env}"
     solution_text = "with {self.policy.title} of {solution_dim} weights"
 
@@ -329,6 +332,7 @@ class Plugin(DomainConfig):
 
     code = "qdsweep.domains.plugin:make_plugin"
     has_episodes = True
+    counts_steps = True
 
     type: str = Field(
         pattern=TARGET,

@@ -114,6 +114,14 @@ class Experiment(Model):
             "[evaluations]"
         ),
     )
+    steps: int | None = Field(
+        default=None,
+        ge=1,
+        description=(
+            "the budget in steps of the environment: the run ends with the first iteration that "
+            "reaches it [steps]"
+        ),
+    )
     seed: int = Field(
         default=0, ge=0, lt=2**63, description="the seed of all randomness of the run"
     )
@@ -159,9 +167,11 @@ class Experiment(Model):
     @property
     def budget(self) -> dict[str, int]:
         """The budget: the one key of it that is set, and its value."""
-        if self.iterations is not None:
-            return {"iterations": self.iterations}
-        return {"evaluations": self.evaluations or 0}
+        return {
+            unit: amount
+            for unit in ("iterations", "evaluations", "steps")
+            if (amount := getattr(self, unit)) is not None
+        }
 
     @property
     def first_iteration(self) -> int:
@@ -195,13 +205,18 @@ class Experiment(Model):
 
     @property
     def late_changes(self) -> list[int]:
-        """After which iterations changes are scheduled that never come: the budget ends before."""
+        """After which iterations changes are scheduled that never come: the budget ends before.
+
+        Nobody knows it of a budget in steps.
+        """
         return [change.at for change in self.schedule if self._ends_by(change.at)]
 
     def _ends_by(self, iteration: int) -> bool:
         if self.iterations is not None:
             return iteration >= self.iterations
-        return self.evaluations_after(iteration) >= (self.evaluations or 0)
+        if self.evaluations is not None:
+            return self.evaluations_after(iteration) >= self.evaluations
+        return False
 
     def evaluations_after(self, iterations: int) -> int:
         """Returns the evaluations of so many iterations, at least one (of a bandit, on average)."""
@@ -232,8 +247,14 @@ class Experiment(Model):
 
     @model_validator(mode="after")
     def _check_budget(self) -> "Experiment":
-        if (self.iterations is None) == (self.evaluations is None):
-            raise ValueError("give the budget: exactly one of iterations and evaluations")
+        if len(self.budget) != 1:
+            raise ValueError("give the budget: exactly one of iterations, evaluations and steps")
+        if self.steps is not None and not self.domain.counts_steps:
+            name = self.domain.name or self.domain.type
+            raise ValueError(
+                f"steps = {self.steps}: the domain {name} counts no environment steps, as domains "
+                "of type gymnasium do; give evaluations or iterations"
+            )
         return self
 
     @model_validator(mode="after")

@@ -6,12 +6,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import numpy as np
+from numpy.typing import NDArray
 
 from qdsweep.algorithms.base import Candidates
 from qdsweep.config.experiment import Experiment
 from qdsweep.domains.base import Evaluation
 from qdsweep.engines.base import Batch, Engine
 from qdsweep.engines.failures import describe_failure
+from qdsweep.errors import BadInput
 from qdsweep.experiment.compilation import compiled
 from qdsweep.experiment.state import Pending, State, evaluation_seeds, no_seconds, reached
 from qdsweep.experiment.stop import Stop
@@ -48,6 +50,7 @@ def search(
         Hanging: Nothing was evaluated for the experiment's `timeout`.
     """
     while not reached(state, experiment.budget):
+        require_steps(experiment, state)
         change(experiment, state)
         seconds = no_seconds()
         while ask(experiment, state, seconds):
@@ -55,6 +58,20 @@ def search(
             tell(state, told, seconds)
         state.end_iteration()
         after_iteration(state, seconds)
+
+
+def require_steps(experiment: Experiment, state: State) -> None:
+    """Refuses a budget that nobody counts.
+
+    Raises:
+        BadInput: The budget is in steps, which are unknown.
+    """
+    if state.steps is None and experiment.steps is not None:
+        raise BadInput(
+            f"steps = {experiment.steps}: the domain {experiment.domain.name} returned no "
+            "Evaluation.steps, or the run was begun by a release that did not count them; give "
+            "evaluations or iterations"
+        )
 
 
 def change(experiment: Experiment, state: State) -> None:
@@ -136,8 +153,14 @@ def tell(state: State, told: Callable[[Evaluation], None], seconds: dict[str, fl
                 state.context = state.context + tally
         candidates = Candidates(batch.solutions, batch.gradients, batch.seeds)
         state.algorithm.tell(candidates, evaluation)
+        state.steps = added(state.steps, evaluation.steps)
         state.pending = None
         told(evaluation)
+
+
+def added(before: int | None, steps: NDArray[np.int64] | None) -> int | None:
+    """Returns the environment steps with those of a batch; None where some are unknown."""
+    return None if before is None or steps is None else before + int(steps.sum())
 
 
 @contextmanager

@@ -101,7 +101,7 @@ def compute(
         try_changes(experiment, domain, run.centroids)
         algorithm = make_algorithm(experiment, domain, run.centroids)
         context = np.zeros(domain.context_dim) if hasattr(domain, "context_dim") else None
-        state = State(algorithm, context=context)
+        state = State(algorithm, steps=0, context=context)
     else:
         log.info("goes on after iteration %d, from the reload file", state.iterations)
     own = OwnMetrics(experiment, state)

@@ -201,7 +201,7 @@ def _done(experiment: Experiment, identity: Identity, files: StateDir) -> str | 
         logging.getLogger("qdsweep").warning("the results in %s are torn: made anew", files.path)
         return None
     ((unit, amount),) = experiment.budget.items()
-    reached = int(str(summary[unit]))
+    reached = int(str(summary.get(unit) or 0))
     if reached < amount:
         return None
     return f" and went further, to {reached} {unit}" if reached > amount else ""

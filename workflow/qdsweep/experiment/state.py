@@ -96,6 +96,8 @@ class State:
         algorithm: The algorithm, with its archives and generators.
         iterations: Finished iterations.
         evaluations: Evaluated solutions of the finished iterations.
+        steps: Environment steps of the finished iterations; None where the domain counts none, or
+            an earlier release did not.
         asked: Solutions of the iteration under way, all its batches.
         trained: Whether the algorithm has worked in this iteration while others evaluated.
         failures: Evaluations that failed and were scored.
@@ -108,6 +110,7 @@ class State:
     algorithm: Algorithm
     iterations: int = 0
     evaluations: int = 0
+    steps: int | None = None
     asked: int = 0
     trained: bool = False
     failures: int = 0
@@ -155,7 +158,7 @@ def evaluation_seeds(policy: str | int, seed: int, iteration: int, first: int, c
 
 def reached(state: State, budget: dict[str, int]) -> bool:
     """Whether a run has used its budget."""
-    return all(getattr(state, unit) >= amount for unit, amount in budget.items())
+    return all((getattr(state, unit) or 0) >= amount for unit, amount in budget.items())
 
 
 def measure(state: State) -> dict[str, Any]:
@@ -163,5 +166,6 @@ def measure(state: State) -> dict[str, Any]:
     return {
         "iteration": state.iterations,
         "evaluations": state.evaluations,
+        "steps": state.steps,
         **state.algorithm.metrics(),
     }

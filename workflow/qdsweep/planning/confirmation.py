@@ -6,6 +6,7 @@ from qdsweep.config.sweep import SweepFile
 from qdsweep.records.confirm import read_confirm
 from qdsweep.records.search import read_search_rows
 from qdsweep.records.sweep_dir import Results
+from qdsweep.sweep.groups import BUDGETS
 from qdsweep.sweep.runs import Sweep
 
 
@@ -30,7 +31,7 @@ def confirming(settings: SweepFile, sweep: Sweep, results: Results) -> Sweep:
             like = compose(str(results.run(row["like"]).state.config))
         if like is None:
             continue  # from an earlier version of the sweep: its winners will be chosen again
-        changes = {name: row[name] for name in ("iterations", "evaluations")}
+        changes = {name: row.get(name) for name in BUDGETS}
         changes["seed"] = row["values"]["seed"]
         experiment = like.model_copy(update=changes)
         known = runs.get(row["id"])

@@ -16,10 +16,11 @@ class Forecast(NamedTuple):
     Attributes:
         label: What was swept.
         state: finished, running, stopped, failed or waiting; of the row's run.
-        unit: Of the budget: iterations or evaluations.
+        unit: Of the budget: iterations, evaluations or steps.
         done: How much of the budget is used.
         budget: The budget.
-        evaluations: Evaluations left; 0 in a row whose run another row computes.
+        evaluations: Evaluations left; 0 in a row whose run another row computes, and where the
+            budget is in steps.
         seconds: Core-seconds left, None where nobody knows.
         action: What will be done, and why.
     """
@@ -91,6 +92,8 @@ def _first_batch(experiment: Experiment) -> str | None:
     if first == later:
         return None
     whole = planned_evaluations(experiment)
+    if not whole:
+        return None
     key = "initial_solutions" if experiment.first_batch is None else "first_batch"
     return (
         f"{experiment.algorithm.name}: the first batch ({key}) is {first:,} of its "

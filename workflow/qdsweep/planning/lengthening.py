@@ -16,4 +16,4 @@ def is_too_short(run_dir: RunDir, budget: Mapping[str, int]) -> bool:
     if not run_dir.summary.exists():  # of most runs, when a sweep starts
         return False
     summary = read_json_if_whole(run_dir.summary)
-    return any(summary.get(unit, 0) < amount for unit, amount in budget.items())
+    return any((summary.get(unit) or 0) < amount for unit, amount in budget.items())

@@ -61,13 +61,16 @@ def _line(
     evaluations = sum(
         max(0, planned_evaluations(sweep.runs[now.run.id]) - now.evaluations) for now in open_runs
     )
+    steps = sum(max(0, now.run.budget - now.done) for now in open_runs if now.run.unit == "steps")
+    amounts = [f"{evaluations:,} evaluations"] if evaluations else []
+    amounts += [f"{steps:,} environment steps"] if steps else []
     seconds = total([left[now.run.id] for now in open_runs])
     hours = (
         "core-hours unknown until a run has begun"
         if seconds is None
         else f"about {seconds / 3600:.2g} core-hours left"
     )
-    return f"{line}, {evaluations:,} evaluations left, {hours}"
+    return f"{line}, {' and '.join(amounts or ['0 evaluations'])} left, {hours}"
 
 
 def _late_changes(runs: Mapping[str, Experiment]) -> Iterator[str]:
@@ -119,7 +122,9 @@ def unfinished(runs: Mapping[str, Experiment], results: Results) -> list[Experim
 
 
 def planned_evaluations(experiment: Experiment) -> int:
-    """Returns the evaluations of a whole run."""
+    """Returns the evaluations of a whole run, 0 where nobody knows: its budget is in steps."""
+    if experiment.steps is not None:
+        return 0
     if experiment.evaluations is not None:
         return experiment.evaluations
     return experiment.evaluations_after(experiment.iterations or 1)

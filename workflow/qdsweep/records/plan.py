@@ -39,6 +39,7 @@ class RowData(TypedDict):
     values: dict[str, Any]
     iterations: NotRequired[int | None]
     evaluations: NotRequired[int | None]
+    steps: NotRequired[int | None]
     imported: NotRequired[str]
 
 
@@ -54,6 +55,7 @@ class Row:
         run: Its run.
         iterations: Its budget, if that is in iterations.
         evaluations: Its budget, if that is in evaluations.
+        steps: Its budget, if that is in environment steps.
         group: Its group.
         typed: Its swept values as they were meant.
         imported: Whether it is a run of others, which nobody computes here; it has no budget, and
@@ -67,6 +69,7 @@ class Row:
     group: str
     typed: Mapping[str, Any]
     imported: bool = False
+    steps: int | None = None
 
 
 class PlannedRun(NamedTuple):
@@ -75,7 +78,7 @@ class PlannedRun(NamedTuple):
     Attributes:
         id: The run.
         group: Its group, or the one that it confirms, as a person is told it.
-        unit: Of the budget: iterations or evaluations.
+        unit: Of the budget: iterations, evaluations or steps.
         budget: The largest amount that a row asks for.
         seed: Its swept seed as text; empty where none is swept.
         confirms: Whether it confirms the sweep.
@@ -175,6 +178,7 @@ class Plan:
                 group=label,
                 typed=row["values"],
                 imported="imported" in row,
+                steps=row.get("steps"),
             )
             for row, texts, label in zip(planned, values, labels, strict=True)
         ]

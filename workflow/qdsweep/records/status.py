@@ -19,6 +19,7 @@ class Status:
         status: finished, running, stopped, failed, or nothing.
         iterations: Finished iterations.
         evaluations: Evaluations of those.
+        steps: Environment steps of those, 0 where nobody counts them.
         metrics: Name -> value after them, of those that have one.
         seconds: What they took [s].
         engine: What evaluated them.
@@ -32,6 +33,7 @@ class Status:
     status: str = ""
     iterations: int = 0
     evaluations: int = 0
+    steps: int = 0
     metrics: dict[str, float] = field(default_factory=dict)
     seconds: float = 0.0
     engine: str = ""
@@ -64,6 +66,7 @@ def read_status(state: StateDir) -> Status:
             status=str(data.get("status", "")),
             iterations=int(data.get("iteration", 0)),
             evaluations=int(data.get("evaluations", 0)),
+            steps=int(data.get("steps") or 0),
             metrics={name: float(data[name]) for name in names if data.get(name) is not None},
             seconds=math.fsum(
                 spent for phase, spent in data.get("seconds", {}).items() if phase != "compile"

@@ -5,7 +5,9 @@ from types import MappingProxyType
 
 from qdsweep.sweep.drawn import SAMPLE
 
-BUDGETS = ("iterations", "evaluations")
+BUDGETS = ("iterations", "evaluations", "steps")
+"""The keys of an experiment that say when its run ends; it has exactly one of them."""
+
 MEMBER = "member"
 """The column with the number of a member of a population."""
 CHANGES = "changes"

@@ -13,6 +13,7 @@ from qdsweep.config.plugin import source_hash
 _NOT_IDENTITY: Any = {
     "iterations": True,
     "evaluations": True,
+    "steps": True,
     "timeout": True,
     "reload": True,
     "metrics": True,

@@ -82,6 +82,7 @@ class Sweep:
                 "id": row.id,
                 "iterations": row.experiment.iterations,
                 "evaluations": row.experiment.evaluations,
+                **row.experiment.budget,
             }
             for row in self.rows
         ]

@@ -10,9 +10,10 @@ from collections.abc import Iterable
 from qdsweep.config.experiment import Experiment
 from qdsweep.errors import BadInput
 from qdsweep.host.cpu import apply_baseline
+from qdsweep.sweep.groups import BUDGETS
 
 # What tells neither how an algorithm is made nor what it is asked first.
-_APART = {"seed", "iterations", "evaluations", "reload", "timeout"}
+_APART = {"seed", *BUDGETS, "reload", "timeout"}
 
 # After so long it says what it waits for [s].
 NOTICE_SECONDS = 15.0

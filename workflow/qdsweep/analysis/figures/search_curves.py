@@ -23,7 +23,7 @@ SECTION = "Search"
 MOST_NAMED = 5
 _POINTS = 200
 _STOPPED, _WHOLE = Mark("#b4b4b4"), Mark("#7a7a7a")
-_COLUMN = {"iterations": "iteration", "evaluations": "evaluations"}
+_COLUMN = {"iterations": "iteration", "evaluations": "evaluations", "steps": "steps"}
 
 
 def search_curves(search: Searched, runs_dir: Path) -> Drawn:

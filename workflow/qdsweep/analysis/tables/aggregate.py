@@ -12,7 +12,7 @@ from qdsweep.analysis.labels import group_names
 from qdsweep.analysis.selection import score_scales_of
 from qdsweep.analysis.tables.cache import Kept, key_of, read_cache, write_cache
 from qdsweep.analysis.tables.comparisons import write_comparisons
-from qdsweep.analysis.tables.curves import Curve, common_grid
+from qdsweep.analysis.tables.curves import PLACES, Curve, common_grid
 from qdsweep.analysis.tables.factors import write_factors
 from qdsweep.analysis.tables.group_table import first_batches, group_sheet, group_table
 from qdsweep.analysis.tables.over_tasks import scores_by_task, write_over_tasks
@@ -84,7 +84,9 @@ def aggregate(sweep_dir: Path, runs_dir: Path, *, partial: bool = False) -> None
 
 
 def _write_runs(plan: Plan, path: Path) -> None:
-    budgets = [name for name in BUDGETS if name not in plan.columns]
+    used = {name for name in BUDGETS for row in plan.rows if getattr(row, name)}
+    always = {"iterations", "evaluations"}  # readers of earlier releases' files expect them
+    budgets = [name for name in BUDGETS if name in used | always and name not in plan.columns]
     with atomic(path, "w") as file:
         writer = csv.writer(file, delimiter="\t", lineterminator="\n")
         writer.writerow([*plan.columns, "id", *budgets])
@@ -156,9 +158,10 @@ def _curves(plan: Plan, results: list[Result]) -> tuple["pd.DataFrame", "pd.Data
             columns[f"{name}_mean"] = values.mean(axis=0)
             columns[f"{name}_se"] = standard_error(values)
         for run, curve in by_group[group].items():
-            every = (*(metric.name for metric in curves_of(plan.metrics)), "seconds")
+            every = (*(metric.name for metric in curves_of(plan.metrics)), *PLACES)
             own = {name: curve.at(grid, name) for name in every}
             runs.append(pd.DataFrame({"group": group, "id": run, "evaluations": grid, **own}))
+        columns["steps_mean"] = np.mean([curve.at(grid, "steps") for curve in members], axis=0)
         # Wall time since the start, without pauses between attempts [s].
         columns["seconds_mean"] = np.mean([curve.at(grid, "seconds") for curve in members], axis=0)
         tables.append(pd.DataFrame(columns))

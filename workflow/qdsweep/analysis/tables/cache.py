@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from qdsweep.analysis.tables.curves import Curve
+from qdsweep.analysis.tables.curves import PLACES, Curve
 from qdsweep.analysis.tables.run_results import RESULTS, Result, sources
 from qdsweep.files import atomic
 from qdsweep.metrics import Metric, curves_of
@@ -31,13 +31,13 @@ def key_of(files: RunFiles, rows: list[Row], *, partial: bool) -> list[Any]:
     stats = [path.stat() for path in sources(files) if path.exists()]
     return [
         partial,
-        [[row.iterations, row.evaluations] for row in rows],
+        [[row.iterations, row.evaluations, row.steps] for row in rows],
         [[stat.st_mtime_ns, stat.st_size] for stat in stats],
     ]
 
 
 def _columns(metrics: tuple[Metric, ...]) -> list[str]:
-    return [*(metric.name for metric in curves_of(metrics)), "seconds"]
+    return [*(metric.name for metric in curves_of(metrics)), *PLACES]
 
 
 def _format(metrics: tuple[Metric, ...]) -> list[Any]:

@@ -129,7 +129,15 @@ def write_confirmed(sweep_dir: Path, runs_dir: Path) -> Sheet:
 
 
 def _result(tables: Tables, row: ConfirmingRow, runs_dir: Path) -> dict[str, Any]:
-    asked = Row({}, row["id"], row["iterations"], row["evaluations"], row["group"], {})
+    asked = Row(
+        {},
+        row["id"],
+        row["iterations"],
+        row["evaluations"],
+        row["group"],
+        {},
+        steps=row.get("steps"),
+    )
     files = RunDir(runs_dir / row["id"])
     (result,) = read_results(files, [asked], partial=False, metrics=tables.metrics)
     return {**{metric.name: math.nan for metric in tables.metrics}, **result.record}

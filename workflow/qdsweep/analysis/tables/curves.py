@@ -17,14 +17,19 @@ if TYPE_CHECKING:
 POINTS = 500
 
 
+# What curves are drawn over besides evaluations.
+PLACES = ("seconds", "steps")
+
+
 @dataclass(frozen=True)
 class Curve:
     """What a run had reached, over evaluations.
 
     Attributes:
         evaluations: ``(k,)`` numbers of evaluations, ascending.
-        values: Name of a metric that is drawn -> ``(k,)`` its values; and `seconds` since the run's
-            start (the sum of all phases, without compilation and pauses between attempts).
+        values: Name of a metric that is drawn -> ``(k,)`` its values; and of `PLACES`: seconds
+            since the run's start (the sum of all phases, without compilation and pauses between
+            attempts), and environment steps, NaN where nobody counted them.
     """
 
     evaluations: np.ndarray
@@ -76,6 +81,8 @@ def budget_row(metrics: "pd.DataFrame", row: Row) -> int | None:
         position = int(np.searchsorted(metrics["iteration"], row.iterations))
     elif row.evaluations is not None:
         position = int(np.searchsorted(metrics["evaluations"], row.evaluations))
+    elif row.steps is not None:
+        position = int(np.searchsorted(metrics["steps"], row.steps))
     else:
         position = len(metrics) - 1
     return position if 0 <= position < len(metrics) else None
@@ -106,6 +113,7 @@ def thin_curve(
     names = (metric.name for metric in curves_of(measured))
     columns = {name: metrics[name].to_numpy(float)[kept] for name in names}
     seconds = metrics[list(SECONDS)].to_numpy(float).sum(axis=1) + own_seconds(metrics)
+    columns["steps"] = metrics["steps"].to_numpy(float)[kept]
     columns["seconds"] = np.cumsum(seconds if is_timed(metrics) else seconds * np.nan)[kept]
     return Curve(metrics["evaluations"].to_numpy()[kept], columns)
 
