@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from counting import EXPERIMENT, add_plugin, evaluated
-from results import digests
+from results import search_results
 from support import BIN, REPO, snakemake, write_yaml
 from waiting import wait_until
 
@@ -30,13 +30,6 @@ def write_config(folder: Path, search: dict) -> Path:
     budget = {"iterations": 24, "evaluations": None} if "pbt" in search else {}
     data = {"name": "mine", "experiment": EXPERIMENT | budget, "sweep": DRAWN, "search": search}
     return write_yaml(folder / "mine.yaml", data)
-
-
-def found(folder: Path) -> dict[str, object]:
-    """All that a search writes down, and how its runs ended."""
-    sweep = folder / "results/sweeps/mine"
-    files = [*sweep.glob("search/*/*.json"), *sweep.glob("search.*"), sweep / "runs.tsv"]
-    return {str(file.relative_to(sweep)): file.read_bytes() for file in files} | digests(folder)
 
 
 def start_and_kill(folder: Path, config: Path, least: int) -> None:
@@ -67,7 +60,7 @@ def test_a_search_repeats_on_any_cores_and_after_kills(tmp_path, way):
             for _ in range(3):
                 start_and_kill(folder, config, evaluated(folder) + drawn.randrange(20, 200))
         snakemake(TABLE, "--cores", cores, "--configfile", config, cwd=folder)
-        results[name], work[name] = found(folder), evaluated(folder)
+        results[name], work[name] = search_results(folder), evaluated(folder)
     first, *others = results
     assert len(results[first]) > 8
     for name in others:

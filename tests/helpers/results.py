@@ -24,6 +24,13 @@ def digests(folder: Path) -> dict[str, str]:
     }
 
 
+def search_results(folder: Path, name: str = "mine") -> dict[str, bytes | str]:
+    """All that a search writes down, byte for byte, and how its runs ended."""
+    sweep = folder / "results/sweeps" / name
+    files = [*sweep.glob("search/*/*.json"), *sweep.glob("search.*"), *sweep.glob("runs.tsv")]
+    return {str(file.relative_to(sweep)): file.read_bytes() for file in files} | digests(folder)
+
+
 def steps(run: Path) -> list[list[str]]:
     """The rows of metrics.csv without the seconds, which are never the same."""
     return [line.split(",")[:9] for line in (run / "metrics.csv").read_text().splitlines()]

@@ -5,7 +5,7 @@ import signal
 import subprocess
 
 from patient import EXPERIMENT, add_plugin
-from results import digests
+from results import search_results
 from support import BIN, REPO, snakemake, write_yaml
 from test_slurm import SLURM, no_process_is_left
 from waiting import wait_until
@@ -17,12 +17,6 @@ SEARCH = {
     "search": {"halving": {"rungs": ["1/3", 1], "eta": 2, "seeds": [1, 2]}},
 }
 TABLE = "results/sweeps/s/table.csv"
-
-
-def found(folder):
-    sweep = folder / "results/sweeps/s"
-    files = [*sweep.glob("search/*/*.json"), *sweep.glob("search.*")]
-    return {file.name: file.read_bytes() for file in files} | digests(folder)
 
 
 def test_a_search_whose_main_process_is_killed_equals_that_of_one_machine(tmp_path):
@@ -50,7 +44,7 @@ def test_a_search_whose_main_process_is_killed_equals_that_of_one_machine(tmp_pa
         os.killpg(first.pid, signal.SIGKILL)
         first.wait()
     said = snakemake(TABLE, *words, cwd=folder)
-    assert found(folder) == found(tmp_path / "local")
+    assert search_results(folder, "s") == search_results(tmp_path / "local", "s")
     again = snakemake(TABLE, "-n", "--cores", 2, "--configfile", "sweep.yaml", cwd=folder)
     assert "Nothing to be done" in again.stdout + again.stderr, said.stderr
     no_process_is_left(tmp_path)

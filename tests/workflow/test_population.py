@@ -6,7 +6,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from results import digests, read_json
+from results import digests, read_json, search_results
 from support import BIN, REPO, command, snakemake, write_yaml
 from waiting import wait_until
 
@@ -38,13 +38,6 @@ def start(folder: Path, *words: object, cores: int = 2) -> str:
     words = (*words, "--cores", cores, "--configfile", folder / "mine.yaml")
     done = snakemake(*words, cwd=folder)
     return done.stdout + done.stderr
-
-
-def found(folder: Path) -> dict[str, bytes]:
-    sweep = folder / "results/sweeps/mine"
-    files = [*sweep.glob("search/*/*.json"), *sweep.glob("search.*")]
-    texts = {str(file.relative_to(sweep)): file.read_bytes() for file in files}
-    return texts | {run: value.encode() for run, value in digests(folder).items()}
 
 
 def computed(folder: Path) -> int:
@@ -104,7 +97,7 @@ def test_a_kill_and_one_core_change_nothing(finished, tmp_path):
     os.killpg(process.pid, signal.SIGKILL)
     process.wait()
     start(tmp_path, END, cores=1)
-    assert found(tmp_path) == found(finished)
+    assert search_results(tmp_path) == search_results(finished)
 
 
 def test_one_more_generation_computes_that_alone(finished, tmp_path):

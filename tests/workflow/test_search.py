@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from counting import EXPERIMENT, add_plugin, evaluated
 from in_process import qdsweep
-from results import digests, read_json, summary
+from results import read_json, search_results, summary
 from support import BIN, REPO, snakemake, write_yaml
 from waiting import wait_until
 
@@ -33,14 +33,6 @@ def start(folder: Path, *words: object, cores: int = 2, check: int | None = 0, *
     words = (TABLE, *words, "--cores", cores, "--configfile", folder / "mine.yaml")
     done = snakemake(*words, cwd=folder, check=check, **env)
     return done.stdout + done.stderr
-
-
-def found(folder: Path) -> dict[str, bytes]:
-    """All that a search writes down, and how its runs ended."""
-    sweep = folder / "results/sweeps/mine"
-    files = [*sweep.glob("search/*/*.json"), *sweep.glob("search.*")]
-    texts = {str(file.relative_to(sweep)): file.read_bytes() for file in files}
-    return texts | {run: value.encode() for run, value in digests(folder).items()}
 
 
 def decision(folder: Path, level: str, block: int = 0) -> dict:
@@ -104,7 +96,7 @@ def test_the_best_go_on_and_what_fails_ranks_last(finished):
 def test_one_core_finds_the_same(finished, tmp_path):
     write_config(tmp_path)
     start(tmp_path, cores=1)
-    assert found(tmp_path) == found(finished)
+    assert search_results(tmp_path) == search_results(finished)
 
 
 def test_three_kills_change_nothing_and_cost_next_to_nothing(finished, tmp_path):
@@ -121,7 +113,7 @@ def test_three_kills_change_nothing_and_cost_next_to_nothing(finished, tmp_path)
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
     start(tmp_path)
-    assert found(tmp_path) == found(finished)
+    assert search_results(tmp_path) == search_results(finished)
     # Each kill can lose the iteration under way in each of two runs.
     assert evaluated(tmp_path) <= evaluated(finished) + 3 * 2 * 2 * 10
 
@@ -129,11 +121,11 @@ def test_three_kills_change_nothing_and_cost_next_to_nothing(finished, tmp_path)
 def test_more_samples_keep_what_was_decided(tmp_path):
     write_config(tmp_path, DRAWN, search={"samples": 9, "halving": {}})
     start(tmp_path)
-    before, work = found(tmp_path), evaluated(tmp_path)
+    before, work = search_results(tmp_path), evaluated(tmp_path)
     write_config(tmp_path, DRAWN, search={"samples": 12, "halving": {}})
     said = start(tmp_path)
     assert "search.samples 9 -> 12" in said
-    after = found(tmp_path)
+    after = search_results(tmp_path)
     kept = {name for name in before if "/" in name and "rung-2" not in name}
     assert kept and {name: after[name] for name in kept} == {name: before[name] for name in kept}
     # Three more in rung 0, one more goes on, and one of four is the best instead of one of three.
@@ -157,7 +149,7 @@ def test_a_table_that_was_edited_or_torn_is_made_again(finished, copy):
     said = start(copy)
     for path in (edited, torn):
         assert f"{path.relative_to(copy)} is made again: it was edited or torn" in said
-    assert found(copy) == found(finished)
+    assert search_results(copy) == search_results(finished)
     assert evaluated(copy) == evaluated(finished)
     assert "Nothing to be done" in start(copy, "--dry-run")
 
@@ -167,7 +159,7 @@ def test_a_run_that_was_removed_is_computed_again(finished, copy):
     shutil.rmtree(copy / "results/runs" / row["id"])
     said = start(copy)
     assert f"its run {row['id']} was removed or damaged" in said
-    assert found(copy) == found(finished)
+    assert search_results(copy) == search_results(finished)
     assert evaluated(copy) == evaluated(finished) + 270
 
 

@@ -6,7 +6,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from results import digests, read_json
+from results import read_json, search_results
 from support import BIN, REPO, snakemake, write_yaml
 from waiting import wait_until
 
@@ -32,11 +32,6 @@ def words(folder: Path, samples: int, cores: int) -> list[object]:
     search = {"samples": samples, "batches": samples // 6, "sampling": "tpe", "halving": halving}
     data = {"name": "mine", "experiment": EXPERIMENT, "sweep": SWEEP, "search": search}
     return [END, "--cores", cores, "--configfile", write_yaml(folder / "mine.yaml", data)]
-
-
-def found(folder: Path) -> dict[str, object]:
-    files = [folder / END, *folder.glob("results/sweeps/mine/search/*/*.json")]
-    return {str(file.relative_to(folder)): file.read_bytes() for file in files} | digests(folder)
 
 
 def decided(folder: Path, batch: int) -> dict:
@@ -77,4 +72,4 @@ def test_a_kill_and_more_batches_change_nothing(finished, tmp_path):
     process.wait()
     assert not (tmp_path / END).exists()
     snakemake(*words(tmp_path, 18, 2), cwd=tmp_path)
-    assert found(tmp_path) == found(finished)
+    assert search_results(tmp_path) == search_results(finished)

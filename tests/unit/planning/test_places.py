@@ -37,7 +37,6 @@ def test_the_settings_of_a_grid_are_mixed_and_those_of_draws_are_not(tmp_path):
     crossed = "::: algorithm cma_me cma_mae " + DRAWN
     drawn = placed(tmp_path, {"samples": 4, "halving": {"rungs": ["1/3", 1]}}, crossed)
     assert [setting.values["sample"] for setting in drawn.settings] == [0, 0, 1, 1, 2, 2, 3, 3]
-    assert len(drawn.first_runs) == 8
 
 
 def test_a_setting_that_is_drawn_twice_is_one(tmp_path):

@@ -19,7 +19,7 @@ from qdsweep.records.search import (
     seen_of,
 )
 from qdsweep.records.sweep_dir import SweepDir
-from qdsweep.strategies.costs import GO_ON
+from qdsweep.strategies.costs import GO_ON, whole_budget
 from qdsweep.strategies.halving import ranked
 from qdsweep.sweep.drawn import SAMPLE
 
@@ -110,7 +110,7 @@ class Searched:
     @property
     def finalists(self) -> list[Placed]:
         """The settings that had the whole budget, the best first."""
-        most = max(level.budget for level in self.levels)
+        most = whole_budget(self.levels)
         return [one for one in self.last if one.level.budget == most and one.failed is None]
 
     @property

@@ -1,7 +1,7 @@
 """A table of decisions: which settings the places of a level are given, from markers below it."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from qdsweep.errors import BadInput
 from qdsweep.planning.population import exploited
@@ -9,6 +9,7 @@ from qdsweep.planning.proposals import propose_settings
 from qdsweep.records.plan import Plan, read_plan
 from qdsweep.records.run_dir import RunDir
 from qdsweep.records.search import (
+    Chosen,
     Decision,
     Level,
     decision_path,
@@ -51,25 +52,9 @@ def level_of(plan: Plan, name: str) -> Level:
     raise BadInput(f"the sweep {plan.name} has no level {name!r}; known: {known}")
 
 
-class Given(NamedTuple):
-    """What a place was given.
-
-    Attributes:
-        setting: The number of the setting.
-        values: Its swept values, without the seed.
-        runs: Swept seed -> run.
-        failed: Why it failed in a level below; None where it did not.
-    """
-
-    setting: int
-    values: Mapping[str, Any]
-    runs: Mapping[str, str]
-    failed: str | None = None
-
-
 def given(
     sweep: SweepDir, candidates: Sequence[Mapping[str, Any]], level: Level, place: int
-) -> Given:
+) -> Chosen:
     """Returns what a place was given.
 
     Args:
@@ -84,9 +69,8 @@ def given(
     if level.kind == "known":
         number = level.first + place
         one = candidates[number]
-        return Given(number, one["values"], one["runs"])
-    found = read_decision(sweep, level, level.block_of(place)).chosen[place]
-    return Given(found.setting, found.values, found.runs, found.failed)
+        return Chosen(place, number, one["values"], "", runs=one["runs"])
+    return read_decision(sweep, level, level.block_of(place)).chosen[place]
 
 
 def run_of_place(

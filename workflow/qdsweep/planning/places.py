@@ -63,17 +63,6 @@ class Places:
             "candidates": [setting._asdict() for setting in self.settings],
         }
 
-    @property
-    def first_runs(self) -> set[str]:
-        """The runs that need no decision."""
-        known = [level for level in self.levels if level.kind == "known"]
-        return {
-            setting.runs[seed]
-            for level in known
-            for setting in self.settings[level.first : level.first + level.places]
-            for seed in level.seeds
-        }
-
 
 def places_of(
     settings: SweepFile, sweep: Sweep, sources: Mapping[Path, str] = MappingProxyType({})

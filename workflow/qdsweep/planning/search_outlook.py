@@ -10,7 +10,13 @@ from qdsweep.planning.places import Places
 from qdsweep.records.search import Level, decision_path, is_whole, marker_path, read_sealed
 from qdsweep.records.status import read_status
 from qdsweep.records.sweep_dir import Results
-from qdsweep.strategies.costs import cost, search_cost, settings_count, share_of_whole
+from qdsweep.strategies.costs import (
+    cost,
+    search_cost,
+    settings_count,
+    share_of_whole,
+    whole_budget,
+)
 from qdsweep.sweep.runs import Sweep
 
 _LISTED = 3  # files that are made again for one reason, before they are counted
@@ -89,7 +95,7 @@ def search_outlook(
 
 
 def _table(settings: SweepFile, places: Places, results: Results) -> Iterator[str]:
-    levels, most = places.levels, max(level.budget for level in places.levels)
+    levels, most = places.levels, whole_budget(places.levels)
     count = sum(level.places * len(level.seeds) for level in levels)
     done = {level.name: _done(settings.name, level, results) for level in levels}
     yield (

@@ -18,6 +18,11 @@ def cost(levels: Sequence[Level], level: Level) -> int:
     return level.places * (len(level.seeds) * level.budget - old)
 
 
+def whole_budget(levels: Sequence[Level]) -> int:
+    """Returns the budget of a whole run: the largest of the levels."""
+    return max(level.budget for level in levels)
+
+
 def settings_count(levels: Sequence[Level]) -> int:
     """Returns how many settings a search begins with, those that are asked for on the way too."""
     return sum(level.places for level in levels if level.kind not in GO_ON)
@@ -30,4 +35,4 @@ def search_cost(levels: Sequence[Level]) -> int:
 
 def share_of_whole(levels: Sequence[Level], settings: int) -> float:
     """Returns that as a share of running so many settings whole, with one seed."""
-    return search_cost(levels) / (settings * max(level.budget for level in levels))
+    return search_cost(levels) / (settings * whole_budget(levels))

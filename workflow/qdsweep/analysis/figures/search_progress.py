@@ -14,7 +14,7 @@ from qdsweep.analysis.figures.search_curves import SECTION
 from qdsweep.analysis.figures.style import draw_line, figure_width, short_numbers
 from qdsweep.analysis.search import Placed, Searched
 from qdsweep.analysis.text import plural
-from qdsweep.strategies.costs import cost
+from qdsweep.strategies.costs import cost, whole_budget
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -87,7 +87,7 @@ def random_search(search: Searched) -> "pd.DataFrame":
 
     columns = ["spent", "median", "low", "high"]
     scores = np.sort(at_the_end(search))
-    most = max(level.budget for level in search.levels)
+    most = whole_budget(search.levels)
     total = progress(search)["spent"].iloc[-1]
     rows = [
         (many * most, *map(search.shown, found))

@@ -8,6 +8,7 @@ from qdsweep.errors import BadInput
 from qdsweep.records.plan import read_plan
 from qdsweep.records.search import marker_path, read_sealed, write_search_rows
 from qdsweep.records.sweep_dir import SweepDir
+from qdsweep.strategies.costs import whole_budget
 from qdsweep.sweep.groups import BUDGETS, CHANGES, MEMBER
 
 
@@ -19,7 +20,7 @@ def write_rows(sweep_dir: Path, runs_dir: Path) -> None:
     """
     sweep = SweepDir(sweep_dir)
     plan = read_plan(sweep)
-    most = max(level.budget for level in plan.levels)
+    most = whole_budget(plan.levels)
     rows: dict[str, dict[str, Any]] = {}
     failures: dict[str, str] = {}
     for level in plan.levels:
