@@ -2,6 +2,7 @@
 
 import argparse
 import os
+import sys
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -45,7 +46,19 @@ def _place(arguments: argparse.Namespace) -> int:
     if RANKS in os.environ:  # the process that started the ranks writes the marker
         run = given(sweep, plan.candidates, level, arguments.place).runs[arguments.seed]
         return start(sweep.results.run(run))
-    return take_place(sweep, plan, arguments.level, arguments.place, arguments.seed, start)
+
+    def said(run: "RunDir") -> int:
+        print(
+            f"qdsweep: {run.name} to {level.budget:,} {plan.unit}; its log: {run.state.log}. With "
+            "no line below, the process was killed or ended by itself (os._exit, a crash)",
+            file=sys.stderr,
+            flush=True,
+        )
+        code = start(run)
+        print(f"qdsweep: {run.name} ended with exit code {code}", file=sys.stderr)
+        return code
+
+    return take_place(sweep, plan, arguments.level, arguments.place, arguments.seed, said)
 
 
 def _start(arguments: argparse.Namespace, budget: str, run: "RunDir") -> int:
