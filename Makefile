@@ -5,11 +5,12 @@
 # make image  containers/qdsweep.sif, for `snakemake --sdm apptainer`
 # make bench  all that is compared with a peer: docs/benchmarks.md
 # make bench-search  searches beside Ray Tune's and Optuna's: docs/searches.md
+# make bench-learning  TD3's training beside torch's: docs/learning.md
 PYTHON ?= python3
 BIN := .venv/bin
 CORES ?= all
 
-.PHONY: demo test torture lint venv extras figure schemas image bench bench-search
+.PHONY: demo test torture lint venv extras figure schemas image bench bench-search bench-learning
 
 venv: .venv/installed
 
@@ -64,6 +65,10 @@ bench: venv
 # Nearly an hour on two cores, and a package index for Ray and Optuna.
 bench-search: extras
 	$(BIN)/python benchmarks/searches.py
+
+# Some minutes, and a package index for torch.
+bench-learning: venv
+	$(BIN)/python benchmarks/learning.py
 
 # What is generated from the config models: schemas and config/README.md.
 schemas: venv

@@ -21,7 +21,6 @@ import subprocess
 import sys
 import tempfile
 import time
-import venv
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
@@ -33,10 +32,10 @@ apply_baseline("avx2")
 
 import yaml  # noqa: E402
 from figures import figure  # noqa: E402
+from peers import BIN, install  # noqa: E402
 from search_function import COUNTED, SPACES, experiment, held_out  # noqa: E402
 
 HERE = Path(__file__).resolve().parent
-BIN = Path(sys.executable).parent
 PACKAGES = ("ray[tune]==2.60.0", "optuna==5.0.0")
 WHOLES = 2 * (9 / 9 + 3 * 2 / 9 + 2 / 3 + 5 / 3 + 2 / 3 + 3)
 """Whole runs that two rounds of Hyperband from 1/9 cost; halving of 60 settings costs 15.1."""
@@ -195,19 +194,6 @@ def last_json(file: Path) -> list[dict[str, Any]]:
     return found
 
 
-def install(folder: Path) -> Path:
-    """An environment with the peers, which sees ours besides; returns its Python."""
-    python = folder / "bin/python"
-    if not python.exists():
-        venv.create(folder, with_pip=True)
-        (site,) = folder.glob("lib/*/site-packages")
-        (own,) = BIN.parent.glob("lib/*/site-packages")
-        (site / "ours.pth").write_text(f"{own}\n{HERE.parent / 'workflow'}\n")
-        pip = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-        subprocess.run([*pip, *PACKAGES], check=True)
-    return python
-
-
 def judge(job: tuple[str, int, dict[str, Any]]) -> float:
     return held_out(*job)
 
@@ -293,7 +279,7 @@ def main() -> None:
     arguments = parser.parse_args()
     tasks, seeds = list(SPACES)[: arguments.tasks], range(1, arguments.seeds + 1)
     with tempfile.TemporaryDirectory() as folder:
-        python = install((arguments.environment or Path(folder)).absolute())
+        python = install((arguments.environment or Path(folder)).absolute(), PACKAGES)
         made = {task: compare(task, seeds, python) for task in tasks}
         check(tasks[0], made[tasks[0]], arguments.long, python)
 
