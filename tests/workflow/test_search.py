@@ -91,6 +91,8 @@ def test_the_best_go_on_and_what_fails_ranks_last(finished):
     rows = read_json(finished / "results/sweeps/mine/search.json")["rows"]
     assert [row["values"]["seed"] for row in rows] == [1, 2, 3]
     assert {row["evaluations"] for row in rows} == {270}
+    log = (finished / "results/sweeps/mine/logs/search/rung-2/0-s1.log").read_text()
+    assert rows[0]["id"] in log and "ended with exit code 0" in log
 
 
 def test_one_core_finds_the_same(finished, tmp_path):
