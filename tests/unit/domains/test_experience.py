@@ -4,10 +4,12 @@ import numpy as np
 import pytest
 
 from qdsweep.config import domain as config
-from qdsweep.domains.base import CUT, GOES_ON, TERMINATED
+from qdsweep.domains.base import CUT, GOES_ON, TERMINATED, Record
+from qdsweep.domains.check import check_rows
 from qdsweep.domains.gymnasium_task import GymnasiumTask
 from qdsweep.engines.base import Batch
 from qdsweep.engines.failures import evaluate_safely
+from qdsweep.errors import BadInput
 from qdsweep.experiment.state import Pending
 
 PENDULUM = {
@@ -139,3 +141,76 @@ def test_the_actor_is_the_network_of_the_policy():
     assert (actor.low.tolist(), actor.high.tolist()) == ([-2.0], [2.0])
     assert make(CARTPOLE).actor.low is None
     assert not hasattr(make(normalize_observations=True), "actor")
+
+
+def test_double_precision_is_cut_wherever_a_row_is_evaluated():
+    task = make()
+    evaluate = task.evaluate
+
+    def wide(*given, **more):
+        result = evaluate(*given, **more)
+        wide = [Record(*(part.astype(float) for part in one)) for one in result.experience]
+        return result._replace(experience=wide)
+
+    batch = batch_of(task, 2)
+    expected = evaluate_safely(task, batch, 0, None).evaluation.experience
+    task.evaluate = wide
+    found = evaluate_safely(task, batch, 0, None).evaluation.experience
+    assert [part.dtype for part in found[0]] == [part.dtype for part in expected[0]]
+    assert same(found, expected)
+
+
+@pytest.mark.parametrize("settings", [PENDULUM, CARTPOLE])
+def test_check_accepts_the_experience_of_a_task(settings):
+    check_rows(make(settings), batch=6)
+
+
+@pytest.mark.parametrize(
+    ("actor", "message"),
+    [
+        (lambda actor: "the main one", "actor: it is a str, not an Actor"),
+        (lambda actor: actor._replace(bias=False), "have 16 parameters, not 21"),
+        (lambda actor: actor._replace(shapes=((3, 4), (2, 2))), "do not fit each other"),
+        (lambda actor: actor._replace(activation="gelu"), "neither tanh nor relu"),
+        (lambda actor: actor._replace(low=None), "or both None"),
+        (lambda actor: actor._replace(high=actor.low), "is not below high"),
+        (lambda actor: actor._replace(activation="relu"), "of their half ranges from those of"),
+    ],
+)
+def test_check_finds_an_actor_that_is_not_the_policy(actor, message):
+    task = make()
+    task.actor = actor(task.actor)
+    with pytest.raises(BadInput, match=message):
+        check_rows(task, batch=6)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda records: records[1:], "gives 2 records of 3 solutions"),
+        (lambda records: [None, *records[1:]], "solution 0: NoneType instead of"),
+        (
+            lambda records: [
+                one._replace(rewards=one.rewards + np.random.rand()) for one in records
+            ],
+            "solution 0, evaluated a second time, differs in rewards",
+        ),
+        (
+            lambda records: [
+                one._replace(rewards=one.rewards + i) for i, one in enumerate(records)
+            ],
+            "solution 1, evaluated alone, differs in rewards",
+        ),
+    ],
+)
+def test_check_finds_records_that_break_promises(change, message):
+    task = make()
+    evaluate = task.evaluate
+
+    def wrong(*given, experience=False):
+        result = evaluate(*given, experience=experience)._replace(steps=None)
+        return result._replace(experience=change(result.experience)) if experience else result
+
+    task.evaluate = wrong
+    with pytest.raises(BadInput, match=message):
+        check_rows(task, batch=6)

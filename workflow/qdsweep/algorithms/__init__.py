@@ -32,6 +32,11 @@ def make_algorithm(experiment: Experiment, domain: "Domain", shared: Path | None
             f"algorithm {experiment.algorithm.name} needs gradients, but the domain "
             f"{experiment.domain.name} has no jacobian method"
         )
+    if made.needs_experience and not hasattr(domain, "actor"):
+        raise BadInput(
+            f"algorithm {experiment.algorithm.name} learns from the steps of episodes, of which "
+            f"the domain {experiment.domain.name} tells nothing (it has no `actor`)"
+        )
     return made
 
 

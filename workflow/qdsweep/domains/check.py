@@ -9,12 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qdsweep.domains.base import Domain, Evaluation, Floats, Seeds
+from qdsweep.domains.experience import check_experience
 from qdsweep.domains.plugin import require_domain
 from qdsweep.errors import BadInput
 
 _TIMES = 3
 _CUTS = 4
 _GRADIENT_ROWS = 3
+_RECORDED_ROWS = 3
 # How many random solutions tell what lies outside the ranges, and how long they may take at most.
 _SAMPLE, _SAMPLE_SECONDS = 1000, 2.0
 
@@ -62,8 +64,8 @@ def check_rows(domain: Domain, batch: int = 24, seed: int = 0) -> Findings:
     """Checks that a domain is what `Domain` promises, by evaluating random solutions.
 
     It checks shapes, that values are finite, that the bits are the same when a solution is
-    evaluated again or in another batch, that solutions are not changed, and that a jacobian
-    agrees with finite differences.
+    evaluated again or in another batch, that solutions are not changed, that a jacobian agrees
+    with finite differences, and what learners rely on where there is an `actor`.
 
     Args:
         domain: The domain, as `make_domain` made it.
@@ -113,6 +115,8 @@ def check_rows(domain: Domain, batch: int = 24, seed: int = 0) -> Findings:
             _same(name, expected, part, _NEIGHBOURS)
     if callable(getattr(domain, "jacobian", None)):
         _check_jacobian(domain, solutions[:_GRADIENT_ROWS], seeds[:_GRADIENT_ROWS])
+    if hasattr(domain, "actor"):
+        check_experience(domain, solutions[:_RECORDED_ROWS], seeds[:_RECORDED_ROWS])
     more = min(_SAMPLE, int(_SAMPLE_SECONDS / seconds)) - batch
     measures = whole["measures"]
     if more > 0:

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from qdsweep.domains.base import GOES_ON, Domain, Evaluation, Floats, Record
+from qdsweep.domains.base import Domain, Evaluation, Floats
+from qdsweep.domains.experience import find_fault, read_record
 from qdsweep.engines.base import Batch, Failure, Outcome
 from qdsweep.errors import QdsweepError
 
@@ -133,7 +134,7 @@ def evaluate(domain: Domain, batch: Batch) -> Evaluation:
         {name: _floats(name, values) for name, values in result.fields.items()},
         None if jacobian is None else _floats("jacobian", jacobian),
         None if batch.context is None else _floats("tally", result.tally),
-        result.experience if batch.experience else None,
+        [read_record(one) for one in result.experience or ()] if batch.experience else None,
         None if result.steps is None else np.asarray(result.steps).astype(np.int64),
     )
 
@@ -159,36 +160,17 @@ def find_problem(domain: Domain, batch: Batch, result: Evaluation) -> str | None
     if result.steps is not None:
         expected["steps"] = (result.steps, (count,))
     if batch.experience:
-        if result.experience is None or len(result.experience) != count:
+        if len(result.experience or ()) != count:
             return f"experience is not {count} records, one a row"
-        for record in result.experience:
-            wrong = _wrong_record(domain, record)
-            if wrong:
-                return f"experience: {wrong}"
+        for record in result.experience or ():
+            fault = find_fault(record, domain.actor)  # type: ignore[attr-defined]
+            if fault:
+                return f"experience: {fault}"
     for name, shape in domain.fields.items():
         if name not in result.fields:
             return f"the field {name} is missing"
         expected[name] = (result.fields[name], (count, *shape))
     for name, (values, wanted) in expected.items():
-        if np.shape(values) != wanted:
-            return f"{name} has the shape {np.shape(values)}, not {wanted}"
-        if not np.isfinite(values).all():
-            return f"{name} is NaN or infinite"
-    return None
-
-
-def _wrong_record(domain: Any, record: Any) -> str | None:
-    """Returns what is wrong with a row's record, or None."""
-    if not isinstance(record, Record):
-        return f"{type(record).__name__} instead of qdsweep.domains.base.Record"
-    outputs, inputs = domain.actor.shapes[-1][0], domain.actor.shapes[0][1]
-    steps = len(record.rewards)
-    episodes = int(np.count_nonzero(record.ends))
-    if np.shape(record.ends) != (steps,) or not steps or record.ends[-1] == GOES_ON:
-        return f"ends has the shape {np.shape(record.ends)} or no end behind {steps} rewards"
-    shapes = {"observations": (steps + episodes, inputs), "actions": (steps, outputs)}
-    for name, wanted in {**shapes, "rewards": (steps,)}.items():
-        values = getattr(record, name)
         if np.shape(values) != wanted:
             return f"{name} has the shape {np.shape(values)}, not {wanted}"
         if not np.isfinite(values).all():

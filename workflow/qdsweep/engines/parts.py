@@ -4,7 +4,8 @@ from collections import deque
 
 from qdsweep.engines.base import cut
 
-# Parts that a worker may have at a time: while it evaluates one, the next one is on its way.
+# Parts that a worker may have at a time: while it evaluates one, the next one is on its way. It
+# has more while nobody could hand it another.
 PER_WORKER = 2
 # The longest part, and the shortest one while there are rows for all: each costs an engine up to a
 # millisecond [s].

@@ -1,4 +1,4 @@
-"""The engine of all executors: it hands them a batch in parts, at most two ahead per worker."""
+"""The engine of all executors: it hands them a batch in parts, some ahead for each worker."""
 
 import logging
 import queue
@@ -9,7 +9,7 @@ from concurrent.futures import Future
 from qdsweep.engines.base import Answer, Batch, Failure, Outcome, nothing
 from qdsweep.engines.executors.base import Executor
 from qdsweep.engines.failures import MAX_LOSSES, EvaluationFailed, NoWorkers, WorkerDied, WorkerLost
-from qdsweep.engines.parts import PER_WORKER, Parts
+from qdsweep.engines.parts import PER_WORKER, SECONDS, Parts
 
 log = logging.getLogger("qdsweep")
 
@@ -38,6 +38,7 @@ class Pool:
         self._parts = Parts()
         self._most = 0
         self._lines = 0
+        self._away = 0.0  # how long the main process last did something else [s]
         self._lonely_since: float | None = None
 
     @property
@@ -60,10 +61,13 @@ class Pool:
         losses: dict[int, tuple[int, float]] = {}  # first row -> how often lost, when at last
         running: dict[Future[Answer], slice] = {}
         done: queue.SimpleQueue[Future[Answer]] = queue.SimpleQueue()
+        # While the main process trains, the workers need enough to do.
+        self._hand_out(batch, running, done, PER_WORKER + int(self._away / SECONDS))
+        start = time.monotonic()
+        meanwhile()
+        self._away = time.monotonic() - start
         while self._parts or running:
-            self._hand_out(batch, running, done)
-            meanwhile()
-            meanwhile = nothing
+            self._hand_out(batch, running, done, PER_WORKER)
             try:
                 future = done.get(timeout=LOOK_SECONDS)
             except queue.Empty:
@@ -88,11 +92,13 @@ class Pool:
         batch: Batch,
         running: "dict[Future[Answer], slice]",
         done: "queue.SimpleQueue[Future[Answer]]",
+        ahead: int,
     ) -> None:
+        """Hands out at most so many parts per worker."""
         workers = self._executor.workers
         while self._parts and (
             len(running) < workers
-            or (len(running) < PER_WORKER * workers and self._parts.plenty(workers))
+            or (len(running) < ahead * workers and self._parts.plenty(workers))
         ):
             part = self._parts.take(workers)
             future = self._executor.submit(batch.part(part), part.start)

@@ -48,8 +48,10 @@ from qdsweep.versions import installed_versions
 log = logging.getLogger("qdsweep")
 
 STATUS_SECONDS = 1.0
-# Besides three times a save: closing the workers, writing the last files [s].
+# Besides three times a save, and training: closing the workers, writing the last files [s].
 WALL_TIME_MARGIN = 5.0
+# A longer time between two saves is worth a word in the log [s].
+WORTH_A_WORD = 60.0
 # The bits of a result may depend on these; the domain names its own libraries besides.
 DECISIVE = ("numpy", "scipy", "ribs", "scikit-learn")
 
@@ -182,6 +184,7 @@ class Recorder:
         )
         self.load = load
         self.save_seconds = 0.0
+        self.interval_said = WORTH_A_WORD / 2
         self.saved = self.files.reload(state.iterations)
         self.deadline: float | None = None
         self.stop: Stop | None = None
@@ -248,12 +251,27 @@ class Recorder:
         self.saved = reload.save(state, self.files, self.identity.fingerprint, self.versions)
         self.saved_at = time.monotonic()
         self.save_seconds = time.perf_counter() - start
+        self._say_interval()
         self._watch_wall_time()
 
+    def _say_interval(self) -> None:
+        """Says what a kill may lose where saving is dear, again whenever that has doubled."""
+        interval = self._interval()
+        if interval >= 2 * self.interval_said:
+            self.interval_said = interval
+            log.info(
+                "a reload file of %.0f MB takes %.1f s: saved every %.0f s (reload.max_cost, "
+                "reload.max_seconds), in whole iterations; a kill loses at most that, a signal "
+                "nothing",
+                self.saved.stat().st_size / 1e6,
+                self.save_seconds,
+                interval,
+            )
+
     def _watch_wall_time(self) -> None:
-        """Stops the run in time for one more save, by what the last one cost."""
+        """Stops the run in time for one more save, by what the last one and training cost."""
         if self.deadline is not None and self.stop is not None:
-            margin = WALL_TIME_MARGIN + 3 * self.save_seconds
+            margin = WALL_TIME_MARGIN + 3 * self.save_seconds + self.stop.longest_delay
             self.stop.before(self.deadline - margin)
 
     def write_status(self, state: State, status: str) -> None:

@@ -30,10 +30,15 @@ class Stop:
     """Whether and why a run is to stop. A context manager that holds the signal handlers.
 
     A signal sets a flag. Only evaluations are interrupted, as they are pure and can be repeated.
+
+    Attributes:
+        reason: Why the run is to stop, or None.
+        longest_delay: The longest time that an interruption would have been delayed for [s].
     """
 
     def __init__(self) -> None:
         self.reason: str | None = None
+        self.longest_delay = 0.0
         self._interruptible = False
         self._deadline: float | None = None
         self._timeout: float | None = None
@@ -100,11 +105,13 @@ class Stop:
     def deferred(self) -> Iterator[None]:
         """Delays interruptions to the end of this block, inside of `interruptible`."""
         self._interruptible = False
+        start = time.monotonic()
         yield
+        self.longest_delay = max(self.longest_delay, time.monotonic() - start)
         if self.reason is not None:
             raise Interrupted(self.reason)
         self._interruptible = True
-        self.progress()  # a long save must not count as a hanging evaluation
+        self.progress()  # long training must not count as a hanging evaluation
 
     def progress(self) -> None:
         """Takes note that something was evaluated."""
@@ -115,7 +122,7 @@ class Stop:
     def _arm(self) -> None:
         """Sets the only timer of this process to the first of its times."""
         due = [] if self._deadline is None else [self._deadline]
-        if self._timeout is not None:
+        if self._timeout is not None and self._interruptible:
             due.append(self._progress_at + self._timeout)
         wait = max(0.001, min(due) - time.monotonic()) if due else 0.0
         signal.setitimer(signal.ITIMER_REAL, wait)
