@@ -67,7 +67,7 @@ bench-search: extras
 	$(BIN)/python benchmarks/searches.py
 
 # Some minutes, and a package index for torch.
-bench-learning: venv
+bench-learning: extras
 	$(BIN)/python benchmarks/learning.py
 
 # What is generated from the config models: schemas and config/README.md.

@@ -1,12 +1,12 @@
 """What PGA-ME's learning costs beside torch's, and whether it hides behind the evaluation.
 
-    python benchmarks/learning.py [--repeats 5] [--environment DIR] [--run EXPERIMENT]
+    python benchmarks/learning.py [--repeats 5] [--environment DIR] [--domain DOMAIN]
 
 An iteration at DQD-RL's sizes is 300 critic steps and 49 variations of 10 steps, with batches of
 256. Ours and torch's take turns in one process, one thread each; the figures are CPU seconds, so
 that a busy machine matters little. torch is installed into DIR, or into a temporary folder. Then
-ten iterations of the experiment (qdgym_hopper) are run with one worker and with
-two: where training is hidden, two take half of the time.
+ten iterations on a domain with one measure (qdgym_hopper) are run with one worker and with two:
+where training is hidden, two take half of the time.
 """
 
 import argparse
@@ -17,6 +17,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+import yaml
 from figures import figure
 from peers import install
 
@@ -26,7 +27,13 @@ apply_baseline("avx2")
 
 HERE = Path(__file__).resolve().parent
 PACKAGES = ("torch==2.13.0",)
-SETTINGS = ("algorithm=pga_me", "num_emitters=1", "batch_size=100", "iterations=10")
+EXPERIMENT = {
+    "algorithm": "pga_me",
+    "archive": {"dims": [1000]},
+    "num_emitters": 1,
+    "batch_size": 100,
+    "iterations": 10,
+}
 
 
 def cost(python: Path, repeats: int) -> None:
@@ -50,21 +57,22 @@ def cost(python: Path, repeats: int) -> None:
     )
 
 
-def hidden(experiment: str) -> None:
+def hidden(domain: str) -> None:
     """Wall seconds of a run with one worker, and with two."""
     found = {}
     with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder, "experiment.yaml")
+        file.write_text(yaml.safe_dump({"domain": domain, **EXPERIMENT}))
         for workers in (1, 2):
             out = f"{folder}/{workers}"
-            words = [sys.executable, "-m", "qdsweep", "run", experiment, "--out", out]
+            words = [sys.executable, "-m", "qdsweep", "run", str(file), "--out", out]
             words += ["--workers", str(workers)]
-            words += [word for setting in SETTINGS for word in ("--set", setting)]
             subprocess.run(words, check=True, stdout=subprocess.DEVNULL)
             found[workers] = json.loads(Path(out, "summary.json").read_text())
     assert found[1]["archive_digest"] == found[2]["archive_digest"]
     seconds = {workers: summary["timings"]["total"] for workers, summary in found.items()}
     figure(
-        f"PGA-ME on {experiment}, wall time of 2 workers",
+        f"PGA-ME on {domain}, wall time of 2 workers",
         "half of 1 worker's",
         2 * seconds[2] / seconds[1],
         "<= 1.15",
@@ -77,12 +85,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--environment", type=Path, help="kept for the next time")
-    parser.add_argument("--run", default="qdgym_hopper", help="an experiment's name or file")
+    parser.add_argument("--domain", default="qdgym_hopper", help="a preset with one measure")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         python = install((arguments.environment or Path(folder)).absolute(), PACKAGES)
         cost(python, arguments.repeats)
-    hidden(arguments.run)
+    hidden(arguments.domain)
 
 
 if __name__ == "__main__":
