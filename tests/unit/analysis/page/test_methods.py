@@ -74,6 +74,13 @@ def test_each_algorithm_cites_exactly_its_papers(name):
     assert "None" not in sentence and "null" not in sentence and "{" not in sentence
 
 
+def test_a_learner_says_its_batch_its_own_settings_and_those_of_its_critics():
+    said = descriptions.algorithm("pga_me", [with_algorithm("pga_me").model_dump(mode="json")])
+    assert "critics with hidden layers of 16 and 16 units" in said
+    assert "line mutation scale 0.05" in said and "4 critic steps per iteration" in said
+    assert "batch size" in said and "emitters" not in said and "archive" not in said
+
+
 def test_every_preset_of_the_project_has_a_title():
     from support import REPO
 

@@ -182,6 +182,8 @@ def _hyper_parameters(config: dict[str, Any]) -> dict[str, str]:
     if "type" in algorithm and ":" not in algorithm["type"]:
         found |= {key: value for key, value in algorithm.items() if key not in _NOT_ITS_OWN}
         found |= algorithm.get("learner", {})
+        if "critic_hidden" in found:
+            found["critic_hidden"] = listed([str(units) for units in found["critic_hidden"]])
         # What stands for null: see the models.
         if found.get("samples", 0) is None:
             found["samples"], _ = read_part("algorithm", algorithm).sizes(config["batch_size"])
