@@ -31,7 +31,8 @@ def test_the_lock_of_an_extra_has_what_it_adds():
         assert not set(added) & set(locked()), "two versions of one library"
         for line in lines:
             wanted = Requirement(line)
-            assert wanted.specifier.contains(added[canonicalize_name(wanted.name)]), line
+            if wanted.marker is None or wanted.marker.evaluate():
+                assert wanted.specifier.contains(added[canonicalize_name(wanted.name)]), line
         text = (REPO / f"envs/{extra}.lock").read_text()
         assert all("--hash=sha256:" in line for line in text.replace(" \\\n", " ").splitlines())
         assert "://" not in text

@@ -2,6 +2,7 @@
 
 import hashlib
 import importlib.metadata
+import re
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -17,6 +18,16 @@ def installed_versions(libraries: Iterable[str]) -> dict[str, str]:
         except importlib.metadata.PackageNotFoundError:
             continue
     return found
+
+
+def requirements(library: str) -> list[str]:
+    """The distributions that a distribution requires, without its extras; none if it is absent."""
+    try:
+        lines = importlib.metadata.requires(library) or []
+    except importlib.metadata.PackageNotFoundError:
+        return []
+    needed = [line.partition(";") for line in lines]
+    return [re.split(r"[^\w.-]", name)[0] for name, _, marker in needed if "extra" not in marker]
 
 
 def own_version() -> str:

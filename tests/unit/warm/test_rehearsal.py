@@ -5,7 +5,7 @@ import json
 import pytest
 from support import REPO
 
-from qdsweep.config.compose import compose
+from qdsweep.config.compose import compose, read_domain
 from qdsweep.sweep.runs import table_of_runs
 from qdsweep.warm.server import prepare
 from qdsweep.warm.start import _kind
@@ -27,7 +27,7 @@ def as_sent(*experiments) -> bytes:
 
 @pytest.mark.parametrize("name", PRESETS)
 def test_every_domain_is_rehearsed(name, capsys):
-    dims = [4] * {"qd_ant": 4, "qd_hopper": 1}.get(name, 2)
+    dims = [4] * (read_domain(name).measure_dim or 2)
     settings = {"domain": name, "algorithm": "cma_me", "archive": {"dims": dims}}
     experiment = compose(settings | {"num_emitters": 1, "batch_size": 10, "iterations": 1})
     prepare(as_sent(experiment))

@@ -103,7 +103,7 @@ class _Check:
         self.experiment = experiment
         self.name = experiment.algorithm.name
         import_plugins(experiment)
-        self.domain: Domain = make_domain(experiment.domain)
+        self.domain: Domain = make_domain(experiment.domain, experiment.seed)
 
     def first_batch(self) -> None:
         """Makes it, asks it, and pickles it before and after."""

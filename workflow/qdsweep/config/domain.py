@@ -8,6 +8,7 @@ from pydantic import Discriminator, Field, Tag, field_validator, model_validator
 from qdsweep.config.base import TARGET, Interval, Model
 from qdsweep.config.episodes import MLP, Linear, Measure
 from qdsweep.errors import BadInput
+from qdsweep.versions import requirements
 
 
 class DomainConfig(Model):
@@ -21,7 +22,7 @@ class DomainConfig(Model):
     code: ClassVar[str]
     code_keys: ClassVar[tuple[str, ...]] = ()
     # Installed packages that the results depend on, besides those of every run.
-    libraries: ClassVar[tuple[str, ...]] = ()
+    own_libraries: ClassVar[tuple[str, ...]] = ()
     # Whether an evaluation gives the same result with every seed.
     is_deterministic: ClassVar[bool] = False
     # Whether an evaluation can be rendered: it plays episodes of gymnasium. (A user's code may.)
@@ -90,6 +91,11 @@ class DomainConfig(Model):
             "very seed for all)"
         ),
     )
+
+    @property
+    def libraries(self) -> tuple[str, ...]:
+        """The distributions that its results depend on, besides those of every run."""
+        return self.own_libraries
 
     @property
     def papers(self) -> tuple[str, ...]:
@@ -213,7 +219,7 @@ class LunarLander(DomainConfig):
 
     code = "qdsweep.domains.lunar_lander:LunarLander"
     code_keys = ("episodes",)
-    libraries = ("gymnasium", "box2d")
+    own_libraries = ("gymnasium", "box2d")
     has_episodes = True
     own_title = "LunarLander-v3"
     solution_text = "with a linear policy of {solution_dim} weights"
@@ -259,7 +265,7 @@ class Gymnasium(DomainConfig):
     """Any gymnasium environment with 1-D Box observations and Box or Discrete actions."""
 
     code = "qdsweep.domains.gymnasium_task:GymnasiumTask"
-    libraries = ("gymnasium", "box2d", "mujoco")
+    own_libraries = ("gymnasium", "box2d", "mujoco")
     has_episodes = True
     counts_steps = True
     own_title = "{self.env}"
@@ -267,7 +273,11 @@ class Gymnasium(DomainConfig):
 
     type: Literal["gymnasium"]
     env: str = Field(
-        min_length=1, description="the environment's id with its version, such as CartPole-v1"
+        min_length=1,
+        description=(
+            "the environment's id with its version, such as CartPole-v1; `module:Name-vN` where "
+            "importing the module registers it"
+        ),
     )
     env_kwargs: dict[str, Any] = Field(
         default={}, description="arguments of the environment, as for gymnasium.make"
@@ -292,13 +302,30 @@ class Gymnasium(DomainConfig):
     objective_range: Interval = Field(
         description="lowest and best return; the lowest gives the QD-score offset [return]"
     )
+    # Wider than that of other domains, which have no network.
+    x0: float | list[float] | Literal["xavier"] | None = Field(  # type: ignore[assignment]
+        default=None,
+        description=(
+            "where a search starts: one value for every weight, or a list of them; xavier for a "
+            "random network of Glorot & Bengio (2010) without biases, one for each run, drawn from "
+            "its seed; null for 0 [weight units]"
+        ),
+    )
     step: float = Field(default=0.5, gt=0, description="natural mutation scale [weight units]")
 
     @property
+    def libraries(self) -> tuple[str, ...]:
+        """Gymnasium and its physics; of `module:Name-vN` also the module and what it requires."""
+        module = self.env.rpartition(":")[0].partition(".")[0]
+        further = (module, *requirements(module)) if module else ()
+        return tuple(dict.fromkeys((*self.own_libraries, *further)))
+
+    @property
     def papers(self) -> tuple[str, ...]:
-        """The keys of its papers: Gymnasium's, MuJoCo's if a measure needs it, those of `cite`."""
-        in_mujoco = any(measure.measure == "contact" for measure in self.measures)
-        robots = ("todorov2012mujoco",) if in_mujoco else ()
+        """The keys of its papers: Gymnasium's, the physics' if a measure needs it, `cite`'s."""
+        physics = "coumans2016pybullet" if self.env.startswith("pybullet") else "todorov2012mujoco"
+        touches = any(measure.measure == "contact" for measure in self.measures)
+        robots = (physics,) if touches else ()
         return ("towers2024gymnasium", *robots, *self.cite)
 
     @property

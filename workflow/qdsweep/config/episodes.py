@@ -65,8 +65,8 @@ class Measure(Model):
     ] = Field(
         description=(
             "what is measured; fraction_above is the share of steps in which the component is "
-            "above `threshold`, contact (MuJoCo) the share of steps at whose end `geom` touches "
-            "the floor, episode_length counts steps"
+            "above `threshold`, contact (MuJoCo, PyBullet) the share of steps at whose end `geom` "
+            "touches the floor, episode_length counts steps"
         )
     )
     component: int | None = Field(
@@ -81,7 +81,12 @@ class Measure(Model):
         default=None, description="the bound of fraction_above [observation units]"
     )
     geom: str | None = Field(
-        default=None, min_length=1, description="the body's part of contact, as the model names it"
+        default=None,
+        min_length=1,
+        description=(
+            "the body's part of contact: a geom of MuJoCo's model, a name of robot.foot_list in "
+            "PyBullet"
+        ),
     )
     range: Interval = Field(description="lower and upper end [measure units]")
     name: str | None = Field(

@@ -13,11 +13,12 @@ if TYPE_CHECKING:  # numpy and gymnasium are only imported with a domain that ne
 _STEP = 0.5
 
 
-def make_domain(domain: DomainConfig) -> "Domain":
+def make_domain(domain: DomainConfig, seed: int = 0) -> "Domain":
     """Makes a domain from its config, whose values replace the domain's own.
 
     Args:
         domain: One of the models of `qdsweep.config.domain`.
+        seed: That of the run, for a random `x0`; evaluations do not depend on it.
 
     Returns:
         The domain. Besides the attributes of `Domain` it has `x0` ``(d,)`` float64, where a
@@ -42,7 +43,10 @@ def make_domain(domain: DomainConfig) -> "Domain":
         values["measures"] = dict(zip(made.measures, domain.ranges, strict=True))
     if domain.objective_range is not None:
         values["objective_range"] = domain.objective_range
-    x0 = domain.x0 if domain.x0 is not None else getattr(made, "x0", 0.0)
+    x0: Any = domain.x0 if domain.x0 is not None else getattr(made, "x0", 0.0)
+    if domain.x0 == "xavier":
+        # Not the algorithm's child (0,): every algorithm of a seed starts there.
+        x0 = made.xavier(np.random.SeedSequence(seed, spawn_key=(3,)))
     try:
         x0 = np.broadcast_to(np.asarray(x0, dtype=np.float64), made.solution_dim)
     except ValueError:

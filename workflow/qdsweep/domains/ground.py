@@ -1,6 +1,6 @@
-"""Contacts with the floor in MuJoCo's environments."""
+"""Contacts with the floor in the environments of MuJoCo and PyBullet."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import gymnasium as gym
@@ -9,35 +9,43 @@ from qdsweep.config import domain as config
 from qdsweep.errors import BadInput
 
 FLOOR = "floor"
+# Which of the parts that measures name touch the floor in an environment now.
+Ground = Callable[[gym.Env], frozenset[str]]
 
 
-def make_ground(env: gym.Env, task: config.Gymnasium) -> Callable[[gym.Env], frozenset[str]] | None:
-    """Makes the function that finds which geoms named by measures touch the floor.
+def make_ground(env: gym.Env, task: config.Gymnasium) -> Ground | None:
+    """Makes the function that finds which parts named by measures touch the floor.
 
     Args:
         env: An environment of the task.
         task: The settings.
 
     Returns:
-        A function from an environment of the task to names; None if no measure needs it.
+        A function from an environment of the task to names: of MuJoCo's geoms, or of the parts in
+        the `foot_list` of PyBullet's robot; None if no measure needs it.
 
     Raises:
-        BadInput: The environment is not MuJoCo's, or has no such geom.
+        BadInput: The environment knows no contacts, or has no such part.
     """
-    nothing = frozenset[str]()
     wanted = [measure.geom for measure in task.measures if measure.geom is not None]
     if not wanted:
         return None
-    model: Any = getattr(env.unwrapped, "model", None)
-    if not hasattr(model, "ngeom"):
-        raise BadInput(f"domain.measures: contact is only known in MuJoCo's tasks, not {task.env}")
+    bare: Any = env.unwrapped
+    if hasattr(getattr(bare, "model", None), "ngeom"):
+        return _geoms(bare.model, [FLOOR, *wanted], task.env)
+    if hasattr(getattr(bare, "robot", None), "foot_list"):
+        _require(wanted, bare.robot.foot_list, f"{task.env}: robot.foot_list has no", "it has")
+        return _feet
+    raise BadInput(
+        "domain.measures: contact is only known in MuJoCo's tasks and of PyBullet's robots with "
+        f"feet, not {task.env}"
+    )
+
+
+def _geoms(model: Any, wanted: list[str], env_id: str) -> Ground:
+    nothing = frozenset[str]()
     names = {number: model.geom(number).name for number in range(model.ngeom)}
-    for name in (FLOOR, *wanted):
-        if name not in names.values():
-            raise BadInput(
-                f"domain.measures: {task.env} has no geom {name!r}; its geoms: "
-                f"{', '.join(names.values())}"
-            )
+    _require(wanted, names.values(), f"{env_id} has no geom", "its geoms")
     (floor,) = (number for number, name in names.items() if name == FLOOR)
 
     def touching(env: Any) -> frozenset[str]:
@@ -48,3 +56,15 @@ def make_ground(env: gym.Env, task: config.Gymnasium) -> Callable[[gym.Env], fro
         return frozenset(names[a if b == floor else b] for a, b in pairs if floor in (a, b))
 
     return touching
+
+
+def _feet(env: Any) -> frozenset[str]:
+    robot = env.unwrapped.robot
+    touching = zip(robot.foot_list, robot.feet_contact, strict=True)
+    return frozenset(name for name, touches in touching if touches)
+
+
+def _require(wanted: Iterable[str], known: Iterable[str], lacks: str, those: str) -> None:
+    for name in wanted:
+        if name not in known:
+            raise BadInput(f"domain.measures: {lacks} {name!r}; {those}: {', '.join(known)}")

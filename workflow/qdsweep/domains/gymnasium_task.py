@@ -1,15 +1,13 @@
 """Gymnasium environments as domains: a policy plays episodes, which are measured."""
 
-import copy
-import difflib
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import gymnasium as gym
 import numpy as np
-from gymnasium.envs.registration import EnvSpec
 
 from qdsweep.config import domain as config
 from qdsweep.domains.base import CUT, GOES_ON, TERMINATED, Evaluation, Floats, Record, Seeds
+from qdsweep.domains.environments import find_spec, make_env, make_reset
 from qdsweep.domains.episodes import episode_fields, evaluate_episodes
 from qdsweep.domains.ground import make_ground
 from qdsweep.domains.measures import check_components, measure_episode
@@ -18,8 +16,8 @@ from qdsweep.domains.policies import Policy, make_actions
 from qdsweep.errors import BadInput
 
 # After `reset`, nothing of earlier episodes is left in these environments (a test shows it), so
-# one of them is used again. In others it may be: a BipedalWalker keeps its physics world, and
-# gives other bits when it is used again.
+# one of them is used again. In others it may be: a BipedalWalker and the robots of PyBullet keep
+# their physics world, and give other bits when they are used again.
 _KEPT = ("gymnasium.envs.classic_control.", "gymnasium.envs.mujoco.")
 
 
@@ -52,6 +50,7 @@ class GymnasiumTask:
         """
         self._task = task
         self._spec = find_spec(task.env)
+        self._reset = make_reset(self._spec)
         env = make_env(self._spec, task.env_kwargs)
         space = env.observation_space
         if not isinstance(space, gym.spaces.Box) or len(space.shape) != 1:
@@ -78,6 +77,10 @@ class GymnasiumTask:
             self.context_dim = 1 + 2 * size
         else:  # a learner has the observations as they are, so the policy must have them too
             self.actor = self._policy.actor(self._actions)
+
+    def xavier(self, seed: np.random.SeedSequence) -> Floats:
+        """Draws where a search may start, see `Policy.xavier`."""
+        return self._policy.xavier(seed)
 
     def evaluate(
         self,
@@ -130,7 +133,7 @@ class GymnasiumTask:
         network, choose = self._policy.network(solution), self._actions.choose
         ground, limit = self._ground, self._limit
         total, seen, done, rewards, touching = 0.0, [], [], [], []
-        raw, _ = env.reset(seed=seed)
+        raw = self._reset(env, seed)
         ended = False
         while not ended:
             observation = raw.astype(np.float64)  # a copy: an env may reuse its buffer
@@ -163,51 +166,3 @@ def _join(episodes: list[_Episode]) -> Record:
         rewards.astype(np.float32),
         ends.astype(np.uint8),
     )
-
-
-def find_spec(env_id: str) -> EnvSpec:
-    """Finds a registered environment.
-
-    Args:
-        env_id: `Name-vN`, or `module:Name-vN` where importing the module registers it.
-
-    Raises:
-        BadInput: There is no such environment; the message names near ones.
-    """
-    try:
-        return gym.spec(env_id)
-    except (gym.error.Error, ImportError) as error:
-        near = difflib.get_close_matches(env_id, list(gym.registry), n=3, cutoff=0.5)
-        hint = f" Near: {', '.join(near)}." if near else ""
-        raise BadInput(
-            f"domain.env = {env_id!r}: there is no such environment.{hint} {error}"
-        ) from error
-
-
-def make_env(spec: EnvSpec, kwargs: dict[str, Any]) -> gym.Env:
-    """Makes an environment without gymnasium's checks and without its time limit.
-
-    The wrappers that check the order of calls and the spaces cost time and change no result; the
-    time limit is the caller's.
-
-    Args:
-        spec: The environment.
-        kwargs: Its arguments.
-
-    Raises:
-        BadInput: A dependency is missing, or the arguments do not fit.
-    """
-    bare = copy.copy(spec)
-    bare.order_enforce = False
-    try:
-        return gym.make(bare, max_episode_steps=-1, disable_env_checker=True, **kwargs)
-    except (gym.error.DependencyNotInstalled, ImportError) as error:
-        entry = str(spec.entry_point)
-        hint = " (or: pip install 'qdsweep[mujoco]')" if "mujoco" in entry else ""
-        raise BadInput(
-            f"domain.env = {spec.id!r}: a package that it needs is missing: {error}{hint}"
-        ) from error
-    except (gym.error.Error, TypeError) as error:
-        raise BadInput(
-            f"domain.env = {spec.id!r} cannot be made with env_kwargs = {kwargs}: {error}"
-        ) from error

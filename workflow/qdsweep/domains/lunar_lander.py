@@ -6,8 +6,8 @@ import numpy as np
 
 from qdsweep.domains import lean_lander
 from qdsweep.domains.base import Evaluation, Floats, Seeds
+from qdsweep.domains.environments import find_spec, make_env
 from qdsweep.domains.episodes import episode_fields, evaluate_episodes
-from qdsweep.domains.gymnasium_task import find_spec, make_env
 
 _ACTIONS, _OBSERVATIONS = 4, 8
 _HUGE = 1e200

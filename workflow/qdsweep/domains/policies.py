@@ -73,6 +73,21 @@ class Policy:
         low, high = (None, None) if actions.bounds is None else actions.bounds
         return Actor(tuple(self._shapes), self._bias, self._activation_name, low, high)
 
+    def xavier(self, seed: np.random.SeedSequence) -> Floats:
+        """Draws a solution ``(d,)``: weights of Glorot & Bengio (2010), biases of zero.
+
+        A layer's weights are uniform within sqrt(6 / (inputs + outputs)) of zero.
+
+        Args:
+            seed: The seed.
+        """
+        rng, parts = np.random.default_rng(seed), []
+        for outputs, inputs in self._shapes:
+            bound = math.sqrt(6 / (outputs + inputs))
+            parts.append(rng.uniform(-bound, bound, outputs * inputs))
+            parts.append(np.zeros(outputs * self._bias))
+        return np.concatenate(parts)
+
     def network(self, solution: Floats) -> Network:
         """Returns the network with a solution's weights.
 

@@ -85,7 +85,7 @@ def compute(
     run = RunDir(out)
     identity = identity or identity_in(experiment, run)
     versions = installed_versions((*DECISIVE, *experiment.domain.libraries))
-    domain = make_domain(experiment.domain)
+    domain = make_domain(experiment.domain, experiment.seed)
     if hasattr(domain, "remark"):
         log.info(domain.remark)
     import_plugins(experiment)

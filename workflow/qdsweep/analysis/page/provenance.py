@@ -19,6 +19,7 @@ _LIBRARIES = {
     "gymnasium": ("Gymnasium", []),
     "box2d": ("Box2D", []),
     "mujoco": ("MuJoCo", []),
+    "pybullet": ("PyBullet", []),
     "numpy": ("NumPy", []),
     "scipy": ("SciPy", []),
     "python": ("Python", []),
@@ -38,7 +39,7 @@ def software(summaries: list[dict[str, Any]], libraries: set[str]) -> str:
         for name, version in summary.get("versions", {}).items():
             if version not in versions.setdefault(name, []):
                 versions[name].append(version)
-    unused = {"gymnasium", "box2d", "mujoco"} - libraries
+    unused = {"gymnasium", "box2d", "mujoco", "pybullet"} - libraries
     if "dask" not in {summary.get("engine") for summary in summaries}:
         unused.add("dask")
     used = [

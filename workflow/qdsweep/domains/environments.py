@@ -1,0 +1,142 @@
+"""Environments of gymnasium by their ids: found, made, and reset without a word."""
+
+import copy
+import ctypes
+import difflib
+import functools
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from importlib import import_module
+from typing import Any
+
+import gymnasium as gym
+from gymnasium.envs.registration import EnvSpec
+
+from qdsweep.config.plugin import find_source
+from qdsweep.errors import BadInput
+
+_BULLET = "pybullet_envs_gymnasium"
+# What to do where a package is missing: a part of the entry point or module -> remedy.
+_REMEDIES = {
+    "mujoco": " (or: pip install 'qdsweep[mujoco]')",
+    "pybullet": (
+        "; `make extras` installs it for Python 3.11 on x86-64 Linux, elsewhere `pip install "
+        "pybullet_envs_gymnasium` compiles it"
+    ),
+}
+
+
+def find_spec(env_id: str) -> EnvSpec:
+    """Finds a registered environment.
+
+    Args:
+        env_id: `Name-vN`, or `module:Name-vN` where importing the module registers it.
+
+    Raises:
+        BadInput: There is no such module or environment; the message names near ones.
+    """
+    module, _, name = env_id.rpartition(":")
+    if module:
+        _import(env_id, module)
+    try:
+        return gym.spec(name)
+    except (gym.error.Error, ImportError) as error:
+        near = difflib.get_close_matches(name, list(gym.registry), n=3, cutoff=0.5)
+        hint = f" Near: {', '.join(near)}." if near else ""
+        raise BadInput(
+            f"domain.env = {env_id!r}: there is no such environment.{hint} {error}"
+        ) from error
+
+
+def _import(env_id: str, module: str) -> None:
+    try:
+        find_source(env_id)  # also in config/plugins/
+    except BadInput as error:
+        raise BadInput(f"domain.env = {error}{_remedy(module)}") from None
+    try:
+        import_module(module)
+        if module == _BULLET:
+            with _silent("stderr"):  # it prints when it was built
+                import_module("pybullet")
+    except (Exception, SystemExit) as error:
+        raise BadInput(
+            f"domain.env = {env_id!r}: {module} cannot be imported: "
+            f"{type(error).__name__}: {error}{_remedy(module)}"
+        ) from error
+
+
+def _remedy(name: str) -> str:
+    return next((remedy for part, remedy in _REMEDIES.items() if part in name), "")
+
+
+def make_env(spec: EnvSpec, kwargs: dict[str, Any]) -> gym.Env:
+    """Makes an environment without gymnasium's checks and without its time limit.
+
+    The wrappers that check the order of calls and the spaces cost time and change no result; the
+    time limit is the caller's.
+
+    Args:
+        spec: The environment.
+        kwargs: Its arguments.
+
+    Raises:
+        BadInput: A dependency is missing, or the arguments do not fit.
+    """
+    bare = copy.copy(spec)
+    bare.order_enforce = False
+    try:
+        return gym.make(bare, max_episode_steps=-1, disable_env_checker=True, **kwargs)
+    except (gym.error.DependencyNotInstalled, ImportError) as error:
+        raise BadInput(
+            f"domain.env = {spec.id!r}: a package that it needs is missing: {error}"
+            f"{_remedy(str(spec.entry_point))}"
+        ) from error
+    except (gym.error.Error, TypeError) as error:
+        raise BadInput(
+            f"domain.env = {spec.id!r} cannot be made with env_kwargs = {kwargs}: {error}"
+        ) from error
+
+
+def make_reset(spec: EnvSpec) -> Callable[[gym.Env, int], Any]:
+    """Makes the function that resets an environment with a seed, and returns its observation.
+
+    Args:
+        spec: The environment.
+    """
+
+    def reset(env: gym.Env, seed: int) -> Any:
+        return env.reset(seed=seed)[0]
+
+    def quiet_reset(env: gym.Env, seed: int) -> Any:
+        with _silent("stdout"):  # PyBullet prints `argv[0]=` twice at each reset
+            return reset(env, seed)
+
+    return quiet_reset if str(spec.entry_point).startswith(_BULLET) else reset
+
+
+@contextmanager
+def _silent(stream: str) -> Iterator[None]:
+    """Drops what C code prints to a stream, stdout or stderr; Python does not print by it."""
+    if sys.platform != "linux":
+        yield
+        return
+    written = ctypes.c_void_p.in_dll(_libc(), stream)
+    kept, written.value = written.value, _nowhere()
+    try:
+        yield
+    finally:
+        written.value = kept
+
+
+@functools.cache
+def _libc() -> ctypes.CDLL:
+    return ctypes.CDLL(None)
+
+
+@functools.cache
+def _nowhere() -> int | None:
+    library = _libc()
+    library.fopen.restype = ctypes.c_void_p
+    nowhere: int | None = library.fopen(b"/dev/null", b"w")
+    return nowhere
