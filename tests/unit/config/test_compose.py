@@ -57,6 +57,11 @@ def test_what_a_run_writes_composes_to_the_same_run():
         experiment = compose(name, {"seed": 4})
         again = compose(experiment.model_dump(mode="json"))
         assert again == experiment and run_id(again) == run_id(experiment)
+    experiment = compose("cartpole", {"algorithm": "map_elites"})
+    data = experiment.model_dump(mode="json")
+    assert data["first_batch"] == 100
+    turned = dict(reversed(data.items()))
+    assert compose(data) == compose(turned) == experiment
 
 
 def test_composing_changes_nothing_that_it_was_given():

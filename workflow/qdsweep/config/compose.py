@@ -74,21 +74,25 @@ class _Draft:
                 if node.pop(other[-1], None) is not None and self.sources[other] == source:
                     raise BadInput(f"{source}: give one of {dotted(pair[0])} and {dotted(pair[1])}")
         if value is not None:
-            self._replace_first(path, source)
+            self._replace_first(path, value, source)
         node[path[-1]] = value
         self.sources[path] = source
 
-    def _replace_first(self, path: Path, source: str) -> None:
-        """Removes what a random first batch was by the other of its two keys."""
+    def _replace_first(self, path: Path, value: Any, source: str) -> None:
+        """Removes what a random first batch was by the other of its two keys.
+
+        A run's config.yaml has all keys: none of each emitter's own stands beside a first batch.
+        """
         if path == _FIRST:
             groups = self._at(_EMITTERS)
             for index, group in enumerate(groups if isinstance(groups, list) else []):
                 own = (*_EMITTERS, index, _FIRST_OF_EACH)
-                if isinstance(group, dict) and group.pop(_FIRST_OF_EACH, None) is not None:
+                if isinstance(group, dict) and group.pop(_FIRST_OF_EACH, None):
                     self._refuse_both(own, self.sources.get(own, self.sources[_EMITTERS]), source)
         elif (
             path[:2] == _EMITTERS
             and path[-1] == _FIRST_OF_EACH
+            and (value or self.sources.get(_FIRST) != source)
             and self.data.pop("first_batch", None) is not None
         ):
             self._refuse_both(path, self.sources[_FIRST], source)

@@ -5,6 +5,7 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
+from qdsweep.config.algorithm import Composition
 from qdsweep.config.domain import Plugin
 from qdsweep.config.experiment import MODEL_VERSION, Experiment
 from qdsweep.config.plugin import source_hash
@@ -43,8 +44,9 @@ def decisive(experiment: Experiment, source: Hash = source_hash) -> dict[str, An
     part: dict[str, Any] = experiment.model_dump(
         mode="json", exclude=_NOT_IDENTITY, exclude_defaults=True
     )
-    if not experiment.algorithm.draws_first:  # it is passed over
-        part.pop("first_batch", None)
+    drawn, algorithm = part.pop("first_batch", None), experiment.algorithm
+    if drawn is not None and isinstance(algorithm, Composition) and algorithm.draws_first:
+        part |= _first_batch(drawn, part["algorithm"], algorithm, experiment.num_emitters)
     part["model_version"] = MODEL_VERSION
     domain = experiment.domain
     own = isinstance(domain, Plugin)
@@ -53,6 +55,21 @@ def decisive(experiment: Experiment, source: Hash = source_hash) -> dict[str, An
     if plugins:
         part["emitter_versions"] = [source(plugin) for plugin in plugins]
     return part
+
+
+def _first_batch(
+    drawn: int, part: dict[str, Any], algorithm: Composition, num_emitters: int
+) -> dict[str, Any]:
+    """Returns what the id sees of a first batch: equal shares are `initial_solutions` of each."""
+    drawing = [emitter.draws_first for emitter in algorithm.emitters]
+    share, rest = divmod(drawn, algorithm.of_each_group(num_emitters) * sum(drawing))
+    if rest:
+        return {"first_batch": drawn}
+    emitters = [
+        {**emitter, "initial_solutions": share} if draws else emitter
+        for emitter, draws in zip(part["emitters"], drawing, strict=True)
+    ]
+    return {"algorithm": {**part, "emitters": emitters}}
 
 
 def fingerprint(experiment: Experiment, source: Hash = source_hash) -> str:
