@@ -10,6 +10,7 @@ import pytest
 
 from qdsweep.config.compose import compose, read_domain
 from qdsweep.domains import make_domain
+from qdsweep.elites.camera import filming
 from qdsweep.errors import BadInput
 
 pytest.importorskip("pybullet_envs_gymnasium", reason="PyBullet: `make extras` on Python 3.11")
@@ -102,3 +103,13 @@ def test_the_versions_that_its_results_depend_on():
     libraries = read_domain("qdgym_hopper").libraries
     assert set(libraries) >= {"gymnasium", "pybullet", "pybullet_envs_gymnasium"}
     assert "pybullet" not in read_domain("cartpole").libraries
+
+
+def test_an_episode_that_is_filmed_is_the_same():
+    _, domain = short("qdgym_hopper")
+    seeds = np.array([1], dtype=np.uint32)
+    with filming(1.0) as shot:
+        filmed = domain.evaluate(domain.x0[None], seeds)
+    assert filmed.objective == domain.evaluate(domain.x0[None], seeds).objective
+    first, last = np.asarray(shot.frames[0]), np.asarray(shot.frames[-1])
+    assert np.ptp(first) > 0 and (first != last).any()
