@@ -210,6 +210,7 @@ class Recorder:
         if time.monotonic() - self.saved_at < self._interval():
             return 0.0
         self.save(state)
+        self._say_interval()
         return self.save_seconds
 
     def _note_start(self, seconds: dict[str, float]) -> None:
@@ -251,7 +252,6 @@ class Recorder:
         self.saved = reload.save(state, self.files, self.identity.fingerprint, self.versions)
         self.saved_at = time.monotonic()
         self.save_seconds = time.perf_counter() - start
-        self._say_interval()
         self._watch_wall_time()
 
     def _say_interval(self) -> None:
