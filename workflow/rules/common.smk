@@ -39,7 +39,7 @@ from qdsweep.records.progress import read_standings
 from qdsweep.records.sweep_dir import Results
 from qdsweep.sweep.runs import Sweep
 from qdsweep.warm.start import start_warm
-from qdsweep.warm.trial import try_own_algorithms
+from qdsweep.warm.trial import try_algorithms
 
 RESULTS = Results(Path("results"))
 
@@ -146,7 +146,7 @@ onstart:
         if not workflow.deployment_settings.deployment_method:
             check_installed(CLUSTERS[cluster_name()])
             left = unfinished(SWEEP.runs | CONFIRMING.runs, RESULTS)
-            try_own_algorithms(with_changes(SETTINGS, left))
+            try_algorithms(with_changes(SETTINGS, left))
         if IMAGE:
             prepare(image_name())
         if is_remote():

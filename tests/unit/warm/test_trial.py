@@ -7,7 +7,7 @@ from support import TINY
 from qdsweep.config.compose import compose
 from qdsweep.errors import BadInput
 from qdsweep.host.cpu import settings
-from qdsweep.warm.trial import try_own_algorithms
+from qdsweep.warm.trial import try_algorithms
 
 
 def test_a_start_tries_own_algorithms_in_another_process(plugins, monkeypatch):
@@ -19,7 +19,7 @@ def test_a_start_tries_own_algorithms_in_another_process(plugins, monkeypatch):
     bad = compose({**TINY, "algorithm": "hostile:raises"})
     message = "hostile:raises cannot be made: ValueError: no licence.*\nNothing was started"
     with pytest.raises(BadInput, match=message):
-        try_own_algorithms([*good, bad, compose(TINY)])
+        try_algorithms([*good, bad, compose(TINY)])
 
 
 ABRUPT = """
@@ -44,10 +44,16 @@ def loud():
 def test_its_message_is_one_of_ours_whatever_the_algorithm_does(plugins, name, message):
     plugins("abrupt", ABRUPT)
     with pytest.raises(BadInput) as refused:
-        try_own_algorithms([compose({**TINY, "algorithm": f"abrupt:{name}"})])
+        try_algorithms([compose({**TINY, "algorithm": f"abrupt:{name}"})])
     assert str(refused.value).startswith(message)
 
 
 def test_it_starts_nothing_where_all_parts_are_pyribs(monkeypatch):
     monkeypatch.setattr("subprocess.run", None)
-    try_own_algorithms([compose(TINY)])
+    try_algorithms([compose(TINY)])
+
+
+def test_a_learner_whose_actions_do_not_suit_is_refused_before_anything_starts():
+    changes = {"algorithm": "pga_me", "num_emitters": 1, "batch_size": 10}
+    with pytest.raises(BadInput, match=r"(?s)algorithm pga_me: TD3 .* discrete.*Nothing was"):
+        try_algorithms([compose("cartpole", changes)])

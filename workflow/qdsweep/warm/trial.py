@@ -1,4 +1,4 @@
-"""A quick look at a user's own algorithms before any job of a sweep starts."""
+"""A quick look at algorithms that only code can judge, before any job of a sweep starts."""
 
 import contextlib
 import json
@@ -19,11 +19,12 @@ _APART = {"seed", *BUDGETS, "reload", "timeout"}
 NOTICE_SECONDS = 15.0
 
 
-def try_own_algorithms(experiments: Iterable[Experiment]) -> None:
-    """Makes each algorithm with parts of the user's once, in a process of its own.
+def try_algorithms(experiments: Iterable[Experiment]) -> None:
+    """Makes algorithms with parts of the user's, and learners, once in a process of its own.
 
-    What its constructors refuse is then said once, and not by every run and each of its retries.
-    It costs nothing where all parts are pyribs', else a few seconds.
+    What their constructors refuse (a learner refuses the actions of some environments) is then
+    said once, and not by every run and each of its retries. It costs nothing where all parts are
+    pyribs', else a few seconds.
 
     Args:
         experiments: Those of the runs that are to be computed.
@@ -34,12 +35,12 @@ def try_own_algorithms(experiments: Iterable[Experiment]) -> None:
     kinds = {
         json.dumps(experiment.model_dump(mode="json", exclude=_APART)): experiment
         for experiment in experiments
-        if experiment.algorithm.own_parts
+        if experiment.algorithm.own_parts or experiment.algorithm.needs_experience
     }
     if not kinds:
         return
     data = json.dumps([experiment.model_dump(mode="json") for experiment in kinds.values()])
-    own = sorted({part for one in kinds.values() for part in one.algorithm.plugins})
+    own = sorted({part for one in kinds.values() for part in _parts(one)})
     waits = f"qdsweep: still makes {', '.join(own)}, once before any run (Ctrl-C ends it)"
     words = [sys.executable, "-m", "qdsweep.warm.trial"]
     notice = threading.Timer(NOTICE_SECONDS, print, (waits,), {"file": sys.stderr})
@@ -56,6 +57,10 @@ def try_own_algorithms(experiments: Iterable[Experiment]) -> None:
         raise BadInput(
             f"{what}\nNothing was started. `qdsweep check --algorithm NAME` tries it again"
         )
+
+
+def _parts(experiment: Experiment) -> list[str]:
+    return experiment.algorithm.plugins or [experiment.algorithm.name]
 
 
 def main() -> int:

@@ -13,7 +13,6 @@ from qdsweep.algorithms.learning.networks import Network
 from qdsweep.algorithms.learning.td3 import TD3
 from qdsweep.config.learning import TD3 as Settings
 from qdsweep.domains.base import TERMINATED, Record
-from qdsweep.errors import BadInput
 
 # Of "hopper" after 20 training steps, with one BLAS thread and OpenBLAS' Haswell kernels.
 GOLDEN = "69715801c3cba2bf"
@@ -96,12 +95,6 @@ def test_without_experience_nothing_is_learnt():
     made.add(record(network, 6))  # fewer than a minibatch
     made.train(2)
     assert digest(made) != before
-
-
-@pytest.mark.parametrize("bounds", [{"low": None}, {"high": None}])
-def test_actions_without_bounds_are_refused(bounds: dict):
-    with pytest.raises(BadInput, match=r"algorithm\.learner: TD3 learns actions .* with bounds"):
-        TD3(actor([4], 3, 2)._replace(**bounds), Settings(), np.random.SeedSequence(1))
 
 
 def test_it_finds_the_best_action_in_the_environments_units():

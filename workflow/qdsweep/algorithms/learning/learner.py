@@ -69,7 +69,7 @@ def require_actor(domain: Domain, algorithm: str) -> Actor:
         algorithm: The algorithm's name, for the message.
 
     Raises:
-        BadInput: The domain has none.
+        BadInput: The domain has none, or one whose actions are discrete or have no bounds.
     """
     actor: Actor | None = getattr(domain, "actor", None)
     if actor is None:
@@ -77,5 +77,11 @@ def require_actor(domain: Domain, algorithm: str) -> Actor:
             f"algorithm {algorithm} learns from the steps of episodes, of which this domain tells "
             "nothing (it has no `actor`); take a domain of the type gymnasium, or an algorithm "
             "that learns from the scores alone, such as map_elites_line"
+        )
+    if actor.low is None:
+        raise BadInput(
+            f"algorithm {algorithm}: TD3 learns actions that are vectors with bounds, and those of "
+            "the domain's environment are discrete or have none; take another domain, or an "
+            "algorithm that learns from the scores alone, such as map_elites_line or cma_mega_es"
         )
     return actor

@@ -10,7 +10,6 @@ from qdsweep.algorithms.learning.optimizer import Adam
 from qdsweep.algorithms.learning.replay import Replay, Transitions
 from qdsweep.config import learning as config
 from qdsweep.domains.base import GOES_ON, TERMINATED, Actor, Floats, Record
-from qdsweep.errors import BadInput
 
 
 class TD3:
@@ -24,9 +23,6 @@ class TD3:
         settings: The experiment's.
         seed: Of first parameters, transitions and noise.
 
-    Raises:
-        BadInput: The domain's actions are discrete, or have no bounds.
-
     Attributes:
         replay: The transitions.
         rng: Draws transitions and noise.
@@ -39,11 +35,7 @@ class TD3:
     dtype: ClassVar[Any] = np.float32
 
     def __init__(self, actor: Actor, settings: config.TD3, seed: np.random.SeedSequence) -> None:
-        if actor.low is None or actor.high is None:
-            raise BadInput(
-                "algorithm.learner: TD3 learns actions that are vectors with bounds, and those of "
-                "the domain are discrete or have none; take another domain or another algorithm"
-            )
+        assert actor.low is not None and actor.high is not None, "see `require_actor`"
         self._settings = settings
         self._centre = ((actor.low + actor.high) / 2).astype(np.float32)
         self._half = ((actor.high - actor.low) / 2).astype(np.float32)
