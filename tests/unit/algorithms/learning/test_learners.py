@@ -121,7 +121,7 @@ def test_a_domain_that_nothing_can_learn_from_is_refused_with_the_reason(domain,
 
 def test_discrete_actions_are_refused_when_the_environment_is_known():
     experiment = compose({**TASK, "domain": "cartpole", "algorithm": "pga_me"}, {"num_emitters": 1})
-    with pytest.raises(BadInput, match="algorithm pga_me: TD3 learns .* discrete"):
+    with pytest.raises(BadInput, match=r"algorithm pga_me: TD3 learns .* discrete"):
         make_algorithm(experiment, make_domain(experiment.domain), None)
 
 
