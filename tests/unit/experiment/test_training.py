@@ -1,6 +1,7 @@
 """Algorithms that learn from experience while workers evaluate: once, and on any engine."""
 
 import pickle
+import time
 from itertools import pairwise
 
 import numpy as np
@@ -167,6 +168,23 @@ def test_workers_send_the_records_and_a_lost_engine_changes_nothing(exp, straigh
             made.close()
         state = reloaded(state)
     assert outcome(state) == straight
+
+
+def test_training_that_takes_longer_than_the_timeout_is_no_hanging_evaluation():
+    alarms = []
+
+    class Counted(Stop):
+        def _alarm(self, *given):
+            alarms.append(given)
+            super()._alarm(*given)
+
+    with Counted() as stop, stop.interruptible(timeout=1.0):
+        with stop.deferred():
+            end = time.monotonic() + 1.3
+            while time.monotonic() < end:
+                time.sleep(0.01)
+        assert len(alarms) == 1, "the timer waits for the end of the training too"
+    assert stop.longest_delay >= 1.3, "what the end of the wall time must leave room for"
 
 
 @pytest.mark.parametrize(
