@@ -74,7 +74,7 @@ def check_longer(study: Path, run: str) -> None:
     assert about["archive_digest"] == longer["archive_digest"], run
     rows = rows_of(run_folder(study, run) / "metrics.csv")
     assert [int(row["iteration"]) for row in rows] == list(range(1, longer["iterations"] + 1)), run
-    assert rows[-1] == longer["metrics"], run
+    assert rows[-1].items() >= longer["metrics"].items(), run
 
 
 def check_loads(study: Path, run: str) -> None:
@@ -185,7 +185,9 @@ def test_half_done_runs_end_as_if_nobody_had_stopped_them(study):
             [without_times(row) for row in csv.DictReader(io.StringIO(text), delimiter=delimiter)]
             for text in lines
         )
-        assert ours == theirs, name
+        # Metrics that are new since then may stand beside.
+        for now, then in zip(ours, theirs, strict=True):
+            assert now.items() >= then.items(), name
 
 
 def test_finished_runs_can_be_lengthened(study):
