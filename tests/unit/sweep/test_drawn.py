@@ -59,7 +59,7 @@ def test_more_samples_keep_the_runs():
         (":::~ a uniform 1", "two numbers, and not '1'"),
         (":::~ a uniform 1 nan", "two numbers, and not '1 nan'"),
         (":::~ a uniform 1 1e999", "two numbers, and not '1 1e999'"),
-        (":::~ a uniform 2 1", "2 is not below 1"),
+        (":::~ a uniform 2 1", "its lower end 2 is not below its upper end 1"),
         (":::~ a log -1 1", "-1 has no logarithm"),
         (":::~ a log 1e-320 1e308", "too far apart"),
         (":::~ a uniform -1e308 1e308", "too far apart"),

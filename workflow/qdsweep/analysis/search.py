@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from qdsweep.config.values import value_text
+from qdsweep.errors import BadInput
 from qdsweep.metrics import Metric
 from qdsweep.records.plan import Plan
 from qdsweep.records.search import (
@@ -21,7 +22,8 @@ from qdsweep.records.search import (
 from qdsweep.records.sweep_dir import SweepDir
 from qdsweep.strategies.costs import GO_ON, whole_budget
 from qdsweep.strategies.halving import ranked
-from qdsweep.sweep.drawn import SAMPLE
+from qdsweep.sweep.drawn import SAMPLE, Drawn
+from qdsweep.sweep.grammar import drawn_in
 
 # Parts of a level's name.
 PARTS = ("batch", "bracket", "rung", "generation")
@@ -88,6 +90,7 @@ class Searched:
         unit: Of its budgets.
         metric: What decides.
         called: Swept name -> what the report calls it.
+        logged: The swept names that are drawn evenly on a logarithmic scale.
     """
 
     levels: tuple[Level, ...]
@@ -95,6 +98,7 @@ class Searched:
     unit: str
     metric: Metric
     called: Mapping[str, str] = field(default_factory=dict)
+    logged: frozenset[str] = frozenset()
 
     @property
     def names(self) -> list[str]:
@@ -259,4 +263,12 @@ def read_search(sweep: SweepDir, plan: Plan) -> Searched | None:
     levels = plan.levels
     decisions = {level.name: read_decisions(sweep, level) for level in levels}
     placed = place_all(levels, plan.candidates, read_markers(sweep, levels), decisions)
-    return Searched(levels, placed, plan.unit, plan.decider, plan.figures.names)
+    logged = frozenset(one.name for one in _drawn(plan) if one.kind.startswith("log"))
+    return Searched(levels, placed, plan.unit, plan.decider, plan.figures.names, logged)
+
+
+def _drawn(plan: Plan) -> list[Drawn]:
+    try:
+        return drawn_in(plan.sweep)
+    except BadInput:  # the file of a `::::` source is gone
+        return []

@@ -48,6 +48,11 @@ def _check_samples(settings: SweepFile, sweep: Sweep, results: Results) -> None:
     drawn = [name for name in sweep.columns if name.split(".")[-1] in BATCHES]
     for name in drawn if any(run.iterations for run in sweep.runs.values()) else ():
         if sweep.columns.index(name) > sweep.columns.index(SAMPLE):
+            if search.pbt is not None:  # which needs a budget in iterations
+                raise BadInput(
+                    f"sweep: {name} is drawn, so members of the population would have other "
+                    "numbers of evaluations: leave it out of the drawn values"
+                )
             raise BadInput(
                 f"sweep: {name} is drawn, so a budget in iterations gives each sample another "
                 "number of evaluations: write evaluations: N in the experiment"

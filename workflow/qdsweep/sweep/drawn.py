@@ -186,7 +186,7 @@ def _problem(kind: str, values: tuple[str, ...]) -> str:
     if kind.startswith("log") and first <= 0:
         return f"{values[0]} has no logarithm"
     if first >= second:
-        return f"{values[0]} is not below {values[1]}"
+        return f"its lower end {values[0]} is not below its upper end {values[1]}"
     if not math.isfinite(second / first if kind == "log" else second - first):
         return f"{values[0]} and {values[1]} are too far apart for floating-point numbers"
     return "a bound is larger than 2^53" if whole and max(-first, second) > 2**53 else ""

@@ -56,7 +56,7 @@ def test_how_much_of_the_winner_is_luck(search, tmp_path):
         " of it, 5 %, was luck of the choice."
     )
     pd.DataFrame([{**row, "unseen_mean": 41.0}]).to_csv(path, index=False)
-    assert luck_text(tmp_path, search).endswith(": nothing of its score was luck of the choice.")
+    assert luck_text(tmp_path, search).endswith(": no luck of the choice is seen in its score.")
 
 
 def test_what_to_doubt(tmp_path):

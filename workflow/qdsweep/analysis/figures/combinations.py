@@ -105,10 +105,13 @@ def combinations(plan: Plan, tables: Tables) -> list[Combinations]:
     return found
 
 
-def axis_of(name: str, values: list[str], label: str | None = None) -> Axis:
+def axis_of(
+    name: str, values: list[str], label: str | None = None, *, logged: bool = False
+) -> Axis:
     """Returns the axis of a swept name, from its distinct values in the order of the sweep.
 
-    `label`: what a reader calls it; None: by the last part of the name.
+    `label`: what a reader calls it; None: by the last part of the name. `logged`: whether the
+    values are drawn on a logarithmic scale; those that span a factor of 100 are shown on one.
     """
     label = label or name.split(".")[-1]
     values = [value for value in values if value]  # an empty one was not drawn
@@ -119,7 +122,7 @@ def axis_of(name: str, values: list[str], label: str | None = None) -> Axis:
     if len(numbers) < 2 or not all(math.isfinite(number) for number, _ in numbers):
         return Axis(name, values, None, False, label)
     array = np.array([number for number, _ in numbers])
-    log = bool(array[0] > 0 and array[-1] / array[0] >= 100)
+    log = bool(array[0] > 0 and (logged or array[-1] / array[0] >= 100))
     return Axis(name, [value for _, value in numbers], array, log, label)
 
 

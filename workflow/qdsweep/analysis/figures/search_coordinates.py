@@ -30,7 +30,12 @@ def search_combinations(search: Searched) -> Combinations | None:
     if len(every) < 2 or len(texts) < 2:
         return None
     axes = [
-        axis_of(name, list(dict.fromkeys(values)), search.called.get(name))
+        axis_of(
+            name,
+            list(dict.fromkeys(values)),
+            search.called.get(name),
+            logged=name in search.logged,
+        )
         for name, values in texts.items()
     ]
     about = {

@@ -90,7 +90,7 @@ def lineage(search: Searched) -> "pd.DataFrame":
 
 def _axis(table: "pd.DataFrame", name: str, search: Searched) -> Axis:
     values = list(dict.fromkeys(table[f"value_{name}"]))
-    return axis_of(name, values, search.called.get(name))
+    return axis_of(name, values, search.called.get(name), logged=name in search.logged)
 
 
 def _draw_tree(ax: "Axes", table: "pd.DataFrame", search: Searched) -> None:

@@ -158,7 +158,7 @@ def luck_text(sweep_dir: Path, search: Searched) -> str:
     lost = search.metric.sign * (row["sweep_mean"] - row["unseen_mean"])
     text = f"On the unseen {seeds} it has {unseen}, where the seeds that chose it gave {own}"
     if lost <= 0:
-        return f"{text}: nothing of its score was luck of the choice."
+        return f"{text}: no luck of the choice is seen in its score."
     share = f", {number(100 * lost / abs(row['sweep_mean']))} %" if row["sweep_mean"] else ""
     doubt = ", within the standard error" if lost < row["unseen_se"] else ""
     return f"{text}: {number(lost, decimals)} of it{share}, was luck of the choice{doubt}."
