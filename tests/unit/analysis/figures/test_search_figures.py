@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 from searching import computed, grid, halving, population, reached, searched, write_curves
 
+from qdsweep.analysis.figures.combinations import axis_of
+from qdsweep.analysis.figures.coordinates import nice_numbers
 from qdsweep.analysis.figures.figure import Drawn, Omitted
 from qdsweep.analysis.figures.search_figures import search_figures
 from qdsweep.analysis.figures.search_progress import at_the_end, bests, progress
@@ -122,3 +124,12 @@ def test_figures_that_say_nothing_are_left_out(tmp_path):
         *("search_ranks", "search_coordinates")
     ]
     assert any(isinstance(one, Drawn) for one in found)
+
+
+@pytest.mark.parametrize(("low", "high"), [(0.4, 1.6), (1.1, 1.9), (0.001, 10.0), (3.01, 3.02)])
+def test_a_logarithmic_axis_has_ticks_however_short_it_is(low, high):
+    values = [str(value) for value in np.geomspace(low, high, 20)]
+    axis = axis_of("sigma0", values, logged=True)
+    numbers = nice_numbers(axis)
+    assert axis.log and len(numbers) > 1
+    assert low <= numbers.min() < numbers.max() <= high

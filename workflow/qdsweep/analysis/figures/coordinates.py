@@ -68,7 +68,7 @@ def _ticks(axis: Axis) -> list[tuple[float, str]]:
     else:
         numbers = nice_numbers(axis)
         ticks = list(zip(axis.share(numbers), map(short, numbers), strict=True))
-    kept = [ticks[-1]]
+    kept = ticks[-1:]
     for height, text in reversed(ticks[:-1]):
         if kept[-1][0] - height >= 0.045:
             kept.append((height, text))
@@ -81,8 +81,12 @@ def nice_numbers(axis: Axis) -> np.ndarray:
 
     assert axis.numbers is not None, "categories have no numbers"
     low, high = axis.numbers[0], axis.numbers[-1]
-    locator = LogLocator() if axis.log else MaxNLocator(5)
-    numbers = locator.tick_values(low, high)
+    wide = (1.0,) if high >= 100 * low else (1.0, 2.0, 5.0)
+    numbers = np.array(LogLocator(subs=wide).tick_values(low, high) if axis.log else [])
+    numbers = numbers[(numbers >= low) & (numbers <= high)]
+    if len(numbers) > 1:
+        return numbers
+    numbers = np.array(MaxNLocator(5).tick_values(low, high))
     return numbers[(numbers >= low) & (numbers <= high)]
 
 
