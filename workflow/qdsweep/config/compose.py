@@ -17,7 +17,7 @@ from qdsweep.config.archives import PluginArchive
 from qdsweep.config.base import Model
 from qdsweep.config.domain import Domain
 from qdsweep.config.emitters import PluginEmitter
-from qdsweep.config.experiment import Experiment
+from qdsweep.config.experiment import BUDGETS, Experiment
 from qdsweep.config.explain import explain
 from qdsweep.config.files import read_preset
 from qdsweep.config.keys import PRESETS, Path, dotted, key_paths, resolve
@@ -26,9 +26,7 @@ from qdsweep.errors import BadInput
 
 # Pairs of keys for the same thing: the key of a later layer replaces that of an earlier one.
 _EXCLUSIVE: tuple[tuple[Path, Path], ...] = (
-    (("iterations",), ("evaluations",)),
-    (("iterations",), ("steps",)),
-    (("evaluations",), ("steps",)),
+    *(((one,), (other,)) for one, other in itertools.combinations(BUDGETS, 2)),
     (("archive", "dims"), ("archive", "cells")),
 )
 # Such a pair in two places: of all emitters together, and of each of a group.

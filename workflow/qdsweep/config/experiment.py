@@ -16,6 +16,10 @@ from qdsweep.config.schedule import Schedule
 MODEL_VERSION = 1
 
 
+# The keys that say when a run ends; an experiment has exactly one of them.
+BUDGETS = ("iterations", "evaluations", "steps")
+
+
 class ArchiveSize(Model):
     """How many cells the measure space is cut into: exactly one of the two keys."""
 
@@ -167,11 +171,7 @@ class Experiment(Model):
     @property
     def budget(self) -> dict[str, int]:
         """The budget: the one key of it that is set, and its value."""
-        return {
-            unit: amount
-            for unit in ("iterations", "evaluations", "steps")
-            if (amount := getattr(self, unit)) is not None
-        }
+        return {unit: amount for unit in BUDGETS if (amount := getattr(self, unit)) is not None}
 
     @property
     def first_iteration(self) -> int:

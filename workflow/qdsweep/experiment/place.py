@@ -14,7 +14,7 @@ from qdsweep.files import read_json_if_whole
 from qdsweep.metrics import Metric
 from qdsweep.planning.decision import given, level_of
 from qdsweep.records.ending import read_failure
-from qdsweep.records.metrics import read_lines
+from qdsweep.records.metrics import column_of, read_lines
 from qdsweep.records.plan import Plan
 from qdsweep.records.run_dir import RunDir
 from qdsweep.records.search import marker_path, write_sealed
@@ -102,7 +102,7 @@ def score_at(run: RunDir, metric: Metric, unit: str, budget: int) -> float | Non
     Raises:
         BadInput: metrics.csv is missing or damaged, or ends before.
     """
-    column = "iteration" if unit == "iterations" else unit
+    column = column_of(unit)
     about = read_json_if_whole(run.state.summary).get("archive", {})
     if metric.needs_cells and about.get("cells", 0) is None:  # pyribs gives the mean objective
         metric = metric.always

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from qdsweep.metrics import DRAWN
-from qdsweep.records.metrics import COMPILE, read_lines
+from qdsweep.records.metrics import COMPILE, column_of, read_lines
 
 log = logging.getLogger("qdsweep")
 
@@ -46,7 +46,7 @@ class Progress:
 
     def __init__(self, budget: dict[str, int], done: int, metrics: Path, *, bar: bool) -> None:
         ((unit, self.total),) = budget.items()
-        self._column = "iteration" if unit == "iterations" else unit
+        self._column = column_of(unit)
         self._metrics = metrics
         self._started = self._logged = self._plotted = time.monotonic()
         self._first: int | None = None

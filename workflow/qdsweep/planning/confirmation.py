@@ -1,12 +1,11 @@
 """The confirmation of a sweep: its winners run again, with seeds that did not choose them."""
 
 from qdsweep.config.compose import compose
-from qdsweep.config.experiment import Experiment
+from qdsweep.config.experiment import BUDGETS, Experiment
 from qdsweep.config.sweep import SweepFile
 from qdsweep.records.confirm import read_confirm
 from qdsweep.records.search import read_search_rows
 from qdsweep.records.sweep_dir import Results
-from qdsweep.sweep.groups import BUDGETS
 from qdsweep.sweep.runs import Sweep
 
 

@@ -36,6 +36,11 @@ COLUMNS = (
 OWN_SECONDS = "seconds_metrics"
 
 
+def column_of(unit: str) -> str:
+    """Returns the column that counts a budget's unit."""
+    return "iteration" if unit == "iterations" else unit
+
+
 class Metrics:
     """The metrics file of a run.
 

@@ -11,7 +11,7 @@ from pydantic import TypeAdapter
 from typing_extensions import TypedDict
 
 from qdsweep.config.base import Model
-from qdsweep.config.experiment import Experiment
+from qdsweep.config.experiment import BUDGETS, Experiment
 from qdsweep.config.own_metric import OwnMetric
 from qdsweep.config.search import Search
 from qdsweep.config.sweep import Confirm, Figures, Published, Reevaluate, Rollouts, Tables
@@ -24,7 +24,7 @@ from qdsweep.records.search import Level, levels_of, read_search_rows
 from qdsweep.records.sources import keep_sources
 from qdsweep.records.sweep_dir import Results, SweepDir
 from qdsweep.sweep.encoding import slots_of
-from qdsweep.sweep.groups import BUDGETS, group_columns, group_labels
+from qdsweep.sweep.groups import group_columns, group_labels
 from qdsweep.sweep.labels import figure_names
 
 _Setting = TypeVar("_Setting", bound=Model)

@@ -3,10 +3,8 @@
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
+from qdsweep.config.experiment import BUDGETS
 from qdsweep.sweep.drawn import SAMPLE
-
-BUDGETS = ("iterations", "evaluations", "steps")
-"""The keys of an experiment that say when its run ends; it has exactly one of them."""
 
 MEMBER = "member"
 """The column with the number of a member of a population."""

@@ -7,10 +7,9 @@ import sys
 import threading
 from collections.abc import Iterable
 
-from qdsweep.config.experiment import Experiment
+from qdsweep.config.experiment import BUDGETS, Experiment
 from qdsweep.errors import BadInput
 from qdsweep.host.cpu import apply_baseline
-from qdsweep.sweep.groups import BUDGETS
 
 # What tells neither how an algorithm is made nor what it is asked first.
 _APART = {"seed", *BUDGETS, "reload", "timeout"}

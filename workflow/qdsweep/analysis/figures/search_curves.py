@@ -12,7 +12,7 @@ from qdsweep.analysis.figures.style import NOTE, figure_width, short_numbers
 from qdsweep.analysis.search import Placed, Searched
 from qdsweep.analysis.text import plural
 from qdsweep.metrics import Metric
-from qdsweep.records.metrics import read_metrics, read_rows
+from qdsweep.records.metrics import column_of, read_metrics, read_rows
 from qdsweep.records.run_dir import RunDir
 
 if TYPE_CHECKING:
@@ -23,7 +23,6 @@ SECTION = "Search"
 MOST_NAMED = 5
 _POINTS = 200
 _STOPPED, _WHOLE = Mark("#b4b4b4"), Mark("#7a7a7a")
-_COLUMN = {"iterations": "iteration", "evaluations": "evaluations", "steps": "steps"}
 
 
 def search_curves(search: Searched, runs_dir: Path) -> Drawn:
@@ -80,7 +79,7 @@ def setting_curve(search: Searched, one: Placed, runs_dir: Path) -> "pd.DataFram
     """
     import pandas as pd
 
-    axis, seeds = _COLUMN[search.unit], []
+    axis, seeds = column_of(search.unit), []
     for run in one.runs.values():
         path = RunDir(runs_dir / run).state.metrics
         if read_rows(path):

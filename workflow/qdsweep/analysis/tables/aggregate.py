@@ -19,13 +19,13 @@ from qdsweep.analysis.tables.over_tasks import scores_by_task, write_over_tasks
 from qdsweep.analysis.tables.run_results import RESULTS, Result, column_names, read_results
 from qdsweep.analysis.tables.sheet import write_sheet
 from qdsweep.analysis.tables.statistics import standard_error
+from qdsweep.config.experiment import BUDGETS
 from qdsweep.errors import BadInput
 from qdsweep.files import atomic, write_csv
 from qdsweep.metrics import RECORDED, curves_of
 from qdsweep.records.plan import Plan, Row, read_plan
 from qdsweep.records.run_dir import RunDir
 from qdsweep.records.sweep_dir import SweepDir
-from qdsweep.sweep.groups import BUDGETS
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -19,6 +19,7 @@ from qdsweep.analysis.tables.sheet import Cell, Sheet, number_cell, text_cell, w
 from qdsweep.analysis.tables.statistics import mean_error_count
 from qdsweep.analysis.text import common_decimals, mean_and_error, plural
 from qdsweep.config.compose import compose
+from qdsweep.config.experiment import BUDGETS
 from qdsweep.errors import BadInput
 from qdsweep.metrics import Metric
 from qdsweep.records.config import write_configs
@@ -28,7 +29,6 @@ from qdsweep.records.run_dir import RunDir
 from qdsweep.records.sources import find_run
 from qdsweep.records.sweep_dir import SweepDir
 from qdsweep.strategies.costs import settings_count
-from qdsweep.sweep.groups import BUDGETS
 
 if TYPE_CHECKING:
     import pandas as pd

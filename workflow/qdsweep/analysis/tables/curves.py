@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from qdsweep.config.archives import ARCHIVES
+from qdsweep.config.experiment import BUDGETS
 from qdsweep.metrics import METRICS, Metric, curves_of
-from qdsweep.records.metrics import OWN_SECONDS, SECONDS, read_metrics
+from qdsweep.records.metrics import OWN_SECONDS, SECONDS, column_of, read_metrics
 from qdsweep.records.plan import Row
 from qdsweep.records.run_dir import RunFiles
 
@@ -77,14 +78,11 @@ def own_seconds(metrics: "pd.DataFrame") -> np.ndarray:
 
 def budget_row(metrics: "pd.DataFrame", row: Row) -> int | None:
     """Returns the position of the metrics at a row's budget, None if it is not reached."""
-    if row.iterations is not None:
-        position = int(np.searchsorted(metrics["iteration"], row.iterations))
-    elif row.evaluations is not None:
-        position = int(np.searchsorted(metrics["evaluations"], row.evaluations))
-    elif row.steps is not None:
-        position = int(np.searchsorted(metrics["steps"], row.steps))
-    else:
-        position = len(metrics) - 1
+    position = len(metrics) - 1
+    for unit in BUDGETS:
+        amount = getattr(row, unit)
+        if amount is not None:
+            position = int(np.searchsorted(metrics[column_of(unit)], amount))
     return position if 0 <= position < len(metrics) else None
 
 

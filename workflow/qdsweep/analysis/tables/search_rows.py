@@ -3,13 +3,14 @@
 from pathlib import Path
 from typing import Any
 
+from qdsweep.config.experiment import BUDGETS
 from qdsweep.config.values import typed
 from qdsweep.errors import BadInput
 from qdsweep.records.plan import read_plan
 from qdsweep.records.search import marker_path, read_sealed, write_search_rows
 from qdsweep.records.sweep_dir import SweepDir
 from qdsweep.strategies.costs import whole_budget
-from qdsweep.sweep.groups import BUDGETS, CHANGES, MEMBER
+from qdsweep.sweep.groups import CHANGES, MEMBER
 
 
 def write_rows(sweep_dir: Path, runs_dir: Path) -> None:
