@@ -10,7 +10,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from qdsweep.domains.base import Evaluation, Floats, Seeds
+from qdsweep.domains.base import Evaluation, Exploration, Floats, Seeds
 from qdsweep.errors import BadInput
 
 METRICS = ("num_elites", "coverage", "qd_score", "norm_qd_score", "obj_max", "obj_mean", "restarts")
@@ -30,12 +30,14 @@ class Candidates(NamedTuple):
         seeds: ``(n,)`` in `tell`, the seeds that they were evaluated with; an archive should keep
             them with its elites, in the field `SEED`.
         experience: Whether the records of the episodes are wanted too.
+        exploration: How the policies explore; None for greedy ones.
     """
 
     solutions: Floats
     gradients: bool = False
     seeds: Seeds | None = None
     experience: bool = False
+    exploration: Exploration | None = None
 
 
 class Archive(ABC):

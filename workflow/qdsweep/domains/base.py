@@ -16,7 +16,8 @@ class Record(NamedTuple):
 
     Attributes:
         observations: ``(t + k, s)`` float32, each once; the last of an episode follows its steps.
-        actions: ``(t, a)`` float32, as the environment was given them.
+        actions: ``(t, a)`` float32, as the environment was given them, discrete ones one-hot; of
+            rows that explore by "gaussian", the noisy outputs before they were squashed.
         rewards: ``(t,)`` float32.
         ends: ``(t,)`` uint8: the episode goes on (0), it ended (1), the time limit cut it (2).
     """
@@ -25,6 +26,26 @@ class Record(NamedTuple):
     actions: NDArray[np.float32]
     rewards: NDArray[np.float32]
     ends: NDArray[np.uint8]
+
+
+class Exploration(NamedTuple):
+    """How the policies of some rows depart from what their networks say, to learn of other actions.
+
+    What is drawn comes from the row's evaluation seed. A row whose scales are all 0 acts greedily.
+
+    Attributes:
+        kind: "softmax": a discrete action is drawn from softmax(output / scale); "epsilon": with
+            the probability `scale` a discrete action is uniform; "gaussian": `scale` times normal
+            noise is added to each output, before it is squashed into bounds.
+        scale: ``(n, 1)``; of "gaussian" ``(n, a)``, for each of the outputs.
+    """
+
+    kind: str
+    scale: Floats
+
+    def part(self, rows: slice) -> "Exploration":
+        """Returns that of some of the rows."""
+        return self._replace(scale=self.scale[rows])
 
 
 class Actor(NamedTuple):
@@ -39,6 +60,7 @@ class Actor(NamedTuple):
         low: ``(a,)`` lower bounds of the actions, which are centre + half * tanh(output); None
             where the actions are discrete or unbounded.
         high: ``(a,)`` upper bounds, or None.
+        discrete: Whether the action is the index of the largest output.
     """
 
     shapes: tuple[tuple[int, int], ...]
@@ -46,6 +68,7 @@ class Actor(NamedTuple):
     activation: str
     low: Floats | None
     high: Floats | None
+    discrete: bool = False
 
 
 class Evaluation(NamedTuple):
@@ -86,7 +109,8 @@ class Domain(Protocol):
     batch and part of the reload file.
 
     And algorithms may learn from it: with an `actor`, ``evaluate(..., experience=True)`` also
-    returns a `Record` of each row.
+    returns a `Record` of each row, and ``evaluate(..., exploration=...)`` takes the `Exploration`
+    of the rows, or None.
 
     Attributes:
         solution_dim: Number of parameters of a solution, d.

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from typing import NamedTuple, Protocol
 
-from qdsweep.domains.base import Evaluation, Floats, Seeds
+from qdsweep.domains.base import Evaluation, Exploration, Floats, Seeds
 
 
 class Batch(NamedTuple):
@@ -15,6 +15,7 @@ class Batch(NamedTuple):
         gradients: Whether to compute the jacobian too.
         context: ``(k,)`` the run's context, if the domain has one.
         experience: Whether to return a record of each row too.
+        exploration: How the policies explore; None for greedy ones.
     """
 
     solutions: Floats
@@ -22,10 +23,14 @@ class Batch(NamedTuple):
     gradients: bool = False
     context: Floats | None = None
     experience: bool = False
+    exploration: Exploration | None = None
 
     def part(self, rows: slice) -> "Batch":
         """Returns some of the rows."""
-        return self._replace(solutions=self.solutions[rows], seeds=self.seeds[rows])
+        part = self._replace(solutions=self.solutions[rows], seeds=self.seeds[rows])
+        if self.exploration is None:
+            return part
+        return part._replace(exploration=self.exploration.part(rows))
 
 
 class Failure(NamedTuple):

@@ -108,7 +108,7 @@ def ask(experiment: Experiment, state: State, seconds: dict[str, float]) -> bool
             len(solutions),
         )
         state.asked += len(solutions)
-        wanted = candidates.gradients, state.context, candidates.experience
+        wanted = candidates.gradients, state.context, candidates.experience, candidates.exploration
         state.pending = Pending.of(Batch(solutions, seeds, *wanted))
     return True
 
@@ -151,7 +151,9 @@ def tell(state: State, told: Callable[[Evaluation], None], seconds: dict[str, fl
         if state.context is not None and evaluation.tally is not None:
             for tally in evaluation.tally:  # in this order, whoever evaluated what
                 state.context = state.context + tally
-        candidates = Candidates(batch.solutions, batch.gradients, batch.seeds)
+        candidates = Candidates(
+            batch.solutions, batch.gradients, batch.seeds, batch.experience, batch.exploration
+        )
         state.algorithm.tell(candidates, evaluation)
         state.steps = added(state.steps, evaluation.steps)
         state.pending = None
