@@ -2,47 +2,20 @@
 
 import numpy as np
 import pytest
+from short_episodes import CARTPOLE, PENDULUM, make, same
 
-from qdsweep.config import domain as config
 from qdsweep.domains.base import CUT, GOES_ON, TERMINATED, Record
 from qdsweep.domains.check import check_rows
-from qdsweep.domains.gymnasium_task import GymnasiumTask
 from qdsweep.engines.base import Batch
 from qdsweep.engines.failures import evaluate_safely
 from qdsweep.errors import BadInput
 from qdsweep.experiment.state import Pending
-
-PENDULUM = {
-    "env": "Pendulum-v1",
-    "max_episode_steps": 12,
-    "policy": {"type": "mlp", "hidden": [4]},
-    "measures": [{"measure": "mean_action", "component": 0, "range": (-2.0, 2.0)}],
-    "objective_range": (-2000.0, 0.0),
-}
-CARTPOLE = {
-    **PENDULUM,
-    "env": "CartPole-v1",
-    "max_episode_steps": 100,
-    "objective_range": (0.0, 100.0),
-}
-
-
-def make(settings=PENDULUM, **changes):
-    return GymnasiumTask(config.Gymnasium(type="gymnasium", **{**settings, **changes}))
 
 
 def batch_of(task, count=5):
     rng = np.random.default_rng(1)
     solutions = rng.standard_normal((count, task.solution_dim))
     return Batch(solutions, np.arange(count, dtype=np.uint32), experience=True)
-
-
-def same(ones, others):
-    return all(
-        np.array_equal(a, b)
-        for one, other in zip(ones, others, strict=True)
-        for a, b in zip(one, other, strict=True)
-    )
 
 
 def test_a_record_has_every_step_once():

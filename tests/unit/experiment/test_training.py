@@ -15,6 +15,7 @@ from qdsweep.config.algorithm import Composition
 from qdsweep.config.cluster import Cluster
 from qdsweep.config.compose import compose
 from qdsweep.domains import make_domain
+from qdsweep.domains.base import Exploration
 from qdsweep.engines import make_engine
 from qdsweep.engines.serial import Serial
 from qdsweep.errors import BadInput
@@ -30,6 +31,8 @@ PENDULUM = {
     "batch_size": ROWS,
     "iterations": ITERATIONS,
 }
+# Some rows explore: a reload file and workers must have it, or rewards are others.
+EXPLORATION = Exploration("gaussian", np.array([[0.0], [0.5], [1.0], [0.0], [2.0], [0.5]]))
 # While it trains, a test may do something.
 hooks = []
 
@@ -49,10 +52,11 @@ class Learner(Algorithm):
             return None
         seed = abs(int(self.weight * 1e6)) % 2**32
         noise = np.random.default_rng(seed).normal(size=(ROWS, self.dim))
-        return Candidates(noise, experience=True)
+        return Candidates(noise, experience=True, exploration=EXPLORATION)
 
     def tell(self, candidates, evaluation):
         assert evaluation.steps.tolist() == [15] * ROWS
+        assert candidates.exploration.scale.tolist() == EXPLORATION.scale.tolist()
         self.memory += [float(record.rewards.sum()) for record in evaluation.experience]
 
     def metrics(self):

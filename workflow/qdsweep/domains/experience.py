@@ -1,11 +1,12 @@
 """What an algorithm may rely on that learns from the records of a domain's episodes."""
 
+import inspect
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
-from qdsweep.domains.base import CUT, GOES_ON, Actor, Domain, Floats, Record, Seeds
+from qdsweep.domains.base import CUT, GOES_ON, Actor, Domain, Exploration, Floats, Record, Seeds
 from qdsweep.errors import BadInput
 
 # How far actions may be from those of the network, as when noise is added to them [half ranges].
@@ -46,11 +47,19 @@ def find_fault(record: Any, actor: Actor) -> str | None:
     return None
 
 
+def takes_exploration(domain: Any) -> bool:
+    """Returns whether a domain lets its policies explore; one may have records alone."""
+    parameters = inspect.signature(domain.evaluate).parameters.values()
+    return any(one.name == "exploration" or one.kind == one.VAR_KEYWORD for one in parameters)
+
+
 def check_experience(domain: Domain, solutions: Floats, seeds: Seeds) -> None:
     """Checks the records of a domain that has an `actor`, by evaluating some solutions.
 
     It checks that the actor is the network of a solution, that records have the right shapes, the
-    same bits when a solution is evaluated again or alone, and the actions of that network.
+    same bits when a solution is evaluated again or alone, and the actions of that network. Where
+    `evaluate` takes an `Exploration`, rows that explore must do so, with the same bits again and
+    alone, and rows among them that do not must be as they are without it.
 
     Args:
         domain: The domain.
@@ -60,31 +69,75 @@ def check_experience(domain: Domain, solutions: Floats, seeds: Seeds) -> None:
     Raises:
         BadInput: A promise is broken; the message says which.
     """
+    from qdsweep.domains.exploration import explore, kinds_of
+
     name, actor = type(domain).__name__, domain.actor  # type: ignore[attr-defined]
     fault = _find_fault_of_actor(actor, domain.solution_dim)
     if fault:
         raise BadInput(f"{name}.actor: {fault}; see qdsweep.domains.base.Actor")
-    records = _records(domain, solutions, seeds)
-    again = _records(domain, solutions, seeds)
+    records = _checked(domain, solutions, seeds, None)
+    for solution, record in zip(solutions, records, strict=True):
+        _check_actions(f"{name}.evaluate(..., experience=True)", solution, record, actor)
+    if not takes_exploration(domain):
+        return
+    for kind in kinds_of(discrete=actor.discrete):
+        # The first row is greedy.
+        exploration = explore(actor, kind, [0.0] + [1.0] * (len(solutions) - 1))
+        explored = _checked(domain, solutions, seeds, exploration)
+        where = f"{name}.evaluate(..., exploration={kind!r})"
+        differs = _differences(explored[0], records[0])
+        if differs:
+            raise BadInput(
+                f"{where}: the record of a row of scale 0 differs in {', '.join(differs)} from "
+                "that without exploration"
+            )
+        pairs = zip(explored[1:], records[1:], strict=True)
+        if len(solutions) > 1 and not any(_differences(*pair) for pair in pairs):
+            raise BadInput(f"{where}: rows of scale 1 act as they do without exploration")
+
+
+def _checked(
+    domain: Domain, solutions: Floats, seeds: Seeds, exploration: Exploration | None
+) -> list[Record]:
+    """Returns the records of some rows that are right and have the same bits again and alone."""
+    more = "experience=True" if exploration is None else f"exploration={exploration.kind!r}"
+    actor = domain.actor  # type: ignore[attr-defined]
+    records = _records(domain, solutions, seeds, exploration)
+    again = _records(domain, solutions, seeds, exploration)
     for row, record in enumerate(records):
-        where = f"{name}.evaluate(..., experience=True): the record of solution {row}"
+        where = f"{type(domain).__name__}.evaluate(..., {more}): the record of solution {row}"
         fault = find_fault(record, actor)
         if fault:
             raise BadInput(f"{where}: {fault}")
-        alone = _records(domain, solutions[row : row + 1], seeds[row : row + 1])[0]
+        if actor.discrete and not _one_hot(record.actions):
+            raise BadInput(f"{where}: its actions are not one-hot, but the actor is discrete")
+        rows = slice(row, row + 1)
+        part = None if exploration is None else exploration.part(rows)
+        alone = _records(domain, solutions[rows], seeds[rows], part)[0]
         for other, when in ((again[row], "a second time"), (alone, "alone")):
-            differs = [
-                part
-                for part, one, two in zip(Record._fields, record, other, strict=True)
-                if not np.array_equal(one, two)
-            ]
+            differs = _differences(record, other)
             if differs:
                 raise BadInput(f"{where}, evaluated {when}, differs in {', '.join(differs)}")
-        _check_actions(where, solutions[row], record, actor)
+    return records
 
 
-def _records(domain: Any, solutions: Floats, seeds: Seeds) -> list[Any]:
-    found = domain.evaluate(solutions, seeds, experience=True)
+def _differences(one: Record, other: Record) -> list[str]:
+    return [
+        part
+        for part in Record._fields
+        if not np.array_equal(getattr(one, part), getattr(other, part))
+    ]
+
+
+def _one_hot(actions: Any) -> bool:
+    return bool(np.isin(actions, (0, 1)).all() and (actions.sum(axis=1) == 1).all())
+
+
+def _records(
+    domain: Any, solutions: Floats, seeds: Seeds, exploration: Exploration | None
+) -> list[Any]:
+    wanted = {} if exploration is None else {"exploration": exploration}
+    found = domain.evaluate(solutions, seeds, experience=True, **wanted)
     records = [read_record(one) for one in found.experience or ()]
     if len(records) != len(solutions):
         raise BadInput(

@@ -6,9 +6,19 @@ import gymnasium as gym
 import numpy as np
 
 from qdsweep.config import domain as config
-from qdsweep.domains.base import CUT, GOES_ON, TERMINATED, Evaluation, Floats, Record, Seeds
+from qdsweep.domains.base import (
+    CUT,
+    GOES_ON,
+    TERMINATED,
+    Evaluation,
+    Exploration,
+    Floats,
+    Record,
+    Seeds,
+)
 from qdsweep.domains.environments import find_spec, make_env, make_reset
 from qdsweep.domains.episodes import episode_fields, evaluate_episodes
+from qdsweep.domains.exploration import Choice, make_choice
 from qdsweep.domains.ground import make_ground
 from qdsweep.domains.measures import check_components, measure_episode
 from qdsweep.domains.normalizer import Normalizer, tally
@@ -89,6 +99,7 @@ class GymnasiumTask:
         context: Floats | None = None,
         *,
         experience: bool = False,
+        exploration: Exploration | None = None,
     ) -> Evaluation:
         """Evaluates a batch.
 
@@ -98,6 +109,7 @@ class GymnasiumTask:
                 several, with a child of it.
             context: See `Normalizer`; None, like zeros, where nothing was observed yet.
             experience: Whether to return the records of the episodes.
+            exploration: How the policies explore; None for greedy ones.
         """
         count, episodes = len(solutions), self._task.episodes
         normalizer = None
@@ -106,7 +118,8 @@ class GymnasiumTask:
         played: list[_Episode] = []
 
         def play(solution: Floats, seed: int) -> list[float]:
-            results, record = self._play(solution, seed, normalizer)
+            choice = make_choice(self._actions, exploration, len(played) // episodes, seed)
+            results, record = self._play(solution, seed, normalizer, choice)
             played.append(record)
             return results
 
@@ -127,10 +140,10 @@ class GymnasiumTask:
         )
 
     def _play(
-        self, solution: Floats, seed: int, normalizer: Normalizer | None
+        self, solution: Floats, seed: int, normalizer: Normalizer | None, choice: Choice
     ) -> tuple[list[float], _Episode]:
         env = self._env or make_env(self._spec, self._task.env_kwargs)
-        network, choose = self._policy.network(solution), self._actions.choose
+        network, choose = self._policy.network(solution), choice.action
         ground, limit = self._ground, self._limit
         total, seen, done, rewards, touching = 0.0, [], [], [], []
         raw = self._reset(env, seed)
@@ -155,7 +168,8 @@ class GymnasiumTask:
         ends = np.full(len(done), float(GOES_ON))
         ends[-1] = TERMINATED if terminated else CUT
         measures = measure_episode(self._task.measures, observations[1:], actions, touching)
-        return [total, *measures], _Episode(observations, actions, np.array(rewards), ends)
+        learned = actions if choice.outputs is None else np.array(choice.outputs)
+        return [total, *measures], _Episode(observations, learned, np.array(rewards), ends)
 
 
 def _join(episodes: list[_Episode]) -> Record:

@@ -71,7 +71,9 @@ class Policy:
     def actor(self, actions: "Actions") -> Actor:
         """Returns what a learner must know of the network."""
         low, high = (None, None) if actions.bounds is None else actions.bounds
-        return Actor(tuple(self._shapes), self._bias, self._activation_name, low, high)
+        return Actor(
+            tuple(self._shapes), self._bias, self._activation_name, low, high, actions.discrete
+        )
 
     def xavier(self, seed: np.random.SeedSequence) -> Floats:
         """Draws a solution ``(d,)``: weights of Glorot & Bengio (2010), biases of zero.
@@ -126,12 +128,14 @@ class Actions(NamedTuple):
         choose: Output ``(size,)``, which may be overwritten -> the action for `env.step`.
         vectors: T actions -> the vectors ``(T, size)`` that measures see.
         bounds: Lower and upper bounds ``(size,)``; None where they are discrete or unbounded.
+        discrete: Whether the action is the index of the largest output.
     """
 
     size: int
     choose: Callable[[Floats], Any]
     vectors: Callable[[list[Any]], Floats]
     bounds: tuple[Floats, Floats] | None = None
+    discrete: bool = False
 
 
 def make_actions(space: spaces.Space, env: str) -> Actions:
@@ -153,6 +157,7 @@ def make_actions(space: spaces.Space, env: str) -> Actions:
             int(space.n),
             lambda output: start + int(np.argmax(output)),
             lambda actions: one_hot[np.array(actions) - start],
+            discrete=True,
         )
     if not (
         isinstance(space, spaces.Box)

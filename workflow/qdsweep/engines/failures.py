@@ -119,7 +119,9 @@ def evaluate(domain: Domain, batch: Batch) -> Evaluation:
     solutions = batch.solutions.view()
     solutions.flags.writeable = False  # the arrays belong to the emitters
     context = () if batch.context is None else (batch.context,)
-    wanted = {"experience": True} if batch.experience else {}
+    wanted: dict[str, Any] = {"experience": True} if batch.experience else {}
+    if batch.exploration is not None:
+        wanted["exploration"] = batch.exploration
     result = domain.evaluate(solutions, batch.seeds, *context, **wanted)
     if not isinstance(result, Evaluation):
         raise TypeError(
