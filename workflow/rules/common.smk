@@ -24,6 +24,7 @@ from qdsweep.planning.lengthening import is_too_short
 from qdsweep.planning.requeue import requeue_lost
 from qdsweep.planning.search_outlook import search_outlook, spoiled
 from qdsweep.planning.outlook import outlook, unfinished
+from qdsweep.planning.packages import check_packages
 from qdsweep.planning.places import basis, places_of
 from qdsweep.planning.resources import (
     check_request,
@@ -77,6 +78,9 @@ try:
         PLACES = places_of(SETTINGS, SWEEP, sources)
         # The runs that confirm it, as far as an earlier start has chosen them.
         CONFIRMING = confirming(SETTINGS, SWEEP, RESULTS)
+        # An image, or a conda environment, has what it has.
+        if not workflow.deployment_settings.deployment_method:
+            check_packages(SWEEP.runs | CONFIRMING.runs, RESULTS)
     CLUSTERS = {
         name: read_cluster(name)
         for name in (

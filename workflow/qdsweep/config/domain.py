@@ -98,6 +98,11 @@ class DomainConfig(Model):
         return self.own_libraries
 
     @property
+    def packages(self) -> tuple[str, ...]:
+        """What it needs that not every installation has, as `config.extras` takes it."""
+        return ()
+
+    @property
     def papers(self) -> tuple[str, ...]:
         """The keys of its papers: those of `cite` first, then those of the type."""
         return (*self.cite, *self.own_papers)
@@ -319,6 +324,11 @@ class Gymnasium(DomainConfig):
         module = self.env.rpartition(":")[0].partition(".")[0]
         further = (module, *requirements(module)) if module else ()
         return tuple(dict.fromkeys((*self.own_libraries, *further)))
+
+    @property
+    def packages(self) -> tuple[str, ...]:
+        """The module of `module:Name-vN`."""
+        return (self.env,) if ":" in self.env else ()
 
     @property
     def papers(self) -> tuple[str, ...]:

@@ -48,6 +48,11 @@ class AlgorithmConfig(Model, ABC):
         return False
 
     @property
+    def packages(self) -> tuple[str, ...]:
+        """What it needs that not every installation has, as `config.extras` takes it."""
+        return ()
+
+    @property
     def papers(self) -> tuple[str, ...]:
         """The keys of its papers, in the order of a citation."""
         return tuple(self.cite)

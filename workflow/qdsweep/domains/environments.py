@@ -13,18 +13,10 @@ from typing import Any
 import gymnasium as gym
 from gymnasium.envs.registration import EnvSpec
 
-from qdsweep.config.plugin import find_source
+from qdsweep.config.extras import remedy, require_package
 from qdsweep.errors import BadInput
 
 _BULLET = "pybullet_envs_gymnasium"
-# What to do where a package is missing: a part of the entry point or module -> remedy.
-_REMEDIES = {
-    "mujoco": " (or: pip install 'qdsweep[mujoco]')",
-    "pybullet": (
-        "; `make extras` installs it for Python 3.11 on x86-64 Linux, elsewhere `pip install "
-        "pybullet_envs_gymnasium` compiles it"
-    ),
-}
 
 
 def find_spec(env_id: str) -> EnvSpec:
@@ -51,9 +43,9 @@ def find_spec(env_id: str) -> EnvSpec:
 
 def _import(env_id: str, module: str) -> None:
     try:
-        find_source(env_id)  # also in config/plugins/
+        require_package(env_id)  # also in config/plugins/
     except BadInput as error:
-        raise BadInput(f"domain.env = {error}{_remedy(module)}") from None
+        raise BadInput(f"domain.env = {error}") from None
     try:
         import_module(module)
         if module == _BULLET:
@@ -62,12 +54,8 @@ def _import(env_id: str, module: str) -> None:
     except (Exception, SystemExit) as error:
         raise BadInput(
             f"domain.env = {env_id!r}: {module} cannot be imported: "
-            f"{type(error).__name__}: {error}{_remedy(module)}"
+            f"{type(error).__name__}: {error}{remedy(module)}"
         ) from error
-
-
-def _remedy(name: str) -> str:
-    return next((remedy for part, remedy in _REMEDIES.items() if part in name), "")
 
 
 def make_env(spec: EnvSpec, kwargs: dict[str, Any]) -> gym.Env:
@@ -90,7 +78,7 @@ def make_env(spec: EnvSpec, kwargs: dict[str, Any]) -> gym.Env:
     except (gym.error.DependencyNotInstalled, ImportError) as error:
         raise BadInput(
             f"domain.env = {spec.id!r}: a package that it needs is missing: {error}"
-            f"{_remedy(str(spec.entry_point))}"
+            f"{remedy(str(spec.entry_point))}"
         ) from error
     except (gym.error.Error, TypeError) as error:
         raise BadInput(
