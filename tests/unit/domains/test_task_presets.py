@@ -38,3 +38,17 @@ def test_the_pendulum_starts_hanging():
     _, domain, result = evaluate("pendulum", np.zeros((1, 41)))
     assert result.objective == pytest.approx(-200 * np.pi**2, rel=0.02)
     assert domain.solution_dim == 41
+
+
+@pytest.mark.parametrize(("name", "best"), [("rl_cartpole", 500), ("rl_lunar_lander", 300)])
+def test_tasks_of_reinforcement_learning_have_a_fresh_seed_for_each_episode(name, best):
+    experiment = compose(name)
+    assert list(experiment.budget) == ["steps"] and experiment.domain.evaluation_seed == "solution"
+    domain = make_domain(experiment.domain)
+    assert domain.actor.discrete and [outputs for outputs, _ in domain.actor.shapes[:2]] == [64, 64]
+    draws = [domain.xavier(np.random.SeedSequence(seed)) for seed in range(20)]
+    result = domain.evaluate(np.array(draws), np.arange(20, dtype=np.uint32))
+    low, high = np.array(list(domain.measures.values())).T
+    inside = (result.measures >= low) & (result.measures <= high)
+    assert inside.mean() > 0.8 and np.ptp(result.measures, axis=0).min() > 0.1
+    assert domain.objective_range[1] == best >= result.objective.max()

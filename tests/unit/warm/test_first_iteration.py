@@ -16,7 +16,14 @@ TEXTS = {path.stem: path.read_text() for path in sorted(DOMAINS.glob("*.yaml"))}
 # An environment of a module of its own is imported in the fork, before the first iteration.
 PRESETS = [name for name, t in TEXTS.items() if "type: gymnasium" in t and "pybullet" not in t]
 # Solutions an iteration, which then takes some tens of milliseconds; else 10.
-BATCH = {"cartpole": 150, "pendulum": 60, "bipedal_walker": 5, "qd_ant": 5}
+BATCH = {
+    "cartpole": 150,
+    "rl_cartpole": 100,
+    "rl_lunar_lander": 30,
+    "pendulum": 60,
+    "bipedal_walker": 5,
+    "qd_ant": 5,
+}
 # CPU times, which on a busy machine can be twice as long: the least of the first iterations of
 # some forks, and the median of some around the tenth.
 FORKS = 5
