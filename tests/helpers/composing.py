@@ -42,7 +42,7 @@ def with_algorithm(name: str, home: Any = "lp_sphere", **changes: Any) -> Experi
     if part.needs_experience:
         home = read_yaml(find_preset("experiments", home)) if isinstance(home, str) else home
         home = {**home, "domain": {"preset": "pendulum", "max_episode_steps": 20}}
-        own |= LEARNER
+        own |= LEARNER if hasattr(part, "learner") else {}
         own |= {key: value for key, value in QUICK.items() if key in type(part).model_fields}
     return compose(home, {"algorithm": name, **own, **changes}, source="test")
 

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from qdsweep.config.experiment import Experiment
+from qdsweep.config.extras import require_packages
 from qdsweep.config.plugin import load_plugin
 from qdsweep.errors import BadInput
 
@@ -23,8 +24,9 @@ def make_algorithm(experiment: Experiment, domain: "Domain", shared: Path | None
             rehearsal, in which anything will do instead.
 
     Raises:
-        BadInput: The algorithm does not fit the domain.
+        BadInput: The algorithm does not fit the domain, or needs a package that is missing.
     """
+    require_packages(experiment)
     module, name = experiment.algorithm.code.split(":")
     made: Algorithm = getattr(import_module(module), name)(experiment, domain, shared)
     if made.needs_jacobian and not hasattr(domain, "jacobian"):

@@ -10,6 +10,7 @@ from qdsweep.config.emitters import Emitter, PluginEmitter
 from qdsweep.config.estimation import CMAMEGAES, CMAMEGATD3ES, MEES
 from qdsweep.config.family import AlgorithmConfig
 from qdsweep.config.learning import PGAMapElites, TD3Search
+from qdsweep.config.rl import A2C, PPO
 
 
 class Bandit(Model):
@@ -242,6 +243,8 @@ Algorithm = Annotated[
     | Annotated[CMAMEGAES, Tag("cma_mega_es")]
     | Annotated[CMAMEGATD3ES, Tag("cma_mega_td3_es")]
     | Annotated[MEES, Tag("me_es")]
+    | Annotated[PPO, Tag("ppo")]
+    | Annotated[A2C, Tag("a2c")]
     | Annotated[PluginAlgorithm, Tag("plugin")],
     Discriminator(_family),
 ]

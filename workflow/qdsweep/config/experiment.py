@@ -281,6 +281,12 @@ class Experiment(Model):
                 f"domain {self.domain.name} it cannot: {self.domain.why_no_experience}; take an "
                 "algorithm that learns from the scores alone, such as map_elites_line"
             )
+        if self.algorithm.explores and self.domain.evaluation_seed != "solution":
+            raise ValueError(
+                f"domain.evaluation_seed = {self.domain.evaluation_seed}: algorithm "
+                f"{self.algorithm.name} plays one policy many times, and all episodes of a seed "
+                "would be the same one; set evaluation_seed: solution"
+            )
         dim = self.domain.known_solution_dim
         self.algorithm.check_sizes(self.num_emitters, self.batch_size, dim)
         self.algorithm.check_first_batch(self.num_emitters, self.first_batch)

@@ -5,7 +5,10 @@ from qdsweep.config.plugin import find_source
 from qdsweep.errors import BadInput
 
 # A part of a module's name or of an entry point -> remedy.
+_RL = "`make rl` installs it, elsewhere `pip install 'qdsweep[rl]'`"
 _REMEDIES = {
+    "stable_baselines3": _RL,
+    "torch": _RL,
     "mujoco": "pip install 'qdsweep[mujoco]'",
     "pybullet": (
         "`make extras` installs it for Python 3.11 on x86-64 Linux, elsewhere `pip install "

@@ -15,6 +15,8 @@ class AlgorithmConfig(Model, ABC):
     fixed = "the algorithm is made with it"
     # Makes an algorithm of it: `module:function`, called with experiment, domain, shared folder.
     code: ClassVar[str]
+    # The distributions that its results depend on, besides those of every run.
+    libraries: ClassVar[tuple[str, ...]] = ()
 
     name: str = Field(
         default="custom",
@@ -101,6 +103,11 @@ class AlgorithmConfig(Model, ABC):
     @property
     def needs_experience(self) -> bool:
         """Whether it learns from the steps of the episodes."""
+        return False
+
+    @property
+    def explores(self) -> bool:
+        """Whether it plays one policy many times, with other random numbers each time."""
         return False
 
     def check_sizes(self, num_emitters: int, batch_size: int, solution_dim: int | None) -> None:

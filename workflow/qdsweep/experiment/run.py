@@ -84,7 +84,8 @@ def compute(
     """
     run = RunDir(out)
     identity = identity or identity_in(experiment, run)
-    versions = installed_versions((*DECISIVE, *experiment.domain.libraries))
+    of_workers = installed_versions((*DECISIVE, *experiment.domain.libraries))
+    versions = of_workers | installed_versions(experiment.algorithm.libraries)
     domain = make_domain(experiment.domain, experiment.seed)
     if hasattr(domain, "remark"):
         log.info(domain.remark)
@@ -110,7 +111,7 @@ def compute(
     write_config(run.state.config, experiment)
     bar = options.terminal and sys.stderr.isatty()
     with stop.interruptible():
-        engine = make_engine(cluster, experiment, domain, out, helpers, versions)
+        engine = make_engine(cluster, experiment, domain, out, helpers, of_workers)
     log.info("engine %s, %d worker(s)", engine.name, engine.workers)
     load = Load(cluster.workers_per_node)
     recorder = Recorder(

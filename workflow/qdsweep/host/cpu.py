@@ -14,6 +14,8 @@ _AVX2 = {
     "OPENBLAS_CORETYPE": "Haswell",
     "NPY_DISABLE_CPU_FEATURES": "X86_V4 AVX512_ICL AVX512_SPR",
 }
+# The same for torch, of which ATen, MKL and oneDNN choose each for itself.
+_TORCH_AVX2 = {"ATEN_CPU_CAPABILITY": "avx2", "MKL_CBWR": "AVX2", "ONEDNN_MAX_CPU_ISA": "AVX2"}
 
 
 def apply_baseline(baseline: Literal["avx2", "native"]) -> None:
@@ -48,6 +50,18 @@ def missing_settings(baseline: Literal["avx2", "native"]) -> dict[str, str]:
 def settings() -> dict[str, str]:
     """Returns the settings of this process; they are equal in all processes of a run."""
     return {name: os.environ.get(name, "unset") for name in (*_THREADS, *_AVX2)}
+
+
+def apply_torch_baseline() -> bool:
+    """Sets the variables that torch reads at import, if this process has the baseline avx2.
+
+    Returns:
+        Whether it has.
+    """
+    is_avx2 = all(os.environ.get(name) == value for name, value in _AVX2.items())
+    if is_avx2:
+        os.environ.update(_TORCH_AVX2)
+    return is_avx2
 
 
 def has_avx2() -> bool:

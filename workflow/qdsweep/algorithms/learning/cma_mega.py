@@ -12,7 +12,7 @@ from qdsweep.algorithms.learning.estimate import (
     estimated_gradients,
     mirrored_samples,
 )
-from qdsweep.algorithms.learning.learner import require_actor, teach
+from qdsweep.algorithms.learning.learner import require_vectors, teach
 from qdsweep.algorithms.learning.td3 import TD3
 from qdsweep.algorithms.ribs.emitters import build_emitter, can_change, change_emitter
 from qdsweep.config.estimation import CMAMEGATD3ES, EstimatedCMAMEGA
@@ -52,7 +52,9 @@ class EstimatingCMAMEGA(ArchiveAlgorithm):
         self._critic: TD3 | None = None
         if isinstance(settings, CMAMEGATD3ES):
             self.needs_experience = True
-            self._critic = TD3(require_actor(domain, settings.name), settings.learner, critic_seed)
+            self._critic = TD3(
+                require_vectors(domain, settings.name), settings.learner, critic_seed
+            )
         # (d,) of the critic at the mean; None before it was trained.
         self._objective_gradient: Floats | None = None
 

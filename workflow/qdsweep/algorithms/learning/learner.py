@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from qdsweep.algorithms.base import Candidates
-from qdsweep.algorithms.learning.base import ArchiveAlgorithm
+from qdsweep.algorithms.learning.base import ArchiveAlgorithm, require_actor
 from qdsweep.algorithms.learning.td3 import TD3
 from qdsweep.config.experiment import Experiment
 from qdsweep.domains.base import Actor, Domain, Evaluation
@@ -35,7 +35,7 @@ class LearnerAlgorithm(ArchiveAlgorithm):
         settings: Any = experiment.algorithm
         root = np.random.SeedSequence(experiment.seed, spawn_key=(0,))
         archive_seed, learner_seed, noise_seed = root.spawn(3)
-        self.learner = TD3(require_actor(domain, settings.name), settings.learner, learner_seed)
+        self.learner = TD3(require_vectors(domain, settings.name), settings.learner, learner_seed)
         super().__init__(experiment, domain, shared, archive_seed)
         self.batch_size = experiment.batch_size
         self._rng = np.random.default_rng(noise_seed)
@@ -61,7 +61,7 @@ def teach(learner: TD3, evaluation: Evaluation) -> None:
             learner.add(record)
 
 
-def require_actor(domain: Domain, algorithm: str) -> Actor:
+def require_vectors(domain: Domain, algorithm: str) -> Actor:
     """Returns the network that a solution of a domain is, for TD3 to train.
 
     Args:
@@ -71,13 +71,7 @@ def require_actor(domain: Domain, algorithm: str) -> Actor:
     Raises:
         BadInput: The domain has none, or one whose actions are discrete or have no bounds.
     """
-    actor: Actor | None = getattr(domain, "actor", None)
-    if actor is None:
-        raise BadInput(
-            f"algorithm {algorithm} learns from the steps of episodes, of which this domain tells "
-            "nothing (it has no `actor`); take a domain of the type gymnasium, or an algorithm "
-            "that learns from the scores alone, such as map_elites_line"
-        )
+    actor = require_actor(domain, algorithm)
     if actor.low is None:
         raise BadInput(
             f"algorithm {algorithm}: TD3 learns actions that are vectors with bounds, and those of "

@@ -35,7 +35,7 @@ class TD3:
     dtype: ClassVar[Any] = np.float32
 
     def __init__(self, actor: Actor, settings: config.TD3, seed: np.random.SeedSequence) -> None:
-        assert actor.low is not None and actor.high is not None, "see `require_actor`"
+        assert actor.low is not None and actor.high is not None, "see `require_vectors`"
         self._settings = settings
         self._centre = ((actor.low + actor.high) / 2).astype(np.float32)
         self._half = ((actor.high - actor.low) / 2).astype(np.float32)

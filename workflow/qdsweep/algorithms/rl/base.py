@@ -1,0 +1,133 @@
+"""What algorithms of reinforcement learning share: one policy explores, is judged, and learns."""
+
+from abc import abstractmethod
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+
+from qdsweep.algorithms.base import Candidates
+from qdsweep.algorithms.learning.base import ArchiveAlgorithm, require_actor
+from qdsweep.config.experiment import Experiment
+from qdsweep.domains.base import Actor, Domain, Evaluation, Exploration, Floats, Record
+
+
+class Learner(Protocol):
+    """What improves a policy.
+
+    It is pickled with the algorithm and goes on bit for bit: its state is arrays, never objects of
+    torch.
+    """
+
+    @property
+    def policy(self) -> Floats:
+        """The policy of now: a solution ``(d,)`` of the domain."""
+        ...
+
+    def exploration(self, rows: int) -> Exploration:
+        """How so many rows of a batch explore."""
+        ...
+
+    def learn(self, episodes: list[Record]) -> None:
+        """Learns from episodes, in their order; there may be none, where all have failed."""
+        ...
+
+    def change(self, settings: Any) -> None:
+        """Takes other settings in mid-run."""
+        ...
+
+
+class RLAlgorithm(ArchiveAlgorithm):
+    """Plays a learner's policy: exploring rows to learn from, greedy rows to judge it by.
+
+    An iteration has as many batches of `batch_size` exploring rows as it takes to sample the
+    settings' `sampled_steps`. In every `evaluate_every`-th one, the first batch has greedy rows
+    behind these, on evaluation seeds of their own. They alone are inserted in the archive.
+
+    Args:
+        experiment: The experiment.
+        domain: Its domain.
+        shared: The folder of centroids; None for any points.
+
+    Raises:
+        BadInput: Nothing can be learned from the episodes of the domain.
+
+    Attributes:
+        learner: The learner.
+        batch_size: Exploring rows of a batch.
+        episodes: What exploring rows have played and the learner has not seen.
+        sampled: Environment steps of exploring rows in the iteration under way.
+        is_over: Whether the iteration needs no more batches.
+    """
+
+    needs_experience = True
+
+    def __init__(self, experiment: Experiment, domain: Domain, shared: Path | None) -> None:
+        root = np.random.SeedSequence(experiment.seed, spawn_key=(0,))
+        archive_seed, learner_seed = root.spawn(2)
+        super().__init__(experiment, domain, shared, archive_seed)
+        actor = require_actor(domain, experiment.algorithm.name)
+        self.learner = self.make_learner(actor, learner_seed)
+        self.batch_size = experiment.batch_size
+        self.episodes: list[Record] = []
+        self.sampled = 0
+        self._iteration = self._batch = 0
+        self.is_over = False
+        self._return: float | None = None
+
+    @abstractmethod
+    def make_learner(self, actor: Actor, seed: np.random.SeedSequence) -> Learner:
+        """Makes the learner.
+
+        Raises:
+            BadInput: It cannot learn such actions.
+        """
+
+    def ask(self) -> Candidates | None:
+        """The policy of now, so many times."""
+        if self.is_over:
+            self._iteration, self._batch, self.sampled = self._iteration + 1, 0, 0
+            self.is_over = False
+            return None
+        greedy = self.settings.evaluation_episodes if self._is_judged else 0
+        exploration = self.learner.exploration(self.batch_size)
+        zeros = np.zeros((greedy, exploration.scale.shape[1]))
+        exploration = exploration._replace(scale=np.concatenate([exploration.scale, zeros]))
+        self._batch += 1
+        solutions = np.tile(self.learner.policy, (self.batch_size + greedy, 1))
+        return Candidates(solutions, experience=True, exploration=exploration)
+
+    @property
+    def _is_judged(self) -> bool:
+        """Whether the coming batch has greedy rows."""
+        return self._batch == 0 and self._iteration % self.settings.evaluate_every == 0
+
+    def tell(self, candidates: Candidates, evaluation: Evaluation) -> None:
+        """Inserts the greedy rows in the archive and keeps the episodes of the others."""
+        greedy = slice(self.batch_size, None)
+        if len(objective := evaluation.objective[greedy]):
+            self.insert(candidates, evaluation, greedy)
+            self._return = float(objective.mean())
+        played = (evaluation.experience or [])[: self.batch_size]
+        records = [record for record in played if record is not None]
+        self.episodes += records
+        self.sampled += sum(len(record.rewards) for record in records)
+        # Without any record there may never be enough of them.
+        self.is_over = self.sampled >= self.settings.sampled_steps or not records
+
+    def learn(self) -> None:
+        """Gives the learner what it has not seen."""
+        episodes, self.episodes = self.episodes, []
+        self.learner.learn(episodes)
+
+    def metrics(self) -> dict[str, Any]:
+        """Those of the archive, and `return`, the mean objective of the latest greedy rows."""
+        return {**super().metrics(), "return": self._return}
+
+    def change(self, key: str, value: Any) -> None:
+        """The batch size too, and what the learner is made with."""
+        if key == "batch_size":
+            self.batch_size = value
+        else:
+            super().change(key, value)
+            self.learner.change(self.settings)

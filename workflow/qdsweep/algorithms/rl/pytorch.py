@@ -1,0 +1,16 @@
+"""torch with bits that repeat. The package imports it first, so that nothing of it comes before."""
+
+from qdsweep.errors import BadInput
+from qdsweep.host.cpu import apply_torch_baseline
+
+_IS_AVX2 = apply_torch_baseline()  # before torch is imported, which reads it
+
+import torch  # noqa: E402
+
+if _IS_AVX2 and torch.backends.cpu.get_cpu_capability() != "AVX2":
+    raise BadInput(
+        "torch was imported before its CPU settings were made, so results would depend on the "
+        "machine: a domain or a metric of yours should import it in the functions that need it"
+    )
+torch.set_num_threads(1)
+torch.use_deterministic_algorithms(True)
