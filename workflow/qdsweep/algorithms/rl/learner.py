@@ -1,0 +1,119 @@
+"""What learners share that are algorithms of stable-baselines3, without its environments."""
+
+import copy
+import inspect
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import torch
+from gymnasium import spaces
+from stable_baselines3.common.logger import Logger
+from stable_baselines3.common.utils import LinearSchedule
+
+from qdsweep.algorithms.rl.state import Generators, arrays, tensors
+from qdsweep.domains.base import Actor, Floats
+
+ACTIVATIONS = {"tanh": torch.nn.Tanh, "relu": torch.nn.ReLU}
+# Our names of arguments that have another one there.
+_THEIRS = {"minibatch": "batch_size"}
+_FALLING = ("learning_rate", "clip_range")
+
+
+class SB3Learner(ABC):
+    """A learner around an algorithm of stable-baselines3; see `qdsweep.algorithms.rl.base.Learner`.
+
+    Args:
+        actor: The network of the policy.
+        settings: Those of the experiment's algorithm.
+        seed: Of the first weights, and of what training draws.
+
+    Attributes:
+        model: stable-baselines3's algorithm, without environments.
+        steps: Environment steps that it has learnt from.
+    """
+
+    def __init__(self, actor: Actor, settings: Any, seed: np.random.SeedSequence) -> None:
+        self.steps = 0
+        self._actor, self._settings = actor, settings
+        self._generators = Generators(seed)
+        with self._generators.used():
+            self.model = self._make()
+
+    @abstractmethod
+    def _make(self) -> Any:
+        """Returns stable-baselines3's algorithm; it draws its weights. See `_model`."""
+
+    @property
+    def _hidden(self) -> list[int]:
+        """Sizes of the policy's hidden layers."""
+        return [outputs for outputs, _ in self._actor.shapes[:-1]]
+
+    def _model(self, kind: Any, network: dict[str, Any]) -> Any:
+        """Returns an algorithm of stable-baselines3.
+
+        Args:
+            kind: Its class; settings that have the name of an argument are one.
+            network: The arguments of its networks.
+        """
+        settings, actor = self._settings, self._actor
+        named = {_THEIRS.get(name, name): value for name, value in settings.model_dump().items()}
+        theirs = {key: named[key] for key in named.keys() & inspect.signature(kind).parameters}
+        if settings.decay_steps:
+            for key in _FALLING & theirs.keys():
+                theirs[key] = LinearSchedule(theirs[key], 0.0, 1.0)
+        network = {**network, "activation_fn": ACTIVATIONS[actor.activation]}
+        model: Any = kind(
+            "MlpPolicy",
+            None,
+            policy_kwargs=network,
+            device="cpu",
+            _init_setup_model=False,
+            **theirs,
+        )
+        # As its own `load` does without an environment.
+        outputs, inputs = actor.shapes[-1][0], actor.shapes[0][1]
+        model.observation_space = spaces.Box(-np.inf, np.inf, (inputs,), np.float32)
+        model.action_space = (
+            spaces.Discrete(outputs)
+            if actor.discrete
+            else spaces.Box(-np.inf, np.inf, (outputs,), np.float32)
+        )
+        model.n_envs = 1
+        model._setup_model()
+        model.set_logger(Logger(None, []))
+        return model
+
+    def _weights(self, layers: Iterable[Any]) -> Floats:
+        """Returns the weights ``(d,)`` of layers, in the layout of the domain's policies."""
+        parts = []
+        for layer in layers:
+            if isinstance(layer, torch.nn.Linear):
+                parts += [layer.weight, layer.bias][: 1 + self._actor.bias]
+        return np.concatenate([arrays(part).ravel() for part in parts]).astype(np.float64)
+
+    def _advance(self, steps: int) -> None:
+        """Counts environment steps; stable-baselines3's schedules are functions of them."""
+        self.steps += steps
+        decay = self._settings.decay_steps
+        self.model._current_progress_remaining = max(1 - self.steps / decay, 0.0) if decay else 1.0
+
+    def change(self, settings: Any) -> None:
+        """Takes other settings, and goes on with the same weights and optimiser."""
+        self.__setstate__({**self.__getstate__(), "_settings": settings})
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Arrays for stable-baselines3's algorithm, of which all else follows from the settings."""
+        policy = self.model.policy
+        states = arrays([policy.state_dict(), policy.optimizer.state_dict()])
+        return {**vars(self), "model": states}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Makes stable-baselines3's algorithm anew and gives it the arrays."""
+        vars(self).update(state)
+        weights, optimizer = tensors(state["model"])
+        with copy.copy(self._generators).used():
+            self.model = self._make()
+        self.model.policy.load_state_dict(weights)
+        self.model.policy.optimizer.load_state_dict(optimizer)

@@ -1,0 +1,49 @@
+"""The steps of episodes, one behind another, as learners take them."""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from qdsweep.domains.base import CUT, GOES_ON, Record
+
+
+class Steps(NamedTuple):
+    """t steps.
+
+    Attributes:
+        observations: ``(t, s)`` float32 before each step.
+        following: ``(t, s)`` float32 after it.
+        actions: ``(t,)`` int64 where they are discrete, or else ``(t, a)`` float32.
+        rewards: ``(t,)`` float32.
+        over: ``(t,)`` bool: it is the last step of its episode.
+        cut: ``(t,)`` bool: because of the time limit, so what would have followed has a value.
+    """
+
+    observations: NDArray[np.float32]
+    following: NDArray[np.float32]
+    actions: NDArray[np.int64] | NDArray[np.float32]
+    rewards: NDArray[np.float32]
+    over: NDArray[np.bool_]
+    cut: NDArray[np.bool_]
+
+
+def join(episodes: list[Record], *, discrete: bool) -> Steps:
+    """Returns the steps of one or more records, in their order.
+
+    Args:
+        episodes: The records.
+        discrete: Whether actions are one-hot.
+    """
+    observations, actions, rewards, ends = map(np.concatenate, zip(*episodes, strict=True))
+    over = ends != GOES_ON
+    # There is one observation more than steps of each episode that has ended by then.
+    before = np.arange(len(ends)) + np.cumsum(over) - over
+    return Steps(
+        observations[before],
+        observations[before + 1],
+        actions.argmax(axis=1) if discrete else actions,
+        rewards,
+        over,
+        ends == CUT,
+    )
