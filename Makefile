@@ -1,7 +1,7 @@
 # make demo   the LunarLander sweep, from nothing to its report
 # make test   all tests          make lint   all linters
 # make venv   the set-up alone: .venv/bin/qdsweep, .venv/bin/snakemake
-# make extras what the engines ray and mpi, the sampling tpe and the tasks qdgym_* need besides
+# make extras what the engines ray and mpi, the sampling tpe, the tasks qdgym_* and Atari need besides
 # make image  containers/qdsweep.sif, for `snakemake --sdm apptainer`
 # make bench  all that is compared with a peer: docs/benchmarks.md
 # make bench-search  searches beside Ray Tune's and Optuna's: docs/searches.md
@@ -23,7 +23,7 @@ venv: .venv/installed
 	@touch $@
 
 # An extra's lock has what it adds to requirements.lock.
-LOCKS := envs/ray.lock envs/mpi.lock envs/search.lock envs/pybullet.lock
+LOCKS := envs/ray.lock envs/mpi.lock envs/search.lock envs/pybullet.lock envs/atari.lock
 extras: .venv/extras
 
 .venv/extras: .venv/installed $(LOCKS)

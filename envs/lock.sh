@@ -8,7 +8,7 @@ lock() { uv pip compile -q --universal --python-version 3.11 --generate-hashes -
 lock pyproject.toml --extra mujoco -o envs/requirements.lock
 lock envs/dev.in -o envs/dev.lock
 base=$(sed -n 's/^\([A-Za-z0-9._-]*\)==.*/--no-emit-package \1/p' envs/requirements.lock)
-for extra in ray mpi search pybullet; do
+for extra in ray mpi search pybullet atari; do
   # shellcheck disable=SC2086
   lock pyproject.toml --extra mujoco --extra "$extra" -c envs/requirements.lock $base -o "envs/$extra.lock"
 done

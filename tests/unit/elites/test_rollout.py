@@ -20,7 +20,7 @@ from qdsweep.analysis.selection import read_tables
 from qdsweep.animation import MAX_BYTES, write_gif
 from qdsweep.cli import main
 from qdsweep.config.compose import compose
-from qdsweep.config.domain import require_episodes
+from qdsweep.config.domain_base import require_episodes
 from qdsweep.config.sweep import Figures, Rollouts, SweepFile
 from qdsweep.domains.lunar_lander import LunarLander
 from qdsweep.elites.camera import Shot, filming

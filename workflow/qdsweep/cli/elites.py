@@ -91,7 +91,7 @@ def point(text: str) -> list[float]:
 
 def _rollout(arguments: argparse.Namespace) -> int:
     from qdsweep.config.compose import compose
-    from qdsweep.config.domain import require_episodes
+    from qdsweep.config.domain_base import require_episodes
     from qdsweep.files import require
     from qdsweep.host.cpu import apply_baseline
     from qdsweep.records.run_dir import RunDir

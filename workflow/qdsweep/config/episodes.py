@@ -1,4 +1,4 @@
-"""Episodes of gymnasium: the policy that acts in them, and their measures."""
+"""Episodes: the policy that acts in them, and their measures."""
 
 from typing import Annotated, ClassVar, Literal
 
@@ -66,7 +66,7 @@ class Measure(Model):
         description=(
             "what is measured; fraction_above is the share of steps in which the component is "
             "above `threshold`, contact (MuJoCo, PyBullet) the share of steps at whose end `geom` "
-            "touches the floor, episode_length counts steps"
+            "touches the floor, episode_length counts steps (Atari: frames)"
         )
     )
     component: int | None = Field(

@@ -7,6 +7,11 @@ from qdsweep.errors import BadInput
 # A part of a module's name or of an entry point -> remedy.
 _RL = "`make rl` installs it, elsewhere `pip install 'qdsweep[rl]'`"
 _REMEDIES = {
+    "ale_py": (
+        "`make extras` installs it (envs/atari.lock), as does pip install 'qdsweep[atari]' (the "
+        "Arcade Learning Environment, under the GPL-2.0); for an image: EXTRAS=atari "
+        "containers/build.sh"
+    ),
     "stable_baselines3": _RL,
     "torch": _RL,
     "mujoco": "pip install 'qdsweep[mujoco]'",

@@ -4,6 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from qdsweep.config.domain import DomainConfig
+from qdsweep.config.extras import remedy
 from qdsweep.errors import BadInput
 
 if TYPE_CHECKING:  # numpy and gymnasium are only imported with a domain that needs them
@@ -25,13 +26,18 @@ def make_domain(domain: DomainConfig, seed: int = 0) -> "Domain":
         search starts, and `step`, the natural mutation scale.
 
     Raises:
-        BadInput: What the config names does not exist or does not fit.
+        BadInput: What the config names does not exist, is not installed or does not fit.
     """
     import numpy as np
 
     module, name = domain.code.split(":")
     arguments = {key: getattr(domain, key) for key in domain.code_keys}
-    make = getattr(import_module(module), name)
+    try:
+        make = getattr(import_module(module), name)
+    except ModuleNotFoundError as error:
+        if not (how := remedy(error.name or "")):
+            raise
+        raise BadInput(f"domain {domain.name or domain.type} needs {error.name}{how}") from None
     made: Any = make(**arguments) if arguments else make(domain)
     values: dict[str, object] = {}
     if domain.ranges is not None:

@@ -110,7 +110,8 @@ class Domain(Protocol):
 
     And algorithms may learn from it: with an `actor`, ``evaluate(..., experience=True)`` also
     returns a `Record` of each row, and ``evaluate(..., exploration=...)`` takes the `Exploration`
-    of the rows, or None.
+    of the rows, or None. With a `frame_skip` k, a decision, which is a row of a record, lasts k
+    environment steps.
 
     Attributes:
         solution_dim: Number of parameters of a solution, d.

@@ -144,11 +144,16 @@ def _records(
             f"{type(domain).__name__}.evaluate(..., experience=True) gives {len(records)} records "
             f"of {len(solutions)} solutions"
         )
-    if found.steps is not None and list(found.steps) != [len(one.rewards) for one in records]:
-        raise BadInput(
-            f"{type(domain).__name__}.evaluate: steps = {list(found.steps)}, but the records have "
-            f"{[len(one.rewards) for one in records]}"
-        )
+    skip = getattr(domain, "frame_skip", 1)
+    for steps, record in zip(found.steps if found.steps is not None else (), records, strict=False):
+        most = skip * len(record.rewards)
+        # The last decision of an episode may be cut short.
+        if not most - (skip - 1) * np.count_nonzero(record.ends) <= steps <= most:
+            raise BadInput(
+                f"{type(domain).__name__}.evaluate: steps = {list(found.steps)}, but the records "
+                f"have {[len(one.rewards) for one in records]}"
+                + (f" decisions of {skip} frames" if skip > 1 else "")
+            )
     return records
 
 

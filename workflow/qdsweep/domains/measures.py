@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from qdsweep.config.episodes import Measure
 from qdsweep.domains.base import Floats
@@ -46,9 +47,10 @@ def check_components(
 
 def measure_episode(
     measures: Sequence[Measure],
-    observations: Floats,
+    observations: NDArray[Any],
     actions: Floats,
     touching: Sequence[frozenset[str]],
+    length: int | None = None,
 ) -> list[float]:
     """Returns the measures of an episode.
 
@@ -57,20 +59,23 @@ def measure_episode(
         observations: ``(T, o)`` observations, one after each step.
         actions: ``(T, a)`` actions; one-hot vectors for a Discrete space.
         touching: T sets of names: the geoms that touch the floor after each step.
+        length: Steps of the episode; None for T.
     """
-    return [_value(measure, observations, actions, touching) for measure in measures]
+    length = len(observations) if length is None else length
+    return [_value(measure, observations, actions, touching, length) for measure in measures]
 
 
 def _value(
     measure: Measure,
-    observations: Floats,
+    observations: NDArray[Any],
     actions: Floats,
     touching: Sequence[frozenset[str]],
+    length: int,
 ) -> float:
     if measure.measure == "contact":
         return sum(measure.geom in names for names in touching) / len(touching)
     if measure.measure == "episode_length":
-        return float(len(observations))
+        return float(length)
     if measure.threshold is not None:  # only fraction_above has one
         return float(np.mean(observations[:, measure.component] > measure.threshold))
     statistic, kind = measure.measure.rsplit("_", 1)

@@ -13,7 +13,7 @@ from qdsweep.config import episodes as config
 from qdsweep.domains.base import Actor, Floats
 from qdsweep.errors import BadInput
 
-Network = Callable[[Floats], Floats]
+Network = Callable[[NDArray[Any]], NDArray[Any]]
 # A function of an array and of the array for its result.
 _ACTIVATIONS: dict[str, Callable[[Floats, Floats], Any]] = {
     "tanh": np.tanh,
@@ -45,6 +45,31 @@ def split_layers(
     return layers
 
 
+def count_parameters(shapes: Sequence[tuple[int, int]], *, bias: bool) -> int:
+    """Returns the number of weights and biases of layers; the arguments are `split_layers`'."""
+    return sum(math.prod(shape) + bias * shape[0] for shape in shapes)
+
+
+def draw_xavier(
+    shapes: Sequence[tuple[int, int]], seed: np.random.SeedSequence, *, bias: bool
+) -> Floats:
+    """Draws parameters ``(d,)``: weights of Glorot & Bengio (2010), biases of zero.
+
+    A layer's weights are uniform within sqrt(6 / (inputs + outputs)) of zero.
+
+    Args:
+        shapes: (outputs, inputs) of each layer.
+        seed: The seed.
+        bias: Whether each layer has biases.
+    """
+    rng, parts = np.random.default_rng(seed), []
+    for outputs, inputs in shapes:
+        bound = math.sqrt(6 / (outputs + inputs))
+        parts.append(rng.uniform(-bound, bound, outputs * inputs))
+        parts.append(np.zeros(outputs * bias))
+    return np.concatenate(parts)
+
+
 class Policy:
     """A network of fixed shape whose weights are a solution.
 
@@ -66,7 +91,7 @@ class Policy:
         self._bias = isinstance(policy, config.MLP)
         self._activation_name = getattr(policy, "activation", "tanh")
         self._shapes = [(after, before) for before, after in pairwise([inputs, *hidden, outputs])]
-        self.solution_dim = sum(math.prod(shape) + self._bias * shape[0] for shape in self._shapes)
+        self.solution_dim = count_parameters(self._shapes, bias=self._bias)
 
     def actor(self, actions: "Actions") -> Actor:
         """Returns what a learner must know of the network."""
@@ -76,25 +101,15 @@ class Policy:
         )
 
     def xavier(self, seed: np.random.SeedSequence) -> Floats:
-        """Draws a solution ``(d,)``: weights of Glorot & Bengio (2010), biases of zero.
-
-        A layer's weights are uniform within sqrt(6 / (inputs + outputs)) of zero.
-
-        Args:
-            seed: The seed.
-        """
-        rng, parts = np.random.default_rng(seed), []
-        for outputs, inputs in self._shapes:
-            bound = math.sqrt(6 / (outputs + inputs))
-            parts.append(rng.uniform(-bound, bound, outputs * inputs))
-            parts.append(np.zeros(outputs * self._bias))
-        return np.concatenate(parts)
+        """Draws a solution, see `draw_xavier`."""
+        return draw_xavier(self._shapes, seed, bias=self._bias)
 
     def network(self, solution: Floats) -> Network:
         """Returns the network with a solution's weights.
 
         Args:
-            solution: ``(d,)``: its parameters, as `split_layers` has them.
+            solution: ``(d,)``: its parameters, as `split_layers` has them, in the precision that
+                the network computes with.
 
         Returns:
             A function from an observation ``(inputs,)`` to the output ``(outputs,)``, which is
@@ -102,7 +117,7 @@ class Policy:
         """
         # The method `dot`: a call of np.matmul takes longer than a small product.
         layers = [
-            (weights.dot, bias, np.empty(len(weights)))
+            (weights.dot, bias, np.empty(len(weights), dtype=weights.dtype))
             for weights, bias in split_layers(solution, self._shapes, bias=self._bias)
         ]
         activation, last = _ACTIVATIONS[self._activation_name], len(layers) - 1

@@ -12,7 +12,7 @@ import numpy as np
 from qdsweep.algorithms.base import Arrays
 from qdsweep.algorithms.own import raised
 from qdsweep.animation import with_text, write_gif
-from qdsweep.config.domain import DomainConfig, require_episodes
+from qdsweep.config.domain_base import DomainConfig, require_episodes
 from qdsweep.domains import make_domain
 from qdsweep.domains.base import Floats
 from qdsweep.domains.episodes import episode_seeds

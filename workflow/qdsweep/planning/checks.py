@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Mapping
 
 from qdsweep.config.cluster import LIBRARIES, Cluster
-from qdsweep.config.domain import require_episodes
+from qdsweep.config.domain_base import require_episodes
 from qdsweep.config.experiment import Experiment
 from qdsweep.config.files import nearest
 from qdsweep.config.keys import Path

@@ -20,6 +20,7 @@ _LIBRARIES = {
     "box2d": ("Box2D", []),
     "mujoco": ("MuJoCo", []),
     "pybullet": ("PyBullet", []),
+    "ale-py": ("the Arcade Learning Environment", []),
     "numpy": ("NumPy", []),
     "scipy": ("SciPy", []),
     "python": ("Python", []),
@@ -39,7 +40,7 @@ def software(summaries: list[dict[str, Any]], libraries: set[str]) -> str:
         for name, version in summary.get("versions", {}).items():
             if version not in versions.setdefault(name, []):
                 versions[name].append(version)
-    unused = {"gymnasium", "box2d", "mujoco", "pybullet"} - libraries
+    unused = {"gymnasium", "box2d", "mujoco", "pybullet", "ale-py"} - libraries
     if "dask" not in {summary.get("engine") for summary in summaries}:
         unused.add("dask")
     used = [

@@ -1,0 +1,244 @@
+"""Atari games: the same as in a fresh emulator for every episode, bit for bit."""
+
+import importlib.util
+import sys
+
+import numpy as np
+import pytest
+from domain_makers import config, make
+
+from qdsweep.config.atari import Atari
+from qdsweep.config.compose import compose
+from qdsweep.config.extras import require_packages
+from qdsweep.domains import check
+from qdsweep.domains.base import CUT, TERMINATED
+from qdsweep.errors import BadInput
+
+LENGTH = {"measure": "episode_length", "range": [0, 20000]}
+NOOP = {"measure": "mean_action", "component": 0, "range": [0, 1]}
+PADDLE = {"measure": "mean_observation", "component": 72, "range": [55, 191]}
+SETTINGS = {
+    "type": "atari",
+    "game": "Breakout",
+    "max_frames": 303,
+    "measures": [PADDLE, NOOP, LENGTH],
+    "objective_range": [0, 100],
+}
+CONVOLUTIONAL = {"observation": "screen", "policy": {"type": "convolutional"}}
+if importlib.util.find_spec("ale_py") is None:
+    pytest.skip("the Arcade Learning Environment: `make extras`", allow_module_level=True)
+
+
+def game(**changes):
+    return make(**{**SETTINGS, **changes})
+
+
+def solutions_of(domain, count, seed=0):
+    """Random policies that act in many ways."""
+    solutions = np.random.default_rng(seed).normal(size=(count, domain.solution_dim))
+    return solutions - solutions.mean(axis=1, keepdims=True)
+
+
+def fresh(name, seed, max_frames):
+    """An emulator as the manual of the ALE makes it."""
+    from ale_py import ALEInterface, LoggerMode, roms
+
+    ALEInterface.setLoggerMode(LoggerMode.Error)
+    ale = ALEInterface()
+    ale.setInt("random_seed", seed)
+    ale.setInt("max_num_frames_per_episode", max_frames)
+    ale.setFloat("repeat_action_probability", 0.25)
+    ale.loadROM(roms.get_rom_path(name))
+    return ale
+
+
+def play(ale, weights, frame_skip=4):
+    """Return, mean of byte 72, share of the first action, and frames of a linear policy."""
+    buttons, total, seen, done = ale.getMinimalActionSet(), 0, [], []
+    while not ale.game_over():
+        observation = (ale.getRAM() / 255).astype(np.float32).astype(float)
+        done.append(int(np.argmax(weights.dot(observation))))
+        for _ in range(frame_skip):
+            total += ale.act(buttons[done[-1]])
+        seen.append(ale.getRAM()[72])
+    return [total, np.mean(seen), np.mean(np.array(done) == 0), ale.getEpisodeFrameNumber()]
+
+
+@pytest.mark.parametrize(
+    ("name", "rom", "is_fast"),
+    [
+        ("Breakout", "breakout", True),
+        ("SpaceInvaders", "space_invaders", True),
+        ("Berzerk", "berzerk", False),  # draws random numbers before it starts
+    ],
+)
+def test_it_equals_a_fresh_emulator_an_episode(name, rom, is_fast):
+    domain = game(game=name)
+    assert domain._emulator.is_fast == is_fast
+    solutions, seeds = solutions_of(domain, 4), np.array([3, 2**32 - 1, 0, 3], dtype=np.uint32)
+    found = domain.evaluate(solutions, seeds)
+    assert found.steps.tolist() == found.measures[:, 2].tolist()
+    for row, weights in enumerate(solutions):
+        ale = fresh(rom, int(seeds[row]) % 2**31, 303)
+        expected = play(ale, weights.reshape(-1, 128))
+        assert [found.objective[row], *found.measures[row]] == expected
+    assert len(np.unique(found.measures[:, 0])) > 1
+
+
+@pytest.fixture()
+def few(monkeypatch):
+    """No more evaluations than the checks need."""
+    monkeypatch.setattr(check, "_SAMPLE_SECONDS", 0.0)
+
+
+@pytest.mark.usefixtures("few")
+def test_no_row_depends_on_others_and_learners_get_what_they_need():
+    domain = game(policy={"type": "mlp", "hidden": [4]}, max_frames=42, episodes=2)
+    check.check_rows(domain, batch=4)
+    assert domain.actor.discrete and domain.actor.shapes == ((4, 128), (4, 4))
+
+
+def test_a_record_has_the_memory_as_the_policy_saw_it():
+    domain = game(game="Pong", max_frames=3400)
+    short = game(game="Pong", max_frames=42)
+    weights = solutions_of(domain, 1)
+    for one, end in ((domain, TERMINATED), (short, CUT)):
+        result = one.evaluate(weights, np.zeros(1, dtype=np.uint32), experience=True)
+        (record,) = result.experience
+        decisions = -(-int(result.steps[0]) // 4)
+        assert record.observations.shape == (decisions + 1, 128)
+        assert record.ends.tolist() == [0] * (decisions - 1) + [end]
+        assert record.rewards.sum() == result.objective[0]
+        outputs = record.observations[:-1].astype(float) @ weights.reshape(-1, 128).T
+        assert (record.actions.argmax(axis=1) == outputs.argmax(axis=1)).all()
+        assert record.observations.min() >= 0 and record.observations.max() <= 1
+
+
+def shrunk(screen):
+    """Means over the areas of 84 x 84 pixels, by pixels that all are in one of them."""
+    for axis, size in enumerate(screen.shape):
+        fine = np.repeat(screen, 84, axis=axis)
+        shape = (84, size, -1) if axis == 0 else (-1, 84, size)
+        screen = fine.reshape(shape).mean(axis=axis + (axis == 0) + (axis == 1))
+    return screen / 255
+
+
+@pytest.mark.parametrize("name", ["Breakout", "Carnival", "Adventure"])  # of three heights
+def test_a_screen_is_the_brighter_of_two_frames_in_grey(name):
+    domain = game(game=name, observation="screen", max_frames=60)
+    ale, rom = domain._ale, {"Breakout": "breakout"}.get(name, name.lower())
+    other = fresh(rom, 5, 60)
+    domain._emulator.start(5)
+    domain._eyes.begin()
+    expected = [shrunk(other.getScreenGrayscale().astype(float))] * 4
+    buttons = ale.getMinimalActionSet()
+    for action in (1, 2, 3, 1, 0):
+        domain._eyes.act(buttons[action])
+        frames = []
+        for _ in range(4):
+            other.act(buttons[action])
+            frames.append(other.getScreenGrayscale().astype(float))
+        expected = [*expected[1:], shrunk(np.maximum(frames[2], frames[3]))]
+    seen = domain._eyes.look(ale.getRAM()).reshape(4, 84, 84)
+    assert seen.dtype == np.float32
+    assert seen == pytest.approx(np.array(expected), abs=1e-6)
+    assert np.ptp(seen) > 0.1
+
+
+def convolved(image, weights, biases, kernel, stride):
+    """A convolution by its definition."""
+    weights = weights.reshape(len(weights), -1, kernel, kernel)
+    size = (image.shape[1] - kernel) // stride + 1
+    result = np.empty((len(weights), size, size))
+    for y, x in np.ndindex(size, size):
+        patch = image[:, y * stride : y * stride + kernel, x * stride : x * stride + kernel]
+        result[:, y, x] = (weights * patch).sum(axis=(1, 2, 3)) + biases
+    return np.maximum(result, 0)
+
+
+def test_the_convolutional_network_is_that_of_its_definition():
+    domain = game(**CONVOLUTIONAL, x0="xavier")
+    sizes = (16 * 256, 16, 32 * 256, 32, 256 * 2592, 256, 4 * 256, 4)
+    assert domain.solution_dim == sum(sizes) == len(domain.x0)
+    rng = np.random.default_rng(0)
+    solution = domain.x0 + rng.normal(scale=0.02, size=domain.solution_dim)
+    parts = np.split(solution, np.cumsum(sizes)[:-1])
+    image = rng.random((4, 84, 84))
+    x = convolved(image, parts[0].reshape(16, -1), parts[1], 8, 4)
+    x = convolved(x, parts[2].reshape(32, -1), parts[3], 4, 2)
+    x = np.maximum(parts[4].reshape(256, -1) @ x.reshape(-1) + parts[5], 0)
+    expected = parts[6].reshape(4, 256) @ x + parts[7]
+    policy = domain._policy
+    assert policy.network(solution)(image.reshape(-1)) == pytest.approx(expected, rel=1e-9)
+    single = policy.network(solution.astype(np.float32))(image.reshape(-1).astype(np.float32))
+    assert single.dtype == np.float32
+    assert single == pytest.approx(expected, rel=1e-4, abs=1e-5)
+
+
+@pytest.mark.usefixtures("few")
+@pytest.mark.parametrize(
+    "policy", [{"type": "linear"}, {"type": "mlp", "hidden": [4]}, {"type": "convolutional"}]
+)
+def test_policies_on_screens_give_the_same_bits_in_any_batch(policy):
+    domain = game(observation="screen", policy=policy, max_frames=30, x0="xavier")
+    check.check_rows(domain, batch=3)
+    assert not hasattr(domain, "actor")
+
+
+def test_frames_are_rendered_as_they_were_played():
+    domain = game(game="SpaceInvaders", max_frames=41)
+    solution = solutions_of(domain, 1)[0]
+    pictures = list(domain.render(solution, 3))
+    assert len(pictures) == 1 + 11
+    assert pictures[0].shape == (210, 160, 3) and (pictures[0] != pictures[-1]).any()
+    first = domain.evaluate(solution[None], np.array([3], dtype=np.uint32))
+    assert first.steps.tolist() == [41]
+
+
+def test_all_actions_of_a_joystick():
+    assert game(full_action_space=True).solution_dim == 18 * 128
+    assert game(game="Qbert").solution_dim == 6 * 128
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"game": "SpaceInvader"}, "the ALE has no game 'SpaceInvader'; near: SpaceInvaders"),
+        ({"game": "breakout"}, "near: Breakout"),
+        ({"game": "Joust"}, "has no game 'Joust'"),
+        ({"policy": {"type": "convolutional"}}, "set observation: screen"),
+        ({"measures": [{"measure": "contact", "geom": "foot", "range": [0, 1]}]}, "of robots"),
+        ({"measures": [NOOP, NOOP]}, "2 measures have the name"),
+    ],
+)
+def test_what_does_not_fit_is_refused(changes, said):
+    with pytest.raises(ValueError, match=said):
+        config(**{**SETTINGS, **changes})
+
+
+def test_a_byte_that_the_memory_lacks_is_refused():
+    with pytest.raises(BadInput, match="an observation of Breakout has only the components 0 to"):
+        game(measures=[{**PADDLE, "component": 128}])
+
+
+def experiment(**changes):
+    sizes = {"archive": {"dims": [5, 5, 5]}, "num_emitters": 1, "batch_size": 10, "steps": 1000}
+    return compose({"domain": {**SETTINGS, **changes}, "algorithm": "map_elites", **sizes})
+
+
+def test_it_is_refused_where_the_emulator_is_not_installed(monkeypatch):
+    """Before anything runs, with the command."""
+    known = experiment()
+    monkeypatch.setattr(Atari, "packages", ("ale_py_of_nobody",))
+    with pytest.raises(BadInput, match=r"domain atari needs ale_py.*; `make extras` installs it"):
+        require_packages(known)
+    monkeypatch.setitem(sys.modules, "ale_py", None)
+    for name in ("atari", "emulator", "screens", "convolution"):
+        monkeypatch.delitem(sys.modules, f"qdsweep.domains.{name}", raising=False)
+    with pytest.raises(BadInput, match="domain atari needs ale_py; `make extras`"):
+        game()
+
+
+def test_nothing_learns_from_screens():
+    with pytest.raises(BadInput, match="its policies see screens"):
+        compose(experiment(observation="screen").model_dump(mode="json"), {"algorithm": "pga_me"})
