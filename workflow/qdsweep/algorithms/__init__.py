@@ -26,6 +26,8 @@ def make_algorithm(experiment: Experiment, domain: "Domain", shared: Path | None
     Raises:
         BadInput: The algorithm does not fit the domain, or needs a package that is missing.
     """
+    from qdsweep.algorithms.base import require_actor
+
     require_packages(experiment)
     module, name = experiment.algorithm.code.split(":")
     made: Algorithm = getattr(import_module(module), name)(experiment, domain, shared)
@@ -34,11 +36,8 @@ def make_algorithm(experiment: Experiment, domain: "Domain", shared: Path | None
             f"algorithm {experiment.algorithm.name} needs gradients, but the domain "
             f"{experiment.domain.name} has no jacobian method"
         )
-    if made.needs_experience and not hasattr(domain, "actor"):
-        raise BadInput(
-            f"algorithm {experiment.algorithm.name} learns from the steps of episodes, of which "
-            f"the domain {experiment.domain.name} tells nothing (it has no `actor`)"
-        )
+    if made.needs_experience:
+        require_actor(experiment, domain)
     return made
 
 

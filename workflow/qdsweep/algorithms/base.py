@@ -10,7 +10,8 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from qdsweep.domains.base import Evaluation, Exploration, Floats, Seeds
+from qdsweep.config.experiment import Experiment
+from qdsweep.domains.base import Actor, Domain, Evaluation, Exploration, Floats, Seeds
 from qdsweep.errors import BadInput
 
 METRICS = ("num_elites", "coverage", "qd_score", "norm_qd_score", "obj_max", "obj_mean", "restarts")
@@ -133,3 +134,24 @@ class Algorithm(ABC):
             BadInput: It cannot be changed in mid-run; the message names the key and says why.
         """
         raise BadInput(f"{key} cannot be changed in mid-run: no setting of this algorithm can")
+
+
+def require_actor(experiment: Experiment, domain: Domain) -> Actor:
+    """Returns the network that a solution of a domain is, for an algorithm that learns its steps.
+
+    Args:
+        experiment: The experiment.
+        domain: Its domain.
+
+    Raises:
+        BadInput: The domain has none.
+    """
+    actor: Actor | None = getattr(domain, "actor", None)
+    if actor is None:
+        raise BadInput(
+            f"algorithm {experiment.algorithm.name} learns from the steps of episodes, of which "
+            f"the domain {experiment.domain.name} tells nothing (it has no `actor`); take a domain "
+            "of the type gymnasium, or an algorithm that learns from the scores alone, such as "
+            "map_elites_line"
+        )
+    return actor

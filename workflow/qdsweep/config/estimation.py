@@ -1,6 +1,6 @@
 """Families that estimate gradients from samples around a solution: CMA-MEGA (ES) and ME-ES."""
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 from pydantic import Field, model_validator
 
@@ -12,6 +12,8 @@ from qdsweep.config.learning import TD3, Family
 class _Sampling(Family):
     """A family that draws mirrored samples around a solution; they enter no archive."""
 
+    own_papers: ClassVar[tuple[str, ...]] = ("salimans2017evolution",)
+
     sigma: float | None = Field(
         default=None,
         gt=0,
@@ -21,12 +23,6 @@ class _Sampling(Family):
         ),
         json_schema_extra=NOW,
     )
-
-    @property
-    def papers(self) -> tuple[str, ...]:
-        """The keys of its papers: those of `cite`, the estimate's, the archive's."""
-        own = (*self.cite, "salimans2017evolution", *self.archive.papers)
-        return tuple(dict.fromkeys(own))
 
     @property
     def fixed_batch(self) -> str:
@@ -56,7 +52,7 @@ class EstimatedCMAMEGA(_Sampling):
 
     @property
     def papers(self) -> tuple[str, ...]:
-        """The keys of its papers: those of `cite`, the emitter's, the estimate's, the archive's."""
+        """The keys of its papers: those of `cite`, its own with the emitter's, the archive's."""
         own = (*self.cite, "tjanaka2022approximating", *self.emitter.papers, *super().papers)
         return tuple(dict.fromkeys(own))
 
@@ -100,6 +96,8 @@ class CMAMEGATD3ES(EstimatedCMAMEGA):
     One of the branched solutions gives way to the greedy actor, which the emitter does not rank.
     """
 
+    own_papers = ("salimans2017evolution", *TD3.cite)
+
     type: Literal["cma_mega_td3_es"]
     learner: TD3 = Field(default=TD3(), description="settings of the learner TD3")
     training_steps: int = Field(
@@ -121,11 +119,6 @@ class CMAMEGATD3ES(EstimatedCMAMEGA):
         """Whether it learns from the steps of the episodes."""
         return True
 
-    @property
-    def papers(self) -> tuple[str, ...]:
-        """The keys of its papers, the learner's among them."""
-        return tuple(dict.fromkeys((*super().papers, *self.learner.cite)))
-
     def sizes(self, batch_size: int) -> tuple[int, int]:
         """Returns the number of samples, and of the solutions that branch from the mean."""
         samples, branched = super().sizes(batch_size)
@@ -140,6 +133,7 @@ class MEES(_Sampling):
     """
 
     code = "qdsweep.algorithms.learning.me_es:MapElitesES"
+    own_papers = ("colas2020scaling", "salimans2017evolution")
 
     type: Literal["me_es"]
     generations: int = Field(
@@ -160,11 +154,6 @@ class MEES(_Sampling):
         description="nearest earlier parents that novelty is the mean squared distance to",
         json_schema_extra=NOW,
     )
-
-    @property
-    def papers(self) -> tuple[str, ...]:
-        """The keys of its papers: those of `cite`, its own, the estimate's, the archive's."""
-        return tuple(dict.fromkeys((*self.cite, "colas2020scaling", *super().papers)))
 
     def check_sizes(self, num_emitters: int, batch_size: int, solution_dim: int | None) -> None:
         """Refuses a batch without a pair of samples; see `AlgorithmConfig`."""

@@ -60,9 +60,17 @@ class TD3(Model):
 class Family(AlgorithmConfig):
     """A family without groups of emitters: all solutions of an iteration are its own."""
 
+    # Its papers (keys of config/references.bib), besides `cite` and those of the archive.
+    own_papers: ClassVar[tuple[str, ...]] = ()
+
     archive: Archive = Field(
         default=GridArchive(type="grid"), description="the archive of the search and its results"
     )
+
+    @property
+    def papers(self) -> tuple[str, ...]:
+        """The keys of its papers: those of `cite`, its own, the archive's."""
+        return tuple(dict.fromkeys((*self.cite, *self.own_papers, *self.archive.papers)))
 
     @property
     def reported_archive(self) -> Archive:
@@ -98,6 +106,7 @@ class PGAMapElites(_Learner):
     """
 
     code = "qdsweep.algorithms.learning.pga_me:PGAMapElites"
+    own_papers = ("nilsson2021policy", "vassiliades2018discovering", *TD3.cite)
 
     type: Literal["pga_me"]
     training_steps: int = Field(
@@ -150,13 +159,6 @@ class PGAMapElites(_Learner):
         json_schema_extra=NOW,
     )
 
-    @property
-    def papers(self) -> tuple[str, ...]:
-        """The keys of its papers: its own, those of `cite`, of its parts and of the archive."""
-        own = ("vassiliades2018discovering", *self.learner.cite)
-        papers = ("nilsson2021policy", *self.cite, *own, *self.archive.papers)
-        return tuple(dict.fromkeys(papers))
-
 
 class TD3Search(_Learner):
     """TD3 alone: its greedy actor plays the episodes, and the archive only records them.
@@ -166,6 +168,7 @@ class TD3Search(_Learner):
     """
 
     code = "qdsweep.algorithms.learning.td3_search:TD3Search"
+    own_papers = (*TD3.cite, "plappert2018parameter")
 
     type: Literal["td3"]
     sigma: float = Field(
@@ -182,10 +185,3 @@ class TD3Search(_Learner):
         "solutions are evaluated [steps]",
         json_schema_extra=NOW,
     )
-
-    @property
-    def papers(self) -> tuple[str, ...]:
-        """The keys of its papers: those of `cite`, the learner's, the archive's."""
-        own = ("plappert2018parameter",)
-        papers = (*self.cite, *self.learner.cite, *own, *self.archive.papers)
-        return tuple(dict.fromkeys(papers))

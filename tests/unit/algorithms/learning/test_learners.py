@@ -125,6 +125,14 @@ def test_discrete_actions_are_refused_when_the_environment_is_known():
         make_algorithm(experiment, make_domain(experiment.domain), None)
 
 
+def test_a_part_of_an_action_that_cannot_change_is_refused():
+    experiment = compose(TASK, {"algorithm": "td3", "num_emitters": 1})
+    domain = make_domain(experiment.domain)
+    domain.actor = domain.actor._replace(high=domain.actor.low)
+    with pytest.raises(BadInput, match=r"of those of the domain pendulum one cannot change"):
+        make_algorithm(experiment, domain, None)
+
+
 def test_several_emitters_are_refused_with_the_remedy():
     with pytest.raises(BadInput, match=r"num_emitters = 5.*num_emitters: 1, and batch_size.*50"):
         compose({**TASK, "algorithm": "td3", "num_emitters": 5})

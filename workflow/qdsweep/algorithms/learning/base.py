@@ -13,8 +13,7 @@ from qdsweep.algorithms.ribs.archives import build_archive
 from qdsweep.algorithms.ribs.centroids import Centroids
 from qdsweep.algorithms.ribs.result_archive import ResultArchive
 from qdsweep.config.experiment import Experiment
-from qdsweep.domains.base import Actor, Domain, Evaluation
-from qdsweep.errors import BadInput
+from qdsweep.domains.base import Domain, Evaluation
 
 
 class ArchiveAlgorithm(Algorithm):
@@ -89,23 +88,3 @@ class ArchiveAlgorithm(Algorithm):
                 self.settings = self.settings.model_copy(update={name: value})
             case _:
                 super().change(key, value)
-
-
-def require_actor(domain: Domain, algorithm: str) -> Actor:
-    """Returns the network that a solution of a domain is, for a learner to train.
-
-    Args:
-        domain: The domain.
-        algorithm: The algorithm's name, for the message.
-
-    Raises:
-        BadInput: The domain has none.
-    """
-    actor: Actor | None = getattr(domain, "actor", None)
-    if actor is None:
-        raise BadInput(
-            f"algorithm {algorithm} learns from the steps of episodes, of which this domain tells "
-            "nothing (it has no `actor`); take a domain of the type gymnasium, or an algorithm "
-            "that learns from the scores alone, such as map_elites_line"
-        )
-    return actor

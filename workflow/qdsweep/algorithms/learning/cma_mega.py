@@ -52,9 +52,7 @@ class EstimatingCMAMEGA(ArchiveAlgorithm):
         self._critic: TD3 | None = None
         if isinstance(settings, CMAMEGATD3ES):
             self.needs_experience = True
-            self._critic = TD3(
-                require_vectors(domain, settings.name), settings.learner, critic_seed
-            )
+            self._critic = TD3(require_vectors(experiment, domain), settings.learner, critic_seed)
         # (d,) of the critic at the mean; None before it was trained.
         self._objective_gradient: Floats | None = None
 

@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from qdsweep.algorithms.base import Candidates
-from qdsweep.algorithms.learning.base import ArchiveAlgorithm, require_actor
+from qdsweep.algorithms.base import Candidates, require_actor
+from qdsweep.algorithms.learning.base import ArchiveAlgorithm
 from qdsweep.algorithms.learning.td3 import TD3
 from qdsweep.config.experiment import Experiment
 from qdsweep.domains.base import Actor, Domain, Evaluation
@@ -35,7 +35,7 @@ class LearnerAlgorithm(ArchiveAlgorithm):
         settings: Any = experiment.algorithm
         root = np.random.SeedSequence(experiment.seed, spawn_key=(0,))
         archive_seed, learner_seed, noise_seed = root.spawn(3)
-        self.learner = TD3(require_vectors(domain, settings.name), settings.learner, learner_seed)
+        self.learner = TD3(require_vectors(experiment, domain), settings.learner, learner_seed)
         super().__init__(experiment, domain, shared, archive_seed)
         self.batch_size = experiment.batch_size
         self._rng = np.random.default_rng(noise_seed)
@@ -61,21 +61,29 @@ def teach(learner: TD3, evaluation: Evaluation) -> None:
             learner.add(record)
 
 
-def require_vectors(domain: Domain, algorithm: str) -> Actor:
+def require_vectors(experiment: Experiment, domain: Domain) -> Actor:
     """Returns the network that a solution of a domain is, for TD3 to train.
 
     Args:
-        domain: The domain.
-        algorithm: The algorithm's name, for the message.
+        experiment: The experiment.
+        domain: Its domain.
 
     Raises:
-        BadInput: The domain has none, or one whose actions are discrete or have no bounds.
+        BadInput: The domain has none, or one whose actions are discrete, have no bounds, or a part
+            with equal ones.
     """
-    actor = require_actor(domain, algorithm)
-    if actor.low is None:
+    actor = require_actor(experiment, domain)
+    algorithm, name = experiment.algorithm.name, experiment.domain.name
+    if actor.low is None or actor.high is None:
         raise BadInput(
             f"algorithm {algorithm}: TD3 learns actions that are vectors with bounds, and those of "
-            "the domain's environment are discrete or have none; take another domain, or an "
-            "algorithm that learns from the scores alone, such as map_elites_line or cma_mega_es"
+            f"the domain {name} are discrete or have none; take another domain, or an algorithm "
+            "that learns from the scores alone, such as map_elites_line or cma_mega_es"
+        )
+    if not (actor.low < actor.high).all():
+        raise BadInput(
+            f"algorithm {algorithm}: TD3 learns each part of an action, and of those of the domain "
+            f"{name} one cannot change: low = {actor.low}, high = {actor.high}; take an "
+            "environment without it"
         )
     return actor

@@ -6,8 +6,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from qdsweep.algorithms.base import Candidates
-from qdsweep.algorithms.learning.base import ArchiveAlgorithm, require_actor
+from qdsweep.algorithms.base import Candidates, require_actor
+from qdsweep.algorithms.learning.base import ArchiveAlgorithm
 from qdsweep.config.experiment import Experiment
 from qdsweep.domains.base import Actor, Domain, Evaluation, Exploration, Floats, Record
 
@@ -66,7 +66,7 @@ class RLAlgorithm(ArchiveAlgorithm):
         root = np.random.SeedSequence(experiment.seed, spawn_key=(0,))
         archive_seed, learner_seed = root.spawn(2)
         super().__init__(experiment, domain, shared, archive_seed)
-        actor = require_actor(domain, experiment.algorithm.name)
+        actor = require_actor(experiment, domain)
         self.learner = self.make_learner(actor, learner_seed)
         self.batch_size = experiment.batch_size
         self.episodes: list[Record] = []
