@@ -32,16 +32,19 @@ QUICK = {
     "gradient_minibatch": 16,
     "gradient_observations": 32,
 }
+DISCRETE = ("dqn", "apex_dqn")  # what needs actions that are
 LEARNER = {"critic_hidden": [16, 16], "minibatch": 16}
 
 
 def with_algorithm(name: str, home: Any = "lp_sphere", **changes: Any) -> Experiment:
-    """An experiment with an algorithm; on a short pendulum where it learns from its steps."""
+    """An experiment with an algorithm; on short episodes where it learns from their steps."""
     part = read_part("algorithm", read_yaml(find_preset("algorithms", name)))
     own: dict[str, Any] = {} if isinstance(part, Composition) else {"num_emitters": 1}
     if part.needs_experience:
         home = read_yaml(find_preset("experiments", home)) if isinstance(home, str) else home
-        home = {**home, "domain": {"preset": "pendulum", "max_episode_steps": 20}}
+        discrete = getattr(part, "type", "") in DISCRETE
+        preset = "rl_cartpole" if discrete else "pendulum"
+        home = {**home, "domain": {"preset": preset, "max_episode_steps": 20}}
         own |= LEARNER if hasattr(part, "learner") else {}
         own |= {key: value for key, value in QUICK.items() if key in type(part).model_fields}
     return compose(home, {"algorithm": name, **own, **changes}, source="test")

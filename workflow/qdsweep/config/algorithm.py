@@ -9,6 +9,7 @@ from qdsweep.config.base import NOW, TARGET, Model, own_or_type
 from qdsweep.config.emitters import Emitter, PluginEmitter
 from qdsweep.config.estimation import CMAMEGAES, CMAMEGATD3ES, MEES
 from qdsweep.config.family import AlgorithmConfig
+from qdsweep.config.lagged import DQN, IMPALA, ApexDQN
 from qdsweep.config.learning import PGAMapElites, TD3Search
 from qdsweep.config.rl import A2C, PPO
 
@@ -245,6 +246,9 @@ Algorithm = Annotated[
     | Annotated[MEES, Tag("me_es")]
     | Annotated[PPO, Tag("ppo")]
     | Annotated[A2C, Tag("a2c")]
+    | Annotated[DQN, Tag("dqn")]
+    | Annotated[ApexDQN, Tag("apex_dqn")]
+    | Annotated[IMPALA, Tag("impala")]
     | Annotated[PluginAlgorithm, Tag("plugin")],
     Discriminator(_family),
 ]

@@ -11,6 +11,7 @@ from qdsweep.config.base import TARGET
 from qdsweep.config.emitters import REFUSED
 from qdsweep.config.files import nearest
 from qdsweep.config.keys import Path, dotted, key_paths
+from qdsweep.config.refused import ALGORITHMS
 
 # Tags of models that no user writes as a `type`.
 _UNWRITTEN = ("plugin", "module:Class", "composition")
@@ -85,8 +86,9 @@ def _wrong_type(path: Path, value: Any, context: Mapping[str, Any]) -> str:
         return f"the key {where} is missing"
     if not isinstance(named, str):
         return f"{where} = {named!r}: should be text"
-    if named in REFUSED:
-        return f"{where} = {named!r}: {REFUSED[named]}"
+    refused = {**REFUSED, **ALGORITHMS}
+    if named in refused:
+        return f"{where} = {named!r}: {refused[named]}"
     options = re.findall(r"'([\w:]+)'", str(context.get("expected_tags", "")))
     kinds = [option for option in options if option not in _UNWRITTEN]
     own = " or a module:Class of yours" if set(options) & {"plugin", "module:Class"} else ""

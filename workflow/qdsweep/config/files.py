@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 
 import yaml
 
+from qdsweep.config.refused import ALGORITHMS
 from qdsweep.errors import BadInput
 
 # The clone's own config/, for a working directory elsewhere (`snakemake --directory`).
@@ -123,6 +124,8 @@ def find_preset(kind: str, name: str) -> Path:
     for folder in folders:
         if _is_file(folder / f"{name}.yaml"):
             return folder / f"{name}.yaml"
+    if kind == "algorithms" and name in ALGORITHMS:
+        raise BadInput(f"algorithm = {name!r}: {ALGORITHMS[name]}")
     known = sorted({path.stem for folder in folders for path in folder.glob("*.yaml")})
     raise BadInput(
         f"{kind[:-1]} = {name!r}: there is no config/{kind}/{name}.yaml; "

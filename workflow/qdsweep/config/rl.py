@@ -63,6 +63,14 @@ class ReinforcementLearning(Family):
         json_schema_extra=NOW,
     )
 
+    decay_steps: int | None = Field(
+        default=None,
+        ge=1,
+        description="environment steps in which learning_rate (and PPO's clip_range) fall linearly "
+        "to 0, where they stay; null: they do not fall [steps]",
+        json_schema_extra=NOW,
+    )
+
     @property
     def packages(self) -> tuple[str, ...]:
         """What the extra `rl` brings."""
@@ -99,13 +107,6 @@ class OnPolicy(ReinforcementLearning):
 
     code = "qdsweep.algorithms.rl.on_policy:OnPolicy"
 
-    decay_steps: int | None = Field(
-        default=None,
-        ge=1,
-        description="environment steps in which learning_rate (and PPO's clip_range) fall linearly "
-        "to 0, where they stay; null: they do not fall [steps]",
-        json_schema_extra=NOW,
-    )
     ent_coef: float = Field(
         default=0.0, ge=0, description="weight of the entropy in the loss", json_schema_extra=NOW
     )

@@ -131,3 +131,14 @@ class RLAlgorithm(ArchiveAlgorithm):
         else:
             super().change(key, value)
             self.learner.change(self.settings)
+
+
+class Lagged(RLAlgorithm):
+    """Learns from the iteration before while workers play: a fixed lag, whoever is quick or slow.
+
+    Args: see `RLAlgorithm`.
+    """
+
+    def meanwhile(self) -> None:
+        """Learns, so that the first batch of an iteration is played by the policy before."""
+        self.learn()

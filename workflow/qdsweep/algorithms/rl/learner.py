@@ -50,12 +50,13 @@ class SB3Learner(ABC):
         """Sizes of the policy's hidden layers."""
         return [outputs for outputs, _ in self._actor.shapes[:-1]]
 
-    def _model(self, kind: Any, network: dict[str, Any]) -> Any:
+    def _model(self, kind: Any, network: dict[str, Any], **others: Any) -> Any:
         """Returns an algorithm of stable-baselines3.
 
         Args:
             kind: Its class; settings that have the name of an argument are one.
             network: The arguments of its networks.
+            others: Further arguments, which are no settings.
         """
         settings, actor = self._settings, self._actor
         named = {_THEIRS.get(name, name): value for name, value in settings.model_dump().items()}
@@ -70,7 +71,7 @@ class SB3Learner(ABC):
             policy_kwargs=network,
             device="cpu",
             _init_setup_model=False,
-            **theirs,
+            **{**theirs, **others},
         )
         # As its own `load` does without an environment.
         outputs, inputs = actor.shapes[-1][0], actor.shapes[0][1]

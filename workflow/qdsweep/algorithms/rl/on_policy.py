@@ -14,7 +14,7 @@ from qdsweep.algorithms.rl.state import arrays
 from qdsweep.algorithms.rl.steps import join
 from qdsweep.domains.base import Actor, Evaluation, Exploration, Floats, Record
 
-_KINDS: dict[str, Any] = {"ppo": PPO, "a2c": A2C}
+_KINDS: dict[str, Any] = {"ppo": PPO, "a2c": A2C, "impala": A2C}
 
 
 class OnPolicy(RLAlgorithm):

@@ -27,6 +27,10 @@ class Steps(NamedTuple):
     over: NDArray[np.bool_]
     cut: NDArray[np.bool_]
 
+    def at(self, rows: NDArray[np.int64]) -> "Steps":
+        """Returns some of the steps."""
+        return Steps._make(values[rows] for values in self)
+
 
 def join(episodes: list[Record], *, discrete: bool) -> Steps:
     """Returns the steps of one or more records, in their order.

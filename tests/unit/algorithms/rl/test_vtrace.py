@@ -1,0 +1,62 @@
+"""V-trace beside the equation as it is written, and what it is on-policy."""
+
+import numpy as np
+import pytest
+
+pytest.importorskip("stable_baselines3")
+from qdsweep.algorithms.rl.vtrace import vtrace
+
+GAMMA = 0.9
+
+
+def unrolls(seed):
+    """Some unrolls of 1 to 6 steps: rewards, values, following, last, and log ratios."""
+    rng, lengths = np.random.default_rng(seed), (6, 1, 4, 3)
+    last = np.concatenate([[0] * (n - 1) + [1] for n in lengths]).astype(bool)
+    rewards, values, ratios = rng.normal(size=(3, len(last)))
+    following = np.append(values[1:], 0.0)
+    following[last] = rng.normal(size=len(lengths))
+    following[-1] = 0.0  # the episode has ended there
+    return rewards, values, following, last, np.exp(ratios)
+
+
+def equation_1(rewards, values, following, last, ratios, rho_bar, c_bar):
+    """v_s = V(x_s) + sum_t gamma^(t-s) (prod_{i<t} c_i) rho_t (r_t + gamma V(x_t+1) - V(x_t))."""
+    found = []
+    for s in range(len(rewards)):
+        v, t = values[s], s
+        while True:
+            product = np.prod([min(c_bar, one) for one in ratios[s:t]])
+            difference = rewards[t] + GAMMA * following[t] - values[t]
+            v += GAMMA ** (t - s) * product * min(rho_bar, ratios[t]) * difference
+            if last[t]:
+                break
+            t += 1
+        found.append(v)
+    return np.array(found)
+
+
+@pytest.mark.parametrize(("rho_bar", "c_bar"), [(1.0, 1.0), (2.0, 0.5), (100.0, 100.0)])
+def test_it_is_the_equation(rho_bar, c_bar):
+    given = unrolls(3)
+    rewards, values, following, last, ratios = given
+    targets, advantages = vtrace(*given, gamma=GAMMA, rho_bar=rho_bar, c_bar=c_bar)
+    slow = equation_1(*given, rho_bar, c_bar)
+    np.testing.assert_allclose(targets, slow, rtol=1e-12)
+    after = np.where(last, following, np.append(slow[1:], 0.0))
+    wanted = np.minimum(ratios, rho_bar) * (rewards + GAMMA * after - values)
+    np.testing.assert_allclose(advantages, wanted, rtol=1e-12)
+
+
+def test_on_policy_targets_are_the_n_step_returns():
+    rewards, values, following, last, ratios = unrolls(4)
+    ones = np.ones_like(ratios)
+    targets, advantages = vtrace(
+        rewards, values, following, last, ones, gamma=GAMMA, rho_bar=1.0, c_bar=1.0
+    )
+    later, returns = 0.0, []
+    for reward, value, end in zip(rewards[::-1], following[::-1], last[::-1], strict=True):
+        later = reward + GAMMA * (value if end else later)
+        returns.append(later)
+    np.testing.assert_allclose(targets, returns[::-1], rtol=1e-12)
+    np.testing.assert_allclose(advantages, np.array(returns[::-1]) - values, rtol=1e-9, atol=1e-12)

@@ -1,0 +1,155 @@
+"""IMPALA without the race: what an earlier policy has played, corrected by V-trace."""
+
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from qdsweep.algorithms.rl.base import Lagged
+from qdsweep.algorithms.rl.on_policy import OnPolicyLearner
+from qdsweep.algorithms.rl.state import arrays, tensors
+from qdsweep.algorithms.rl.steps import Steps, join
+from qdsweep.algorithms.rl.vtrace import vtrace
+from qdsweep.domains.base import Actor, Exploration, Floats, Record
+
+Rows = NDArray[np.int64]
+
+
+class IMPALA(Lagged):
+    """Importance-weighted actor-learners (Espeholt et al. 2018), in step with each other.
+
+    Args: see `RLAlgorithm`.
+    """
+
+    def make_learner(self, actor: Actor, seed: np.random.SeedSequence) -> "IMPALALearner":
+        """Makes the learner."""
+        return IMPALALearner(actor, self.settings, seed)
+
+
+class IMPALALearner(OnPolicyLearner):
+    """An actor-critic with the networks and the optimiser of stable-baselines3's A2C.
+
+    Actors play with the policy of `lag` batches ago: that of now (lag 1), since what they play is
+    learnt from while the next batch is played, or one of `lag - 1` batches before.
+
+    Args: see `OnPolicyLearner`.
+
+    Attributes: see `OnPolicyLearner`.
+    """
+
+    def __init__(self, actor: Actor, settings: Any, seed: np.random.SeedSequence) -> None:
+        super().__init__(actor, settings, seed)
+        # The policy of the episodes that come to be learnt from, that of the actors, ..., of now.
+        first = arrays(self.model.policy.state_dict())
+        self._policies: deque[Any] = deque([first] * (settings.lag + 1), settings.lag + 1)
+
+    @property
+    def policy(self) -> Floats:
+        """The weights ``(d,)`` of the policy that actors play with."""
+        with self._as_of(self._policies[1]):
+            return super().policy
+
+    def exploration(self, rows: int) -> Exploration:
+        """Draws actions from this policy's distribution."""
+        with self._as_of(self._policies[1]):
+            return super().exploration(rows)
+
+    def learn(self, episodes: list[Record]) -> None:
+        """Goes once through the unrolls of episodes; is called once a batch, whatever came of it.
+
+        Args:
+            episodes: What actors have played of the batch before.
+        """
+        if episodes:
+            steps = join(episodes, discrete=self._actor.discrete)
+            self._advance(len(steps.rewards))
+            self.model._update_learning_rate(self.model.policy.optimizer)
+            with self._as_of(self._policies[0]), torch.no_grad():
+                played = self._evaluate(steps)[1].numpy()
+            last = ends_of_unrolls(steps.over, self._settings.n_steps)
+            with self._generators.used():
+                for rows in shuffled(last, self._settings.minibatch):
+                    self._improve(steps.at(rows), last[rows], played[rows])
+        self._policies.append(arrays(self.model.policy.state_dict()))
+
+    def _improve(self, steps: Steps, last: NDArray[np.bool_], played: NDArray[np.float32]) -> None:
+        """Makes a gradient step.
+
+        Args:
+            steps: Whole unrolls.
+            last: Whether a step is the last one of its unroll.
+            played: Logarithm of the probability that the action had when it was played.
+        """
+        settings, policy = self._settings, self.model.policy
+        values, log_probs, entropy = self._evaluate(steps)
+        found = values.detach().numpy().astype(np.float64)
+        following = np.append(found[1:], 0.0)
+        with torch.no_grad():
+            beyond = policy.predict_values(torch.from_numpy(steps.following[last]))
+        following[last] = beyond.numpy().ravel()
+        following[steps.over & ~steps.cut] = 0.0
+        targets, advantages = vtrace(
+            steps.rewards.astype(np.float64),
+            found,
+            following,
+            last,
+            np.exp(log_probs.detach().numpy().astype(np.float64) - played),
+            gamma=settings.gamma,
+            rho_bar=settings.rho_bar,
+            c_bar=settings.c_bar,
+        )
+        gain = (torch.from_numpy(advantages.astype(np.float32)) * log_probs).mean()
+        error = (torch.from_numpy(targets.astype(np.float32)) - values).square().mean()
+        loss = settings.vf_coef * error - gain - settings.ent_coef * entropy.mean()
+        policy.optimizer.zero_grad()
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(policy.parameters(), settings.max_grad_norm)
+        policy.optimizer.step()
+
+    def _evaluate(self, steps: Steps) -> tuple[Any, Any, Any]:
+        """Returns values, logarithms of the actions' probabilities, and entropies, each (t,)."""
+        values, log_probs, entropy = self.model.policy.evaluate_actions(
+            torch.from_numpy(steps.observations), torch.from_numpy(steps.actions)
+        )
+        return values[:, 0], log_probs, entropy
+
+    @contextmanager
+    def _as_of(self, weights: Any) -> Iterator[None]:
+        """Gives the networks earlier weights for the block."""
+        policy = self.model.policy
+        now = arrays(policy.state_dict())
+        policy.load_state_dict(tensors(weights))
+        try:
+            yield
+        finally:
+            policy.load_state_dict(tensors(now))
+
+
+def ends_of_unrolls(over: NDArray[np.bool_], n_steps: int) -> NDArray[np.bool_]:
+    """Returns which steps ``(t,)`` are the last of an unroll: each n-th, and that of an episode.
+
+    Args:
+        over: ``(t,)`` whether a step is the last one of its episode.
+        n_steps: The most steps of an unroll.
+    """
+    index = np.arange(len(over))
+    first = np.append(0, 1 + np.flatnonzero(over)[:-1])  # of each episode
+    position = index - first[np.cumsum(over) - over]
+    return over | (position % n_steps == n_steps - 1)
+
+
+def shuffled(last: NDArray[np.bool_], count: int) -> Iterator[Rows]:
+    """Yields the rows of `count` unrolls at a time, in an order that the global numpy draws.
+
+    Args:
+        last: ``(t,)`` whether a step is the last one of its unroll.
+        count: Unrolls; there may be fewer the last time.
+    """
+    unrolls = np.split(np.arange(len(last)), 1 + np.flatnonzero(last)[:-1])
+    order = np.random.permutation(len(unrolls))
+    for start in range(0, len(order), count):
+        yield np.concatenate([unrolls[one] for one in order[start : start + count]])
