@@ -59,7 +59,7 @@ figure: venv
 	cp results/sweeps/lander/plots/overview.png docs/overview.png
 
 # On a machine that does nothing else; it needs GNU parallel, and a package index for Ray.
-bench: venv
+bench: extras
 	$(BIN)/python benchmarks/bench.py
 
 # Nearly an hour on two cores, and a package index for Ray and Optuna.

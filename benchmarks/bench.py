@@ -29,6 +29,7 @@ from qdsweep.files import write_text
 
 SCRIPTS = {
     "rollouts": "rollouts.py",
+    "atari": "atari.py",
     "lander_workers": "lander_workers.py --ray",
     "start_up": "bare_loop.py --iterations 1 --repeats 5",
     "bare_loop": "bare_loop.py --iterations 10000 --repeats 1",
@@ -37,7 +38,7 @@ SCRIPTS = {
     "second": "sweeps.py second",
     "aggregation": "aggregation.py",
 }
-LIBRARIES = ("numpy", "ribs", "gymnasium", "box2d", "mujoco", "dask", "snakemake")
+LIBRARIES = ("numpy", "ribs", "gymnasium", "box2d", "mujoco", "ale-py", "dask", "snakemake")
 COLUMNS = (
     "script",
     "work",

@@ -23,7 +23,9 @@ def make(**values):
 
 
 def preset(name):
-    return make(**yaml.safe_load((REPO / "config" / "domains" / f"{name}.yaml").read_text()))
+    values = yaml.safe_load((REPO / "config" / "domains" / f"{name}.yaml").read_text())
+    short = {"max_frames": 400} if values["type"] == "atari" else {}
+    return make(**{**values, **short})
 
 
 def linear_projection(function="sphere", d=100, **values):
