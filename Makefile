@@ -2,15 +2,18 @@
 # make test   all tests          make lint   all linters
 # make venv   the set-up alone: .venv/bin/qdsweep, .venv/bin/snakemake
 # make extras what the engines ray and mpi, the sampling tpe, the tasks qdgym_* and Atari need besides
+# make rl     torch and stable-baselines3, for ppo, a2c, dqn, impala and apex_dqn: docs/rl.md
+# make test-rl  their tests alone
 # make image  containers/qdsweep.sif, for `snakemake --sdm apptainer`
 # make bench  all that is compared with a peer: docs/benchmarks.md
 # make bench-search  searches beside Ray Tune's and Optuna's: docs/searches.md
 # make bench-learning  TD3's training beside torch's: docs/learning.md
+# make bench-rl  PPO and A2C beside stable-baselines3's: docs/rl.md
 PYTHON ?= python3
 BIN := .venv/bin
 CORES ?= all
 
-.PHONY: demo test torture lint venv extras figure schemas image bench bench-search bench-learning
+.PHONY: demo test test-rl torture lint venv extras rl figure schemas image bench bench-search bench-learning bench-rl
 
 venv: .venv/installed
 
@@ -30,13 +33,25 @@ extras: .venv/extras
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes $(LOCKS:%=-r %)
 	@touch $@
 
+# A lock of its own: torch is large, and what pip finds must be a build for CPUs.
+rl: .venv/rl
+
+.venv/rl: .venv/installed envs/rl.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r envs/rl.lock
+	@$(BIN)/python -c "import torch" || { echo "this torch needs a GPU's libraries: let pip find a build for CPUs (docs/rl.md)"; exit 1; }
+	@touch $@
+
 demo: venv
 	$(BIN)/snakemake --cores $(CORES)
 	@echo "open results/sweeps/demo/report.html"
 
 # Three processes for two cores: the one with the cluster waits most of the time.
 test: extras
+	@$(MAKE) --no-print-directory rl || echo "no torch for CPUs is to be had here: the tests of ppo, a2c and the like are skipped"
 	$(BIN)/python -m pytest --numprocesses 3 --durations 10
+
+test-rl: extras rl
+	$(BIN)/python -m pytest tests/unit/algorithms/rl
 
 # The long form of the fault tests: 100 kills instead of 6.
 torture: extras
@@ -69,6 +84,10 @@ bench-search: extras
 # Some minutes, and a package index for torch.
 bench-learning: extras
 	$(BIN)/python benchmarks/learning.py
+
+# An hour and more, resumable.
+bench-rl: rl
+	$(BIN)/python benchmarks/rl.py
 
 # What is generated from the config models: schemas and config/README.md.
 schemas: venv

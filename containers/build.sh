@@ -8,6 +8,7 @@
 #   ENGINE=podman containers/build.sh            not the first of docker, podman, buildah that works
 #   DIGEST=sha256:... containers/build.sh        the base image pinned to the byte
 #   EXTRAS=ray containers/build.sh               with what the engine ray needs
+#   EXTRAS=rl PIP_EXTRA_INDEX_URL=... containers/build.sh   with torch, from an index with builds for CPUs
 # Without any of them: apptainer build containers/qdsweep.sif containers/qdsweep.def
 set -euo pipefail
 
@@ -63,6 +64,7 @@ echo "building $tag with $engine"
 build=build
 [[ $engine == buildah ]] && build=bud
 "$engine" $build --build-arg DIGEST="${DIGEST:-}" --build-arg EXTRAS="${EXTRAS:-}" \
+    --build-arg PIP_EXTRA_INDEX_URL="${PIP_EXTRA_INDEX_URL:-}" \
     --build-arg VERSION="$version" --build-arg COMMIT="$commit" --tag "$tag" \
     --file containers/Dockerfile .
 

@@ -16,6 +16,7 @@ libraries)
         python -m pip install --quiet --no-cache-dir --disable-pip-version-check \
             --root-user-action=ignore --no-deps --require-hashes -r "$home/envs/$extra.lock"
     done
+    case " $* " in *" rl "*) python -c "import torch" ;; esac  # a build for GPUs lacks libraries
     find "$site" -type d -name tests -prune -exec rm -r {} +
     rm -rf /root/.cache
     ;;
