@@ -1,0 +1,254 @@
+"""PPO and A2C: stable-baselines3's updates, from whole episodes that anybody may have played."""
+
+import pickle
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from small_runs import StopsAfter, digest_of, fresh, payload_of
+
+pytest.importorskip("stable_baselines3", reason="torch and stable-baselines3: `make rl`")
+import gymnasium as gym
+from stable_baselines3 import A2C, PPO
+from stable_baselines3.common.callbacks import CallbackList
+
+from qdsweep.algorithms.rl.on_policy import OnPolicyLearner
+from qdsweep.config.cluster import Cluster
+from qdsweep.config.compose import compose
+from qdsweep.domains import make_domain
+from qdsweep.domains.base import CUT, TERMINATED, Record
+from qdsweep.engines import make_engine
+from qdsweep.experiment.loop import search
+from qdsweep.experiment.stop import Interrupted, Stop
+
+KINDS = {"ppo": PPO, "a2c": A2C}
+# Discrete actions, and episodes that end by themselves or are cut; continuous ones.
+TASKS = {"CartPole-v1": ("rl_cartpole", 18), "Pendulum-v1": ("pendulum", 15)}
+ROWS, GREEDY = 3, 2
+
+
+MLP = {"type": "mlp", "hidden": [16]}
+
+
+def small(kind: str, task: str = "CartPole-v1", policy=MLP, **changes):
+    preset, limit = TASKS[task]
+    own = {"n_epochs": 2, "minibatch": 16, "decay_steps": 1000} if kind == "ppo" else {}
+    keys = {"n_steps": 90, "vf_hidden": [16], "evaluate_every": 2, "evaluation_episodes": GREEDY}
+    data = {
+        "domain": {"preset": preset, "max_episode_steps": limit, "policy": policy},
+        "algorithm": {"preset": kind, **keys, **own},
+        "archive": {"dims": [5, 5]},
+        "num_emitters": 1,
+        "batch_size": ROWS,
+        "iterations": 4,
+    }
+    return compose(data, changes)
+
+
+class Watched(gym.Wrapper):
+    """Keeps the rewards, and how episodes have ended."""
+
+    def __init__(self, env):
+        super().__init__(env)
+        self.rewards, self.ends, self.last = [], [], []
+
+    def step(self, action):
+        observation, reward, terminated, truncated, about = self.env.step(action)
+        self.rewards.append(reward)
+        if terminated or truncated:
+            self.ends.append(len(self.rewards))
+            self.last.append((observation, TERMINATED if terminated else CUT))
+        return observation, reward, terminated, truncated, about
+
+
+def sampled(kind: str, task: str, settings, steps: int):
+    """stable-baselines3's own algorithm that has sampled so many steps, and its environment."""
+    keys = ("gamma", "gae_lambda", "ent_coef", "learning_rate", "normalize_advantage")
+    own = {"batch_size": 16, "n_epochs": 2} if kind == "ppo" else {}
+    env = Watched(gym.make(task, max_episode_steps=TASKS[task][1]))
+    model = KINDS[kind](
+        "MlpPolicy",
+        env,
+        seed=3,
+        device="cpu",
+        n_steps=steps,
+        policy_kwargs={"net_arch": {"pi": [16], "vf": [16]}},
+        **{key: getattr(settings, key) for key in keys},
+        **own,
+    )
+    _, callback = model._setup_learn(steps, CallbackList([]))
+    model.collect_rollouts(model.env, callback, model.rollout_buffer, steps)
+    return model, env
+
+
+def records(model, env, *, discrete: bool) -> list[Record]:
+    """The episodes of its rollout buffer."""
+    buffer, found = model.rollout_buffer, []
+    for (start, stop), (last, how) in zip(pairwise([0, *env.ends]), env.last, strict=True):
+        actions = buffer.actions[start:stop, 0]
+        ends = np.zeros(stop - start, np.uint8)
+        ends[-1] = how
+        found.append(
+            Record(
+                np.concatenate([buffer.observations[start:stop, 0], last[None]]),
+                np.eye(2, dtype=np.float32)[actions[:, 0].astype(int)] if discrete else actions,
+                np.array(env.rewards[start:stop], np.float32),
+                ends,
+            )
+        )
+    return found
+
+
+@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.filterwarnings("ignore:You have specified a mini-batch size")
+def test_an_update_is_that_of_stable_baselines3_on_its_own_rollout(kind, task):
+    settings = small(kind, task, decay_steps=None).algorithm
+    _, env = sampled(kind, task, settings, 120)
+    model, env = sampled(kind, task, settings, env.ends[-1])  # the same again, up to an end
+    actor = make_domain(small(kind, task).domain).actor
+    learner = OnPolicyLearner(actor, settings, np.random.SeedSequence(0))
+    learner.model.policy.load_state_dict(model.policy.state_dict())
+    learner._generators._numpy = np.random.get_state()
+    episodes = records(model, env, discrete=actor.discrete)
+    if task == "CartPole-v1":
+        assert {how for _, how in env.last} == {TERMINATED, CUT}
+    ours = learner._buffer(episodes)
+    for name in ("observations", "actions", "rewards", "values", "log_probs", "advantages"):
+        wanted = getattr(model.rollout_buffer, name)
+        np.testing.assert_allclose(getattr(ours, name), wanted, rtol=1e-4, atol=1e-5, err_msg=name)
+    before = learner.policy
+    model.train()
+    learner.learn(episodes)
+    assert np.abs(learner.policy - before).max() > 1e-4
+    for name, wanted in model.policy.state_dict().items():
+        found = learner.model.policy.state_dict()[name]
+        np.testing.assert_allclose(found, wanted, rtol=1e-3, atol=1e-5, err_msg=name)
+
+
+def outcome(state):
+    """What all of a run's random numbers, episodes and updates have come to."""
+    return digest_of(state), state.algorithm.learner.policy.tobytes(), state.steps
+
+
+def straight(exp, folder):
+    state, engine = fresh(exp, folder)
+    search(exp, state, engine, Stop(), lambda *_: None)
+    return outcome(state)
+
+
+@pytest.mark.parametrize(("kind", "task"), [("ppo", "CartPole-v1"), ("a2c", "Pendulum-v1")])
+def test_killed_anywhere_and_resumed_it_is_the_same_run(kind, task, tmp_path):
+    exp = small(kind, task)
+    wanted = straight(exp, tmp_path)
+    for rows in (0, ROWS + GREEDY, ROWS + GREEDY + 1):  # before, between and within batches
+        (state, engine), stop = fresh(exp, tmp_path), Stop()
+        with pytest.raises(Interrupted):
+            search(exp, state, StopsAfter(engine.domain, stop, rows), stop, lambda *_: None)
+        np.random.seed()  # another process
+        state = pickle.loads(payload_of(state))
+        search(exp, state, engine, Stop(), lambda *_: None)
+        assert outcome(state) == wanted, rows
+
+
+def test_a_reload_file_of_each_iteration_goes_on_alike(tmp_path):
+    exp, kept = small("ppo"), []
+    state, engine = fresh(exp, tmp_path)
+    search(exp, state, engine, Stop(), lambda state, _: kept.append(payload_of(state)))
+    for one in kept:
+        again = pickle.loads(one)
+        search(exp, again, engine, Stop(), lambda *_: None)
+        assert outcome(again) == outcome(state)
+
+
+@pytest.mark.parametrize("workers", [2, 3])
+def test_any_number_of_workers_gives_one_digest(workers, tmp_path):
+    exp = small("ppo")
+    state, engine = fresh(exp, tmp_path)
+    cluster = Cluster(engine="processes", workers_per_node=workers)
+    engine = make_engine(cluster, exp, engine.domain, None, None, {})
+    try:
+        engine.wait()
+        search(exp, state, engine, Stop(), lambda *_: None)
+    finally:
+        engine.close()
+    assert outcome(state) == straight(exp, tmp_path)
+
+
+def test_batches_follow_one_another_until_enough_is_sampled(tmp_path):
+    exp = small("a2c")
+    state, engine = fresh(exp, tmp_path)
+    made, batches, trained = state.algorithm, [], []
+    learn = made.learner.learn
+    made.learner.learn = lambda episodes: (trained.append(episodes), learn(episodes))
+    for iteration in range(3):
+        steps = 0
+        while (asked := made.ask()) is not None:
+            assert len(trained) == iteration, "the iteration learns at its end"
+            assert (asked.solutions == made.learner.policy).all()
+            greedy = len(asked.solutions) - ROWS
+            scales = [1.0] * ROWS + [0.0] * greedy
+            assert asked.exploration.scale[:, 0].tolist() == scales
+            batches.append((iteration, greedy))
+            seeds = np.arange(len(asked.solutions), dtype=np.uint32) + 100 * len(batches)
+            found = engine.domain.evaluate(
+                asked.solutions, seeds, experience=True, exploration=asked.exploration
+            )
+            before, elites = made.metrics()["return"], made.metrics()["num_elites"]
+            made.tell(asked._replace(seeds=seeds), found)
+            if greedy:
+                assert made.metrics()["return"] == found.objective[ROWS:].mean()
+            else:
+                assert (before, elites) == (made.metrics()["return"], made.metrics()["num_elites"])
+            steps += found.steps[:ROWS].sum()
+        assert steps - found.steps[:ROWS].sum() < 90 <= steps
+        assert sum(len(one.rewards) for one in trained[iteration]) == steps
+    assert [greedy for iteration, greedy in batches if greedy] == [GREEDY] * 2
+    assert {iteration for iteration, greedy in batches if greedy} == {0, 2}
+    assert len(batches) > 3
+
+
+def test_settings_change_in_mid_run_and_weights_stay(tmp_path):
+    exp = small("ppo", schedule="2 algorithm.learning_rate=1e-9 batch_size=5")
+    state, engine = fresh(exp, tmp_path)
+    policies = []
+    search(
+        exp, state, engine, Stop(), lambda state, _: policies.append(state.algorithm.learner.policy)
+    )
+    assert np.abs(policies[1] - policies[0]).max() > 1e-4
+    assert 0 < np.abs(policies[3] - policies[1]).max() < 1e-6
+    assert state.algorithm.batch_size == 5
+
+
+def test_rates_fall_linearly_and_stay_at_zero(tmp_path):
+    exp = small("ppo", decay_steps=200)
+    state, engine = fresh(exp, tmp_path)
+    seen = []
+
+    def after(state, _):
+        learner = state.algorithm.learner
+        seen.append((learner.steps, learner.model.policy.optimizer.param_groups[0]["lr"]))
+
+    search(exp, state, engine, Stop(), after)
+    rate = exp.algorithm.learning_rate
+    for steps, found in seen:
+        assert found == pytest.approx(rate * max(1 - steps / 200, 0))
+    assert seen[-1][1] == 0
+
+
+def test_the_draws_of_others_are_not_disturbed(tmp_path):
+    exp = small("ppo")
+    np.random.seed(5)
+    wanted = np.random.random(3)
+    np.random.seed(5)
+    straight(exp, tmp_path)
+    np.testing.assert_array_equal(np.random.random(3), wanted)
+
+
+def test_a_linear_policy_has_no_biases_and_gets_none(tmp_path):
+    exp = small("a2c", policy={"type": "linear"})
+    state, engine = fresh(exp, tmp_path)
+    search(exp, state, engine, Stop(), lambda *_: None)
+    learner = state.algorithm.learner
+    assert learner.policy.shape == (engine.domain.solution_dim,)
+    assert not learner.model.policy.action_net.bias.any()

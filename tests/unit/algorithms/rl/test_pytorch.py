@@ -1,0 +1,47 @@
+"""torch as every run has it, and that CI looks at it."""
+
+import importlib.util
+import os
+import pickle
+
+import numpy as np
+import pytest
+
+
+def test_nothing_here_is_skipped_in_ci():
+    if importlib.util.find_spec("stable_baselines3") is None and "CI" not in os.environ:
+        pytest.skip("torch and stable-baselines3: `make rl`")
+    assert importlib.util.find_spec("stable_baselines3"), "`make rl` has failed"
+
+
+def test_one_thread_and_kernels_that_every_machine_has():
+    pytest.importorskip("stable_baselines3", reason="torch and stable-baselines3: `make rl`")
+    import torch
+
+    import qdsweep.algorithms.rl  # noqa: F401
+
+    assert torch.get_num_threads() == 1
+    assert torch.are_deterministic_algorithms_enabled()
+    assert torch.backends.cpu.get_cpu_capability() == "AVX2"
+    assert os.environ["MKL_CBWR"] == "AVX2"
+
+
+def test_a_learners_generators_go_on_from_a_pickle_and_leave_others_alone():
+    pytest.importorskip("stable_baselines3", reason="torch and stable-baselines3: `make rl`")
+    import torch
+
+    from qdsweep.algorithms.rl.state import Generators
+
+    def draw(generators):
+        with generators.used():
+            return float(np.random.random()), float(torch.rand(1))
+
+    made = Generators(np.random.SeedSequence(4))
+    np.random.seed(1), torch.manual_seed(1)
+    first = draw(made)
+    assert draw(Generators(np.random.SeedSequence(4))) == first
+    again = pickle.loads(pickle.dumps(made))
+    assert draw(again) == draw(made) != first
+    after = float(np.random.random()), float(torch.rand(1))
+    np.random.seed(1), torch.manual_seed(1)
+    assert after == (float(np.random.random()), float(torch.rand(1)))
