@@ -79,8 +79,8 @@ class Atari(PolicyDomain):
         """Screens are large."""
         if self.observation == "screen":
             return (
-                "its policies see screens, 28,224 numbers a decision, which no record of an "
-                "episode has (observation: ram can be learned from)"
+                "its policies see screens, and a record of 28,224 numbers a decision is too large "
+                "(observation: ram can be learned from)"
             )
         return ""
 
