@@ -26,6 +26,7 @@ class Metric:
         from_zero: Whether the axis of that curve begins at zero.
         interval: Whether table.csv has its median and interquartile mean.
         cost: Whether it is what a run has spent.
+        optional: Whether it is left out for the reader of a sweep none of whose runs has it.
         recorded: Whether metrics.csv has it; else it is computed from what that has.
         needs_cells: Whether it is undefined for an archive without cells.
         instead: The metric that stands for it in such an archive. It is this one times a constant
@@ -44,6 +45,7 @@ class Metric:
     from_zero: bool = True
     interval: bool = False
     cost: bool = False
+    optional: bool = False
     recorded: bool = True
     needs_cells: bool = False
     instead: str = ""
@@ -113,12 +115,17 @@ METRICS = (
     Metric("obj_mean"),
     Metric("restarts", whole=True),
     Metric("steps", "Environment steps", whole=True, cost=True),
+    Metric(
+        "return", "Return", ranks=True, main=True, curve=True, from_zero=False, optional=True
+    ),
     Metric("qd_auc", "QD-AUC", ranks=True, interval=True, recorded=False),
     Metric("core_seconds", "Core-seconds", cost=True, recorded=False),
 )  # fmt: skip
 BY_NAME = {metric.name: metric for metric in METRICS}
 RECORDED = tuple(metric for metric in METRICS if metric.recorded)
 RANK = BY_NAME["norm_qd_score"]
+# Of a learner's policy of now, in greedy episodes; the best objective is of all that ever was.
+RETURN = BY_NAME["return"]
 # Columns of summary.csv and table.csv that are no metrics; of seconds there are more.
 NO_METRICS = frozenset(
     (
@@ -182,3 +189,4 @@ STEPS = XAxis("steps_mean", "Environment steps", "steps", whole=True)
 WALL_TIME = XAxis(
     "seconds_mean", "Wall time", "s", sizes=((7200, "h", 3600), (300, "min", 60), (0, "s", 1))
 )
+CORE_SECONDS = XAxis("core_seconds_mean", "Core-seconds", "core-seconds", whole=True)

@@ -20,7 +20,7 @@ from qdsweep.analysis.tables.confirmed import winners
 from qdsweep.analysis.tables.sheet import read_sheet
 from qdsweep.config.sweep import SweepFile
 from qdsweep.errors import BadInput
-from qdsweep.metrics import BY_NAME, METRICS, RANK, STEPS
+from qdsweep.metrics import BY_NAME, METRICS, RANK, RETURN, STEPS
 from qdsweep.planning.checks import check_sweep
 from qdsweep.records.plan import read_plan
 from qdsweep.records.progress import read_standings
@@ -136,13 +136,15 @@ def test_curves_of_print_and_page_are_the_same_lines(results):
     tables = read_tables(ranked(results, None))
     groups = list(tables.series)
     names = [view.metric.name for view in printed_views(RANK)]
-    assert names == ["qd_score", "coverage", "obj_max", "qd_score"]
+    assert names == ["qd_score", "coverage", "obj_max", "return", "qd_score"]
     names = [view.metric.name for view in page_views(BY_NAME["coverage"])]
-    assert names == ["coverage", "qd_score", "norm_qd_score", "obj_max", "coverage", "coverage"]
-    known = [view for view in page_views(RANK) if view.over is not STEPS]
-    assert not any(
-        curve_lines(tables, groups, view) for view in page_views(RANK) if view not in known
-    )
+    over_evaluations = ["coverage", "qd_score", "norm_qd_score", "obj_max", "return"]
+    assert names == [*over_evaluations, "coverage", "coverage", *["return"] * 3]
+    every = page_views(RANK)
+    known = [view for view in every if view.over is not STEPS and view.metric is not RETURN]
+    for view in every:
+        assert view in known or not is_defined(curve_lines(tables, groups, view))
+    assert not any(curve_lines(tables, groups, view) for view in every if view.over is STEPS)
     for view in known:
         lines = curve_lines(tables, groups, view)
         assert [line.group for line in lines] == groups and is_defined(lines)

@@ -9,8 +9,10 @@ from qdsweep.analysis.bands import Band, around, spread
 from qdsweep.analysis.selection import Tables
 from qdsweep.analysis.text import short
 from qdsweep.metrics import (
+    CORE_SECONDS,
     EVALUATIONS,
     METRICS,
+    RETURN,
     STEPS,
     WALL_TIME,
     Metric,
@@ -52,13 +54,16 @@ class Line:
 
 def printed_views(rank: Metric, metrics: tuple[Metric, ...] = METRICS) -> list[View]:
     """Returns what a printed figure of learning curves shows, side by side."""
-    return [*map(View, drawn_of(metrics)), View(rank.drawn, WALL_TIME)]
+    over_evaluations = [View(one) for one in drawn_of(metrics) if one is not RETURN]
+    return [*over_evaluations, View(RETURN, STEPS), View(rank.drawn, WALL_TIME)]
 
 
 def page_views(rank: Metric, metrics: tuple[Metric, ...] = METRICS) -> list[View]:
     """Returns what a reader of the page may choose to see, the ranking metric first."""
     first = sorted(curves_of(metrics), key=lambda metric: metric != rank)
-    return [*map(View, first), View(rank.drawn, STEPS), View(rank.drawn, WALL_TIME)]
+    views = [*map(View, first), View(rank.drawn, STEPS), View(rank.drawn, WALL_TIME)]
+    views += [View(RETURN, over) for over in (STEPS, WALL_TIME, CORE_SECONDS)]
+    return list(dict.fromkeys(views))  # it may be the one that ranks
 
 
 def curve_lines(tables: Tables, groups: list[str], view: View) -> list[Line]:
@@ -100,7 +105,7 @@ def is_defined(lines: list[Line]) -> bool:
 
 def constant(lines: list[Line]) -> float | None:
     """Returns the one value of all lines at all times; None where they have several, or none."""
-    every = np.concatenate([line.band.middle for line in lines])
+    every = np.concatenate([np.empty(0), *(line.band.middle for line in lines)])
     values = every[np.isfinite(every)]
     if len(values) and np.allclose(values, values[0], rtol=1e-9, atol=0):
         return float(values[0])
@@ -110,7 +115,7 @@ def constant(lines: list[Line]) -> float | None:
 def telling(tables: Tables, views: list[View], groups: list[str]) -> tuple[list[View], str]:
     """Returns the views that tell groups apart, and what is said of the others.
 
-    The ranking metric stays in any case.
+    The ranking metric stays in any case; optional ones that no group has go without a word.
 
     Args:
         tables: The tables of a sweep.
@@ -119,8 +124,13 @@ def telling(tables: Tables, views: list[View], groups: list[str]) -> tuple[list[
     """
     kept, text = [], ""
     for view in views:
-        value = constant(curve_lines(tables, groups, view))
-        if value is None or view.metric is tables.rank.drawn:
+        lines = curve_lines(tables, groups, view)
+        value = constant(lines)
+        if view.metric is tables.rank.drawn:
+            kept.append(view)
+        elif view.metric.optional and not is_defined(lines):
+            continue
+        elif value is None:
             kept.append(view)
         else:
             text += f" {view.metric.heading}: {short(value)} everywhere, and not drawn."

@@ -152,6 +152,11 @@ class Plan:
         """The metrics of its runs: ours, then the user's."""
         return (*METRICS, *self.own)
 
+    @property
+    def counted(self) -> str:
+        """What its runs are compared at equal numbers of: steps where all budgets are in them."""
+        return "evaluations" if any(row.steps is None for row in self.rows) else "steps"
+
     @classmethod
     def of(cls, data: Mapping[str, Any]) -> "Plan":
         """Returns the plan that plain data stand for, from `Sweep.plan` or plan.json.

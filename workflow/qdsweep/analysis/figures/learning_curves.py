@@ -10,7 +10,7 @@ from qdsweep.analysis.figures.panels import MAX_LINES, MAX_PANELS, lay_out, leve
 from qdsweep.analysis.figures.style import THIN, draw_line, figure_width, short_numbers
 from qdsweep.analysis.selection import Tables, shown_text
 from qdsweep.analysis.text import listed
-from qdsweep.metrics import EVALUATIONS
+from qdsweep.metrics import EVALUATIONS, STEPS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -40,8 +40,12 @@ def learning_curves(tables: Tables) -> Drawn:
         part.add_legend(band)
     level(drawn)
     first, *others = (view.metric for view in views if view.over is EVALUATIONS)
+    over_steps = [
+        f" {view.metric.phrase} over environment steps," for view in views if view.over is STEPS
+    ]
     caption = (
-        f"{listed([first.label, *(metric.phrase for metric in others)])} over evaluations, and"
+        f"{listed([first.label, *(metric.phrase for metric in others)])} over evaluations,"
+        f"{''.join(over_steps)} and"
         f" {views[-1].metric.phrase} over wall time; lines and bands: {band}.{tables.scale_text}"
     )
     if len(shown) > 1:

@@ -56,7 +56,7 @@ def headline(plan: Plan, tables: Tables, sweep_dir: Path, called: Called) -> str
         text += f" The {tables.rank.extreme} mean {metric.phrase}{noun} of {scores}"
         text += f"{_not_told(tables, best)}."
     text += _confirmed(tables, sweep_dir, called)
-    text += unequal_budgets(tables.table, tables.score_scales)
+    text += unequal_budgets(plan, tables.table, tables.score_scales)
     if done["scale"].map(lambda scale: scale.partition(";")[0]).nunique() == 1:  # one task
         top = done.loc[done["obj_max"].idxmax()]
         text += f" The best objective of all runs is {number(top['obj_max'], 2)} ({top['group']})."

@@ -121,7 +121,12 @@ def commands(sweep_dir: Path, tables: Tables) -> list[str]:
 def run_sheet(plan: Plan, summary: "pd.DataFrame") -> Sheet:
     """Returns the table of the runs."""
     every = shown_metrics(plan.metrics)
-    metrics = [metric for metric in every if metric.main or metric.cost or metric is plan.rank]
+    metrics = [
+        metric
+        for metric in every
+        if (metric.main or metric.cost or metric is plan.rank)
+        and not (metric.optional and summary[metric.name].isna().all())
+    ]
     rows = []
     for planned, row in zip(plan.rows, summary.to_dict("records"), strict=True):
         cells = [text_cell(text) for text in (*planned.values.values(), row["status"])]

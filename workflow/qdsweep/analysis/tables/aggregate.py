@@ -73,8 +73,10 @@ def aggregate(sweep_dir: Path, runs_dir: Path, *, partial: bool = False) -> None
     table = group_table(plan, summary)
     dressed = names.dressed_plan(plan), names.dressed(summary), names.dressed(table)
     sheet = group_sheet(*dressed)
-    first = first_batches(names.dressed(curves), dressed[-1])
-    write_sheet(sweep_dir, replace(sheet, note=sheet.note + first), table)
+    if plan.counted == "evaluations":
+        first = first_batches(names.dressed(curves), dressed[-1])
+        sheet = replace(sheet, note=sheet.note + first)
+    write_sheet(sweep_dir, sheet, table)
     score_scales = score_scales_of(summary, names.names)
     write_factors(sweep_dir, plan, summary, score_scales, names)
     write_comparisons(sweep_dir, plan.rank, summary, score_scales, names)
@@ -133,8 +135,10 @@ def _records(plan: Plan, results: list[Result]) -> list[dict[str, Any]]:
 
 
 def _curves(plan: Plan, results: list[Result]) -> tuple["pd.DataFrame", "pd.DataFrame"]:
-    """Returns mean and standard error of each group on its own grid of evaluations, and its runs.
+    """Returns mean and standard error of each group on its own grid, and its runs.
 
+    The grid counts evaluations, or environment steps where they are the budget: runs are compared
+    at equal numbers of what they were given, and of the other the table has the mean.
     A row of the second table is a run there; a run that is in a group twice counts once.
     """
     import pandas as pd
@@ -144,25 +148,31 @@ def _curves(plan: Plan, results: list[Result]) -> tuple["pd.DataFrame", "pd.Data
     for row, result in zip(plan.rows, results, strict=True):
         if result.curve is not None:
             by_group.setdefault(row.group, {}).setdefault(row.run, result.curve)
-    tables, runs = [], []
+    tables, runs, over = [], [], plan.counted
     for group, rows in plan.groups.items():
         members = list(by_group.get(group, {}).values())
         if not members:
             continue
-        grid = common_grid(members)
+        grid = common_grid(members, over)
+        drawn = [metric.name for metric in curves_of(plan.metrics)]
+        own = {
+            run: {name: curve.at(grid, name, over) for name in ("evaluations", *drawn, *PLACES)}
+            | {over: grid}
+            for run, curve in by_group[group].items()
+        }
+        of_all = {name: np.stack([one[name] for one in own.values()]) for name in (*drawn, *PLACES)}
         columns: dict[str, Any] = {"group": group}
         columns.update({names[name]: rows[0].values[name] for name in plan.group_columns})
-        columns.update({"evaluations": grid, "n": len(members)})
-        for name in (metric.name for metric in curves_of(plan.metrics)):
-            values = np.stack([curve.at(grid, name) for curve in members])
-            columns[f"{name}_mean"] = values.mean(axis=0)
-            columns[f"{name}_se"] = standard_error(values)
-        for run, curve in by_group[group].items():
-            every = (*(metric.name for metric in curves_of(plan.metrics)), *PLACES)
-            own = {name: curve.at(grid, name) for name in every}
-            runs.append(pd.DataFrame({"group": group, "id": run, "evaluations": grid, **own}))
-        columns["steps_mean"] = np.mean([curve.at(grid, "steps") for curve in members], axis=0)
+        columns["evaluations"] = grid
+        if over != "evaluations":
+            columns["evaluations"] = np.mean([one["evaluations"] for one in own.values()], axis=0)
+        columns["n"] = len(members)
+        for name in drawn:
+            columns[f"{name}_mean"] = of_all[name].mean(axis=0)
+            columns[f"{name}_se"] = standard_error(of_all[name])
         # Wall time since the start, without pauses between attempts [s].
-        columns["seconds_mean"] = np.mean([curve.at(grid, "seconds") for curve in members], axis=0)
+        for name in ("steps", "seconds", "core_seconds"):
+            columns[f"{name}_mean"] = of_all[name].mean(axis=0)
+        runs += [pd.DataFrame({"group": group, "id": run, **values}) for run, values in own.items()]
         tables.append(pd.DataFrame(columns))
     return pd.concat(tables, ignore_index=True), pd.concat(runs, ignore_index=True)

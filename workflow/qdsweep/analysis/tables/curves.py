@@ -19,7 +19,7 @@ POINTS = 500
 
 
 # What curves are drawn over besides evaluations.
-PLACES = ("seconds", "steps")
+PLACES = ("seconds", "steps", "core_seconds")
 
 
 @dataclass(frozen=True)
@@ -30,16 +30,20 @@ class Curve:
         evaluations: ``(k,)`` numbers of evaluations, ascending.
         values: Name of a metric that is drawn -> ``(k,)`` its values; and of `PLACES`: seconds
             since the run's start (the sum of all phases, without compilation and pauses between
-            attempts), and environment steps, NaN where nobody counted them.
+            attempts), environment steps, NaN where nobody counted them, and core-seconds.
     """
 
     evaluations: np.ndarray
     values: dict[str, np.ndarray]
 
-    def at(self, evaluations: np.ndarray, name: str) -> np.ndarray:
-        """Returns the last value known at each of `evaluations`, never one reached later."""
-        last = np.searchsorted(self.evaluations, evaluations, side="right") - 1
-        return self.values[name][last]
+    def along(self, name: str) -> np.ndarray:
+        """Returns `evaluations`, or one of the values."""
+        return self.evaluations if name == "evaluations" else self.values[name]
+
+    def at(self, places: np.ndarray, name: str, over: str = "evaluations") -> np.ndarray:
+        """Returns the last value known at each place of `over`, never one reached later."""
+        last = np.searchsorted(self.along(over), places, side="right") - 1
+        return self.along(name)[last]
 
 
 def curve_metrics(
@@ -104,7 +108,10 @@ def qd_auc(metrics: "pd.DataFrame", position: int) -> float:
 
 
 def thin_curve(
-    metrics: "pd.DataFrame", position: int, measured: tuple[Metric, ...] = METRICS
+    metrics: "pd.DataFrame",
+    position: int,
+    measured: tuple[Metric, ...] = METRICS,
+    workers: int = 1,
 ) -> Curve:
     """Returns at most `POINTS` rows up to `position`, evenly spaced, first and last included."""
     kept = np.unique(np.linspace(0, position, min(position + 1, POINTS)).round().astype(int))
@@ -113,15 +120,16 @@ def thin_curve(
     seconds = metrics[list(SECONDS)].to_numpy(float).sum(axis=1) + own_seconds(metrics)
     columns["steps"] = metrics["steps"].to_numpy(float)[kept]
     columns["seconds"] = np.cumsum(seconds if is_timed(metrics) else seconds * np.nan)[kept]
+    columns["core_seconds"] = workers * columns["seconds"]
     return Curve(metrics["evaluations"].to_numpy()[kept], columns)
 
 
-def common_grid(curves: list[Curve]) -> np.ndarray:
-    """Returns the evaluations at which to compare `curves`: where all of them have a value.
+def common_grid(curves: list[Curve], over: str = "evaluations") -> np.ndarray:
+    """Returns the places of `over` at which to compare `curves`: where all of them have a value.
 
-    They are the first curve's own, so that curves with the same evaluations are not shifted.
+    They are the first curve's own, so that curves with the same places are not shifted.
     """
-    start = max(curve.evaluations[0] for curve in curves)
-    end = min(curve.evaluations[-1] for curve in curves)
-    own = curves[0].evaluations
+    start = max(curve.along(over)[0] for curve in curves)
+    end = min(curve.along(over)[-1] for curve in curves)
+    own = curves[0].along(over)
     return np.union1d(own[(own >= start) & (own <= end)], [end])

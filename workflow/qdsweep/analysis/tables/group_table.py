@@ -87,7 +87,7 @@ def group_sheet(plan: Plan, summary: "pd.DataFrame", table: "pd.DataFrame") -> S
     note += _own_note(plan.own, table, counts)
     if plan.imported_groups:
         note += " Imported: computed by others; their elites are measured as ours."
-    note += unequal_budgets(table, score_scales)
+    note += unequal_budgets(plan, table, score_scales)
     return Sheet(
         "table",
         "Results of each group",
@@ -130,17 +130,28 @@ def _own_note(own: Iterable[Metric], table: "pd.DataFrame", counts: "pd.Series")
     return text
 
 
-def unequal_budgets(table: "pd.DataFrame", score_scales: ScoreScales) -> str:
-    """Returns a warning where groups that compare differ by more than 5 % in their evaluations."""
-    used = table.set_index("group")["evaluations_mean"]
+def unequal_budgets(plan: Plan, table: "pd.DataFrame", score_scales: ScoreScales) -> str:
+    """Returns a warning where groups that compare differ by more than 5 % in what they were given.
+
+    That is evaluations, or environment steps where all budgets are in these.
+    """
+    used = table.set_index("group")[f"{plan.counted}_mean"]
     spans = [(used.loc[groups].min(), used.loc[groups].max()) for groups in score_scales.values()]
     differ = [f"from {number(low)} to {number(high)}" for low, high in spans if high > 1.05 * low]
     if not differ:
         return ""
+    unit, remedy = (
+        ("environment steps", "a run ends with the first iteration that reaches its budget.")
+        if plan.counted == "steps"
+        else (
+            "evaluations",
+            "a sweep over evaluations in place of iterations brings them as close as batches and"
+            " first solutions allow.",
+        )
+    )
     return (
         f" Budgets differ in groups that are compared here: {', '.join(differ[:3])}"
-        f"{', ...' if len(differ) > 3 else ''} evaluations; a sweep over evaluations in place of"
-        " iterations brings them as close as batches and first solutions allow."
+        f"{', ...' if len(differ) > 3 else ''} {unit}; {remedy}"
     )
 
 

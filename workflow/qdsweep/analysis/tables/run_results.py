@@ -110,6 +110,7 @@ def _result(
     wall = sum(seconds.values()) + float(own_seconds(table)[: position + 1].sum())
     if not is_timed(table):
         wall, seconds = math.nan, dict.fromkeys(SECONDS, math.nan)
+    workers = max(int(about["workers"] or 1), 1)
     record = {
         **about,
         "status": status,
@@ -120,9 +121,9 @@ def _result(
         **seconds,
         COMPILE: float(table[COMPILE].iloc[: position + 1].sum()),  # 0 where nobody knows
         "wall_seconds": wall,
-        "core_seconds": wall * max(int(about["workers"] or 1), 1),
+        "core_seconds": wall * workers,
     }
-    return Result(record, thin_curve(table, position, metrics))
+    return Result(record, thin_curve(table, position, metrics, workers))
 
 
 def column_names(plan: Plan) -> dict[str, str]:
