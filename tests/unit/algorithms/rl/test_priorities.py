@@ -5,7 +5,7 @@ import pickle
 import numpy as np
 import pytest
 
-pytest.importorskip("stable_baselines3")
+pytest.importorskip("stable_baselines3", reason="torch and stable-baselines3: `make rl`")
 from qdsweep.algorithms.rl.priorities import Priorities
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-pytest.importorskip("stable_baselines3")
+pytest.importorskip("stable_baselines3", reason="torch and stable-baselines3: `make rl`")
 from qdsweep.algorithms.rl.vtrace import vtrace
 
 GAMMA = 0.9

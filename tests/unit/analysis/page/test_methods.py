@@ -56,6 +56,14 @@ SOURCES = {
         "fujimoto2018addressing",
     ],
     "me_es": ["colas2020scaling", "tjanaka2022approximating", "salimans2017evolution"],
+    "dqn": ["mnih2015human", "raffin2021stable"],
+    "apex_dqn": [
+        "horgan2018distributed",
+        "schaul2016prioritized",
+        "vanhasselt2016deep",
+        "raffin2021stable",
+    ],
+    "impala": ["espeholt2018impala", "raffin2021stable"],
     "novelty_search": ["lehman2011abandoning", "lee2024density", "hansen2016cma"],
 }
 

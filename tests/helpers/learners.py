@@ -1,0 +1,32 @@
+"""Learners of reinforcement learning alone, and what they learn from."""
+
+import numpy as np
+from composing import with_algorithm
+
+from qdsweep.algorithms import make_algorithm
+from qdsweep.domains import make_domain
+from qdsweep.domains.base import GOES_ON, TERMINATED, Actor, Record
+
+ACTOR = Actor(((8, 4), (2, 8)), True, "relu", None, None, discrete=True)
+
+
+def made(preset="dqn", actor=ACTOR, **settings):
+    """A small learner of a preset that trains often."""
+    quick = {"train_freq": 10, "gradient_steps": 3, "minibatch": 8, "learning_starts": 0}
+    own = {"minibatch": 8} if preset == "impala" else quick
+    experiment = with_algorithm(preset, **{**own, **settings})
+    made = make_algorithm(experiment, make_domain(experiment.domain), None)
+    return made.make_learner(actor, np.random.SeedSequence(3))
+
+
+def episode(steps, seed=0, end=TERMINATED):
+    """A record of nonsense."""
+    rng = np.random.default_rng(seed)
+    ends = np.full(steps, GOES_ON, np.uint8)
+    ends[-1] = end
+    return Record(
+        rng.normal(size=(steps + 1, 4)).astype(np.float32),
+        np.eye(2, dtype=np.float32)[rng.integers(0, 2, steps)],
+        rng.normal(size=steps).astype(np.float32),
+        ends,
+    )

@@ -1,0 +1,115 @@
+"""DQN on whole episodes: when it explores, when it trains, and that the training is SB3's."""
+
+import numpy as np
+import pytest
+from composing import with_algorithm
+
+pytest.importorskip("stable_baselines3", reason="torch and stable-baselines3: `make rl`")
+import torch
+from learners import episode, made
+from stable_baselines3.common.buffers import ReplayBuffer
+
+from qdsweep.algorithms import make_algorithm
+from qdsweep.config import episodes as policies
+from qdsweep.domains import make_domain
+from qdsweep.domains.base import CUT, GOES_ON, Actor
+from qdsweep.domains.policies import Policy
+from qdsweep.errors import BadInput
+
+
+def counted(learner):
+    """The gradient steps of each training."""
+    steps = []
+    train = learner.model.train
+    learner.model.train = lambda count, size: (steps.append(count), train(count, size))
+    return steps
+
+
+def test_the_policy_is_the_network_of_the_values():
+    learner = made()
+    policy = Policy(policies.MLP(type="mlp", hidden=[8], activation="relu"), 4, 2)
+    x = np.random.default_rng(1).normal(size=4)
+    values = learner.model.q_net(torch.tensor(x[None], dtype=torch.float32)).detach().numpy()[0]
+    assert learner.policy.dtype == np.float64 and len(learner.policy) == policy.solution_dim
+    np.testing.assert_allclose(policy.network(learner.policy)(x), values, atol=1e-6)
+
+
+def test_a_linear_policy_has_no_biases_however_long_it_learns():
+    learner = made(actor=Actor(((2, 4),), False, "tanh", None, None, discrete=True))
+    before = learner.policy
+    learner.learn([episode(60)])
+    assert before.shape == (8,) and (learner.policy != before).all()
+    x = torch.zeros((1, 4))
+    assert learner.model.q_net(x).abs().max() == learner.model.q_net_target(x).abs().max() == 0
+
+
+def test_random_actions_become_rarer_with_the_environment_steps():
+    learner = made(
+        exploration_steps=100, exploration_initial_eps=0.9, exploration_final_eps=0.1, train_freq=99
+    )
+    seen = []
+    for _ in range(4):
+        exploration = learner.exploration(3)
+        assert exploration.kind == "epsilon" and exploration.scale.shape == (3, 1)
+        assert len(set(exploration.scale.ravel())) == 1
+        seen.append(exploration.scale[0, 0])
+        learner.learn([episode(25), episode(25)])
+    assert seen == pytest.approx([0.9, 0.5, 0.1, 0.1])
+
+
+def test_it_trains_in_proportion_to_the_steps_and_not_before_it_starts():
+    learner = made(learning_starts=30)
+    trained = counted(learner)
+    learner.learn([])
+    learner.learn([episode(14), episode(16)])
+    assert trained == []
+    learner.learn([episode(12), episode(13)])
+    assert trained == [3, 3]
+    learner.learn([episode(5)])  # with the 5 that were left
+    assert trained == [3, 3, 3] and learner.replay.size == learner.steps == 60
+
+
+def test_the_target_network_follows_at_its_interval():
+    learner = made(target_update_interval=30, gradient_steps=1)
+
+    def difference():
+        networks = learner.model.q_net, learner.model.q_net_target
+        one, other = (torch.cat([p.ravel() for p in net.parameters()]) for net in networks)
+        return float((one - other).detach().abs().max())
+
+    learner.learn([episode(20)])
+    assert difference() > 0
+    followed = []
+    polyak = learner._follow
+    learner._follow = lambda steps: (polyak(steps), followed.append(difference()))
+    learner.learn([episode(40)])
+    assert [one == 0 for one in followed] == [True, False, False, True]
+
+
+def test_its_training_is_that_of_stable_baselines3():
+    learner, other = made(n_steps=1), made(n_steps=1)
+    records = [episode(20, 1), episode(30, 2, CUT)]
+    learner.learn(records)
+    model = other.model
+    buffer = ReplayBuffer(1000, model.observation_space, model.action_space, "cpu")
+    for record in records:
+        for t, end in enumerate(record.ends):
+            step = record.observations[t], record.observations[t + 1], record.actions[t].argmax()
+            infos = [{"TimeLimit.truncated": end == CUT}]
+            buffer.add(*step, record.rewards[t], end != GOES_ON, infos)
+    model.replay_buffer = buffer
+    model.replay_buffer.full = False
+    with other._generators.used():
+        for _ in range(5):
+            model.train(3, 8)
+    np.testing.assert_allclose(learner.policy, other.policy, rtol=1e-5, atol=1e-6)
+    assert np.abs(learner.policy - made().policy).max() > 1e-4
+
+
+def test_vectors_are_refused_by_name():
+    for name in ("dqn", "apex_dqn"):
+        experiment = with_algorithm(name)
+        domain = make_domain(experiment.domain)
+        domain.actor = domain.actor._replace(discrete=False)
+        with pytest.raises(BadInput, match=f"algorithm {name} .* are vectors; take ppo, a2c"):
+            make_algorithm(experiment, domain, None)

@@ -1,0 +1,84 @@
+"""IMPALA in step: who plays, what is learnt from whom, and unrolls."""
+
+import numpy as np
+import pytest
+
+pytest.importorskip("stable_baselines3", reason="torch and stable-baselines3: `make rl`")
+import torch
+from learners import episode, made
+
+from qdsweep.algorithms.rl.impala import ends_of_unrolls, shuffled
+from qdsweep.domains.base import CUT, GOES_ON, TERMINATED, Actor
+
+
+@pytest.mark.parametrize("lag", [1, 3])
+def test_actors_play_the_policy_of_so_many_batches_ago(lag):
+    learner = made("impala", lag=lag)
+    newest, acting, corrected = [], [], []
+    evaluate = learner._evaluate
+
+    def noted(steps):
+        if not torch.is_grad_enabled():  # with the weights that have played
+            corrected.append(learner._weights(learner.model.policy.mlp_extractor.policy_net))
+        return evaluate(steps)
+
+    learner._evaluate = noted
+    for batch in range(6):
+        acting.append(learner.policy)
+        newest.append(learner._weights([*learner.model.policy.mlp_extractor.policy_net,
+                                        learner.model.policy.action_net]))  # fmt: skip
+        learner.learn([episode(30, batch)] if batch else [])
+    assert len({one.tobytes() for one in newest}) == 5, "nothing was learnt in the first one"
+    for batch in range(6):
+        np.testing.assert_array_equal(acting[batch], newest[max(batch - lag + 1, 0)])
+        if batch:  # it learns what was played one batch before
+            hidden = len(corrected[0])
+            np.testing.assert_array_equal(corrected[batch - 1], acting[batch - 1][:hidden])
+
+
+def test_ratios_of_the_policy_that_has_played_are_1(monkeypatch):
+    import qdsweep.algorithms.rl.impala as module
+
+    seen, vtrace = [], module.vtrace
+
+    def noted(*given, **settings):
+        seen.append(given)
+        return vtrace(*given, **settings)
+
+    monkeypatch.setattr(module, "vtrace", noted)
+    learner = made("impala", n_steps=4, minibatch=100)
+    learner.learn([episode(10, 1, TERMINATED), episode(6, 2, CUT)])
+    learner.learn([episode(10, 3)])
+    (rewards, values, following, last, ratios), (*_, second) = seen
+    np.testing.assert_allclose(ratios, 1, rtol=1e-6)
+    # Who plays the second batch is the first policy still: it was asked for before.
+    assert (np.abs(second - 1) > 1e-5).any()
+    assert len(rewards) == 16 and last.sum() == 3 + 2
+    inside = ~last
+    np.testing.assert_allclose(following[inside], values[np.flatnonzero(inside) + 1])
+    assert (following == 0).sum() == 1, "behind a time limit there is a value"
+
+
+def test_unrolls_end_with_the_episode_and_each_is_used_once():
+    ends = np.array([GOES_ON] * 4 + [TERMINATED] + [CUT] + [GOES_ON] * 3 + [CUT])
+    last = ends_of_unrolls(ends != GOES_ON, 2)
+    assert np.flatnonzero(last).tolist() == [1, 3, 4, 5, 7, 9]
+    parts = list(shuffled(last, 4))
+    assert sorted(np.concatenate(parts)) == list(range(10))
+    starts = {0: [0, 1], 2: [2, 3], 4: [4], 5: [5], 6: [6, 7], 8: [8, 9]}
+    for rows in parts:
+        while len(rows):
+            own = starts[rows[0]]
+            assert rows[: len(own)].tolist() == own
+            rows = rows[len(own) :]
+    assert [last[rows].sum() for rows in parts] == [4, 2]
+
+
+def test_vectors_too():
+    bounds = -np.ones(2), np.ones(2)
+    learner = made("impala", actor=Actor(((8, 4), (2, 8)), True, "tanh", *bounds))
+    before = learner.exploration(3)
+    assert before.kind == "gaussian" and before.scale.shape == (3, 2)
+    for batch in range(3):
+        learner.learn([episode(30, batch)])
+    assert (learner.exploration(3).scale != before.scale).all()
