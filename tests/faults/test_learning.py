@@ -21,7 +21,12 @@ from qdsweep.experiment.state import Pending
 from qdsweep.experiment.stop import Stop
 
 LONG = bool(os.environ.get("QDSWEEP_TORTURE"))  # make torture
-PRESETS = ("pga_me", "td3", "cma_mega_es", "cma_mega_td3_es", "me_es")
+PRESETS = ("pga_me", "td3", "cma_mega_es", "cma_mega_td3_es", "me_es", "apex_dqn", "impala")
+# Of these, greedy rows alone are inserted, and the learner trains on few steps.
+WITH_TORCH: dict[str, dict[str, Any]] = {
+    "apex_dqn": {"evaluate_every": 1, "train_freq": 100, "learning_starts": 50},
+    "impala": {"evaluate_every": 1, "lag": 2},
+}
 PHASES = ("evaluation", "training", "tell")
 CLUSTERS: tuple[dict[str, Any], ...] = (
     {"engine": "serial"},
@@ -106,7 +111,10 @@ def end(folder: Path, cluster: dict[str, Any], straight: Path) -> None:
 @pytest.mark.timeout(3000)
 @pytest.mark.parametrize("preset", PRESETS)
 def test_killed_in_every_phase_on_every_engine_it_ends_in_one_digest(preset, tmp_path):
-    experiment = with_algorithm(preset, TASK).model_dump(mode="json")
+    if preset in WITH_TORCH:
+        pytest.importorskip("stable_baselines3", reason="torch and stable-baselines3: `make rl`")
+    own = WITH_TORCH.get(preset, {})
+    experiment = with_algorithm(preset, TASK, **own).model_dump(mode="json")
     straight = compute_run(experiment, tmp_path / "straight")
     kills = list(product(PHASES, (signal.SIGKILL, signal.SIGTERM)))
     if LONG:  # each kill on each engine, in a run of its own
