@@ -1,0 +1,228 @@
+"""PPO and A2C beside stable-baselines3's own `learn()`: returns, CPU time, and what workers bring.
+
+    python benchmarks/rl.py [--seeds 10] [--steps 100000] [--kinds ppo a2c] [--results DIR]
+
+Both learn CartPole-v1 for as many environment steps, each seed in a process of its own; then the
+last policy plays 100 greedy episodes on seeds that both have. PPO has the settings of our preset in
+both, stable-baselines3's from 8 environments of 128 steps, ours from whole episodes. A2C has there
+the RL Zoo's settings (8 environments, updates of 5 steps each), as ours are for whole episodes. CPU
+seconds are those of learning and playing, without imports. What is done stays in DIR: the same
+command goes on.
+"""
+
+import argparse
+import json
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from figures import figure
+
+from qdsweep.host.cpu import apply_baseline, apply_torch_baseline
+
+apply_baseline("avx2")
+apply_torch_baseline()  # one thread and the same kernels for both
+
+import numpy as np  # noqa: E402
+
+from qdsweep.config.cluster import Cluster  # noqa: E402
+from qdsweep.config.compose import compose  # noqa: E402
+from qdsweep.config.experiment import Experiment  # noqa: E402
+from qdsweep.domains import make_domain  # noqa: E402
+
+GREEDY = np.arange(10_000, 10_100, dtype=np.uint32)
+ENVIRONMENTS, EPISODES = 8, 8
+ZOO = {"a2c": {"n_steps": 5}, "ppo": {"n_steps": 1024 // ENVIRONMENTS}}
+
+
+def experiment(kind: str, seed: int, steps: int) -> Experiment:
+    """Ours: nothing but the first iteration is judged, so that all steps are learned from."""
+    changes = {"algorithm": kind, "seed": seed, "steps": steps, "batch_size": EPISODES}
+    return compose("rl_cartpole", {**changes, "evaluate_every": 10_000})
+
+
+def run(made: Experiment, workers: int = 1) -> Any:
+    """Computes a run in this process; returns its final state."""
+    from qdsweep.algorithms import make_algorithm
+    from qdsweep.engines import make_engine
+    from qdsweep.experiment.loop import search
+    from qdsweep.experiment.state import State
+    from qdsweep.experiment.stop import Stop
+
+    domain = make_domain(made.domain, made.seed)
+    state = State(make_algorithm(made, domain, None), steps=0)
+    engine = make_engine(Cluster(workers_per_node=workers), made, domain, None, None, {})
+    try:
+        engine.wait()
+
+        def after(state: Any, seconds: dict[str, float]) -> None:
+            for phase, value in seconds.items():
+                state.seconds[phase] = state.seconds.get(phase, 0.0) + value
+
+        search(made, state, engine, Stop(), after)
+    finally:
+        engine.close()
+    return state
+
+
+def ours(kind: str, seed: int, steps: int) -> tuple[Any, int, float]:
+    """Policy, environment steps and CPU seconds of a run of ours."""
+    import qdsweep.algorithms.rl.on_policy  # noqa: F401 - not a part of the time
+
+    start = time.process_time()
+    state = run(experiment(kind, seed, steps))
+    return state.algorithm.learner.policy, state.steps, time.process_time() - start
+
+
+def theirs(kind: str, seed: int, steps: int) -> tuple[Any, int, float]:
+    """The same of stable-baselines3's."""
+    from stable_baselines3 import A2C, PPO
+    from stable_baselines3.common.env_util import make_vec_env
+
+    settings: Any = experiment(kind, seed, steps).algorithm
+    equal: dict[str, Any] = {}
+    if kind == "ppo":
+        keys = ("learning_rate", "n_epochs", "gamma", "gae_lambda", "clip_range", "ent_coef")
+        equal = {key: getattr(settings, key) for key in keys} | {"batch_size": settings.minibatch}
+    start = time.process_time()
+    environments = make_vec_env("CartPole-v1", n_envs=ENVIRONMENTS, seed=1000 * seed)
+    model = {"ppo": PPO, "a2c": A2C}[kind](
+        "MlpPolicy", environments, seed=seed, device="cpu", **equal, **ZOO[kind]
+    ).learn(steps)
+    cpu = time.process_time() - start
+    network = model.policy
+    layers = [*network.mlp_extractor.policy_net, network.action_net]
+    parts = [part for one in layers if hasattr(one, "weight") for part in (one.weight, one.bias)]
+    policy = np.concatenate([part.detach().numpy().ravel() for part in parts]).astype(float)
+    return policy, model.num_timesteps, cpu
+
+
+def one(who: str, kind: str, seed: int, steps: int) -> dict[str, float]:
+    """What one seed of one of them has come to."""
+    policy, done, cpu = (ours if who == "ours" else theirs)(kind, seed, steps)
+    domain = make_domain(experiment(kind, seed, steps).domain)
+    found = domain.evaluate(np.tile(policy, (len(GREEDY), 1)), GREEDY)
+    return {"return": float(found.objective.mean()), "steps": done, "cpu": cpu}
+
+
+def compare(kind: str, seeds: int, steps: int, results: Path) -> None:
+    """Returns and CPU time of both, from as many seeds."""
+    from scipy.stats import ttest_ind
+
+    found: dict[str, list[dict[str, float]]] = {"ours": [], "theirs": []}
+    for seed in range(1, seeds + 1):
+        for who, rows in found.items():
+            file = results / f"{kind}-{who}-{seed}-{steps}.json"
+            if not file.exists():
+                words = [sys.executable, __file__, "--one", who, kind, str(seed), str(steps)]
+                done = subprocess.run(words, check=True, stdout=subprocess.PIPE, text=True)
+                file.write_text(done.stdout.splitlines()[-1])
+            rows.append(json.loads(file.read_text()))
+    returns = {who: [row["return"] for row in rows] for who, rows in found.items()}
+    mean = statistics.mean(returns["theirs"])
+    interval = ttest_ind(*returns.values(), equal_var=False).confidence_interval(0.9)
+    figure(
+        f"{kind}, the farther end of the 90 % interval of the difference of final returns",
+        "stable-baselines3's mean",
+        max(abs(interval.low), abs(interval.high)) / mean if seeds > 1 else np.nan,
+        "<= 0.1" if kind == "ppo" else "",
+        detail=f"{statistics.mean(returns['ours']):.0f} and {mean:.0f}, {seeds} seeds; "
+        + ", ".join(f"{who} {sorted(map(round, values))}" for who, values in returns.items()),
+    )
+    speeds = {
+        who: sum(row["steps"] for row in rows) / sum(row["cpu"] for row in rows)
+        for who, rows in found.items()
+    }
+    figure(
+        f"{kind}, environment steps a CPU second",
+        "stable-baselines3",
+        speeds["ours"] / speeds["theirs"],
+        ">= 0.9",
+        detail=f"{speeds['ours']:.0f} and {speeds['theirs']:.0f}",
+    )
+
+
+def sampling(repeats: int) -> None:
+    """Environment steps a wall second of exploring episodes, with one worker and with two."""
+    from qdsweep.domains.base import Exploration
+    from qdsweep.engines import make_engine
+    from qdsweep.engines.base import Batch
+
+    made, rows = experiment("ppo", 1, 1000), 64
+    domain = make_domain(made.domain)
+    solutions = np.tile(domain.xavier(np.random.SeedSequence(1)), (rows, 1))
+    batch = Batch(
+        solutions,
+        np.arange(rows, dtype=np.uint32),
+        experience=True,
+        exploration=Exploration("softmax", np.ones((rows, 1))),
+    )
+    speeds: dict[int, list[float]] = {1: [], 2: []}
+    engines = {
+        n: make_engine(Cluster(workers_per_node=n), made, domain, None, None, {}) for n in speeds
+    }
+    try:
+        for _ in range(repeats + 1):  # the first one is to warm up
+            for workers, engine in engines.items():
+                engine.wait()
+                start, steps = time.perf_counter(), 0
+                for _ in range(10):
+                    for _, outcome in engine.evaluate(batch, [slice(0, rows)]):
+                        steps += int(np.sum(outcome.evaluation.steps))
+                speeds[workers].append(steps / (time.perf_counter() - start))
+    finally:
+        for engine in engines.values():
+            engine.close()
+    one_worker, two = (statistics.median(found[1:]) for found in speeds.values())
+    figure(
+        "exploring episodes, steps a wall second of 2 workers",
+        "1 worker",
+        two / one_worker,
+        ">= 1.6",
+        limit="2",
+        detail=f"{two:.0f} and {one_worker:.0f} steps a second",
+    )
+
+
+def whole(steps: int) -> None:
+    """The speed-up of a whole run by a second worker, beside what its parts allow (Amdahl)."""
+    made = experiment("ppo", 1, steps)
+    one_worker, two = (run(made, workers) for workers in (1, 2))
+    assert (one_worker.algorithm.learner.policy == two.algorithm.learner.policy).all()
+    alone = one_worker.seconds["ask"] + one_worker.seconds["tell"]
+    total = alone + one_worker.seconds["evaluate"]
+    bound = total / (alone + one_worker.seconds["evaluate"] / 2)
+    found = total / sum(two.seconds[phase] for phase in ("ask", "tell", "evaluate"))
+    figure(
+        "PPO, speed-up of a whole run by a second worker",
+        "its bound (Amdahl)",
+        found / bound,
+        limit="1",
+        detail=f"{found:.2f} of {bound:.2f}: learning is {alone / total:.0%} of one worker's time",
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--seeds", type=int, default=10)
+    parser.add_argument("--steps", type=int, default=100_000)
+    parser.add_argument("--kinds", nargs="+", default=["ppo", "a2c"], choices=["ppo", "a2c"])
+    parser.add_argument("--results", type=Path, default=Path("results/bench-rl"))
+    parser.add_argument("--one", nargs=4, metavar=("WHO", "KIND", "SEED", "STEPS"))
+    arguments = parser.parse_args()
+    if arguments.one:
+        who, kind, seed, steps = arguments.one
+        print(json.dumps(one(who, kind, int(seed), int(steps))))
+        return
+    arguments.results.mkdir(parents=True, exist_ok=True)
+    for kind in arguments.kinds:
+        compare(kind, arguments.seeds, arguments.steps, arguments.results)
+    sampling(5)
+    whole(min(arguments.steps, 30_000))
+
+
+if __name__ == "__main__":
+    main()
