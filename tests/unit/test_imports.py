@@ -21,7 +21,8 @@ OF_THE_SNAKEFILE = {
     *("errors", "config", "sweep", "records", "strategies", "planning", "container", "warm")
 }
 HEAVY = {
-    *("numpy", "ribs", "pandas", "scipy", "gymnasium", "dask", "distributed", "optuna", "sklearn")
+    *("numpy", "ribs", "pandas", "scipy", "gymnasium", "dask", "distributed", "optuna", "sklearn"),
+    *("torch", "stable_baselines3", "ale_py"),
 }
 
 
