@@ -9,7 +9,7 @@ import numpy as np
 from qdsweep.domains.base import Evaluation
 from qdsweep.engines.base import Answer, Batch, Outcome
 from qdsweep.engines.parts import PER_WORKER, SECONDS
-from qdsweep.engines.pool import Pool
+from qdsweep.engines.pool import BATCHES, Pool
 
 ROWS = 40
 
@@ -38,7 +38,10 @@ class Instant:
 
 
 def test_workers_have_enough_to_do_while_the_main_process_trains(monkeypatch):
-    """As long as it took the last time; without, no part is handed out earlier than needed."""
+    """As long as it took in one of the last batches, as an iteration may have several.
+
+    Without, no part is handed out earlier than needed.
+    """
     executor = Instant()
     pool = Pool(executor)
     batch = Batch(np.zeros((ROWS, 3)), np.zeros(ROWS, dtype=np.uint32))
@@ -49,12 +52,29 @@ def test_workers_have_enough_to_do_while_the_main_process_trains(monkeypatch):
         ahead.append(len(executor.parts))
         clock[0] += seconds
 
-    for seconds in (0.0, 4 * SECONDS, 0.0, 0.0):
+    for seconds in (0.0, 4 * SECONDS, *[0.0] * (BATCHES + 1)):
         executor.parts.clear()
         for _ in pool.evaluate(batch, [slice(0, ROWS)], partial(meanwhile, seconds)):
             pass
         assert sum(executor.parts) == ROWS
-    assert ahead == [2 * PER_WORKER, 2 * PER_WORKER, 2 * (PER_WORKER + 4), 2 * PER_WORKER]
+    few, more = 2 * PER_WORKER, 2 * (PER_WORKER + 4)
+    assert ahead == [few, few, *[more] * BATCHES, few]
+
+
+def test_workers_are_given_all_that_is_left_if_the_main_process_trains_longer(monkeypatch):
+    executor, clock, ahead = Instant(), [0.0], []
+    pool = Pool(executor)
+    batch = Batch(np.zeros((ROWS, 3)), np.zeros(ROWS, dtype=np.uint32))
+    monkeypatch.setattr(time, "monotonic", lambda: clock[0])
+
+    def meanwhile():
+        ahead.append(sum(executor.parts))
+        clock[0] += ROWS * SECONDS
+
+    for _ in range(2):
+        executor.parts.clear()
+        assert len(list(pool.evaluate(batch, [slice(0, ROWS)], meanwhile))) == len(executor.parts)
+    assert ahead == [2 * PER_WORKER, ROWS]
 
 
 def test_a_batch_that_is_all_done_trains_too():

@@ -3,6 +3,7 @@
 import logging
 import queue
 import time
+from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 
@@ -19,6 +20,9 @@ PATIENCE = 300.0
 LOOK_SECONDS = 0.1
 # Losses of a part within some seconds count once: a node may be lost, or workers taken away.
 INCIDENT_SECONDS = 3.0
+# Of so many batches, the longest absence of the main process is expected again: it trains in the
+# first one of an iteration, which may have several.
+BATCHES = 8
 # At most so many lines of workers reach the run's log.
 MAX_LINES = 1000
 
@@ -38,7 +42,8 @@ class Pool:
         self._parts = Parts()
         self._most = 0
         self._lines = 0
-        self._away = 0.0  # how long the main process last did something else [s]
+        # How long the main process did something else during each of the last batches [s].
+        self._away: deque[float] = deque(maxlen=BATCHES)
         self._lonely_since: float | None = None
 
     @property
@@ -62,10 +67,11 @@ class Pool:
         running: dict[Future[Answer], slice] = {}
         done: queue.SimpleQueue[Future[Answer]] = queue.SimpleQueue()
         # While the main process trains, the workers need enough to do.
-        self._hand_out(batch, running, done, PER_WORKER + int(self._away / SECONDS))
+        more = int(max(self._away, default=0.0) / SECONDS)
+        self._hand_out(batch, running, done, PER_WORKER + more)
         start = time.monotonic()
         meanwhile()
-        self._away = time.monotonic() - start
+        self._away.append(time.monotonic() - start)
         while self._parts or running:
             self._hand_out(batch, running, done, PER_WORKER)
             try:
@@ -94,11 +100,18 @@ class Pool:
         done: "queue.SimpleQueue[Future[Answer]]",
         ahead: int,
     ) -> None:
-        """Hands out at most so many parts per worker."""
+        """Hands out at most so many parts per worker.
+
+        The last rows are kept until there is a worker without a part, as parts are cut better then;
+        but not from workers that must have enough for a while.
+        """
         workers = self._executor.workers
         while self._parts and (
             len(running) < workers
-            or (len(running) < ahead * workers and self._parts.plenty(workers))
+            or (
+                len(running) < ahead * workers
+                and (ahead > PER_WORKER or self._parts.plenty(workers))
+            )
         ):
             part = self._parts.take(workers)
             future = self._executor.submit(batch.part(part), part.start)
