@@ -8,8 +8,8 @@ import pytest
 from inventing import BATCH, ITERATIONS, SEEDS, make_run, read_captions, write_plan
 
 from qdsweep.analysis.curves import curve_lines, is_defined, page_views
-from qdsweep.analysis.figures.plots import plot
-from qdsweep.analysis.page.report import report
+from qdsweep.analysis.figures.learning_curves import learning_curves
+from qdsweep.analysis.page.interactive import _learning_curves
 from qdsweep.analysis.selection import read_tables
 from qdsweep.analysis.tables.aggregate import aggregate
 from qdsweep.analysis.tables.sheet import read_sheet
@@ -47,8 +47,6 @@ def sweep(tmp_path_factory):
         row["steps"] = BUDGET
     (folder / "plan.json").write_text(json.dumps(plan))
     aggregate(folder, runs)
-    plot(folder, runs)
-    report(folder, runs)
     return folder
 
 
@@ -78,11 +76,11 @@ def test_the_return_is_drawn_over_steps_wall_time_and_core_seconds(sweep):
         pd.read_csv(sweep / "curves.csv")[f"{one}_mean"] for one in ("seconds", "core_seconds")
     )
     np.testing.assert_allclose(cores, 2 * wall)  # two workers
-    caption = read_captions(sweep)["learning_curves"]
+    caption = learning_curves(tables).caption
     assert "over evaluations, return over environment steps, and QD score over wall" in caption
-    page = (sweep / "report.html").read_text()
+    views, _ = _learning_curves(tables, ["ppo", "elites"])
     for words in ("environment steps", "wall time (s)", "core-seconds"):
-        assert f"Return over {words}" in page
+        assert f"Return over {words}" in views
 
 
 def test_tables_have_the_return_of_those_that_have_one(sweep):

@@ -114,6 +114,7 @@ class Algorithm(ABC):
     def metrics(self) -> dict[str, Any]:
         """Name -> value, None where one means nothing; the names are those of `METRICS`.
 
+        And `return`, if it learns a policy: the mean objective of its latest greedy episodes.
         Called in every iteration: nothing of O(archive) in it.
         """
 
