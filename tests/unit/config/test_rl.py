@@ -1,0 +1,65 @@
+"""What reinforcement learning refuses, before anything runs and without its libraries."""
+
+import sys
+
+import pytest
+from in_process import qdsweep
+
+from qdsweep.config import extras
+from qdsweep.config.compose import compose
+from qdsweep.config.plugin import find_source
+from qdsweep.errors import BadInput
+from qdsweep.planning.packages import check_packages
+from qdsweep.records.sweep_dir import Results
+
+NAMES = ("ppo", "a2c", "dqn", "impala", "apex_dqn")
+
+
+@pytest.fixture
+def nothing_installed(monkeypatch):
+    def found(target):
+        if target in ("torch", "stable_baselines3"):
+            raise BadInput(f"there is no module {target}")
+        return find_source(target)
+
+    monkeypatch.setattr(extras, "find_source", found)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_without_the_extra_every_name_is_refused_with_the_command(
+    name, tmp_path, nothing_installed
+):
+    words = rf"algorithm {name} needs torch.*`make rl`.*pip install 'qdsweep\[rl\]'"
+    with pytest.raises(BadInput, match=words):  # a dry run's
+        check_packages({"run": compose("rl_cartpole", {"algorithm": name})}, Results(tmp_path))
+
+
+def test_without_the_extra_a_check_is_refused_too(tmp_path, nothing_installed):
+    said = qdsweep("check", "--algorithm", "ppo", cwd=tmp_path, code=2)
+    assert "algorithm ppo needs torch" in said and "`make rl`" in said
+    assert "Traceback" not in said
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_composing_imports_no_library(name, monkeypatch):
+    for library in ("torch", "stable_baselines3"):
+        monkeypatch.setitem(sys.modules, library, None)  # an import of it fails
+    assert compose("rl_cartpole", {"algorithm": name}).algorithm.packages
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"evaluation_seed": "fixed"}, r"evaluation_seed = fixed: algorithm ppo.*: solution"),
+        ({"evaluation_seed": 3}, "evaluation_seed = 3"),
+        ({"num_emitters": 2}, "num_emitters = 2: algorithm ppo is one emitter"),
+        ({"minibatch": 1}, "minibatch"),
+        ({"gae_lambda": 1.5}, "gae_lambda"),
+        ({"domain": "lp_sphere"}, "algorithm ppo learns from the steps.*function"),
+        ({"normalize_observations": True}, "normalize_observations"),
+    ],
+)
+def test_what_cannot_work_is_refused_with_the_reason(changes, words):
+    start = {"domain": "cartpole", "archive": {"dims": [5, 5]}, "iterations": 2, "num_emitters": 1}
+    with pytest.raises(BadInput, match=f"(?s){words}"):
+        compose({**start, "algorithm": "ppo"}, changes)
