@@ -8,6 +8,7 @@ from qdsweep.config.archives import Archive, CVTArchive, GridArchive, PluginArch
 from qdsweep.config.base import NOW, TARGET, Model, own_or_type
 from qdsweep.config.emitters import Emitter, PluginEmitter
 from qdsweep.config.estimation import CMAMEGAES, CMAMEGATD3ES, MEES
+from qdsweep.config.evolution import GA
 from qdsweep.config.family import AlgorithmConfig
 from qdsweep.config.lagged import DQN, IMPALA, ApexDQN
 from qdsweep.config.learning import PGAMapElites, TD3Search
@@ -244,6 +245,7 @@ Algorithm = Annotated[
     | Annotated[CMAMEGAES, Tag("cma_mega_es")]
     | Annotated[CMAMEGATD3ES, Tag("cma_mega_td3_es")]
     | Annotated[MEES, Tag("me_es")]
+    | Annotated[GA, Tag("ga")]
     | Annotated[PPO, Tag("ppo")]
     | Annotated[A2C, Tag("a2c")]
     | Annotated[DQN, Tag("dqn")]

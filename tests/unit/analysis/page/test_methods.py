@@ -55,6 +55,7 @@ SOURCES = {
         "salimans2017evolution",
         "fujimoto2018addressing",
     ],
+    "ga": ["such2017deep"],
     "me_es": ["colas2020scaling", "tjanaka2022approximating", "salimans2017evolution"],
     "dqn": ["mnih2015human", "raffin2021stable"],
     "apex_dqn": [

@@ -1,0 +1,61 @@
+"""The genetic algorithm of Such et al. (2017), arXiv:1712.06567, algorithm 1."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from qdsweep.algorithms.base import Candidates
+from qdsweep.algorithms.learning.base import ArchiveAlgorithm
+from qdsweep.config.experiment import Experiment
+from qdsweep.domains.base import Domain, Evaluation, Floats
+
+
+class GeneticAlgorithm(ArchiveAlgorithm):
+    """Truncation selection without crossover; the best of a generation lives on, unchanged.
+
+    The elite is evaluated again in each generation, with that generation's seeds, and is the best
+    by one evaluation (Such et al. play thirty more episodes of the ten best).
+
+    Args:
+        experiment: The experiment; the first child of its seed is that of everything here.
+        domain: Its domain.
+        shared: The folder of centroids; None for any points.
+    """
+
+    def __init__(self, experiment: Experiment, domain: Domain, shared: Path | None) -> None:
+        root = np.random.SeedSequence(experiment.seed, spawn_key=(0,))
+        archive_seed, seed = root.spawn(2)
+        super().__init__(experiment, domain, shared, archive_seed)
+        self._rng = np.random.default_rng(seed)
+        self.batch_size = experiment.batch_size
+        # The better solutions of the last generation, the best first; before it, x0.
+        self._better: Floats = np.array(domain.x0)[np.newaxis]
+        self._generations = 0
+        self._asked = False
+
+    def ask(self) -> Candidates | None:
+        """A generation, then None."""
+        self._asked = not self._asked
+        if not self._asked:
+            return None
+        elites = min(self._generations, 1)
+        better = self._better[: self.settings.parents]
+        chosen = self._rng.integers(len(better), size=self.batch_size - elites)
+        noise = self._rng.standard_normal((len(chosen), better.shape[1]))
+        mutants = better[chosen] + self.settings.sigma * noise
+        return Candidates(np.concatenate((better[:elites], mutants)))
+
+    def tell(self, candidates: Candidates, evaluation: Evaluation) -> None:
+        """Inserts all, and keeps the better ones."""
+        self.insert(candidates, evaluation)
+        best = np.argsort(-evaluation.objective, kind="stable")[: self.settings.parents]
+        self._better = candidates.solutions[best]
+        self._generations += 1
+
+    def change(self, key: str, value: Any) -> None:
+        """The batch size too."""
+        if key == "batch_size":
+            self.batch_size = value
+        else:
+            super().change(key, value)
