@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
-from ale_py import Action, ALEInterface
+from ale_py import Action
 from gymnasium import spaces
 from numpy.typing import NDArray
 
@@ -37,8 +37,8 @@ class _Memory:
 
     inputs = _BYTES
 
-    def __init__(self, ale: ALEInterface, frame_skip: int) -> None:
-        self._ale, self._skip = ale, frame_skip
+    def __init__(self, emulator: Emulator, frame_skip: int) -> None:
+        self._ale, self._skip = emulator.ale, frame_skip
         self._table = _SCALED.astype(np.float64)
         self._seen = np.empty(_BYTES)
 
@@ -103,7 +103,7 @@ class AtariGame:
         )
         self._actions = make_actions(spaces.Discrete(len(self._buttons)), game.game)
         check_components(game.measures, game.game, _BYTES, len(self._buttons))
-        self._eyes = (Screens if on_screen else _Memory)(ale, game.frame_skip)
+        self._eyes = (Screens if on_screen else _Memory)(self._emulator, game.frame_skip)
         self._precision = np.float32 if on_screen else np.float64
         self._policy: Policy | ConvolutionalPolicy
         if isinstance(game.policy, Convolutional):

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 from ale_py import ALEInterface, ALEState, LoggerMode, roms
+from numpy.typing import NDArray
 
 from qdsweep.config.atari import Atari
 
@@ -29,6 +30,8 @@ class Emulator:
     Attributes:
         ale: The emulator itself, whose `act` makes one frame: in some games the start is another
             where it makes more.
+        first_screen: ``(h, w)`` the screen at the start of the episode in grey. It is no part of a
+            state, and in some games another one after what was played before.
         is_fast: Whether the game need not be loaded for each episode.
     """
 
@@ -61,6 +64,7 @@ class Emulator:
         """Loads the game, and returns its state."""
         self.ale.setInt("random_seed", seed)
         self.ale.loadROM(self._rom)
+        self.first_screen: NDArray[np.uint8] = self.ale.getScreenGrayscale()
         return bytes(self.ale.cloneState(include_rng=True).__getstate__())
 
     def _state(self, seed: int) -> bytes:

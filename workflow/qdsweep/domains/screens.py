@@ -3,8 +3,10 @@
 from math import gcd
 
 import numpy as np
-from ale_py import Action, ALEInterface
+from ale_py import Action
 from numpy.typing import NDArray
+
+from qdsweep.domains.emulator import Emulator
 
 SIZE, STACK = 84, 4
 _WHITE = 255
@@ -16,7 +18,7 @@ class Screens:
     All sums are of whole numbers below 2^24, which single precision has exactly.
 
     Args:
-        ale: The emulator.
+        emulator: The emulator.
         frame_skip: Frames that an action lasts.
 
     Attributes:
@@ -26,9 +28,9 @@ class Screens:
 
     inputs = STACK * SIZE * SIZE
 
-    def __init__(self, ale: ALEInterface, frame_skip: int) -> None:
-        self._ale, self._skip = ale, frame_skip
-        height, width = ale.getScreenDims()
+    def __init__(self, emulator: Emulator, frame_skip: int) -> None:
+        self._emulator, self._ale, self._skip = emulator, emulator.ale, frame_skip
+        height, width = emulator.first_screen.shape
         rows, columns = _areas(height), _areas(width)
         self._frames = np.empty((2, height, width), dtype=np.uint8)
         self._bright = np.empty((height, width), dtype=np.float32)
@@ -45,8 +47,7 @@ class Screens:
 
     def begin(self) -> None:
         """Begins an episode: its first screen, four times."""
-        self._ale.getScreenGrayscale(self._frames[0])
-        self._shrink(self._frames[0])
+        self._shrink(self._emulator.first_screen)
         self._stack[:-1] = self._stack[-1]
 
     def act(self, action: Action) -> int:
