@@ -7,6 +7,7 @@ import pytest
 
 from qdsweep.algorithms.learning.replay import Replay
 from qdsweep.domains.base import CUT, GOES_ON, TERMINATED, Record
+from qdsweep.errors import BadInput
 
 
 def record(*lengths: int, first: int = 0) -> Record:
@@ -81,3 +82,8 @@ def test_observations_are_drawn_alone():
     replay.add(record(9))
     drawn = replay.draw_observations(np.random.default_rng(1), 100)
     assert sorted(set(drawn[:, 0])) == [4, 5, 6, 7, 8]
+
+
+def test_a_buffer_that_no_machine_has_room_for_is_refused():
+    with pytest.raises(BadInput, match=r"replay_size = 10{15}: .* GiB"):
+        Replay(10**15, 28, 8)

@@ -13,6 +13,7 @@ from qdsweep.algorithms.learning.networks import Network
 from qdsweep.algorithms.learning.td3 import TD3
 from qdsweep.config.learning import TD3 as Settings
 from qdsweep.domains.base import TERMINATED, Record
+from qdsweep.errors import QdsweepError
 
 # Of "hopper" after 20 training steps, with one BLAS thread and OpenBLAS' Haswell kernels.
 GOLDEN = "69715801c3cba2bf"
@@ -112,3 +113,17 @@ def test_it_finds_the_best_action_in_the_environments_units():
     scaled = layers.forward(made.actor, observations[:50])
     found = (network.low + network.high) / 2 + (network.high - network.low) / 2 * scaled
     assert np.abs(found - [0, 2.5]).mean() < 0.1
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_training_that_diverges_is_named_before_anything_plays_its_actors():
+    made = learner("hopper")
+    actors = solutions_of(made)
+    made.critics[:] = np.nan
+    with pytest.raises(QdsweepError, match=r"TD3 has diverged: an actor that has climbed"):
+        made.ascend(actors, 2, 8, 1e-3)
+    with pytest.raises(QdsweepError, match=r"TD3 has diverged: the gradient of the critic"):
+        made.gradient(actors[0], 8)
+    made.train(2)
+    with pytest.raises(QdsweepError, match=r"the greedy actor is .*\bactor_lr"):
+        _ = made.greedy

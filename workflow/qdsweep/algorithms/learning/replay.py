@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qdsweep.domains.base import GOES_ON, Record
+from qdsweep.errors import BadInput
 
 Array = NDArray[np.float32]
 
@@ -37,6 +38,9 @@ class Replay:
         observation: Size s of an observation.
         action: Size a of an action.
 
+    Raises:
+        BadInput: There is no memory for it.
+
     Attributes:
         size: Transitions that it holds.
     """
@@ -45,7 +49,15 @@ class Replay:
         self.size = 0
         self._next = 0
         self._s, self._sa = observation, observation + action
-        self._rows = np.empty((capacity, self._sa + observation + 2), np.float32)
+        width = self._sa + observation + 2
+        try:
+            self._rows = np.empty((capacity, width), np.float32)
+        except MemoryError:
+            raise BadInput(
+                f"algorithm.learner.replay_size = {capacity}: the buffer of {width} numbers a "
+                f"transition takes {4 * width * capacity / 2**30:,.0f} GiB, which this machine "
+                "does not have; take a smaller one"
+            ) from None
 
     def __getstate__(self) -> dict[str, Any]:
         """What is filled alone."""

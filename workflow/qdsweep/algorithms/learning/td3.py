@@ -4,12 +4,14 @@ from itertools import pairwise
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from qdsweep.algorithms.learning.networks import Array, Network
 from qdsweep.algorithms.learning.optimizer import Adam
 from qdsweep.algorithms.learning.replay import Replay, Transitions
 from qdsweep.config import learning as config
 from qdsweep.domains.base import GOES_ON, TERMINATED, Actor, Floats, Record
+from qdsweep.errors import QdsweepError
 
 
 class TD3:
@@ -63,8 +65,12 @@ class TD3:
 
     @property
     def greedy(self) -> Floats:
-        """The greedy actor, a solution ``(d,)`` of the domain."""
-        return self.actor.astype(np.float64)
+        """The greedy actor, a solution ``(d,)`` of the domain.
+
+        Raises:
+            QdsweepError: Training has diverged.
+        """
+        return finite(self.actor, "the greedy actor").astype(np.float64)
 
     def add(self, record: Record) -> None:
         """Takes the transitions of an evaluation."""
@@ -97,6 +103,9 @@ class TD3:
 
         Returns:
             ``(n, d)`` the actors after these steps, each the same whatever follows it.
+
+        Raises:
+            QdsweepError: Training has diverged, or these steps have.
         """
         improved = solutions.copy()
         if not self.replay.size:
@@ -108,7 +117,7 @@ class TD3:
             for of_step in np.split(observations, steps):
                 adam.step(parameters, self._loss_gradient(parameters, of_step))
             solution[:] = parameters
-        return improved
+        return finite(improved, "an actor that has climbed the critic")
 
     def gradient(self, solution: Floats, observations: int) -> Floats:
         """Returns the gradient ``(d,)`` of the first critic's mean at an actor; zeros untaught.
@@ -116,11 +125,15 @@ class TD3:
         Args:
             solution: ``(d,)`` the actor.
             observations: How many to draw.
+
+        Raises:
+            QdsweepError: Training has diverged.
         """
         if not self.replay.size:
             return np.zeros(len(solution))
         drawn = self.replay.draw_observations(self.rng, observations)
-        return -self._loss_gradient(solution.astype(self.dtype), drawn).astype(np.float64)
+        climb = -self._loss_gradient(solution.astype(self.dtype), drawn)
+        return finite(climb, "the gradient of the critic").astype(np.float64)
 
     def _improve_critics(self, drawn: Transitions) -> None:
         """Makes a step towards what the target networks expect of the following observations."""
@@ -156,6 +169,20 @@ class TD3:
             self._actor_network.backward(actor, by_action, out=part)
             total += part
         return total
+
+
+def finite(values: NDArray[Any], what: str) -> NDArray[Any]:
+    """Returns values that are to leave the learner, all of which must be numbers.
+
+    Raises:
+        QdsweepError: Some are not.
+    """
+    if not np.isfinite(values).all():
+        raise QdsweepError(
+            f"TD3 has diverged: {what} is infinite or NaN. Usual causes: learning rates that are "
+            "too high (actor_lr, critic_lr, gradient_lr), rewards that are huge"
+        )
+    return values
 
 
 def follow(target: Array, parameters: Array, tau: float) -> None:
