@@ -12,8 +12,9 @@ for extra in ray mpi search pybullet atari; do
   # shellcheck disable=SC2086
   lock pyproject.toml --extra mujoco --extra "$extra" -c envs/requirements.lock $base -o "envs/$extra.lock"
 done
-# torch's builds for GPUs need what is left out here. Indexes have no other one for x86-64 Linux, so
-# the hash of the build for CPUs is added: torch-2.13.0+cpu-cp311-cp311-manylinux_2_28_x86_64.whl.
+# Of torch for x86-64 Linux indexes have builds for GPUs, which need what is left out here. The only
+# hash is that of the build for CPUs, or pip would take one of those:
+# torch-2.13.0+cpu-cp311-cp311-manylinux_2_28_x86_64.whl.
 gpu="cuda-bindings cuda-pathfinder cuda-toolkit triton nvidia-cublas nvidia-cuda-cupti nvidia-cuda-nvrtc
   nvidia-cuda-runtime nvidia-cudnn-cu13 nvidia-cufft nvidia-cufile nvidia-curand nvidia-cusolver
   nvidia-cusparse nvidia-cusparselt-cu13 nvidia-nccl-cu13 nvidia-nvjitlink nvidia-nvshmem-cu13 nvidia-nvtx"
@@ -21,5 +22,5 @@ gpu="cuda-bindings cuda-pathfinder cuda-toolkit triton nvidia-cublas nvidia-cuda
 lock pyproject.toml --extra mujoco --extra rl -c envs/requirements.lock $base \
   $(printf -- '--no-emit-package %s ' $gpu) -o envs/rl.lock
 cpu=6746dbcbeb526eb61330b76b41ff1b4eb848951103a892eeb080dfa2b264667b
-sed -i "s/^torch==2\.13\.0 .*/&\n    --hash=sha256:$cpu \\\\/" envs/rl.lock
+sed -i "/^torch==/,/[^\\\\]\$/c\\torch==2.13.0 \\\\\n    --hash=sha256:$cpu" envs/rl.lock
 python3 envs/conda.py > envs/qdsweep.yaml
