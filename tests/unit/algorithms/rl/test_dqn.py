@@ -87,7 +87,7 @@ def test_the_target_network_follows_at_its_interval():
 
 
 def test_its_training_is_that_of_stable_baselines3():
-    learner, other = made(n_steps=1), made(n_steps=1)
+    learner, other = (made(n_steps=1, decay_steps=None) for _ in range(2))
     records = [episode(20, 1), episode(30, 2, CUT)]
     learner.learn(records)
     model = other.model
