@@ -58,6 +58,8 @@ SOURCES = {
     "ga": ["such2017deep"],
     "me_es": ["colas2020scaling", "tjanaka2022approximating", "salimans2017evolution"],
     "dqn": ["mnih2015human", "raffin2021stable"],
+    "ppo": ["schulman2017proximal", "raffin2021stable"],
+    "a2c": ["mnih2016asynchronous", "raffin2021stable"],
     "apex_dqn": [
         "horgan2018distributed",
         "schaul2016prioritized",
