@@ -28,7 +28,7 @@ FINISHED = [run for run, about in RUNS.items() if about["status"] == "finished"]
 HALF_DONE = [run for run in RUNS if run not in FINISHED]
 # Presets that there were not yet.
 LATER = {"pga_me", "td3", "cma_mega_es", "cma_mega_td3_es", "me_es"}
-LATER |= {"ppo", "a2c", "dqn", "apex_dqn", "impala"}
+LATER |= {"ppo", "a2c", "dqn", "apex_dqn", "impala", "ga"}
 SWEEPS = ("presets", "pole", "budgets", "shorter")
 # Of these, only the times differ from one computation of a run to the next.
 ALWAYS_EQUAL = ("runs.tsv", "summary.csv", "table.csv", "curves.csv", "tables/comparisons.csv")
