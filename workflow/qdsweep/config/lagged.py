@@ -1,11 +1,23 @@
 """Families of reinforcement learning that learn from one batch while the next one is played."""
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
 from qdsweep.config.base import NOW
-from qdsweep.config.rl import Gamma, LearningRate, OnPolicy, ReinforcementLearning
+from qdsweep.config.rl import (
+    ActorCritic,
+    Gamma,
+    LearningRate,
+    MaxGradNorm,
+    ReinforcementLearning,
+    RMSPropEps,
+    UseRMSProp,
+)
+
+ReturnSteps = Annotated[
+    int, Field(ge=1, description="rewards of a return, before a value takes over [steps]")
+]
 
 
 class _ValueBased(ReinforcementLearning):
@@ -57,12 +69,7 @@ class _ValueBased(ReinforcementLearning):
         description="how far the target network follows in an update; 1: all the way",
         json_schema_extra=NOW,
     )
-    max_grad_norm: float = Field(
-        default=10,
-        gt=0,
-        description="the longest gradient: a longer one is cut",
-        json_schema_extra=NOW,
-    )
+    max_grad_norm: MaxGradNorm = 10
 
     @property
     def sampled_steps(self) -> int:
@@ -78,9 +85,7 @@ class DQN(_ValueBased):
 
     type: Literal["dqn"]
     learning_rate: LearningRate = 1e-4
-    n_steps: int = Field(
-        default=1, ge=1, description="rewards of a return, before a value takes over [steps]"
-    )
+    n_steps: ReturnSteps = 1
     exploration_steps: int = Field(
         default=10_000,
         ge=1,
@@ -107,9 +112,7 @@ class ApexDQN(_ValueBased):
 
     type: Literal["apex_dqn"]
     learning_rate: LearningRate = 1e-4
-    n_steps: int = Field(
-        default=3, ge=1, description="rewards of a return, before a value takes over [steps]"
-    )
+    n_steps: ReturnSteps = 3
     eps: float = Field(
         default=0.4,
         ge=0,
@@ -135,7 +138,7 @@ class ApexDQN(_ValueBased):
     )
 
 
-class IMPALA(OnPolicy):
+class IMPALA(ActorCritic):
     """IMPALA in step with its actors: they play with an earlier policy, and V-trace corrects it.
 
     How much earlier is fixed, instead of depending on who is quick.
@@ -177,12 +180,5 @@ class IMPALA(OnPolicy):
         description="where it cuts that ratio for what later steps say of earlier ones",
         json_schema_extra=NOW,
     )
-    use_rms_prop: bool = Field(
-        default=True, description="whether the optimiser is RMSprop, or Adam"
-    )
-    rms_prop_eps: float = Field(default=1e-5, gt=0, description="RMSprop's epsilon")
-
-    @property
-    def sampled_steps(self) -> int:
-        """One batch an iteration."""
-        return 1
+    use_rms_prop: UseRMSProp = True
+    rms_prop_eps: RMSPropEps = 1e-5

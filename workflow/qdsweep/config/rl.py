@@ -36,6 +36,12 @@ GAELambda = Annotated[
 NormalizeAdvantage = Annotated[
     bool, Field(description="whether the advantages of a gradient step are normalised")
 ]
+MaxGradNorm = Annotated[
+    float,
+    Field(gt=0, description="the longest gradient: a longer one is cut", json_schema_extra=NOW),
+]
+UseRMSProp = Annotated[bool, Field(description="whether the optimiser is RMSprop, or Adam")]
+RMSPropEps = Annotated[float, Field(gt=0, description="RMSprop's epsilon")]
 
 
 class ReinforcementLearning(Family):
@@ -102,10 +108,8 @@ class ReinforcementLearning(Family):
         return batch_size + self.evaluation_episodes
 
 
-class OnPolicy(ReinforcementLearning):
-    """A policy and a value function that learn from what the policy of now has played."""
-
-    code = "qdsweep.algorithms.rl.on_policy:OnPolicy"
+class ActorCritic(ReinforcementLearning):
+    """A policy and a value function."""
 
     ent_coef: float = Field(
         default=0.0, ge=0, description="weight of the entropy in the loss", json_schema_extra=NOW
@@ -116,12 +120,7 @@ class OnPolicy(ReinforcementLearning):
         description="weight of the value function's error in the loss",
         json_schema_extra=NOW,
     )
-    max_grad_norm: float = Field(
-        default=0.5,
-        gt=0,
-        description="the longest gradient: a longer one is cut",
-        json_schema_extra=NOW,
-    )
+    max_grad_norm: MaxGradNorm = 0.5
     vf_hidden: list[Units] = Field(
         default=[64, 64],
         description="sizes of the hidden layers of the value function, which has the activation of "
@@ -132,6 +131,12 @@ class OnPolicy(ReinforcementLearning):
         description="logarithm of the first standard deviation of the outputs, where actions are "
         "continuous",
     )
+
+
+class OnPolicy(ActorCritic):
+    """A policy and a value function that learn from what the policy of now has played."""
+
+    code = "qdsweep.algorithms.rl.on_policy:OnPolicy"
 
     @property
     def sampled_steps(self) -> int:
@@ -197,7 +202,5 @@ class A2C(OnPolicy):
     gamma: Gamma = 0.99
     gae_lambda: GAELambda = 1.0
     normalize_advantage: NormalizeAdvantage = False
-    use_rms_prop: bool = Field(
-        default=True, description="whether the optimiser is RMSprop, or Adam"
-    )
-    rms_prop_eps: float = Field(default=1e-5, gt=0, description="RMSprop's epsilon")
+    use_rms_prop: UseRMSProp = True
+    rms_prop_eps: RMSPropEps = 1e-5
