@@ -22,6 +22,7 @@ from qdsweep.domains.base import (
 from qdsweep.domains.convolution import ConvolutionalPolicy
 from qdsweep.domains.emulator import Emulator
 from qdsweep.domains.episodes import episode_fields, evaluate_episodes
+from qdsweep.domains.experience import join_records
 from qdsweep.domains.exploration import Choice, make_choice
 from qdsweep.domains.measures import check_components, measure_episode
 from qdsweep.domains.policies import Policy, make_actions
@@ -156,7 +157,7 @@ class AtariGame:
         return result._replace(
             steps=np.array(frames, dtype=np.int64).reshape(count, episodes).sum(axis=1),
             experience=[
-                Record(*map(np.concatenate, zip(*records[row : row + episodes], strict=True)))
+                join_records(records[row : row + episodes])
                 for row in range(0, count * episodes, episodes)
             ]
             if experience

@@ -1,6 +1,7 @@
 """What an algorithm may rely on that learns from the records of a domain's episodes."""
 
 import inspect
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -19,6 +20,12 @@ def read_record(given: Any) -> Any:
         return given
     observations, actions, rewards = (np.asarray(one, dtype=np.float32) for one in given[:3])
     return Record(observations, actions, rewards, np.asarray(given.ends, dtype=np.uint8))
+
+
+def join_records(parts: Sequence[tuple[Any, ...]]) -> Record:
+    """Returns one record of several, one behind another, each a `Record` or of its parts."""
+    joined: Record = read_record(Record(*map(np.concatenate, zip(*parts, strict=True))))
+    return joined
 
 
 def find_fault(record: Any, actor: Actor) -> str | None:

@@ -13,11 +13,11 @@ from qdsweep.domains.base import (
     Evaluation,
     Exploration,
     Floats,
-    Record,
     Seeds,
 )
 from qdsweep.domains.environments import find_spec, make_env, make_reset
 from qdsweep.domains.episodes import episode_fields, evaluate_episodes
+from qdsweep.domains.experience import join_records
 from qdsweep.domains.exploration import Choice, make_choice
 from qdsweep.domains.ground import make_ground
 from qdsweep.domains.measures import check_components, measure_episode
@@ -127,7 +127,7 @@ class GymnasiumTask:
         rows = [played[row * episodes : (row + 1) * episodes] for row in range(count)]
         result = result._replace(
             steps=np.array([sum(len(one.rewards) for one in row) for row in rows], dtype=np.int64),
-            experience=[_join(row) for row in rows] if experience else None,
+            experience=[join_records(row) for row in rows] if experience else None,
         )
         if normalizer is None:
             return result
@@ -170,13 +170,3 @@ class GymnasiumTask:
         measures = measure_episode(self._task.measures, observations[1:], actions, touching)
         learned = actions if choice.outputs is None else np.array(choice.outputs)
         return [total, *measures], _Episode(observations, learned, np.array(rewards), ends)
-
-
-def _join(episodes: list[_Episode]) -> Record:
-    observations, actions, rewards, ends = map(np.concatenate, zip(*episodes, strict=True))
-    return Record(
-        observations.astype(np.float32),
-        actions.astype(np.float32),
-        rewards.astype(np.float32),
-        ends.astype(np.uint8),
-    )

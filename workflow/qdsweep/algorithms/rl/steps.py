@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qdsweep.domains.base import CUT, GOES_ON, Record
+from qdsweep.domains.experience import join_records
 
 
 class Steps(NamedTuple):
@@ -39,7 +40,7 @@ def join(episodes: list[Record], *, discrete: bool) -> Steps:
         episodes: The records.
         discrete: Whether actions are one-hot.
     """
-    observations, actions, rewards, ends = map(np.concatenate, zip(*episodes, strict=True))
+    observations, actions, rewards, ends = join_records(episodes)
     over = ends != GOES_ON
     # There is one observation more than steps of each episode that has ended by then.
     before = np.arange(len(ends)) + np.cumsum(over) - over
