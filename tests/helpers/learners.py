@@ -16,7 +16,7 @@ def made(preset="dqn", actor=ACTOR, **settings):
     own = {"minibatch": 8} if preset == "impala" else quick
     experiment = with_algorithm(preset, **{**own, **settings})
     made = make_algorithm(experiment, make_domain(experiment.domain), None)
-    return made.make_learner(actor, np.random.SeedSequence(3))
+    return made.learner_type(actor, made.settings, np.random.SeedSequence(3))
 
 
 def episode(steps, seed=0, end=TERMINATED):

@@ -137,6 +137,11 @@ class Algorithm(ABC):
         raise BadInput(f"{key} cannot be changed in mid-run: no setting of this algorithm can")
 
 
+def spawn_seeds(experiment: Experiment, count: int) -> list[np.random.SeedSequence]:
+    """Returns seeds for the parts of an algorithm: of the first child of the experiment's seed."""
+    return np.random.SeedSequence(experiment.seed, spawn_key=(0,)).spawn(count)
+
+
 def require_actor(experiment: Experiment, domain: Domain) -> Actor:
     """Returns the network that a solution of a domain is, for an algorithm that learns its steps.
 

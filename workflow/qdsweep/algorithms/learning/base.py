@@ -26,6 +26,7 @@ class ArchiveAlgorithm(Algorithm):
         seed: Of what the archive draws.
 
     Attributes:
+        batch_size: The experiment's, with the changes so far.
         settings: The settings of the algorithm, with the changes so far; a `sigma` of null is the
             domain's `step`.
         ribs_archive: The archive, as pyribs has it.
@@ -40,6 +41,7 @@ class ArchiveAlgorithm(Algorithm):
         shared: Path | None,
         seed: np.random.SeedSequence,
     ) -> None:
+        self.batch_size = experiment.batch_size
         self.settings: Any = experiment.algorithm
         if getattr(self.settings, "sigma", 0) is None:  # the domain's natural mutation scale
             self.settings = self.settings.model_copy(update={"sigma": domain.step})
@@ -80,8 +82,10 @@ class ArchiveAlgorithm(Algorithm):
         return chosen, self.ribs_archive.add(**chosen)
 
     def change(self, key: str, value: Any) -> None:
-        """The archive's learning rate, and settings that say `mid_run`."""
+        """The batch size where it may, the archive's learning rate, settings that say `mid_run`."""
         match key.split("."):
+            case ["batch_size"] if not self.settings.fixed_batch:
+                self.batch_size = value
             case ["algorithm", "archive", "learning_rate"]:
                 internals.change(self.ribs_archive, "_learning_rate", value)
             case ["algorithm", name]:

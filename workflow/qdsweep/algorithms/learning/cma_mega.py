@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from qdsweep.algorithms.base import Candidates
+from qdsweep.algorithms.base import Candidates, spawn_seeds
 from qdsweep.algorithms.learning.base import ArchiveAlgorithm
 from qdsweep.algorithms.learning.estimate import (
     centred_ranks,
@@ -39,8 +39,7 @@ class EstimatingCMAMEGA(ArchiveAlgorithm):
     def __init__(self, experiment: Experiment, domain: Domain, shared: Path | None) -> None:
         settings = experiment.algorithm
         assert isinstance(settings, EstimatedCMAMEGA)
-        root = np.random.SeedSequence(experiment.seed, spawn_key=(0,))
-        archive_seed, emitter_seed, noise_seed, critic_seed = root.spawn(4)
+        archive_seed, emitter_seed, noise_seed, critic_seed = spawn_seeds(experiment, 4)
         super().__init__(experiment, domain, shared, archive_seed)
         self._samples, branched = settings.sizes(experiment.batch_size)
         # The mean counts as one of the emitter's.

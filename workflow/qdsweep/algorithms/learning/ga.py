@@ -1,11 +1,10 @@
 """The genetic algorithm of Such et al. (2017), arXiv:1712.06567, algorithm 1."""
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from qdsweep.algorithms.base import Candidates
+from qdsweep.algorithms.base import Candidates, spawn_seeds
 from qdsweep.algorithms.learning.base import ArchiveAlgorithm
 from qdsweep.config.experiment import Experiment
 from qdsweep.domains.base import Domain, Evaluation, Floats
@@ -24,11 +23,9 @@ class GeneticAlgorithm(ArchiveAlgorithm):
     """
 
     def __init__(self, experiment: Experiment, domain: Domain, shared: Path | None) -> None:
-        root = np.random.SeedSequence(experiment.seed, spawn_key=(0,))
-        archive_seed, seed = root.spawn(2)
+        archive_seed, seed = spawn_seeds(experiment, 2)
         super().__init__(experiment, domain, shared, archive_seed)
         self._rng = np.random.default_rng(seed)
-        self.batch_size = experiment.batch_size
         # The better solutions of the last generation, the best first; before it, x0.
         self._better: Floats = np.array(domain.x0)[np.newaxis]
         self._generations = 0
@@ -52,10 +49,3 @@ class GeneticAlgorithm(ArchiveAlgorithm):
         best = np.argsort(-evaluation.objective, kind="stable")[: self.settings.parents]
         self._better = candidates.solutions[best]
         self._generations += 1
-
-    def change(self, key: str, value: Any) -> None:
-        """The batch size too."""
-        if key == "batch_size":
-            self.batch_size = value
-        else:
-            super().change(key, value)

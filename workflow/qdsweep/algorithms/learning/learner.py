@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from qdsweep.algorithms.base import Candidates, require_actor
+from qdsweep.algorithms.base import Candidates, require_actor, spawn_seeds
 from qdsweep.algorithms.learning.base import ArchiveAlgorithm
 from qdsweep.algorithms.learning.td3 import TD3
 from qdsweep.config.experiment import Experiment
@@ -33,11 +33,9 @@ class LearnerAlgorithm(ArchiveAlgorithm):
 
     def __init__(self, experiment: Experiment, domain: Domain, shared: Path | None) -> None:
         settings: Any = experiment.algorithm
-        root = np.random.SeedSequence(experiment.seed, spawn_key=(0,))
-        archive_seed, learner_seed, noise_seed = root.spawn(3)
+        archive_seed, learner_seed, noise_seed = spawn_seeds(experiment, 3)
         self.learner = TD3(require_vectors(experiment, domain), settings.learner, learner_seed)
         super().__init__(experiment, domain, shared, archive_seed)
-        self.batch_size = experiment.batch_size
         self._rng = np.random.default_rng(noise_seed)
         self._asked = False
 
@@ -45,13 +43,6 @@ class LearnerAlgorithm(ArchiveAlgorithm):
         """Inserts the solutions in the archive, and gives the learner their experience."""
         self.insert(candidates, evaluation)
         teach(self.learner, evaluation)
-
-    def change(self, key: str, value: Any) -> None:
-        """The batch size too."""
-        if key == "batch_size":
-            self.batch_size = value
-        else:
-            super().change(key, value)
 
 
 def teach(learner: TD3, evaluation: Evaluation) -> None:

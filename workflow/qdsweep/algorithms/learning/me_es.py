@@ -11,7 +11,7 @@ import numpy as np
 from ribs.emitters.opt import AdamOpt
 from scipy.spatial import KDTree
 
-from qdsweep.algorithms.base import Candidates, Cells
+from qdsweep.algorithms.base import Candidates, Cells, spawn_seeds
 from qdsweep.algorithms.learning.base import ArchiveAlgorithm
 from qdsweep.algorithms.learning.estimate import (
     centred_ranks,
@@ -42,8 +42,7 @@ class MapElitesES(ArchiveAlgorithm):
     """
 
     def __init__(self, experiment: Experiment, domain: Domain, shared: Path | None) -> None:
-        root = np.random.SeedSequence(experiment.seed, spawn_key=(0,))
-        archive_seed, seed = root.spawn(2)
+        archive_seed, seed = spawn_seeds(experiment, 2)
         super().__init__(experiment, domain, shared, archive_seed)
         self._rng = np.random.default_rng(seed)
         self._samples = experiment.batch_size - 1

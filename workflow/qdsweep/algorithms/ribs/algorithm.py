@@ -8,7 +8,7 @@ import numpy as np
 from ribs.archives import ArrayStore
 from ribs.schedulers import BanditScheduler, Scheduler
 
-from qdsweep.algorithms.base import SEED, Algorithm, Candidates, Fields
+from qdsweep.algorithms.base import SEED, Algorithm, Candidates, Fields, spawn_seeds
 from qdsweep.algorithms.own import call_own
 from qdsweep.algorithms.ribs import internals
 from qdsweep.algorithms.ribs.archives import build_archive
@@ -132,8 +132,7 @@ def make(experiment: Experiment, domain: Domain, shared: Path | None) -> RibsAlg
     """
     algorithm, centroids = experiment.algorithm, Centroids(shared)
     assert isinstance(algorithm, Composition)
-    root = np.random.SeedSequence(experiment.seed, spawn_key=(0,))
-    archive_seed, result_seed, emitter_seed = root.spawn(3)
+    archive_seed, result_seed, emitter_seed = spawn_seeds(experiment, 3)
     fields: Fields = {name: (shape, np.float64) for name, shape in domain.fields.items()}
     if all(map(takes_fields, algorithm.emitters)):
         fields[SEED] = ((), np.uint32)

@@ -7,24 +7,12 @@ import torch
 from torch.nn import functional
 
 from qdsweep.algorithms.rl.base import Lagged
-from qdsweep.algorithms.rl.dqn import DQNLearner, require_discrete
+from qdsweep.algorithms.rl.dqn import DQNLearner
 from qdsweep.algorithms.rl.priorities import Priorities
 from qdsweep.algorithms.rl.replay import Slots
 from qdsweep.domains.base import Actor, Exploration, Record
 
 _LEAST = 1e-6  # the priority of a transition without any error, so that it is still drawn
-
-
-class ApexDQN(Lagged):
-    """Distributed prioritised experience replay (Horgan et al. 2018), in step with its actors.
-
-    Args: see `RLAlgorithm`.
-    """
-
-    def make_learner(self, actor: Actor, seed: np.random.SeedSequence) -> "ApexDQNLearner":
-        """Makes the learner."""
-        require_discrete(actor, self.settings.name)
-        return ApexDQNLearner(actor, self.settings, seed)
 
 
 class ApexDQNLearner(DQNLearner):
@@ -56,18 +44,15 @@ class ApexDQNLearner(DQNLearner):
         self._prioritise(slots, values, targets)
 
     def _train(self, gradient_steps: int) -> None:
-        settings, policy = self._settings, self.model.policy
-        self.model._update_learning_rate(policy.optimizer)
+        settings = self._settings
+        self.model._update_learning_rate(self.model.policy.optimizer)
         for _ in range(gradient_steps):
             slots = self.priorities.draw(np.random.random_sample(settings.minibatch))
             weights = self.priorities[slots] ** -settings.importance_exponent
             values, targets = self._values_and_targets(slots)
             errors = functional.smooth_l1_loss(values, targets, reduction="none")
             loss = (torch.from_numpy((weights / weights.max()).astype(np.float32)) * errors).mean()
-            policy.optimizer.zero_grad()
-            loss.backward()
-            torch.nn.utils.clip_grad_norm_(policy.parameters(), settings.max_grad_norm)
-            policy.optimizer.step()
+            self._descend(loss)
             self._prioritise(slots, values, targets)
 
     def _values_and_targets(self, slots: Slots) -> tuple[Any, Any]:
@@ -84,3 +69,12 @@ class ApexDQNLearner(DQNLearner):
     def _prioritise(self, slots: Slots, values: Any, targets: Any) -> None:
         errors = (values.detach() - targets).abs().numpy().astype(np.float64)
         self.priorities[slots] = (errors + _LEAST) ** self._settings.priority_exponent
+
+
+class ApexDQN(Lagged):
+    """Distributed prioritised experience replay (Horgan et al. 2018), in step with its actors.
+
+    Args: see `RLAlgorithm`.
+    """
+
+    learner_type = ApexDQNLearner

@@ -1,12 +1,11 @@
 """What algorithms of reinforcement learning share: one policy explores, is judged, and learns."""
 
-from abc import abstractmethod
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
-from qdsweep.algorithms.base import Candidates, require_actor
+from qdsweep.algorithms.base import Candidates, require_actor, spawn_seeds
 from qdsweep.algorithms.learning.base import ArchiveAlgorithm
 from qdsweep.config.experiment import Experiment
 from qdsweep.domains.base import Actor, Domain, Evaluation, Exploration, Floats, Record
@@ -17,7 +16,17 @@ class Learner(Protocol):
 
     It is pickled with the algorithm and goes on bit for bit: its state is arrays, never objects of
     torch.
+
+    Args:
+        actor: The network of the policy.
+        settings: Those of the algorithm.
+        seed: Of all that it draws.
+
+    Raises:
+        BadInput: It cannot learn such actions.
     """
+
+    def __init__(self, actor: Actor, settings: Any, seed: np.random.SeedSequence) -> None: ...
 
     @property
     def policy(self) -> Floats:
@@ -53,6 +62,7 @@ class RLAlgorithm(ArchiveAlgorithm):
         BadInput: Nothing can be learned from the episodes of the domain.
 
     Attributes:
+        learner_type: The class of the learner.
         learner: The learner.
         batch_size: Exploring rows of a batch.
         episodes: What exploring rows have played and the learner has not seen.
@@ -61,27 +71,18 @@ class RLAlgorithm(ArchiveAlgorithm):
     """
 
     needs_experience = True
+    learner_type: ClassVar[type[Learner]]
 
     def __init__(self, experiment: Experiment, domain: Domain, shared: Path | None) -> None:
-        root = np.random.SeedSequence(experiment.seed, spawn_key=(0,))
-        archive_seed, learner_seed = root.spawn(2)
+        archive_seed, learner_seed = spawn_seeds(experiment, 2)
         super().__init__(experiment, domain, shared, archive_seed)
         actor = require_actor(experiment, domain)
-        self.learner = self.make_learner(actor, learner_seed)
-        self.batch_size = experiment.batch_size
+        self.learner = self.learner_type(actor, self.settings, learner_seed)
         self.episodes: list[Record] = []
         self.sampled = 0
         self._iteration = self._batch = 0
         self.is_over = False
         self._return: float | None = None
-
-    @abstractmethod
-    def make_learner(self, actor: Actor, seed: np.random.SeedSequence) -> Learner:
-        """Makes the learner.
-
-        Raises:
-            BadInput: It cannot learn such actions.
-        """
 
     def ask(self) -> Candidates | None:
         """The policy of now, so many times."""
@@ -125,11 +126,9 @@ class RLAlgorithm(ArchiveAlgorithm):
         return {**super().metrics(), "return": self._return}
 
     def change(self, key: str, value: Any) -> None:
-        """The batch size too, and what the learner is made with."""
-        if key == "batch_size":
-            self.batch_size = value
-        else:
-            super().change(key, value)
+        """What the learner is made with, too."""
+        super().change(key, value)
+        if key != "batch_size":
             self.learner.change(self.settings)
 
 

@@ -13,36 +13,6 @@ from qdsweep.domains.base import Actor, Exploration, Floats, Record
 from qdsweep.errors import BadInput
 
 
-class DQN(Lagged):
-    """Deep Q-learning (Mnih et al. 2015).
-
-    Args: see `RLAlgorithm`.
-    """
-
-    def make_learner(self, actor: Actor, seed: np.random.SeedSequence) -> "DQNLearner":
-        """Makes stable-baselines3's learner."""
-        require_discrete(actor, self.settings.name)
-        return DQNLearner(actor, self.settings, seed)
-
-
-def require_discrete(actor: Actor, algorithm: str) -> None:
-    """Refuses actions that have no value each.
-
-    Args:
-        actor: The network of the policy.
-        algorithm: The algorithm's name, for the message.
-
-    Raises:
-        BadInput: The actions are not discrete.
-    """
-    if not actor.discrete:
-        raise BadInput(
-            f"algorithm {algorithm} learns the value of each action, and the actions of the "
-            "domain's environment are vectors; take ppo, a2c, impala or td3, or a domain with "
-            "discrete actions"
-        )
-
-
 class DQNLearner(SB3Learner):
     """Learns the values of actions: the policy takes the best one.
 
@@ -54,12 +24,21 @@ class DQNLearner(SB3Learner):
         settings: Those of the algorithm.
         seed: Of the first weights and of what is drawn from the replay buffer.
 
+    Raises:
+        BadInput: The actions are not discrete.
+
     Attributes:
         replay: The transitions.
         model, steps: see `SB3Learner`.
     """
 
     def __init__(self, actor: Actor, settings: Any, seed: np.random.SeedSequence) -> None:
+        if not actor.discrete:
+            raise BadInput(
+                f"algorithm {settings.name} learns the value of each action, and the actions of "
+                "the domain's environment are vectors; take ppo, a2c, impala or td3, or a domain "
+                "with discrete actions"
+            )
         super().__init__(actor, settings, seed)
         self._pending = 0  # environment steps that no gradient steps have followed
         self._followed = 0  # those that some have
@@ -128,3 +107,12 @@ class DQNLearner(SB3Learner):
                         values.data.zero_()
                         values.requires_grad_(False)
         return model
+
+
+class DQN(Lagged):
+    """Deep Q-learning (Mnih et al. 2015).
+
+    Args: see `RLAlgorithm`.
+    """
+
+    learner_type = DQNLearner

@@ -19,17 +19,6 @@ from qdsweep.domains.base import Actor, Exploration, Floats, Record
 Rows = NDArray[np.int64]
 
 
-class IMPALA(Lagged):
-    """Importance-weighted actor-learners (Espeholt et al. 2018), in step with each other.
-
-    Args: see `RLAlgorithm`.
-    """
-
-    def make_learner(self, actor: Actor, seed: np.random.SeedSequence) -> "IMPALALearner":
-        """Makes the learner."""
-        return IMPALALearner(actor, self.settings, seed)
-
-
 class IMPALALearner(OnPolicyLearner):
     """An actor-critic with the networks and the optimiser of stable-baselines3's A2C.
 
@@ -105,10 +94,7 @@ class IMPALALearner(OnPolicyLearner):
         gain = (torch.from_numpy(advantages.astype(np.float32)) * log_probs).mean()
         error = (torch.from_numpy(targets.astype(np.float32)) - values).square().mean()
         loss = settings.vf_coef * error - gain - settings.ent_coef * entropy.mean()
-        policy.optimizer.zero_grad()
-        loss.backward()
-        torch.nn.utils.clip_grad_norm_(policy.parameters(), settings.max_grad_norm)
-        policy.optimizer.step()
+        self._descend(loss)
 
     def _evaluate(self, steps: Steps) -> tuple[Any, Any, Any]:
         """Returns values, logarithms of the actions' probabilities, and entropies, each (t,)."""
@@ -127,6 +113,15 @@ class IMPALALearner(OnPolicyLearner):
             yield
         finally:
             policy.load_state_dict(tensors(now))
+
+
+class IMPALA(Lagged):
+    """Importance-weighted actor-learners (Espeholt et al. 2018), in step with each other.
+
+    Args: see `RLAlgorithm`.
+    """
+
+    learner_type = IMPALALearner
 
 
 def ends_of_unrolls(over: NDArray[np.bool_], n_steps: int) -> NDArray[np.bool_]:

@@ -100,6 +100,14 @@ class SB3Learner(ABC):
         decay = self._settings.decay_steps
         self.model._current_progress_remaining = max(1 - self.steps / decay, 0.0) if decay else 1.0
 
+    def _descend(self, loss: Any) -> None:
+        """Makes a gradient step; a gradient that is too long is cut, as stable-baselines3 does."""
+        policy = self.model.policy
+        policy.optimizer.zero_grad()
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(policy.parameters(), self._settings.max_grad_norm)
+        policy.optimizer.step()
+
     def change(self, settings: Any) -> None:
         """Takes other settings, and goes on with the same weights and optimiser."""
         self.__setstate__({**self.__getstate__(), "_settings": settings})

@@ -12,26 +12,9 @@ from qdsweep.algorithms.rl.base import RLAlgorithm
 from qdsweep.algorithms.rl.learner import SB3Learner
 from qdsweep.algorithms.rl.state import arrays
 from qdsweep.algorithms.rl.steps import join
-from qdsweep.domains.base import Actor, Evaluation, Exploration, Floats, Record
+from qdsweep.domains.base import Evaluation, Exploration, Floats, Record
 
 _KINDS: dict[str, Any] = {"ppo": PPO, "a2c": A2C, "impala": A2C}
-
-
-class OnPolicy(RLAlgorithm):
-    """Learns as soon as an iteration's last batch is told, so the next one explores with it.
-
-    Args: see `RLAlgorithm`.
-    """
-
-    def make_learner(self, actor: Actor, seed: np.random.SeedSequence) -> "OnPolicyLearner":
-        """Makes stable-baselines3's learner."""
-        return OnPolicyLearner(actor, self.settings, seed)
-
-    def tell(self, candidates: Candidates, evaluation: Evaluation) -> None:
-        """Learns, besides."""
-        super().tell(candidates, evaluation)
-        if self.is_over:
-            self.learn()
 
 
 class OnPolicyLearner(SB3Learner):
@@ -113,3 +96,18 @@ class OnPolicyLearner(SB3Learner):
         buffer.pos, buffer.full = count, True
         buffer.compute_returns_and_advantage(torch.zeros(1), np.ones(1))
         return buffer
+
+
+class OnPolicy(RLAlgorithm):
+    """Learns as soon as an iteration's last batch is told, so the next one explores with it.
+
+    Args: see `RLAlgorithm`.
+    """
+
+    learner_type = OnPolicyLearner
+
+    def tell(self, candidates: Candidates, evaluation: Evaluation) -> None:
+        """Learns, besides."""
+        super().tell(candidates, evaluation)
+        if self.is_over:
+            self.learn()
