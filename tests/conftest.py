@@ -60,7 +60,7 @@ def slurm():
 
 @pytest.fixture(scope="session")
 def workshop():
-    """The image, made with the README's commands. It needs root, as the cluster does."""
+    """The image, made with the commands of docs/guide. It needs root, as the cluster does."""
     if not os.environ.get("CI") and os.geteuid() != 0:
         pytest.skip("making a base image without a registry needs root (mmdebstrap, buildah)")
     return images.open_workshop()

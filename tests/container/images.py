@@ -9,7 +9,8 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from support import BIN, REPO, alone, copy_project, run, shared_folder
+from readme import lines
+from support import BIN, alone, copy_project, run, shared_folder
 
 HERE = Path(__file__).parent
 BASE = "docker.io/library/python:3.11-slim-bookworm"
@@ -25,10 +26,9 @@ SETTINGS = {
 }
 
 
-def readme_command(start: str) -> str:
-    """The one command of the README that starts so, without its comment."""
-    lines = (REPO / "README.md").read_text().splitlines()
-    (found,) = [line.split("  #")[0].strip() for line in lines if line.startswith(start)]
+def page_command(start: str) -> str:
+    """The one command of the README and of docs/guide that starts so."""
+    (found,) = lines(start)
     return found
 
 
@@ -56,7 +56,7 @@ class Workshop:
         with alone("packages"):
             self._set_up()
         self.do(f"{HERE}/base-image.sh {BASE}")
-        self.do(readme_command("make image"))
+        self.do(page_command("make image"))
         self.kept.hardlink_to(self.image)
 
     @property

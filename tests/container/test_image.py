@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 import witness
-from images import BASE, DEF_HEADER, USER, Person, person, readme_command
+from images import BASE, DEF_HEADER, USER, Person, page_command, person
 from results import digest, read_json, summary
 from support import BIN, command, locked
 from waiting import says, wait_until
@@ -55,7 +55,7 @@ def other_image(workshop) -> Path:
     workshop.image.rename(first)
     try:
         workshop.do(
-            readme_command("apptainer build --force containers/qdsweep.sif containers/qdsweep.def")
+            page_command("apptainer build --force containers/qdsweep.sif containers/qdsweep.def")
         )
         return workshop.image.rename(workshop.folder / "other.sif")
     finally:
@@ -191,19 +191,17 @@ def test_a_signal_saves_the_run_in_the_image(workshop, root, expected):
 
 
 def test_a_command_by_hand(workshop):
-    workshop.do(f"PATH={BIN}:$PATH; {readme_command('qdsweep --image')}")
+    workshop.do(f"PATH={BIN}:$PATH; {page_command('qdsweep --image')}")
     assert summary(workshop.clone / "results/in_image")["image"]["path"] == str(workshop.image)
 
 
 def test_docker_on_one_machine_and_apptainer_on_the_cluster(workshop):
-    """The README's way with an archive."""
-    workshop.do(readme_command("containers/build.sh --archive"))
+    """The guide's way with an archive."""
+    workshop.do(page_command("containers/build.sh --archive"))
     first = workshop.image.with_suffix(".first")
     workshop.image.rename(first)
     try:
-        workshop.do(
-            readme_command("apptainer build --force containers/qdsweep.sif docker-archive:")
-        )
+        workshop.do(page_command("apptainer build --force containers/qdsweep.sif docker-archive:"))
         assert "qdsweep 0" in workshop.do("apptainer exec containers/qdsweep.sif qdsweep --version")
     finally:
         first.rename(workshop.image)

@@ -1,4 +1,4 @@
-"""The README's commands, typed into a fresh clone."""
+"""The commands of the README and of docs/guide, typed into a fresh clone."""
 
 import os
 import re
@@ -7,7 +7,12 @@ from pathlib import Path
 
 from support import BIN, REPO, copy_project, write_yaml
 
-README = (REPO / "README.md").read_text()
+# In the order in which somebody reads them, and in which commands take what earlier ones made.
+GUIDE = ("what_to_sweep", "examples", "report", "resume", "results", "clusters", "speed")
+PAGES = {
+    path: path.read_text()
+    for path in (REPO / "README.md", *(REPO / f"docs/guide/{name}.md" for name in GUIDE))
+}
 # Run elsewhere: `make test` is what runs this; tests/slurm, tests/container and tests/faults run
 # the others.
 ELSEWHERE = (
@@ -25,13 +30,22 @@ ELSEWHERE = (
 
 
 def blocks(language: str) -> list[str]:
-    return re.findall(rf"^```{language}\n(.*?)^```", README, flags=re.M | re.S)
+    """The code of this language in all pages."""
+    found = rf"^```{language}\n(.*?)^```"
+    return [code for page in PAGES.values() for code in re.findall(found, page, flags=re.M | re.S)]
+
+
+def lines(start: str) -> list[str]:
+    """The commands that start so, each once, without their comments."""
+    typed = [line for block in blocks("sh") for line in block.splitlines()]
+    found = [line.split("  #")[0].strip() for line in typed if line.startswith(start)]
+    return list(dict.fromkeys(found))
 
 
 def commands() -> list[str]:
     """Those that need neither a cluster nor an image, in the order in which they stand."""
-    lines = [line.strip() for block in blocks("sh") for line in block.splitlines()]
-    return [line for line in lines if line and not line.startswith(ELSEWHERE)]
+    typed = [line.strip() for block in blocks("sh") for line in block.splitlines()]
+    return [line for line in typed if line and not line.startswith(ELSEWHERE)]
 
 
 def needs_the_demo(line: str) -> bool:

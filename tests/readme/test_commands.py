@@ -1,4 +1,4 @@
-"""The README's other commands, in a clone where nothing was computed before."""
+"""The pages' other commands, in a clone where nothing was computed before."""
 
 import pytest
 from readme import Clone, commands, needs_the_demo

@@ -1,4 +1,4 @@
-"""The README's demo and what is done with its results, in the order of the README."""
+"""The README's demo and what the pages do with its results, in their order."""
 
 import pandas as pd
 import pytest

@@ -1,24 +1,35 @@
-"""The README's text."""
+"""The text of the README and of docs/guide."""
 
 import re
 import shlex
 
 import yaml
-from readme import README, blocks
+from readme import PAGES, blocks
 from support import REPO
 
+README = PAGES[REPO / "README.md"]
 
-def test_the_sweep_of_the_readme_is_yaml_as_it_stands():
+
+def test_the_sweeps_are_yaml_as_they_stand():
     for block in blocks("yaml"):
         assert isinstance(yaml.safe_load(block)["sweep"], str)
 
 
 def test_links_lead_somewhere():
-    for target in re.findall(r"\]\((?!http)([^)#]+)\)", README):
-        assert (REPO / target).exists(), target
+    for path, text in PAGES.items():
+        for target in re.findall(r"\]\((?!http)([^)#]+)\)", text):
+            assert (path.parent / target).exists(), f"{path}: {target}"
 
 
-def test_the_first_lines_are_short():
+def test_the_readme_leads_to_every_page_of_the_guide():
+    there = {path for path in (REPO / "docs/guide").glob("*.md") if path.stem != "index"}
+    assert there == {path for path in PAGES if path.parent.name == "guide"}
+    for path in there:
+        assert f"](docs/guide/{path.name})" in README, path
+
+
+def test_the_readme_takes_two_minutes():
+    assert len(README.splitlines()) <= 150
     head = README.splitlines()[:40]
     assert sum("![" in line for line in head) == 1, "one figure, no badges"
     assert any(

@@ -4,7 +4,7 @@ import subprocess
 
 import pytest
 import witness
-from images import USER, person, readme_command
+from images import USER, page_command, person
 from results import digest, summary
 from support import BIN, copy_project
 from waiting import says, wait_until
@@ -43,7 +43,7 @@ def test_the_section_of_the_readme(workshop):
     (clone / "containers/qdsweep.sif").symlink_to(workshop.kept)  # of `make image`
     start = "snakemake --profile profiles/slurm --sdm apptainer --config"
     env = f"PATH={BIN}:$PATH; cd {clone};"
-    said = workshop.do(f"{env} {readme_command(start)}", 400)
+    said = workshop.do(f"{env} {page_command(start)}", 400)
     (run,) = (clone / "results/runs").iterdir()
     about = summary(run)
     assert about["image"]["sha256"], said

@@ -11,6 +11,7 @@ import cluster
 import pytest
 from in_process import compute_sweep
 from patient import make_folder, undisturbed_digest
+from readme import lines
 from results import digest, digests, read_json, summary
 from support import BIN, REPO, TINY, copy_project, snakemake, write_yaml
 from waiting import crew_of, says, wait_until, workers_of
@@ -179,12 +180,12 @@ def memory_grows_only_after_running_out_of_it(folder: Path, expected: str) -> No
     assert memory[:2] == ["600M", "900M"], memory
 
 
-def test_the_commands_of_the_readme(tmp_path):
+def test_the_commands_of_the_pages(tmp_path):
     """Snakemake as a Slurm job, and the pilot way: in a clone with a tiny sweep."""
-    readme = (REPO / "README.md").read_text()
-    (controller,) = re.findall(r"^sbatch .*--wrap .*$", readme, flags=re.M)
-    (pilot,) = re.findall(r"^sbatch .*profiles/pilot/job.sh$", readme, flags=re.M)
-    assert "\nsnakemake --executor slurm --jobs 100 " in readme
+    controller, pilot = sorted(lines("sbatch"), key=lambda line: "--wrap" not in line)
+    assert "--wrap" in controller
+    assert pilot.endswith(" profiles/pilot/job.sh")
+    assert lines("snakemake --executor slurm") == ["snakemake --executor slurm --jobs 100"]
     clone = copy_project(tmp_path / "clone")
     env = {**os.environ, "PATH": f"{BIN}:{os.environ['PATH']}"}
 
