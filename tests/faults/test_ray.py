@@ -49,7 +49,7 @@ class Live:
             )
 
     def ready(self, workers: int = 3) -> "Live":
-        wait_until(lambda: says(self.log, f", {workers} now"), 150, "workers")
+        wait_until(lambda: says(self.log, f", {workers} now"), 240, "workers")
         return self
 
     def pids(self) -> list[int]:
@@ -188,6 +188,7 @@ def lab(tmp_path):
     # The names of sockets must be short.
     short = subprocess.run(["mktemp", "-d"], capture_output=True, text=True, check=True).stdout
     env = {**SHELL, **access, "RAY_TMPDIR": short.strip(), "PATIENT_SECONDS": "0.02"}
+    env["RAY_CLIENT_SERVER_CHECK_CHANNEL_TIMEOUT_S"] = "10"  # a server that hangs is given up
     ports = ("--port=6399", "--ray-client-server-port=6398", "--include-dashboard=false")
     start = [sys.executable, "-m", "ray.scripts.scripts", "start", "--block"]
     start += ["--disable-usage-stats", "--object-store-memory=100000000"]
@@ -209,6 +210,16 @@ def lab(tmp_path):
     subprocess.run(["rm", "-rf", short.strip()], check=True)
 
 
+def client_servers() -> list[psutil.Process]:
+    """Of the head, one for each client that is no node of its cluster."""
+    found = []
+    for process in psutil.process_iter(["cmdline"]):
+        words = process.info["cmdline"] or []
+        if "--mode=specific-server" in words and "python" in words[0]:
+            found.append(process)
+    return found
+
+
 def test_runs_in_a_cluster_that_is_there(tmp_path, lab, expected):
     access, head, other = lab
     keys = {"address": "127.0.0.1:6399", "workers": 3}
@@ -220,9 +231,15 @@ def test_runs_in_a_cluster_that_is_there(tmp_path, lab, expected):
     os.kill(run.pids()[0], signal.SIGKILL)
     run.finish(expected)
     assert says(run.log, "is lost, 1 left")
-    # From a machine that is none of its nodes.
+    # From a machine that is none of its nodes; the first server for it hangs.
     keys = {"address": "ray://127.0.0.1:6398", "workers": 2}
-    run = Live(tmp_path / "client", 0.02, {"engine": "ray", "ray": keys}, **access).ready(2)
+    run = Live(tmp_path / "client", 0.02, {"engine": "ray", "ray": keys}, **access)
+    wait_until(client_servers, 60, "a server for the client")
+    (first,) = client_servers()
+    first.suspend()
+    wait_until(lambda: says(run.log, "asking for another one"), 90, "another one is asked for")
+    first.kill()
+    run.ready(2)
     wait_until(lambda: says(run.log, "evaluates", 5), what="results")
     os.kill(run.pids()[0], signal.SIGKILL)
     run.finish(expected)

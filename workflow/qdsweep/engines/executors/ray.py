@@ -28,8 +28,13 @@ from qdsweep.records.run_dir import StateDir
 if TYPE_CHECKING:
     from qdsweep.engines.executors.ray_actors import Ray
 
+log = logging.getLogger("qdsweep")
+
 # How long Ray may take to end before the run is saved [s]; it goes on while that is done.
 GOODBYE_SECONDS = 0.7
+# The head starts a server for each client that is no node; now and then one hangs, and after half
+# a minute the head gives it up.
+CLIENT_ATTEMPTS = 4
 TOKEN = secrets.token_hex(32)  # one for each process: Ray reads it once
 
 
@@ -162,13 +167,23 @@ class JoinedCluster:
         try:
             if address != "auto" and not answers(address.removeprefix("ray://")):
                 raise ConnectionError("nobody answers")  # Ray itself would wait for minutes
-            self._thread.start(address=address)
+            self._join(address)
         except Exception as error:  # it may be well again for the next attempt
             why = (str(error).strip().splitlines() or [type(error).__name__])[0]
             raise NoWorkers(
                 f"cluster: ray: address = {address!r}: no Ray cluster answers there, or it "
                 f"does not let this process in ({why})"
             ) from None
+
+    def _join(self, address: str) -> None:
+        for left in reversed(range(CLIENT_ATTEMPTS)):
+            try:
+                self._thread.start(address=address)
+                return
+            except ConnectionAbortedError:
+                if not left:
+                    raise
+                log.warning("Ray's server for this client does not answer; asking for another one")
 
     def problem(self) -> None:
         """There may always be more cores."""

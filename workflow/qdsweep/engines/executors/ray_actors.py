@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("qdsweep")
 
+# So many workers may be lost before they began; each further one counts as turned away.
+MAX_EARLY_LOSSES = 3
+
 
 class Colleague(Evaluator):
     """An actor: a worker, whose process Ray has started for it alone."""
@@ -76,6 +79,7 @@ class Ray:
         self._hired: set[_Worker] = set()  # those that Ray finds no core for yet, too
         self._ready: set[_Worker] = set()
         self._refusals: list[str] = []
+        self._early_losses = 0
         self._ending = False
         self._hiring = ThreadPoolExecutor(1)  # in a thread that Ray answers in it would hang
         for _ in range(wanted):
@@ -115,12 +119,20 @@ class Ray:
         worker.actor.describe.remote().future().add_done_callback(partial(self._admit, worker))
 
     def _admit(self, worker: _Worker, asked: "Future[tuple[str, str]]") -> None:
+        lost = False
         try:
             worker.name, problem = asked.result()
         except Exception as error:
+            lost = isinstance(error, RayActorError) and not error.actor_init_failed
             problem = f"{type(error).__name__}: {error}"
         with self._lock:
             if self._ending:
+                return
+            if lost and self._early_losses < MAX_EARLY_LOSSES:
+                self._early_losses += 1
+                log.warning("a worker was lost before it began; asking for another one")
+                self._hired.remove(worker)
+                self._hiring.submit(self._hire)
                 return
             if problem:
                 self._refusals.append(problem)
