@@ -11,8 +11,9 @@ from snakemake_interface_executor_plugins.settings import DeploymentMethod
 
 from qdsweep.analysis.stages import STAGES as ALL_STAGES, forget
 from qdsweep.config.cluster import read_cluster
-from qdsweep.config.files import CLONE, find_config
+from qdsweep.config.files import find_config
 from qdsweep.config.imported import PREFIX
+from qdsweep.container.conda import package_folder
 from qdsweep.container.image import prepare
 from qdsweep.errors import BadInput
 from qdsweep.planning.changes import find_changes
@@ -51,7 +52,7 @@ os.environ.update(
         [str(Path(sys.executable).parent), os.environ.get("PATH", "")]
     ),
     PYTHONPATH=os.pathsep.join(
-        filter(None, [str(CLONE.parent / "workflow"), os.environ.get("PYTHONPATH")])
+        filter(None, [str(package_folder()), os.environ.get("PYTHONPATH")])
     ),
 )
 

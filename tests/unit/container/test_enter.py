@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from qdsweep.config.files import CLONE
+from qdsweep.config.files import PRESETS
 from qdsweep.container.enter import PROJECT, binds, options
 from qdsweep.container.image import find_image
 from qdsweep.errors import BadInput
@@ -27,7 +27,7 @@ def test_folders_are_seen_under_their_own_names(tmp_path):
         str(tmp_path / "results"),
         str(tmp_path / "elsewhere/results"),
         str(tmp_path / "more"),
-        f"{CLONE}:{PROJECT}/config:ro",
+        f"{PRESETS}:{PROJECT}/config:ro",
     }
 
 
@@ -48,7 +48,7 @@ def test_an_image_that_is_not_there():
 def test_what_is_still_to_be_made_has_a_name_too(monkeypatch):
     with pytest.raises(BadInput, match="a:b"):
         binds(Namespace(out=Path("a:b/run")))
-    monkeypatch.setattr("qdsweep.container.enter.CLONE", Path("/clones/one,two/config"))
+    monkeypatch.setattr("qdsweep.container.enter.PRESETS", Path("/clones/one,two/config"))
     with pytest.raises(BadInput, match="one,two"):
         binds(Namespace())
 

@@ -16,7 +16,7 @@ from qdsweep.config.cluster import Cluster
 from qdsweep.config.compose import compose
 from qdsweep.config.domain import DomainConfig
 from qdsweep.config.experiment import Experiment
-from qdsweep.config.files import CLONE
+from qdsweep.config.files import HOME, PRESETS
 from qdsweep.config.imported import Imported
 from qdsweep.config.sweep import SweepFile
 from qdsweep.sweep.ids import run_id
@@ -37,11 +37,11 @@ def main() -> None:
 
 def files() -> dict[Path, str]:
     """Returns every generated file of the clone and its content."""
-    made = {CLONE / "README.md": manual()}
+    made = {PRESETS / "README.md": manual()}
     for name, model in SCHEMAS.items():
         schema = {"$schema": "https://json-schema.org/draft/2020-12/schema"}
         text = json.dumps(schema | model.model_json_schema(), indent=2) + "\n"
-        made[CLONE.parent / f"workflow/schemas/{name}.schema.json"] = text
+        made[HOME / f"workflow/schemas/{name}.schema.json"] = text
     return made
 
 
@@ -175,7 +175,7 @@ def _type(model: Node) -> str:
 def _presets(kind: str) -> str:
     """Returns a table of the presets of a kind, with the first sentence of their comments."""
     lines = [f"| {kind} | |", "|---|---|"]
-    for path in sorted((CLONE / f"{kind}s").glob("*.yaml")):
+    for path in sorted((PRESETS / f"{kind}s").glob("*.yaml")):
         content = path.read_text(encoding="utf-8").splitlines()
         comment = takewhile(lambda line: line.startswith("#"), content)
         text = " ".join(line.lstrip("# ") for line in comment)

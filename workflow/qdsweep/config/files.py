@@ -13,8 +13,11 @@ import yaml
 from qdsweep.config.refused import ALGORITHMS
 from qdsweep.errors import BadInput
 
-# The clone's own config/, for a working directory elsewhere (`snakemake --directory`).
-CLONE = Path(__file__).resolve().parents[3] / "config"
+_PACKAGE = Path(__file__).resolve().parents[1]
+# The clone's folder; an installed wheel has a copy of what it needs of that (see setup.py).
+HOME = _PACKAGE / "data" if (_PACKAGE / "data").is_dir() else _PACKAGE.parents[1]
+# The presets that come with qdsweep. Those of the working directory's config/ come before them.
+PRESETS = HOME / "config"
 
 
 class _Loader(yaml.CSafeLoader if hasattr(yaml, "CSafeLoader") else yaml.SafeLoader):  # type: ignore[misc]
@@ -92,7 +95,7 @@ def read_yaml(path: Path) -> dict[str, Any]:
 def read_preset(kind: str, name: str) -> tuple[dict[str, Any], str]:
     """Reads `config/KIND/NAME.yaml`, or the file that `name` is the path of.
 
-    A preset in the working directory's config/ comes before the clone's.
+    A preset in the working directory's config/ comes before qdsweep's own.
 
     Args:
         kind: The folder: experiments, domains, algorithms, clusters.
@@ -109,9 +112,9 @@ def read_preset(kind: str, name: str) -> tuple[dict[str, Any], str]:
 
 
 def find_config(name: str) -> str:
-    """Returns the file `config/NAME` of the working directory, or else of the clone."""
+    """Returns the file `config/NAME` of the working directory, or else qdsweep's own."""
     path = Path("config", name)
-    return str(path if path.exists() else CLONE / name)
+    return str(path if path.exists() else PRESETS / name)
 
 
 def find_preset(kind: str, name: str) -> Path:
@@ -120,7 +123,7 @@ def find_preset(kind: str, name: str) -> Path:
         if _is_file(Path(name)):
             return Path(name)
         raise BadInput(f"{name}: there is no such file (looked for a file of config/{kind}/)")
-    folders = [Path("config", kind), CLONE / kind]
+    folders = [Path("config", kind), PRESETS / kind]
     for folder in folders:
         if _is_file(folder / f"{name}.yaml"):
             return folder / f"{name}.yaml"
@@ -152,8 +155,8 @@ def listed(known: Sequence[str], between: str = ", ") -> str:
 
 
 def shown(path: Path) -> str:
-    """Returns a path as messages show it: from the working directory or the clone's config/."""
-    for folder, name in ((Path.cwd(), ""), (CLONE, "config")):
+    """Returns a path as messages show it: from the working directory or qdsweep's config/."""
+    for folder, name in ((Path.cwd(), ""), (PRESETS, "config")):
         if path.is_absolute() and path.is_relative_to(folder):
             return str(name / path.relative_to(folder))
     return str(path)

@@ -10,14 +10,14 @@ from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
 from typing import Any
 
-from qdsweep.config.files import CLONE, listed, nearest
+from qdsweep.config.files import PRESETS, listed, nearest
 from qdsweep.config.source import code_hash
 from qdsweep.errors import BadInput
 
 
 def plugin_folders() -> list[Path]:
-    """Returns the working directory's config/plugins, then the clone's, if they exist."""
-    folders = [Path("config/plugins").resolve(), CLONE / "plugins"]
+    """Returns the working directory's config/plugins, then qdsweep's own, if they exist."""
+    folders = [Path("config/plugins").resolve(), PRESETS / "plugins"]
     return [folder for folder in dict.fromkeys(folders) if folder.is_dir()]
 
 

@@ -6,15 +6,15 @@ from functools import cache
 from pathlib import Path
 
 from qdsweep.config.experiment import Experiment
-from qdsweep.config.files import CLONE, nearest
+from qdsweep.config.files import PRESETS, nearest
 from qdsweep.errors import BadInput
 
 
 @cache
 def bibliography() -> dict[str, str]:
-    """Returns key -> BibTeX entry, from the clone's file and the working directory's."""
+    """Returns key -> BibTeX entry, from qdsweep's file and the working directory's."""
     found: dict[str, str] = {}
-    for path in (CLONE / "references.bib", Path("config/references.bib")):
+    for path in (PRESETS / "references.bib", Path("config/references.bib")):
         text = path.read_text(encoding="utf-8") if path.is_file() else ""
         entries = re.split(r"\n(?=@)", text)
         found |= {entry[1]: entry[0] for entry in map(_keyed, entries) if entry}

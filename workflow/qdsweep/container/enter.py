@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from qdsweep.config.cluster import Cluster, read_cluster
-from qdsweep.config.files import CLONE
+from qdsweep.config.files import PRESETS
 from qdsweep.container.apptainer import find_program
 from qdsweep.container.image import digest, find_image, prepare
 from qdsweep.errors import BadInput
@@ -115,9 +115,9 @@ def binds(arguments: argparse.Namespace) -> list[str]:
             paths.append(path)
     folders = {str(path.absolute()) for path in paths if path.exists()}
     folders |= {str(path.resolve()) for path in paths if path.exists()}
-    for folder in (*folders, str(CLONE)):
+    for folder in (*folders, str(PRESETS)):
         _check_name(folder)
-    return [*sorted(folders), f"{CLONE}:{PROJECT}/config:ro"]
+    return [*sorted(folders), f"{PRESETS}:{PROJECT}/config:ro"]
 
 
 def _check_name(path: str | Path) -> None:

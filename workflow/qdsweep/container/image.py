@@ -7,7 +7,7 @@ import re
 import subprocess
 from pathlib import Path
 
-from qdsweep.config.files import CLONE
+from qdsweep.config.files import HOME
 from qdsweep.container.apptainer import find_program
 from qdsweep.errors import BadInput
 from qdsweep.versions import own_version
@@ -20,7 +20,7 @@ def find_image(name: str) -> Path:
     """Finds the image, without the network.
 
     Args:
-        name: A file, relative to the working directory or to the clone; or a URL.
+        name: A file, relative to the working directory or to `HOME`; or a URL.
 
     Returns:
         The absolute path of the file, or of the sandbox folder.
@@ -33,7 +33,7 @@ def find_image(name: str) -> Path:
         if not path.exists():
             raise BadInput(f"image = {name!r} was not pulled yet: {path} is missing")
         return path
-    for path in (Path(name), CLONE.parent / name):
+    for path in (Path(name), HOME / name):
         with contextlib.suppress(OSError, ValueError):  # no file can have such a name
             if path.exists():
                 return path.absolute()

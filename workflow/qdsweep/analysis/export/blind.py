@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from qdsweep.config.files import CLONE
+from qdsweep.config.files import HOME
 
 # They exist on every machine and name nobody.
 NOBODY = ("root", "localhost", "localdomain", "localhost.localdomain")
@@ -141,7 +141,7 @@ def _user_names() -> set[str]:
 def _paths(results: Path) -> list[str]:
     """Returns the folders of this machine that files may name; not /, nor one right below it."""
     home = Path.home()
-    places = {home, home.resolve(), Path.cwd(), results.resolve(), CLONE.parent}
+    places = {home, home.resolve(), Path.cwd(), results.resolve(), HOME}
     return sorted(str(p) for p in places if len(p.parts) > 2 or (p == home and p != Path("/")))
 
 

@@ -1,0 +1,81 @@
+"""qdsweep as a user installs it: its wheel, in an environment that knows no clone."""
+
+import os
+import shutil
+import venv
+from importlib.metadata import PackageNotFoundError, distribution
+from pathlib import Path
+
+from support import BIN, alone, copy_project, locked, run, shared_folder
+
+
+def wheel() -> Path:
+    """The project's wheel, built once for all processes of this start of pytest."""
+    folder = shared_folder() / "wheel"
+    with alone("wheel"):
+        if not folder.exists():
+            clone = copy_project(shared_folder() / "wheel-sources")
+            words = [BIN / "python", "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-index"]
+            words += ["--no-build-isolation", "--wheel-dir", folder, clone]
+            run(list(map(str, words)), cwd=shared_folder(), env=dict(os.environ), check=0)
+    (file,) = folder.glob("*.whl")
+    return file
+
+
+def environment(*, package: bool = True) -> Path:
+    """An environment with the libraries of requirements.lock alone; made once.
+
+    They are the files of this venv's libraries, so that nothing is downloaded.
+
+    Args:
+        package: Whether the wheel is installed there too.
+
+    Returns:
+        Its folder of programs.
+    """
+    folder = shared_folder() / ("installed" if package else "libraries")
+    file = wheel() if package else None
+    with alone(folder.name):
+        if not folder.exists():
+            venv.create(folder, symlinks=True)
+            site = next(folder.glob("lib/python3*/site-packages"))
+            for name in locked():
+                _link_library(name, site)
+            if file:
+                words = ["--python", str(folder), "install", "--quiet", "--no-index", str(file)]
+                _pip(*words)
+                _pip("--python", str(folder), "check")
+    return folder / "bin"
+
+
+def type_in(programs: Path, *words: object, cwd: Path, check: int | None = 0, **env: str):
+    """Runs a program of an environment, as a shell would where that is active."""
+    known = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
+    known["PATH"] = os.pathsep.join([str(programs), "/usr/local/bin", "/usr/bin", "/bin"])
+    program, *arguments = map(str, words)
+    return run([str(programs / program), *arguments], cwd=cwd, env=known | env, check=check)
+
+
+def _pip(*words: str) -> None:
+    run([str(BIN / "python"), "-m", "pip", *words], cwd=None, env=dict(os.environ), check=0)
+
+
+def _link_library(name: str, site: Path) -> None:
+    try:
+        files = distribution(name).files or []
+    except PackageNotFoundError:  # pip's check tells whether it is needed
+        return
+    for file in files:
+        source, target = Path(file.locate()), Path(os.path.normpath(site / file))
+        if not source.is_file():
+            continue
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if target.parent.name == "bin":
+            text = source.read_bytes().replace(bytes(BIN), bytes(target.parent))
+            target.write_bytes(text)
+            target.chmod(0o755)
+        else:
+            try:
+                target.hardlink_to(source)
+            except OSError:  # another file system
+                shutil.copy(source, target)
