@@ -35,6 +35,7 @@ from qdsweep.planning.resources import (
 )
 from qdsweep.planning.population import with_changes
 from qdsweep.planning.settings import key_sources, plan_data, read_sweep
+from qdsweep.planning.shared_files import check_shared_files
 from qdsweep.planning.table import sweep_of
 from qdsweep.records.plan import Plan, digest, read_plan, write_plan
 from qdsweep.records.progress import read_standings
@@ -67,6 +68,7 @@ if not workflow.overwrite_configfiles:
 IS_JOB = not workflow.is_main_process and is_of_runs(sys.argv)
 
 try:
+    check_shared_files(workflow.storage_settings)
     typed = workflow.config_settings.config_args
     SETTINGS = read_sweep(config, typed, workflow.configfiles)
     SWEEP = CONFIRMING = Sweep((), (), {})

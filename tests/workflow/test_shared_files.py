@@ -1,0 +1,45 @@
+"""Where jobs share no folder, a sweep says so before anything starts."""
+
+from pathlib import Path
+
+import pytest
+from support import TINY, snakemake, write_yaml
+
+ON_SLURM = ["--executor", "slurm", "--jobs", 2]
+KEPT = ["persistence", "sources", "software-deployment", "source-cache"]
+
+
+@pytest.fixture
+def sweep(tmp_path) -> Path:
+    data = {"name": "tiny", "experiment": TINY, "sweep": "::: seed 1"}
+    return write_yaml(tmp_path / "mine.yaml", data)
+
+
+@pytest.mark.parametrize(
+    ("words", "named"),
+    [
+        (
+            ["--cores", 2, "--default-storage-provider", "fs", "--default-storage-prefix", "away"],
+            "--default-storage-provider fs: ",
+        ),
+        ([*ON_SLURM, "--shared-fs-usage", "none"], "--shared-fs-usage none lacks input-output: "),
+        (
+            ["-n", *ON_SLURM, "--shared-fs-usage", "sources", "persistence"],
+            "--shared-fs-usage persistence sources lacks input-output: ",
+        ),
+    ],
+)
+def test_it_says_why_and_which_ways_there_are(sweep, tmp_path, words, named):
+    done = snakemake(*words, "--configfile", sweep, cwd=tmp_path, check=1)
+    said = (done.stdout + done.stderr).splitlines()
+    (line,) = [line for line in said if line.startswith(named)]
+    for word in ("reload files, state/ and locks", "--cores N", "--profile profiles/slurm"):
+        assert word in line
+    assert not any(line.startswith("qdsweep: ") for line in said)  # nothing was planned
+    assert {path.name for path in tmp_path.iterdir()} <= {"mine.yaml", ".snakemake"}
+
+
+def test_what_a_node_keeps_for_itself_is_no_matter(sweep, tmp_path):
+    """Snakemake's manual has this for clusters whose nodes have disks of their own."""
+    words = ["-n", *ON_SLURM, "--configfile", sweep, "--shared-fs-usage", "input-output", *KEPT]
+    assert "qd_run" in snakemake(*words, cwd=tmp_path).stdout

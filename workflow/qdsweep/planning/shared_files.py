@@ -1,0 +1,30 @@
+"""The folder that all jobs of a sweep must share."""
+
+from snakemake_interface_executor_plugins.settings import (
+    SharedFSUsage,
+    StorageSettingsExecutorInterface,
+)
+
+from qdsweep.errors import BadInput
+
+_WHY = (
+    "reload files, state/ and locks of the runs live in a folder that all jobs share, which no "
+    "storage provider replaces. Leave it out, and take one machine (snakemake --cores N), Slurm "
+    "with a folder that all nodes share (snakemake --profile profiles/slurm), or elsewhere one job "
+    "for the whole sweep (snakemake --cores all in it; keep its results/)"
+)
+
+
+def check_shared_files(storage: StorageSettingsExecutorInterface) -> None:
+    """Refuses to keep results anywhere but in a folder that all jobs share.
+
+    Raises:
+        BadInput: Snakemake was given a storage provider for them, or told that there is no such
+            folder.
+    """
+    provider = storage.default_storage_provider
+    if provider is not None:
+        raise BadInput(f"--default-storage-provider {provider}: {_WHY}")
+    if SharedFSUsage.INPUT_OUTPUT not in storage.shared_fs_usage:
+        said = " ".join(sorted(usage.item_to_choice() for usage in storage.shared_fs_usage))
+        raise BadInput(f"--shared-fs-usage {said or 'none'} lacks input-output: {_WHY}")
