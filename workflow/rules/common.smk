@@ -22,6 +22,12 @@ from qdsweep.planning.confirmation import confirming
 from qdsweep.planning.decision import run_of_place
 from qdsweep.planning.job import is_of_runs, planned_budget
 from qdsweep.planning.lengthening import is_too_short
+from qdsweep.planning.module import (
+    call_at_start,
+    given_config,
+    option,
+    results_folder,
+)
 from qdsweep.planning.requeue import requeue_lost
 from qdsweep.planning.search_outlook import search_outlook, spoiled
 from qdsweep.planning.outlook import outlook, unfinished
@@ -39,12 +45,14 @@ from qdsweep.planning.shared_files import check_shared_files
 from qdsweep.planning.table import sweep_of
 from qdsweep.records.plan import Plan, digest, read_plan, write_plan
 from qdsweep.records.progress import read_standings
-from qdsweep.records.sweep_dir import Results
 from qdsweep.sweep.runs import Sweep
 from qdsweep.warm.start import start_warm
 from qdsweep.warm.trial import try_algorithms
 
-RESULTS = Results(Path("results"))
+# In a module, `prefix:` moves them; the commands of rules then say where they are.
+RESULTS = results_folder(workflow)
+AT_RESULTS = option("results", RESULTS.path, "results")
+AT_RUNS = option("runs", RESULTS.runs, "results/runs")
 
 # `python` in a shell command is this one, with or without an active venv; in a conda environment
 # of `--sdm conda` it is that one's, which finds the package here.
@@ -59,7 +67,7 @@ os.environ.update(
 
 
 # A file given with --configfile stands for itself: nothing of the default sweep leaks into it.
-if not workflow.overwrite_configfiles:
+if workflow.modifier.is_main_snakefile() and not workflow.overwrite_configfiles:
 
     configfile: find_config("config.yaml")
 
@@ -69,14 +77,14 @@ IS_JOB = not workflow.is_main_process and is_of_runs(sys.argv)
 
 try:
     check_shared_files(workflow.storage_settings)
-    typed = workflow.config_settings.config_args
-    SETTINGS = read_sweep(config, typed, workflow.configfiles)
+    given = given_config(workflow, config)
+    SETTINGS = read_sweep(*given)
     SWEEP = CONFIRMING = Sweep((), (), {})
     # What a search computes instead of the runs; None where all of them are computed whole.
     PLACES = None
     if not IS_JOB:
         SWEEP = sweep_of(SETTINGS, RESULTS)
-        sources = key_sources(typed, workflow.configfiles)
+        sources = key_sources(*given[1:])
         check_sweep(SETTINGS, SWEEP, sources)
         PLACES = places_of(SETTINGS, SWEEP, sources)
         # The runs that confirm it, as far as an earlier start has chosen them.
@@ -127,16 +135,6 @@ STAGES = {
     if stage.is_asked_for(SETTINGS, SWEEP.runs.values())
 }
 
-if workflow.is_main_process:
-    if PLACES:
-        lines = search_outlook(SETTINGS, PLACES, SWEEP, SPOILED, RESULTS)
-    else:
-        standings = read_standings(RESULTS.sweep(SETTINGS.name), Plan.of(PLAN))
-        changes = find_changes(SETTINGS.name, SWEEP, CONFIRMING, RESULTS)
-        lines = outlook(SETTINGS.name, SWEEP, CONFIRMING, standings, changes, RESULTS)
-    for line in lines:
-        print(line, file=sys.stderr)
-
 
 wildcard_constraints:
     run=rf"(?!{PREFIX})[A-Za-z0-9_.\-]+",
@@ -147,7 +145,8 @@ wildcard_constraints:
     block=r"\d+",
 
 
-onstart:
+def start():
+    """What is done once the jobs of this start are known, before the first of them."""
     try:
         check_fit(CLUSTERS[cluster_name()], cluster_name(), SWEEP.runs)
         if not workflow.deployment_settings.deployment_method:
@@ -179,6 +178,22 @@ onstart:
         )
     if CLUSTERS[cluster_name()].nodes > 1:
         requeue_lost(runs, RESULTS)
+
+
+try:
+    IS_NEW = call_at_start(workflow, RESULTS, start)
+except BadInput as error:
+    raise WorkflowError(str(error))
+
+if IS_NEW and workflow.is_main_process:
+    if PLACES:
+        lines = search_outlook(SETTINGS, PLACES, SWEEP, SPOILED, RESULTS)
+    else:
+        standings = read_standings(RESULTS.sweep(SETTINGS.name), Plan.of(PLAN))
+        changes = find_changes(SETTINGS.name, SWEEP, CONFIRMING, RESULTS)
+        lines = outlook(SETTINGS.name, SWEEP, CONFIRMING, standings, changes, RESULTS)
+    for line in lines:
+        print(line, file=sys.stderr)
 
 
 def is_remote():
@@ -313,7 +328,7 @@ def basis_of(wildcards):
 
 def again_if_spoiled(name, wildcards):
     """Makes Snakemake write a file of the search again, although it is there."""
-    path = f"results/sweeps/{wildcards.sweep}/search/{wildcards.level}/"
+    path = f"{RESULTS.sweep(wildcards.sweep).search}/{wildcards.level}/"
     path += name.format(**wildcards)
     if path in SPOILED:
         workflow.dag.forcefiles.add(path)

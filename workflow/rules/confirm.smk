@@ -21,4 +21,5 @@ if "winners" in STAGES:
         message:
             STAGES["winners"].message
         shell:
-            "python -m qdsweep --image={resources.image:q} winners {wildcards.sweep} 2> {log}"
+            "python -m qdsweep --image={resources.image:q} winners {wildcards.sweep}"
+            f"{AT_RESULTS} 2> {{log}}"

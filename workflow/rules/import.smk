@@ -33,4 +33,5 @@ for number, path in enumerate(dict.fromkeys(run.path for run in SWEEP.imported))
             "import {resources.description}"
         shell:
             "python -m qdsweep --image={resources.image:q}"
-            " import {resources.description:q} 2>&1 | tee {log} >&2"
+            " import {resources.description:q}"
+            f"{AT_RESULTS} 2>&1 | tee {{log}} >&2"

@@ -32,7 +32,8 @@ if SETTINGS.reevaluate is not None:
             "elites of {wildcards.run}, {params.times} times again"
         shell:
             "python -m qdsweep --image={resources.image:q}"
-            " reevaluate results/runs/{wildcards.run} --times {params.times} --seed {params.seed}"
+            f" reevaluate {RESULTS.runs}/{{wildcards.run}}"
+            " --times {params.times} --seed {params.seed}"
             " --cluster {resources.cluster_config} --cores {threads} 2> {log}"
 
     REEVALUATED = expand(rules.reevaluate.output.metrics, run=AWAITED)

@@ -29,3 +29,4 @@ rule qd_run:
         "python -m qdsweep --image={resources.image:q}"
         " launch {wildcards.run} --budget {params.budget}"
         " --cluster {resources.cluster_config} --cores {threads} --attempt {resources.attempt}"
+        f"{AT_RUNS}"

@@ -29,7 +29,7 @@ if SETTINGS.staged_search is not None:
             "python -m qdsweep --image={resources.image:q}"
             " place {wildcards.sweep} {wildcards.level} {wildcards.place}"
             " --seed={wildcards.seed} --cluster {resources.cluster_config} --cores {threads}"
-            " 2> {log}"
+            f"{AT_RESULTS} 2> {{log}}"
 
     rule search_decide:
         input:
@@ -47,4 +47,5 @@ if SETTINGS.staged_search is not None:
         shell:
             # In no image: it takes no time, and tpe needs what only `make extras` installs.
             "python -m qdsweep"
-            " decide {wildcards.sweep} {wildcards.level} {wildcards.block} 2> {log}"
+            " decide {wildcards.sweep} {wildcards.level} {wildcards.block}"
+            f"{AT_RESULTS} 2> {{log}}"

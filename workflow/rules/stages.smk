@@ -44,4 +44,5 @@ for stage in STAGES.values():
             stage.message
         shell:
             "python -m qdsweep --image={resources.image:q}"
-            " {resources.stage} {wildcards.sweep} {resources.options} 2> {log}"
+            " {resources.stage} {wildcards.sweep} {resources.options}"
+            f"{AT_RESULTS} 2> {{log}}"

@@ -21,7 +21,7 @@ def is_of_runs(command_line: Sequence[str]) -> bool:
     after = itertools.dropwhile(lambda word: word != "--target-jobs", command_line)
     targets = list(itertools.takewhile(lambda word: not word.startswith("-"), [*after][1:]))
     return bool(targets) and all(
-        ":run=" in target or target.startswith("search_place:") for target in targets
+        ":run=" in target or "search_place:" in target for target in targets
     )
 
 

@@ -25,6 +25,7 @@ def read_sweep(
     config: Mapping[str, Any],
     command_line: Iterable[str] | None = (),
     files: Iterable[str | os.PathLike[str]] = (),
+    where: str = "--config",
 ) -> SweepFile:
     """Reads what Snakemake made of the sweep's files and of `--config`.
 
@@ -33,6 +34,7 @@ def read_sweep(
         command_line: The `KEY=VALUE` of `--config` as they were typed.
         files: The config files, later ones over earlier ones. They are read again: Snakemake's
             YAML reads `1e-3` as text, and accepts a key that stands twice.
+        where: Where the config stands if there are no files.
 
     Raises:
         BadInput: A file, a key or a value is wrong.
@@ -49,13 +51,14 @@ def read_sweep(
         try:
             data["sweep"] = recover(data["sweep"], command_line)
         except BadInput as error:
-            raise BadInput(f"{key_sources(command_line, files)[('sweep',)]}: {error}") from None
+            source = key_sources(command_line, files, where).get(("sweep",), where)
+            raise BadInput(f"{source}: {error}") from None
     if "experiment" not in data:
         near = [key for key in data if nearest(key, ["experiment"])]
         hint = f" ({near[0]!r} is no key)" if near else ""
-        where = key_sources(command_line, files)[()]
+        source = key_sources(command_line, files, where)[()]
         raise BadInput(
-            f"{where}: the key experiment is missing: give a preset's name or a YAML file{hint}"
+            f"{source}: the key experiment is missing: give a preset's name or a YAML file{hint}"
         )
     if "sweep" in typed_here and "name" not in typed_here:
         # It must never replace the tables of the sweep that the file names.
@@ -72,7 +75,7 @@ def read_sweep(
     try:
         return SweepFile.model_validate_json(json.dumps(data))
     except ValidationError as error:
-        sources = key_sources(command_line, files)
+        sources = key_sources(command_line, files, where)
         raise BadInput(explain(error, SweepFile, data, sources)) from None
 
 
@@ -98,7 +101,9 @@ def _typed(value: Any) -> Any:
 
 
 def key_sources(
-    command_line: Iterable[str] | None, files: Iterable[str | os.PathLike[str]]
+    command_line: Iterable[str] | None,
+    files: Iterable[str | os.PathLike[str]],
+    where: str = "--config",
 ) -> dict[Path, str]:
     """Returns where each key of a sweep stands, for messages; see `read_sweep`.
 
@@ -106,7 +111,7 @@ def key_sources(
         Key -> its file, or `--config KEY`; `()` -> the files, for a key that is missing.
     """
     paths = [pathlib.Path(file) for file in files]
-    sources: dict[Path, str] = {(): " + ".join(map(shown, paths)) or "--config"}
+    sources: dict[Path, str] = {(): " + ".join(map(shown, paths)) or where}
     for path in paths:
         sources |= {(key,): shown(path) for key in read_yaml(path)}
     names = (entry.partition("=")[0] for entry in command_line or ())

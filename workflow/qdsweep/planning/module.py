@@ -1,0 +1,137 @@
+"""qdsweep as a module of a user's workflow: its config, where its results are, its start."""
+
+import re
+import shlex
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from snakemake.common.configfile import load_configfile
+
+from qdsweep.config.files import find_config
+from qdsweep.errors import BadInput
+from qdsweep.records.sweep_dir import Results
+
+_EXPONENT = re.compile(r"[-+]?([0-9]+(\.[0-9]*)?|\.[0-9]+)[eE][-+]?[0-9]+")
+
+
+class Given(NamedTuple):
+    """A sweep's config, as `settings.read_sweep` takes it."""
+
+    config: Mapping[str, Any]
+    command_line: Sequence[str]
+    files: Sequence[str | Path]
+    where: str
+
+
+def given_config(workflow: Any, config: Mapping[str, Any]) -> Given:
+    """Returns the config of the workflow, or of the module that is read now.
+
+    A module's is the mapping behind its `config:`. Where that is what config files say, the files
+    are named, so that messages name them and the command line counts. A module without `config:`
+    takes what the workflow alone would.
+
+    Args:
+        workflow: Snakemake's.
+        config: What the Snakefile sees as its config.
+    """
+    settings, modifier = workflow.config_settings, workflow.modifier
+    typed = list(settings.config_args or ())
+    if modifier.is_main_snakefile():
+        return Given(config, typed, workflow.configfiles, "--config")
+    chosen = [Path(file) for file in workflow.overwrite_configfiles or ()]
+    where = f"config of the module {modifier.namespace}"
+    if not modifier.skip_configfile:
+        files = chosen or [Path(find_config("config.yaml"))]
+        return Given(settings.overwrite_config, typed, files, where)
+    missing = object()
+    typed = [
+        entry
+        for entry in typed
+        if (key := entry.partition("=")[0]) in config
+        and config[key] == settings.overwrite_config.get(key, missing)
+    ]
+    # Snakemake has those of the command line first, although they win.
+    files = [Path(file) for file in workflow.configfiles]
+    files = [file for file in files if file not in chosen] + chosen
+    read: dict[str, Any] = {}
+    for file in files:
+        read |= load_configfile(file)
+    read |= {key: config[key] for key in (entry.partition("=")[0] for entry in typed)}
+    if read == config:
+        return Given(config, typed, files, where)
+    return Given(_with_numbers(config), typed, [], where)
+
+
+def _with_numbers(value: Any) -> Any:
+    """Returns a value with numbers such as `1e-3`, which Snakemake's YAML leaves as text."""
+    if isinstance(value, Mapping):
+        return {key: _with_numbers(part) for key, part in value.items()}
+    if isinstance(value, list):
+        return [_with_numbers(part) for part in value]
+    return float(value) if isinstance(value, str) and _EXPONENT.fullmatch(value) else value
+
+
+def results_folder(workflow: Any) -> Results:
+    """Returns the folder results/, which `prefix:` of a module moves."""
+    return Results(Path(str(workflow.modifier.modify_path("results/runs/any"))).parents[1])
+
+
+def option(name: str, folder: Path, default: str) -> str:
+    """Returns an option for a rule's command; nothing for the default.
+
+    The command of a workflow without `prefix:` never changes: its runs would be computed again.
+    """
+    return "" if folder == Path(default) else f" --{name}={shlex.quote(str(folder))}"
+
+
+def call_at_start(workflow: Any, results: Results, start: Callable[[], None]) -> bool:
+    """Has a function called when jobs are about to start, as `onstart:` of the main Snakefile.
+
+    Snakemake ignores that of a module. One of the user's own is called after it.
+
+    Args:
+        workflow: Snakemake's.
+        results: The folder of its results.
+        start: The function.
+
+    Returns:
+        Whether it is new: each `use rule` reads a module once more.
+
+    Raises:
+        BadInput: Another module has this folder of results.
+    """
+    name = workflow.modifier.namespace
+    if not hasattr(workflow, "qdsweep_starts"):
+        workflow.qdsweep_starts = {}
+        register = workflow.onstart
+
+        def onstart(function: Callable[[Any], None]) -> None:
+            register(function)
+            if workflow.modifier.is_main_snakefile():
+                _precede(workflow)
+
+        workflow.onstart = onstart
+        _precede(workflow)
+    starts = workflow.qdsweep_starts
+    other, _ = starts.get(results.path, (name, None))
+    if other != name:
+        raise BadInput(
+            f"module {name}: {results.path}/ is where the module {other} keeps its results: give "
+            f'each a folder of its own, such as prefix: "{name}"'
+        )
+    is_new = results.path not in starts
+    starts[results.path] = (name, start)
+    return is_new
+
+
+def _precede(workflow: Any) -> None:
+    """Has the starts called before what Snakemake calls now."""
+    after = workflow._onstart
+
+    def both(log: Any) -> None:
+        for _, start in workflow.qdsweep_starts.values():
+            start()
+        after(log)
+
+    workflow._onstart = both
