@@ -4,6 +4,7 @@
 # make extras what the engines ray and mpi, the sampling tpe, the tasks qdgym_* and Atari need besides
 # make rl     torch and stable-baselines3, for ppo, a2c, dqn, impala and apex_dqn: docs/rl.md
 # make test-rl  their tests alone
+# make docs   the documentation site, build/site/index.html: its tutorials are executed
 # make image  containers/qdsweep.sif, for `snakemake --sdm apptainer`
 # make bench  all that is compared with a peer: docs/benchmarks.md
 # make bench-search  searches beside Ray Tune's and Optuna's: docs/searches.md
@@ -13,7 +14,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 CORES ?= all
 
-.PHONY: demo test test-rl torture lint venv extras rl figure schemas image bench bench-search bench-learning bench-rl
+.PHONY: demo test test-rl torture lint docs venv extras rl figure schemas image bench bench-search bench-learning bench-rl
 
 venv: .venv/installed
 
@@ -63,6 +64,15 @@ lint: venv
 	$(BIN)/mypy
 	$(BIN)/snakefmt --check Snakefile workflow
 	$(BIN)/snakemake --lint
+
+# Warnings are errors: a link that leads nowhere, a command that fails.
+docs: .venv/docs
+	$(BIN)/sphinx-build --fresh-env --fail-on-warning --keep-going --jobs auto --quiet docs build/site
+	@echo "open build/site/index.html"
+
+.venv/docs: .venv/extras envs/docs.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r envs/docs.lock
+	@touch $@
 
 # The image that `--sdm apptainer` takes: containers/build.sh --help.
 image:

@@ -94,12 +94,13 @@ def as_csv(rows: list[Row]) -> str:
 
 
 def as_markdown(rows: list[Row]) -> str:
-    """Where and when, a table, and the profiles of what is not reached."""
+    """A page: where and when, a table, and the profiles of what is not reached."""
     # One line, unless some scripts were run on another day or elsewhere.
     scripts: dict[str, dict[str, None]] = {}
     for row in rows:
         scripts.setdefault(row["setting"], {})[row["script"]] = None
-    lines = [
+    lines = ["# Benchmarks", ""]
+    lines += [
         setting if len(scripts) == 1 else f"{', '.join(names)}: {setting}  "
         for setting, names in scripts.items()
     ]

@@ -12,6 +12,8 @@ for extra in ray mpi search pybullet atari; do
   # shellcheck disable=SC2086
   lock pyproject.toml --extra mujoco --extra "$extra" -c envs/requirements.lock $base -o "envs/$extra.lock"
 done
+# shellcheck disable=SC2086
+lock envs/docs.in -c envs/requirements.lock $base -o envs/docs.lock
 # Of torch for x86-64 Linux indexes have builds for GPUs, which need what is left out here. The only
 # hash is that of the build for CPUs, or pip would take one of those:
 # torch-2.13.0+cpu-cp311-cp311-manylinux_2_28_x86_64.whl.

@@ -1,0 +1,46 @@
+"""``{commands}``: every command of `qdsweep`, as `--help` shows it."""
+
+import argparse
+from typing import Any
+from unittest import mock
+
+from docutils import nodes
+from sphinx.application import Sphinx
+from sphinx.util.docutils import SphinxDirective
+
+from qdsweep.cli import _parser
+
+
+class Commands(SphinxDirective):
+    """A section for each command, in the order of `qdsweep --help`."""
+
+    def run(self) -> list[nodes.Node]:
+        """Returns the sections."""
+        parser = _parser()
+        (commands,) = (
+            each.choices for each in parser._actions if isinstance(each, argparse._SubParsersAction)
+        )
+        top = help_of(parser)
+        return [nodes.literal_block(top, top, language="text"), *map(section, commands.items())]
+
+
+def section(command: tuple[str, argparse.ArgumentParser]) -> nodes.section:
+    """Returns a command's section."""
+    name, parser = command
+    text = help_of(parser)
+    made = nodes.section(ids=[f"qdsweep-{name}"], names=[f"qdsweep {name}"])
+    made += nodes.title(text=f"qdsweep {name}")
+    made += nodes.literal_block(text, text, language="text")
+    return made
+
+
+def help_of(parser: argparse.ArgumentParser) -> str:
+    """Returns the help text for a terminal of 100 columns."""
+    with mock.patch.dict("os.environ", {"COLUMNS": "100", "NO_COLOR": "1"}):
+        return parser.format_help().rstrip()
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    """Names the directive."""
+    app.add_directive("commands", Commands)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

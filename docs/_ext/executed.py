@@ -1,0 +1,246 @@
+"""Directives that execute a page while it is read: what a page shows is what really happened.
+
+Every page has an empty folder of its own, in which its files are written and its commands run:
+
+- ``{file} NAME`` writes a file and shows it. ``:from: FILE`` takes one of the clone instead.
+- ``{run}`` types each line of its content into bash and shows what that printed. A line that ends
+  with another exit code than ``:exit:`` (0) fails the build. ``:last: N`` shows the last lines
+  alone, ``:first: N`` the first ones, ``:quiet:`` none.
+- ``{python}`` is a cell of a notebook: names stay known to later cells of the page, and the value
+  of the last expression is shown.
+- ``{picture} FILE`` shows a figure that the page has made; its content is the caption.
+- ``{table} FILE`` shows a table in Markdown that the page has made.
+"""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, ClassVar
+
+from docutils import nodes
+from docutils.parsers.rst import directives
+from sphinx.application import Sphinx
+from sphinx.util.docutils import SphinxDirective
+
+CLONE = Path(__file__).resolve().parents[2]
+# The other end of {python}: cells come as lines of JSON, and so do their answers.
+NOTEBOOK = """
+import ast, contextlib, io, json, sys, traceback
+names = {"__name__": "__main__"}
+for line in sys.stdin:
+    said, failed = io.StringIO(), False
+    with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
+        try:
+            *first, last = ast.parse(json.loads(line)).body
+            value = None
+            if not isinstance(last, ast.Expr):
+                first, last = [*first, last], None
+            exec(compile(ast.Module(first, []), "<cell>", "exec"), names)
+            if last is not None:
+                value = eval(compile(ast.Expression(last.value), "<cell>", "eval"), names)
+            if value is not None:
+                print(value)
+        except BaseException:
+            traceback.print_exc()
+            failed = True
+    print(json.dumps([failed, said.getvalue()]), flush=True)
+"""
+
+
+class Executed(SphinxDirective):
+    """What the directives share: the page's folder, and how text and output are shown."""
+
+    has_content = True
+
+    @property
+    def folder(self) -> Path:
+        """Where this page is executed; empty when the page begins."""
+        return folder_of(self.env.app, self.env.docname)
+
+    def shown(self, text: str, language: str, caption: str = "") -> nodes.Node:
+        """Returns a block of code, under a caption if it has one."""
+        block = nodes.literal_block(text, text, language=language)
+        if not caption:
+            return block
+        title = nodes.caption("", "", nodes.literal(caption, caption))
+        return nodes.container(
+            "", title, block, literal_block=True, classes=["literal-block-wrapper"]
+        )
+
+    def made(self, name: str) -> Path:
+        """Returns a file that the page has made; a name may be a pattern."""
+        found = sorted(self.folder.glob(name))
+        if len(found) != 1:
+            raise self.error(f"{name}: {len(found)} files of the page have this name")
+        return found[0]
+
+
+class File(Executed):
+    """``{file} NAME``."""
+
+    required_arguments = 1
+    option_spec: ClassVar = {"from": directives.unchanged}
+
+    def run(self) -> list[nodes.Node]:
+        """Writes the file and shows it."""
+        path = self.folder / self.arguments[0]
+        if "from" in self.options:
+            source = CLONE / self.options["from"]
+            self.env.note_dependency(str(source))
+            text = source.read_text(encoding="utf-8")
+        else:
+            text = "\n".join(self.content) + "\n"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+        languages = {".py": "python", ".yaml": "yaml", ".toml": "toml"}
+        return [self.shown(text, languages.get(path.suffix, "text"), self.arguments[0])]
+
+
+class Run(Executed):
+    """``{run}``."""
+
+    option_spec: ClassVar = {
+        "exit": directives.nonnegative_int,
+        "first": directives.positive_int,
+        "last": directives.positive_int,
+        "quiet": directives.flag,
+    }
+
+    def run(self) -> list[nodes.Node]:
+        """Runs the lines, one after another, and shows them with what they printed."""
+        session = []
+        for line in "\n".join(self.content).replace("\\\n", "\\\0").splitlines():
+            line = line.replace("\0", "\n")
+            session += [f"$ {line}", *self._said_by(line)] if line.strip() else []
+        return [self.shown("\n".join(session), "console")]
+
+    def _said_by(self, line: str) -> list[str]:
+        done = subprocess.run(
+            ["bash", "-o", "pipefail", "-c", line],
+            cwd=self.folder,
+            env=environment(),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=600,
+        )
+        said = plain(done.stdout, self.folder)
+        if done.returncode != self.options.get("exit", 0):
+            raise self.error(f"`{line}` ended with exit code {done.returncode}:\n{said}")
+        lines = said.rstrip().splitlines()
+        if "quiet" in self.options:
+            return []
+        if len(lines) > (count := self.options.get("first", len(lines))):
+            return [*lines[:count], "..."]
+        if len(lines) > (count := self.options.get("last", len(lines))):
+            return ["...", *lines[-count:]]
+        return lines
+
+
+class Python(Executed):
+    """``{python}``."""
+
+    def run(self) -> list[nodes.Node]:
+        """Executes the cell and shows it with what it printed."""
+        cell = "\n".join(self.content)
+        notebook = notebooks.get(self.env.docname) or open_notebook(self.env.docname, self.folder)
+        print(json.dumps(cell), file=notebook.stdin, flush=True)
+        failed, said = json.loads(notebook.stdout.readline())
+        said = plain(said, self.folder).rstrip()
+        if failed:
+            raise self.error(f"this cell failed:\n{cell}\n{said}")
+        shown = [self.shown(cell, "python")]
+        return [*shown, self.shown(said, "text")] if said else shown
+
+
+class Picture(Executed):
+    """``{picture} FILE``."""
+
+    required_arguments = 1
+    option_spec: ClassVar = {"alt": directives.unchanged, "width": directives.unchanged}
+
+    def run(self) -> list[nodes.Node]:
+        """Shows the figure in the site, with a caption if there is one."""
+        made = self.made(self.arguments[0])
+        there = os.path.relpath(made, Path(self.env.doc2path(self.env.docname)).parent)
+        alt = self.options.get("alt", " ".join(self.content) or made.stem)
+        image = nodes.image(uri=there, alt=alt)
+        if "width" in self.options:
+            image["width"] = self.options["width"]
+        figure = nodes.figure("", image)
+        if self.content:
+            text, _ = self.parse_inline(" ".join(self.content))
+            figure += nodes.caption("", "", *text)
+        return [figure]
+
+
+class Table(Executed):
+    """``{table} FILE``."""
+
+    required_arguments = 1
+
+    def run(self) -> list[nodes.Node]:
+        """Parses the file as a part of the page."""
+        return self.parse_text_to_nodes(self.made(self.arguments[0]).read_text(encoding="utf-8"))
+
+
+def folder_of(app: Sphinx, page: str) -> Path:
+    """Returns the folder in which a page is executed."""
+    return Path(app.outdir).parent / "executed" / page
+
+
+def environment() -> dict[str, str]:
+    """Returns what commands see: this Python's programs first, the clone's folder, no colours."""
+    programs = [str(Path(sys.executable).parent), os.environ["PATH"]]
+    shown = {"NO_COLOR": "1", "TERM": "dumb", "COLUMNS": "100", "MPLBACKEND": "agg"}
+    return os.environ | shown | {"PATH": os.pathsep.join(programs), "QDSWEEP": str(CLONE)}
+
+
+def plain(said: str, folder: Path) -> str:
+    """Returns output without colours, carriage returns and folders of the machine that builds."""
+    said = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", said)
+    said = re.sub(r"[^\n]*\r(?!\n)", "", said)
+    return said.replace(f"{folder}/", "").replace(str(folder), ".").replace(str(CLONE), "$QDSWEEP")
+
+
+# The page's interpreter, while a process of Sphinx reads the page.
+notebooks: dict[str, subprocess.Popen[str]] = {}
+
+
+def open_notebook(page: str, folder: Path) -> "subprocess.Popen[str]":
+    """Starts the interpreter of a page."""
+    notebooks[page] = subprocess.Popen(
+        [sys.executable, "-c", NOTEBOOK],
+        cwd=folder,
+        env=environment(),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    return notebooks[page]
+
+
+def begin(app: Sphinx, page: str, _: list[str]) -> None:
+    """Empties the page's folder."""
+    shutil.rmtree(folder_of(app, page), ignore_errors=True)
+    folder_of(app, page).mkdir(parents=True)
+
+
+def end(app: Sphinx, _: nodes.document) -> None:
+    """Ends the page's interpreter."""
+    if notebook := notebooks.pop(app.env.docname, None):
+        notebook.communicate()
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    """Names the directives."""
+    for directive in (File, Run, Python, Picture, Table):
+        app.add_directive(directive.__name__.lower(), directive, override=True)
+    app.connect("source-read", begin)
+    app.connect("doctree-read", end)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
