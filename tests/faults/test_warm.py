@@ -12,8 +12,8 @@ import psutil
 import pytest
 from in_process import compute_sweep
 from patient import EXPERIMENT, add_plugin
-from results import digests, read_json, summary
-from support import BIN, REPO, snakemake, write_yaml
+from results import digest, digests, read_json, summary
+from support import BIN, REPO, command, snakemake, write_yaml
 from waiting import wait_until
 
 # Without what is not of every algorithm.
@@ -113,6 +113,19 @@ def test_forked_runs_give_the_same_results_and_leave_nothing(tmp_path, cold):
     assert (tmp_path / ".snakemake/log/qdsweep-warm.log").read_text() == ""
     runs = list((tmp_path / "results/runs").iterdir())
     assert [len(summary(run)["attempts"]) for run in runs] == [1] * 4
+
+
+def test_torch_has_the_settings_of_a_process_of_its_own(tmp_path):
+    """MKL reads them at its first call, in the fork. It fails only where a CPU has AVX-512."""
+    pytest.importorskip("stable_baselines3", reason="torch and stable-baselines3: `make rl`")
+    task = {"domain": "rl_cartpole", "algorithm": "ppo", "archive": {"dims": [5, 5]}}
+    task |= {"num_emitters": 1, "batch_size": 8, "iterations": 2}
+    write_yaml(tmp_path / "sweep.yaml", {"name": "t", "experiment": task, "sweep": "::: seed 1 2"})
+    words = ("--cores", "2", "--configfile", "sweep.yaml", "--until", "qd_run")
+    snakemake(*words, cwd=tmp_path)
+    run, _ = sorted((tmp_path / "results/runs").iterdir())
+    command("qdsweep", "run", run / "config.yaml", "--out", "alone", cwd=tmp_path)
+    assert digest(run) == digest(tmp_path / "alone")
 
 
 @pytest.mark.parametrize("victim", ["client", "warm process", "run"])

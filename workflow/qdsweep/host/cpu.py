@@ -64,6 +64,15 @@ def apply_torch_baseline() -> bool:
     return is_avx2
 
 
+def kept_by_forks() -> dict[str, str]:
+    """Returns all settings of this process, which a fork must not lose.
+
+    MKL and oneDNN read theirs at their first call, long after torch was imported.
+    """
+    torch = {name: os.environ[name] for name in _TORCH_AVX2 if name in os.environ}
+    return settings() | torch
+
+
 def has_avx2() -> bool:
     """Returns whether this CPU has AVX2 (True if the system does not tell)."""
     try:

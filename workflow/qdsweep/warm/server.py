@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 from qdsweep.analysis.stages import STAGES
 from qdsweep.config.experiment import Experiment
-from qdsweep.host.cpu import apply_baseline, settings
+from qdsweep.host.cpu import apply_baseline, kept_by_forks
 from qdsweep.host.parent import die_with_parent
 from qdsweep.warm.client import LENGTH, SIGNALS
 
@@ -203,7 +203,7 @@ def _run(request: Request) -> None:
         os.closerange(3, os.sysconf("SC_OPEN_MAX"))
         os.chdir(request.cwd)
         os.umask(request.umask)
-        have = settings()
+        have = kept_by_forks()
         os.environ.clear()
         os.environ.update(request.env | have)
         sys.argv = ["qdsweep", *request.argv]
