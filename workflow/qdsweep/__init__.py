@@ -10,7 +10,7 @@ From Python:
 
 from typing import Any
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 __all__ = ["Elite", "Run", "load", "load_sweep"]
 
 

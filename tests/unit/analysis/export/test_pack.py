@@ -15,9 +15,11 @@ import pandas as pd
 import pytest
 import yaml
 from in_process import compute_sweep, report_sweep
+from rocrate.rocrate import ROCrate
 from support import TINY, command
 
 from qdsweep import load
+from qdsweep.analysis.export.crate import NAME as CRATE
 from qdsweep.analysis.export.pack import CORRECTED, SUMMARY
 from qdsweep.analysis.export.pack import export as pack
 from qdsweep.analysis.tables.aggregate import aggregate
@@ -96,7 +98,16 @@ def test_it_has_everything_and_every_sum_is_right(exported, finished):
     for name in ("overview", "learning_curves", "heatmaps"):
         for suffix in (".pdf", ".svg", ".csv"):
             assert f"figures/{name}{suffix}" in names
-    assert {"README.txt", "sweep.yaml", "report.html", "SHA256SUMS"} <= names
+    assert {"README.txt", "sweep.yaml", "report.html", "SHA256SUMS", CRATE} <= names
+    crate = ROCrate(inside)
+    listed = {part.id for part in crate.root_dataset["hasPart"]}
+    others = {name for name in names if not name.startswith("runs/")} - {CRATE}
+    assert listed == {*others, *(f"runs/{run}/" for run in runs)}
+    ended = [
+        json.loads(path.read_text())["attempts"][-1]["ended"]
+        for path in finished.glob("results/runs/*/summary.json")
+    ]
+    assert crate.datePublished.isoformat()[:10] == max(ended)[:10]
     assert not [name for name in names if name.endswith((".pkl", ".log", "status.json"))]
     subprocess.run(["sha256sum", "--check", "--strict", "SHA256SUMS"], cwd=inside, check=True)
     summed = {line.split("  ")[1] for line in (inside / "SHA256SUMS").read_text().splitlines()}

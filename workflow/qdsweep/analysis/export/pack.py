@@ -1,5 +1,6 @@
 """A sweep as one zip for a paper's supplement: nothing in it says who computed it, or where."""
 
+import datetime
 import hashlib
 import io
 import json
@@ -14,6 +15,8 @@ import numpy as np
 import yaml
 
 from qdsweep.analysis.export.blind import AUTHORS, Secret, findings, secrets_of
+from qdsweep.analysis.export.crate import NAME as CRATE
+from qdsweep.analysis.export.crate import metadata
 from qdsweep.analysis.export.packed_readme import readme
 from qdsweep.analysis.export.plugins import FOLDER, plugin_files
 from qdsweep.analysis.text import plural
@@ -99,8 +102,10 @@ def export(results: Path, name: str, out: Path, *, allowed: Iterable[str] = ()) 
         raise BadInput(f"--out {out}: there is no folder {out.parent}; make it, or name another")
     attempts = [one for run in runs for one in _attempts(there.run(run))]
     secrets = secrets_of(results, attempts, allowed)
+    summaries = {run: read_summary(files) for run, files in sorted(runs.items())}
     with atomic(out) as file:
-        count = _write(file, name, _members(sweep, plan, planned, runs, secrets))
+        members = _members(sweep, plan, planned, runs, summaries, secrets)
+        count = _write(file, name, members, summaries, _last_day(attempts))
         file.flush()
         _check(Path(file.name), secrets)
         size = file.tell()
@@ -160,10 +165,10 @@ def _members(
     plan: Plan,
     planned: Mapping[str, PlannedRun],
     runs: dict[str, RunFiles],
+    summaries: Mapping[str, dict[str, Any]],
     secrets: list[Secret],
 ) -> Iterator[Member]:
     """Yields the files of the zip, one after the other."""
-    summaries = {run: read_summary(files) for run, files in runs.items()}
     searched = bool(plan.levels)
     yield "README.txt", readme(plan.name, list(summaries.values()), searched=searched).encode()
     yield "sweep.yaml", _yaml(_sweep(plan) | _search(sweep))
@@ -250,13 +255,29 @@ def _yaml(data: dict[str, Any]) -> bytes:
     return yaml.safe_dump(data, sort_keys=False, allow_unicode=True).encode()
 
 
-def _write(file: IO[bytes], name: str, members: Iterator[Member]) -> int:
-    """Writes the members and their sums, with fixed dates; returns how many there are."""
+def _last_day(attempts: Iterable[dict[str, Any]]) -> str:
+    """Returns the day on which the last run ended; today where all are imported."""
+    ends = [one.get("ended") or one.get("started") for one in attempts]
+    today = datetime.datetime.now(datetime.UTC).isoformat()
+    return max((end for end in ends if end), default=today)[:10]
+
+
+def _write(
+    file: IO[bytes],
+    name: str,
+    members: Iterator[Member],
+    summaries: Mapping[str, dict[str, Any]],
+    day: str,
+) -> int:
+    """Writes the members and what they are, with fixed dates; returns how many files there are."""
     sums = {}
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
         for path, content in members:
             sums[path] = hashlib.sha256(content).hexdigest()
             archive.writestr(_entry(f"{name}/{path}"), content)
+        about = metadata(name, sums, summaries, day)
+        sums[CRATE] = hashlib.sha256(about).hexdigest()
+        archive.writestr(_entry(f"{name}/{CRATE}"), about)
         lines = "".join(f"{digest}  {path}\n" for path, digest in sorted(sums.items()))
         archive.writestr(_entry(f"{name}/SHA256SUMS"), lines)
     return len(sums) + 1

@@ -32,6 +32,7 @@ FILES
                           archive_digest: the SHA-256 over index, objective, measures and solution
                           of the rows; equal digests are equal results, bit for bit
   runs/ID/reevaluated-* elites evaluated again with fresh seeds (where that was done)
+  ro-crate-metadata.json  what all of this is, for programs (RO-Crate 1.1)
   SHA256SUMS            check with: sha256sum -c SHA256SUMS
 
 A run may have gone further than its `budget`, for another sweep: tables are at the budget, the
