@@ -79,3 +79,28 @@ def _link_library(name: str, site: Path) -> None:
                 target.hardlink_to(source)
             except OSError:  # another file system
                 shutil.copy(source, target)
+
+
+def host(folder: Path, tag: str) -> dict[str, str]:
+    """Puts the project where git finds https://github.com/OWNER/qdsweep.
+
+    Args:
+        folder: An empty folder, for that and for what Snakemake keeps of it.
+        tag: Of what is committed there.
+
+    Returns:
+        The environment in which git does so.
+    """
+    repository = copy_project(folder / "OWNER/qdsweep")
+    (repository / ".venv").unlink()
+    known = {
+        f"GIT_{who}_{what}": "test" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")
+    }
+    for words in (["init"], ["add", "."], ["commit", "--message", "all"], ["tag", tag]):
+        run(["git", words[0], *words[1:]], cwd=repository, env={**os.environ, **known}, check=0)
+    return {
+        "GIT_CONFIG_COUNT": "1",
+        "GIT_CONFIG_KEY_0": f"url.file://{folder}/.insteadOf",
+        "GIT_CONFIG_VALUE_0": "https://github.com/",
+        "XDG_CACHE_HOME": str(folder / "cache"),
+    }
