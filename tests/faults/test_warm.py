@@ -126,6 +126,7 @@ def test_torch_has_the_settings_of_a_process_of_its_own(tmp_path):
     run, _ = sorted((tmp_path / "results/runs").iterdir())
     command("qdsweep", "run", run / "config.yaml", "--out", "alone", cwd=tmp_path)
     assert digest(run) == digest(tmp_path / "alone")
+    assert (tmp_path / ".snakemake/log/qdsweep-warm.log").read_text() == "", "it is rehearsed"
 
 
 @pytest.mark.parametrize("victim", ["client", "warm process", "run"])

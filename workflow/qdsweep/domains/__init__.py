@@ -70,13 +70,14 @@ def make_domain(domain: DomainConfig, seed: int = 0) -> "Domain":
     return made
 
 
-def import_libraries(domain: DomainConfig) -> None:
+def import_libraries(domain: DomainConfig) -> "Domain | None":
     """Imports what a domain needs, in a process that is forked later.
-
-    Not the user's own code: it could start threads or open files, which do not bear a fork.
 
     Args:
         domain: One of the models of `qdsweep.config.domain`.
+
+    Returns:
+        The domain. None for the user's own code, which is not imported: it could start threads or
+        open files, which do not bear a fork.
     """
-    if ":" not in domain.type + getattr(domain, "env", ""):
-        make_domain(domain)
+    return None if ":" in domain.type + getattr(domain, "env", "") else make_domain(domain)
