@@ -64,6 +64,7 @@ WRONG_FILES: list[tuple[dict[str, Any], list[str]]] = [
     ({"evaluations": 5}, ["one of iterations and evaluations"]),
     ({"iterations": None}, ["budget", "iterations", "evaluations"]),
     ({"archive": {"dims": [5, 5], "cells": 25}}, ["one of archive.dims and archive.cells"]),
+    ({"archive": {"cells": {"x": 25}, "dims": [5, 5]}}, ["one of archive.dims and archive.cells"]),
     ({"archive": {}}, ["archive.dims and archive.cells"]),
     # Unknown names of presets and types.
     ({"domain": "lp_spere"}, ["domain = 'lp_spere'", "'lp_sphere'"]),

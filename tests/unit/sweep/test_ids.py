@@ -1,6 +1,7 @@
 """Run ids: golden ones, what they follow and what they do not."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -8,8 +9,10 @@ import pytest
 from composing import BASE, CONFIG, merged
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from support import TINY, write_yaml
 
 from qdsweep.config.compose import compose
+from qdsweep.errors import BadInput
 from qdsweep.sweep import ids
 from qdsweep.sweep.ids import run_id
 from qdsweep.sweep.runs import table_of_runs
@@ -192,3 +195,16 @@ def test_rows_that_differ_in_budget_are_one_run():
     table = table_of_runs(BASE, "::: iterations 5 20 10 ::: seed 1 2")
     assert len(table.rows) == 6
     assert [run.iterations for run in table.runs.values()] == [20, 20]
+
+
+@pytest.mark.parametrize(
+    ("sweep", "said"),
+    [
+        ("", "own.yaml: algorithm = nowhere:Class: there is no module nowhere"),
+        ("::: seed 1", "sweep, row 1, of own.yaml: algorithm = nowhere:Class: there is no module"),
+    ],
+)
+def test_code_that_is_not_there_is_refused_with_its_file_and_key(tmp_path, sweep, said):
+    write_yaml(tmp_path / "own.yaml", {**TINY, "algorithm": "nowhere:Class", "num_emitters": 1})
+    with pytest.raises(BadInput, match=re.escape(said)):
+        table_of_runs("own.yaml", sweep)

@@ -69,12 +69,16 @@ class _Draft:
         for pair in _EXCLUSIVE:
             if path in pair and value is not None:
                 other = pair[pair.index(path) - 1]
-                if node.pop(other[-1], None) is not None and self.sources[other] == source:
+                if node.pop(other[-1], None) is not None and source in self._sources_of(other):
                     raise BadInput(f"{source}: give one of {dotted(pair[0])} and {dotted(pair[1])}")
         if value is not None:
             self._replace_first(path, value, source)
         node[path[-1]] = value
         self.sources[path] = source
+
+    def _sources_of(self, path: Path) -> set[str]:
+        """Returns where a key, or what a mapping there has, comes from."""
+        return {source for key, source in self.sources.items() if key[: len(path)] == path}
 
     def _replace_first(self, path: Path, value: Any, source: str) -> None:
         """Removes what a random first batch was by the other of its two keys.

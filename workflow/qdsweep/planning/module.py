@@ -42,8 +42,8 @@ def given_config(workflow: Any, config: Mapping[str, Any]) -> Given:
     chosen = [Path(file) for file in workflow.overwrite_configfiles or ()]
     where = f"config of the module {modifier.namespace}"
     if not modifier.skip_configfile:
-        files = chosen or [Path(find_config("config.yaml"))]
-        return Given(settings.overwrite_config, typed, files, where)
+        default = find_config("config.yaml")
+        return Given(settings.overwrite_config, typed, chosen or [Path(default)], where)
     missing = object()
     typed = [
         entry

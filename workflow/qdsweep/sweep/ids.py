@@ -9,6 +9,7 @@ from qdsweep.config.algorithm import Composition
 from qdsweep.config.domain import Plugin
 from qdsweep.config.experiment import MODEL_VERSION, Experiment
 from qdsweep.config.plugin import source_hash
+from qdsweep.errors import BadInput
 
 # Keys that no result depends on.
 _NOT_IDENTITY: Any = {
@@ -50,11 +51,18 @@ def decisive(experiment: Experiment, source: Hash = source_hash) -> dict[str, An
     part["model_version"] = MODEL_VERSION
     domain = experiment.domain
     own = isinstance(domain, Plugin)
-    part["domain_version"] = source(domain.type) if own else domain.version
-    plugins = experiment.algorithm.plugins
-    if plugins:
-        part["emitter_versions"] = [source(plugin) for plugin in plugins]
+    part["domain_version"] = _seen("domain", domain.type, source) if own else domain.version
+    parts = experiment.algorithm.own_parts
+    if parts:
+        part["emitter_versions"] = [_seen(key, one.type, source) for key, one in parts.items()]
     return part
+
+
+def _seen(key: str, target: str, source: Hash) -> str:
+    try:
+        return source(target)
+    except BadInput as error:
+        raise BadInput(f"{key} = {error}") from None
 
 
 def _first_batch(

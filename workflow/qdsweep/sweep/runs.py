@@ -121,8 +121,13 @@ def table_of_runs(
         values = {name: typed(cell) for name, cell in named[place].items()}
         unset = table.unset(named[place])
         keys = {name: value for name, value in values.items() if name not in unset}
-        composed = compose(experiment, keys, source=f"sweep, row {place + 1}")
-        rows.append(Row(values, find(composed), composed))
+        where = f"sweep, row {place + 1}"
+        composed = compose(experiment, keys, source=where)
+        try:
+            rows.append(Row(values, find(composed), composed))
+        except BadInput as error:
+            file = experiment if isinstance(experiment, str) else "experiment"
+            raise BadInput(f"{f'{where}, of ' if keys else ''}{file}: {error}") from None
     return Sweep(table.names, tuple(rows), dict(_longest(rows)), table.unpaired)
 
 
