@@ -9,7 +9,7 @@ from domain_makers import config, make
 
 from qdsweep.config.atari import Atari
 from qdsweep.config.compose import compose
-from qdsweep.config.extras import require_packages
+from qdsweep.config.extras import require_packages_of
 from qdsweep.domains import check
 from qdsweep.domains.base import CUT, TERMINATED
 from qdsweep.errors import BadInput
@@ -238,7 +238,7 @@ def test_it_is_refused_where_the_emulator_is_not_installed(monkeypatch):
     known = experiment()
     monkeypatch.setattr(Atari, "packages", ("ale_py_of_nobody",))
     with pytest.raises(BadInput, match=r"domain atari needs ale_py.*; `make extras` installs it"):
-        require_packages(known)
+        require_packages_of(known)
     monkeypatch.setitem(sys.modules, "ale_py", None)
     for name in ("atari", "emulator", "screens", "convolution"):
         monkeypatch.delitem(sys.modules, f"qdsweep.domains.{name}", raising=False)

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from qdsweep.config.experiment import Experiment
-from qdsweep.config.extras import require_packages
+from qdsweep.config.extras import require_packages_of
 from qdsweep.config.plugin import load_plugin
 from qdsweep.errors import BadInput
 
@@ -28,7 +28,7 @@ def make_algorithm(experiment: Experiment, domain: "Domain", shared: Path | None
     """
     from qdsweep.algorithms.base import require_actor
 
-    require_packages(experiment)
+    require_packages_of(experiment)
     module, name = experiment.algorithm.code.split(":")
     made: Algorithm = getattr(import_module(module), name)(experiment, domain, shared)
     if made.needs_jacobian and not hasattr(domain, "jacobian"):

@@ -12,9 +12,10 @@ import math
 import random
 import warnings
 from collections.abc import Mapping, Sequence
-from importlib.util import find_spec
 from typing import NamedTuple
 
+from qdsweep.config.extras import require_packages
+from qdsweep.errors import BadInput
 from qdsweep.strategies.study import Told, is_score, study_of
 from qdsweep.sweep.drawn import Drawn
 
@@ -62,8 +63,10 @@ def lacking(sources: Sequence[Drawn], told: Sequence[Told]) -> str:
         return f"{len(told)} settings are too few ({FEWEST} are needed)"
     if len({one.score for one in told if is_score(one.score)}) < 2:
         return "no two settings have different scores"
-    if find_spec("optuna") is None:
-        return "it needs Optuna: `make extras`, then `qdsweep importance`"
+    try:
+        require_packages("it", "optuna")
+    except BadInput as error:
+        return f"{error}; then `qdsweep importance`"
     return ""
 
 

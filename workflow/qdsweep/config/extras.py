@@ -1,11 +1,14 @@
-"""Packages that only some experiments need, and how the known ones of them are installed."""
+"""Packages that only some runs need, and how the known ones of them are installed."""
+
+import re
 
 from qdsweep.config.experiment import Experiment
 from qdsweep.config.plugin import find_source
 from qdsweep.errors import BadInput
 
-# A part of a module's name or of an entry point -> remedy.
+_ENGINE = "`make extras` installs it (envs/{0}.lock); for an image: EXTRAS={0} containers/build.sh"
 _RL = "`make rl` installs it, elsewhere `pip install 'qdsweep[rl]'`"
+# How a part of a module's name begins -> remedy.
 _REMEDIES = {
     "ale_py": (
         "`make extras` installs it (envs/atari.lock), as does pip install 'qdsweep[atari]' (the "
@@ -14,6 +17,9 @@ _REMEDIES = {
     ),
     "stable_baselines3": _RL,
     "torch": _RL,
+    "ray": _ENGINE.format("ray"),
+    "mpi4py": _ENGINE.format("mpi"),
+    "optuna": "`make extras` installs it (envs/search.lock)",
     "mujoco": "pip install 'qdsweep[mujoco]'",
     "pybullet": (
         "`make extras` installs it for Python 3.11 on x86-64 Linux, elsewhere `pip install "
@@ -24,7 +30,10 @@ _REMEDIES = {
 
 def remedy(name: str) -> str:
     """Returns how a package is installed, behind a semicolon; nothing where that is unknown."""
-    return next((f"; {words}" for part, words in _REMEDIES.items() if part in name), "")
+    for part, words in _REMEDIES.items():
+        if re.search(rf"(^|[.:]){part}([.:_]|$)", name):
+            return f"; {words}"
+    return ""
 
 
 def require_package(target: str) -> None:
@@ -45,17 +54,29 @@ def require_package(target: str) -> None:
         raise BadInput(f"{target}: there is no module {module}{known}") from None
 
 
-def require_packages(experiment: Experiment) -> None:
+def require_packages(part: str, *targets: str) -> None:
+    """Refuses what needs a package that is not there; nothing is imported.
+
+    Args:
+        part: What needs them, such as "engine ray".
+        targets: The modules, also as `module:name`.
+
+    Raises:
+        BadInput: The message names the part, the package and the remedy.
+    """
+    for target in targets:
+        try:
+            require_package(target)
+        except BadInput as error:
+            raise BadInput(f"{part} needs {error}") from None
+
+
+def require_packages_of(experiment: Experiment) -> None:
     """Refuses an experiment whose domain or algorithm needs a package that is not there.
 
     Raises:
         BadInput: The message names domain or algorithm, the package and the remedy.
     """
     domain, algorithm = experiment.domain, experiment.algorithm
-    needed = dict.fromkeys(domain.packages, f"domain {domain.name or domain.type}")
-    needed |= dict.fromkeys(algorithm.packages, f"algorithm {algorithm.name}")
-    for target, part in needed.items():
-        try:
-            require_package(target)
-        except BadInput as error:
-            raise BadInput(f"{part} needs {error}") from None
+    require_packages(f"domain {domain.name or domain.type}", *domain.packages)
+    require_packages(f"algorithm {algorithm.name}", *algorithm.packages)

@@ -170,6 +170,8 @@ def find_source(target: str) -> Path:
 def _find_spec(module_name: str) -> ModuleSpec | None:
     """Returns what importlib.util.find_spec does, but imports no parents of a dotted name."""
     top, *rest = module_name.split(".")
+    if sys.modules.get(top, top) is None:  # so Python refuses to import it, too
+        return None
     spec = PathFinder.find_spec(top) or importlib.util.find_spec(top)
     name = top
     for part in rest:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from qdsweep.config.cluster import Cluster
 from qdsweep.config.experiment import Experiment
-from qdsweep.config.extras import require_packages
+from qdsweep.config.extras import require_packages_of
 from qdsweep.errors import BadInput, QdsweepError
 from qdsweep.experiment.options import Options
 from qdsweep.experiment.stop import Interrupted, Stop
@@ -137,7 +137,7 @@ def _locked(
 
         refuse_repetition(files, identity.fingerprint, options.attempt)
         check_installed(cluster)
-        require_packages(experiment)
+        require_packages_of(experiment)
         helpers = _find_helpers(cluster, run.path)
         if options.terminal:
             log.info("writes to %s; imports and compiles first, which takes some seconds", run.path)

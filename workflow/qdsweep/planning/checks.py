@@ -1,6 +1,5 @@
 """All checks of a sweep file against the runs that it asks for, before any job starts."""
 
-import importlib.util
 import os
 import pathlib
 import shlex
@@ -9,6 +8,7 @@ from collections.abc import Mapping
 from qdsweep.config.cluster import LIBRARIES, Cluster
 from qdsweep.config.domain_base import require_episodes
 from qdsweep.config.experiment import Experiment
+from qdsweep.config.extras import require_packages
 from qdsweep.config.files import nearest
 from qdsweep.config.keys import Path
 from qdsweep.config.plugin import require_source
@@ -85,12 +85,8 @@ def check_installed(cluster: Cluster) -> None:
         BadInput: The library is an extra of its own; a program or a file is missing.
     """
     engine = cluster.engine
-    library = LIBRARIES.get(engine)
-    if library is not None and importlib.util.find_spec(library) is None:
-        raise BadInput(
-            f"engine {engine} needs what `make extras` installs (envs/{engine}.lock); for an "
-            f"image: EXTRAS={engine} containers/build.sh"
-        )
+    if engine in LIBRARIES:
+        require_packages(f"engine {engine}", LIBRARIES[engine])
     file = cluster.dask.scheduler_file
     if file is not None and not pathlib.Path(file).exists():
         raise BadInput(f"cluster: dask: scheduler_file = {file!r}: there is no such file")
@@ -142,11 +138,8 @@ def _check_search(settings: SweepFile, sweep: Sweep) -> None:
     search = settings.staged_search
     if search is None:
         return
-    if search.sampling == "tpe" and importlib.util.find_spec("optuna") is None:
-        raise BadInput(
-            "search: sampling = tpe needs Optuna, which `make extras` installs "
-            "(envs/search.lock); or draw by sobol or random"
-        )
+    if search.sampling == "tpe":
+        require_packages("search: sampling = tpe, unlike sobol and random,", "optuna")
     key = "search: metric" if search.metric else "search: rank"
     metric = _ranking(key, search.metric or settings.rank, sweep)
     if not metric.recorded:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from qdsweep.config.experiment import Experiment
-from qdsweep.config.extras import require_packages
+from qdsweep.config.extras import require_packages_of
 from qdsweep.errors import BadInput
 from qdsweep.planning.outlook import unfinished
 from qdsweep.records.sweep_dir import Results
@@ -27,7 +27,7 @@ def check_packages(runs: Mapping[str, Experiment], results: Results) -> None:
         groups.setdefault(needed, {})[run] = experiment
     for alike in groups.values():
         try:
-            require_packages(next(iter(alike.values())))
+            require_packages_of(next(iter(alike.values())))
         except BadInput:
             for experiment in unfinished(alike, results)[:1]:
-                require_packages(experiment)
+                require_packages_of(experiment)
