@@ -48,12 +48,17 @@ def environment(*, package: bool = True) -> Path:
     return folder / "bin"
 
 
+def activated(programs: Path) -> dict[str, str]:
+    """Returns what a shell's environment is where that of these programs is active."""
+    known = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
+    return {**known, "PATH": os.pathsep.join([str(programs), "/usr/local/bin", "/usr/bin", "/bin"])}
+
+
 def type_in(programs: Path, *words: object, cwd: Path, check: int | None = 0, **env: str):
     """Runs a program of an environment, as a shell would where that is active."""
-    known = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
-    known["PATH"] = os.pathsep.join([str(programs), "/usr/local/bin", "/usr/bin", "/bin"])
     program, *arguments = map(str, words)
-    return run([str(programs / program), *arguments], cwd=cwd, env=known | env, check=check)
+    words = [str(programs / program), *arguments]
+    return run(words, cwd=cwd, env=activated(programs) | env, check=check)
 
 
 def _pip(*words: str) -> None:

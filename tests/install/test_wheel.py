@@ -1,8 +1,8 @@
-"""The wheel is whole: in an empty folder, without a clone, everything works."""
+"""The wheel has what a clone has beside the package; test_commands.py uses it."""
 
 import zipfile
 
-from installation import environment, type_in, wheel
+from installation import wheel
 from support import copy_project
 
 
@@ -16,9 +16,3 @@ def test_its_data_are_the_clones_files(tmp_path):
         names = [name for name in packed.namelist() if name.startswith("qdsweep/data/")]
         data = {name.removeprefix("qdsweep/data/"): packed.read(name) for name in names}
     assert data == {str(path.relative_to(clone)): path.read_bytes() for path in files}
-
-
-def test_a_run_of_a_preset(tmp_path):
-    words = ("--set", "solution_dim=4", "--set", "iterations=2", "--out", "out")
-    type_in(environment(), "qdsweep", "run", "lp_sphere", *words, cwd=tmp_path)
-    assert (tmp_path / "out/summary.json").is_file()

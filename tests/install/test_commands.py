@@ -1,0 +1,143 @@
+"""Every command of an installed qdsweep, in a folder with nothing but a user's own files."""
+
+import os
+import pty
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+import yaml
+from installation import activated, environment, type_in
+from support import write_yaml
+from waiting import says, wait_until
+
+# The user's: a preset of the same name comes before that of qdsweep.
+LANDER = {
+    "domain": "lunar_lander",
+    "algorithm": "map_elites",
+    "archive": {"dims": [9, 9]},
+    "num_emitters": 1,
+    "batch_size": 10,
+    "iterations": 9,
+}
+SWEEP = {
+    "name": "small",
+    "experiment": "lunar_lander",
+    "sweep": "::: sigma 0.5 1.0 ::: seed 1",
+    "reevaluate": {"times": 2},
+    "confirm": {"top": 1, "seeds": [101, 102]},
+    "rollouts": {"elites": ["best"]},
+}
+SEARCH = {
+    "name": "search",
+    "experiment": "lunar_lander",
+    "sweep": "::: sigma 0.5 1.0 2.0 ::: seed 1",
+    "search": {"halving": {}},
+}
+THEIRS = {
+    "algorithm": "theirs",
+    "domain": "lunar_lander",
+    "seeds": [1],
+    "objective_range": [-600, 400],
+    "evaluations": 20,
+    "archive": {"file": "out/archive.npz", "dims": [9, 9], "ranges": [[-1, 1], [-3, 0]]},
+}
+# Of one that comes with qdsweep.
+PLUGIN = "from maze import Maze\n\n\nclass Mine(Maze):\n    pass\n"
+# What the rules call; the sweep and the search below have them all.
+OF_RULES = {
+    *("launch", "place", "decide", "search", "reevaluate", "aggregate", "corrected", "winners"),
+    *("confirmed", "plot", "evolution", "rollouts", "report"),
+}
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory) -> Path:
+    """A folder with presets of the user's, and two sweeps of the packaged Snakefile."""
+    folder = tmp_path_factory.mktemp("study")
+    (folder / "config/experiments").mkdir(parents=True)
+    (folder / "config/plugins").mkdir()
+    write_yaml(folder / "config/experiments/lunar_lander.yaml", LANDER)
+    write_yaml(folder / "config/config.yaml", SWEEP)
+    write_yaml(folder / "search.yaml", SEARCH)
+    write_yaml(folder / "theirs.yaml", THEIRS)
+    (folder / "config/plugins/mine.py").write_text(PLUGIN)
+    home = "from qdsweep.config.files import HOME; print(HOME)"
+    home = Path(type_in(environment(), "python", "-c", home, cwd=folder).stdout.strip())
+    words = ("snakemake", "-s", home / "Snakefile", "--cores", 2)
+    type_in(environment(), *words, cwd=folder)
+    table = "results/sweeps/search/search.csv"
+    type_in(environment(), words[0], table, *words[1:], "--configfile", "search.yaml", cwd=folder)
+    return folder
+
+
+def test_the_packaged_workflow_computes_the_users_presets(study):
+    (run, *_) = (study / "results/runs").glob("lunar_lander-*-s1-*")
+    assert yaml.safe_load((run / "config.yaml").read_text())["archive"]["dims"] == [9, 9]
+    sweep = study / "results/sweeps/small"
+    assert (sweep / "report.html").is_file()
+    assert (sweep / "tables/confirmed.csv").is_file()
+    assert (study / "results/sweeps/search/search.csv").is_file()
+
+
+def qdsweep(study: Path, *words: object, check: int = 0) -> str:
+    done = type_in(environment(), "qdsweep", *words, cwd=study, check=check)
+    return done.stdout + done.stderr
+
+
+def start(study: Path, *words: str, **streams: int) -> subprocess.Popen:
+    words = (environment() / "qdsweep", *words)
+    return subprocess.Popen(words, cwd=study, env=activated(environment()), **streams)
+
+
+def test_every_command(study):
+    typed = {
+        "run": ("lunar_lander", "--out", "out", "--set", "iterations=2"),
+        "check": ("mine:Mine",),
+        "expand": ("::: seed 1 2",),
+        "status": ("small",),
+        "export": ("small", "--out", "small.zip"),
+        "clean": ("--dry-run",),
+        "plan": (),
+        "import": ("theirs.yaml", "--check"),
+        "scale": ("lunar_lander", "--workers", "1,2", "--repeats", 1, "--out", "scaling"),
+        "importance": ("search",),
+        "rollout": ("out", "--elites", "best", "--seconds", 1),
+    }
+    known = set(re.findall(r"^    (\w+) ", qdsweep(study, "--help"), flags=re.M))
+    assert known == {*typed, *OF_RULES, "watch", "worker"}
+    for command, words in typed.items():
+        qdsweep(study, command, *words)
+
+
+def test_a_worker_joins_a_run(study):
+    write_yaml(study / "dask.yaml", {"engine": "dask", "workers_per_node": 1})
+    words = ["run", "lunar_lander", "--cluster", "dask.yaml", "--out", "joined"]
+    run = start(study, *words, "--set", "iterations=100000")
+    state = study / "joined/state"
+    wait_until(lambda: (state / "connection/scheduler.json").exists(), what="it can be joined")
+    worker = start(study, "worker", "--join", "joined")
+    log = study / "joined/state/run.log"
+    wait_until(lambda: says(log, ", 2 now"), what="the worker has joined")
+    run.terminate()
+    assert run.wait(30) == 75
+    assert worker.wait(30) == 0
+
+
+def test_watch_on_a_terminal(study):
+    ours, theirs = pty.openpty()
+    watch = start(study, "watch", "small", stdin=theirs, stdout=theirs, stderr=theirs)
+    os.close(theirs)
+    shown = b""
+    try:
+        while b"finished" not in shown:
+            shown += os.read(ours, 4096)
+        os.write(ours, b"q")
+        while watch.poll() is None:
+            os.read(ours, 4096)
+    except OSError:  # it has closed the terminal
+        pass
+    finally:
+        os.close(ours)
+    assert watch.wait(20) == 0, shown
