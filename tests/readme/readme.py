@@ -8,7 +8,10 @@ from pathlib import Path
 from support import BIN, REPO, copy_project, write_yaml
 
 # In the order in which somebody reads them, and in which commands take what earlier ones made.
-GUIDE = ("what_to_sweep", "examples", "report", "resume", "results", "clusters", "module", "speed")
+GUIDE = (
+    *("what_to_sweep", "examples", "report", "resume", "results", "clusters"),
+    *("module", "study", "speed"),
+)
 PAGES = {
     path: path.read_text()
     for path in (REPO / "README.md", *(REPO / f"docs/guide/{name}.md" for name in GUIDE))

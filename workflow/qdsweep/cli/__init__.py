@@ -8,7 +8,7 @@ import sys
 import threading
 from collections.abc import Sequence
 
-from qdsweep.cli import elites, imports, plan, runs, scale, search, stages, sweeps
+from qdsweep.cli import elites, imports, plan, runs, scale, search, stages, studies, sweeps
 from qdsweep.cli.arguments import adder
 from qdsweep.errors import QdsweepError
 
@@ -59,7 +59,7 @@ def _parser() -> argparse.ArgumentParser:
         help="run the command in this Apptainer image: a file, or a URL such as docker://...",
     )
     add = adder(parser)
-    for theme in (runs, search, sweeps, plan, imports, scale, elites, stages):
+    for theme in (studies, runs, search, sweeps, plan, imports, scale, elites, stages):
         theme.add_commands(add)
     return parser
 

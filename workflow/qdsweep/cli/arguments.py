@@ -34,13 +34,14 @@ def adder(parser: argparse.ArgumentParser) -> Add:
     """Returns what adds commands to a parser."""
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
-    def add(name: str, text: str, epilog: str = "") -> argparse.ArgumentParser:
+    def add(name: str, text: str, epilog: str = "", **options: Any) -> argparse.ArgumentParser:
         return commands.add_parser(
             name,
             help=text,
             description=text,
             epilog=epilog,
             formatter_class=argparse.RawDescriptionHelpFormatter,
+            **options,
         )
 
     return add

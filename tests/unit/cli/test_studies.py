@@ -1,0 +1,64 @@
+"""`qdsweep init` writes a study, and only where nothing is."""
+
+import subprocess
+import sys
+
+import pytest
+import yaml
+from in_process import qdsweep
+from support import REPO
+
+EVERY = {
+    ".gitignore",
+    "README.md",
+    "Snakefile",
+    "config/config.yaml",
+    "profiles/default/profile.yaml",
+    "profiles/slurm/profile.yaml",
+}
+EXAMPLE = {"config/plugins/my_domain.py", "config/plugins/test_my_domain.py"}
+
+
+def files(folder) -> set[str]:
+    return {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize("words", [(), ("--minimal",)])
+def test_a_study_has_these_files(tmp_path, words):
+    (tmp_path / "new/.git").mkdir(parents=True)  # of a repository that was made before
+    qdsweep("init", "new", *words, cwd=tmp_path)
+    assert files(tmp_path / "new") == (EVERY if words else EVERY | EXAMPLE)
+    qdsweep("init", "not/yet", *words, cwd=tmp_path)
+    assert files(tmp_path / "not/yet") == files(tmp_path / "new")
+    config = yaml.safe_load((tmp_path / "new/config/config.yaml").read_text())
+    assert f"results/sweeps/{config['name']}/" in (tmp_path / "new/README.md").read_text()
+    for name in ("default", "slurm"):
+        profile = f"profiles/{name}/profile.yaml"
+        assert (tmp_path / "new" / profile).read_bytes() == (REPO / profile).read_bytes()
+
+
+def test_it_says_what_comes_next(tmp_path):
+    said = qdsweep("init", "mine", cwd=tmp_path).splitlines()
+    assert said[1:] == ["  cd mine", "  snakemake --cores all"]
+
+
+@pytest.mark.parametrize("name", ["folder", "folder/README.md"])
+def test_what_is_there_stays(tmp_path, name):
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder/README.md").write_text("mine\n")
+    said = qdsweep("init", name, cwd=tmp_path, code=2)
+    assert f"init {name}: " in said and "name a new" in said
+    assert files(tmp_path) == {"folder/README.md"}
+    assert (tmp_path / "folder/README.md").read_text() == "mine\n"
+
+
+def test_the_tests_of_the_example_pass(tmp_path):
+    qdsweep("init", "mine", cwd=tmp_path)
+    words = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "config/plugins"]
+    done = subprocess.run(words, cwd=tmp_path / "mine", capture_output=True, text=True, check=False)
+    assert done.returncode == 0 and "2 passed" in done.stdout, done.stdout + done.stderr
+
+
+def test_sweep_has_help(tmp_path):
+    said = qdsweep("sweep", "--help", cwd=tmp_path)
+    assert "qdsweep sweep my_sweep.yaml -n" in said and "CONFIG" in said

@@ -1,0 +1,94 @@
+"""A study in an environment that knows no clone: from nothing to a report, in two commands."""
+
+import re
+import shlex
+
+import pandas as pd
+import pytest
+import yaml
+from installation import environment, type_in
+from results import digests
+from support import REPO, TINY, write_yaml
+
+PAGE = (REPO / "docs/guide/study.md").read_text()
+COMMANDS = [
+    line.split("  #")[0].strip() for line in re.findall(r"^\$ (.*)", PAGE, flags=re.MULTILINE)
+]
+
+OWN_RULE = """
+
+rule first:
+    input:
+        "results/sweeps/my_study/summary.csv",
+    output:
+        "first.txt",
+    shell:
+        "head -n 2 {input} | tail -n 1 > {output}"
+"""
+
+
+@pytest.fixture(scope="module")
+def programs():
+    return environment()
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory, programs):
+    """A finished one, of the files that `init` writes, with a budget of seconds."""
+    init, start, *_ = COMMANDS
+    folder = tmp_path_factory.mktemp("study") / "my_study"
+    type_in(programs, *init.split(), cwd=folder.parent)
+    path = folder / "config/config.yaml"
+    config = yaml.safe_load(path.read_text())
+    config["experiment"]["iterations"] = 5
+    config["sweep"] = "::: algorithm map_elites ::: seed 1 2"
+    write_yaml(path, config)
+    type_in(programs, *start.removeprefix(f"cd {folder.name} && ").split(), cwd=folder)
+    return folder
+
+
+@pytest.mark.parametrize("line", [line for line in COMMANDS[2:] if "slurm" not in line])
+def test_the_pages_other_commands(study, programs, line):
+    """The one on Slurm is run by tests/slurm."""
+    type_in(programs, *shlex.split(line), cwd=study)
+
+
+def test_it_ends_with_a_report_and_nothing_is_left_to_do(study, programs):
+    sweep = study / "results/sweeps/my_study"
+    assert "my_study" in (sweep / "report.html").read_text()
+    assert list(pd.read_csv(sweep / "summary.csv")["status"]) == ["finished"] * 2
+    assert "Nothing to be done" in type_in(programs, "snakemake", "-n", cwd=study).stdout
+    type_in(programs, "snakemake", "--lint", cwd=study)
+
+
+def test_a_rule_of_ones_own_reads_its_tables(study, programs):
+    with (study / "Snakefile").open("a") as file:
+        file.write(OWN_RULE)
+    type_in(programs, "snakemake", "--cores", 1, "first.txt", cwd=study)
+    assert "finished" in (study / "first.txt").read_text()
+    assert "qd_run" not in type_in(programs, "snakemake", "-n", cwd=study).stdout
+
+
+def test_without_the_example_a_preset_is_swept(tmp_path, programs):
+    type_in(programs, "qdsweep", "init", "mine", "--minimal", cwd=tmp_path)
+    done = type_in(programs, "snakemake", "-n", "--cores", 2, cwd=tmp_path / "mine")
+    assert "my_study: 6 runs, 0 finished" in done.stderr
+    assert not (tmp_path / "mine/results").exists()
+
+
+def test_a_sweep_needs_no_snakefile(tmp_path, programs, study):
+    config = {"name": "t", "experiment": TINY, "sweep": "::: seed 1 2"}
+    write_yaml(tmp_path / "tiny.yaml", config)
+    type_in(programs, "qdsweep", "sweep", "tiny.yaml", "--until", "qd_run", "-c2", cwd=tmp_path)
+    assert len(digests(tmp_path)) == 2
+    assert not (tmp_path / "Snakefile").exists()
+    done = type_in(programs, "qdsweep", "sweep", "-n", cwd=study)  # config/config.yaml
+    assert "my_study: 2 runs, 2 finished" in done.stderr
+    done = type_in(programs, "qdsweep", "sweep", "publishd_lp", cwd=tmp_path, check=2)
+    assert "did you mean 'published_lp'?" in done.stderr
+
+
+def test_what_snakemake_says_and_its_exit_code_are_passed_on(tmp_path, programs):
+    write_yaml(tmp_path / "wrong.yaml", {"name": "t", "experiment": {**TINY, "seeed": 1}})
+    done = type_in(programs, "qdsweep", "sweep", "wrong.yaml", cwd=tmp_path, check=1)
+    assert "seeed" in done.stderr

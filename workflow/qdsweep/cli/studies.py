@@ -1,0 +1,83 @@
+"""The commands of a study: init makes one, sweep runs a sweep without a Snakefile."""
+
+import argparse
+import os
+import shutil
+import sys
+from functools import partial
+from pathlib import Path
+
+from qdsweep.cli.arguments import Add
+from qdsweep.config.files import HOME, find_preset
+from qdsweep.errors import BadInput
+
+INIT = """\
+examples:
+  qdsweep init my_study              a sweep of a small domain of your own, with its test
+  qdsweep init my_study --minimal    without the example: a preset is swept
+  cd my_study && snakemake --cores 8
+"""
+SWEEP = """\
+examples:
+  qdsweep sweep                               config/config.yaml, on all cores, to its report
+  qdsweep sweep my_sweep.yaml -n              what would be done
+  qdsweep sweep published_lp --cores 8        a sweep that comes with qdsweep
+  qdsweep sweep my_sweep.yaml --profile profiles/slurm
+Words after the file are Snakemake's (`snakemake --help`). Results go to results/ of this folder.
+"""
+_NO_CACHES = shutil.ignore_patterns("__pycache__")
+_TEMPLATE = Path(__file__).parent / "study"
+# What tells Snakemake where jobs run.
+_PLACES = ("-c", "--cores", "-j", "--jobs", "-e", "--executor", "--profile", "--workflow-profile")
+
+
+def add_commands(add: Add) -> None:
+    """Adds the commands to the parser."""
+    init = add("init", "Make the folder of a study, ready for `snakemake`.", INIT)
+    init.add_argument("folder", type=Path, metavar="FOLDER", help="a new folder, or an empty one")
+    init.add_argument("--minimal", action="store_true", help="leave out the example of a domain")
+    init.set_defaults(command=_init)
+    # No word is an option of its own: all are Snakemake's.
+    text = "Run a sweep with the workflow that comes with qdsweep."
+    usage = "qdsweep sweep [CONFIG] [WORD ...]"
+    sweep = add("sweep", text, SWEEP, usage=usage, prefix_chars="\0", add_help=False)
+    sweep.add_argument(
+        "words",
+        nargs="*",
+        metavar="CONFIG WORD ...",
+        help="a sweep file or a preset (default: config/config.yaml), then words for Snakemake",
+    )
+    sweep.set_defaults(command=partial(_sweep, sweep))
+
+
+def _init(arguments: argparse.Namespace) -> int:
+    folder: Path = arguments.folder
+    if folder.exists() and not folder.is_dir():
+        raise BadInput(f"init {folder}: that is a file; name a new folder")
+    there = sorted(path.name for path in folder.iterdir()) if folder.exists() else []
+    if set(there) - {".git"}:
+        raise BadInput(
+            f"init {folder}: the folder has files already ({', '.join(there[:5])}"
+            f"{', ...' if len(there) > 5 else ''}); name a new or an empty one"
+        )
+    for part in ("every", "minimal" if arguments.minimal else "example"):
+        shutil.copytree(_TEMPLATE / part, folder, dirs_exist_ok=True, ignore=_NO_CACHES)
+    for profile in ("default", "slurm"):
+        shutil.copytree(HOME / "profiles" / profile, folder / "profiles" / profile)
+    print(f"{folder} is a study. Next:\n  cd {folder}\n  snakemake --cores all")
+    return 0
+
+
+def _sweep(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> int:
+    words: list[str] = arguments.words
+    if words in (["-h"], ["--help"]):
+        parser.print_help()
+        return 0
+    chosen = []
+    if words and not words[0].startswith("-"):
+        chosen = ["--configfile", str(find_preset("sweeps", words[0]))]
+        words = words[1:]
+    if not any(word.startswith(_PLACES) for word in words):
+        words = ["--cores", "all", *words]
+    program = [sys.executable, "-m", "snakemake", "--snakefile", str(HOME / "Snakefile")]
+    return os.execv(sys.executable, [*program, *words, *chosen])

@@ -1,0 +1,34 @@
+"""The domain of this study: what is optimised, and what the archive tells apart.
+
+`qdsweep check my_domain:MyDomain` tests its promises, `pytest config/plugins` what it computes.
+"""
+
+import numpy as np
+
+from qdsweep.domains.base import Evaluation
+
+
+class MyDomain:
+    """A solution is a list of turns [rad]: a path of steps of one length, beginning at the origin.
+
+    Objective: 100 for a straight path, the less the more it turns, at least 0. Measures: where it
+    ends. So the archive has the smoothest path to every place.
+    """
+
+    def __init__(self, steps: int = 10) -> None:
+        self.solution_dim = steps
+        self.measures = {"x": (-1.0, 1.0), "y": (-1.0, 1.0)}
+        self.objective_range = (0.0, 100.0)
+        self.fields = {}  # no further values are kept with an elite
+        self.step = 0.3  # natural size of a mutation [rad]
+
+    def evaluate(self, solutions, seeds):
+        """Evaluates n solutions (n, d) at once, each by itself: nothing here mixes the rows.
+
+        `seeds` (n,) would be all the randomness: `np.random.default_rng(int(seed))` for a row.
+        """
+        turns = np.asarray(solutions)
+        headings = np.cumsum(turns, axis=1)
+        ends = np.stack([np.cos(headings).mean(axis=1), np.sin(headings).mean(axis=1)], axis=1)
+        objective = 100 - 100 * np.square(turns / np.pi).mean(axis=1)
+        return Evaluation(np.maximum(objective, 0), ends)
