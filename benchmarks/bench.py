@@ -20,7 +20,7 @@ from pathlib import Path
 from platform import python_version
 
 import matplotlib.pyplot as plt
-from figures import VARIABLE
+from figures import VARIABLE, table
 from matplotlib.ticker import LogLocator, NullLocator
 
 from qdsweep.analysis.figures.marks import COLORS
@@ -104,14 +104,7 @@ def as_markdown(rows: list[Row]) -> str:
         setting if len(scripts) == 1 else f"{', '.join(names)}: {setting}  "
         for setting, names in scripts.items()
     ]
-    lines += ["", "| work | against | ratio | wanted | limit | figures |"]
-    lines.append("|---|---|---:|---:|---:|---|")
-    for row in rows:
-        ratio = f"{float(row['ratio']):.3g}"
-        cells = [row["work"], row["peer"], ratio, row["wanted"], row["limit"], row["detail"]]
-        if row["met"] == "no":
-            cells[2:4] = f"**{ratio}**", f"**{row['wanted']}: not reached**"
-        lines.append(f"| {' | '.join(cells)} |")
+    lines += ["", *table(rows)]
     missed = [row for row in rows if row["met"] == "no"]
     if missed:
         lines += ["", "Where the time goes in what is not reached:", ""]

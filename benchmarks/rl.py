@@ -1,16 +1,16 @@
 """PPO and A2C beside stable-baselines3's own `learn()`: returns, CPU time, and what workers bring.
 
-    python benchmarks/rl.py [--seeds 10] [--steps 100000] [--kinds ppo a2c] [--results DIR]
+    python benchmarks/rl.py [--seeds 10] [--steps STEPS] [--kinds ppo a2c] [--results DIR]
 
 Both learn CartPole-v1 for as many environment steps, each seed in a process of its own; then the
-last policy plays 100 greedy episodes on seeds that both have. PPO has the settings of our preset in
-both, stable-baselines3's from 8 environments of 128 steps, ours from whole episodes. A2C has there
-the RL Zoo's settings (8 environments, updates of 5 steps each), as ours are for whole episodes. CPU
-seconds are those of learning and playing, without imports. What is done stays in DIR: the same
-command goes on.
+last policy plays 100 greedy episodes on seeds that both have. All settings are those of our preset
+in both. An update's steps are 1,024 (PPO) and 496 (A2C): of 8 environments there, of whole episodes
+that are at least as many here. CPU seconds are those of learning and playing, after a first update,
+so without what is imported and compiled. What is done stays in DIR: the same command goes on.
 """
 
 import argparse
+import inspect
 import json
 import statistics
 import subprocess
@@ -19,7 +19,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from figures import figure
+from figures import figure, table
 
 from qdsweep.host.cpu import apply_baseline, apply_torch_baseline
 
@@ -32,15 +32,20 @@ from qdsweep.config.cluster import Cluster  # noqa: E402
 from qdsweep.config.compose import compose  # noqa: E402
 from qdsweep.config.experiment import Experiment  # noqa: E402
 from qdsweep.domains import make_domain  # noqa: E402
+from qdsweep.files import write_text  # noqa: E402
 
 GREEDY = np.arange(10_000, 10_100, dtype=np.uint32)
-ENVIRONMENTS, EPISODES = 8, 8
-ZOO = {"a2c": {"n_steps": 5}, "ppo": {"n_steps": 1024 // ENVIRONMENTS}}
+STEPS = {"ppo": 100_000, "a2c": 300_000}
+ENVIRONMENTS = 8
+# Steps of an update, and how many episodes ours plays at a time until there are so many. An episode
+# has 500 steps at most.
+UPDATE = {"ppo": {"n_steps": 1024, "batch_size": 8}, "a2c": {"n_steps": 496, "batch_size": 1}}
+Row = dict[str, Any]
 
 
 def experiment(kind: str, seed: int, steps: int) -> Experiment:
     """Ours: nothing but the first iteration is judged, so that all steps are learned from."""
-    changes = {"algorithm": kind, "seed": seed, "steps": steps, "batch_size": EPISODES}
+    changes = {"algorithm": kind, "seed": seed, "steps": steps, **UPDATE[kind]}
     return compose("rl_cartpole", {**changes, "evaluate_every": 10_000})
 
 
@@ -70,8 +75,7 @@ def run(made: Experiment, workers: int = 1) -> Any:
 
 def ours(kind: str, seed: int, steps: int) -> tuple[Any, int, float]:
     """Policy, environment steps and CPU seconds of a run of ours."""
-    import qdsweep.algorithms.rl.on_policy  # noqa: F401 - not a part of the time
-
+    run(experiment(kind, seed, 1))
     start = time.process_time()
     state = run(experiment(kind, seed, steps))
     return state.algorithm.learner.policy, state.steps, time.process_time() - start
@@ -82,16 +86,20 @@ def theirs(kind: str, seed: int, steps: int) -> tuple[Any, int, float]:
     from stable_baselines3 import A2C, PPO
     from stable_baselines3.common.env_util import make_vec_env
 
-    settings: Any = experiment(kind, seed, steps).algorithm
-    equal: dict[str, Any] = {}
+    made: Any = {"ppo": PPO, "a2c": A2C}[kind]
+    ours = experiment(kind, seed, steps).algorithm.model_dump()
+    ours |= {"n_steps": UPDATE[kind]["n_steps"] // ENVIRONMENTS}
     if kind == "ppo":
-        keys = ("learning_rate", "n_epochs", "gamma", "gae_lambda", "clip_range", "ent_coef")
-        equal = {key: getattr(settings, key) for key in keys} | {"batch_size": settings.minibatch}
+        ours["batch_size"] = ours["minibatch"]
+    equal = {key: ours[key] for key in ours.keys() & inspect.signature(made).parameters}
+
+    def learn(steps: int) -> Any:
+        environments = make_vec_env("CartPole-v1", n_envs=ENVIRONMENTS, seed=1000 * seed)
+        return made("MlpPolicy", environments, seed=seed, device="cpu", **equal).learn(steps)
+
+    learn(1)
     start = time.process_time()
-    environments = make_vec_env("CartPole-v1", n_envs=ENVIRONMENTS, seed=1000 * seed)
-    model = {"ppo": PPO, "a2c": A2C}[kind](
-        "MlpPolicy", environments, seed=seed, device="cpu", **equal, **ZOO[kind]
-    ).learn(steps)
+    model = learn(steps)
     cpu = time.process_time() - start
     network = model.policy
     layers = [*network.mlp_extractor.policy_net, network.action_net]
@@ -108,10 +116,8 @@ def one(who: str, kind: str, seed: int, steps: int) -> dict[str, float]:
     return {"return": float(found.objective.mean()), "steps": done, "cpu": cpu}
 
 
-def compare(kind: str, seeds: int, steps: int, results: Path) -> None:
+def compare(kind: str, seeds: int, steps: int, results: Path) -> list[Row]:
     """Returns and CPU time of both, from as many seeds."""
-    from scipy.stats import ttest_ind
-
     found: dict[str, list[dict[str, float]]] = {"ours": [], "theirs": []}
     for seed in range(1, seeds + 1):
         for who, rows in found.items():
@@ -119,33 +125,46 @@ def compare(kind: str, seeds: int, steps: int, results: Path) -> None:
             if not file.exists():
                 words = [sys.executable, __file__, "--one", who, kind, str(seed), str(steps)]
                 done = subprocess.run(words, check=True, stdout=subprocess.PIPE, text=True)
-                file.write_text(done.stdout.splitlines()[-1])
+                write_text(file, done.stdout.splitlines()[-1])
             rows.append(json.loads(file.read_text()))
     returns = {who: [row["return"] for row in rows] for who, rows in found.items()}
     mean = statistics.mean(returns["theirs"])
-    interval = ttest_ind(*returns.values(), equal_var=False).confidence_interval(0.9)
-    figure(
-        f"{kind}, the farther end of the 90 % interval of the difference of final returns",
+    low, high = interval(returns["ours"], returns["theirs"])
+    final = figure(
+        f"{kind}, {steps:,} steps: the farther end of the 90 % interval of the difference of final "
+        "returns",
         "stable-baselines3's mean",
-        max(abs(interval.low), abs(interval.high)) / mean if seeds > 1 else np.nan,
-        "<= 0.1" if kind == "ppo" else "",
-        detail=f"{statistics.mean(returns['ours']):.0f} and {mean:.0f}, {seeds} seeds; "
+        max(abs(low), abs(high)) / mean,
+        "<= 0.1",
+        detail=f"{statistics.mean(returns['ours']):.0f} and {mean:.0f}, difference {low:.0f} to "
+        f"{high:.0f}, {seeds} seeds; "
         + ", ".join(f"{who} {sorted(map(round, values))}" for who, values in returns.items()),
     )
     speeds = {
         who: sum(row["steps"] for row in rows) / sum(row["cpu"] for row in rows)
         for who, rows in found.items()
     }
-    figure(
+    speed = figure(
         f"{kind}, environment steps a CPU second",
         "stable-baselines3",
         speeds["ours"] / speeds["theirs"],
         ">= 0.9",
         detail=f"{speeds['ours']:.0f} and {speeds['theirs']:.0f}",
     )
+    return [final, speed]
 
 
-def sampling(repeats: int) -> None:
+def interval(ones: list[float], others: list[float]) -> tuple[float, float]:
+    """The 90 % interval of the difference of two means (Welch); a point where nothing varies."""
+    from scipy.stats import ttest_ind
+
+    if len({*ones}) == len({*others}) == 1:
+        return ones[0] - others[0], ones[0] - others[0]
+    found = ttest_ind(ones, others, equal_var=False).confidence_interval(0.9)
+    return float(found.low), float(found.high)
+
+
+def sampling(repeats: int) -> Row:
     """Environment steps a wall second of exploring episodes, with one worker and with two."""
     from qdsweep.domains.base import Exploration
     from qdsweep.engines import make_engine
@@ -177,7 +196,7 @@ def sampling(repeats: int) -> None:
         for engine in engines.values():
             engine.close()
     one_worker, two = (statistics.median(found[1:]) for found in speeds.values())
-    figure(
+    return figure(
         "exploring episodes, steps a wall second of 2 workers",
         "1 worker",
         two / one_worker,
@@ -187,7 +206,7 @@ def sampling(repeats: int) -> None:
     )
 
 
-def whole(steps: int) -> None:
+def whole(steps: int) -> Row:
     """The speed-up of a whole run by a second worker, beside what its parts allow (Amdahl)."""
     made = experiment("ppo", 1, steps)
     one_worker, two = (run(made, workers) for workers in (1, 2))
@@ -196,7 +215,7 @@ def whole(steps: int) -> None:
     total = alone + one_worker.seconds["evaluate"]
     bound = total / (alone + one_worker.seconds["evaluate"] / 2)
     found = total / sum(two.seconds[phase] for phase in ("ask", "tell", "evaluate"))
-    figure(
+    return figure(
         "PPO, speed-up of a whole run by a second worker",
         "its bound (Amdahl)",
         found / bound,
@@ -208,8 +227,8 @@ def whole(steps: int) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seeds", type=int, default=10)
-    parser.add_argument("--steps", type=int, default=100_000)
-    parser.add_argument("--kinds", nargs="+", default=["ppo", "a2c"], choices=["ppo", "a2c"])
+    parser.add_argument("--steps", type=int, help=f"of both kinds (default: {STEPS})")
+    parser.add_argument("--kinds", nargs="+", default=[*STEPS], choices=[*STEPS])
     parser.add_argument("--results", type=Path, default=Path("results/bench-rl"))
     parser.add_argument("--one", nargs=4, metavar=("WHO", "KIND", "SEED", "STEPS"))
     arguments = parser.parse_args()
@@ -218,10 +237,11 @@ def main() -> None:
         print(json.dumps(one(who, kind, int(seed), int(steps))))
         return
     arguments.results.mkdir(parents=True, exist_ok=True)
+    rows: list[Row] = []
     for kind in arguments.kinds:
-        compare(kind, arguments.seeds, arguments.steps, arguments.results)
-    sampling(5)
-    whole(min(arguments.steps, 30_000))
+        rows += compare(kind, arguments.seeds, arguments.steps or STEPS[kind], arguments.results)
+    rows += [sampling(5), whole(min(arguments.steps or 30_000, 30_000))]
+    print("\n".join(["", *table(rows)]))
 
 
 if __name__ == "__main__":
