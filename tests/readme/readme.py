@@ -16,8 +16,8 @@ PAGES = {
     path: path.read_text()
     for path in (REPO / "README.md", *(REPO / f"docs/guide/{name}.md" for name in GUIDE))
 }
-# Run elsewhere: `make test` is what runs this; tests/slurm, tests/container and tests/faults run
-# the others.
+# Run elsewhere: `make test` is what runs this; tests/slurm, tests/container, tests/faults,
+# tests/install and tests/workflow run the others; uvx and pixi are on no test machine.
 ELSEWHERE = (
     "make test",
     "make venv",
@@ -29,13 +29,18 @@ ELSEWHERE = (
     "snakemake --profile profiles/slurm",
     "sbatch",
     "qdsweep worker",
+    "pip ",
+    "qdsweep init",
+    "uvx",
+    "pixi",
 )
 
 
-def blocks(language: str) -> list[str]:
-    """The code of this language in all pages."""
-    found = rf"^```{language}\n(.*?)^```"
-    return [code for page in PAGES.values() for code in re.findall(found, page, flags=re.M | re.S)]
+def blocks(language: str, page: str = "*") -> list[str]:
+    """The code of this language in all pages, or in one."""
+    found = re.compile(rf"^```{language}\n(.*?)^```", flags=re.M | re.S)
+    texts = [text for path, text in PAGES.items() if path.match(page)]
+    return [code for text in texts for code in found.findall(text)]
 
 
 def lines(start: str) -> list[str]:

@@ -13,7 +13,7 @@ def test_the_demo_and_what_is_done_with_it(tmp_path):
     assert len(lines) > 10
     for line in lines:
         clone.type(line)
-    (python,) = blocks("python")
+    (python,) = blocks("python", page="results.md")
     code = python + "\nprint(run.archive.stats, len(run.metrics))"
     said = clone.run([BIN / "python", "-c", code])
     assert said.rstrip().endswith(" 150"), "lengthened by a later command"
