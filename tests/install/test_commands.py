@@ -103,6 +103,8 @@ def test_every_command(study):
         "import": ("theirs.yaml", "--check"),
         "scale": ("lunar_lander", "--workers", "1,2", "--repeats", 1, "--out", "scaling"),
         "importance": ("search",),
+        "init": ("new",),
+        "sweep": ("search.yaml", "-n"),
         "rollout": ("out", "--elites", "best", "--seconds", 1),
     }
     known = set(re.findall(r"^    (\w+) ", qdsweep(study, "--help"), flags=re.M))
