@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from qdsweep.config import episodes as config
 from qdsweep.domains.base import Actor, Floats
 from qdsweep.errors import BadInput
+from qdsweep.host.memory import require_memory
 
 Network = Callable[[NDArray[Any]], NDArray[Any]]
 # A function of an array and of the array for its result.
@@ -86,12 +87,17 @@ class Policy:
             policy: Linear (W times the observation, no bias) or MLP (biases in every layer).
             inputs: Size of an observation.
             outputs: Size of the network's output.
+
+        Raises:
+            BadInput: There is no memory for it.
         """
         hidden = policy.hidden if isinstance(policy, config.MLP) else []
         self._bias = isinstance(policy, config.MLP)
         self._activation_name = getattr(policy, "activation", "tanh")
         self._shapes = [(after, before) for before, after in pairwise([inputs, *hidden, outputs])]
         self.solution_dim = count_parameters(self._shapes, bias=self._bias)
+        asked = f"domain.policy.hidden = {hidden}: a network of {self.solution_dim:,} weights"
+        require_memory(8 * self.solution_dim, asked)
 
     def actor(self, actions: "Actions") -> Actor:
         """Returns what a learner must know of the network."""

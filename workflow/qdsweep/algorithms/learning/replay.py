@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qdsweep.domains.base import GOES_ON, Record
-from qdsweep.errors import BadInput
+from qdsweep.host.memory import require_memory
 
 Array = NDArray[np.float32]
 
@@ -50,14 +50,11 @@ class Replay:
         self._next = 0
         self._s, self._sa = observation, observation + action
         width = self._sa + observation + 2
-        try:
-            self._rows = np.empty((capacity, width), np.float32)
-        except MemoryError:
-            raise BadInput(
-                f"algorithm.learner.replay_size = {capacity}: the buffer of {width} numbers a "
-                f"transition takes {4 * width * capacity / 2**30:,.0f} GiB, which this machine "
-                "does not have; take a smaller one"
-            ) from None
+        asked = (
+            f"algorithm.learner.replay_size = {capacity}: a replay buffer of so many transitions"
+        )
+        require_memory(4 * width * capacity, asked)
+        self._rows = np.empty((capacity, width), np.float32)
 
     def __getstate__(self) -> dict[str, Any]:
         """What is filled alone."""

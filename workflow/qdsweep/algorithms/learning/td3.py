@@ -11,7 +11,9 @@ from qdsweep.algorithms.learning.optimizer import Adam
 from qdsweep.algorithms.learning.replay import Replay, Transitions
 from qdsweep.config import learning as config
 from qdsweep.domains.base import GOES_ON, TERMINATED, Actor, Floats, Record
+from qdsweep.domains.policies import count_parameters
 from qdsweep.errors import QdsweepError
+from qdsweep.host.memory import require_memory
 
 
 class TD3:
@@ -49,8 +51,14 @@ class TD3:
             actor.shapes, [actor.activation] * hidden + ["tanh"], actor.bias, rows, self.dtype
         )
         sizes = [observations + actions, *settings.critic_hidden, 1]
+        shapes = [(after, before) for before, after in pairwise(sizes)]
+        # Two critics, each with its target and Adam's two moments.
+        require_memory(
+            8 * np.dtype(self.dtype).itemsize * count_parameters(shapes, bias=True),
+            f"algorithm.learner.critic_hidden = {settings.critic_hidden}: networks of such layers",
+        )
         self._critic_network = Network(
-            [(after, before) for before, after in pairwise(sizes)],
+            shapes,
             ["relu"] * len(settings.critic_hidden) + [""],
             True,
             rows,

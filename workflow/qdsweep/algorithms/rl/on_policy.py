@@ -1,5 +1,6 @@
 """stable-baselines3's PPO and A2C, whose rollout buffers are filled with whole episodes."""
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,8 @@ from qdsweep.algorithms.rl.learner import SB3Learner
 from qdsweep.algorithms.rl.state import arrays
 from qdsweep.algorithms.rl.steps import join
 from qdsweep.domains.base import Evaluation, Exploration, Floats, Record
+from qdsweep.domains.policies import count_parameters
+from qdsweep.host.memory import require_memory
 
 _KINDS: dict[str, Any] = {"ppo": PPO, "a2c": A2C, "impala": A2C}
 
@@ -58,8 +61,14 @@ class OnPolicyLearner(SB3Learner):
         self.model.rollout_buffer = None
 
     def _make(self) -> Any:
+        hidden = self._settings.vf_hidden
+        sizes = [self._actor.shapes[0][1], *hidden, 1]
+        shapes = [(after, before) for before, after in pairwise(sizes)]
+        # Weights, their gradient, and at least one moment of the optimiser.
+        asked = f"algorithm.vf_hidden = {hidden}: a network of such layers"
+        require_memory(12 * count_parameters(shapes, bias=True), asked)
         network = {
-            "net_arch": {"pi": self._hidden, "vf": self._settings.vf_hidden},
+            "net_arch": {"pi": self._hidden, "vf": hidden},
             "log_std_init": self._settings.log_std_init,
         }
         model = self._model(_KINDS[self._settings.type], network)

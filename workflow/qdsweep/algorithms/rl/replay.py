@@ -9,6 +9,7 @@ from stable_baselines3.common.buffers import NStepReplayBuffer
 
 from qdsweep.algorithms.rl.steps import join
 from qdsweep.domains.base import Record
+from qdsweep.host.memory import require_memory
 
 Slots = NDArray[np.int64]
 _ARRAYS = ("observations", "next_observations", "actions", "rewards", "dones", "timeouts")
@@ -27,6 +28,9 @@ class Replay:
         n_steps: Rewards of a return [steps].
         gamma: Discount of later rewards.
 
+    Raises:
+        BadInput: There is no memory for it.
+
     Attributes:
         buffer: stable-baselines3's.
     """
@@ -39,6 +43,8 @@ class Replay:
 
     def _make(self, n_steps: int, gamma: float) -> None:
         capacity, inputs, outputs = self._sizes
+        asked = f"algorithm.buffer_size = {capacity}: a replay buffer of so many transitions"
+        require_memory((8 * inputs + 20) * capacity, asked)
         self.buffer: Any = NStepReplayBuffer(
             capacity,
             spaces.Box(-np.inf, np.inf, (inputs,), np.float32),
