@@ -5,7 +5,7 @@ import os
 from qdsweep.errors import BadInput
 
 
-def require_memory(size: int, what: str, remedy: str = "take a smaller one") -> None:
+def require_memory(size: int, what: str) -> None:
     """Refuses what is larger than all memory of this machine.
 
     An array that is not written yet takes no memory, so the system may well grant what can never be
@@ -14,14 +14,11 @@ def require_memory(size: int, what: str, remedy: str = "take a smaller one") -> 
     Args:
         size: What it takes once it is full [bytes].
         what: Its key and value, and what they ask for.
-        remedy: What to do instead.
 
     Raises:
         BadInput: There is not so much memory.
     """
     memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     if size > memory:
-        raise BadInput(
-            f"{what} takes {size / 2**30:,.0f} GiB, and this machine has {memory / 2**30:,.0f} GiB; "
-            f"{remedy}"
-        )
+        taken, there = (f"{number / 2**30:,.0f} GiB" for number in (size, memory))
+        raise BadInput(f"{what} takes {taken}, and this machine has {there}; take a smaller one")

@@ -50,9 +50,7 @@ class Replay:
         self._next = 0
         self._s, self._sa = observation, observation + action
         width = self._sa + observation + 2
-        asked = (
-            f"algorithm.learner.replay_size = {capacity}: a replay buffer of so many transitions"
-        )
+        asked = f"algorithm.learner.replay_size = {capacity}: a buffer of so many transitions"
         require_memory(4 * width * capacity, asked)
         self._rows = np.empty((capacity, width), np.float32)
 

@@ -43,7 +43,7 @@ class Replay:
 
     def _make(self, n_steps: int, gamma: float) -> None:
         capacity, inputs, outputs = self._sizes
-        asked = f"algorithm.buffer_size = {capacity}: a replay buffer of so many transitions"
+        asked = f"algorithm.buffer_size = {capacity}: a buffer of so many transitions"
         require_memory((8 * inputs + 20) * capacity, asked)
         self.buffer: Any = NStepReplayBuffer(
             capacity,
