@@ -89,18 +89,28 @@ def dry_run(tmp_path: Path, check: int = 0) -> str:
     return done.stderr + done.stdout
 
 
-def test_two_modules_need_two_folders(tmp_path):
+def test_where_the_results_of_modules_cannot_be(tmp_path):
     write(HEAD + module("one") + module("two"))
     said = dry_run(tmp_path, check=1)
     assert "module two: results/ is where the module one keeps its results" in said
     assert 'prefix: "two"' in said
+    write(HEAD + module("one", prefix='prefix: "my study"'))
+    assert "module one: its prefix makes 'my study/results'" in dry_run(tmp_path, check=1)
 
 
 def test_a_module_without_config_takes_the_working_directorys(tmp_path):
+    """What that names stays where it is, whatever the prefix."""
+    theirs = {"algorithm": "theirs", "domain": "lp_sphere", "seeds": [1], "evaluations": 9}
+    theirs |= {"objective_range": [0, 100]}
+    theirs["archive"] = {"file": "theirs.npz", "dims": [12, 12], "ranges": [[-1, 1], [-1, 1]]}
+    write_yaml(tmp_path / "theirs.yaml", theirs)
+    (tmp_path / "theirs.npz").touch()
     (tmp_path / "config").mkdir()
-    write_yaml(tmp_path / "config/config.yaml", SMALL)
-    write(HEAD + module("one", config=""))
-    assert "qdsweep: small: 1 run," in dry_run(tmp_path)
+    write_yaml(tmp_path / "config/config.yaml", SMALL | {"imported": ["theirs.yaml"]})
+    write(HEAD + module("one", config="", prefix="prefix: 'a'"))
+    said = dry_run(tmp_path)
+    assert "qdsweep: small: 1 run," in said
+    assert "import theirs.yaml" in said
 
 
 def test_its_own_values_are_numbers_and_its_errors_name_it(tmp_path):

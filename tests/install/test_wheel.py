@@ -1,8 +1,9 @@
 """The wheel has what a clone has beside the package; test_commands.py uses it."""
 
 import zipfile
+from pathlib import Path
 
-from installation import wheel
+from installation import environment, type_in, wheel
 from support import copy_project
 
 
@@ -16,3 +17,14 @@ def test_its_data_are_the_clones_files(tmp_path):
         names = [name for name in packed.namelist() if name.startswith("qdsweep/data/")]
         data = {name.removeprefix("qdsweep/data/"): packed.read(name) for name in names}
     assert data == {str(path.relative_to(clone)): path.read_bytes() for path in files}
+
+
+def test_a_conda_environment_finds_the_package_and_none_of_the_libraries_beside_it(tmp_path):
+    """`--sdm conda` has its own, maybe of another Python."""
+    code = "from qdsweep.container.conda import package_folder as f; print(f()); assert f() == f()"
+    folder = type_in(environment(), "python", "-c", code, cwd=tmp_path).stdout.strip()
+    words = ("python", "-m", "qdsweep", "expand", "::: seed 1 2")
+    there = environment(package=False)
+    assert type_in(there, *words, cwd=tmp_path, PYTHONPATH=folder).stdout == "seed\n1\n2\n"
+    type_in(there, *words, cwd=tmp_path, check=1)
+    assert [path.name for path in Path(folder).iterdir()] == ["qdsweep"]

@@ -49,11 +49,6 @@ from qdsweep.sweep.runs import Sweep
 from qdsweep.warm.start import start_warm
 from qdsweep.warm.trial import try_algorithms
 
-# In a module, `prefix:` moves them; the commands of rules then say where they are.
-RESULTS = results_folder(workflow)
-AT_RESULTS = option("results", RESULTS.path, "results")
-AT_RUNS = option("runs", RESULTS.runs, "results/runs")
-
 # `python` in a shell command is this one, with or without an active venv; in a conda environment
 # of `--sdm conda` it is that one's, which finds the package here.
 os.environ.update(
@@ -77,6 +72,10 @@ IS_JOB = not workflow.is_main_process and is_of_runs(sys.argv)
 
 try:
     check_shared_files(workflow.storage_settings)
+    # In a module, `prefix:` moves them; the commands of rules then say where they are.
+    RESULTS = results_folder(workflow)
+    AT_RESULTS = option("results", RESULTS.path, "results")
+    AT_RUNS = option("runs", RESULTS.runs, "results/runs")
     given = given_config(workflow, config)
     SETTINGS = read_sweep(*given)
     SWEEP = CONFIRMING = Sweep((), (), {})

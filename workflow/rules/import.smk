@@ -17,7 +17,11 @@ for number, path in enumerate(dict.fromkeys(run.path for run in SWEEP.imported))
         name:
             f"import_{number}"
         input:
-            dict.fromkeys(file for run in runs for file in run.files),
+            # Theirs, which no `prefix:` of a module moves.
+            [
+                local(file)
+                for file in dict.fromkeys(file for run in runs for file in run.files)
+            ],
         output:
             files,
         log:

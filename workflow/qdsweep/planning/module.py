@@ -73,8 +73,18 @@ def _with_numbers(value: Any) -> Any:
 
 
 def results_folder(workflow: Any) -> Results:
-    """Returns the folder results/, which `prefix:` of a module moves."""
-    return Results(Path(str(workflow.modifier.modify_path("results/runs/any"))).parents[1])
+    """Returns the folder results/, which `prefix:` of a module moves.
+
+    Raises:
+        BadInput: Commands of rules cannot name it as it is.
+    """
+    folder = Path(str(workflow.modifier.modify_path("results/runs/any"))).parents[1]
+    if shlex.quote(str(folder)) != str(folder):
+        raise BadInput(
+            f"module {workflow.modifier.namespace}: its prefix makes {str(folder)!r} of results: "
+            "take letters, digits, - and _ alone"
+        )
+    return Results(folder)
 
 
 def option(name: str, folder: Path, default: str) -> str:
@@ -82,7 +92,7 @@ def option(name: str, folder: Path, default: str) -> str:
 
     The command of a workflow without `prefix:` never changes: its runs would be computed again.
     """
-    return "" if folder == Path(default) else f" --{name}={shlex.quote(str(folder))}"
+    return "" if folder == Path(default) else f" --{name}={folder}"
 
 
 def call_at_start(workflow: Any, results: Results, start: Callable[[], None]) -> bool:
