@@ -42,6 +42,7 @@ def test_the_pages_workflow(tmp_path, hosted):
     assert best["qd_score"].tolist() == [max(table["qd_score"].max() for table in rows)]
     assert not Path("results").exists()
     assert "qdsweep: sigma: 4 runs" in done.stderr
+    assert Path(".snakemake/log/qdsweep-warm.log").exists(), "of the modules' start"
     done = type_in(environment(), *words, cwd=tmp_path, **hosted)
     assert "Nothing to be done" in done.stderr
 
