@@ -18,6 +18,8 @@ PAGES = {
     "config/README.md": "manual.md",
     "CHANGELOG.md": "changelog.md",
     "CONTRIBUTING.md": "contributing.md",
+    "SECURITY.md": "security.md",
+    "CODE_OF_CONDUCT.md": "code_of_conduct.md",
 }
 LINK = re.compile(r"(!?)\[((?:[^][]|\[[^][]*\])*)\]\((?!https?:|mailto:|#)([^)#\s]+)(#[^)]*)?\)")
 WHOLE = re.compile(r"^<!-- all of (\S+) -->$", flags=re.M)
