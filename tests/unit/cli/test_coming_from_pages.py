@@ -4,6 +4,7 @@ import re
 import runpy
 import shutil
 
+import numpy as np
 import pytest
 from in_process import compute_sweep
 from support import REPO
@@ -41,9 +42,18 @@ def test_ours_computes_what_theirs_did(plugins, in_own_folder):
     }
     (sweep,) = sweeps  # one small experiment on all pages
     compute_sweep(in_own_folder / "results", "bowl", sweep)
-    ours = [f"{score:.3f}" for score in load_sweep("tiny")["qd_score"]]
+    table = load_sweep("tiny")
+    ours = [f"{score:.3f}" for score in table["qd_score"]]
     assert len(ours) == 6
     for name in PEERS:
         theirs = re.findall(r"^.+\t(\d)\t(\d+\.\d{3})$", recorded(name), re.M)
         expected = ours if name != "pyribs" else ours[3:4]
         assert [score for _, score in theirs] == expected, name
+
+    script = runpy.run_path("config/plugins/bowl.py")
+    scheduler = script["make"](sigma=0.5, seed=1)
+    for _ in range(30):
+        scheduler.tell(*script["evaluate"](scheduler.ask()))
+    data = scheduler.archive.data()
+    with np.load(f"results/runs/{table['id'][3]}/archive.npz") as archive:
+        assert np.array_equal(archive["solution"], data["solution"][np.argsort(data["index"])])
