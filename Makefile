@@ -47,7 +47,7 @@ demo: venv
 	@echo "open results/sweeps/demo/report.html"
 
 # Three processes for two cores: the one with the cluster waits most of the time.
-test: extras
+test: extras .venv/docs
 	@$(MAKE) --no-print-directory rl || echo "no torch for CPUs is to be had here: the tests of ppo, a2c and the like are skipped"
 	$(BIN)/python -m pytest --numprocesses 3 --durations 10
 

@@ -34,12 +34,18 @@ nitpicky = True
 # What is documented elsewhere, and what autodoc shortens.
 nitpick_ignore_regex = [
     ("py:.*", r"(np|numpy|pd|pandas|ribs|pydantic|collections|typing|pathlib|abc|enum)\..*"),
-    ("py:.*", r"(Path|PathLike|os\.PathLike|ArrayLike|ndarray|optional|array-like)"),
+    ("py:.*", r"(ArchiveBase|Path|PathLike|os\.PathLike|ArrayLike|ndarray|optional|array-like)"),
+]
+nitpick_ignore_regex += [
+    ("py:class", rf"qdsweep\.{name}")
+    for name in (r"records\.run_dir\.RunFiles", r"config\.experiment\.Experiment")
 ]
 autodoc_member_order = "bysource"
 autodoc_typehints = "description"
 autodoc_typehints_description_target = "documented"
 napoleon_numpy_docstring = False
+napoleon_use_ivar = True
+default_role = "code"  # `text` of docstrings
 
 html_theme = "furo"
 html_title = f"qdsweep {version}"

@@ -61,6 +61,11 @@ class Executed(SphinxDirective):
         """Where this page is executed; empty when the page begins."""
         return folder_of(self.env.app, self.env.docname)
 
+    @property
+    def pictures(self) -> Path:
+        """Where the site's figures wait until pages are written."""
+        return self.folder / ".pictures"
+
     def shown(self, text: str, language: str, caption: str = "") -> nodes.Node:
         """Returns a block of code, under a caption if it has one."""
         block = nodes.literal_block(text, text, language=language)
@@ -167,7 +172,11 @@ class Picture(Executed):
     def run(self) -> list[nodes.Node]:
         """Shows the figure in the site, with a caption if there is one."""
         made = self.made(self.arguments[0])
-        there = os.path.relpath(made, Path(self.env.doc2path(self.env.docname)).parent)
+        # A copy: what the page does later may draw the figure again.
+        self.pictures.mkdir(exist_ok=True)
+        kept = self.pictures / f"{len(list(self.pictures.iterdir()))}-{made.name}"
+        shutil.copy(made, kept)
+        there = os.path.relpath(kept, Path(self.env.doc2path(self.env.docname)).parent)
         alt = self.options.get("alt", " ".join(self.content) or made.stem)
         image = nodes.image(uri=there, alt=alt)
         if "width" in self.options:

@@ -39,6 +39,17 @@ def test_the_lock_of_an_extra_has_what_it_adds():
         assert f"envs/{extra}.lock" in (REPO / "Makefile").read_text(), "tests need it"
 
 
+def test_the_site_adds_to_what_is_installed_and_changes_none_of_it():
+    added = locked("docs.lock")
+    wanted = (REPO / "envs/docs.in").read_text().splitlines()
+    assert {line for line in wanted if line and line[0] not in "#-"} <= set(added)
+    for file in ("requirements.lock", "dev.lock", *(f"{name}.lock" for name in ("ray", "search"))):
+        there = locked(file)
+        for name in set(added) & set(there):
+            assert added[name] == there[name], f"{name} in docs.lock and in {file}"
+    assert "://" not in (REPO / "envs/docs.lock").read_text()
+
+
 def test_the_conda_environment_is_the_lock_file():
     spec = importlib.util.spec_from_file_location("conda", REPO / "envs/conda.py")
     module = importlib.util.module_from_spec(spec)

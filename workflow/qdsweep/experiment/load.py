@@ -63,22 +63,22 @@ class Run:
 
     @cached_property
     def summary(self) -> dict[str, Any]:
-        """summary.json: id, status, final metrics, archive, timings, versions, attempts."""
+        """What summary.json has, as id, status, final metrics, timings, versions, attempts."""
         return read_summary(self.files)
 
     @cached_property
     def config(self) -> dict[str, Any]:
-        """config.yaml: the resolved experiment."""
+        """The resolved experiment (config.yaml)."""
         return read_config(self.files.config)
 
     @cached_property
     def metrics(self) -> "pd.DataFrame":
-        """metrics.csv: a row for each iteration."""
+        """A row for each iteration (metrics.csv)."""
         return read_metrics(self.files.metrics)
 
     @cached_property
     def arrays(self) -> dict[str, np.ndarray]:
-        """archive.npz: index, objective, measures, solution and the domain's extra fields."""
+        """What archive.npz has, as index, objective, measures, solution and extra fields."""
         return read_arrays(self.files.archive)
 
     @cached_property
@@ -110,7 +110,7 @@ class Run:
 
     @cached_property
     def domain(self) -> Domain:
-        """The domain: its measures, its ranges, and `evaluate`."""
+        """The domain, with its measures, its ranges, and `evaluate`."""
         return make_domain(self.experiment.domain)
 
     def best(self) -> Elite:
@@ -158,7 +158,7 @@ class Run:
         """Evaluates an elite once more with the seed of its own evaluation.
 
         Returns:
-            Its evaluation, of one row: objective and measures are those of the elite, bit for bit,
+            Its evaluation, of one row, with the elite's objective and measures, bit for bit,
             under the library versions of the run and on a CPU that its `cpu_baseline` admits.
 
         Raises:

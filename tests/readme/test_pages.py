@@ -1,0 +1,88 @@
+"""Commands of the pages in docs/: their programs take them, and what they name is there.
+
+What a page executes when the site is built is in test_site.py.
+"""
+
+import re
+import shlex
+
+import pytest
+from snakemake.cli import parse_args
+from support import REPO
+
+from qdsweep.cli import _parser
+from qdsweep.cli.arguments import overrides
+from qdsweep.config.compose import compose
+
+PAGES = {str(path.relative_to(REPO)): path for path in sorted((REPO / "docs").rglob("*.md"))}
+# What a page calls its reader's own.
+THEIRS = ("results/", "my_", "/", "theirs", "build/")
+MADE = ("containers/qdsweep.sif", "qdsweep.tar", "seeds.txt")
+
+
+def commands(text: str) -> list[list[str]]:
+    """The lines of a page's sh blocks, as words; pipes and redirections end a command."""
+    typed = "".join(re.findall(r"^```sh\n(.*?)^```", text, flags=re.M | re.S))
+    found = []
+    for line in typed.replace("\\\n", " ").splitlines():
+        words = shlex.split(line, comments=True)
+        while words and re.fullmatch(r"[A-Z_]+=.*", words[0]):
+            words.pop(0)
+        for end in ("|", "&&", ">", ";"):
+            words = words[: words.index(end)] if end in words else words
+        if words:
+            found.append(words)
+    return found
+
+
+def is_there(name: str, text: str) -> bool:
+    """Whether a file is in the clone, is written by the page, or is the reader's own."""
+    own = re.findall(r"^(?:```\w+\n# |```\{file\} )([\w/.]+)", text, flags=re.M)
+    return (
+        (REPO / name).exists()
+        or name in MADE
+        or name in own
+        or name.startswith(THEIRS)
+        or name in re.findall(r"`(\w+\.yaml)`", text)  # `study.yaml`: its content follows
+    )
+
+
+def check_qdsweep(words: list[str], text: str) -> None:
+    arguments = _parser().parse_args(words)
+    experiment = getattr(arguments, "experiment", None)
+    # A preset, whose keys are set to what they can be; or a file that the page writes.
+    if isinstance(experiment, str) and not is_there(experiment, text):
+        assert compose(experiment, overrides(getattr(arguments, "set", [])))
+
+
+def check_snakemake(words: list[str], text: str) -> None:
+    _, arguments = parse_args(words)
+    for file in [*(arguments.configfile or []), *(arguments.profile or [])]:
+        assert is_there(str(file), text), file
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_its_commands_can_be_typed(page, monkeypatch):
+    monkeypatch.chdir(REPO)  # where they are typed
+    text = PAGES[page].read_text()
+    for words in commands(text):
+        program, *rest = words
+        try:
+            if program == "qdsweep":
+                check_qdsweep(rest, text)
+            elif program == "snakemake":
+                check_snakemake(rest, text)
+        except SystemExit:
+            pytest.fail(f"{page}: {shlex.join(words)} is refused")
+        if program == "make":
+            targets = re.findall(r"^([\w-]+):", (REPO / "Makefile").read_text(), flags=re.M)
+            assert set(rest) <= set(targets), f"{page}: {words}"
+        for word in words:
+            if re.match(r"(config|docs|profiles|benchmarks|containers|envs|tests)/", word):
+                assert is_there(word, text), f"{page}: {word}"
+
+
+def test_there_are_commands():
+    found = [words[0] for path in PAGES.values() for words in commands(path.read_text())]
+    assert found.count("qdsweep") > 5
+    assert found.count("snakemake") > 10
