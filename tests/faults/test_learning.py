@@ -21,11 +21,12 @@ from qdsweep.experiment.state import Pending
 from qdsweep.experiment.stop import Stop
 
 LONG = bool(os.environ.get("QDSWEEP_TORTURE"))  # make torture
-PRESETS = ("pga_me", "td3", "cma_mega_es", "cma_mega_td3_es", "me_es", "apex_dqn", "impala")
+PRESETS = ("pga_me", "td3", "cma_mega_es", "cma_mega_td3_es", "me_es", "apex_dqn", "impala", "dqn")
 # Of these, greedy rows alone are inserted, and the learner trains on few steps.
 WITH_TORCH: dict[str, dict[str, Any]] = {
     "apex_dqn": {"evaluate_every": 1, "train_freq": 100, "learning_starts": 50},
     "impala": {"evaluate_every": 1, "lag": 2},
+    "dqn": {"evaluate_every": 1, "train_freq": 100, "learning_starts": 50},
 }
 PHASES = ("evaluation", "training", "tell")
 CLUSTERS: tuple[dict[str, Any], ...] = (

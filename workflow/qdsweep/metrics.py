@@ -24,6 +24,7 @@ class Metric:
         main: Whether the table of runs has it, and other tables mark its best mean.
         curve: Whether its learning curve is drawn.
         from_zero: Whether the axis of that curve begins at zero.
+        stairs: Whether that curve keeps each value until the next one was measured.
         interval: Whether table.csv has its median and interquartile mean.
         cost: Whether it is what a run has spent.
         optional: Whether it is left out for the reader of a sweep none of whose runs has it.
@@ -43,6 +44,7 @@ class Metric:
     main: bool = False
     curve: bool = False
     from_zero: bool = True
+    stairs: bool = False
     interval: bool = False
     cost: bool = False
     optional: bool = False
@@ -116,7 +118,8 @@ METRICS = (
     Metric("restarts", whole=True),
     Metric("steps", "Environment steps", whole=True, cost=True),
     Metric(
-        "return", "Return", ranks=True, main=True, curve=True, from_zero=False, optional=True
+        "return", "Return", ranks=True, main=True, curve=True, from_zero=False, stairs=True,
+        optional=True,
     ),
     Metric("qd_auc", "QD-AUC", ranks=True, interval=True, recorded=False),
     Metric("core_seconds", "Core-seconds", cost=True, recorded=False),

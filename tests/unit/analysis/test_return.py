@@ -83,6 +83,17 @@ def test_the_return_is_drawn_over_steps_wall_time_and_core_seconds(sweep):
         assert f"Return over {words}" in views
 
 
+def test_the_return_stands_until_it_is_measured_again(sweep):
+    tables = read_tables(sweep)
+    styles: dict[bool, set[str]] = {True: set(), False: set()}
+    for ax in learning_curves(tables).figure.axes:
+        styles[ax.get_ylabel() == "Return"] |= {line.get_drawstyle() for line in ax.lines}
+    assert styles == {True: {"steps-post"}, False: {"default"}}
+    views, _ = _learning_curves(tables, ["ppo", "elites"])
+    stairs = {name.partition(" over ")[0] for name, drawn in views.items() if '"hv"' in drawn}
+    assert stairs == {"Return"}
+
+
 def test_tables_have_the_return_of_those_that_have_one(sweep):
     table = pd.read_csv(sweep / "table.csv", index_col="algorithm")
     last = [steps[np.searchsorted(steps, BUDGET)] / 100 for steps in STEPS_OF_PPO]

@@ -92,6 +92,16 @@ def test_a_learner_says_its_batch_its_own_settings_and_those_of_its_critics():
     assert "batch size" in said and "emitters" not in said and "archive" not in said
 
 
+def test_learners_of_reinforcement_learning_say_what_their_keys_mean_there():
+    said = {
+        name: descriptions.algorithm(name, [with_algorithm(name).model_dump(mode="json")])
+        for name in ("ppo", "dqn", "impala")
+    }
+    assert all(" learning rate 0.00" in one and "archive" not in one for one in said.values())
+    assert "128 gradient steps per training" in said["dqn"] and "policy-" not in said["dqn"]
+    assert "minibatches of 4 unrolls" in said["impala"]
+
+
 def test_every_preset_of_the_project_has_a_title():
     from support import REPO
 

@@ -7,7 +7,7 @@ from qdsweep.analysis.curves import View, curve_lines, is_defined, printed_views
 from qdsweep.analysis.figures.figure import Drawn
 from qdsweep.analysis.figures.marks import DASHES
 from qdsweep.analysis.figures.panels import MAX_LINES, MAX_PANELS, lay_out, level
-from qdsweep.analysis.figures.style import THIN, draw_line, figure_width, short_numbers
+from qdsweep.analysis.figures.style import DRAWN, THIN, draw_line, figure_width, short_numbers
 from qdsweep.analysis.selection import Tables, shown_text
 from qdsweep.analysis.text import listed
 from qdsweep.metrics import EVALUATIONS, STEPS
@@ -70,9 +70,11 @@ def draw_curves(ax: "Axes", tables: Tables, groups: list[str], view: View) -> No
     unit, size = view.over.unit_for(longest)
     for line in lines:
         mark = tables.marks[line.group]
-        draw_line(ax, tables.series[line.group], mark, line.x / size, *line.band)
+        name, stairs = tables.series[line.group], metric.stairs
+        draw_line(ax, name, mark, line.x / size, *line.band, stairs=stairs)
+        look = {"color": mark.color, "linestyle": DASHES[mark.dash], "drawstyle": DRAWN[stairs]}
         for x, y in line.seeds:
-            ax.plot(x / size, y, color=mark.color, linestyle=DASHES[mark.dash], **THIN)
+            ax.plot(x / size, y, **look, **THIN)
     ax.set_xlabel(view.over.title(unit))
     ax.set_ylabel(metric.heading)
     ax.set_xlim(0, None)

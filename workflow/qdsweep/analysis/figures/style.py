@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 EMPTY_CELL = "#e9e9e9"
 THIN: dict[str, Any] = {"linewidth": 0.6, "alpha": 0.55}
+# How a line goes from value to value: straight, or in stairs.
+DRAWN = {False: "default", True: "steps-post"}
 NOTE: dict[str, Any] = {"fontsize": 7.5, "color": "0.35"}
 
 _RC: dict[str, Any] = {
@@ -110,10 +112,32 @@ def line_style(mark: Mark) -> dict[str, Any]:
     }
 
 
-def draw_line(ax: "Axes", label: str, mark: Mark, x: Any, y: Any, low: Any, high: Any) -> None:
-    """Draws a line, and a band from `low` to `high` where these are known."""
-    ax.plot(x, y, label=label, **line_style(mark))
-    ax.fill_between(x, low, high, color=mark.color, alpha=0.2, linewidth=0)
+def draw_line(
+    ax: "Axes",
+    label: str,
+    mark: Mark,
+    x: Any,
+    y: Any,
+    low: Any,
+    high: Any,
+    *,
+    stairs: bool = False,
+) -> None:
+    """Draws a line, and a band from `low` to `high` where these are known.
+
+    Args:
+        ax: Where.
+        label: Of the legend.
+        mark: How it looks.
+        x: Places.
+        y: Values.
+        low: Lower ends of the band.
+        high: Its upper ends.
+        stairs: Whether each value lasts until the next place.
+    """
+    ax.plot(x, y, label=label, drawstyle=DRAWN[stairs], **line_style(mark))
+    look: dict[str, Any] = {"color": mark.color, "alpha": 0.2, "linewidth": 0}
+    ax.fill_between(x, low, high, step="post" if stairs else None, **look)
 
 
 def add_key(ax: "Axes", mark: Mark) -> None:

@@ -59,7 +59,19 @@ _PHRASES = {
     "generations": "{} iterations from each elite",
     "l2": "L2 coefficient {}",
     "neighbors": "novelty by {} nearest neighbours",
+    "optimiser_rate": "learning rate {}",
+    "decay_steps": "a linear decay to 0 in {} environment steps",
+    "buffer_size": "a replay buffer of {} transitions",
+    "steps_of_training": "{} gradient steps per training",
+    "unrolls": "minibatches of {} unrolls",
+    "vf_hidden": "a value function with hidden layers of {} units",
+    "gae_lambda": "GAE parameter {}",
+    "n_epochs": "{} epochs",
+    "clip_range": "clip range {}",
 }
+# Keys of reinforcement learning that mean something else in other algorithms -> a key of _PHRASES.
+_OF_LEARNERS = {"learning_rate": "optimiser_rate", "gradient_steps": "steps_of_training"}
+_OF_IMPALA = {**_OF_LEARNERS, "minibatch": "unrolls"}
 # Keys of a family that are no hyper-parameters, or that hold others.
 _NOT_ITS_OWN = ("type", "name", "title", "cite", "archive", "learner", "emitter")
 _MAY_BE_ZERO = ("learning_rate", "threshold_min", "zeta")
@@ -180,10 +192,14 @@ def _hyper_parameters(config: dict[str, Any]) -> dict[str, str]:
         sizes = ["batch_size"]
     found: dict[str, Any] = {key: config[key] for key in sizes if key in config}
     if "type" in algorithm and ":" not in algorithm["type"]:
-        found |= {key: value for key, value in algorithm.items() if key not in _NOT_ITS_OWN}
+        words: dict[str, str] = {}
+        if read_part("algorithm", algorithm).explores:
+            words = _OF_IMPALA if algorithm["type"] == "impala" else _OF_LEARNERS
+        own = {key: value for key, value in algorithm.items() if key not in _NOT_ITS_OWN}
+        found |= {words.get(key, key): value for key, value in own.items()}
         found |= algorithm.get("learner", {})
-        if "critic_hidden" in found:
-            found["critic_hidden"] = listed([str(units) for units in found["critic_hidden"]])
+        for key in {"critic_hidden", "vf_hidden"} & found.keys():
+            found[key] = listed([str(units) for units in found[key]])
         # What stands for null: see the models.
         if found.get("samples", 0) is None:
             found["samples"], _ = read_part("algorithm", algorithm).sizes(config["batch_size"])

@@ -143,16 +143,21 @@ def _band_and_line(view: View, tables: Tables, line: Line, opacity: float) -> li
     kept = _thin(len(line.x))
     x, (middle, low, high) = line.x[kept], (part[kept] for part in line.band)
     mark = tables.marks[line.group]
-    look = _look(mark, len(kept))
+    look, stairs = _look(mark, len(kept)), view.metric.stairs
+    look["line"]["shape"] = "hv" if stairs else "linear"
     common = {"type": "scatter", "mode": "lines", "legendgroup": line.group}
     silent = common | {"hoverinfo": "skip", "showlegend": False}
     traces = []
     if np.isfinite(low).any():
         # An axis from zero does not end below it for the sake of a band.
         bottom = np.maximum(low, np.minimum(middle, 0)) if view.metric.from_zero else low
-        edges = np.concatenate([bottom, high[::-1]])
+        places, top = x, high
+        if stairs:  # written out, as the way back would have steps of the other kind
+            places = np.repeat(x, 2)[1:]
+            bottom, top = (np.repeat(edge, 2)[:-1] for edge in (bottom, high))
+        edges = np.concatenate([bottom, top[::-1]])
         band = {"fill": "toself", "fillcolor": _pale(mark.color, opacity), "line": {"width": 0}}
-        around = {"x": np.concatenate([x, x[::-1]]), "y": edges.astype(np.float32)}
+        around = {"x": np.concatenate([places, places[::-1]]), "y": edges.astype(np.float32)}
         traces.append(silent | band | around)
     for places, values in line.seeds:
         thin = {"line": look["line"] | {"width": 0.8}, "opacity": 0.5}
