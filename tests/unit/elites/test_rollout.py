@@ -244,6 +244,21 @@ def test_a_plug_in_is_filmed_as_it_stands(tmp_path, how, capsys):
     assert capsys.readouterr().err == ""
 
 
+def test_of_an_atari_game_frames_are_counted(tmp_path):
+    """Its pictures are of decisions, which last four frames each."""
+    pytest.importorskip("ale_py", reason="the Arcade Learning Environment: `make extras`")
+    domain = {"preset": "atari_qbert", "max_frames": 90}
+    experiment = {**SMALL, "domain": domain, "archive": {"dims": [3, 3]}, "iterations": 1}
+    run = computed(tmp_path, experiment)
+    (entry,) = rollout(run, tmp_path / "out", ["best"], 1.0)
+    assert (entry["steps"], entry["equal"]) == (90, True)
+    shot = Shot(10.0)
+    shot.add_all(np.zeros((24, 8, 8, 3), np.uint8))  # 23 decisions, the last of two frames
+    length = shot.seconds
+    shot.count(90)
+    assert shot.moments == [*range(0, 89, 4), 90] and shot.seconds == pytest.approx(length)
+
+
 def test_any_cell_can_be_shown(lander, tmp_path, capsys):
     run = next((lander.parents[1] / "runs").iterdir())
     with np.load(run / "archive.npz") as arrays:

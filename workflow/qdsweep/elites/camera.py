@@ -115,6 +115,17 @@ class Shot:
             self.frames.append(last)
             self.moments.append(self.steps)
 
+    def count(self, steps: int) -> None:
+        """Takes the length of the episode from its evaluation: each picture may be of many steps.
+
+        Args:
+            steps: Steps of the environment.
+        """
+        of_each = -(-steps // max(self.steps, 1))
+        self.fps *= steps / max(self.steps, 1)
+        self.moments = [min(of_each * moment, steps) for moment in self.moments]
+        self.steps = steps
+
     def begin(self, camera: "Camera") -> None:
         """Begins with the episode that a camera's environment was reset for, if it is the first."""
         self.end()

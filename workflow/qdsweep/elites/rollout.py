@@ -196,6 +196,8 @@ def _film(run: Run, elite: Elite, seed: int, seconds: float) -> tuple[Shot, Floa
                     "of uint8"
                 ) from None
         evaluation = evaluate(domain, batch)
+    if evaluation.steps is not None:
+        shot.count(int(evaluation.steps[0]))
     if not shot.frames:
         how = "render gave no pictures" if hasattr(domain, "render") else "it made no environment"
         raise BadInput(
