@@ -58,6 +58,7 @@ def test_what_snakedeploy_makes(tmp_path, hosted):
     words = ("-n", "--config", "sweep=::: algorithm map_elites ::: seed 1 2 3")
     done = type_in(environment(), "snakemake", *words, cwd=tmp_path / "mine", **hosted)
     assert re.search(r"qdsweep: adhoc-\w+: 3 runs, 1 finished", done.stderr)
+    assert "is not of the installed package" not in done.stderr
 
 
 def test_without_the_package_one_line_says_so(tmp_path, hosted):
@@ -134,3 +135,15 @@ def test_a_search_with_a_prefix_starts_before_the_users_own_onstart(tmp_path):
     assert "MINE {" in done.stdout
     assert len(pd.read_csv("a/results/sweeps/small/search.csv")) > 3
     assert not Path("results").exists()
+
+
+def test_rules_of_another_release_are_told_from_the_packages(tmp_path):
+    code = "import shutil, qdsweep.config.files as f; shutil.copytree(f.HOME, 'other')"
+    type_in(environment(), "python", "-c", code, cwd=tmp_path)
+    with (tmp_path / "other/workflow/rules/common.smk").open("a") as file:
+        file.write("\n# Another release.\n")
+    other = module("two", prefix="prefix: 'b'").replace("HOME /", "HOME.cwd() / 'other' /")
+    write(HEAD + module("one") + other)
+    said = dry_run(tmp_path)
+    assert said.count("is not of the installed package") == 1
+    assert "other/workflow/rules/common.smk is not of" in said

@@ -2,13 +2,15 @@
 
 import re
 import shlex
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from snakemake.common.configfile import load_configfile
 
-from qdsweep.config.files import find_config
+from qdsweep import __version__
+from qdsweep.config.files import HOME, find_config
 from qdsweep.errors import BadInput
 from qdsweep.records.sweep_dir import Results
 
@@ -70,6 +72,19 @@ def _with_numbers(value: Any) -> Any:
     if isinstance(value, list):
         return [_with_numbers(part) for part in value]
     return float(value) if isinstance(value, str) and _EXPONENT.fullmatch(value) else value
+
+
+def warn_of_other_rules(workflow: Any) -> None:
+    """Says on stderr where a module's rules are not those of the package that they call."""
+    rules = workflow.current_basedir.join("rules/common.smk")
+    with workflow.sourcecache.open(rules) as file:
+        own = (HOME / "workflow/rules/common.smk").read_text(encoding="utf-8")
+        if file.read().strip() != own.strip():  # from git it comes without its last newline
+            print(
+                f"qdsweep: warning: {rules} is not of the installed package {__version__}: "
+                "install that of the same tag",
+                file=sys.stderr,
+            )
 
 
 def results_folder(workflow: Any) -> Results:
