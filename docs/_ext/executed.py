@@ -26,6 +26,8 @@ from docutils.parsers.rst import directives
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
+from qdsweep.config.files import HOME
+
 CLONE = Path(__file__).resolve().parents[2]
 # The other end of {python}: cells come as lines of JSON, and so do their answers.
 NOTEBOOK = """
@@ -214,7 +216,8 @@ def plain(said: str, folder: Path) -> str:
     """Returns output without colours, carriage returns and folders of the machine that builds."""
     said = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", said)
     said = re.sub(r"[^\n]*\r(?!\n)", "", said)
-    return said.replace(f"{folder}/", "").replace(str(folder), ".").replace(str(CLONE), "$QDSWEEP")
+    said = said.replace(f"{folder}/", "").replace(str(folder), ".")
+    return said.replace(str(CLONE), "$QDSWEEP").replace(str(HOME), "$QDSWEEP")
 
 
 # The page's interpreter, while a process of Sphinx reads the page.
