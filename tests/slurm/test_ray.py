@@ -14,8 +14,8 @@ from waiting import says, wait_until
 def test_actors_on_two_nodes_one_killed_and_then_a_node(tmp_path):
     expected = undisturbed_digest(tmp_path / "undisturbed", iterations=60)
     memory = {"mem_mb_main": 1500, "mem_mb_per_worker": 300}
-    sweep = Sweep(tmp_path / "sweep", seconds=0.06, engine="ray", **memory).computing()
-    wait_until(lambda: says(sweep.log, ", 6 now"), 60, "all workers")
+    sweep = Sweep(tmp_path / "sweep", seconds=0.1, engine="ray", **memory).computing()
+    wait_until(lambda: says(sweep.log, ", 6 now"), 90, "all workers")
     nodes: dict[str, list[psutil.Process]] = {}
     for process in psutil.process_iter(["environ"]):
         variables = process.info["environ"] or {}
@@ -25,12 +25,12 @@ def test_actors_on_two_nodes_one_killed_and_then_a_node(tmp_path):
     workers = re.findall(r"worker process (\d+) .* now", sweep.log.read_text())
     os.kill(int(workers[0]), signal.SIGKILL)
     wait_until(lambda: says(sweep.log, "is lost, 5 left"), 20, "the loss is noted")
-    wait_until(lambda: says(sweep.log, ", 6 now", 2), 20, "another one")
+    wait_until(lambda: says(sweep.log, ", 6 now", 2), 90, "another one")
     (other,) = (n for n in nodes.values() if not any(p.name() == "gcs_server" for p in n))
     for process in other:
         if process.is_running():
             process.kill()
-    wait_until(lambda: says(sweep.log, ", 3 left"), 40, "the node's loss is noted")
+    wait_until(lambda: says(sweep.log, ", 3 left"), 90, "the node's loss is noted")
     sweep.finish(expected)
     assert sweep.attempts() == ["finished"]
     about = summary(sweep.run)

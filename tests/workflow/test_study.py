@@ -72,7 +72,7 @@ def test_a_rule_of_ones_own_reads_its_tables(study, programs):
 def test_without_the_example_a_preset_is_swept(tmp_path, programs):
     type_in(programs, "qdsweep", "init", "mine", "--minimal", cwd=tmp_path)
     done = type_in(programs, "snakemake", "-n", "--cores", 2, cwd=tmp_path / "mine")
-    assert "my_study: 6 runs, 0 finished" in done.stderr
+    assert "mine: 6 runs, 0 finished" in done.stderr
     assert not (tmp_path / "mine/results").exists()
 
 

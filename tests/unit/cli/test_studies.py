@@ -31,10 +31,17 @@ def test_a_study_has_these_files(tmp_path, words):
     qdsweep("init", "not/yet", *words, cwd=tmp_path)
     assert files(tmp_path / "not/yet") == files(tmp_path / "new")
     config = yaml.safe_load((tmp_path / "new/config/config.yaml").read_text())
-    assert f"results/sweeps/{config['name']}/" in (tmp_path / "new/README.md").read_text()
+    assert config["name"] == "new"
+    assert "results/sweeps/new/" in (tmp_path / "new/README.md").read_text()
     for name in ("default", "slurm"):
         profile = f"profiles/{name}/profile.yaml"
         assert (tmp_path / "new" / profile).read_bytes() == (REPO / profile).read_bytes()
+
+
+@pytest.mark.parametrize(("folder", "name"), [("the arm, 2", "the_arm__2"), ("\u00fc", "my_study")])
+def test_the_sweep_has_the_folders_name_as_far_as_a_name_can(tmp_path, folder, name):
+    qdsweep("init", folder, "--minimal", cwd=tmp_path)
+    assert yaml.safe_load((tmp_path / folder / "config/config.yaml").read_text())["name"] == name
 
 
 def test_it_says_what_comes_next(tmp_path):

@@ -212,6 +212,8 @@ def test_plan_refuses_what_a_start_refuses():
     Path("s.yaml").write_text("name: s\nexperiment: lp_sphere\nsweep: '::: sed 1'\n")
     assert "unknown name 'sed'" in qdsweep("plan", "s.yaml", cwd=Path.cwd(), code=2)
     assert "nix.yaml" in qdsweep("plan", "nix.yaml", cwd=Path.cwd(), code=2)
+    ready = qdsweep("plan", "published_lp", cwd=Path.cwd())  # of config/sweeps/, by its name
+    assert "map_elites" in ready and "waiting" in ready
 
 
 @pytest.mark.parametrize("twice", ["iterations 3 5", "iterations 5 3"])

@@ -2,6 +2,7 @@
 
 import argparse
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from qdsweep.cli.arguments import RESULTS, Add
@@ -13,7 +14,8 @@ if TYPE_CHECKING:
 PLAN = """\
 examples:
   qdsweep plan                                   what `snakemake --cores 8` would compute
-  qdsweep plan config/sweeps/lander.yaml         the same of another sweep file
+  qdsweep plan my_sweep.yaml                     the same of another sweep file
+  qdsweep plan published_lp                      and of one that comes with qdsweep
   qdsweep plan my_sweep.yaml | grep -v nothing   only what there is to do
 A line for each row of the sweep: what was swept, the state of its run, how much of the budget is
 used, evaluations and core time left (known as soon as a run like it has begun), what will be done
@@ -25,7 +27,10 @@ def add_commands(add: Add) -> None:
     """Adds the command to the parser."""
     plan = add("plan", "Show what a start of a sweep would do, a line a row, and why.", PLAN)
     plan.add_argument(
-        "file", nargs="?", metavar="FILE", help="a sweep file (default: config/config.yaml)"
+        "file",
+        nargs="?",
+        metavar="FILE",
+        help="a sweep file or a preset (default: config/config.yaml)",
     )
     plan.add_argument("--results", **RESULTS)
     plan.set_defaults(command=_plan)
@@ -33,7 +38,7 @@ def add_commands(add: Add) -> None:
 
 def _plan(arguments: argparse.Namespace) -> int:
     from qdsweep.config.cluster import read_cluster
-    from qdsweep.config.files import find_config
+    from qdsweep.config.files import find_config, find_preset
     from qdsweep.planning.changes import find_changes
     from qdsweep.planning.checks import check_fit, check_sweep
     from qdsweep.planning.confirmation import confirming
@@ -47,7 +52,10 @@ def _plan(arguments: argparse.Namespace) -> int:
     from qdsweep.records.progress import read_standings
     from qdsweep.records.sweep_dir import Results
 
-    results, files = Results(arguments.results), [arguments.file or find_config("config.yaml")]
+    file = arguments.file or find_config("config.yaml")
+    if not Path(file).exists():
+        file = find_preset("sweeps", file)
+    results, files = Results(arguments.results), [file]
     settings = read_sweep({}, (), files)
     sweep = sweep_of(settings, results)
     check_sweep(settings, sweep, key_sources((), files))

@@ -2,6 +2,7 @@
 
 import argparse
 import os
+import re
 import shutil
 import sys
 from functools import partial
@@ -26,6 +27,8 @@ examples:
 Words after the file are Snakemake's (`snakemake --help`). Results go to results/ of this folder.
 """
 _NO_CACHES = shutil.ignore_patterns("__pycache__")
+_NAME = "my_study"  # in the templates
+_NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_.\-]")
 _TEMPLATE = Path(__file__).parent / "study"
 # What tells Snakemake where jobs run.
 _PLACES = ("-c", "--cores", "-j", "--jobs", "-e", "--executor", "--profile", "--workflow-profile")
@@ -62,6 +65,10 @@ def _init(arguments: argparse.Namespace) -> int:
         )
     for part in ("every", "minimal" if arguments.minimal else "example"):
         shutil.copytree(_TEMPLATE / part, folder, dirs_exist_ok=True, ignore=_NO_CACHES)
+    name = _NOT_IN_NAMES.sub("_", folder.resolve().name).lstrip("_.-")[:100] or _NAME
+    for file in ("config/config.yaml", "README.md", "Snakefile"):
+        path = folder / file
+        path.write_text(path.read_text(encoding="utf-8").replace(_NAME, name), encoding="utf-8")
     for profile in ("default", "slurm"):
         shutil.copytree(HOME / "profiles" / profile, folder / "profiles" / profile)
     print(f"{folder} is a study. Next:\n  cd {folder}\n  snakemake --cores all")

@@ -63,6 +63,7 @@ def write_results(
             "failures": state.failures,
             "archive_digest": digest,
             "archive": describe_archive(archive, domain),
+            "step": float(domain.step),
             "timings": {**state.seconds, "total": sum(state.seconds.values())},
             "cpu_baseline": experiment.cpu_baseline,
             **about,

@@ -25,6 +25,6 @@ def write_summary(files: RunFiles, summary: dict[str, Any]) -> None:
     Args:
         files: Where to.
         summary: id, status, iterations, evaluations, metrics, digest and geometry of the archive,
-            timings, versions, engine, workers, attempts.
+            the domain's step, timings, versions, engine, workers, attempts.
     """
     write_json(files.summary, summary)

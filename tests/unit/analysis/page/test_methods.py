@@ -8,14 +8,16 @@ from types import SimpleNamespace
 import pytest
 import yaml
 from composing import with_algorithm
+from in_process import compute_run
 
-from qdsweep.analysis.page import descriptions, provenance
+from qdsweep.analysis.page import descriptions, methods, provenance
 from qdsweep.analysis.page.references import bibtex, cite, cited, latex, plain
 from qdsweep.analysis.page.settings import settings
 from qdsweep.analysis.page.words import core_time, seeds_text, spans
 from qdsweep.analysis.text import TIMES, listed
 from qdsweep.config.compose import compose, read_part
 from qdsweep.config.references import bibliography
+from qdsweep.experiment.load import load
 
 SOURCES = {
     "map_elites": ["mouret2015illuminating"],
@@ -252,6 +254,17 @@ STILL = "class {name}:\n    solution_dim = 2\n    measures = {{'x': (0, 1)}}\n"
 STILL += "    objective_range = (0, 1)\n    fields = {{}}\n    step = 0.3\n"
 STILL += "    is_deterministic = {same}\n    def evaluate(self, solutions, seeds): ...\n"
 
+OF_ITSELF = """
+import numpy as np
+from qdsweep.domains.base import Evaluation
+class Bent:
+    def __init__(self):
+        self.solution_dim, self.measures, self.fields = 2, {"x": (-3, 3)}, {}
+        self.objective_range, self.step = (-9, 0), 0.7
+    def evaluate(self, solutions, seeds):
+        return Evaluation(-np.square(solutions[:, 1]), solutions[:, :1])
+"""
+
 
 @pytest.mark.parametrize("same", [True, False])
 def test_a_class_of_the_users_says_its_step_and_whether_seeds_matter(tmp_path, monkeypatch, same):
@@ -263,6 +276,14 @@ def test_a_class_of_the_users_says_its_step_and_whether_seeds_matter(tmp_path, m
     assert "mutation scale 0.3" in descriptions.algorithm("map_elites", [config])
     said = descriptions.task(SimpleNamespace(config=config, summary={"archive": {}}))
     assert ("evaluation seed" in said) != same
+
+
+def test_the_step_that_a_users_object_has_said_is_that_of_its_run(tmp_path, plugins):
+    plugins("bent", OF_ITSELF)
+    keys = {"domain": "bent:Bent", "archive": {"dims": [4]}, "num_emitters": 1, "batch_size": 3}
+    out = compute_run({**keys, "algorithm": "map_elites", "iterations": 1}, tmp_path / "run")
+    (said,) = methods._algorithms({"run": load(out)}, {})
+    assert "mutation scale 0.7" in said
 
 
 def test_parts_of_the_users_say_their_arguments_and_the_sizes_that_they_take():

@@ -98,10 +98,18 @@ def _algorithms(runs: dict[str, Run], titles: Mapping[str, str]) -> list[str]:
     """Returns a sentence for each algorithm."""
     configs: dict[str, list[dict[str, Any]]] = {}
     for run in runs.values():
-        configs.setdefault(str(run.config["algorithm"]["name"]), []).append(run.config)
+        configs.setdefault(str(run.config["algorithm"]["name"]), []).append(_resolved(run))
     return [
         descriptions.algorithm(name, found, titles.get(name)) for name, found in configs.items()
     ]
+
+
+def _resolved(run: Run) -> dict[str, Any]:
+    """Returns a run's config with the mutation scale that an object of a user's domain has said."""
+    domain, step = run.config["domain"], run.summary.get("step")
+    if step is None or domain.get("step") is not None:
+        return run.config
+    return run.config | {"domain": domain | {"step": step}}
 
 
 def _budget(plan: Plan, tables: Tables, runs: dict[str, Run]) -> str:

@@ -1,6 +1,7 @@
 """The domain of this study: what is optimised, and what the archive tells apart.
 
-`qdsweep check my_domain:MyDomain` tests its promises, `pytest config/plugins` what it computes.
+`qdsweep check my_domain:MyDomain` tests its promises, `python -m pytest config/plugins` (after
+`pip install pytest`) what it computes.
 """
 
 import numpy as np

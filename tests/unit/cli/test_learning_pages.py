@@ -1,0 +1,53 @@
+"""docs/rl.md, atari.md, learning.md, searches.md: their files and commands, with tiny budgets."""
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+from in_process import checked_sweep, qdsweep
+from support import REPO
+
+TORCH, ALE = "stable_baselines3", "ale_py"
+# Their packages, and what makes a run of theirs a matter of seconds.
+PAGES = {
+    "rl": (TORCH, {"iterations": 1, "evaluate_every": 1, "max_episode_steps": 40, "n_steps": 64}),
+    "atari": (ALE, {"iterations": 1, "max_frames": 80, "batch_size": 6, "first_batch": None}),
+    "learning": ("qdsweep", {"iterations": 1}),
+    "searches": ("qdsweep", {}),
+}
+FILES = re.compile(r"^```\w+\n# ([\w./]+)[^\n]*\n(.*?)^```", flags=re.M | re.S)
+BUDGET = re.compile(r"--set (steps|evaluations|iterations)=\d+")
+
+
+def commands(text: str) -> list[list[str]]:
+    blocks = "".join(re.findall(r"^```sh\n(.*?)^```", text, flags=re.M | re.S))
+    lines = BUDGET.sub("", blocks.replace("\\\n", " ")).splitlines()
+    return [words for line in lines if (words := shlex.split(line, comments=True))]
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_the_commands_of_a_page_do_what_it_says(page, tmp_path):
+    package, small = PAGES[page]
+    pytest.importorskip(package, reason="`make extras`, `make rl`")
+    text = (REPO / f"docs/{page}.md").read_text()
+    for name, content in FILES.findall(text):
+        Path(name).write_text(content)
+    shorter = [
+        word
+        for key, value in small.items()
+        if value is not None
+        for word in ("--set", f"{key}={value}")
+    ]
+    looked_at = 0
+    for program, *words in commands(text):
+        if program == "qdsweep":
+            qdsweep(*words, *(shorter if words[0] == "run" else ()), cwd=tmp_path)
+            out = tmp_path / words[words.index("--out") + 1] if words[0] == "run" else tmp_path
+            assert words[0] != "run" or (out / "summary.json").exists()
+            looked_at += 1
+        elif program == "snakemake":
+            file = Path(words[words.index("--configfile") + 1])
+            assert checked_sweep(file if file.exists() else REPO / file).rows
+            looked_at += 1
+    assert looked_at >= 2
