@@ -193,7 +193,7 @@ def test_without_a_place_for_a_socket_runs_start_by_themselves(tmp_path, cold):
 def test_no_run_outlives_its_sweep(tmp_path, cold, number):
     """Ctrl-C, and a kill of everything in Snakemake's group: runs save and end, and go on later."""
     words = write_sweep(tmp_path)
-    process = start(tmp_path, words, **SLOW)
+    process = start(tmp_path, words, PATIENT_SECONDS="0.05")
     wait_until(lambda: len(saved(tmp_path)) >= 2, what="reload files")
     os.killpg(process.pid, number)
     process.wait(60)

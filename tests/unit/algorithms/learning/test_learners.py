@@ -109,7 +109,7 @@ def test_any_archive_will_do(kind, tmp_path):
     ("domain", "reason"),
     [
         ("lp_sphere", "it is a function"),
-        ("lunar_lander", "its actions are discrete"),
+        ("lunar_lander", "without a record of the steps"),
         ({"preset": "pendulum", "normalize_observations": True}, "normalize_observations"),
     ],
 )
