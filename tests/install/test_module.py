@@ -7,6 +7,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 from installation import environment, host, type_in
+from pages import blocks
 from support import BIN, REPO, TINY, write_yaml
 
 PAGE = (REPO / "docs/guide/module.md").read_text()
@@ -24,7 +25,7 @@ def write(snakefile: str) -> None:
 
 
 def block(language: str, number: int = 0) -> str:
-    return re.findall(rf"^```{language}\n(.*?)^```", PAGE, flags=re.M | re.S)[number]
+    return blocks(PAGE, language)[number]
 
 
 def test_the_pages_workflow(tmp_path, hosted):

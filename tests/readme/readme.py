@@ -5,6 +5,7 @@ import re
 import subprocess
 from pathlib import Path
 
+import pages
 from support import BIN, REPO, copy_project, write_yaml
 
 # In the order in which somebody reads them, and in which commands take what earlier ones made.
@@ -38,9 +39,8 @@ ELSEWHERE = (
 
 def blocks(language: str, page: str = "*") -> list[str]:
     """The code of this language in all pages, or in one."""
-    found = re.compile(rf"^```{language}\n(.*?)^```", flags=re.M | re.S)
     texts = [text for path, text in PAGES.items() if path.match(page)]
-    return [code for text in texts for code in found.findall(text)]
+    return [code for text in texts for code in pages.blocks(text, language)]
 
 
 def lines(start: str) -> list[str]:

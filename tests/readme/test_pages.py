@@ -6,6 +6,7 @@ What a page executes when the site is built is in test_site.py.
 import re
 import shlex
 
+import pages
 import pytest
 from snakemake.cli import parse_args
 from support import REPO
@@ -22,10 +23,8 @@ MADE = ("containers/qdsweep.sif", "qdsweep.tar", "seeds.txt")
 
 def commands(text: str) -> list[list[str]]:
     """The lines of a page's sh blocks, as words; pipes and redirections end a command."""
-    typed = "".join(re.findall(r"^```sh\n(.*?)^```", text, flags=re.M | re.S))
     found = []
-    for line in typed.replace("\\\n", " ").splitlines():
-        words = shlex.split(line, comments=True)
+    for words in pages.commands(text):
         while words and re.fullmatch(r"[A-Z_]+=.*", words[0]):
             words.pop(0)
         for end in ("|", "&&", ">", ";"):

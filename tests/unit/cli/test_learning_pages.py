@@ -1,11 +1,11 @@
 """docs/rl.md, atari.md, learning.md, searches.md: their files and commands, with tiny budgets."""
 
 import re
-import shlex
 from pathlib import Path
 
 import pytest
 from in_process import checked_sweep, qdsweep
+from pages import commands, files
 from support import REPO
 
 TORCH, ALE = "stable_baselines3", "ale_py"
@@ -16,14 +16,7 @@ PAGES = {
     "learning": ("qdsweep", {"iterations": 1}),
     "searches": ("qdsweep", {}),
 }
-FILES = re.compile(r"^```\w+\n# ([\w./]+)[^\n]*\n(.*?)^```", flags=re.M | re.S)
 BUDGET = re.compile(r"--set (steps|evaluations|iterations)=\d+")
-
-
-def commands(text: str) -> list[list[str]]:
-    blocks = "".join(re.findall(r"^```sh\n(.*?)^```", text, flags=re.M | re.S))
-    lines = BUDGET.sub("", blocks.replace("\\\n", " ")).splitlines()
-    return [words for line in lines if (words := shlex.split(line, comments=True))]
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -31,7 +24,7 @@ def test_the_commands_of_a_page_do_what_it_says(page, tmp_path):
     package, small = PAGES[page]
     pytest.importorskip(package, reason="`make extras`, `make rl`")
     text = (REPO / f"docs/{page}.md").read_text()
-    for name, content in FILES.findall(text):
+    for name, content in files(text):
         Path(name).write_text(content)
     shorter = [
         word
@@ -40,7 +33,7 @@ def test_the_commands_of_a_page_do_what_it_says(page, tmp_path):
         for word in ("--set", f"{key}={value}")
     ]
     looked_at = 0
-    for program, *words in commands(text):
+    for program, *words in commands(BUDGET.sub("", text)):
         if program == "qdsweep":
             qdsweep(*words, *(shorter if words[0] == "run" else ()), cwd=tmp_path)
             out = tmp_path / words[words.index("--out") + 1] if words[0] == "run" else tmp_path

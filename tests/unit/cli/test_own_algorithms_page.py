@@ -5,6 +5,7 @@ import shlex
 from pathlib import Path
 
 import numpy as np
+from pages import files
 from support import REPO
 
 from qdsweep.cli import main
@@ -15,7 +16,7 @@ PAGE = (REPO / "docs/own_algorithms.md").read_text()
 
 
 def test_the_page_takes_a_script_to_a_sweep(plugins, in_own_folder, monkeypatch):
-    for name, content in re.findall(r"^```\w+\n# (\S+)\n(.*?)^```", PAGE, flags=re.M | re.S):
+    for name, content in files(PAGE):
         Path(name).write_text(content)
     plugins("script", Path("script.py").read_text())
     commands = re.findall(r"^(?:qdsweep|snakemake) .*", PAGE, flags=re.M)

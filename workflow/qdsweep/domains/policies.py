@@ -46,6 +46,11 @@ def split_layers(
     return layers
 
 
+def layer_shapes(sizes: Sequence[int]) -> list[tuple[int, int]]:
+    """Returns (outputs, inputs) of each layer between an input, hidden layers and an output."""
+    return [(after, before) for before, after in pairwise(sizes)]
+
+
 def count_parameters(shapes: Sequence[tuple[int, int]], *, bias: bool) -> int:
     """Returns the number of weights and biases of layers; the arguments are `split_layers`'."""
     return sum(math.prod(shape) + bias * shape[0] for shape in shapes)
@@ -94,7 +99,7 @@ class Policy:
         hidden = policy.hidden if isinstance(policy, config.MLP) else []
         self._bias = isinstance(policy, config.MLP)
         self._activation_name = getattr(policy, "activation", "tanh")
-        self._shapes = [(after, before) for before, after in pairwise([inputs, *hidden, outputs])]
+        self._shapes = layer_shapes([inputs, *hidden, outputs])
         self.solution_dim = count_parameters(self._shapes, bias=self._bias)
         asked = f"domain.policy.hidden = {hidden}: a network of {self.solution_dim:,} weights"
         require_memory(8 * self.solution_dim, asked)

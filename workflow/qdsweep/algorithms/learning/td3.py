@@ -1,6 +1,5 @@
 """TD3 in numpy (Fujimoto et al. 2018), as DQD-RL and PGA-MAP-Elites use it."""
 
-from itertools import pairwise
 from typing import Any, ClassVar
 
 import numpy as np
@@ -11,7 +10,7 @@ from qdsweep.algorithms.learning.optimizer import Adam
 from qdsweep.algorithms.learning.replay import Replay, Transitions
 from qdsweep.config import learning as config
 from qdsweep.domains.base import GOES_ON, TERMINATED, Actor, Floats, Record
-from qdsweep.domains.policies import count_parameters
+from qdsweep.domains.policies import count_parameters, layer_shapes
 from qdsweep.errors import QdsweepError
 from qdsweep.host.memory import require_memory
 
@@ -50,8 +49,7 @@ class TD3:
         self._actor_network = Network(
             actor.shapes, [actor.activation] * hidden + ["tanh"], actor.bias, rows, self.dtype
         )
-        sizes = [observations + actions, *settings.critic_hidden, 1]
-        shapes = [(after, before) for before, after in pairwise(sizes)]
+        shapes = layer_shapes([observations + actions, *settings.critic_hidden, 1])
         # Two critics, each with its target and Adam's two moments.
         require_memory(
             8 * np.dtype(self.dtype).itemsize * count_parameters(shapes, bias=True),

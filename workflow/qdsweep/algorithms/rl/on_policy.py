@@ -1,6 +1,5 @@
 """stable-baselines3's PPO and A2C, whose rollout buffers are filled with whole episodes."""
 
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,7 @@ from qdsweep.algorithms.rl.learner import SB3Learner
 from qdsweep.algorithms.rl.state import arrays
 from qdsweep.algorithms.rl.steps import join
 from qdsweep.domains.base import Evaluation, Exploration, Floats, Record
-from qdsweep.domains.policies import count_parameters
+from qdsweep.domains.policies import count_parameters, layer_shapes
 from qdsweep.host.memory import require_memory
 
 _KINDS: dict[str, Any] = {"ppo": PPO, "a2c": A2C, "impala": A2C}
@@ -62,8 +61,7 @@ class OnPolicyLearner(SB3Learner):
 
     def _make(self) -> Any:
         hidden = self._settings.vf_hidden
-        sizes = [self._actor.shapes[0][1], *hidden, 1]
-        shapes = [(after, before) for before, after in pairwise(sizes)]
+        shapes = layer_shapes([self._actor.shapes[0][1], *hidden, 1])
         # Weights, their gradient, and at least one moment of the optimiser.
         asked = f"algorithm.vf_hidden = {hidden}: a network of such layers"
         require_memory(12 * count_parameters(shapes, bias=True), asked)
