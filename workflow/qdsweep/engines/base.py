@@ -1,7 +1,9 @@
 """What an engine is: it evaluates a batch in parts, here or elsewhere."""
 
 from collections.abc import Callable, Iterator
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
 
 from qdsweep.domains.base import Evaluation, Exploration, Floats, Seeds
 
@@ -31,6 +33,17 @@ class Batch(NamedTuple):
         if self.exploration is None:
             return part
         return part._replace(exploration=self.exploration.part(rows))
+
+    def __reduce__(self) -> tuple[Callable[..., "Batch"], tuple[Any, ...]]:
+        """One policy that plays all episodes (a broadcast row) travels once."""
+        solutions, *rest = self
+        if len(solutions) > 1 and solutions.strides[0] == 0:
+            return _repeated, (len(solutions), solutions[:1].copy(), *rest)
+        return Batch, tuple(self)
+
+
+def _repeated(count: int, solution: Floats, *rest: Any) -> Batch:
+    return Batch(np.broadcast_to(solution, (count, solution.shape[1])), *rest)
 
 
 class Failure(NamedTuple):

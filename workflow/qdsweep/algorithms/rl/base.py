@@ -95,7 +95,8 @@ class RLAlgorithm(ArchiveAlgorithm):
         zeros = np.zeros((greedy, exploration.scale.shape[1]))
         exploration = exploration._replace(scale=np.concatenate([exploration.scale, zeros]))
         self._batch += 1
-        solutions = np.tile(self.learner.policy, (self.batch_size + greedy, 1))
+        policy = self.learner.policy
+        solutions = np.broadcast_to(policy, (self.batch_size + greedy, len(policy)))
         return Candidates(solutions, experience=True, exploration=exploration)
 
     @property
