@@ -54,9 +54,9 @@ test: extras .venv/docs
 test-rl: extras rl
 	$(BIN)/python -m pytest tests/unit/algorithms/rl
 
-# The long form of the fault tests: 100 kills instead of 6.
+# The long forms of the tests of faults and trust, for hours: docs/reliability.md.
 torture: extras
-	QDSWEEP_TORTURE=1 $(BIN)/python -m pytest tests/faults --timeout 7200
+	QDSWEEP_TORTURE=1 $(BIN)/python -m pytest tests/faults tests/trust --timeout 20000
 
 lint: venv
 	$(BIN)/ruff check .

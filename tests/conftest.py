@@ -99,7 +99,7 @@ class ByMachinery(LoadScopeScheduling):
 
 
 # What takes longest comes first, so that no process waits for the last one's.
-ORDER = ("slurm", "container", "readme", "workflow", "install", "faults", "report", "unit")
+ORDER = ("slurm", "container", "readme", "workflow", "install", "faults", "trust", "report", "unit")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -24,6 +24,13 @@ def digests(folder: Path) -> dict[str, str]:
     }
 
 
+def forget_sums(folder: Path) -> Path:
+    """Removes all checksums below a folder, so that a test may edit results; returns the folder."""
+    for path in [*folder.rglob("SHA256SUMS"), *folder.rglob("*.sha256")]:
+        path.unlink()
+    return folder
+
+
 def search_results(folder: Path, name: str = "mine") -> dict[str, bytes | str]:
     """All that a search writes down, byte for byte, and how its runs ended."""
     sweep = folder / "results/sweeps" / name

@@ -4,7 +4,7 @@ import json
 import os
 import zipfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -18,6 +18,17 @@ if TYPE_CHECKING:
 # What to do about a file of ours that is damaged, and about one that is missing.
 ANEW = "remove it, and start snakemake again, which makes it anew"
 AGAIN = "Run `snakemake` again to make it."
+
+
+@contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """Names the file in errors of the system; those of write, fsync and close name none."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno is not None and error.filename is None:
+            error.filename = str(path)
+        raise
 
 
 @contextmanager
@@ -42,11 +53,44 @@ def atomic(
                 file.flush()
                 os.fsync(file.fileno())
         temporary.replace(path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
+    except BaseException as error:
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)
+        if isinstance(error, OSError) and error.filename in (None, str(temporary)):
+            error.filename = str(path)
         raise
     if durable:
         sync_folder(path.parent)
+
+
+class Appended:
+    """A file that grows.
+
+    Args:
+        path: The file.
+        mode: "ab", or "a" for text.
+    """
+
+    def __init__(self, path: Path, mode: str) -> None:
+        self._path = path
+        self._file: IO[Any] = path.open(mode)
+
+    def write(self, content: str | bytes) -> None:
+        """Adds to it; what is added may wait in memory for `flush`."""
+        with naming(self._path):
+            self._file.write(content)
+
+    def flush(self, *, durable: bool = False) -> None:
+        """Hands all to the system, and on demand waits until the disk has it."""
+        with naming(self._path):
+            self._file.flush()
+            if durable:
+                os.fsync(self._file.fileno())
+
+    def close(self) -> None:
+        """Writes what waits and closes the file."""
+        with naming(self._path):
+            self._file.close()
 
 
 def write_text(path: Path, text: str) -> None:
@@ -92,17 +136,21 @@ def read_json(path: Path, remedy: str = AGAIN, cure: str = ANEW) -> dict[str, An
     """
     require(path, remedy)
     try:
-        return dict(json.loads(path.read_text(encoding="utf-8")))
+        return _parse(path)
     except (OSError, ValueError, TypeError, RecursionError) as error:
         raise damaged(path, error, cure) from error
 
 
 def read_json_if_whole(path: Path) -> dict[str, Any]:
-    """Reads a JSON object that nothing depends on; empty where it is missing or damaged."""
+    """Reads a JSON object that no result depends on; empty where it is missing or damaged."""
     try:
-        return read_json(path)
-    except BadInput:
+        return _parse(path)
+    except (OSError, ValueError, TypeError, RecursionError):
         return {}
+
+
+def _parse(path: Path) -> dict[str, Any]:
+    return dict(json.loads(path.read_bytes().decode()))
 
 
 def read_csv(path: Path, remedy: str, **options: Any) -> "pd.DataFrame":
@@ -173,7 +221,8 @@ def sync_folder(folder: Path) -> None:
     """Waits until the disk has the names in a folder."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
-        os.fsync(descriptor)
+        with naming(folder):
+            os.fsync(descriptor)
     finally:
         os.close(descriptor)
 

@@ -1,5 +1,6 @@
 # The sweep of this start: its config, its table of runs, and what every rule may ask.
 
+import gc
 import os
 import re
 import sys
@@ -10,12 +11,11 @@ from snakemake.exceptions import WorkflowError
 from snakemake_interface_executor_plugins.settings import DeploymentMethod
 
 from qdsweep.analysis.stages import STAGES as ALL_STAGES, forget
-from qdsweep.config.cluster import read_cluster
 from qdsweep.config.files import find_config
 from qdsweep.config.imported import PREFIX
 from qdsweep.container.conda import package_folder
 from qdsweep.container.image import prepare
-from qdsweep.errors import BadInput
+from qdsweep.errors import BadInput, StorageError
 from qdsweep.planning.changes import find_changes
 from qdsweep.planning.checks import check_fit, check_installed, check_sweep
 from qdsweep.planning.confirmation import confirming
@@ -40,14 +40,21 @@ from qdsweep.planning.resources import (
     slurm_request,
 )
 from qdsweep.planning.population import with_changes
-from qdsweep.planning.settings import key_sources, plan_data, read_sweep
+from qdsweep.planning.settings import clusters_of, key_sources, plan_data, read_sweep
 from qdsweep.planning.shared_files import check_shared_files
+from qdsweep.planning.sizes import check_sizes
+from qdsweep.planning.sources import naming_file
 from qdsweep.planning.table import sweep_of
 from qdsweep.records.plan import Plan, digest, read_plan, write_plan
 from qdsweep.records.progress import read_standings
 from qdsweep.sweep.runs import Sweep
 from qdsweep.warm.start import start_warm
 from qdsweep.warm.trial import try_algorithms
+
+# What a DAG is made of stays to the end: looking for garbage in it again and again took a quarter
+# of a start of 10,000 finished runs.
+if workflow.is_main_process:
+    gc.set_threshold(200_000, 20, 20)
 
 # `python` in a shell command is this one, with or without an active venv; in a conda environment
 # of `--sdm conda` it is that one's, which finds the package here.
@@ -78,12 +85,12 @@ try:
     AT_RUNS = option("runs", RESULTS.runs, "results/runs")
     given = given_config(workflow, config)
     SETTINGS = read_sweep(*given)
+    sources = key_sources(*given[1:])
     SWEEP = CONFIRMING = Sweep((), (), {})
     # What a search computes instead of the runs; None where all of them are computed whole.
     PLACES = None
     if not IS_JOB:
-        SWEEP = sweep_of(SETTINGS, RESULTS)
-        sources = key_sources(*given[1:])
+        SWEEP = sweep_of(SETTINGS, RESULTS, sources)
         check_sweep(SETTINGS, SWEEP, sources)
         PLACES = places_of(SETTINGS, SWEEP, sources)
         # The runs that confirm it, as far as an earlier start has chosen them.
@@ -91,12 +98,7 @@ try:
         # An image, or a conda environment, has what it has.
         if not workflow.deployment_settings.deployment_method:
             check_packages(SWEEP.runs | CONFIRMING.runs, RESULTS)
-    CLUSTERS = {
-        name: read_cluster(name)
-        for name in (
-            ("local", "slurm") if SETTINGS.cluster == "auto" else (SETTINGS.cluster,)
-        )
-    }
+    CLUSTERS = clusters_of(SETTINGS, sources)
     if SETTINGS.cluster != "auto":  # else it is not known before the executor is
         check_fit(CLUSTERS[SETTINGS.cluster], SETTINGS.cluster, SWEEP.runs)
 except BadInput as error:
@@ -134,6 +136,12 @@ STAGES = {
     if stage.is_asked_for(SETTINGS, SWEEP.runs.values())
 }
 
+# Of these, those with a file that has changed since it was written: they are made anew.
+DAMAGED = {}
+if workflow.is_main_process:
+    sweep_dir = RESULTS.sweep(SETTINGS.name).path
+    DAMAGED = {name: stage.damaged(sweep_dir) for name, stage in STAGES.items()}
+
 
 wildcard_constraints:
     run=rf"(?!{PREFIX})[A-Za-z0-9_.\-]+",
@@ -146,11 +154,16 @@ wildcard_constraints:
 
 def start():
     """What is done once the jobs of this start are known, before the first of them."""
+    runs = SWEEP.runs | CONFIRMING.runs
     try:
         check_fit(CLUSTERS[cluster_name()], cluster_name(), SWEEP.runs)
         if not workflow.deployment_settings.deployment_method:
             check_installed(CLUSTERS[cluster_name()])
-            left = unfinished(SWEEP.runs | CONFIRMING.runs, RESULTS)
+            left = unfinished(runs, RESULTS)
+            if not is_remote():
+                with naming_file(sources, "experiment"):
+                    for run in left:
+                        check_sizes(run)
             try_algorithms(with_changes(SETTINGS, left))
         if IMAGE:
             prepare(image_name())
@@ -164,11 +177,12 @@ def start():
             doubt = check_request(CLUSTERS[cluster_name()], cluster_name(), place)
             if doubt:
                 print(f"qdsweep: warning: {doubt}", file=sys.stderr)
+        write_plan(PLAN, runs, RESULTS)
+        forget(SETTINGS, RESULTS.sweep(SETTINGS.name).path)
     except BadInput as error:
         raise WorkflowError(str(error))
-    runs = SWEEP.runs | CONFIRMING.runs
-    write_plan(PLAN, runs, RESULTS)
-    forget(SETTINGS, RESULTS.sweep(SETTINGS.name).path)
+    except OSError as error:
+        raise WorkflowError(str(StorageError(error, RESULTS.path)))
     if not (is_remote() or workflow.deployment_settings.deployment_method):
         start_warm(
             runs.values(),
@@ -193,6 +207,9 @@ if IS_NEW and workflow.is_main_process:
         lines = outlook(SETTINGS.name, SWEEP, CONFIRMING, standings, changes, RESULTS)
     for line in lines:
         print(line, file=sys.stderr)
+    for path in (path for paths in DAMAGED.values() for path in paths):
+        words = f"{path} has changed since it was written: made anew"
+        print(f"qdsweep: warning: {words}", file=sys.stderr)
 
 
 def is_remote():
@@ -218,6 +235,15 @@ def image_name(wildcards=None):
     """The image that every job runs in with `--sdm apptainer`."""
     return CLUSTERS[cluster_name()].image
 
+
+# The environment of every rule, only for what asks for it: Snakemake keeps a copy of it in its record
+# of each file that a run writes, 1.4 MB a run, and reads all of them at each start.
+CONDA = (
+    "../../envs/qdsweep.yaml"
+    if DeploymentMethod.CONDA in workflow.deployment_settings.deployment_method
+    or {"--lint", "--archive", "--containerize"} & set(sys.argv)
+    else None
+)
 
 # What every rule asks for; no function where none is needed (see `slurm`).
 IMAGE = (
@@ -331,6 +357,18 @@ def again_if_spoiled(name, wildcards):
     path += name.format(**wildcards)
     if path in SPOILED:
         workflow.dag.forcefiles.add(path)
+
+
+def again_if_damaged(stage):
+    """Returns no input, but a function that makes Snakemake write files of a stage again."""
+
+    def no_input(wildcards):
+        if DAMAGED.get(stage.name):
+            folder = RESULTS.sweep(wildcards.sweep).path
+            workflow.dag.forcefiles.update(str(folder / path) for path in stage.outputs)
+        return []
+
+    return no_input
 
 
 def confirming_runs():

@@ -6,6 +6,7 @@ if "winners" in STAGES:
     checkpoint choose_winners:
         input:
             files_of(STAGES["winners"].reads),
+            again_if_damaged(STAGES["winners"]),
         output:
             files_of(["winners"]),
         log:
@@ -13,7 +14,7 @@ if "winners" in STAGES:
         retries: 0
         localrule: True
         conda:
-            "../../envs/qdsweep.yaml"
+            CONDA
         resources:
             image=IMAGE,
         params:

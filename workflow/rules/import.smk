@@ -29,7 +29,7 @@ for number, path in enumerate(dict.fromkeys(run.path for run in SWEEP.imported))
         retries: 0
         localrule: True
         conda:
-            "../../envs/qdsweep.yaml"
+            CONDA
         resources:
             image=IMAGE,
             description=str(path),

@@ -14,7 +14,7 @@ if SETTINGS.reevaluate is not None:
         log:
             f"results/runs/{{run}}/{SETTINGS.reevaluate.stem}.log",
         conda:
-            "../../envs/qdsweep.yaml"
+            CONDA
         threads: lambda wildcards: CLUSTERS[cluster_name()].workers_per_node
         resources:
             cluster_config=cluster_name,

@@ -15,7 +15,7 @@ rule qd_run:
     # Before what only looks at finished runs.
     priority: 1
     conda:
-        "../../envs/qdsweep.yaml"
+        CONDA
     threads: lambda wildcards: CLUSTERS[cluster_name()].workers_per_node
     resources:
         **RUN_RESOURCES,

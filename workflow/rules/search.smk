@@ -14,7 +14,7 @@ if SETTINGS.staged_search is not None:
             "results/sweeps/{sweep}/logs/search/{level}/{place}-s{seed}.log",
         priority: 1
         conda:
-            "../../envs/qdsweep.yaml"
+            CONDA
         threads: lambda wildcards: CLUSTERS[cluster_name()].workers_per_node
         resources:
             **RUN_RESOURCES,

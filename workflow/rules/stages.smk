@@ -26,6 +26,7 @@ for stage in STAGES.values():
         input:
             files_of(stage.reads),
             INPUTS.get(stage.name, []),
+            again_if_damaged(stage),
         output:
             outputs_of(stage),
         log:
@@ -33,7 +34,7 @@ for stage in STAGES.values():
         retries: 0
         localrule: True
         conda:
-            "../../envs/qdsweep.yaml"
+            CONDA
         resources:
             image=IMAGE,
             stage=stage.name,

@@ -127,7 +127,7 @@ def test_it_trains_once_an_iteration_wherever_it_was_stopped(family, tmp_path, b
     with pytest.raises(Interrupted):
         search(exp, state, Ends(domain, stop, batches), stop, lambda *_: None)
     reload.save(state, StateDir(tmp_path), "f", {})
-    state = reload.newest(StateDir(tmp_path), "f", {})
+    state = reload.newest(StateDir(tmp_path), "f", {}).state
     search(exp, state, Serial(domain), Stop(), lambda *_: None)
     assert state.algorithm.trained == state.iterations == 2
     straight = State(make_algorithm(exp, domain, None))

@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 import yaml
 from inventing import BATCH, ITERATIONS, make_run, write_plan
+from results import forget_sums
 
 from qdsweep.analysis.curves import View, curve_lines
 from qdsweep.analysis.figures.appearance import read_dressed
@@ -54,6 +55,7 @@ def sweep(tmp_path_factory):
         write_run(run, read_foreign(run), results.runs)
         plan["rows"].append(run.row(("algorithm", "seed")))
     (sweep / "plan.json").write_text(json.dumps(plan))
+    forget_sums(results.path)
     write_tables(sweep, results.runs)
     return sweep
 

@@ -121,7 +121,7 @@ def test_stopped_in_a_batch_and_reloaded_it_goes_on_bit_for_bit(straight, tmp_pa
         go(experiment, domain, state, Ends(parts), stop)
     (tmp_path / "state").mkdir()
     reload.save(state, StateDir(tmp_path), "f", {})
-    again = reload.newest(StateDir(tmp_path), "f", {})
+    again = reload.newest(StateDir(tmp_path), "f", {}).state
     assert go(experiment, domain, again) == straight[0]
     np.testing.assert_array_equal(again.context, straight[1].context)
 

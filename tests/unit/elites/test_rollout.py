@@ -276,7 +276,7 @@ def test_any_cell_can_be_shown(lander, tmp_path, capsys):
     assert "has no elite; the nearest: " in capsys.readouterr().err
     with pytest.raises(SystemExit):
         main(["rollout", str(run), "--at", "here"])
-    assert "a number for each measure, such as 1.1,2.0" in capsys.readouterr().err
+    assert "give a number a measure, such as 1.1,2.0" in capsys.readouterr().err
 
 
 def test_a_score_that_is_not_the_archives_is_a_warning(tmp_path, capsys):

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from in_process import compute_run
+from results import forget_sums
 from support import TINY
 
 from qdsweep.analysis.live.follow import Follow
@@ -142,6 +143,7 @@ def test_keys_of_other_releases_are_passed_over(planned):
     data = json.loads(sweep.plan.read_text())
     data |= {"search": "tpe", "reevaluate": {"times": 3, "how": "well"}}
     data["rows"][0]["place"] = 3
+    forget_sums(results.path)
     sweep.plan.write_text(json.dumps(data))
     plan = read_plan(sweep)
     assert plan.reevaluate.times == 3 and len(plan.runs(read_confirm(sweep))) == 7

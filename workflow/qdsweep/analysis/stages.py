@@ -5,13 +5,17 @@ names, and a caption in workflow/report/ for what Snakemake's own report shows o
 is imported: the Snakefile reads this in every job.
 """
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from qdsweep.errors import BadInput
+from qdsweep.files import write_text
 from qdsweep.host.cpu import apply_baseline, has_avx2
+from qdsweep.records.sums import damaged_files, sums_of
+from qdsweep.records.sweep_dir import SweepDir
 
 if TYPE_CHECKING:
     from qdsweep.config.experiment import Experiment
@@ -84,9 +88,46 @@ class Stage:
         return f"`qdsweep {self.name}` with the sweep's name makes it anew"
 
     def run(self, sweep_dir: Path, runs_dir: Path, **options: object) -> None:
-        """Runs it with the CPU settings of a run: the same bits from the warm process and alone."""
+        """Runs it with the CPU settings of a run: the same bits from the warm process and alone.
+
+        Raises:
+            BadInput: A file that it reads has changed since it was written, or its own work failed.
+        """
+        for stage in (one for one in STAGES if one.name in self.reads):
+            stage.require_as_written(sweep_dir)
+        for path in self.damaged(sweep_dir):
+            path.unlink()  # pictures that are kept, too
+        sums = self._sums(sweep_dir)
+        sums.unlink(missing_ok=True)
         apply_baseline("avx2" if has_avx2() else "native")
         self.load()(sweep_dir, runs_dir, **options)
+        sums.parent.mkdir(exist_ok=True)
+        write_text(sums, sums_of(sweep_dir, self._files(sweep_dir)))
+
+    def require_as_written(self, sweep_dir: Path) -> None:
+        """Refuses to go on from a file of it that has changed.
+
+        Raises:
+            BadInput: There is one.
+        """
+        for path in self.damaged(sweep_dir):
+            raise BadInput(f"{path} has changed since it was written: {self.anew}")
+
+    def damaged(self, sweep_dir: Path) -> list[Path]:
+        """Returns files of it that have changed since it has written them."""
+        return damaged_files(self._sums(sweep_dir), sweep_dir)
+
+    def _sums(self, sweep_dir: Path) -> Path:
+        return SweepDir(sweep_dir).sums(self.name)
+
+    def _files(self, sweep_dir: Path) -> Iterator[Path]:
+        """Yields what it has written; of a folder, also what is kept of it for the next time."""
+        for path in (sweep_dir / output for output in self.outputs):
+            if path.is_dir():
+                yield from sorted(path.rglob("*"))
+                yield from sorted((SweepDir(sweep_dir).kept / path.name).glob("*"))
+            else:
+                yield path
 
     def load(self) -> Callable[..., None]:
         """Imports its function, which takes seconds."""

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from qdsweep.cli import elites, imports, plan, runs, scale, search, stages, studies, sweeps
 from qdsweep.cli.arguments import adder
-from qdsweep.errors import QdsweepError
+from qdsweep.errors import QdsweepError, StorageError
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -34,6 +34,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # | head
         sys.stderr.close()
         return 0
+    except OSError as error:
+        if error.errno is None or error.filename is None:  # of no file
+            raise
+        print(f"qdsweep: {StorageError(error, error.filename)}", file=sys.stderr)
+        return StorageError.exit_code
 
 
 class _Version(argparse.Action):

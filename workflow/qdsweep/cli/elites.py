@@ -85,7 +85,7 @@ def point(text: str) -> list[float]:
     except ValueError:
         values = []
     if not values or not all(map(math.isfinite, values)):
-        raise argparse.ArgumentTypeError(f"{text!r}: a number for each measure, such as 1.1,2.0")
+        raise argparse.ArgumentTypeError(f"{text!r}: give a number a measure, such as 1.1,2.0")
     return values
 
 

@@ -37,7 +37,6 @@ def add_commands(add: Add) -> None:
 
 
 def _plan(arguments: argparse.Namespace) -> int:
-    from qdsweep.config.cluster import read_cluster
     from qdsweep.config.files import find_config, find_preset
     from qdsweep.planning.changes import find_changes
     from qdsweep.planning.checks import check_fit, check_sweep
@@ -46,7 +45,7 @@ def _plan(arguments: argparse.Namespace) -> int:
     from qdsweep.planning.outlook import outlook
     from qdsweep.planning.places import places_of
     from qdsweep.planning.search_outlook import search_outlook, spoiled
-    from qdsweep.planning.settings import key_sources, plan_data, read_sweep
+    from qdsweep.planning.settings import clusters_of, key_sources, plan_data, read_sweep
     from qdsweep.planning.table import sweep_of
     from qdsweep.records.plan import Plan
     from qdsweep.records.progress import read_standings
@@ -57,11 +56,13 @@ def _plan(arguments: argparse.Namespace) -> int:
         file = find_preset("sweeps", file)
     results, files = Results(arguments.results), [file]
     settings = read_sweep({}, (), files)
-    sweep = sweep_of(settings, results)
-    check_sweep(settings, sweep, key_sources((), files))
-    if settings.cluster != "auto":
-        check_fit(read_cluster(settings.cluster), settings.cluster, sweep.runs)
-    places = places_of(settings, sweep)
+    sources = key_sources((), files)
+    sweep = sweep_of(settings, results, sources)
+    check_sweep(settings, sweep, sources)
+    for name, cluster in clusters_of(settings, sources).items():
+        if settings.cluster != "auto":  # else it is not known before the executor is
+            check_fit(cluster, name, sweep.runs)
+    places = places_of(settings, sweep, sources)
     if places is not None:
         again = spoiled(settings.name, places, results)
         for line in search_outlook(settings, places, sweep, again, results):

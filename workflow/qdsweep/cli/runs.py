@@ -34,6 +34,14 @@ examples:
   qdsweep check --algorithm my_experiment.yaml
 """
 
+ADOPT = """\
+examples:
+  qdsweep adopt results/runs/ID        the reload files of a run that a colleague began
+  qdsweep adopt results/runs/*         ... of all runs
+Loading a reload file runs what is in it: adopt only what somebody made whom you would let work
+under your name. Files that you made yourself need it nowhere but where a message says so.
+"""
+
 WORKER = """\
 examples:
   qdsweep worker --join results/runs/ID --workers 8
@@ -75,6 +83,10 @@ def add_commands(add: Add) -> None:
     launch.add_argument("--attempt", type=int, default=1)
     launch.set_defaults(command=_launch)
 
+    adopt = add("adopt", "Make reload files of somebody you trust your own.", ADOPT)
+    adopt.add_argument("run_dirs", type=Path, nargs="+", metavar="RUN_DIR", help="a run's folder")
+    adopt.set_defaults(command=_adopt)
+
     worker = add("worker", "Evaluate for a run of the dask engine, from any node.", WORKER)
     which = worker.add_mutually_exclusive_group(required=True)
     which.add_argument("--join", type=Path, metavar="DIR", help="the folder of a live run")
@@ -105,9 +117,19 @@ def add_commands(add: Add) -> None:
 def _run(arguments: argparse.Namespace) -> int:
     from qdsweep.config.compose import compose
     from qdsweep.config.references import check_cited
+    from qdsweep.planning.checks import require_own_code
+    from qdsweep.planning.sizes import check_sizes
 
+    _check_run(arguments)
     experiment = compose(arguments.experiment, overrides(arguments.set), source="--set")
     check_cited([experiment])
+    try:
+        if not arguments.out.exists():  # else it may be finished, by a larger machine
+            check_sizes(experiment)
+        require_own_code(experiment)
+    except BadInput as error:
+        where = arguments.experiment + (" with --set" if arguments.set else "")
+        raise BadInput(f"{where}: {error}") from None
     cluster = cluster_of(arguments)
     if arguments.workers is None:
         from qdsweep.planning.checks import check_fit
@@ -122,6 +144,43 @@ def _run(arguments: argparse.Namespace) -> int:
         allow_version_change=arguments.allow_version_change,
     )
     return start(experiment, arguments.out, cluster, options)
+
+
+def _adopt(arguments: argparse.Namespace) -> int:
+    from qdsweep.experiment.reload import adopt
+    from qdsweep.host.lock import Lock
+    from qdsweep.records.run_dir import RunDir
+
+    for folder in arguments.run_dirs:
+        run = RunDir(folder)
+        if not run.state.reloads():
+            raise BadInput(f"{folder}: it has no reload file")
+        try:
+            with Lock(run.state.lock, wait=0.0):
+                adopted = adopt(run.state)
+        except OSError as error:
+            raise BadInput(
+                f"{error.filename or folder}: {error.strerror}; copy the run's folder to where you "
+                "can write, and adopt the copy"
+            ) from None
+        print(f"{folder}: {len(adopted)} reload file(s) adopted")
+    return 0
+
+
+def _check_run(arguments: argparse.Namespace) -> None:
+    """Refuses a folder that cannot be one, and no time at all."""
+    from qdsweep.config.files import quoted
+
+    limit, out = arguments.max_seconds, arguments.out
+    if limit is not None and not limit > 0:
+        raise BadInput(f"--max-seconds {limit:g}: a number above 0 is needed")
+    for place in (out, *out.parents):
+        try:
+            is_file = place.exists() and not place.is_dir()
+        except OSError as error:
+            raise BadInput(f"--out {quoted(str(out))}: {error.strerror}; give a folder") from None
+        if is_file:
+            raise BadInput(f"--out {out}: {place} is a file; give a folder")
 
 
 def _launch(arguments: argparse.Namespace) -> int:

@@ -19,7 +19,7 @@ from qdsweep.config.domain import Domain
 from qdsweep.config.emitters import PluginEmitter
 from qdsweep.config.experiment import BUDGETS, Experiment
 from qdsweep.config.explain import explain
-from qdsweep.config.files import read_preset
+from qdsweep.config.files import quoted, read_preset
 from qdsweep.config.keys import PRESETS, Path, dotted, key_paths, resolve
 from qdsweep.config.schedule import Change, refuse_fixed
 from qdsweep.errors import BadInput
@@ -120,7 +120,7 @@ class _Draft:
         source = self.sources.get(inline, "the experiment")
         if not isinstance(arguments, dict):
             raise BadInput(
-                f"{source}: {dotted(folded[:-1])} = {arguments!r}: a mapping is expected"
+                f"{source}: {dotted(folded[:-1])} = {quoted(arguments)}: a mapping is expected"
             )
         if key in arguments and self.sources.get(folded, source) == source:
             raise BadInput(f"{source}: {dotted(inline)} stands in `arguments` too; write it once")
@@ -159,7 +159,7 @@ def compose(
     presets = {name: overrides.pop(name) for name in PRESETS if name in overrides}
     for name, value in presets.items():
         if not isinstance(value, str):
-            raise BadInput(f"{source}: {name} = {value!r}: the name of a preset was expected")
+            raise BadInput(f"{source}: {name} = {quoted(value)}: the name of a preset was expected")
     draft = _base(presets.pop("experiment", experiment), presets, source)
     paths = _keys_of(_as_json(draft.data))
     owners = _owners(draft.data)
@@ -230,7 +230,9 @@ def _base(experiment: str | Mapping[str, Any], presets: dict[str, str], source: 
     for kind in ("algorithm", "domain"):
         part = data.pop(kind, None)
         if not isinstance(part, dict | str | None):
-            raise BadInput(f"{file}: {kind} = {part!r}: a preset's name or a mapping was expected")
+            raise BadInput(
+                f"{file}: {kind} = {quoted(part)}: a preset's name or a mapping was expected"
+            )
         own = part if isinstance(part, dict) else {}
         named = part if isinstance(part, str) else own.pop("preset", None)
         preset = presets.get(kind, named)
@@ -288,7 +290,7 @@ def _goes_with_its_own(name: str, experiment: str | Mapping[str, Any], source: s
 def _preset(kind: str, name: Any) -> tuple[dict[str, Any], str]:
     """Returns a preset's values and its file; no file ("") for a `module:Class`."""
     if not isinstance(name, str):
-        raise BadInput(f"{kind}.preset = {name!r}: the name of a preset was expected")
+        raise BadInput(f"{kind}.preset = {quoted(name)}: the name of a preset was expected")
     if ":" in name:
         return {"type": name, "name": _name(name)}, ""
     values, origin = read_preset(f"{kind}s", name)
@@ -320,6 +322,8 @@ def _as_json(data: dict[str, Any]) -> str:
 def _validate(draft: _Draft) -> Experiment:
     """Returns the experiment of a draft, the names and values of its schedule resolved."""
     experiment = _experiment(draft)
+    if not experiment.schedule:  # of most rows of a sweep
+        return experiment
     now = _Draft({**draft.data, "schedule": []}, dict(draft.sources))
     paths, changes = _keys_of(_as_json(now.data)), []
     for change in experiment.schedule:
@@ -341,7 +345,7 @@ def _validate(draft: _Draft) -> Experiment:
         then = _experiment(now).model_dump(mode="json")
         values = {dotted(path): _value(then, path) for path in sorted(found, key=dotted)}
         changes.append(Change(at=change.at, set=values))
-    return experiment.model_copy(update={"schedule": changes}) if changes else experiment
+    return experiment.model_copy(update={"schedule": changes})
 
 
 def _value(data: Any, path: Path) -> Any:

@@ -209,8 +209,8 @@ class _Adaptive(EmitterKind):
     @field_validator("es", "ranker", mode="before")
     @classmethod
     def _refuse_part(cls, value: object) -> object:
-        if value in REFUSED:
-            raise ValueError(REFUSED[str(value)])
+        if isinstance(value, str) and value in REFUSED:
+            raise ValueError(REFUSED[value])
         return value
 
     @field_validator("es_kwargs")

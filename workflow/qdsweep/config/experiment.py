@@ -269,7 +269,7 @@ class Experiment(Model):
         if dims is not None and measures is not None and len(dims) != measures:
             raise ValueError(
                 f"archive.dims = {dims} has {len(dims)} entries, but the domain "
-                f"{self.domain.name} has {measures} measures"
+                f"{self.domain.name} has {measures} measures: give as many numbers"
             )
         return self
 

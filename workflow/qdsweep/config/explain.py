@@ -9,7 +9,7 @@ from pydantic_core import ErrorDetails
 
 from qdsweep.config.base import TARGET
 from qdsweep.config.emitters import REFUSED
-from qdsweep.config.files import nearest
+from qdsweep.config.files import nearest, quoted
 from qdsweep.config.keys import Path, dotted, key_paths
 from qdsweep.config.refused import ALGORITHMS
 
@@ -65,15 +65,18 @@ def _line(
         prefix = f"{dotted(path)}: " if path and dotted(path) not in message else ""
         return f"{place}{prefix}{message}", ""
     if kind == "missing":  # an item of a list of fixed length
-        return f"{place}{dotted(path[:-1])} = {value!r}: ", "should have more items"
+        return f"{place}{dotted(path[:-1])} = {quoted(value)}: ", "should have more items"
     if kind == "string_pattern_mismatch" and detail.get("ctx", {}).get("pattern") == TARGET:
-        return f"{place}{dotted(path)} = {value!r}: ", f"should be module:name (pattern {TARGET})"
+        return (
+            f"{place}{dotted(path)} = {quoted(value)}: ",
+            f"should be module:name (pattern {TARGET})",
+        )
     message = re.sub(r"^\w+ should ", "should ", message).replace(" after validation", "")
     message = message.replace("a valid array", "a list").replace("an object", "a mapping")
     if kind == "literal_error" and isinstance(value, str):
         options = re.findall(r"'([^']*)'", message)
         message = nearest(value, options) + message
-    return f"{place}{dotted(path)} = {value!r}: ", message
+    return f"{place}{dotted(path)} = {quoted(value)}: ", message
 
 
 def _wrong_type(path: Path, value: Any, context: Mapping[str, Any]) -> str:
@@ -81,18 +84,18 @@ def _wrong_type(path: Path, value: Any, context: Mapping[str, Any]) -> str:
     named = value.get("type") if isinstance(value, dict) else None
     where = dotted((*path, "type"))
     if not isinstance(value, dict):
-        return f"{dotted(path)} = {value!r}: should be a mapping with the key type"
+        return f"{dotted(path)} = {quoted(value)}: should be a mapping with the key type"
     if named is None:
         return f"the key {where} is missing"
     if not isinstance(named, str):
-        return f"{where} = {named!r}: should be text"
+        return f"{where} = {quoted(named)}: should be text"
     refused = {**REFUSED, **ALGORITHMS}
     if named in refused:
-        return f"{where} = {named!r}: {refused[named]}"
+        return f"{where} = {quoted(named)}: {refused[named]}"
     options = re.findall(r"'([\w:]+)'", str(context.get("expected_tags", "")))
     kinds = [option for option in options if option not in _UNWRITTEN]
     own = " or a module:Class of yours" if set(options) & {"plugin", "module:Class"} else ""
-    return f"{where} = {named!r}: {nearest(named, kinds)}known: {', '.join(kinds)}{own}"
+    return f"{where} = {quoted(named)}: {nearest(named, kinds)}known: {', '.join(kinds)}{own}"
 
 
 def _real_path(loc: tuple[int | str, ...], data: Any, *, absent: bool) -> Path:

@@ -19,6 +19,13 @@ HOME = _PACKAGE / "data" if (_PACKAGE / "data").is_dir() else _PACKAGE.parents[1
 # The presets that come with qdsweep. Those of the working directory's config/ come before them.
 PRESETS = HOME / "config"
 
+# What is shorter and has no aliases can be read without a look at it first [characters].
+_HARMLESS = 10_000
+# A number has at most so many digits; float has room for those of none that is longer.
+LONGEST_INT = 300
+_DEEPEST = 200
+_MOST_VALUES = 1_000_000
+
 
 class _Loader(yaml.CSafeLoader if hasattr(yaml, "CSafeLoader") else yaml.SafeLoader):  # type: ignore[misc]
     """YAML with the 1.2 core scalars (`1e-3` is a number, `no` is text) and no repeated keys."""
@@ -35,7 +42,10 @@ class _Loader(yaml.CSafeLoader if hasattr(yaml, "CSafeLoader") else yaml.SafeLoa
                 )
             if key in seen:
                 raise yaml.constructor.ConstructorError(
-                    None, None, f"the key {key!r} stands here twice", key_node.start_mark
+                    None,
+                    None,
+                    f"the key {quoted(key)} stands here twice; leave one out",
+                    key_node.start_mark,
                 )
             seen.add(key)
         return super().construct_mapping(node, deep)
@@ -54,17 +64,19 @@ for _tag, _pattern, _first in (
     _Loader.add_implicit_resolver(
         f"tag:yaml.org,2002:{_tag}", re.compile(f"^(?:{_pattern})$"), list(_first)
     )
-_Loader.add_constructor(
-    "tag:yaml.org,2002:int", lambda loader, node: int(node.value, _base(node.value))
-)
+_Loader.add_constructor("tag:yaml.org,2002:int", lambda loader, node: _int(node.value))
 _Loader.add_constructor(
     "tag:yaml.org,2002:float",
     lambda loader, node: float(re.sub(r"\.(?=[iInN])", "", node.value)),
 )
 
 
-def _base(text: str) -> int:
-    return {"0o": 8, "0x": 16}.get(text[:2], 10)
+def _int(text: str) -> int:
+    if len(text) > LONGEST_INT:
+        raise ValueError(
+            f"the number {text[:20]}... has {len(text):,} digits, {LONGEST_INT} are allowed"
+        )
+    return int(text, {"0o": 8, "0x": 16}.get(text[:2], 10))
 
 
 def read_yaml(path: Path) -> dict[str, Any]:
@@ -78,9 +90,14 @@ def read_yaml(path: Path) -> dict[str, Any]:
     """
     try:
         text = path.read_text(encoding="utf-8")
+    except UnicodeError as error:
+        raise BadInput(f"{path}: cannot be read, it should be UTF-8 text ({error})") from None
     except (OSError, ValueError) as error:
-        raise BadInput(f"{path}: cannot be read ({error})") from None
+        reason = getattr(error, "strerror", None) or error
+        raise BadInput(f"{path}: cannot be read ({reason}); a YAML file is expected") from None
     try:
+        if len(text) > _HARMLESS or "*" in text:
+            _refuse_bomb(text)
         data = yaml.load(text, Loader=_Loader)
         json.dumps(data)  # refuses dates, other objects, and a list that contains itself
     except (yaml.YAMLError, LookupError, TypeError, ValueError, RecursionError) as error:
@@ -89,6 +106,38 @@ def read_yaml(path: Path) -> dict[str, Any]:
     if not isinstance(data, dict) or not all(isinstance(key, str) for key in data):
         raise BadInput(f"{path}: a mapping of keys to values was expected")
     return data
+
+
+def _refuse_bomb(text: str) -> None:
+    """Refuses what is small as a text and fills the memory, or the stack, once it is read.
+
+    Raises:
+        yaml.YAMLError: Values are nested too deeply, or aliases multiply them.
+    """
+    sizes = [0]  # of the whole, and of each collection that is open
+    names: list[str | None] = []
+    known: dict[str | None, int] = {}
+    for event in yaml.parse(text, Loader=_Loader):
+        reason = ""
+        if isinstance(event, yaml.CollectionStartEvent):
+            sizes.append(1)
+            names.append(event.anchor)
+            if len(sizes) > _DEEPEST:
+                reason = f"values are nested more than {_DEEPEST} deep; write fewer levels"
+        elif isinstance(event, yaml.CollectionEndEvent):
+            known[names.pop()] = size = sizes.pop()
+            sizes[-1] += size
+        elif isinstance(event, yaml.AliasEvent):
+            sizes[-1] += known.get(event.anchor, 1)
+            if sizes[-1] > _MOST_VALUES:
+                reason = (
+                    f"*{event.anchor} and others make over {_MOST_VALUES:,} values; write fewer"
+                )
+        elif isinstance(event, yaml.ScalarEvent):
+            sizes[-1] += 1
+        if reason:
+            line = event.start_mark.line + 1 if event.start_mark else 0
+            raise yaml.YAMLError(f"{reason} (line {line})")
 
 
 @functools.lru_cache
@@ -122,7 +171,8 @@ def find_preset(kind: str, name: str) -> Path:
     if name.endswith((".yaml", ".yml")):
         if _is_file(Path(name)):
             return Path(name)
-        raise BadInput(f"{name}: there is no such file (looked for a file of config/{kind}/)")
+        given = name if _is_plain(name) else quoted(name)
+        raise BadInput(f"{given}: there is no such file (looked for a file of config/{kind}/)")
     folders = [Path("config", kind), PRESETS / kind]
     for folder in folders:
         if _is_file(folder / f"{name}.yaml"):
@@ -130,9 +180,11 @@ def find_preset(kind: str, name: str) -> Path:
     if kind == "algorithms" and name in ALGORITHMS:
         raise BadInput(f"algorithm = {name!r}: {ALGORITHMS[name]}")
     known = sorted({path.stem for folder in folders for path in folder.glob("*.yaml")})
+    file = f"config/{kind}/{name if _is_plain(name) else 'NAME'}.yaml"
+    path = "; a path must end with .yaml" if "/" in name else ""
     raise BadInput(
-        f"{kind[:-1]} = {name!r}: there is no config/{kind}/{name}.yaml; "
-        f"{nearest(name, known)}known: {', '.join(known)}"
+        f"{kind[:-1]} = {quoted(name)}: there is no {file}{path}; {nearest(name, known)}known: "
+        f"{', '.join(known)}"
     )
 
 
@@ -143,10 +195,20 @@ def _is_file(path: Path) -> bool:
         return False
 
 
+def _is_plain(name: str) -> bool:
+    return name.isprintable() and len(name) < 100
+
+
 def nearest(name: str, known: Iterable[str]) -> str:
     """Returns "did you mean ...? " for a message, or nothing if no known name is near."""
     match = difflib.get_close_matches(name, list(known), n=1)
     return f"did you mean {match[0]!r}? " if match else ""
+
+
+def quoted(value: object) -> str:
+    """Returns a value for a message, cut where it is very long."""
+    text = repr(value)
+    return text if len(text) <= 200 else f"{text[:160]}... ({len(text):,} characters)"
 
 
 def listed(known: Sequence[str], between: str = ", ") -> str:

@@ -119,7 +119,8 @@ def resolve(name: str, paths: Sequence[tuple[Path, Any]], owners: str) -> Path:
         )
     last = {key for *_, key in known if isinstance(key, str)}  # no numbers of emitters
     names = sorted({*PRESETS, *last})
-    hint = nearest(name, [*names, *(dotted(path) for path in known)])
+    parts_of_it = dict.fromkeys(str(path[0]) for path in known)
+    hint = nearest(name, [*names, *parts_of_it, *(dotted(path) for path in known)])
     if name in STEP_SIZES:
         hint = (
             f"{', '.join(STEP_SIZES)} are of some emitters alone; the step size of all of them is "

@@ -4,6 +4,7 @@ import json
 import re
 from typing import Any
 
+from qdsweep.config.files import LONGEST_INT
 from qdsweep.errors import BadInput
 
 Value = int | float | bool | str | list["Value"] | None
@@ -41,12 +42,17 @@ def typed(value: str) -> Value:
             return whole[0] if whole and whole[1] == len(value) else value
         return _scalar(value)
     except (RecursionError, ValueError):
-        raise BadInput(f"the value {value[:40]}... is too deep or too long for a number") from None
+        raise BadInput(
+            f"the value {value[:40]}...: its lists are nested too deep, or a number has more than "
+            f"the {LONGEST_INT} digits that are allowed"
+        ) from None
 
 
 def _scalar(value: str) -> int | float | bool | str | None:
     if value in _NAMED:
         return _NAMED[value]
+    if len(value) > LONGEST_INT and (_INT.fullmatch(value) or _PREFIXED_INT.fullmatch(value)):
+        raise ValueError
     if _INT.fullmatch(value):
         return int(value)
     if _PREFIXED_INT.fullmatch(value):

@@ -12,6 +12,7 @@ from qdsweep.container.image import digest, find_image, prepare
 from qdsweep.errors import BadInput
 from qdsweep.host import slurm
 from qdsweep.host.briefing import RANKS, VARIABLE
+from qdsweep.host.key import key_file, own_digest
 from qdsweep.records.run_dir import RunDir
 from qdsweep.records.status import read_status
 
@@ -63,7 +64,12 @@ def enter(name: str, arguments: argparse.Namespace, words: list[str]) -> None:
     for variable in ("NUMBA_CACHE_DIR", "MPLCONFIGDIR"):
         os.environ[prefix + variable] = SCRATCH
     has_gpus = cluster is not None and cluster.gpus > 0
-    inside = [program, *options(binds(arguments), has_gpus), str(image), "python", "-m", "qdsweep"]
+    folders = binds(arguments)
+    place = str(key_file().parent)
+    if own_digest("") is not None and not {":", ","} & {*place}:  # there is no home inside
+        about["key"] = str(key_file())
+        folders.append(f"{place}:{place}:ro")
+    inside = [program, *options(folders, has_gpus), str(image), "python", "-m", "qdsweep"]
     run = _run_folder(arguments)
     if run is not None:
         about["slurm"] = _ask_slurm(run)

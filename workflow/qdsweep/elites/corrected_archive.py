@@ -15,9 +15,10 @@ from qdsweep.algorithms.base import Arrays
 from qdsweep.config.archives import GEOMETRY
 from qdsweep.config.sweep import Reevaluate
 from qdsweep.experiment.load import Run, load
-from qdsweep.files import atomic, read_arrays, write_json
+from qdsweep.files import atomic, read_arrays, write_json, write_text
 from qdsweep.records.archive import archive_digest
 from qdsweep.records.run_dir import RunDir
+from qdsweep.records.sums import sums_of
 
 if TYPE_CHECKING:
     from qdsweep.algorithms.ribs.result_archive import ResultArchive
@@ -67,6 +68,8 @@ def write_corrected_archive(
         summary["archive"], arrays, elites["objective"], elites["measures"]
     )
     path = RunDir(run_dir).corrected(settings.stem)
+    sums = RunDir(run_dir).state.corrected_sums(settings.stem)
+    sums.unlink(missing_ok=True)
     with atomic(path.with_suffix(".npz")) as file:
         np.savez_compressed(file, **elites)  # type: ignore[arg-type]
     rows = corrected_rows(elites, arrays)
@@ -86,6 +89,7 @@ def write_corrected_archive(
         "corrected_digest": archive_digest(rows),
     }
     write_json(path, about)
+    write_text(sums, sums_of(run_dir, (path, path.with_suffix(".npz"))))
     return about
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from qdsweep.config.cluster import Cluster
 from qdsweep.config.compose import compose
 from qdsweep.config.sweep import Reevaluate
-from qdsweep.errors import BadInput, QdsweepError
+from qdsweep.errors import BadInput, StorageError
 from qdsweep.experiment.start import STOPPED
 from qdsweep.experiment.stop import Interrupted, Stop
 from qdsweep.files import require
@@ -53,10 +53,7 @@ def start_reevaluation(run_dir: Path, times: int, seed: int, cluster: Cluster) -
         log.warning("stopped by %s and saved: the same command goes on from here", interruption)
         return STOPPED
     except OSError as error:
-        raise QdsweepError(
-            f"{error.filename or run_dir}: cannot be read or written ({error.strerror}); with that "
-            "mended, the same command goes on"
-        ) from None
+        raise StorageError(error, run_dir) from None
     print(summary_line(about))
     return 0
 

@@ -116,7 +116,8 @@ def evaluate_safely(
 
 def evaluate(domain: Domain, batch: Batch) -> Evaluation:
     """Evaluates a batch in this process, with the jacobian if the batch asks for it."""
-    solutions = batch.solutions.view()
+    # A policy that plays all episodes is one row, broadcast; domains get an array as any other.
+    solutions = np.ascontiguousarray(batch.solutions).view()
     solutions.flags.writeable = False  # the arrays belong to the emitters
     context = () if batch.context is None else (batch.context,)
     wanted: dict[str, Any] = {"experience": True} if batch.experience else {}

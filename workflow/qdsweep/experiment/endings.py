@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from qdsweep.engines.failures import EvaluationFailed, NoWorkers, WorkerDied
-from qdsweep.errors import QdsweepError
+from qdsweep.errors import QdsweepError, StorageError
 from qdsweep.experiment.run_log import start_log
 from qdsweep.experiment.stop import Interrupted
 from qdsweep.files import atomic
@@ -28,10 +28,6 @@ from qdsweep.records.status import read_status
 
 # Causes for which a retry of Snakemake helps: it goes on from the reload file.
 CURABLE = ("stopped", "memory", "storage", "workers")
-
-
-class StorageError(QdsweepError):
-    """The run's files cannot be written."""
 
 
 def cause_of(error: BaseException) -> str:

@@ -85,6 +85,7 @@ def write_run(run: ImportedRun, found: Foreign, runs_dir: Path) -> None:
     folder = RunDir(runs_dir / run.id)
     state = folder.state
     state.path.mkdir(parents=True, exist_ok=True)
+    state.unseal()
     with atomic(state.archive) as file:
         np.savez_compressed(file, **(rows | found.archive.geometry()))  # type: ignore[arg-type]
     write_csv(found.table, state.metrics)
@@ -112,6 +113,7 @@ def write_run(run: ImportedRun, found: Foreign, runs_dir: Path) -> None:
     }
     write_summary(state, summary)
     write_status(state, {"id": run.id, "status": "finished", "iteration": len(found.table), **last})
+    state.seal()
     folder.publish()
 
 

@@ -1,5 +1,6 @@
 """Which elites of the result archive are new, taken down iteration by iteration."""
 
+import hashlib
 import logging
 from typing import Any
 
@@ -23,9 +24,10 @@ class Insertions:
     Args:
         out: The run's folder.
         state: The state that the run goes on from.
+        checksum: `checksum` when that was saved; None if it is not known.
     """
 
-    def __init__(self, out: RunDir, state: State) -> None:
+    def __init__(self, out: RunDir, state: State, checksum: str | None = None) -> None:
         self._file = HistoryFile(out.state)
         self._archive = state.algorithm.archive
         self._touched: list[NDArray[np.int64]] = []
@@ -35,7 +37,7 @@ class Insertions:
             rows = self._file.read()
             if rows is None and state.iterations:
                 return  # begun by an older release: what is lost cannot be known
-            self._go_on(np.empty(0, ROW) if rows is None else rows, state)
+            self._go_on(np.empty(0, ROW) if rows is None else rows, state, checksum)
         except (BadInput, ValueError, IndexError) as error:
             log.warning(
                 "%s is torn (%s): the run goes on without it, so its figures cannot show how its "
@@ -46,9 +48,11 @@ class Insertions:
             self._file.remove()
             out.history.unlink(missing_ok=True)
 
-    def _go_on(self, rows: NDArray[Any], state: State) -> None:
+    def _go_on(self, rows: NDArray[Any], state: State, checksum: str | None) -> None:
         """Cuts the rows to the state's iteration and opens their file, if they tell its archive."""
         rows = rows[: np.searchsorted(rows["iteration"], state.iterations, side="right")]
+        if checksum not in (None, hashlib.sha256(rows.tobytes()).hexdigest()):
+            raise ValueError("its checksum is another one")
         self._best = np.full(self._archive.cells or 0, np.nan)
         self._best[rows["index"]] = rows["objective"]  # in order: the last one stays
         cells, objective = self._archive.objectives(np.arange(len(self._best)))
@@ -80,6 +84,11 @@ class Insertions:
         rows["iteration"], rows["index"], rows["objective"] = iteration, cells[new], objective[new]
         self._best[rows["index"]] = rows["objective"]
         self._file.append(rows)
+
+    @property
+    def checksum(self) -> str | None:
+        """Of what is taken down, for a reload file; None where nothing is."""
+        return self._file.checksum
 
     def flush(self) -> None:
         """Waits until the disk has all rows."""

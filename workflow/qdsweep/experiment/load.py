@@ -37,6 +37,7 @@ from qdsweep.records.metrics import read_metrics
 from qdsweep.records.run_dir import RunDir, RunFiles
 from qdsweep.records.sources import identity_in
 from qdsweep.records.summary import read_summary
+from qdsweep.records.sums import require_as_written
 from qdsweep.records.sweep_dir import Results
 
 if TYPE_CHECKING:
@@ -258,4 +259,5 @@ def load_sweep(name: str, results: str | PathLike[str] = "results") -> "pd.DataF
     known = sorted(sweep.name for sweep in there.known_sweeps())
     sweep = there.sweep(name)
     require(sweep.path, f"The sweeps there: {', '.join(known) or 'none'}.")
+    require_as_written(sweep.summary, sums=sweep.sums("aggregate"))
     return read_csv(sweep.summary, "Run `snakemake`, which makes it.")

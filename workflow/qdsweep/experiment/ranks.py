@@ -49,6 +49,8 @@ def start_ranks(cluster: Cluster, run: Path) -> int:
     env = {**os.environ, "MPIR_CVAR_SUPPRESS_ABORT_MESSAGE": "1"}
     if not cluster.over_nodes():  # MPICH's mpiexec would start them by srun in any Slurm job
         env |= {"HYDRA_LAUNCHER": "fork", "HYDRA_RMK": "user"}
+        if cluster.mpi.launcher is None:  # no port of MPI, where others could send pickles
+            env.setdefault("UCX_TLS", "self,sm")
     file = RunDir(run).state.path / EXIT_CODE
     with contextlib.suppress(OSError):  # rank 0 says what is wrong
         file.parent.mkdir(parents=True, exist_ok=True)

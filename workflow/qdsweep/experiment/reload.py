@@ -1,22 +1,33 @@
 """Reload files: the whole state of a run, written so that no kill can spoil it."""
 
+import contextlib
 import copyreg
+import enum
 import hashlib
+import hmac
+import io
 import json
 import logging
+import os
 import pickle
-from collections.abc import Callable
+import shlex
+import shutil
+from collections.abc import Callable, Collection
 from functools import partial
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 from qdsweep.errors import BadInput
-from qdsweep.experiment.migration import load
+from qdsweep.experiment.migration import UnknownName, load
 from qdsweep.experiment.state import State
 from qdsweep.files import atomic
+from qdsweep.host.key import key_file, own_digest
+from qdsweep.host.ownership import OTHERS_WRITE, is_kept_alone
+from qdsweep.records.metrics import begins_with, read_lines
 from qdsweep.records.run_dir import StateDir
 
-FORMAT = 2
+FORMAT = 3
+_FORMATS = (2, FORMAT)  # 2 had no digest of its owner's
 KEPT = 2
 _MAGIC = b"qdsweep reload file\n"
 
@@ -40,7 +51,25 @@ class Inherited(NamedTuple):
         return same and bool(header["iteration"] == self.iteration)
 
 
-def save(state: State, files: StateDir, fingerprint: str, versions: dict[str, str]) -> Path:
+class Saved(NamedTuple):
+    """What a reload file holds.
+
+    Attributes:
+        state: The state.
+        header: `iteration`, `fingerprint`, `versions`, and what `save` was given as `beside`.
+    """
+
+    state: State
+    header: dict[str, Any]
+
+
+def save(
+    state: State,
+    files: StateDir,
+    fingerprint: str,
+    versions: dict[str, str],
+    beside: dict[str, Any] | None = None,
+) -> Path:
     """Writes `reload-ITERATION.pkl`; keeps it and the one before.
 
     A file of a later iteration was passed over when this state was read, so it goes too.
@@ -50,6 +79,7 @@ def save(state: State, files: StateDir, fingerprint: str, versions: dict[str, st
         files: The run's `state/`.
         fingerprint: The experiment's fingerprint.
         versions: The versions that the state was computed with.
+        beside: What tells the files that belong to it from others: `metrics` and `history`.
 
     Returns:
         The file. When this returns, the disk has it.
@@ -59,17 +89,19 @@ def save(state: State, files: StateDir, fingerprint: str, versions: dict[str, st
         "fingerprint": fingerprint,
         "iteration": state.iterations,
         "versions": versions,
+        **(beside or {}),
     }
     path = files.reload(state.iterations)
-    with atomic(path, durable=True) as file:
-        file.write(_head(header, "0" * 64))  # its place, until the checksum is known
-        content = _Summed(file, _begun(header))
-        dump(state, content)
-        file.seek(0)
-        file.write(_head(header, content.sum.hexdigest()))
+    _write(path, header, lambda file: dump(state, file))
     there = files.reloads()
     keep_only(files, there[there.index(path) :][:KEPT])
     return path
+
+
+def fits(files: StateDir) -> Callable[[dict[str, Any]], bool]:
+    """Returns what says of a reload file's header whether metrics.csv begins as it did then."""
+    lines = read_lines(files.metrics)
+    return lambda header: begins_with(lines, header["iteration"], header.get("metrics"))
 
 
 def dump(state: State, file: Any) -> None:
@@ -77,6 +109,33 @@ def dump(state: State, file: Any) -> None:
     pickler = pickle.Pickler(file, protocol=5)
     pickler.dispatch_table = {**copyreg.dispatch_table, **state.algorithm.reducers}
     pickler.dump(state)
+
+
+def adopt(files: StateDir) -> list[Path]:
+    """Gives reload files that others have made the user's own digest, as they are.
+
+    Args:
+        files: A run's `state/`.
+
+    Returns:
+        Those that are whole.
+
+    Raises:
+        BadInput: The user has no key.
+    """
+    adopted = []
+    for path in files.reloads():
+        try:
+            header, payload, _ = _open(path)
+        except (OSError, ValueError) as error:
+            log.warning("%s is passed over: %s", path, error)
+            continue
+        if own_digest("") is None:
+            raise BadInput(f"{path}: not adopted, as {key_file()} cannot be made or read")
+        with payload:
+            _write(path, {**header, "format": FORMAT}, partial(shutil.copyfileobj, payload))
+        adopted.append(path)
+    return adopted
 
 
 def keep_only(files: StateDir, kept: list[Path]) -> None:
@@ -94,7 +153,8 @@ def newest(
     usable: Callable[[dict[str, Any]], bool] = lambda header: True,
     allow_version_change: bool = False,
     inherited: Inherited | None = None,
-) -> State | None:
+    plugins: Collection[str] = (),
+) -> Saved | None:
     """Reads the newest reload file that is whole.
 
     Args:
@@ -104,35 +164,38 @@ def newest(
         usable: Says of a header whether the run can go on from there.
         allow_version_change: Go on although decisive versions differ.
         inherited: What a reload file of the run's donor looks like.
+        plugins: The experiment's `module:name`, which it imports anyway.
 
     Returns:
-        The state, or None where there is no reload file that is whole.
+        What it holds, or None where there is no reload file that is whole.
 
     Raises:
-        BadInput: A reload file is of another experiment, or of other versions.
+        BadInput: A reload file is of another experiment, of other versions, or not the user's own.
     """
     for path in files.reloads():
         try:
-            header, start = _read(path)
+            header, payload, origin = _open(path)
         except (OSError, ValueError) as error:
             log.warning("%s is passed over: %s", path, error)
             continue
-        is_donors = inherited is not None and inherited.is_of(header)
-        if fingerprint is not None and header["fingerprint"] != fingerprint and not is_donors:
-            raise BadInput(
-                f"{path} is a reload file of another experiment (its fingerprint is "
-                f"{header['fingerprint'][:10]}, this run's {fingerprint[:10]}): remove it, or "
-                "start the run in another folder"
-            )
-        _check_versions(path, header["versions"], versions, allow_version_change)
-        if not usable(header):
-            log.warning("%s is passed over: metrics.csv ends before its iteration", path)
-            continue
-        with path.open("rb") as file:
-            file.seek(start)
-            state = load(file)
+        with payload:
+            is_donors = inherited is not None and inherited.is_of(header)
+            if fingerprint is not None and header["fingerprint"] != fingerprint and not is_donors:
+                raise BadInput(
+                    f"{path} is a reload file of another experiment (its fingerprint is "
+                    f"{header['fingerprint'][:10]}, this run's {fingerprint[:10]}): remove it, or "
+                    "start the run in another folder"
+                )
+            _check_versions(path, header["versions"], versions, allow_version_change)
+            if not usable(header):
+                log.warning(
+                    "%s is passed over: metrics.csv ends before its iteration, or has changed",
+                    path,
+                )
+                continue
+            state = _load(path, payload, origin, plugins)
         if not is_donors or state.is_between_iterations:
-            return state
+            return Saved(state, header)
         log.warning("%s is passed over: its donor was in the middle of the next iteration", path)
     if files.reloads():
         log.warning("no reload file can be used: the run is computed again from its start")
@@ -150,22 +213,87 @@ class _Summed:
         return self._file.write(data)
 
 
+def _write(path: Path, header: dict[str, Any], put: Callable[[Any], None]) -> None:
+    """Writes a reload file with the user's own digest; `put` writes the payload."""
+    with atomic(path, durable=True) as file:
+        with contextlib.suppress(OSError):  # not every file system has modes
+            os.fchmod(file.fileno(), os.fstat(file.fileno()).st_mode & ~OTHERS_WRITE & 0o7777)
+        file.write(_head(header, "0" * 64))  # its place, until the checksum is known
+        content = _Summed(file, _begun(header))
+        put(content)
+        file.seek(0)
+        file.write(_head(header, content.sum.hexdigest()))
+
+
 def _head(header: dict[str, Any], checksum: str) -> bytes:
-    return _MAGIC + json.dumps({**header, "sha256": checksum}).encode() + b"\n"
+    sums = {"sha256": checksum, "hmac": own_digest(checksum)}
+    return _MAGIC + json.dumps({**header, **sums}).encode() + b"\n"
 
 
-def _read(path: Path) -> tuple[dict[str, Any], int]:
-    """Header of a reload file and where its payload begins; ValueError if it is torn or corrupt."""
-    with path.open("rb") as file:
-        if file.read(len(_MAGIC)) != _MAGIC:
-            raise ValueError("it is torn or corrupt (no header)")
-        header = json.loads(file.readline())
-        if not isinstance(header, dict) or header.get("format") != FORMAT:
-            raise ValueError("it is torn, corrupt or of another format")
-        start, checksum = file.tell(), header.pop("sha256", None)
+_Readable = io.BufferedReader | io.BytesIO
+
+
+class _Origin(enum.Enum):
+    """Who may have made a reload file."""
+
+    OWN = "it has the user's own digest"
+    KEPT = "it is the user's, and nobody else can write it: made here, or copied"
+    OTHERS = "anybody"
+
+
+def _open(path: Path) -> tuple[dict[str, Any], _Readable, _Origin]:
+    """Header of a reload file, its payload and its origin; ValueError if it is torn or corrupt."""
+    file: _Readable = path.open("rb")
+    try:
+        is_kept = is_kept_alone(file.fileno(), path.parent)
+        header, checksum, digest = _read_head(file)
+        if not is_kept:  # nobody shall change it between the look at its digest and its use
+            with file:
+                file = io.BytesIO(file.read())
+        start = file.tell()
         if checksum != hashlib.file_digest(file, partial(_begun, header)).hexdigest():
             raise ValueError("it is torn or corrupt (its checksum is wrong)")
-        return header, start
+        file.seek(start)
+    except BaseException:
+        file.close()
+        raise
+    own = own_digest(checksum) if digest else None
+    if own is not None and hmac.compare_digest(own.encode(), digest.encode()):
+        return header, file, _Origin.OWN
+    return header, file, _Origin.KEPT if is_kept else _Origin.OTHERS
+
+
+def _read_head(file: IO[bytes]) -> tuple[dict[str, Any], str, str]:
+    """Reads the header, the checksum and the digest."""
+    if file.read(len(_MAGIC)) != _MAGIC:
+        raise ValueError("it is torn or corrupt (no header)")
+    header = json.loads(file.readline())
+    if not isinstance(header, dict) or header.get("format") not in _FORMATS:
+        raise ValueError("it is torn, corrupt or of another format")
+    if not header.keys() >= {"fingerprint", "iteration", "versions"}:
+        raise ValueError("it is corrupt (its header lacks something)")
+    return header, str(header.pop("sha256", None)), str(header.pop("hmac", None) or "")
+
+
+def _load(path: Path, payload: IO[bytes], origin: _Origin, plugins: Collection[str]) -> State:
+    """Unpickles the state, as far as the file can be trusted."""
+    remedy = (
+        "if you trust whoever made it, `qdsweep adopt "
+        f"{shlex.quote(str(path.parent.parent))}` makes it yours; to compute the run from its "
+        "start, remove it"
+    )
+    if origin is _Origin.OTHERS:
+        raise BadInput(
+            f"{path} is refused: another user owns it or can write it (or its folder), and it "
+            f"lacks your digest; reading one runs what is in it. {remedy[0].upper()}{remedy[1:]}"
+        )
+    try:
+        return load(payload, is_own=origin is _Origin.OWN, plugins=plugins)
+    except UnknownName as name:
+        raise BadInput(
+            f"{path} is refused: it lacks your digest ({key_file()}), and names {name}, which "
+            f"is not qdsweep's, pyribs' or numpy's: {remedy}"
+        ) from None
 
 
 def _begun(header: dict[str, Any]) -> "hashlib._Hash":

@@ -105,9 +105,17 @@ def snapshot(run_dir: Path) -> Path | None:
     experiment = compose(str(files.config))
     domain = make_domain(experiment.domain)
     import_plugins(experiment)
-    state = reload.newest(files, None, {}, allow_version_change=True)
-    if state is None:
+    saved = reload.newest(
+        files,
+        None,
+        {},
+        usable=reload.fits(files),
+        allow_version_change=True,
+        plugins=experiment.algorithm.plugins,
+    )
+    if saved is None:
         return None
+    state = saved.state
     target = files.partial
     target.path.mkdir(exist_ok=True)
     shutil.copyfile(files.config, target.config)

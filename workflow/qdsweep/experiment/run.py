@@ -36,8 +36,9 @@ from qdsweep.experiment.stop import Hanging, Interrupted, Stop
 from qdsweep.host.briefing import image
 from qdsweep.host.load import Load
 from qdsweep.host.lock import this_process
+from qdsweep.planning.sizes import check_sizes
 from qdsweep.records.config import write_config
-from qdsweep.records.metrics import Metrics, read_rows
+from qdsweep.records.metrics import Metrics
 from qdsweep.records.run_dir import RunDir
 from qdsweep.records.sources import identities, identity_in
 from qdsweep.records.status import read_status, write_status
@@ -89,23 +90,26 @@ def compute(
     domain = make_domain(experiment.domain, experiment.seed)
     if hasattr(domain, "remark"):
         log.info(domain.remark)
+    check_sizes(experiment, domain.solution_dim)
     import_plugins(experiment)
-    rows = len(read_rows(run.state.metrics))
-    state = reload.newest(
+    saved = reload.newest(
         run.state,
         identity.fingerprint,
         versions,
-        usable=lambda header: header["iteration"] <= rows,
+        usable=reload.fits(run.state),
         allow_version_change=options.allow_version_change,
         inherited=_inherited(experiment, run),
+        plugins=experiment.algorithm.plugins,
     )
-    if state is None:
+    run.state.unseal()
+    if saved is None:
         log.info("a new run")
         try_changes(experiment, domain, run.centroids)
         algorithm = make_algorithm(experiment, domain, run.centroids)
         context = np.zeros(domain.context_dim) if hasattr(domain, "context_dim") else None
         state = State(algorithm, steps=0, context=context)
     else:
+        state = saved.state
         log.info("goes on after iteration %d, from the reload file", state.iterations)
     own = OwnMetrics(experiment, state)
     write_config(run.state.config, experiment)
@@ -114,8 +118,9 @@ def compute(
         engine = make_engine(cluster, experiment, domain, out, helpers, of_workers)
     log.info("engine %s, %d worker(s)", engine.name, engine.workers)
     load = Load(cluster.workers_per_node)
+    history = Insertions(run, state, saved.header.get("history") if saved else None)
     recorder = Recorder(
-        experiment, domain, run, identity, versions, state, own, engine, load, bar=bar
+        experiment, domain, run, identity, versions, state, own, engine, load, history, bar=bar
     )
     recorder.deadline = deadline
     with recorder.attempt(state, stop):
@@ -159,6 +164,7 @@ class Recorder:
         own: OwnMetrics,
         engine: Engine,
         load: Load,
+        history: Insertions,
         *,
         bar: bool,
     ) -> None:
@@ -170,7 +176,7 @@ class Recorder:
         self.engine = engine
         self.own = own
         self.metrics = Metrics(self.files.metrics, state.iterations, self.own.columns)
-        self.history = Insertions(run, state)
+        self.history = history
         ((unit, _),) = experiment.budget.items()
         self.progress = Progress(
             experiment.budget, getattr(state, unit), self.files.metrics, bar=bar
@@ -250,7 +256,10 @@ class Recorder:
         start = time.perf_counter()
         self.metrics.flush(durable=True)
         self.history.flush()
-        self.saved = reload.save(state, self.files, self.identity.fingerprint, self.versions)
+        beside = {"metrics": self.metrics.fingerprint, "history": self.history.checksum}
+        self.saved = reload.save(
+            state, self.files, self.identity.fingerprint, self.versions, beside
+        )
         self.saved_at = time.monotonic()
         self.save_seconds = time.perf_counter() - start
         self._watch_wall_time()
@@ -345,8 +354,9 @@ class Recorder:
             "attempts": self.attempts,
             **{name: self.row.get(name) for name in self.own.columns},
         }
+        self.history.finish()  # before summary.json, with which the run counts as finished
         write_results(self.files, self.identity.id, self.experiment, self.domain, state, about)
-        self.history.finish()
+        self.files.seal()
         for superfluous in (self.files.partial.path, self.files.workers):
             shutil.rmtree(superfluous, ignore_errors=True)
         reload.keep_only(self.files, [self.saved])

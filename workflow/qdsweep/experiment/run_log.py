@@ -16,10 +16,19 @@ FIRST_PLOT_SECONDS = 60.0
 _PLOTS = 2  # metrics beside each other, for more there is no room
 
 
+class _LogFile(logging.FileHandler):
+    """A log whose lines may be lost on a full disk: what needs the disk more says so itself."""
+
+    def handleError(self, record: logging.LogRecord) -> None:
+        """Says nothing of a line that cannot be written; the next one may bring it along."""
+        if not isinstance(sys.exc_info()[1], OSError):
+            super().handleError(record)
+
+
 def start_log(path: Path, *, terminal: bool) -> None:
     """Logs to `path` (appended), and to the terminal if a person is watching it."""
     formatter = logging.Formatter("%(asctime)s %(levelname)-7s %(message)s", "%Y-%m-%d %H:%M:%S")
-    handlers: list[logging.Handler] = [logging.FileHandler(path)]
+    handlers: list[logging.Handler] = [_LogFile(path)]
     if terminal:
         handlers.append(logging.StreamHandler(sys.stderr))
     root = logging.getLogger()

@@ -5,6 +5,7 @@ import os
 import shutil
 import time
 import zipfile
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING
 from qdsweep.config.cluster import Cluster
 from qdsweep.config.experiment import Experiment
 from qdsweep.config.extras import require_packages_of
-from qdsweep.errors import BadInput, QdsweepError
+from qdsweep.errors import BadInput, QdsweepError, StorageError
 from qdsweep.experiment.options import Options
 from qdsweep.experiment.stop import Interrupted, Stop
 from qdsweep.files import read_json_if_whole
@@ -26,6 +27,7 @@ from qdsweep.records.metrics import read_rows
 from qdsweep.records.run_dir import RunDir, StateDir
 from qdsweep.records.sources import identity_in
 from qdsweep.records.status import read_status
+from qdsweep.records.sums import damaged_files
 from qdsweep.sweep.ids import Identity
 
 if TYPE_CHECKING:
@@ -85,10 +87,7 @@ def _start(
                 start_log(run.state.log, terminal=options.terminal)
                 return _locked(experiment, identity, run, cluster, options, stop, deadline)
         except OSError as error:
-            raise QdsweepError(
-                f"{error.filename or run.path}: cannot be written ({error.strerror}); with that "
-                "mended, the same command goes on"
-            ) from None
+            raise StorageError(error, run.path) from None
 
 
 def _refuse_other(identity: Identity, run: RunDir) -> None:
@@ -146,7 +145,8 @@ def _locked(
 
             compute(experiment, run.path, cluster, stop, options, deadline, helpers, identity)
         except BaseException as error:
-            write_ending(files, error, identity.fingerprint)
+            with suppress(OSError):  # a full disk must not hide the error
+                write_ending(files, error, identity.fingerprint)
             raise
         finally:
             if helpers is not None:
@@ -195,12 +195,16 @@ def _is_whole(path: Path) -> bool:
 
 def _done(experiment: Experiment, identity: Identity, files: StateDir) -> str | None:
     """None if there is something to compute; else how far the results in state/ go."""
+    log = logging.getLogger("qdsweep")
+    damaged = damaged_files(files.sums, files.path)
+    for path in damaged:
+        log.warning("%s has changed since it was written: the results are made anew", path)
     summary = read_json_if_whole(files.summary)
-    if summary.get("id") != identity.id:
+    if damaged or summary.get("id") != identity.id:
         return None
     rows = len(read_rows(files.metrics))
     if not _is_whole(files.archive) or rows < int(str(summary["iterations"])):
-        logging.getLogger("qdsweep").warning("the results in %s are torn: made anew", files.path)
+        log.warning("the results in %s are torn: made anew", files.path)
         return None
     ((unit, amount),) = experiment.budget.items()
     reached = int(str(summary.get(unit) or 0))

@@ -8,6 +8,9 @@ from types import FrameType, TracebackType
 
 from qdsweep.errors import QdsweepError
 
+# The longest that a timer waits; it is set again then [s].
+_LONGEST = 1e8
+
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)
 
 
@@ -125,7 +128,7 @@ class Stop:
         if self._timeout is not None and self._interruptible:
             due.append(self._progress_at + self._timeout)
         wait = max(0.001, min(due) - time.monotonic()) if due else 0.0
-        signal.setitimer(signal.ITIMER_REAL, wait)
+        signal.setitimer(signal.ITIMER_REAL, min(wait, _LONGEST))
 
     def _alarm(self, number: int, frame: FrameType | None) -> None:
         now = time.monotonic()

@@ -15,7 +15,8 @@ def told() -> dict[str, Any]:
     """Returns what `container.enter` has told this process; nothing outside of an image.
 
     `image`: the file; `digest`: its SHA-256; `slurm`: question -> answer; `helpers`: the
-    process that starts the workers, if they are on several nodes.
+    process that starts the workers, if they are on several nodes; `key`: the file of the user's
+    own key.
     """
     return dict(json.loads(os.environ.get(VARIABLE, "{}")))
 

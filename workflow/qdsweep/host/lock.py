@@ -6,12 +6,13 @@ import os
 import socket
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 from qdsweep.errors import QdsweepError
-from qdsweep.files import read_json_if_whole
+from qdsweep.files import naming, read_json_if_whole
 
 # How often the owner touches the file, and after how long without that it counts as dead [s].
 # Only needed where flock() does not work across nodes (some Lustre and NFS mounts).
@@ -62,10 +63,11 @@ class Lock:
         trace: TracebackType | None,
     ) -> None:
         self._done.set()
-        if self._file is not None:
-            os.truncate(self._file, 0)
-            os.close(self._file)
-            self._file = None
+        file, self._file = self._file, None
+        if file is not None:
+            with suppress(OSError):  # what the owner did is done, whatever is said of it here
+                os.truncate(file, 0)
+                os.close(file)
 
     def _try(self) -> bool:
         # Workers must not inherit it: they would hold the lock after their main process was killed.
@@ -83,8 +85,9 @@ class Lock:
         if elsewhere and time.time() - os.fstat(file).st_mtime < DEAD_SECONDS:
             os.close(file)
             return False
-        os.truncate(file, 0)
-        os.write(file, json.dumps(this_process()).encode())
+        with naming(self.path):
+            os.truncate(file, 0)
+            os.write(file, json.dumps(this_process()).encode())
         self._file = file
         return True
 
@@ -97,7 +100,8 @@ class Lock:
     def _beat(self) -> None:
         while not self._done.wait(BEAT_SECONDS):
             if self._file is not None:
-                os.utime(self._file)
+                with suppress(OSError):
+                    os.utime(self._file)
 
 
 def this_process() -> dict[str, Any]:
@@ -133,6 +137,8 @@ def is_alive(path: Path) -> bool:
     except OSError:
         return True
     else:
+        if not os.fstat(file).st_size:  # of most runs
+            return False
         owner = read_owner(path)
         return bool(
             owner

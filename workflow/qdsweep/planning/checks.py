@@ -6,11 +6,13 @@ import shlex
 from collections.abc import Mapping
 
 from qdsweep.config.cluster import LIBRARIES, Cluster
+from qdsweep.config.domain import Plugin
 from qdsweep.config.domain_base import require_episodes
 from qdsweep.config.experiment import Experiment
 from qdsweep.config.extras import require_packages
 from qdsweep.config.files import nearest
 from qdsweep.config.keys import Path
+from qdsweep.config.own_metric import own_metrics
 from qdsweep.config.plugin import require_source
 from qdsweep.config.references import check_cited
 from qdsweep.config.signature import refuse_unknown
@@ -19,6 +21,8 @@ from qdsweep.errors import BadInput
 from qdsweep.host.briefing import RANKS
 from qdsweep.host.programs import which
 from qdsweep.metrics import METRICS, Metric
+from qdsweep.planning.sizes import check_sizes
+from qdsweep.planning.sources import naming_file
 from qdsweep.sweep.groups import group_columns, group_labels, label_columns
 from qdsweep.sweep.labels import figure_names
 from qdsweep.sweep.published import Groups
@@ -50,10 +54,8 @@ def check_sweep(settings: SweepFile, sweep: Sweep, sources: Mapping[Path, str]) 
         "confirm": _check_confirm,
     }
     for key, check in checks.items():
-        try:
+        with naming_file(sources, key):
             check(settings, sweep)
-        except BadInput as error:
-            raise BadInput(f"{sources.get((key,), sources[()])}: {error}") from None
 
 
 def check_fit(cluster: Cluster, name: str, runs: Mapping[str, Experiment]) -> None:
@@ -78,6 +80,24 @@ def check_fit(cluster: Cluster, name: str, runs: Mapping[str, Experiment]) -> No
             )
 
 
+def require_own_code(experiment: Experiment) -> None:
+    """Refuses a part of the user's whose file is missing, is no Python, or lacks it.
+
+    Raises:
+        BadInput: The message names the key, the file, and what the file has.
+    """
+    parts = {key: part.type for key, part in experiment.algorithm.own_parts.items()}
+    if isinstance(experiment.domain, Plugin):
+        parts["domain"] = experiment.domain.type
+    for number, metric in enumerate(own_metrics(experiment.metrics)):
+        parts[f"metrics.{number}"] = metric.function
+    for key, target in parts.items():
+        try:
+            require_source(target)
+        except BadInput as error:
+            raise BadInput(f"{key} = {error}") from None
+
+
 def check_installed(cluster: Cluster) -> None:
     """Refuses an engine whose library is not installed here, or what it is to use is not there.
 
@@ -100,14 +120,19 @@ def check_installed(cluster: Cluster) -> None:
 def _check_experiments(settings: SweepFile, sweep: Sweep) -> None:
     """Refuses what cites or names what is not there, and arguments that a user's part lacks."""
     check_cited(sweep.runs.values())
-    for function in {one.function for one in sweep.own_metrics.values()}:
-        require_source(function)
     seen: set[tuple[str, ...]] = set()
+    file = f"experiment {settings.experiment}: " if isinstance(settings.experiment, str) else ""
     for experiment in sweep.runs.values():
+        try:
+            check_sizes(experiment, anywhere=True)  # jobs may run on other machines
+        except BadInput as error:
+            raise BadInput(f"{file}{error}") from None
+        if (code := tuple(experiment.own_code)) not in seen:
+            require_own_code(experiment)
+            seen.add(code)
         for key, part in experiment.algorithm.own_parts.items():
             look = (key, part.type, *part.arguments)
             if look not in seen:
-                require_source(part.type)
                 refuse_unknown(part.type, key, part.arguments)
             seen.add(look)
 

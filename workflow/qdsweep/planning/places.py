@@ -15,6 +15,7 @@ from qdsweep.config.sweep import SweepFile
 from qdsweep.config.values import value_text
 from qdsweep.errors import BadInput
 from qdsweep.planning.population import refuse_population
+from qdsweep.planning.sources import naming_file
 from qdsweep.records.search import Level
 from qdsweep.strategies.draws import shuffled
 from qdsweep.strategies.levels import levels, samples_of
@@ -78,11 +79,8 @@ def places_of(
         BadInput: The search cannot be done with this sweep.
     """
     search = settings.staged_search
-    try:
+    with naming_file(sources, "search"):
         return None if search is None else _places(settings, search, sweep)
-    except BadInput as error:
-        where = sources.get(("search",), sources.get((), ""))
-        raise BadInput(f"{where}: {error}" if where else str(error)) from None
 
 
 def _places(settings: SweepFile, search: Search, sweep: Sweep) -> Places:

@@ -8,6 +8,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from qdsweep.config.cluster import Cluster, read_cluster
 from qdsweep.config.explain import explain
 from qdsweep.config.files import nearest, read_yaml, shown
 from qdsweep.config.keys import Path
@@ -15,6 +16,7 @@ from qdsweep.config.sweep import SweepFile
 from qdsweep.config.values import typed
 from qdsweep.errors import BadInput
 from qdsweep.planning.places import Places
+from qdsweep.planning.sources import naming_file
 from qdsweep.sweep.expand import recover
 from qdsweep.sweep.groups import CHANGES, MEMBER
 from qdsweep.sweep.ids import adhoc_name
@@ -77,6 +79,22 @@ def read_sweep(
     except ValidationError as error:
         sources = key_sources(command_line, files, where)
         raise BadInput(explain(error, SweepFile, data, sources)) from None
+
+
+def clusters_of(settings: SweepFile, sources: Mapping[Path, str]) -> dict[str, Cluster]:
+    """Reads the cluster config of a sweep; for `auto` both that it may become.
+
+    Args:
+        settings: The sweep file.
+        sources: Where its keys stand, from `key_sources`.
+
+    Raises:
+        BadInput: There is none, or a key or value of it is wrong.
+    """
+    auto = settings.cluster == "auto"
+    with naming_file({} if auto else sources, "cluster"):
+        names = ("local", "slurm") if auto else (settings.cluster,)
+        return {name: read_cluster(name) for name in names}
 
 
 def plan_data(settings: SweepFile, sweep: Sweep, places: Places | None = None) -> dict[str, Any]:

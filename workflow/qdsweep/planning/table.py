@@ -1,11 +1,15 @@
 """The table of runs of a sweep file, and what one of drawn values must keep."""
 
+from collections.abc import Mapping
 from dataclasses import replace
+from types import MappingProxyType
 
 from qdsweep.config.imported import read_all
+from qdsweep.config.keys import Path
 from qdsweep.config.sweep import SweepFile
 from qdsweep.errors import BadInput
 from qdsweep.files import read_json_if_whole
+from qdsweep.planning.sources import naming_file
 from qdsweep.records.sources import finder
 from qdsweep.records.sweep_dir import Results
 from qdsweep.strategies.draws import drawn_by
@@ -17,27 +21,36 @@ from qdsweep.sweep.runs import Sweep, table_of_runs
 BATCHES = ("batch_size", "num_emitters")
 
 
-def sweep_of(settings: SweepFile, results: Results) -> Sweep:
+def sweep_of(
+    settings: SweepFile, results: Results, sources: Mapping[Path, str] = MappingProxyType({})
+) -> Sweep:
     """Expands a sweep file.
 
     Args:
         settings: The sweep file.
         results: The folder results/: a run may stand there under an earlier id.
+        sources: Where each key stands, from `settings.key_sources`.
 
     Raises:
         BadInput: The sweep or one of its experiments is wrong, or its samples would replace those
             that it had before.
     """
     search = settings.search
-    sweep = table_of_runs(
-        settings.experiment,
-        settings.sweep,
-        find=finder(results),
-        draw=drawn_by(search) if search and samples_of(search) else None,
-        excluded=settings.exclude,
-    )
-    _check_samples(settings, sweep, results)
-    return replace(sweep, imported=read_all(settings.imported))
+    try:
+        sweep = table_of_runs(
+            settings.experiment,
+            settings.sweep,
+            find=finder(results),
+            draw=drawn_by(search) if search and samples_of(search) else None,
+            excluded=settings.exclude,
+        )
+    except BadInput as error:
+        with naming_file(sources, "sweep" if str(error).startswith("sweep") else "experiment"):
+            raise
+    with naming_file(sources, "search"):
+        _check_samples(settings, sweep, results)
+    with naming_file(sources, "imported"):
+        return replace(sweep, imported=read_all(settings.imported))
 
 
 def _check_samples(settings: SweepFile, sweep: Sweep, results: Results) -> None:

@@ -11,6 +11,8 @@ from qdsweep.config.experiment import Experiment
 from qdsweep.config.files import read_yaml
 from qdsweep.errors import BadInput
 from qdsweep.files import AGAIN, ANEW, atomic, require
+from qdsweep.records.run_dir import StateDir
+from qdsweep.records.sums import require_as_written
 from qdsweep.records.sweep_dir import Results
 
 # libyaml's is four times as fast, which a sweep of 10,000 runs feels.
@@ -34,6 +36,7 @@ def write_configs(
             path.parent.mkdir(parents=True, exist_ok=True)
             write_config(path, experiment)
         elif changed and not _measures(path, experiment):
+            StateDir(path.parent).unseal()
             write_config(path, experiment)
 
 
@@ -62,6 +65,7 @@ def read_config(path: Path) -> dict[str, Any]:
         BadInput: It is missing or damaged.
     """
     require(path, AGAIN)
+    require_as_written(path)
     try:
         return read_yaml(path)
     except BadInput as error:

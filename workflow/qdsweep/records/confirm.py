@@ -7,6 +7,7 @@ from pydantic import TypeAdapter
 
 from qdsweep.files import damaged, read_json, write_json
 from qdsweep.records.plan import RowData
+from qdsweep.records.sums import require_as_written
 from qdsweep.records.sweep_dir import SweepDir
 
 _REMEDY = "remove it, and start snakemake with that sweep, which writes it anew"
@@ -38,6 +39,7 @@ def read_confirm(sweep: SweepDir) -> list[ConfirmingRow]:
     """
     if not sweep.confirm.exists():
         return []
+    require_as_written(sweep.confirm, _REMEDY, sweep.sums("winners"))
     data = read_json(sweep.confirm, cure=_REMEDY)
     try:
         rows = _ROWS.validate_python(data["rows"])

@@ -1,13 +1,13 @@
 """history.npz: every insertion into a run's archive, so that any earlier archive is known."""
 
-import os
+import hashlib
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from qdsweep.files import atomic, read_arrays
+from qdsweep.files import Appended, atomic, read_arrays
 from qdsweep.records.run_dir import RunFiles, StateDir
 
 ROW = np.dtype([("iteration", "<i4"), ("index", "<i4"), ("objective", "<f8")])
@@ -67,7 +67,8 @@ class HistoryFile:
 
     def __init__(self, state: StateDir) -> None:
         self._path, self._final = state.insertions, state.history
-        self._file: Any = None
+        self._file: Appended | None = None
+        self._sum = hashlib.sha256()
 
     @property
     def is_open(self) -> bool:
@@ -93,17 +94,24 @@ class HistoryFile:
         """Writes the insertions up to now; others are appended from now on."""
         with atomic(self._path) as file:
             file.write(rows.tobytes())
-        self._file = self._path.open("ab")
+        self._sum = hashlib.sha256(rows.tobytes())
+        self._file = Appended(self._path, "ab")
 
     def append(self, rows: NDArray[Any]) -> None:
         """Adds insertions; they may wait in memory for `flush`."""
+        assert self._file is not None, "begin() comes first"
+        self._sum.update(rows.tobytes())
         self._file.write(rows.tobytes())
+
+    @property
+    def checksum(self) -> str | None:
+        """Of all rows up to now, which a reload file remembers; None where none are taken down."""
+        return self._sum.hexdigest() if self.is_open else None
 
     def flush(self) -> None:
         """Waits until the disk has all rows: a reload file counts on them."""
         if self._file is not None:
-            self._file.flush()
-            os.fsync(self._file.fileno())
+            self._file.flush(durable=True)
 
     def close(self) -> None:
         """Writes what waits and closes the file."""

@@ -3,14 +3,15 @@
 Every reader goes by the header: other releases may have other columns.
 """
 
+import hashlib
 import math
-import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from qdsweep.files import AGAIN, atomic, damaged, read_csv
+from qdsweep.files import AGAIN, Appended, atomic, damaged, read_csv
 from qdsweep.metrics import RECORDED
+from qdsweep.records.sums import require_as_written
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -55,26 +56,32 @@ class Metrics:
 
     def __init__(self, path: Path, iteration: int, own: Sequence[str] = ()) -> None:
         self.path = path
-        header, *rows = read_lines(path) or [""]
+        header, *rows = (read_lines(path) if iteration else []) or [""]
         known = header.split(",") if header else []
         wanted = (*COLUMNS, *own, OWN_SECONDS) if own else COLUMNS
         lacking = [name for name in wanted if name not in known]
         self._columns = [*known, *lacking]
         empty = "," * len(lacking)
+        lines = [",".join(self._columns), *(f"{row}{empty}" for row in rows[:iteration])]
+        self._sum = _sum(lines)
         with atomic(path, "w") as file:
-            file.write(",".join(self._columns) + "\n")
-            file.writelines(f"{row}{empty}\n" for row in rows[:iteration])
-        self._file = path.open("a")
+            file.writelines(f"{line}\n" for line in lines)
+        self._file = Appended(path, "a")
 
     def add(self, row: dict[str, Any]) -> None:
         """Adds a row; it may wait in memory for `flush`."""
-        self._file.write(",".join(map(_text, map(row.get, self._columns))) + "\n")
+        line = ",".join(map(_text, map(row.get, self._columns))) + "\n"
+        self._sum.update(line.encode())
+        self._file.write(line)
+
+    @property
+    def fingerprint(self) -> dict[str, Any]:
+        """What tells these lines from others: a reload file remembers it (see `begins_with`)."""
+        return {"columns": len(self._columns), "sha256": self._sum.hexdigest()}
 
     def flush(self, *, durable: bool = False) -> None:
         """Hands all rows to the system, and on demand waits until the disk has them."""
-        self._file.flush()
-        if durable:
-            os.fsync(self._file.fileno())
+        self._file.flush(durable=durable)
 
     def close(self) -> None:
         """Writes what waits and closes the file."""
@@ -103,6 +110,26 @@ def read_lines(path: Path) -> list[str]:
     return kept
 
 
+def begins_with(lines: list[str], iterations: int, fingerprint: dict[str, Any] | None) -> bool:
+    """Returns whether a file begins with the rows that a reload file counts on.
+
+    Args:
+        lines: Of `read_lines`. They may have got more columns since.
+        iterations: Number of rows.
+        fingerprint: `Metrics.fingerprint` then; reload files of earlier releases have none.
+    """
+    kept = lines[: 1 + iterations]
+    if len(kept) < 1 + iterations or fingerprint is None:
+        return len(kept) == 1 + iterations or not iterations
+    columns = fingerprint["columns"]
+    cut = (",".join(line.split(",")[:columns]) for line in kept)
+    return _sum(cut).hexdigest() == fingerprint["sha256"]
+
+
+def _sum(lines: Iterable[str]) -> "hashlib._Hash":
+    return hashlib.sha256("".join(f"{line}\n" for line in lines).encode())
+
+
 def read_rows(path: Path) -> list[str]:
     """Reads the whole rows, as text."""
     return read_lines(path)[1:]
@@ -120,6 +147,7 @@ def read_metrics(path: Path) -> "pd.DataFrame":
     Raises:
         BadInput: The file is missing or damaged.
     """
+    require_as_written(path)
     table = read_csv(path, AGAIN)
     for name in _FIRST:
         if name not in table:

@@ -17,11 +17,12 @@ from qdsweep.config.search import Search
 from qdsweep.config.sweep import Confirm, Figures, Published, Reevaluate, Rollouts, Tables
 from qdsweep.config.values import value_text
 from qdsweep.errors import BadInput
-from qdsweep.files import damaged, read_json, write_text
+from qdsweep.files import damaged, write_text
 from qdsweep.metrics import METRICS, RANK, Metric
 from qdsweep.records.config import write_configs
 from qdsweep.records.search import Level, levels_of, read_search_rows
 from qdsweep.records.sources import keep_sources
+from qdsweep.records.sums import read_checked, sums_of
 from qdsweep.records.sweep_dir import Results, SweepDir
 from qdsweep.sweep.encoding import slots_of
 from qdsweep.sweep.groups import group_columns, group_labels
@@ -235,7 +236,8 @@ class Plan:
     @cached_property
     def _labels(self) -> dict[str, str]:
         """Group -> what `figures` calls it, unless only a figure can show that."""
-        rows = [row.values for row in self.computed]
+        firsts = {row.group: row.values for row in reversed(self.computed)}
+        rows = [firsts[group] for group in dict.fromkeys(row.group for row in self.computed)]
         try:
             names = figure_names(self.figures, self.columns, rows, self.experiment)
         except BadInput:  # a start and each table say it; a list of runs can do without
@@ -314,7 +316,7 @@ def read_plan(sweep: SweepDir) -> Plan:
             f"{sweep.plan} does not exist: there is no such sweep here; known: {known} (a sweep is "
             "known from its first start on)"
         )
-    data = read_json(sweep.plan, cure=_REMEDY)
+    data = read_checked(sweep.plan, cure=_REMEDY)
     if "levels" in data:
         data["rows"] = read_search_rows(sweep)
     try:
@@ -337,11 +339,14 @@ def write_plan(plan: Mapping[str, Any], runs: Mapping[str, Experiment], results:
     sweep = results.sweep(plan["name"])
     plan = {**plan, **_kept_slots(plan, sweep)}
     text = json.dumps(plan, indent=1) + "\n"
-    changed = not sweep.plan.exists() or sweep.plan.read_text() != text
+    changed = not sweep.plan.exists() or sweep.plan.read_bytes() != text.encode()
     write_configs(runs, results, changed=changed)
     if changed:
-        sweep.path.mkdir(parents=True, exist_ok=True)
+        sums = sweep.sums("plan")
+        sums.parent.mkdir(parents=True, exist_ok=True)
+        sums.unlink(missing_ok=True)
         write_text(sweep.plan, text)
+        write_text(sums, sums_of(sweep.path, [sweep.plan]))
 
 
 def _kept_slots(plan: Mapping[str, Any], sweep: SweepDir) -> dict[str, Any]:

@@ -91,7 +91,8 @@ def read_standings(sweep: SweepDir, plan: Plan) -> list[Standing]:
         BadInput: confirm.json is damaged.
     """
     runs = plan.runs(read_confirm(sweep) if plan.confirm else ())
-    return [read_standing(sweep.results.run(run.id), run) for run in runs]
+    results = sweep.results
+    return [read_standing(results.run(run.id), run) for run in runs]
 
 
 def read_standing(run_dir: RunDir, run: PlannedRun, *, alive: bool | None = None) -> Standing:

@@ -3,8 +3,9 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from qdsweep.files import link
+from qdsweep.files import link, write_text
 from qdsweep.records.folder import Folder, Place
+from qdsweep.records.sums import sums_of
 
 
 class RunFiles(Folder):
@@ -20,6 +21,8 @@ class RunFiles(Folder):
 class StateDir(RunFiles):
     """The folder `state/` of a run, which Snakemake does not know and which is the truth."""
 
+    sums = Place("SHA256SUMS")
+    """Of the results of a finished run; nothing else has any."""
     log = Place("run.log")
     status = Place("status.json")
     lock = Place("lock")
@@ -46,9 +49,22 @@ class StateDir(RunFiles):
         """Returns the reload files that there are, the newest first."""
         return sorted(self.path.glob("reload-*.pkl"), reverse=True)
 
+    def seal(self) -> None:
+        """Writes the checksums of a finished run's results, which every reader compares."""
+        results = (self.config, self.metrics, self.archive, self.history, self.summary)
+        write_text(self.sums, sums_of(self.path, results))
+
+    def unseal(self) -> None:
+        """Removes them, before a file of the run changes."""
+        self.sums.unlink(missing_ok=True)
+
     def samples(self, stem: str) -> Path:
         """Returns the place of what a re-evaluation has evaluated so far."""
         return self.path / f"{stem}.npz"
+
+    def corrected_sums(self, stem: str) -> Path:
+        """Returns the place of the checksums of a re-evaluation."""
+        return self.path / f"{stem}.sha256"
 
     def torn(self) -> Iterator[Path]:
         """Yields the second halves of writes that a kill has cut off."""

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from qdsweep.errors import BadInput
 from qdsweep.files import damaged, read_json, write_json
+from qdsweep.records.sums import read_checked
 from qdsweep.records.sweep_dir import SweepDir
 
 
@@ -266,7 +267,7 @@ def read_search_rows(sweep: SweepDir) -> list[dict[str, Any]]:
     if not sweep.search_rows.exists():
         return []
     try:
-        return list(read_json(sweep.search_rows)["rows"])
+        return list(read_checked(sweep.search_rows)["rows"])
     except (KeyError, TypeError) as error:
         raise damaged(sweep.search_rows, error) from None
 

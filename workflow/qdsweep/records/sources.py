@@ -18,6 +18,7 @@ from qdsweep.config.imports import needed_files, places
 from qdsweep.config.plugin import read_source
 from qdsweep.config.source import code_hash, file_hash
 from qdsweep.errors import BadInput
+from qdsweep.files import naming
 from qdsweep.records.run_dir import RunDir
 from qdsweep.records.status import read_status
 from qdsweep.records.sweep_dir import Results
@@ -43,14 +44,17 @@ def keep_sources(experiments: Iterable[Experiment], results: Results) -> None:
         os.utime(folder)
         return
     torn = folder.with_name(f".{digest}.{os.getpid()}.tmp")
-    for place, content in files.items():
-        path = torn / place
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(content)
     try:
+        for place, content in files.items():
+            path = torn / place
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with naming(path):
+                path.write_bytes(content)
         torn.rename(folder)
-    except OSError:  # another start was quicker
-        shutil.rmtree(torn)
+    except OSError:
+        shutil.rmtree(torn, ignore_errors=True)
+        if not folder.exists():  # else another start was quicker
+            raise
 
 
 def kept_sources(results: Results) -> list[Path]:

@@ -56,9 +56,10 @@ class Status:
 
 def read_status(state: StateDir) -> Status:
     """Reads the status of a run."""
-    if not state.status.exists():  # of most runs, when a sweep starts
+    file = state.status
+    data = read_json_if_whole(file)
+    if not data and not file.exists():  # of most runs, when a sweep starts
         return Status()
-    data = read_json_if_whole(state.status)
     try:
         names = (*(metric.name for metric in CURVES), *data.get("own_metrics", ()))
         return Status(

@@ -2,8 +2,9 @@
 
 from typing import Any
 
-from qdsweep.files import AGAIN, read_json, write_json
+from qdsweep.files import AGAIN, write_json
 from qdsweep.records.run_dir import RunFiles
+from qdsweep.records.sums import read_checked
 
 
 def read_summary(files: RunFiles, remedy: str = AGAIN) -> dict[str, Any]:
@@ -16,7 +17,7 @@ def read_summary(files: RunFiles, remedy: str = AGAIN) -> dict[str, Any]:
     Raises:
         BadInput: It is missing or damaged.
     """
-    return read_json(files.summary, remedy)
+    return read_checked(files.summary, remedy)
 
 
 def write_summary(files: RunFiles, summary: dict[str, Any]) -> None:

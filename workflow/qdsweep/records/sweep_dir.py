@@ -1,6 +1,7 @@
 """Where every file of a sweep is, and the folder results/ as a whole."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 from qdsweep.records.folder import Folder, Place
 from qdsweep.records.run_dir import RunDir
@@ -34,6 +35,10 @@ class SweepDir(Folder):
     archives = Place("plots/archives")
     evolution = Place("plots/evolution")
     rollouts = Place("plots/rollouts")
+
+    def sums(self, stage: str) -> Path:
+        """Returns the place of the checksums of what a stage has written."""
+        return self.path / "state" / f"{stage}.sha256"
 
     @property
     def results(self) -> "Results":

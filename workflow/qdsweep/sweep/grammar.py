@@ -21,6 +21,8 @@ a tab (parallel cuts the value into columns), a line break or a NUL in a value. 
 file is an empty value, as for parallel.
 """
 
+import errno
+import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -28,6 +30,7 @@ from itertools import chain, product
 from pathlib import Path
 
 from qdsweep.errors import BadInput
+from qdsweep.host.memory import require_memory
 from qdsweep.sweep.drawn import SAMPLE, Drawn, read_drawn
 from qdsweep.sweep.words import Word, fail, words
 
@@ -114,6 +117,8 @@ def expand(text: str, directory: Path = Path(), draw: Draw | None = None) -> Tab
             blocks[-1] = [(*row, value) for row, value in pairs]
         else:
             blocks.append([(value,) for value in source.values])
+    size = (56 + 8 * len(names)) * math.prod(map(len, blocks))
+    require_memory(size, f"sweep: {math.prod(map(len, blocks)):,} rows: their table")
     rows = [tuple(chain.from_iterable(parts)) for parts in product(*blocks)]
     if any(source.condition for source in drawn):
         rows = [_conditioned(dict(zip(names, row, strict=True)), drawn) for row in rows]
@@ -237,6 +242,8 @@ def _read(text: str, word: Word, directory: Path) -> list[str]:
         fail(text, word, "a sweep does not read standard input, it is read many times", remedy)
     path = directory / word.text
     try:
+        if path.is_char_device() or path.is_block_device():  # such as /dev/zero, without an end
+            raise OSError(errno.EINVAL, "it is a device")
         content = path.read_bytes().decode("utf-8-sig")
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"

@@ -11,9 +11,13 @@ from qdsweep.config.imported import ImportedRun
 from qdsweep.config.own_metric import OwnMetric, own_metrics
 from qdsweep.config.values import typed, value_text
 from qdsweep.errors import BadInput
+from qdsweep.host.memory import require_memory
 from qdsweep.sweep.exclusion import left
 from qdsweep.sweep.grammar import Draw, Table, expand
 from qdsweep.sweep.ids import run_id
+
+# A row of a sweep takes more, with its experiment and its job of Snakemake's [bytes].
+_RUN = 2000
 
 
 @dataclass(frozen=True)
@@ -115,6 +119,7 @@ def table_of_runs(
     """
     has_sources = sweep.strip() or draw is not None
     table = expand(sweep, directory, draw) if has_sources else Table((), [()])
+    require_memory(_RUN * len(table.rows), f"sweep: {len(table.rows):,} rows: so many runs")
     named = [dict(zip(table.names, cells, strict=True)) for cells in table.rows]
     rows = []
     for place in left(named, table.names, excluded) if excluded else range(len(named)):

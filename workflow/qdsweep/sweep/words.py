@@ -63,7 +63,8 @@ def _unquoted(piece: re.Match[str]) -> str:
 def fail(text: str, place: Word, problem: str, remedy: str) -> NoReturn:
     """Raises a BadInput that shows a place in the text, what is wrong and the remedy."""
     first = text.rfind("\n", 0, place.start) + 1
-    line = text[first:].split("\n", 1)[0].replace("\t", " ")
+    line = text[first:].split("\n", 1)[0]
+    line = "".join(letter if letter.isprintable() else " " for letter in line)
     row, column = text.count("\n", 0, first) + 1, place.start - first
     marks = "^" * max(1, min(place.end, first + len(line)) - place.start)
     raise BadInput(

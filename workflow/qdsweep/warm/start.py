@@ -32,12 +32,16 @@ def start_warm(experiments: Iterable[Experiment], left: Sequence[Experiment], lo
         return
     kinds = {_kind(experiment): experiment for experiment in left}
     data = [experiment.model_dump(mode="json") for experiment in kinds.values()]
-    folder = Path(tempfile.mkdtemp(prefix="qdsweep-"))  # only this user can read it (0700)
+    folder = None
     try:
+        folder = Path(tempfile.mkdtemp(prefix="qdsweep-"))  # only this user can read it (0700)
         _start(folder / "warm", json.dumps(data).encode(), log)
-    except OSError as error:  # such as a path that is too long for a socket
-        shutil.rmtree(folder, ignore_errors=True)
-        print(f"qdsweep: warning: no warm start ({folder}: {error})", file=sys.stderr)
+    except OSError as error:  # such as a full disk, or a path that is too long for a socket
+        if folder is not None:
+            shutil.rmtree(folder, ignore_errors=True)
+        print(
+            f"qdsweep: warning: no warm start ({folder or 'no folder'}: {error})", file=sys.stderr
+        )
     else:
         os.environ[VARIABLE] = str(folder / "warm")
 

@@ -19,6 +19,7 @@ from pathlib import Path
 
 import pytest
 from plugins import FAULTY
+from results import forget_sums
 from support import BIN, TINY, command
 from waiting import wait_until
 
@@ -89,6 +90,7 @@ def copied(sweep, tmp_path):
     """The same sweep, of which nobody computes anything."""
     folder, runs, _ = sweep
     shutil.copytree(folder / "results", tmp_path / "results", copy_function=shutil.copyfile)
+    forget_sums(tmp_path)
     (tmp_path / "results/runs" / runs["slow"] / "state/lock").write_text("")
     return tmp_path / "results", runs
 

@@ -19,10 +19,11 @@ from qdsweep.analysis.export.crate import NAME as CRATE
 from qdsweep.analysis.export.crate import metadata
 from qdsweep.analysis.export.packed_readme import readme
 from qdsweep.analysis.export.plugins import FOLDER, plugin_files
+from qdsweep.analysis.stages import STAGES
 from qdsweep.analysis.text import plural
 from qdsweep.config.sweep import Reevaluate
 from qdsweep.errors import BadInput, QdsweepError
-from qdsweep.files import AGAIN, atomic, read_arrays, read_csv, read_json, require
+from qdsweep.files import AGAIN, atomic, read_arrays, read_csv, require
 from qdsweep.host.lock import read_owner
 from qdsweep.metrics import RANK, RECORDED
 from qdsweep.records.config import read_config
@@ -32,6 +33,7 @@ from qdsweep.records.plan import Plan, PlannedRun, read_plan
 from qdsweep.records.run_dir import RunDir, RunFiles
 from qdsweep.records.status import read_attempts
 from qdsweep.records.summary import read_summary
+from qdsweep.records.sums import read_checked
 from qdsweep.records.sweep_dir import Results, SweepDir
 
 # Keys that are taken from a run's summary.json. Not `attempts` (hosts, jobs), not `image`.
@@ -96,6 +98,8 @@ def export(results: Path, name: str, out: Path, *, allowed: Iterable[str] = ()) 
         planned[row.run] = PlannedRun(row.run, row.group, "evaluations", 0)
     runs = _runs(sweep, plan, planned)
     require(sweep.plots, f"Run `qdsweep plot {name}` (or `snakemake`) first.")
+    for stage in STAGES:
+        stage.require_as_written(sweep.path)
     if out.is_dir():
         raise BadInput(f"--out {out}: that is a folder; give a file, such as {out / name}.zip")
     if not out.parent.is_dir():
@@ -210,7 +214,7 @@ def _sweep(plan: Plan) -> dict[str, Any]:
 
 def _search(sweep: SweepDir) -> dict[str, Any]:
     """Returns how values were drawn and what was searched; nothing where nothing was."""
-    search = read_json(sweep.plan).get("search")
+    search = read_checked(sweep.plan).get("search")
     return {"search": search} if search else {}
 
 
@@ -236,7 +240,7 @@ def _run(files: RunFiles, corrected: Reevaluate | None) -> Iterator[Member]:
     path = files.path / f"{corrected.stem}.npz" if corrected else None
     if path and path.exists():
         yield path.name, _arrays(path)
-        about = read_json(path.with_suffix(".json"), AGAIN)
+        about = read_checked(path.with_suffix(".json"), AGAIN)
         yield f"{path.stem}.json", _json({key: about[key] for key in CORRECTED if key in about})
 
 

@@ -9,12 +9,12 @@ from qdsweep.analysis.page.words import seeds_text
 from qdsweep.analysis.text import listed, number, plural
 from qdsweep.config.imported import MARK
 from qdsweep.elites.reevaluation import core_seconds_of
-from qdsweep.files import read_json
 from qdsweep.records.config import read_config
 from qdsweep.records.confirm import read_confirm
 from qdsweep.records.plan import Row, read_plan
 from qdsweep.records.run_dir import RunDir
 from qdsweep.records.summary import read_summary
+from qdsweep.records.sums import read_checked
 from qdsweep.records.sweep_dir import SweepDir
 
 
@@ -40,7 +40,7 @@ def correction(sweep_dir: Path, runs_dir: Path, ids: Iterable[str]) -> tuple[str
         return "", 0.0
     folders = [RunDir(runs_dir / run) for run in ids]
     corrected = [folder for folder in folders if folder.corrected(settings.stem).exists()]
-    elites = sum(read_json(run.corrected(settings.stem))["elites"] for run in corrected)
+    elites = sum(read_checked(run.corrected(settings.stem))["elites"] for run in corrected)
     times = settings.times
     what = f"means of {times} new evaluations" if times > 1 else "values of one new evaluation"
     sentence = (

@@ -13,11 +13,12 @@ from qdsweep.analysis.text import common_decimals, mean_and_error, plural
 from qdsweep.config.sweep import Reevaluate
 from qdsweep.elites.corrected_archive import METRICS
 from qdsweep.errors import BadInput
-from qdsweep.files import AGAIN, read_json
+from qdsweep.files import AGAIN
 from qdsweep.metrics import DRAWN
 from qdsweep.records.plan import read_plan
 from qdsweep.records.run_dir import RunDir
 from qdsweep.records.summary import read_summary
+from qdsweep.records.sums import read_checked
 from qdsweep.records.sweep_dir import SweepDir
 
 if TYPE_CHECKING:
@@ -69,7 +70,7 @@ def write_corrected(sweep_dir: Path, runs_dir: Path) -> None:
 
 
 def _record(folder: RunDir, stem: str) -> dict[str, Any]:
-    about = read_json(folder.corrected(stem), AGAIN)
+    about = read_checked(folder.corrected(stem), AGAIN)
     record = {
         "scale": score_scale_of(folder.path, read_summary(folder)),
         "seed_matters": about["seed_matters"],

@@ -1,0 +1,123 @@
+"""A folder of very many finished runs, as a sweep would have left them.
+
+A real start of Snakemake computes one run. What it left, Snakemake's own records too, is written
+under the ids of the others; a file that does not name its run is a second name (a hard link) of
+one file. The files of the later stages are empty, but up to date for Snakemake.
+"""
+
+import json
+import os
+from base64 import urlsafe_b64encode
+from hashlib import sha256
+from pathlib import Path
+
+from support import TINY, snakemake, write_yaml
+
+from qdsweep.analysis.stages import STAGES
+from qdsweep.config.experiment import Experiment
+from qdsweep.planning.settings import plan_data, read_sweep
+from qdsweep.planning.table import sweep_of
+from qdsweep.records.config import write_config
+from qdsweep.records.plan import digest, write_plan
+from qdsweep.records.run_dir import RunDir
+from qdsweep.records.sweep_dir import Results
+
+EXPERIMENT = {**TINY, "algorithm": "map_elites"}
+SIGMAS = 100
+# File systems allow a file so many names, ext4 65,000; two are those of one run.
+NAMES = 10_000
+
+
+def write_sweep(folder: Path, seeds: int, sigmas: int = SIGMAS) -> Path:
+    """Writes a sweep file of so many seeds of each of so many values."""
+    config = {"name": "many", "experiment": EXPERIMENT, "sweep": _text(seeds, sigmas)}
+    return write_yaml(folder / "sweep.yaml", config)
+
+
+def _text(seeds: int, sigmas: int) -> str:
+    values = " ".join(f"{number / 1000:g}" for number in range(1, sigmas + 1))
+    return f"::: sigma {values} ::: seed {' '.join(map(str, range(1, seeds + 1)))}"
+
+
+def start(folder: Path, *words: object, **options: object):
+    """Types the command of the sweep."""
+    return snakemake("--cores", 2, "--configfile", "sweep.yaml", *words, cwd=folder, **options)
+
+
+def finish_runs(folder: Path, seeds: int) -> list[str]:
+    """Makes a sweep of `SIGMAS * seeds` runs, finished to its last stage; returns its ids."""
+    folder.mkdir(parents=True, exist_ok=True)
+    write_sweep(folder, seeds=1, sigmas=1)
+    start(folder, "--until", "qd_run")
+    results = Results(folder / "results")
+    settings = read_sweep({}, (), [write_sweep(folder, seeds)])
+    sweep = sweep_of(settings, results)
+    model, *others = sweep.runs
+    for count, run in enumerate(others, 1):
+        anew = count % NAMES == 0
+        _copy(folder, model, run, sweep.runs[run], anew=anew)
+        model = run if anew else model
+    plan = plan_data(settings, sweep)
+    write_plan(plan, sweep.runs, results)
+    _finish_stages(folder, list(sweep.runs), digest(plan))
+    return list(sweep.runs)
+
+
+def _finish_stages(folder: Path, runs: list[str], plan: str) -> None:
+    """Makes empty files of all stages, and Snakemake's records of them."""
+    stages = {stage.name: stage for stage in STAGES if not stage.key}
+    summaries = sorted(f"results/runs/{run}/summary.json" for run in runs)
+    for stage in stages.values():
+        outputs = [
+            f"results/sweeps/many/{path}"
+            for name in stage.reads
+            for path in (stages[name].outputs if name in stages else ())
+        ]
+        inputs = sorted(outputs) + (summaries if stage.name == "aggregate" else [])
+        record = {
+            "rule": stage.rule or stage.name,
+            "input": inputs,
+            "params": sorted(map(repr, ["", plan])) if stage.name == "aggregate" else [],
+            "record_format_version": 6,
+            "input_checksums": {name: _checksum(folder / name) for name in inputs},
+        }
+        for path in stage.outputs:
+            name = f"results/sweeps/many/{path}"
+            _write_empty(folder / name)
+            _record(folder, name).write_text(json.dumps(record))
+
+
+def _checksum(path: Path) -> str | None:
+    return f"sha256:{sha256(path.read_bytes()).hexdigest()}" if path.is_file() else None
+
+
+def _write_empty(path: Path) -> None:
+    """Makes a file, or what stands for a folder of pictures."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.touch() if path.suffix else path.mkdir(exist_ok=True)
+
+
+def _copy(folder: Path, model: str, run: str, experiment: Experiment, *, anew: bool) -> None:
+    """Writes the files of a finished run under the id of another one."""
+    old, new = (RunDir(folder / "results/runs" / name) for name in (model, run))
+    new.state.path.mkdir(parents=True)
+    write_config(new.state.config, experiment)
+    new.state.lock.touch()
+    for file in ("summary.json", "status.json", "run.log"):
+        (new.state.path / file).write_text((old.state.path / file).read_text().replace(model, run))
+    for path in old.state.path.iterdir():
+        target = new.state.path / path.name
+        if not target.exists() and path.is_file():
+            target.write_bytes(path.read_bytes()) if anew else os.link(path, target)
+    new.publish()
+    outputs = ("config.yaml", "metrics.csv", "archive.npz", "reload.pkl", "summary.json")
+    first, *rest = [_record(folder, f"results/runs/{run}/{name}") for name in outputs]
+    known = _record(folder, f"results/runs/{model}/{outputs[0]}").read_text()
+    first.write_text(known.replace(model, run))
+    for record in rest:
+        os.link(first, record)
+
+
+def _record(folder: Path, output: str) -> Path:
+    """Where Snakemake remembers how an output was made."""
+    return folder / ".snakemake/metadata" / urlsafe_b64encode(output.encode()).decode()

@@ -1,0 +1,177 @@
+"""One bit flipped anywhere: it is noticed, or no table, figure or result changes by it."""
+
+import contextlib
+import io
+import logging
+import os
+import random
+import shutil
+import subprocess
+from pathlib import Path
+from unittest import mock
+
+import numpy as np
+import pytest
+from in_process import compute_run
+from results import digest, steps
+from support import BIN, POLE, TINY, snakemake, write_yaml
+from waiting import wait_until
+
+from qdsweep.errors import QdsweepError
+from qdsweep.records.run_dir import StateDir
+
+LONG = bool(os.environ.get("QDSWEEP_TORTURE"))  # make torture
+# Flips in a finished sweep, of these with Snakemake itself, and flips in half-done runs.
+FLIPS, STARTS, HALVES = (6000, 600, 4000) if LONG else (24, 2, 12)
+
+SWEEP = {
+    "name": "mine",
+    "experiment": {**POLE, "archive": {"dims": [5, 5]}},
+    "sweep": "::: algorithm map_elites map_elites_line ::: seed 1 2",
+    "reevaluate": {"times": 2},
+}
+RUN = {**TINY, "iterations": 150, "reload": {"min_seconds": 0.02, "max_cost": 0.5}}
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("finished")
+    write_yaml(folder / "sweep.yaml", SWEEP)
+    start(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def halves(tmp_path_factory) -> dict[str, Path]:
+    """A run that was killed on its way, and the same one undisturbed."""
+    folder = tmp_path_factory.mktemp("halves")
+    experiment = write_yaml(folder / "experiment.yaml", RUN)
+    words = [BIN / "qdsweep", "run", experiment, "--out", folder / "half"]
+    process = subprocess.Popen(words, stderr=subprocess.DEVNULL)
+    reloads = StateDir(folder / "half/state").reloads
+    wait_until(lambda: len(reloads()) == 2 or process.poll() is not None)
+    process.kill()
+    process.wait()
+    assert not (folder / "half/summary.json").exists()
+    return {"half": folder / "half", "whole": compute_run(RUN, folder / "whole")}
+
+
+def start(folder: Path, check: int | None = 0) -> str:
+    done = snakemake("--cores", "2", "--configfile", "sweep.yaml", cwd=folder, check=check)
+    return done.stdout + done.stderr
+
+
+def flip(path: Path, chance: random.Random) -> int:
+    """Flips one bit in place, as a disk does: the time of modification stays."""
+    stat = path.stat()
+    position = chance.randrange(stat.st_size * 8)
+    with path.open("r+b") as file:
+        file.seek(position // 8)
+        byte = file.read(1)[0]
+        file.seek(position // 8)
+        file.write(bytes([byte ^ (1 << position % 8)]))
+    os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+    return position
+
+
+def files_below(folder: Path) -> list[Path]:
+    paths = (path for path in sorted(folder.rglob("*")) if path.is_file() and path.stat().st_size)
+    return list(paths)
+
+
+def copy(folder: Path, target: Path) -> Path:
+    """A copy with the same times and hard links."""
+    shutil.rmtree(target, ignore_errors=True)
+    os.system(f"cp -a {folder} {target}")
+    return target
+
+
+def say(*words: object, cwd: Path) -> tuple[int, str]:
+    """Runs a command of qdsweep in this process; an error that nobody foresaw is raised."""
+    from qdsweep.cli import main
+
+    said = io.StringIO()
+    root = logging.getLogger()
+    handlers, root.handlers = root.handlers, []
+    try:
+        with (
+            mock.patch("qdsweep.cli._leave_threads"),
+            contextlib.chdir(cwd),
+            contextlib.redirect_stdout(said),
+            contextlib.redirect_stderr(said),
+        ):
+            code = main([str(word) for word in words])
+    finally:
+        root.handlers = handlers
+    return code, said.getvalue()
+
+
+def looks(sweep: Path) -> dict[str, bytes]:
+    """Tables and figures."""
+    files = [*sweep.rglob("*.csv"), *sweep.rglob("*.tex"), *sweep.rglob("*.md")]
+    files += [*sweep.rglob("*.svg"), *sweep.rglob("*.png"), *sweep.rglob("*.tsv")]
+    shown = (path for path in files if ".kept" not in path.parts)
+    return {str(path.relative_to(sweep)): path.read_bytes() for path in shown}
+
+
+def test_in_a_finished_sweep_it_is_noticed_or_harmless(finished, tmp_path):
+    """`status`, `aggregate` and `report` after each; for some, the same command again."""
+    chance = random.Random(7)
+    before = looks(finished / "results/sweeps/mine")
+    silent = []
+    for number in range(FLIPS):
+        folder = copy(finished, tmp_path / "work")
+        path = chance.choice(files_below(folder / "results"))
+        name = path.relative_to(folder)
+        position = flip(path, chance)
+        at = f"flip {number}: bit {position} of {name}"
+        flipped = looks(folder / "results/sweeps/mine")
+        if number % 2:  # else what was read of the runs is remembered
+            (folder / "results/sweeps/mine/.aggregated.npz").unlink()
+        said = ""
+        try:
+            for command in ("aggregate", "report", "status"):
+                code, words = say(command, "mine", cwd=folder)
+                assert code in (0, 2), f"{at}: {command} ends with {code}\n{words}"
+                assert "Traceback" not in words, f"{at}: {command}\n{words}"
+                said += words
+        except QdsweepError as error:
+            pytest.fail(f"{at}: {error}")
+        if number * STARTS // FLIPS != (number + 1) * STARTS // FLIPS:
+            words = start(folder, check=None)
+            assert "Traceback" not in words, f"{at}:\n{words}"
+            said += words
+            after = looks(folder / "results/sweeps/mine")
+            if after != before and name.name not in said:
+                silent.append(f"{at}: snakemake leaves another table or figure")
+        else:
+            after = looks(folder / "results/sweeps/mine")
+            changed = {one for one in after if after[one] != before.get(one)}
+            changed -= {one for one in changed if after[one] == flipped.get(one)}
+            if changed and name.name not in said:
+                silent.append(f"{at}: {sorted(changed)} changed\n{said}")
+    assert not silent, "\n".join([f"{len(silent)} of {FLIPS}", *silent])
+
+
+def test_in_a_half_done_run_it_is_noticed_or_harmless(halves, tmp_path):
+    """The same command again ends in the same digest and rows, or names the file."""
+    chance = random.Random(8)
+    for number in range(HALVES):
+        run = copy(halves["half"], tmp_path / "out")
+        path = chance.choice(files_below(run))
+        position = flip(path, chance)
+        at = f"flip {number}: bit {position} of {path.relative_to(run)}"
+        write_yaml(tmp_path / "experiment.yaml", RUN)
+        code, said = say("run", "experiment.yaml", "--out", "out", cwd=tmp_path)
+        assert code in (0, 2), f"{at}: ends with {code}\n{said}"
+        assert "Traceback" not in said, f"{at}\n{said}"
+        if code == 2:
+            assert path.name in said, f"{at}: is not named\n{said}"
+            continue
+        assert digest(run) == digest(halves["whole"]), f"{at}\n{said}"
+        assert steps(run) == steps(halves["whole"]), f"{at}\n{said}"
+        there = np.load(run / "history.npz") if (run / "history.npz").exists() else None
+        with np.load(halves["whole"] / "history.npz") as whole:
+            for name in whole if there is not None else ():
+                assert (there[name] == whole[name]).all(), f"{at}\n{said}"
+        assert there is not None or "history" in said, f"{at}\n{said}"

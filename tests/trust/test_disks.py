@@ -1,0 +1,276 @@
+"""Every write, fsync, rename and link fails once: full disk, quota, broken disk, half a write.
+
+What fails ends in one line that names the file; the same command then ends as if nothing had been.
+"""
+
+import contextlib
+import filecmp
+import os
+import random
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from disks import Call, Disk, Fault, Forks, Said, copy
+from in_process import checked_sweep
+from results import digest, steps
+from support import POLE, TINY, snakemake, write_yaml
+
+from qdsweep.config.compose import compose
+from qdsweep.planning.places import places_of
+from qdsweep.planning.settings import plan_data, read_sweep
+from qdsweep.records.confirm import read_confirm
+from qdsweep.records.plan import read_plan, write_plan
+from qdsweep.records.sweep_dir import Results
+
+LONG = bool(os.environ.get("QDSWEEP_TORTURE"))  # make torture
+ERRORS = ("ENOSPC", "EIO", "EDQUOT")
+EVERY_ITERATION = {"min_seconds": 0, "max_seconds": 1e-6}
+# A reload file after each iteration: the same calls each time. The short form compiles nothing.
+RUN = {
+    **TINY,
+    "algorithm": "cma_mae" if LONG else "map_elites",
+    "iterations": 3,
+    "reload": EVERY_ITERATION,
+}
+REEVALUATED = {"times": 2, "seed": 7}
+SWEEP = {
+    "name": "whole",
+    "experiment": {**POLE, "iterations": 2, "reload": EVERY_ITERATION},
+    "sweep": "::: seed 1 2",
+    "reevaluate": REEVALUATED,
+    "rollouts": {"elites": ["best"], "seconds": 0.5},
+    "confirm": {"top": 1, "seeds": [101, 102]},
+}
+SEARCH = {
+    "name": "search",
+    "experiment": {**RUN, "algorithm": "map_elites"},
+    "sweep": "::: sigma 0.1 0.5 1.0 ::: seed 1",
+    "search": {"halving": {"rungs": [0.5, 1], "seeds": [1, 1]}},
+}
+# Files that say when something was done, how long it took or how it ended; and halves, which
+# `qdsweep clean` removes.
+OF_ONE_START = re.compile(
+    r"\.log$|/(status|last_stop)\.json$|/reload[^/]*\.pkl$|/state/reevaluated-[^/]*$|/lock$|\.tmp$"
+)
+
+
+class Outcome(NamedTuple):
+    """What became of a command whose disk failed.
+
+    Attributes:
+        call: What failed.
+        fault: How.
+        wrong: What is not as it should be; empty if all is.
+        survived: Whether the command ended well all the same.
+    """
+
+    call: Call
+    fault: Fault
+    wrong: str
+    survived: bool
+
+
+@pytest.fixture(scope="module")
+def forks(tmp_path_factory) -> Iterator[Forks]:
+    folder = tmp_path_factory.mktemp("disk")
+    (folder / "disk").mkdir()
+    made = Forks(
+        Disk(folder / "switch", folder / "disk"), [compose(RUN), compose(POLE)], dict(os.environ)
+    )
+    yield made
+    made.close()
+
+
+def faults(calls: list[Call], most: int) -> list[Fault]:
+    """Every way in which each call may fail; of them a sample, all kinds of calls among them."""
+    known = [
+        Fault(nth=nth, error=error, how=how)
+        for nth, call in enumerate(calls, start=1)
+        for error in ERRORS
+        for how in (("fail", "short", "torn") if call.kind == "write" else ("fail",))
+        if how != "short" or error == ERRORS[0]
+    ]
+    if LONG:
+        return known
+    chance = random.Random(len(calls))
+    chance.shuffle(known)
+    by_kind: dict[tuple[str, str], Fault] = {}
+    for fault in known:
+        by_kind.setdefault((calls[fault.nth - 1].kind, fault.how), fault)
+    first = list(by_kind.values())
+    return [*first, *(one for one in known if one not in first)][:most]
+
+
+def try_all(forks: Forks, words: tuple[object, ...], most: int) -> list[Outcome]:
+    """Runs a command with each fault, then as it is, each time from the same files.
+
+    The files are afterwards what the command makes of them.
+    """
+    disk, before = forks.disk.folder, forks.disk.path.with_name("before")
+    copy(disk, before)
+    straight = forks.disk.path.with_name("straight")
+    undisturbed(forks, words)
+    copy(disk, straight)
+    copy(before, disk)
+    calls = undisturbed(forks, words)
+    assert not differing(straight, disk), "it is repeatable"
+    found = []
+    for fault in faults(calls, most):
+        copy(before, disk)
+        said = forks.run(*words, cwd=disk, fault=fault)
+        assert forks.disk.failed, f"{fault} of {words} never came"
+        call = forks.disk.calls[fault.nth - 1]
+        wrong = complaints(said, call, disk)
+        again = forks.run(*words, cwd=disk)
+        if again.code:
+            wrong += f"not cured: {again.text[-300:]}"
+        else:
+            wrong += " ".join(sorted(differing(straight, disk)))
+        found.append(Outcome(call, fault, wrong, said.code == 0))
+    copy(straight, disk)
+    return found
+
+
+def undisturbed(forks: Forks, words: tuple[object, ...]) -> list[Call]:
+    said = forks.run(*words, cwd=forks.disk.folder)
+    assert said.code == 0, said.text
+    return forks.disk.calls
+
+
+def complaints(said: Said, call: Call, disk: Path) -> str:
+    """What is wrong with how a command ended."""
+    if "Traceback" in said.text or "Exception ignored" in said.text:
+        return f"a traceback: {said.text[-1500:]}"
+    if said.code == 0:
+        return ""
+    lines = [line for line in said.text.splitlines() if "cannot be written or read (" in line]
+    final = finished_name(call.path)
+    names = {final, str(Path(final).relative_to(disk))}
+    if said.code != 1 or len(lines) != 1 or not any(f"{name}: " in lines[0] for name in names):
+        return f"exit code {said.code}, {lines}"
+    return ""
+
+
+def differing(ours: Path, theirs: Path) -> set[str]:
+    """The files of two folders that are not equal; of runs, by what they hold."""
+    names = {
+        str(path.relative_to(folder))
+        for folder in (ours, theirs)
+        for path in folder.rglob("*")
+        if path.is_file() and not OF_ONE_START.search(str(path))
+    }
+    return {name for name in names if not _equal(ours / name, theirs / name)}
+
+
+def _equal(one: Path, other: Path) -> bool:
+    if not (one.exists() and other.exists()):
+        return False
+    if one.name == "summary.json":
+        return digest(one.parent) == digest(other.parent)
+    if one.name == "metrics.csv":
+        return steps(one.parent) == steps(other.parent)
+    return filecmp.cmp(one, other, shallow=False)
+
+
+def report(words: object, found: list[Outcome]) -> None:
+    """Fails with all that is wrong, and says what was seen."""
+    wrong = [one for one in found if one.wrong]
+    survived = sum(one.survived for one in found)
+    print(f"{words}: {len(found)} failures, {survived} survived, {len(wrong)} wrong", flush=True)
+    assert not wrong, "\n".join(f"{one.call} {one.fault}: {one.wrong}" for one in wrong)
+
+
+@pytest.mark.timeout(20_000 if LONG else 600)
+def test_a_run(forks, tmp_path):
+    experiment = write_yaml(tmp_path / "experiment.yaml", RUN)
+    words = ("run", experiment, "--out", "out")
+    report("run", try_all(forks, words, 24))
+
+
+def planned(folder: Path, sweep: dict) -> Results:
+    """Writes what the start of a sweep writes; returns the folder results/."""
+    file = write_yaml(folder / "sweep.yaml", sweep)
+    with contextlib.chdir(folder):
+        settings = read_sweep({}, (), (file,))
+        made = checked_sweep(file)
+        write_plan(
+            plan_data(settings, made, places_of(settings, made)),
+            made.runs,
+            Results(folder / "results"),
+        )
+    return Results(folder / "results")
+
+
+@pytest.mark.timeout(20_000 if LONG else 600)
+def test_every_stage_of_a_sweep(forks):
+    """The jobs as the Snakefile runs them, from the runs to the page and the export."""
+    empty(forks.disk.folder)
+    results = planned(forks.disk.folder, SWEEP)
+    runs = [row.run for row in read_plan(results.sweep("whole")).rows]
+    repeats = [word for key, value in REEVALUATED.items() for word in (f"--{key}", value)]
+    launches = [("launch", run, "--budget", "iterations=2") for run in runs]
+    reevaluations = [("reevaluate", f"results/runs/{run}", *repeats) for run in runs]
+    stages = [(name, "whole") for name in ("aggregate", "corrected", "winners")]
+    for words in (*launches, *reevaluations, *stages):
+        tried(forks, words)
+    confirming = [row["id"] for row in read_confirm(results.sweep("whole"))]
+    assert len(confirming) == 2
+    for run in confirming:
+        tried(forks, ("launch", run, "--budget", "iterations=2"))
+    for name in ("confirmed", "plot", "evolution", "rollouts", "report", "export"):
+        tried(forks, (name, "whole"))
+    tried(forks, ("rollout", f"results/runs/{runs[0]}", "--elites", "best", "--seconds", 0.5))
+
+
+@pytest.mark.timeout(20_000 if LONG else 600)
+def test_every_job_of_a_search(forks):
+    empty(forks.disk.folder)
+    plan = read_plan(planned(forks.disk.folder, SEARCH).sweep("search"))
+    for level in plan.levels:
+        if level.kind != "known":
+            for block in range(level.blocks):
+                tried(forks, ("decide", "search", level.name, block))
+        for place in range(level.places):
+            for seed in level.seeds:
+                tried(forks, ("place", "search", level.name, place, f"--seed={seed}"))
+    tried(forks, ("search", "search"))
+
+
+def empty(folder: Path) -> None:
+    """Empties the disk."""
+    shutil.rmtree(folder)
+    folder.mkdir()
+
+
+def tried(forks: Forks, words: tuple[object, ...]) -> None:
+    report(words, try_all(forks, words, 2))
+
+
+@pytest.mark.timeout(20_000 if LONG else 600)
+@pytest.mark.parametrize("kind", ["create", "write", "rename"] if LONG else ["rename"])
+def test_what_the_main_snakemake_writes(tmp_path, kind):
+    """The plan of a sweep; nothing is computed before it is there."""
+    (tmp_path / "results").mkdir()
+    disk = Disk(tmp_path / "switch", tmp_path / "results")
+    disk.set(Fault(kinds=kind, nth=1, error="EDQUOT"))
+    config = write_yaml(tmp_path / "sweep.yaml", SWEEP)
+    words = ("results/sweeps/whole/table.csv", "--cores", 1, "--configfile", config)
+    done = snakemake(*words, cwd=tmp_path, check=1, **disk.environment)
+    call = disk.calls[0]
+    assert disk.failed
+    said = [line for line in done.stderr.splitlines() if "cannot be written or read (Disk" in line]
+    assert len(said) == 1 and "Traceback" not in done.stderr, done.stderr
+    assert f"{finished_name(call.path)}: " in f"{tmp_path}/{said[0].strip()}"
+    assert not list(tmp_path.glob("results/runs/*/state/status.json"))
+    if LONG:
+        snakemake(*words, cwd=tmp_path)
+        assert len(list(tmp_path.glob("results/runs/*/summary.json"))) == 2
+
+
+def finished_name(path: str) -> str:
+    """Of a file, or of the one whose second half it is."""
+    return re.sub(r"/\.([^/]+)\.\d+\.tmp", r"/\1", path)

@@ -1,0 +1,77 @@
+"""What a reload file without the user's own digest may name."""
+
+import io
+import sys
+from pathlib import Path
+
+import pytest
+from composing import presets, with_algorithm
+from small_runs import payload_of
+
+from qdsweep.algorithms import make_algorithm
+from qdsweep.domains import make_domain
+from qdsweep.experiment.migration import UnknownName, load
+from qdsweep.experiment.state import State
+
+HURTFUL = [
+    ("antigravity", "geohash"),
+    ("builtins", "eval"),
+    ("builtins", "getattr"),
+    ("numpy", "load"),
+    ("numpy.testing._private.utils", "runstring"),
+    ("os", "system"),
+    ("posix", "system"),
+    ("subprocess", "Popen"),
+    ("qdsweep.algorithms.check", "pickle.loads"),
+    ("qdsweep.algorithms.own", "call_own"),
+    ("qdsweep.algorithms.ribs.emitters", "load_plugin"),
+    ("qdsweep.config.archives", "PluginArchive"),
+    ("qdsweep.config.plugin", "load_function"),
+    ("qdsweep.experiment.state", "State.__init__.__globals__"),
+    ("ribs.emitters.opt._pycma_es", "PyCMAEvolutionStrategy"),
+    ("mine", "os.system"),
+    ("mine", "run"),
+]
+
+
+@pytest.mark.parametrize("name", presets("algorithms"))
+def test_they_are_enough_for_every_algorithm(name, tmp_path):
+    experiment = with_algorithm(name)
+    domain = make_domain(experiment.domain)
+    state = State(make_algorithm(experiment, domain, tmp_path), steps=0)
+    read = load(io.BytesIO(payload_of(state)), is_own=False)
+    assert type(read.algorithm) is type(state.algorithm)
+
+
+@pytest.fixture
+def plugins(monkeypatch) -> None:
+    """A user's module that imports what can hurt."""
+    Path("config/plugins").mkdir(parents=True)
+    source = "import os\nfrom subprocess import run\n\nclass Mine: pass\n"
+    Path("config/plugins/mine.py").write_text(source)
+    monkeypatch.syspath_prepend(str(Path("config/plugins").resolve()))
+    monkeypatch.delitem(sys.modules, "mine", raising=False)
+
+
+def naming(module: str, name: str) -> io.BytesIO:
+    return io.BytesIO(
+        b"\x80\x04\x8c" + bytes([len(module)]) + module.encode()
+        + b"\x8c" + bytes([len(name)]) + name.encode() + b"\x93."
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(("module", "name"), HURTFUL)
+def test_what_can_hurt_is_not_among_them(plugins, module, name):
+    with pytest.raises(UnknownName, match=f"^{module}.{name}$"):
+        load(naming(module, name), is_own=False)
+    assert "antigravity" not in sys.modules
+
+
+def test_classes_of_the_users_plugins_are(plugins):
+    assert load_class("mine", "Mine").__name__ == "Mine"
+
+
+def load_class(module: str, name: str) -> type:
+    from qdsweep.experiment.migration import _Wary
+
+    return _Wary(naming(module, name), ()).load()

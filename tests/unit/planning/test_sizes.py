@@ -1,0 +1,48 @@
+"""What no memory holds is refused, and nothing that has ever run."""
+
+import pytest
+from composing import presets
+from small_runs import experiment
+from support import TINY
+
+from qdsweep.config.compose import compose
+from qdsweep.errors import BadInput
+from qdsweep.planning.sizes import check_sizes
+
+
+@pytest.mark.parametrize(
+    ("changes", "part"),
+    [
+        ({"archive.dims": [10**9, 10**9]}, "archive.dims = [1000000000, 1000000000]: an archive"),
+        ({"batch_size": 10**15}, "batch_size = 1000000000000000: 2,000,000,000,000,000 solutions"),
+        ({"domain.solution_dim": 10**8}, "algorithm.emitters.0.es = cma_es: a matrix"),
+    ],
+)
+@pytest.mark.parametrize("anywhere", [False, True])
+def test_what_no_machine_holds(changes, part, anywhere):
+    with pytest.raises(BadInput) as error:
+        check_sizes(experiment(**changes), anywhere=anywhere)
+    assert part in str(error.value) and str(error.value).endswith("; take a smaller one")
+
+
+def test_what_another_machine_may_hold():
+    large = experiment(**{"archive.dims": [10**5, 10**6]})  # 8 TB
+    with pytest.raises(BadInput, match="this machine has"):
+        check_sizes(large)
+    check_sizes(large, anywhere=True)
+
+
+def test_what_the_domain_alone_knows():
+    with pytest.raises(BadInput, match=r"12 x 8|1,000,000,000,000 parameter"):
+        check_sizes(experiment(), solution_dim=10**12)
+
+
+@pytest.mark.parametrize("name", presets("experiments"))
+def test_presets_are_accepted(name):
+    check_sizes(compose(name))
+
+
+def test_cells_of_a_user_s_own_archive_are_their_own_affair():
+    emitters = [{"type": "gaussian"}]
+    own = {"archive": {"type": "lab:Mine"}, "emitters": emitters}
+    check_sizes(compose({**TINY, "algorithm": own, "archive": {"dims": [10**9, 10**9]}}))

@@ -1,0 +1,36 @@
+"""Errors of the disk; /dev/full is one that is always full."""
+
+from pathlib import Path
+
+import pytest
+
+from qdsweep.errors import StorageError
+from qdsweep.files import Appended, naming, write_text
+
+FULL = Path("/dev/full")
+
+
+def test_a_file_that_grows_is_named():
+    file = Appended(FULL, "a")
+    file.write("row\n")
+    for act in (file.flush, file.close):
+        with pytest.raises(OSError, match="No space left") as caught:
+            act()
+        assert caught.value.filename == str(FULL)
+    said = str(StorageError(caught.value, "elsewhere"))
+    assert said.startswith("/dev/full: cannot be written or read (No space left on device)")
+
+
+def test_a_file_that_takes_anothers_place_is_named_and_not_its_second_half(tmp_path):
+    path = tmp_path / "table.csv"
+    path.mkdir()  # which no file takes the place of
+    with pytest.raises(OSError) as caught:
+        write_text(path, "text")
+    assert caught.value.filename == str(path)
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_what_is_named_already_stays_so():
+    with pytest.raises(OSError) as caught, naming(FULL):
+        Path("/nowhere/at/all").touch()
+    assert caught.value.filename == "/nowhere/at/all"

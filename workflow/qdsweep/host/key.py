@@ -1,0 +1,70 @@
+"""The user's own key, by which a reload file is known to be the user's own."""
+
+import functools
+import hashlib
+import hmac
+import logging
+import os
+import secrets
+from pathlib import Path
+
+from qdsweep.files import write_private
+from qdsweep.host import briefing
+
+log = logging.getLogger(__name__)
+
+_LENGTH = 64  # hexadecimal digits
+
+
+def key_file() -> Path:
+    """Returns where the key is, or will be: in an image where the host has it."""
+    told = briefing.told().get("key")
+    folder = Path(os.environ.get("XDG_CONFIG_HOME") or Path("~/.config").expanduser())
+    return Path(told) if told else folder / "qdsweep/key"
+
+
+def own_digest(what: str) -> str | None:
+    """Returns the keyed digest of a text, which nobody else can make.
+
+    The key is made at its first use.
+
+    Returns:
+        HMAC-SHA256 [hex]; None where there is no key and none can be made.
+    """
+    key = _key(key_file())
+    return key and hmac.digest(key.encode(), what.encode(), hashlib.sha256).hex()
+
+
+@functools.cache  # a home that vanishes while a run lasts is none of its business
+def _key(file: Path) -> str | None:
+    try:
+        if not file.exists():
+            _make(file)
+        about, key = file.stat(), file.read_text().strip()
+    except (OSError, ValueError, RuntimeError) as error:
+        log.warning("%s: no key can be made or read there (%s)", file, error)
+        return None
+    if about.st_uid != os.geteuid() or about.st_mode & 0o077:
+        log.warning("%s is not used: others may read it; remove it, and it is made anew", file)
+        return None
+    if len(key) != _LENGTH:
+        log.warning("%s is not used: it is damaged; remove it, and it is made anew", file)
+        return None
+    return key
+
+
+def _make(file: Path) -> None:
+    """Makes the key, whole or not at all; of two processes one makes it for both."""
+    own = file.with_name(f"{file.name}-{secrets.token_hex(8)}")
+    try:
+        write_private(own, secrets.token_hex(_LENGTH // 2))
+        os.link(own, file)  # unlike a rename it never replaces that of another process
+    except FileExistsError:
+        pass
+    except OSError:  # a file system without hard links, or nothing can be written
+        if not own.exists():
+            raise
+        if not file.exists():
+            own.rename(file)
+    finally:
+        own.unlink(missing_ok=True)

@@ -1,0 +1,75 @@
+"""Checksums of finished files, in the format of coreutils: `sha256sum --check` reads them, too.
+
+A bit that flips in a table of numbers gives another number, which nobody would notice. The sums of
+a run lie in its `state/SHA256SUMS`, those of a re-evaluation in `state/STEM.sha256`, those of a
+stage in `state/STAGE.sha256` of the sweep. Files of earlier releases have none: they are believed.
+"""
+
+import hashlib
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from qdsweep.files import AGAIN, ANEW, damaged, read_json
+
+
+def sums_of(folder: Path, files: Iterable[Path]) -> str:
+    """Returns the lines of checksums.
+
+    Args:
+        folder: What names are relative to.
+        files: Files below it; those that do not exist are left out.
+    """
+    there = (path for path in files if path.is_file())
+    return "".join(f"{_digest(path)}  {path.relative_to(folder)}\n" for path in there)
+
+
+def damaged_files(sums: Path, folder: Path) -> list[Path]:
+    """Returns the files that are not as they were when their checksums were written.
+
+    A file that is gone is not among them: whoever needs it will say so.
+    """
+    there = ((folder / name, digest) for name, digest in _read(sums).items())
+    return [path for path, digest in there if path.is_file() and _digest(path) != digest]
+
+
+def require_as_written(path: Path, remedy: str = ANEW, sums: Path | None = None) -> None:
+    """Compares a file with its checksum, where it has one.
+
+    An .npz file needs none: it has its own inside.
+
+    Args:
+        path: The file.
+        remedy: What to do where it has changed.
+        sums: The file of its checksum, where that is not one of those above.
+
+    Raises:
+        BadInput: It has changed since its checksum was written.
+    """
+    state = path.parent if path.parent.name == "state" else path.parent / "state"
+    for place in (sums,) if sums else (state / "SHA256SUMS", state / f"{path.stem}.sha256"):
+        expected = _read(place).get(path.name)
+        if expected is not None and path.is_file():
+            if _digest(path) != expected:
+                raise damaged(path, ValueError("it has changed since it was written"), remedy)
+            return
+
+
+def read_checked(path: Path, remedy: str = AGAIN, cure: str = ANEW) -> dict[str, Any]:
+    """Reads a JSON object that may have a checksum; see `read_json`."""
+    require_as_written(path, cure)
+    return read_json(path, remedy, cure)
+
+
+def _read(sums: Path) -> dict[str, str]:
+    try:
+        text = sums.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return {}
+    pairs = (line.split("  ", 1) for line in text.splitlines())
+    return {pair[1]: pair[0] for pair in pairs if len(pair) == 2}
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
