@@ -2,11 +2,13 @@
 
 import json
 
+from results import forget_sums
+
 SWEEP = "::: algorithm map_elites cma_me ::: seed 1 2 ::: iterations 6 12"
 
 
 def set_look(sweep, **figures):
-    path = sweep / "plan.json"
+    path = forget_sums(sweep) / "plan.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | {"figures": figures}))
 
 

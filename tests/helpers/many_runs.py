@@ -109,6 +109,7 @@ def _copy(folder: Path, model: str, run: str, experiment: Experiment, *, anew: b
         target = new.state.path / path.name
         if not target.exists() and path.is_file():
             target.write_bytes(path.read_bytes()) if anew else os.link(path, target)
+    new.state.seal()
     new.publish()
     outputs = ("config.yaml", "metrics.csv", "archive.npz", "reload.pkl", "summary.json")
     first, *rest = [_record(folder, f"results/runs/{run}/{name}") for name in outputs]

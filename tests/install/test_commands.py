@@ -105,6 +105,7 @@ def test_every_command(study):
         "importance": ("search",),
         "init": ("new",),
         "sweep": ("search.yaml", "-n"),
+        "adopt": ("out",),
         "rollout": ("out", "--elites", "best", "--seconds", 1),
     }
     known = set(re.findall(r"^    (\w+) ", qdsweep(study, "--help"), flags=re.M))

@@ -54,7 +54,7 @@ SEARCH = {
 # Files that say when something was done, how long it took or how it ended; and halves, which
 # `qdsweep clean` removes.
 OF_ONE_START = re.compile(
-    r"\.log$|/(status|last_stop)\.json$|/reload[^/]*\.pkl$|/state/reevaluated-[^/]*$|/lock$|\.tmp$"
+    r"\.log$|/(status|last_stop)\.json$|/reload[^/]*\.pkl$|/state/reevaluated-[^/]*$|/SHA256SUMS$|/lock$|\.tmp$"
 )
 
 
