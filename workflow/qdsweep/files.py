@@ -43,8 +43,7 @@ def atomic(
         durable: Also wait until the disk has it (fsync of the file and of its folder).
         private: Readable for the owner alone, from the first moment.
     """
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
+    with _replacing(path) as temporary:
         if private:
             temporary.touch(mode=0o600, exist_ok=False)
         with temporary.open(mode, encoding=None if "b" in mode else "utf-8") as file:
@@ -52,6 +51,16 @@ def atomic(
             if durable:
                 file.flush()
                 os.fsync(file.fileno())
+    if durable:
+        sync_folder(path.parent)
+
+
+@contextmanager
+def _replacing(path: Path) -> Iterator[Path]:
+    """Yields a temporary name, which replaces `path` when the block ends well."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        yield temporary
         temporary.replace(path)
     except BaseException as error:
         with suppress(OSError):
@@ -59,8 +68,6 @@ def atomic(
         if isinstance(error, OSError) and error.filename in (None, str(temporary)):
             error.filename = str(path)
         raise
-    if durable:
-        sync_folder(path.parent)
 
 
 class Appended:
@@ -232,13 +239,10 @@ def link(source: Path, target: Path) -> None:
 
     On a file system without hard links it is copied.
     """
-    temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
-    temporary.unlink(missing_ok=True)
-    try:
-        os.link(source, temporary)
-    except OSError:
-        with atomic(target) as file:
-            file.write(source.read_bytes())
-        return
-    temporary.replace(target)
+    with _replacing(target) as temporary:
+        temporary.unlink(missing_ok=True)
+        try:
+            os.link(source, temporary)
+        except OSError:
+            temporary.write_bytes(source.read_bytes())
     temporary.unlink(missing_ok=True)  # rename() does nothing between two names of one file
