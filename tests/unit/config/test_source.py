@@ -1,10 +1,10 @@
 """The hash of the user's code: golden, and what it follows."""
 
-import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
+from pythons import VERSIONS, other_pythons
 
 from qdsweep.config import source
 from qdsweep.config.imports import needed_files
@@ -65,17 +65,15 @@ def test_golden_hash():
     assert code_hash(FIXTURE.read_bytes()) == GOLDEN
 
 
-@pytest.mark.parametrize("version", ["3.12", "3.13", "3.14"])
-def test_golden_hash_on_another_python(version: str, tmp_path: Path):
+@pytest.mark.parametrize("version", VERSIONS)
+def test_golden_hash_on_another_python(version: str):
     """f-strings are several tokens since 3.12."""
-    python = shutil.which(f"python{version}")
+    if version not in other_pythons():
+        pytest.skip(f"there is no Python {version} here")
     code = f"import sys; sys.path.insert(0, {str(Path(source.__file__).parent)!r}); import source; "
     code += f"print(source.code_hash(open({str(FIXTURE)!r}, 'rb').read()))"
-    done = python and subprocess.run(
-        [python, "-I", "-B", "-c", code], capture_output=True, text=True, check=False
-    )
-    if not done or (done.returncode and "version" in done.stderr):
-        pytest.skip(f"there is no Python {version} here")
+    words = [other_pythons()[version], "-I", "-B", "-c", code]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
     assert done.stdout.strip() == GOLDEN, done.stderr
 
 

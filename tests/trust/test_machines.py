@@ -1,0 +1,97 @@
+"""Other CPUs and other Pythons: one digest, by the lock file and `cpu_baseline: avx2`."""
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+from disks import library
+from pythons import VERSIONS, other_pythons
+from results import digest
+from support import BIN, REPO
+
+from qdsweep.host.cpu import kept_by_forks
+
+LONG = bool(os.environ.get("QDSWEEP_TORTURE"))  # make torture
+RUNS = ["cartpole cma_mae 8"]
+RUNS += ["lunar_lander map_elites_line 3", "lp_sphere cma_me 30", "lp_rastrigin sep_cma_es 30",
+         "pendulum cma_mega_es 4", "arm cma_mega 20"] if LONG else []  # fmt: skip
+LEARNERS = ["pendulum td3 4", "cartpole ppo 4", "cartpole dqn 4"] if LONG else []
+MAIN = "import sys; from qdsweep.cli import main; sys.exit(main())"
+# What the dynamic linker has read of the CPU before any library can change it.
+NO_AVX512 = ",".join(f"-AVX512{part}" for part in ("F", "VL", "BW", "DQ", "CD"))
+OLD_CPU = {"GLIBC_TUNABLES": f"glibc.cpu.hwcaps={NO_AVX512}"}
+
+CPU = set(Path("/proc/cpuinfo").read_text().split())
+needs_avx512 = pytest.mark.skipif(
+    not {"avx512f", "cpuid_fault"} <= CPU, reason="there is no AVX-512 here that can be hidden"
+)
+
+
+def compute(run: str, out: Path, *words: str, python: Path = BIN / "python", **env: str) -> str:
+    """Computes a run given as "preset algorithm iterations"; returns its digest."""
+    preset, algorithm, iterations = run.split()
+    command = [python, "-c", MAIN, "run", preset, "--out", out]
+    for setting in (f"algorithm={algorithm}", f"iterations={iterations}", *words):
+        command += ["--set", setting]
+    environment = cleaned() | {"PYTHONPATH": str(REPO / "workflow")} | env
+    done = subprocess.run(
+        command, cwd=out.parent, env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    return digest(out)
+
+
+def cleaned() -> dict[str, str]:
+    """The environment without the baseline of this process of pytest."""
+    return {name: value for name, value in os.environ.items() if name not in kept_by_forks()}
+
+
+def old_cpu() -> dict[str, str]:
+    """The environment of a process that sees a CPU of 2013."""
+    return OLD_CPU | {"LD_PRELOAD": str(library("old_cpu"))}
+
+
+@needs_avx512
+@pytest.mark.timeout(1000)
+@pytest.mark.parametrize("run", [*RUNS, *LEARNERS])
+def test_a_cpu_without_avx512_gives_the_same_digest(run, tmp_path):
+    if run in LEARNERS:
+        pytest.importorskip("torch")
+    assert compute(run, tmp_path / "old", **old_cpu()) == compute(run, tmp_path / "new")
+
+
+@needs_avx512
+@pytest.mark.skipif(not LONG, reason="make torture")
+def test_without_the_baseline_the_digests_differ(tmp_path):
+    new, old = (
+        compute(RUNS[0], tmp_path / name, "cpu_baseline=native", **env)
+        for name, env in (("new", {}), ("old", old_cpu()))
+    )
+    assert new != old
+
+
+@needs_avx512
+def test_numpy_sees_the_other_cpu():
+    code = "from numpy._core._multiarray_umath import __cpu_features__ as f; print(f['AVX512F'])"
+    for env, seen in (({}, "True"), (old_cpu(), "False")):
+        done = subprocess.run(
+            [BIN / "python", "-c", code], env=cleaned() | env, capture_output=True, text=True
+        )
+        assert done.stdout.strip() == seen, done.stderr
+
+
+@pytest.mark.timeout(3000)
+@pytest.mark.skipif(not LONG, reason="installs the lock file, 1.2 GB a Python: make torture")
+@pytest.mark.parametrize("version", VERSIONS)
+def test_another_python_gives_the_same_digest(version, tmp_path):
+    if version not in other_pythons():
+        pytest.skip(f"there is no Python {version} here")
+    venv = tmp_path / "venv"
+    subprocess.run([other_pythons()[version], "-m", "venv", venv], check=True)
+    words = ("-m", "pip", "install", "--quiet", "--require-hashes", "-r")
+    subprocess.run([venv / "bin/python", *words, REPO / "envs/requirements.lock"], check=True)
+    for run in RUNS:
+        name = run.split()[0]
+        theirs = compute(run, tmp_path / f"theirs-{name}", python=venv / "bin/python")
+        assert theirs == compute(run, tmp_path / name), run
