@@ -69,3 +69,12 @@ def test_the_tests_of_the_example_pass(tmp_path):
 def test_sweep_has_help(tmp_path):
     said = qdsweep("sweep", "--help", cwd=tmp_path)
     assert "qdsweep sweep my_sweep.yaml -n" in said and "CONFIG" in said
+
+
+@pytest.mark.parametrize(
+    ("content", "said"), [(b"name: \xff", "UTF-8"), (b"", "a mapping"), (b"a: {", "not valid YAML")]
+)
+def test_a_sweep_file_that_is_no_yaml_is_named(tmp_path, content, said):
+    (tmp_path / "bad.yaml").write_bytes(content)
+    assert said in (text := qdsweep("sweep", "bad.yaml", "-n", cwd=tmp_path, code=2))
+    assert "bad.yaml" in text

@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 
 from qdsweep.cli.arguments import Add
-from qdsweep.config.files import HOME, find_preset
+from qdsweep.config.files import HOME, find_preset, read_yaml
 from qdsweep.errors import BadInput
 
 INIT = """\
@@ -82,7 +82,9 @@ def _sweep(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> in
         return 0
     chosen = []
     if words and not words[0].startswith("-"):
-        chosen = ["--configfile", str(find_preset("sweeps", words[0]))]
+        file = find_preset("sweeps", words[0])
+        read_yaml(file)  # of a file that is no YAML, Snakemake would not say the name
+        chosen = ["--configfile", str(file)]
         words = words[1:]
     if not any(word.startswith(_PLACES) for word in words):
         words = ["--cores", "all", *words]
