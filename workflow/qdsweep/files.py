@@ -2,6 +2,8 @@
 
 import json
 import os
+import shutil
+import time
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -234,6 +236,26 @@ def sync_folder(folder: Path) -> None:
         os.close(descriptor)
 
 
+def await_listed(folder: Path, seconds: float = 5.0) -> None:
+    """Waits until a folder is listed as it is, and what it lists can be opened.
+
+    What another node has written comes a moment late. A node may go on with an old listing until it
+    changes something in the folder itself (NFS).
+
+    Args:
+        folder: The folder, which may be missing.
+        seconds: How long to wait at most.
+    """
+    with suppress(OSError):  # one of others, which only they can write
+        probe = folder / f".listing.{os.getpid()}.tmp"
+        probe.touch()
+        probe.unlink()
+    deadline = time.monotonic() + seconds
+    for path in folder.glob("*"):
+        while not path.exists() and time.monotonic() < deadline:
+            time.sleep(0.1)
+
+
 def link(source: Path, target: Path) -> None:
     """Makes `target` another name of `source`'s file, replacing what is there.
 
@@ -244,5 +266,5 @@ def link(source: Path, target: Path) -> None:
         try:
             os.link(source, temporary)
         except OSError:
-            temporary.write_bytes(source.read_bytes())
+            shutil.copyfile(source, temporary)
     temporary.unlink(missing_ok=True)  # rename() does nothing between two names of one file

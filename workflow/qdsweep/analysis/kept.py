@@ -48,7 +48,7 @@ def keep(
         elif not (path.exists() and path.samefile(kept)):
             link(kept, path)
     for old in set(store.iterdir()) - known:
-        old.unlink()
+        old.unlink(missing_ok=True)
 
 
 def keep_all(

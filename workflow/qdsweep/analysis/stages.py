@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from qdsweep.errors import BadInput
-from qdsweep.files import write_text
+from qdsweep.files import await_listed, write_text
 from qdsweep.host.cpu import apply_baseline, has_avx2
 from qdsweep.records.sums import damaged_files, sums_of
 from qdsweep.records.sweep_dir import SweepDir
@@ -94,15 +94,23 @@ class Stage:
             BadInput: A file that it reads has changed since it was written, or its own work failed.
         """
         for stage in (one for one in STAGES if one.name in self.reads):
+            stage.await_files(sweep_dir)
             stage.require_as_written(sweep_dir)
         for path in self.damaged(sweep_dir):
-            path.unlink()  # pictures that are kept, too
+            path.unlink(missing_ok=True)  # pictures that are kept, too
         sums = self._sums(sweep_dir)
         sums.unlink(missing_ok=True)
         apply_baseline("avx2" if has_avx2() else "native")
         self.load()(sweep_dir, runs_dir, **options)
         sums.parent.mkdir(exist_ok=True)
         write_text(sums, sums_of(sweep_dir, self._files(sweep_dir)))
+
+    def await_files(self, sweep_dir: Path) -> None:
+        """Waits for what it has just written on another node, also in folders."""
+        paths = [self._sums(sweep_dir), *(sweep_dir / output for output in self.outputs)]
+        folders = {path.parent for path in paths} | {path for path in paths if path.is_dir()}
+        for folder in folders:
+            await_listed(folder)
 
     def require_as_written(self, sweep_dir: Path) -> None:
         """Refuses to go on from a file of it that has changed.
@@ -275,7 +283,7 @@ def forget(settings: "SweepFile", sweep_dir: Path) -> None:
     for stage in STAGES:
         if stage.key and getattr(settings, stage.key) is None:
             for path in filter(Path.is_file, (sweep_dir / output for output in stage.outputs)):
-                path.unlink()
+                path.unlink(missing_ok=True)
 
 
 def maker_of(path: Path) -> Stage:

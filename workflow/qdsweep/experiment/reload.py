@@ -142,7 +142,7 @@ def keep_only(files: StateDir, kept: list[Path]) -> None:
     """Removes all reload files but these."""
     for path in files.reloads():
         if path not in kept:
-            path.unlink()
+            path.unlink(missing_ok=True)  # a listing may be old
 
 
 def newest(

@@ -35,7 +35,7 @@ from qdsweep.experiment.state import State, measure
 from qdsweep.experiment.stop import Hanging, Interrupted, Stop
 from qdsweep.host.briefing import image
 from qdsweep.host.load import Load
-from qdsweep.host.lock import this_process
+from qdsweep.host.owner import this_process
 from qdsweep.planning.sizes import check_sizes
 from qdsweep.records.config import write_config
 from qdsweep.records.metrics import Metrics

@@ -19,7 +19,8 @@ from qdsweep.experiment.stop import Interrupted, Stop
 from qdsweep.files import read_json_if_whole
 from qdsweep.host import briefing
 from qdsweep.host.cpu import apply_baseline
-from qdsweep.host.lock import Lock, describe, this_process
+from qdsweep.host.lock import Lock
+from qdsweep.host.owner import describe, this_process
 from qdsweep.host.slurm import job_details
 from qdsweep.host.wall_time import seconds_left
 from qdsweep.planning.checks import check_installed
@@ -126,7 +127,7 @@ def _locked(
     for at in experiment.late_changes:
         log.warning("schedule: the budget ends before the change after iteration %d comes", at)
     for torn in files.torn():  # of a process that was killed; the lock is ours
-        torn.unlink()
+        torn.unlink(missing_ok=True)  # a listing may be old
     try:
         done = _done(experiment, identity, files)
         if done is not None:

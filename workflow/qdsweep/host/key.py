@@ -10,6 +10,7 @@ from pathlib import Path
 
 from qdsweep.files import write_private
 from qdsweep.host import briefing
+from qdsweep.host.lock import Lock
 
 log = logging.getLogger(__name__)
 
@@ -64,7 +65,9 @@ def _make(file: Path) -> None:
     except OSError:  # a file system without hard links, or nothing can be written
         if not own.exists():
             raise
-        if not file.exists():
-            own.rename(file)
+        with Lock(file.with_name(f"{file.name}.lock")) as lock:
+            if not file.exists():
+                own.rename(file)
+            lock.path.unlink()  # whoever waits for it finds the key
     finally:
         own.unlink(missing_ok=True)

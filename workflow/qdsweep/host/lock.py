@@ -1,24 +1,40 @@
-"""The lock of a run: one process at a time writes to its folder."""
+"""The lock of a run: one process at a time writes to its folder.
+
+flock() keeps them apart where the file system does it well. Where it does nothing, or only within a
+node, or is refused, the lock rests on what every file system has: a file that only one process can
+create (O_EXCL), the owner's name, and its sign of life.
+"""
 
 import fcntl
 import json
 import os
-import socket
+import sys
 import threading
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 from qdsweep.errors import QdsweepError
-from qdsweep.files import naming, read_json_if_whole
+from qdsweep.files import naming
+from qdsweep.host.owner import (
+    BEAT_SECONDS,
+    DEAD_SECONDS,
+    Watch,
+    describe,
+    is_near,
+    lives,
+    read_owner,
+    this_owner,
+)
+from qdsweep.host.slurm import has_ended
 
-# How often the owner touches the file, and after how long without that it counts as dead [s].
-# Only needed where flock() does not work across nodes (some Lustre and NFS mounts).
-BEAT_SECONDS = 5.0
-DEAD_SECONDS = 60.0
-WAIT_SECONDS = 60.0
+# Longer than a dead owner is waited for [s].
+WAIT_SECONDS = 75.0
+# How late the last files of an owner on another node may be seen here [s].
+SETTLE_SECONDS = 3.0
 
 
 class Locked(QdsweepError):
@@ -30,7 +46,9 @@ class Locked(QdsweepError):
 class Lock:
     """A context manager that holds `state/lock`, and writes its owner into it.
 
-    The system frees it when the process dies, in whatever way.
+    It is free as soon as the process is dead, in whatever way, and this node or Slurm knows that;
+    else when the owner has given no sign of life for `DEAD_SECONDS`. A process that was silent for
+    so long (it was suspended), and lost the lock meanwhile, ends before it writes.
 
     Args:
         path: The file.
@@ -41,7 +59,11 @@ class Lock:
         self.path = path
         self.wait = wait
         self._file: int | None = None
+        self._content = b""
         self._done = threading.Event()
+        self._watch = Watch()
+        self._ask_at = 0.0
+        self._is_moved = False  # the last owner was on another node
 
     def __enter__(self) -> "Lock":
         self.path.parent.mkdir(parents=True, exist_ok=True)
@@ -54,6 +76,8 @@ class Lock:
                 )
             time.sleep(min(0.5, max(0.0, deadline - time.monotonic())))
         threading.Thread(target=self._beat, daemon=True).start()
+        if self._is_moved:
+            time.sleep(SETTLE_SECONDS)
         return self
 
     def __exit__(
@@ -66,84 +90,141 @@ class Lock:
         file, self._file = self._file, None
         if file is not None:
             with suppress(OSError):  # what the owner did is done, whatever is said of it here
-                os.truncate(file, 0)
-                os.close(file)
+                if self.path.read_bytes() == self._content:
+                    os.truncate(file, 0)
+            os.close(file)
 
     def _try(self) -> bool:
         # Workers must not inherit it: they would hold the lock after their main process was killed.
         file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            os.close(file)
-            return False
-        if not self._is_ours(file):  # it was removed or replaced in between
-            os.close(file)
+            self._file = file if self._take(file) else None
+        finally:
+            if self._file is None:
+                os.close(file)
+        return self._file is not None
+
+    def _take(self, file: int) -> bool:
+        """Becomes the owner, if there is none."""
+        if not _granted(file, fcntl.LOCK_EX) or not self._is_ours(file):
             return False
         owner = read_owner(self.path)
-        elsewhere = owner and owner.get("host") != socket.gethostname()
-        if elsewhere and time.time() - os.fstat(file).st_mtime < DEAD_SECONDS:
-            os.close(file)
-            return False
-        with naming(self.path):
-            os.truncate(file, 0)
-            os.write(file, json.dumps(this_process()).encode())
-        self._file = file
+        if owner:
+            self._is_moved = not is_near(owner)
+            if not self._is_dead(owner):
+                return False
+        with self._alone() as alone:
+            if not alone or read_owner(self.path) != owner:
+                return False
+            self._content = json.dumps(this_owner()).encode()
+            with naming(self.path):
+                os.truncate(file, 0)
+                os.write(file, self._content)
+                os.fsync(file)  # other nodes shall read it
         return True
 
     def _is_ours(self, file: int) -> bool:
+        """Whether the file is still the one of that name."""
         try:
             return os.fstat(file).st_ino == self.path.stat().st_ino
         except OSError:
             return False
+
+    def _is_dead(self, owner: dict[str, Any]) -> bool:
+        alive = lives(owner)
+        if alive is not None:
+            return not alive
+        return self._watch.silent(self.path) >= DEAD_SECONDS or self._has_ended(owner)
+
+    def _has_ended(self, owner: dict[str, Any]) -> bool:
+        """Asks Slurm now and then, which may take its time."""
+        job = owner.get("slurm_job")
+        if job in (None, os.environ.get("SLURM_JOB_ID")) or time.monotonic() < self._ask_at:
+            return False
+        self._ask_at = time.monotonic() + BEAT_SECONDS
+        return has_ended(job)
+
+    @contextmanager
+    def _alone(self) -> Iterator[bool]:
+        """Lets one process at a time look whether there is an owner, and become it."""
+        claim = self.path.with_name(f"{self.path.name}.claim")
+        try:
+            file = os.open(claim, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
+        except FileExistsError:
+            # It is there for milliseconds: an old one is of a process that was killed.
+            alive = lives(read_owner(claim) or {})
+            if alive is False or self._watch.silent(claim) >= DEAD_SECONDS:
+                claim.unlink(missing_ok=True)
+            yield False
+            return
+        try:
+            with naming(claim):
+                os.write(file, json.dumps(this_owner()).encode())
+            yield True
+        finally:
+            os.close(file)
+            claim.unlink(missing_ok=True)
 
     def _beat(self) -> None:
         while not self._done.wait(BEAT_SECONDS):
             if self._file is not None:
                 with suppress(OSError):
                     os.utime(self._file)
+            if self._is_lost():
+                print(
+                    f"qdsweep: {self.path}: {describe(read_owner(self.path))} took the run over, "
+                    "as this process gave no sign of life: it ends, and writes nothing more",
+                    file=sys.stderr,
+                    flush=True,
+                )
+                os._exit(Locked.exit_code)
+
+    def _is_lost(self) -> bool:
+        try:
+            content = self.path.read_bytes()
+        except OSError:  # whoever removes the folder will be told by what is written next
+            return False
+        return content != self._content and not self._done.is_set()
 
 
-def this_process() -> dict[str, Any]:
-    """Returns host, process and Slurm job, as the lock and the list of attempts name them."""
-    return {
-        "host": socket.gethostname(),
-        "pid": os.getpid(),
-        "slurm_job": os.environ.get("SLURM_JOB_ID"),
-    }
-
-
-def read_owner(path: Path) -> dict[str, Any] | None:
-    """Returns who holds or held the lock, or None."""
-    return read_json_if_whole(path) or None
-
-
-def describe(owner: dict[str, Any] | None) -> str:
-    """Returns an owner in words."""
-    if owner is None:
-        return "another process"
-    job = f", Slurm job {owner['slurm_job']}" if owner.get("slurm_job") else ""
-    return f"process {owner.get('pid')} on {owner.get('host')}{job}"
+def _granted(file: int, how: int) -> bool:
+    """Returns whether flock() finds nobody; also where the file system has none."""
+    try:
+        fcntl.flock(file, how | fcntl.LOCK_NB)
+    except (BlockingIOError, PermissionError):
+        return False
+    except OSError:  # ENOLCK, ENOSYS, EOPNOTSUPP
+        return True
+    return True
 
 
 def is_alive(path: Path) -> bool:
-    """Returns whether somebody holds the lock now."""
+    """Returns whether somebody seems to hold the lock now, for what is only shown.
+
+    Of an owner on another node, the time of its file says it, if all clocks are right.
+    """
     try:
         file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
         return False
     try:
-        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except OSError:
-        return True
-    else:
-        if not os.fstat(file).st_size:  # of most runs
+        if not _granted(file, fcntl.LOCK_SH):
+            return True
+        owner = read_owner(path) if os.fstat(file).st_size else None  # of most runs
+        if owner is None:
             return False
-        owner = read_owner(path)
-        return bool(
-            owner
-            and owner.get("host") != socket.gethostname()
-            and time.time() - os.fstat(file).st_mtime < DEAD_SECONDS
-        )
+        alive = lives(owner)
+        return time.time() - os.fstat(file).st_mtime < DEAD_SECONDS if alive is None else alive
     finally:
         os.close(file)
+
+
+def may_be_alive(path: Path) -> bool:
+    """Returns whether somebody may hold the lock, for what removes files: no clock is believed."""
+    if is_alive(path):
+        return True
+    owner = read_owner(path) or {}
+    if not owner or lives(owner) is not None:
+        return False
+    job = owner.get("slurm_job")
+    return job is None or not has_ended(job)

@@ -8,6 +8,11 @@ from datetime import datetime
 from qdsweep.host.briefing import told
 
 SECONDS = 30
+# Of a job of which nothing runs any more; one that is to start again is PENDING.
+ENDED = (
+    *("PENDING", "COMPLETED", "CANCELLED", "FAILED", "TIMEOUT", "OUT_OF_MEMORY", "NODE_FAIL"),
+    *("PREEMPTED", "BOOT_FAIL", "DEADLINE"),
+)
 NOT_ENDED = ("PENDING", "RUNNING", "REQUEUED", "RESIZING", "SUSPENDED")
 _ended: dict[str, str] = {}  # job -> its end state: every resource of a run asks for it again
 # Question -> answer, from the host: in an image there is no Slurm to ask.
@@ -45,6 +50,12 @@ def end_state(job: str) -> str | None:
             return state
         _ended[job] = state
     return _ended[job]
+
+
+def has_ended(job: str) -> bool:
+    """Returns whether Slurm says that nothing of a job runs any more; not if it does not answer."""
+    found = re.search(r"JobState=(\S+)", _ask("scontrol", "--oneliner", "show", "job", job))
+    return (found[1] if found else end_state(job)) in ENDED
 
 
 def ran_out_of_memory(job: str) -> bool:

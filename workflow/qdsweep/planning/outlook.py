@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterator, Mapping
 
 from qdsweep.config.experiment import Experiment
 from qdsweep.config.files import shown
-from qdsweep.host.lock import describe, read_owner
+from qdsweep.host.owner import describe, read_owner
 from qdsweep.planning.changes import Change
 from qdsweep.records.progress import Standing, core_seconds_left, total
 from qdsweep.records.run_dir import RunDir

@@ -2,7 +2,7 @@
 
 A job over several nodes survives a lost node (--no-kill). If that was the first one, the others
 stay allocated with nothing to do until the wall time ends, and no process is left there that could
-report it. The main Snakemake sees it by the age of the run's lock.
+report it. The main Snakemake sees it by the run's lock, which nobody touches any more.
 """
 
 import sys
@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Iterable
 
-from qdsweep.host.lock import DEAD_SECONDS, read_owner
+from qdsweep.host.owner import DEAD_SECONDS, Watch, read_owner
 from qdsweep.host.slurm import is_running, requeue
 from qdsweep.records.run_dir import RunDir
 from qdsweep.records.sweep_dir import Results
@@ -26,22 +26,20 @@ def requeue_lost(runs: Iterable[str], results: Results) -> None:
         results: The folder results/.
     """
     folders = [results.run(run) for run in runs]
+    watch = Watch()
 
     def look() -> None:
         while True:
             time.sleep(PAUSE_SECONDS)
             for run in folders:
-                _check(run)
+                _check(run, watch)
 
     threading.Thread(target=look, daemon=True).start()
 
 
-def _check(run: RunDir) -> None:
+def _check(run: RunDir, watch: Watch) -> None:
     lock = run.state.lock
-    try:
-        silent = time.time() - lock.stat().st_mtime
-    except OSError:
-        return
+    silent = watch.silent(lock)
     job = (read_owner(lock) or {}).get("slurm_job")
     if job is None or silent < DEAD_SECONDS or not is_running(job):
         return

@@ -127,7 +127,7 @@ class HistoryFile:
         assert rows is not None, "it was just written"
         with atomic(self._final) as file:
             np.savez_compressed(file, **{name: rows[name] for name in _NAMES})  # type: ignore[arg-type]
-        self._path.unlink()
+        self._path.unlink(missing_ok=True)
         self._file = None
 
     def remove(self) -> None:

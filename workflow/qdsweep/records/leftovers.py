@@ -6,7 +6,7 @@ from itertools import chain
 from pathlib import Path
 
 from qdsweep.config.imported import is_imported
-from qdsweep.host.lock import is_alive
+from qdsweep.host.lock import may_be_alive
 from qdsweep.records.confirm import read_confirm
 from qdsweep.records.plan import read_plan
 from qdsweep.records.search import chosen_runs
@@ -19,7 +19,7 @@ _TORN = ".*.tmp"
 def leftovers(results: Results) -> Iterator[Path]:
     """Yields temporary files of writes that were cut off, in runs that nobody computes now."""
     for run in results.known_runs():
-        if not is_alive(run.state.lock):
+        if not may_be_alive(run.state.lock):
             yield from run.path.glob(_TORN)
             yield from run.state.torn()
     for sweep in map(SweepDir, results.sweeps.glob("*")):  # also one whose plan was cut off
@@ -47,7 +47,7 @@ def orphans(results: Results) -> Iterator[Path]:
         wanted |= {run for setting in plan.candidates for run in setting["runs"].values()}
         wanted |= {row["id"] for row in read_confirm(sweep)}
     for run in results.known_runs():
-        if run.name not in wanted and not (is_imported(run.name) or is_alive(run.state.lock)):
+        if run.name not in wanted and not (is_imported(run.name) or may_be_alive(run.state.lock)):
             yield run.path
 
 

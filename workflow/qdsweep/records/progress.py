@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from qdsweep.files import read_json_if_whole
-from qdsweep.host.lock import describe, is_alive, read_owner
+from qdsweep.host.lock import is_alive
+from qdsweep.host.owner import describe, read_owner
 from qdsweep.records.confirm import read_confirm
 from qdsweep.records.ending import read_last_stop
 from qdsweep.records.plan import Plan, PlannedRun

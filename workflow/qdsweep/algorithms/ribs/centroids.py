@@ -1,8 +1,8 @@
 """Centroids of CVT archives: computed once, kept, shared by the runs of a sweep."""
 
-import fcntl
 import hashlib
 import json
+import math
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +10,7 @@ import numpy as np
 from qdsweep.config.archives import CVTArchive
 from qdsweep.domains.base import Floats
 from qdsweep.files import atomic
+from qdsweep.host.lock import Lock
 
 
 class Centroids:
@@ -43,8 +44,7 @@ class Centroids:
         centroids = _read(path)
         if centroids is None:
             self.folder.mkdir(parents=True, exist_ok=True)
-            with (self.folder / f".{name}.lock").open("w") as lock:
-                fcntl.flock(lock, fcntl.LOCK_EX)  # the others wait, then read
+            with Lock(self.folder / f".{name}.lock", wait=math.inf):  # the others wait, then read
                 centroids = _read(path)
                 if centroids is None:
                     centroids = _k_means(archive, cells, ranges)

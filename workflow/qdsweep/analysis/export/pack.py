@@ -24,7 +24,7 @@ from qdsweep.analysis.text import plural
 from qdsweep.config.sweep import Reevaluate
 from qdsweep.errors import BadInput, QdsweepError
 from qdsweep.files import AGAIN, atomic, read_arrays, read_csv, require
-from qdsweep.host.lock import read_owner
+from qdsweep.host.owner import read_owner
 from qdsweep.metrics import RANK, RECORDED
 from qdsweep.records.config import read_config
 from qdsweep.records.confirm import read_confirm

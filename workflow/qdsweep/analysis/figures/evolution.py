@@ -128,7 +128,7 @@ def evolution(sweep_dir: Path, runs_dir: Path) -> None:
     with look.style():
         save_figures(folder, drawn)
     for path in set(folder.glob("*.gif")) - {folder / name for name in animated}:
-        path.unlink()  # of an earlier start, when another run was the median
+        path.unlink(missing_ok=True)  # of an earlier start, when another run was the median
 
 
 def best_groups(tables: Tables) -> dict[str, list[str]]:

@@ -55,6 +55,6 @@ def _render(folder: Path, runs: Mapping[str, RunDir], settings: Rollouts) -> set
             entries.append({**entry, "group": group})
     names = {str(entry["file"]) for entry in entries}
     for path in set(folder.glob("*.gif")) - {folder / name for name in names}:
-        path.unlink()  # of an earlier start
+        path.unlink(missing_ok=True)  # of an earlier start
     write_json(folder / "rollouts.json", {"rollouts": entries})
     return {*names, "rollouts.json"}

@@ -1,7 +1,6 @@
 """A sweep that is followed: what the files of each run say, read again when they change."""
 
 import os
-import socket
 import time
 from collections.abc import Iterable
 from pathlib import Path
@@ -11,7 +10,7 @@ from qdsweep.analysis.live.curve import Curve
 from qdsweep.analysis.search import Searched, read_search
 from qdsweep.analysis.search_status import explained, search_runs
 from qdsweep.errors import BadInput
-from qdsweep.host.lock import DEAD_SECONDS, read_owner
+from qdsweep.host.owner import DEAD_SECONDS, lives, read_owner
 from qdsweep.metrics import Metric
 from qdsweep.records.confirm import read_confirm
 from qdsweep.records.plan import PlannedRun, read_plan
@@ -36,6 +35,7 @@ class Followed:
         self.seen: Any = None  # what the files looked like when they were read
         self._lock, self._status = folder.state.lock, folder.state.status
         self._owner: dict[str, Any] | None = None
+        self._heard = 0.0  # when its owner gave a sign of life, as `time.monotonic` counts
 
     @property
     def score(self) -> float | None:
@@ -50,6 +50,9 @@ class Followed:
         lock, status = signature(self._lock), signature(self._status)
         if self.seen is None or lock != self.seen[0]:
             self._owner = read_owner(self._lock) if lock and lock[1] else None
+            # At first its time is believed; later only that it has changed.
+            age = max(0.0, time.time() - lock[0] / 1e9) if lock and self.seen is None else 0.0
+            self._heard = time.monotonic() - age
         seen = (lock, status, self._is_alive(lock))
         if seen == self.seen:
             return False
@@ -67,11 +70,10 @@ class Followed:
 
         The owner writes its name into it, touches it every few seconds, and empties it at the end.
         """
-        owner = self._owner
-        if lock is None or not owner or time.time() - lock[0] / 1e9 >= DEAD_SECONDS:
+        if lock is None or not self._owner:
             return False
-        elsewhere = owner.get("host") != socket.gethostname()
-        return elsewhere or Path(f"/proc/{owner.get('pid')}").exists()
+        alive = lives(self._owner)
+        return time.monotonic() - self._heard < DEAD_SECONDS if alive is None else alive
 
 
 def signature(path: Path) -> Signature:

@@ -32,7 +32,7 @@ def write_published(sweep_dir: Path) -> None:
         write_sheet(folder, _sheet(group_names(plan).dressed(table), metrics), table)
         return
     for old in folder.glob(f"{NAME}.*"):  # of an earlier sweep file, which named some
-        old.unlink()
+        old.unlink(missing_ok=True)
 
 
 def compare(plan: Plan, summary: "pd.DataFrame") -> "pd.DataFrame":

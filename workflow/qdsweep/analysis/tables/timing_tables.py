@@ -37,7 +37,7 @@ def write_timing(sweep_dir: Path, runs_dir: Path) -> None:
     sheet = timing_sheet(called.dressed(groups), list(runs["load"]))
     write_sheet(sweep.tables, sheet, groups)
     for old in sweep.tables.glob("workers.*"):  # an earlier version estimated more
-        old.unlink()
+        old.unlink(missing_ok=True)
 
 
 def timing_sheet(groups: "pd.DataFrame", loads: Sequence[float]) -> Sheet:

@@ -1,0 +1,229 @@
+"""One run, one writer: also on a file system whose locks are none, or are refused, on two nodes."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from cluster_files import ClusterFiles
+from support import BIN, TINY, write_yaml
+from waiting import says, wait_until
+
+from qdsweep.host.owner import read_owner
+
+HERE = Path(__file__).parent
+LONG = bool(os.environ.get("QDSWEEP_TORTURE"))  # make torture
+NO_LOCKS = ("nothing", "refused")
+HOUR = 3600.0
+
+
+class Place:
+    """A folder with a lock, on a file system that has some traits."""
+
+    def __init__(self, folder: Path, *traits: str) -> None:
+        (folder / "shared").mkdir()
+        self.lock, self.log = folder / "shared/lock", folder / "log"
+        self.files = ClusterFiles(folder / "switch", folder / "shared")
+        self.files.set(traits)
+        self.started: list[subprocess.Popen] = []
+
+    def start(self, act: str, node: str, silent: float = 2.0, clock: float = 0.0, **env: str):
+        """Starts a process that wants the lock."""
+        words = [sys.executable, HERE / "holders.py", act, self.lock, self.log, str(silent)]
+        environment = {**os.environ, **self.files.environment(node, clock), **env}
+        process = subprocess.Popen(words, env=environment, stderr=subprocess.PIPE, text=True)
+        self.started.append(process)
+        return process
+
+    def has_it(self, process: subprocess.Popen) -> bool:
+        return says(self.log, f"{process.pid} has it")
+
+    def wait_for(self, process: subprocess.Popen) -> float:
+        """Returns how long it takes until a process has the lock [s]."""
+        began = time.monotonic()
+        wait_until(lambda: self.has_it(process), what="it has the lock")
+        return time.monotonic() - began
+
+
+@pytest.fixture
+def place(tmp_path):
+    made: list[Place] = []
+
+    def make(*traits: str) -> Place:
+        made.append(Place(tmp_path, *traits))
+        return made[0]
+
+    yield make
+    for process in made[0].started:
+        process.kill()
+        process.communicate()
+
+
+@pytest.mark.parametrize("trait", NO_LOCKS)
+def test_one_at_a_time_has_the_lock(place, trait):
+    """Processes of three nodes, whose clocks differ, take it in turns."""
+    shared = place(trait, "clock", "rename", "list")
+    clocks = (0.0, HOUR, -HOUR)
+    for number in range(12 if LONG else 4):
+        shared.start("pass", f"node{number % 3}", silent=60, clock=clocks[number % 3])
+    assert [process.wait(300) for process in shared.started] == [0] * len(shared.started)
+    lines = shared.log.read_text().splitlines()
+    assert len(lines) == 2 * 4 * len(shared.started)
+    for has, ends in zip(lines[::2], lines[1::2], strict=True):
+        assert (has.split(" ", 1)[1], ends) == ("has it", f"{has.split()[0]} ends")
+    assert shared.files.fired[trait] and shared.files.fired["clock"]
+    assert shared.lock.read_bytes() == b""
+    assert [path.name for path in shared.lock.parent.iterdir()] == ["lock"]
+
+
+@pytest.mark.parametrize("trait", NO_LOCKS)
+def test_a_killed_owner_of_the_same_node_is_succeeded_at_once(place, trait):
+    shared = place(trait)
+    first = shared.start("hold", "node1", silent=60)
+    shared.wait_for(first)
+    second = shared.start("hold", "node1", silent=60)
+    time.sleep(2)
+    assert not shared.has_it(second), "the first one lives"
+    first.kill()
+    first.wait()
+    assert shared.wait_for(second) < 30
+    owner = read_owner(shared.lock)
+    assert owner is not None and owner["pid"] == second.pid
+
+
+@pytest.mark.parametrize("clock", [-HOUR, HOUR])
+def test_an_owner_of_another_node_is_succeeded_when_it_is_silent(place, clock):
+    shared = place("nothing", "clock")
+    first = shared.start("hold", "node1", clock=clock)
+    shared.wait_for(first)
+    second = shared.start("hold", "node2", clock=-clock)
+    time.sleep(5)
+    assert not shared.has_it(second), "it lives, whatever its clock says"
+    first.kill()
+    first.wait()
+    killed = time.time()
+    assert shared.wait_for(second) < 30
+    assert time.time() - killed > 1.5, "nobody could know"
+    assert shared.files.fired["clock"]
+
+
+def test_an_owner_that_was_suspended_and_succeeded_ends(place):
+    shared = place("nothing")
+    first = shared.start("hold", "node1")
+    shared.wait_for(first)
+    first.send_signal(signal.SIGSTOP)
+    second = shared.start("hold", "node2")
+    shared.wait_for(second)
+    first.send_signal(signal.SIGCONT)
+    assert first.wait(30) == 75
+    assert first.stderr is not None
+    said = first.stderr.read()
+    assert f"process {second.pid} on node2 took the run over" in said
+    assert not says(shared.log, f"{first.pid} ends")
+    assert second.poll() is None
+    owner = read_owner(shared.lock)
+    assert owner is not None and owner["pid"] == second.pid
+
+
+SCONTROL = """#!/bin/sh
+[ "$4" = 7 ] && echo "JobId=7 JobState={state} Restarts={restarts}"
+exit 0
+"""
+
+
+@pytest.mark.parametrize(
+    ("state", "job", "is_known"),
+    [("NODE_FAIL", "8", True), ("RUNNING", "8", False), ("RUNNING", "7", True)],
+    ids=["its job has ended", "its job runs", "Slurm has started its job again"],
+)
+def test_slurm_is_asked_for_an_owner_of_another_node(place, tmp_path, state, job, is_known):
+    shared = place("nothing")
+    program = tmp_path / "scontrol"
+    program.write_text(SCONTROL.format(state="RUNNING", restarts=0))
+    program.chmod(0o755)
+    path = {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    first = shared.start("hold", "node1", silent=60, SLURM_JOB_ID="7", **path)
+    shared.wait_for(first)
+    first.kill()
+    first.wait()
+    program.write_text(SCONTROL.format(state=state, restarts=1))
+    second = shared.start("hold", "node2", silent=60, SLURM_JOB_ID=job, **path)
+    if is_known:
+        assert shared.wait_for(second) < 30
+    else:
+        time.sleep(5)
+        assert not shared.has_it(second)
+
+
+# Whoever makes them ends when both have come.
+CENTROIDS = """
+import os, sys, time
+from pathlib import Path
+import numpy as np
+from qdsweep.algorithms.ribs import centroids
+from qdsweep.config.archives import CVTArchive
+folder = Path(sys.argv[1])
+def made(*_):
+    while len([*folder.parent.glob("came-*")]) < 2:
+        time.sleep(0.1)
+    time.sleep(1)
+    print("made", file=sys.stderr)
+    return np.random.default_rng().random((4, 2))
+centroids._k_means = made
+(folder.parent / f"came-{os.getpid()}").touch()
+print(centroids.Centroids(folder).get(CVTArchive(type="cvt"), 4, [(0, 1)]))
+"""
+KEY = "from qdsweep.host.key import own_digest; print(own_digest('x'))"
+
+
+@pytest.mark.parametrize("trait", NO_LOCKS if LONG else NO_LOCKS[1:])
+@pytest.mark.parametrize(
+    ("code", "also"), [(CENTROIDS, "rename"), (KEY, "link")], ids=["centroids", "key"]
+)
+def test_what_runs_share_is_made_once(place, trait, code, also):
+    """Centroids, which are not the same twice, and the user's key."""
+    shared = place(trait, also)
+    folder = shared.lock.parent
+    config = {"XDG_CONFIG_HOME": str(folder / "config")}
+    both = [
+        subprocess.Popen(
+            [sys.executable, "-c", code, folder],
+            env={**os.environ, **shared.files.environment(f"node{number}"), **config},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for number in range(2)
+    ]
+    said, warned = zip(*(process.communicate(timeout=100) for process in both), strict=True)
+    assert said[0] and said[0] == said[1], warned
+    assert "".join(warned).count("made") == (code == CENTROIDS), warned
+    assert shared.files.fired[trait] and (also == "rename" or shared.files.fired[also])
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("trait", NO_LOCKS if LONG else NO_LOCKS[:1])
+def test_two_nodes_that_start_one_run_compute_it_once(tmp_path, trait):
+    files = ClusterFiles(tmp_path / "switch", tmp_path / "shared")
+    files.folder.mkdir()
+    files.set([trait, "clock", "link", "rename", "list"])
+    quick = {**TINY, "algorithm": "map_elites", "iterations": 300}
+    experiment = write_yaml(tmp_path / "experiment.yaml", quick)
+    words = [BIN / "qdsweep", "run", experiment, "--out", files.folder / "out"]
+    both = [
+        subprocess.Popen(
+            words,
+            env={**os.environ, **files.environment(node, clock)},
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for node, clock in (("node1", -HOUR), ("node2", HOUR))
+    ]
+    printed = [process.communicate(timeout=500)[1] for process in both]
+    assert [process.returncode for process in both] == [0, 0], printed
+    assert sum("is finished already" in text for text in printed) == 1
+    assert sum("a new run" in text for text in printed) == 1
+    assert files.fired[trait] and files.fired["clock"] and files.fired["link"]

@@ -1,0 +1,95 @@
+"""A sweep on a file system as clusters have them: killed, started again, never computed wrongly.
+
+Times an hour off, no hard links, files and listings that are seen late, locks that are none. Each
+process counts as a node of its own.
+"""
+
+import csv
+import os
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+from cluster_files import TRAITS, ClusterFiles
+from in_process import compute_sweep
+from results import digests
+from support import BIN, REPO, TINY, snakemake, write_yaml
+from waiting import wait_until
+
+LONG = bool(os.environ.get("QDSWEEP_TORTURE"))  # make torture
+HOUR = 3600.0
+ALL = tuple(trait for trait in TRAITS if trait != "refused")
+# Each of them alone, and what a bad one has of them.
+KINDS = [ALL, *(((trait,) for trait in TRAITS) if LONG else ()), *([("link", "refused")] * LONG)]
+# A reload file after every few iterations.
+EXPERIMENT = {
+    **TINY,
+    "algorithm": "map_elites",
+    "iterations": 600,
+    "reload": {"min_seconds": 0.02, "max_cost": 0.5},
+}
+SWEEP = "::: seed 1 2"
+
+
+@pytest.fixture(scope="module")
+def straight(tmp_path_factory) -> Path:
+    """The same sweep on a disk of this machine."""
+    folder = tmp_path_factory.mktemp("straight")
+    compute_sweep(folder / "results", EXPERIMENT, SWEEP, name="t")
+    return folder
+
+
+def figures(folder: Path) -> list[dict[str, str]]:
+    """The table of a sweep, without the names of its groups and what it took."""
+    with (folder / "results/sweeps/t/table.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == 1 and len(rows[0]) > 20
+    return [
+        {name: cell for name, cell in row.items() if name != "group" and "seconds" not in name}
+        for row in rows
+    ]
+
+
+def kill_on_the_way(folder: Path, words: list[object], env: dict[str, str]) -> None:
+    """Starts a sweep, and kills all of it as soon as a run has saved its state."""
+    started = [BIN / "snakemake", "-s", REPO / "Snakefile", "--directory", folder, *words]
+    process = subprocess.Popen(
+        [str(word) for word in started],
+        env={**os.environ, **env},
+        start_new_session=True,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    wait_until(lambda: [*folder.glob("results/runs/*/state/reload-*.pkl")], 300, "a run saves")
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+
+
+@pytest.mark.timeout(2000)
+@pytest.mark.parametrize("traits", KINDS, ids="+".join)
+def test_a_sweep_that_is_killed_and_started_again(straight, tmp_path, traits):
+    folder = tmp_path / "work"
+    folder.mkdir()
+    files = ClusterFiles(tmp_path / "switch", folder)
+    files.set(traits)
+    config = write_yaml(
+        tmp_path / "sweep.yaml", {"name": "t", "experiment": EXPERIMENT, "sweep": SWEEP}
+    )
+    words = ["--cores", 1, "--configfile", config]
+    kill_on_the_way(folder, words, files.environment(clock=HOUR))
+    assert len(digests(folder)) < 2, "it was killed on the way"
+    snakemake(*words, cwd=folder, **files.environment(clock=-HOUR))
+    assert {trait for trait in traits if files.fired[trait]} == set(traits)
+    assert digests(folder) == digests(straight)
+    assert figures(folder) == figures(straight)
+    logs = [path.read_text() for path in folder.glob("results/runs/*/run.log")]
+    assert sum("goes on after iteration" in log for log in logs) == 1
+    assert sum("a new run" in log for log in logs) == 2, "nothing was computed twice"
+    page = (folder / "results/sweeps/t/report.html").read_text()
+    drawn = {path.name for path in folder.glob("results/sweeps/t/plots/**/*.csv")}
+    assert "evolution.csv" in drawn and len(drawn) > 3
+    assert {name for name in drawn if name not in page} == set()
+    for clock in (-HOUR, HOUR) if LONG else (HOUR,):  # the next starts are on other nodes
+        again = snakemake(*words, cwd=folder, **files.environment(main=clock))
+        assert "Nothing to be done" in again.stdout + again.stderr

@@ -1,0 +1,121 @@
+"""Whether a lock's owner lives: what is known, what is shown, and what may be removed."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from qdsweep.host import owner, slurm
+from qdsweep.host.lock import is_alive, may_be_alive
+from qdsweep.host.owner import Watch, lives, read_owner, this_owner
+from qdsweep.planning import requeue
+from qdsweep.records.leftovers import leftovers
+from qdsweep.records.sweep_dir import Results
+
+HOUR = 3600.0
+ELSEWHERE = {"host": "node2", "boot": "another", "pids": "pid:[1]"}
+
+
+@pytest.fixture
+def process():
+    started = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    yield started
+    started.kill()
+    started.communicate()
+
+
+def owned(path: Path, *, ago: float = 0.0, **about: object) -> Path:
+    """Writes a lock as its owner does, and shows another time."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(this_owner() | about))
+    os.utime(path, (time.time() - ago,) * 2)
+    return path
+
+
+def test_proc_is_asked_for_a_process_of_this_node(process):
+    began = owner._began(process.pid)
+    there = this_owner() | {"pid": process.pid, "began": began}
+    assert lives(there) is True
+    assert lives({**there, "began": "1"}) is False, "its number was given to another one"
+    assert lives({**there, "boot": "an earlier one"}) is False
+    assert lives({**there, **ELSEWHERE}) is None
+    assert lives({**there, "pids": "of a container"}) is None
+    of_0_1 = {key: there[key] for key in ("host", "pid", "slurm_job")}
+    assert lives(of_0_1) is True
+    process.kill()
+    process.wait()
+    assert lives(there) is lives(of_0_1) is False
+
+
+def test_a_zombie_is_dead(process):
+    there = this_owner() | {"pid": process.pid, "began": owner._began(process.pid)}
+    process.kill()
+    deadline = time.monotonic() + 10
+    while lives(there) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert process.returncode is None, "nobody has waited for it"
+    assert lives(there) is False
+
+
+def test_a_watch_believes_no_clock(tmp_path):
+    watch, path = Watch(), owned(tmp_path / "lock", ago=HOUR)
+    assert watch.silent(path) == 0
+    time.sleep(0.2)
+    assert 0.2 <= watch.silent(path) < 100
+    os.utime(path, (time.time() + HOUR,) * 2)
+    assert watch.silent(path) == 0
+
+
+@pytest.mark.parametrize(("ago", "shown"), [(0, True), (HOUR, False), (-HOUR, True)])
+def test_of_another_node_the_time_is_shown_and_nothing_is_removed(tmp_path, ago, shown):
+    results = Results(tmp_path / "results")
+    run = results.run("a")
+    owned(run.state.lock, ago=ago, **ELSEWHERE)
+    half = run.state.path / ".summary.json.1.tmp"
+    half.touch()
+    assert is_alive(run.state.lock) is shown
+    assert may_be_alive(run.state.lock)
+    assert list(leftovers(results)) == []
+    run.state.lock.write_text("")
+    assert not is_alive(run.state.lock)
+    assert list(leftovers(results)) == [half]
+
+
+@pytest.mark.parametrize(
+    ("said", "ended"),
+    [
+        ("JobId=7 JobState=NODE_FAIL Reason=None", True),
+        ("JobId=7 JobState=PENDING Reason=None", True),
+        ("JobId=7 JobState=RUNNING Reason=None", False),
+        ("JobId=7 JobState=COMPLETING Reason=None", False),
+        ("", False),
+    ],
+)
+def test_slurm_says_that_a_job_has_ended(tmp_path, monkeypatch, said, ended):
+    monkeypatch.setattr(slurm, "_ask", lambda *words: said if words[0] == "scontrol" else "")
+    assert slurm.has_ended("7") is ended
+    lock = owned(tmp_path / "lock", ago=HOUR, slurm_job="7", **ELSEWHERE)
+    assert may_be_alive(lock) is not ended
+
+
+def test_a_job_is_queued_again_only_when_its_lock_is_touched_no_more(tmp_path, monkeypatch):
+    """Whatever time its node believes it is."""
+    queued: list[str] = []
+    monkeypatch.setattr(requeue, "is_running", lambda job: True)
+    monkeypatch.setattr(requeue, "requeue", queued.append)
+    monkeypatch.setattr(requeue, "DEAD_SECONDS", 0.3)
+    run, watch = Results(tmp_path).run("a"), Watch()
+    owned(run.state.lock, ago=HOUR, slurm_job="7", **ELSEWHERE)
+    for turn in range(4):
+        os.utime(run.state.lock, (time.time() - HOUR + turn,) * 2)
+        requeue._check(run, watch)
+        time.sleep(0.2)
+    assert queued == []
+    assert read_owner(run.state.lock)
+    time.sleep(0.2)
+    requeue._check(run, watch)
+    assert queued == ["7"]
