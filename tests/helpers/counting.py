@@ -1,4 +1,7 @@
-"""A domain that counts its evaluations, and an experiment of it."""
+"""A domain that counts its evaluations, and an experiment of it.
+
+Its plug-in is `tally`, as `counting` is this module in what is computed by forks of the tests.
+"""
 
 from pathlib import Path
 
@@ -28,7 +31,7 @@ class Counting:
         return Evaluation(-self.slope * np.sum(solutions**2, axis=1), solutions[:, :2].copy())
 """
 EXPERIMENT = {
-    "domain": {"type": "counting:Counting", "name": "counting", "arguments": {"slope": 1.0}},
+    "domain": {"type": "tally:Counting", "name": "counting", "arguments": {"slope": 1.0}},
     "algorithm": "map_elites_line",
     "initial_solutions": 10,
     "archive": {"dims": [10, 10]},
@@ -42,7 +45,7 @@ EXPERIMENT = {
 def add_plugin(folder: Path) -> None:
     """Makes the domain known to what is started in a folder."""
     (folder / "config/plugins").mkdir(parents=True, exist_ok=True)
-    (folder / "config/plugins/counting.py").write_text(COUNTING)
+    (folder / "config/plugins/tally.py").write_text(COUNTING)
 
 
 def evaluated(folder: Path) -> int:

@@ -20,6 +20,7 @@ from qdsweep.planning.changes import find_changes
 from qdsweep.planning.checks import check_fit, check_installed, check_sweep
 from qdsweep.planning.confirmation import confirming
 from qdsweep.planning.decision import run_of_place
+from qdsweep.planning.earlier_jobs import EarlierJobs
 from qdsweep.planning.job import is_of_runs, planned_budget
 from qdsweep.planning.lengthening import is_too_short
 from qdsweep.planning.module import (
@@ -280,6 +281,17 @@ def slurm(key, on_one_node=False):
     return slurm_request(cluster).get(key)
 
 
+EARLIER = EarlierJobs(workflow.workdir_init)
+
+
+def slurm_options(wildcards):
+    """Further options of a run's Slurm job, which waits for one that an earlier start has left."""
+    options = slurm("slurm_extra") or ""
+    if not workflow.is_main_process or not is_remote():
+        return options
+    return f"{options} {EARLIER.option(wildcards)}".strip()
+
+
 # What the job of a run asks for, besides its memory.
 RUN_RESOURCES = {
     "cluster_config": cluster_name,
@@ -288,9 +300,10 @@ RUN_RESOURCES = {
         key: slurm(key)
         for key in (
             *("runtime", "nodes", "tasks", "cpus_per_task", "mpi", "gres"),
-            *("tasks_per_gpu", "slurm_extra"),
+            "tasks_per_gpu",
         )
     },
+    "slurm_extra": slurm_options,
 }
 
 

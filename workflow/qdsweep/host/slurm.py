@@ -91,6 +91,20 @@ def is_running(job: str) -> bool:
     return _ask("squeue", "--noheader", "--jobs", job, "--format", "%T").strip() == "RUNNING"
 
 
+def queued_jobs(folder: str) -> dict[str, list[str]]:
+    """Returns the jobs of this user that wait or run, by their comment.
+
+    Args:
+        folder: The folder that they were submitted from.
+    """
+    found: dict[str, list[str]] = {}
+    for line in _ask("squeue", "--noheader", "--me", "--format", "%A|%Z|%k").splitlines():
+        job, place, comment = line.split("|", 2)
+        if place == folder:
+            found.setdefault(comment, []).append(job)
+    return found
+
+
 def requeue(job: str) -> None:
     """Makes Slurm start a job again from its beginning."""
     _ask("scontrol", "requeue", job)
