@@ -8,6 +8,7 @@ import csv
 import os
 import signal
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -93,3 +94,56 @@ def test_a_sweep_that_is_killed_and_started_again(straight, tmp_path, traits):
     for clock in (-HOUR, HOUR) if LONG else (HOUR,):  # the next starts are on other nodes
         again = snakemake(*words, cwd=folder, **files.environment(main=clock))
         assert "Nothing to be done" in again.stdout + again.stderr
+
+
+# Each acts at a line on standard input: by then it has imported what it needs.
+WRITES = """
+from pathlib import Path
+from qdsweep.files import write_json
+print("ready", flush=True)
+input()
+write_json(Path("new.json"), {"a": 1})
+Path("reload-000000001.pkl").unlink()
+print("done", flush=True)
+"""
+READS = """
+from pathlib import Path
+from qdsweep.experiment.reload import keep_only
+from qdsweep.files import read_json
+from qdsweep.records.run_dir import StateDir
+print("ready", flush=True)
+input()
+print(StateDir(Path.cwd()).reloads(), Path("new.json").exists())
+keep_only(StateDir(Path.cwd()), [])
+print(read_json(Path("new.json")))
+"""
+
+
+def test_what_another_node_did_just_now_is_no_failure(tmp_path):
+    """A file that it wrote is waited for, one that it removed is gone."""
+    folder = tmp_path / "shared"
+    folder.mkdir()
+    (folder / "reload-000000001.pkl").touch()
+    files = ClusterFiles(tmp_path / "switch", folder)
+    files.set(["rename", "list"])
+    both = [
+        subprocess.Popen(
+            [sys.executable, "-c", code],
+            cwd=folder,
+            env={**os.environ, **files.environment(node)},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for node, code in (("node1", WRITES), ("node2", READS))
+    ]
+    for process in both:
+        assert process.stdout is not None and process.stdout.readline() == "ready\n"
+    printed, warned = zip(
+        *(process.communicate("go\n", timeout=300) for process in both), strict=True
+    )
+    assert [process.returncode for process in both] == [0, 0], warned
+    seen, read = printed[1].splitlines()
+    assert "reload-000000001.pkl" in seen and seen.endswith("False"), "it sees what was before"
+    assert read == "{'a': 1}"

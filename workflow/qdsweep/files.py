@@ -128,7 +128,9 @@ def require(path: Path, remedy: str) -> Path:
         BadInput: It does not; the message names it and says what to do.
     """
     if not path.exists():
-        raise BadInput(f"{path} does not exist. {remedy}")
+        await_listed(path.parent)
+        if not path.exists():
+            raise BadInput(f"{path} does not exist. {remedy}")
     return path
 
 

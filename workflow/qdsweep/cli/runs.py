@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from qdsweep.cli.arguments import CLUSTER, SET, Add, cluster_of, overrides
 from qdsweep.errors import BadInput
-from qdsweep.files import damaged
+from qdsweep.files import await_listed, damaged
 
 if TYPE_CHECKING:
     from qdsweep.config.cluster import Cluster
@@ -236,6 +236,8 @@ def planned(
 
     unit, _, amount = budget.partition("=")
     file = run.state.config
+    if not file.exists():
+        await_listed(file.parent)  # the start of the sweep has just written it
     try:
         experiment = compose(str(file), {unit: typed(amount)}, source="--budget")
     except BadInput as error:

@@ -92,7 +92,8 @@ class Lock:
             with suppress(OSError):  # what the owner did is done, whatever is said of it here
                 if self.path.read_bytes() == self._content:
                     os.truncate(file, 0)
-            os.close(file)
+            with suppress(OSError):
+                os.close(file)
 
     def _try(self) -> bool:
         # Workers must not inherit it: they would hold the lock after their main process was killed.
@@ -159,10 +160,12 @@ class Lock:
             return
         try:
             with naming(claim):
-                os.write(file, json.dumps(this_owner()).encode())
+                try:
+                    os.write(file, json.dumps(this_owner()).encode())
+                finally:
+                    os.close(file)
             yield True
         finally:
-            os.close(file)
             claim.unlink(missing_ok=True)
 
     def _beat(self) -> None:
