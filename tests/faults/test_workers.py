@@ -59,6 +59,16 @@ class Live:
         return workers_of(self.folder)
 
 
+def test_workers_end_with_a_main_process_that_is_killed_before_they_found_it(tmp_path):
+    """They look for it for minutes, as it may have to start itself."""
+    run = Live(tmp_path)
+    wait_until(run.crew, what="they are started")
+    assert not says(run.log, "now"), "none has come yet"
+    run.process.kill()
+    run.process.wait()
+    wait_until(lambda: not run.crew(), 20, "they have ended")
+
+
 def test_the_result_is_that_of_the_serial_engine(tmp_path, expected):
     run = Live(tmp_path, DASK + "dashboard: true\n", seconds=0.01).ready()
     (link,) = re.findall(

@@ -110,7 +110,10 @@ class Start:
             with_jobs: Also for its jobs, which are forks of the warm process and in no group of it.
         """
         jobs = living(self.folder) if with_jobs else []
-        os.killpg(self.pid, signal.SIGKILL)
+        try:
+            os.killpg(self.pid, signal.SIGKILL)
+        except ProcessLookupError:  # it had no time yet for a group of its own
+            os.kill(self.pid, signal.SIGKILL)
         for job in jobs:
             if _is_job(job):
                 with contextlib.suppress(psutil.NoSuchProcess):

@@ -24,7 +24,7 @@ TABLE = "results/sweeps/mine/table.csv"
 
 
 def start(folder: Path, seconds: float) -> Start:
-    """Starts it; an iteration takes some seconds of sleep."""
+    """Starts it; an evaluation takes some seconds of sleep."""
     words = [TABLE, "--configfile", "mine.yaml", *SLURM, "--config", "cluster=cluster.yaml"]
     return Start(folder, words, {"COUNTING_SECONDS": str(seconds)})
 
@@ -66,8 +66,8 @@ def test_nothing_is_computed_twice_after_kills_of_the_main_snakemake(undisturbed
 
 def kill(folder: Path, chance: random.Random, most: int, before: int) -> int:
     """Kills the main Snakemake some times, and lets it end then; returns how often."""
-    # Runs sleep through about so many starts of Snakemake and of jobs.
-    seconds = 0.3 + 0.3 * most
+    # A run sleeps, a solution after the other, through all starts of Snakemake.
+    seconds = (15 + 10 * most) / EXPERIMENT["evaluations"]
     for done in range(most):
         main = start(folder, seconds)
         waited = main.begins() if done else main.begins("submitted")

@@ -261,6 +261,7 @@ def _worker(arguments: argparse.Namespace) -> int:
     if arguments.workers < 1:
         raise BadInput(f"--workers {arguments.workers}: at least 1 is needed")
     if arguments.connect is not None:
+        _end_with_main()
         file = arguments.connect.absolute()
         run = run_of_connection(file)
         if run is None:
@@ -281,6 +282,19 @@ def _worker(arguments: argparse.Namespace) -> int:
         raise BadInput(f"{arguments.join}: a run of the ray engine takes no more workers")
     dask_worker.work(arguments.join.absolute(), arguments.workers, patience=15.0)
     return 0
+
+
+def _end_with_main() -> None:
+    """Ends this worker with the main process that has started it, also before it has found that."""
+    import os
+    import signal
+
+    from qdsweep.engines.allocation import MAIN
+    from qdsweep.host.parent import die_with_parent
+
+    main = os.environ.pop(MAIN, None)
+    if main is not None:
+        die_with_parent(signal.SIGKILL, int(main))
 
 
 def _check(arguments: argparse.Namespace) -> int:

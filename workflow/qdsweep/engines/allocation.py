@@ -1,6 +1,7 @@
 """The processes that start a run's workers: on this machine, or on the nodes of its Slurm job."""
 
 import contextlib
+import os
 import signal
 import subprocess
 import sys
@@ -17,6 +18,8 @@ from qdsweep.records.run_dir import RunDir
 LEAVING_SECONDS = 2.0
 ENDING_SECONDS = 10.0
 PYTHON = (sys.executable, "-m", "qdsweep")
+# For `qdsweep worker`: the pid of the main process, where that is its parent.
+MAIN = "QDSWEEP_MAIN"
 
 
 def start_helpers(cluster: Cluster, run: Path, qdsweep: Sequence[str] = PYTHON) -> int:
@@ -34,12 +37,20 @@ def start_helpers(cluster: Cluster, run: Path, qdsweep: Sequence[str] = PYTHON) 
     here = cluster.workers_per_node if cluster.over_nodes() else cluster.workers
     words = [*qdsweep, "worker", "--connect", str(state.connection), "--workers", str(here)]
     words += ["--engine", cluster.engine_name]
+    env = os.environ.copy()
     if cluster.over_nodes():
         words = [*_srun(cluster, state.workers), *words]
+    elif qdsweep == PYTHON:  # no image between them
+        env[MAIN] = str(os.getpid())
     # In a group of their own: Ctrl-C must reach only the main process, which sends them away.
     with (state.workers / "start.log").open("ab") as log:
         return psutil.Popen(
-            words, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+            words,
+            env=env,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
         ).pid
 
 
