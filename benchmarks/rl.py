@@ -1,12 +1,14 @@
 """PPO and A2C beside stable-baselines3's own `learn()`: returns, CPU time, and what workers bring.
 
-    python benchmarks/rl.py [--seeds 10] [--steps STEPS] [--kinds ppo a2c] [--results DIR]
+    python benchmarks/rl.py [--seeds 10] [--steps STEPS] [--kinds ppo a2c a2c-falling]
+                            [--results DIR]
 
 Both learn CartPole-v1 for as many environment steps, each seed in a process of its own; then the
 last policy plays 100 greedy episodes on seeds that both have. All settings are those of our preset
 in both. An update's steps are 1,024 (PPO) and 496 (A2C): of 8 environments there, of whole episodes
 that are at least as many here. CPU seconds are those of learning and playing, after a first update,
-so without what is imported and compiled. What is done stays in DIR: the same command goes on.
+so without what is imported and compiled. With `a2c-falling` the learning rate falls to 0. What is
+done stays in DIR: the same command goes on.
 """
 
 import argparse
@@ -35,7 +37,8 @@ from qdsweep.domains import make_domain  # noqa: E402
 from qdsweep.files import write_text  # noqa: E402
 
 GREEDY = np.arange(10_000, 10_100, dtype=np.uint32)
-STEPS = {"ppo": 100_000, "a2c": 300_000}
+FALLING = "-falling"  # the learning rate falls to 0 in the steps of the run, in both
+STEPS = {"ppo": 100_000, "a2c": 300_000, "a2c-falling": 600_000}
 ENVIRONMENTS = 8
 # Steps of an update, and how many episodes ours plays at a time until there are so many. An episode
 # has 500 steps at most.
@@ -45,7 +48,10 @@ Row = dict[str, Any]
 
 def experiment(kind: str, seed: int, steps: int) -> Experiment:
     """Ours: nothing but the first iteration is judged, so that all steps are learned from."""
-    changes = {"algorithm": kind, "seed": seed, "steps": steps, **UPDATE[kind]}
+    name = kind.removesuffix(FALLING)
+    changes = {"algorithm": name, "seed": seed, "steps": steps, **UPDATE[name]}
+    if kind != name:
+        changes["decay_steps"] = steps
     return compose("rl_cartpole", {**changes, "evaluate_every": 10_000})
 
 
@@ -86,12 +92,16 @@ def theirs(kind: str, seed: int, steps: int) -> tuple[Any, int, float]:
     from stable_baselines3 import A2C, PPO
     from stable_baselines3.common.env_util import make_vec_env
 
-    made: Any = {"ppo": PPO, "a2c": A2C}[kind]
+    name = kind.removesuffix(FALLING)
+    made: Any = {"ppo": PPO, "a2c": A2C}[name]
     ours = experiment(kind, seed, steps).algorithm.model_dump()
-    ours |= {"n_steps": UPDATE[kind]["n_steps"] // ENVIRONMENTS}
+    ours |= {"n_steps": UPDATE[name]["n_steps"] // ENVIRONMENTS}
     if kind == "ppo":
         ours["batch_size"] = ours["minibatch"]
     equal = {key: ours[key] for key in ours.keys() & inspect.signature(made).parameters}
+
+    if kind != name:
+        equal["learning_rate"] = lambda left: left * ours["learning_rate"]
 
     def learn(steps: int) -> Any:
         environments = make_vec_env("CartPole-v1", n_envs=ENVIRONMENTS, seed=1000 * seed)
@@ -232,7 +242,7 @@ def whole(steps: int) -> tuple[Row, Any]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seeds", type=int, default=10)
-    parser.add_argument("--steps", type=int, help=f"of both kinds (default: {STEPS})")
+    parser.add_argument("--steps", type=int, help=f"of each kind (default: {STEPS})")
     parser.add_argument("--kinds", nargs="+", default=[*STEPS], choices=[*STEPS])
     parser.add_argument("--results", type=Path, default=Path("results/bench-rl"))
     parser.add_argument("--one", nargs=4, metavar=("WHO", "KIND", "SEED", "STEPS"))
