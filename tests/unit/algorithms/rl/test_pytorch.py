@@ -3,6 +3,8 @@
 import importlib.util
 import os
 import pickle
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -24,6 +26,16 @@ def test_one_thread_and_kernels_that_every_machine_has():
     assert torch.are_deterministic_algorithms_enabled()
     assert torch.backends.cpu.get_cpu_capability() == "AVX2"
     assert os.environ["MKL_CBWR"] == "AVX2"
+
+
+def test_a_torch_that_is_broken_is_named(tmp_path):
+    (tmp_path / "torch.py").write_text("raise ImportError('libcudart.so: no such file')")
+    words = [sys.executable, "-m", "qdsweep", "run", "rl_cartpole", "--out", "out"]
+    env = os.environ | {"PYTHONPATH": str(tmp_path)}
+    done = subprocess.run(words, cwd=tmp_path, env=env, capture_output=True, text=True, check=False)
+    assert done.returncode == 2, done.stderr
+    assert "torch cannot be imported (libcudart.so: no such file)" in done.stderr
+    assert "Traceback" not in done.stderr
 
 
 def test_a_learners_generators_go_on_from_a_pickle_and_leave_others_alone():

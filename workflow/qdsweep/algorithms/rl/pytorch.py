@@ -5,7 +5,12 @@ from qdsweep.host.cpu import apply_torch_baseline
 
 _IS_AVX2 = apply_torch_baseline()  # before torch is imported, which reads it
 
-import torch  # noqa: E402
+try:
+    import torch
+except ModuleNotFoundError:
+    raise
+except ImportError as error:  # a build for another machine, a library of the system that is gone
+    raise BadInput(f"torch cannot be imported ({error}): install it anew") from None
 
 if _IS_AVX2 and torch.backends.cpu.get_cpu_capability() != "AVX2":
     raise BadInput(
