@@ -19,6 +19,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import psutil
+from counting import forget_plugin
 from support import REPO
 from waiting import wait_until
 
@@ -145,6 +146,7 @@ def _leave(said: Path, folder: Path, reads: int) -> None:
     """Makes a fork of pytest a process of its own."""
     os.setsid()
     os.chdir(folder)
+    forget_plugin()
     writes = os.open(said, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     for stream, target in ((reads, 0), (writes, 1), (writes, 2)):
         os.dup2(stream, target)

@@ -75,16 +75,27 @@ def kill(folder: Path, chance: random.Random, most: int, before: int) -> int:
         if not main.lives(moment):
             assert main.code == 0, main.printed.read_text()[-5000:]
             return done
+        if done == most - 1:
+            (folder / "hold").touch()  # what is not computed by now waits for the last start
         main.kill(with_jobs=False)
         states = [line.split()[4] for line in squeue().splitlines()]
         where = f"{moment:.1f} s after its start of {waited:.1f} s"
         print(f"kill {before + done + 1} of {KILLS}: {where}; jobs: {states}", flush=True)
         assert states.count("R") <= 2, "one of each run: the others wait in the queue"
+    computing = [run for run in (folder / "results/runs").iterdir() if not is_done(run)]
     main = start(folder, seconds)
+    main.begins("submitted")
+    assert main.says("of an earlier start wait or run") or not computing
+    (folder / "hold").unlink()
     wait_until(main.has_ended, 1500, "its end")
     assert main.code == 0, main.printed.read_text()[-5000:]
-    assert main.says("of an earlier start wait or run")
     return most
+
+
+def is_done(run: Path) -> bool:
+    """Whether it has made its last evaluation."""
+    rows = run / "state/metrics.csv"
+    return rows.exists() and f",{EXPERIMENT['evaluations']}," in rows.read_text()
 
 
 def check(folder: Path, undisturbed: Path) -> None:

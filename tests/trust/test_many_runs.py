@@ -1,8 +1,10 @@
 """A sweep of very many finished runs: what it costs to look at it, and to go on with it."""
 
+import json
 import os
 import re
 import subprocess
+import sys
 from pathlib import Path
 from typing import NamedTuple
 
@@ -23,16 +25,22 @@ class Cost(NamedTuple):
     gigabytes: float
 
 
+# A process that was forked has had its parent's memory, which is pytest's: this one has little.
+MEASURING = """
+import json, resource, subprocess, sys
+code = subprocess.call(sys.argv[2:], stdout=2)
+used = resource.getrusage(resource.RUSAGE_CHILDREN)
+print(json.dumps([code, used.ru_utime + used.ru_stime, used.ru_maxrss / 1024**2]))
+"""
+
+
 def measure(*words: object, cwd: Path) -> Cost:
     """Runs a command of the venv, which must succeed."""
-    with (cwd / "said.txt").open("w+") as said:
-        process = subprocess.Popen([str(word) for word in words], cwd=cwd, stdout=said, stderr=said)
-        _, status, used = os.wait4(process.pid, 0)
-        process.returncode = os.waitstatus_to_exitcode(status)
-        said.seek(0)
-        text = said.read()
-    assert process.returncode == 0, text[-5000:]
-    return Cost(text, used.ru_utime + used.ru_stime, used.ru_maxrss / 1024**2)
+    command = [sys.executable, "-S", "-c", MEASURING, "--", *map(str, words)]
+    done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=True)
+    code, seconds, gigabytes = json.loads(done.stdout)
+    assert code == 0, done.stderr[-5000:]
+    return Cost(done.stderr, seconds, gigabytes)
 
 
 def snakemake(folder: Path, *words: object) -> Cost:
