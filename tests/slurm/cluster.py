@@ -26,9 +26,9 @@ def is_foreign() -> bool:
     return config.exists() and "ClusterName=testcluster" not in config.read_text()
 
 
-def up() -> None:
-    """Two nodes that say they have 8 cores and 6 GB each; starts what is not running."""
-    _do("slurm-up.sh", NODES="2", CPUS="8", MEM="6000")
+def up(nodes: int = 2) -> None:
+    """Nodes that say they have 8 cores and 6 GB each; starts what is not running."""
+    _do("slurm-up.sh", NODES=str(nodes), CPUS="8", MEM="6000")
 
 
 def down() -> None:
