@@ -40,6 +40,12 @@ def test_without_the_extra_a_check_is_refused_too(tmp_path, nothing_installed):
     assert "Traceback" not in said
 
 
+def test_without_the_extra_a_run_is_refused_before_it_has_a_folder(tmp_path, nothing_installed):
+    said = qdsweep("run", "rl_cartpole", "--out", "out", cwd=tmp_path, code=2)
+    assert said.count("algorithm ppo needs torch") == 1
+    assert not (tmp_path / "out").exists()
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_composing_imports_no_library(name, monkeypatch):
     for library in ("torch", "stable_baselines3"):

@@ -37,6 +37,12 @@ def test_what_the_domain_alone_knows():
         check_sizes(experiment(), solution_dim=10**12)
 
 
+def test_the_greedy_episodes_of_a_learner_are_named_by_their_key():
+    large = compose("rl_cartpole", {"algorithm.evaluation_episodes": 10**13})
+    with pytest.raises(BadInput, match="^algorithm.evaluation_episodes = 10000000000000: "):
+        check_sizes(large)
+
+
 @pytest.mark.parametrize("name", presets("experiments"))
 def test_presets_are_accepted(name):
     check_sizes(compose(name))

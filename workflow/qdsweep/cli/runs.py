@@ -116,6 +116,7 @@ def add_commands(add: Add) -> None:
 
 def _run(arguments: argparse.Namespace) -> int:
     from qdsweep.config.compose import compose
+    from qdsweep.config.extras import require_packages_of
     from qdsweep.config.references import check_cited
     from qdsweep.planning.checks import require_own_code
     from qdsweep.planning.sizes import check_sizes
@@ -126,6 +127,7 @@ def _run(arguments: argparse.Namespace) -> int:
     try:
         if not arguments.out.exists():  # else it may be finished, by a larger machine
             check_sizes(experiment)
+            require_packages_of(experiment)
         require_own_code(experiment)
     except BadInput as error:
         where = arguments.experiment + (" with --set" if arguments.set else "")

@@ -165,6 +165,7 @@ class IMPALA(ActorCritic):
     lag: int = Field(
         default=1,
         ge=1,
+        le=1000,
         description="batches from the policy that learns back to the one that has played what it "
         "learns from [batches]",
     )

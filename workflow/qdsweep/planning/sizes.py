@@ -56,6 +56,8 @@ def _arrays(experiment: Experiment, dim: int) -> Iterator[tuple[int, str]]:
     yield _NUMBER * solutions * dim, f"{sizes}: {solutions:,} {each}"
     first = experiment.first_iteration
     key = "initial_solutions of the emitters"
+    if (greedy := getattr(algorithm, "evaluation_episodes", None)) is not None:
+        key = f"algorithm.evaluation_episodes = {greedy}"
     if experiment.first_batch is not None:
         key = f"first_batch = {experiment.first_batch}"
     yield _NUMBER * first * dim, f"{key}: {first:,} {each}"
