@@ -5,10 +5,10 @@
 Both learn CartPole-v1 for as many environment steps, each seed in a process of its own; then the
 last policy plays 100 greedy episodes on seeds that both have. All settings are equal: those of our
 preset, for A2C with Adam, a rate that falls to 0 and an entropy bonus of 0.01, as without them the
-returns of both vary too much from seed to seed to be compared. An update's steps are 1,024 (PPO) and 496
-(A2C): of 8 environments there, of whole episodes that are at least as many here. CPU seconds are
-those of learning and playing, after a first update, so without what is imported and compiled. What
-is done stays in DIR: the same command goes on.
+returns of both vary too much from seed to seed to be compared. An update's steps are 1,024 (PPO)
+and 496 (A2C): of 8 environments there, of whole episodes that are at least as many here. CPU
+seconds are those of learning and playing, after a first update, so without what is imported and
+compiled. What is done stays in DIR: the same command goes on.
 """
 
 import argparse

@@ -39,7 +39,7 @@ def test_what_the_domain_alone_knows():
 
 def test_the_greedy_episodes_of_a_learner_are_named_by_their_key():
     large = compose("rl_cartpole", {"algorithm.evaluation_episodes": 10**13})
-    with pytest.raises(BadInput, match="^algorithm.evaluation_episodes = 10000000000000: "):
+    with pytest.raises(BadInput, match=r"^algorithm\.evaluation_episodes = 10000000000000: "):
         check_sizes(large)
 
 
