@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 ANEW = "remove it, and start snakemake again, which makes it anew"
 AGAIN = "Run `snakemake` again to make it."
 
+Signature = tuple[int, int, int] | None
+
 
 @contextmanager
 def naming(path: Path) -> Iterator[None]:
@@ -119,6 +121,15 @@ def write_private(path: Path, text: str) -> None:
 def write_json(path: Path, data: Any) -> None:
     """Writes JSON whole or not at all."""
     write_text(path, json.dumps(data, indent=1) + "\n")
+
+
+def signature(path: str | Path) -> Signature:
+    """Returns what changes when a file does: time, size and inode; None if there is no file."""
+    try:
+        stat = os.stat(path)  # noqa: PTH116 - called by the thousand
+    except OSError:
+        return None
+    return stat.st_mtime_ns, stat.st_size, stat.st_ino
 
 
 def require(path: Path, remedy: str) -> Path:

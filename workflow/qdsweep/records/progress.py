@@ -11,6 +11,7 @@ from qdsweep.host.lock import is_alive
 from qdsweep.host.owner import describe, read_owner
 from qdsweep.records.confirm import read_confirm
 from qdsweep.records.ending import read_last_stop
+from qdsweep.records.finished import read_finished
 from qdsweep.records.plan import Plan, PlannedRun
 from qdsweep.records.run_dir import RunDir, StateDir
 from qdsweep.records.status import Status, read_status
@@ -85,15 +86,29 @@ class Outlook:
     eta: float | None
 
 
-def read_standings(sweep: SweepDir, plan: Plan) -> list[Standing]:
+def read_standings(
+    sweep: SweepDir, plan: Plan, finished: Mapping[str, Status] | None = None
+) -> list[Standing]:
     """Reads where each run of a sweep stands, with those that confirm it.
+
+    Args:
+        sweep: The sweep's folder.
+        plan: Its plan.
+        finished: From `read_finished`, which is called if it is None.
 
     Raises:
         BadInput: confirm.json is damaged.
     """
     runs = plan.runs(read_confirm(sweep) if plan.confirm else ())
+    if finished is None:
+        finished = read_finished(sweep, [run.id for run in runs])
     results = sweep.results
-    return [read_standing(results.run(run.id), run) for run in runs]
+    return [
+        _standing(run, "finished", finished[run.id])
+        if run.id in finished and getattr(finished[run.id], run.unit) >= run.budget > 0
+        else read_standing(results.run(run.id), run)
+        for run in runs
+    ]
 
 
 def read_standing(run_dir: RunDir, run: PlannedRun, *, alive: bool | None = None) -> Standing:
@@ -115,10 +130,14 @@ def read_standing(run_dir: RunDir, run: PlannedRun, *, alive: bool | None = None
         return Standing(run, state, done, note=_DAMAGED)
     done = getattr(status, run.unit)
     state, note = _state(files, status, alive, done >= run.budget > 0)
+    return _standing(run, state, status, note)
+
+
+def _standing(run: PlannedRun, state: str, status: Status, note: str = "") -> Standing:
     return Standing(
         run,
         state,
-        done,
+        getattr(status, run.unit),
         status.evaluations,
         status.metrics,
         status.core_seconds,

@@ -25,6 +25,8 @@ class SweepDir(Folder):
     cache = Place(".aggregated.npz")
     kept = Place(".kept")
     """Pictures that take long to make, by what they are made of."""
+    finished = Place(".finished.json.gz")
+    """What is known of finished runs, in a large sweep."""
     color_limits = Place(".color_limits.json")
     """Of the pictures in `archives`, by scale."""
     report = Place("report.html")

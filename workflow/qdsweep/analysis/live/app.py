@@ -10,7 +10,7 @@ from textual.binding import Binding, BindingType
 from textual.widgets import Static
 
 from qdsweep.analysis.live.curve import plot
-from qdsweep.analysis.live.follow import Follow, Followed, signature
+from qdsweep.analysis.live.follow import Follow, Followed
 from qdsweep.analysis.live.log import log_tail, printable
 from qdsweep.analysis.live.table import RunTable
 from qdsweep.analysis.search import Searched
@@ -18,6 +18,7 @@ from qdsweep.analysis.search_status import levels_so_far
 from qdsweep.analysis.status import STATES
 from qdsweep.analysis.text import plural
 from qdsweep.experiment.run_log import duration
+from qdsweep.files import signature
 
 # The share of the time that reading may take; more while runs are read for the first time.
 SHARE = 0.02

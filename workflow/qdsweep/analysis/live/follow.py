@@ -1,6 +1,5 @@
 """A sweep that is followed: what the files of each run say, read again when they change."""
 
-import os
 import time
 from collections.abc import Iterable
 from pathlib import Path
@@ -10,6 +9,7 @@ from qdsweep.analysis.live.curve import Curve
 from qdsweep.analysis.search import Searched, read_search
 from qdsweep.analysis.search_status import explained, search_runs
 from qdsweep.errors import BadInput
+from qdsweep.files import Signature, signature
 from qdsweep.host.owner import DEAD_SECONDS, lives, read_owner
 from qdsweep.metrics import Metric
 from qdsweep.records.confirm import read_confirm
@@ -20,7 +20,6 @@ from qdsweep.records.sweep_dir import Results
 
 # How long the files of a search are left alone, as a multiple of what reading them took.
 SEARCH_EVERY = 20
-Signature = tuple[int, int, int] | None
 
 
 class Followed:
@@ -74,15 +73,6 @@ class Followed:
             return False
         alive = lives(self._owner)
         return time.monotonic() - self._heard < DEAD_SECONDS if alive is None else alive
-
-
-def signature(path: Path) -> Signature:
-    """Returns what changes when a file does: time, size and inode; None if there is no file."""
-    try:
-        stat = os.stat(path)  # noqa: PTH116 - called by the thousand
-    except OSError:
-        return None
-    return stat.st_mtime_ns, stat.st_size, stat.st_ino
 
 
 class Follow:
