@@ -41,11 +41,13 @@ from qdsweep.planning.resources import (
     slurm_request,
 )
 from qdsweep.planning.population import with_changes
+from qdsweep.planning.settled import Settled, may_leave_out, settled
 from qdsweep.planning.settings import clusters_of, key_sources, plan_data, read_sweep
 from qdsweep.planning.shared_files import check_shared_files
 from qdsweep.planning.sizes import check_sizes
 from qdsweep.planning.sources import naming_file
 from qdsweep.planning.table import sweep_of
+from qdsweep.records.finished import read_finished
 from qdsweep.records.plan import Plan, digest, read_plan, write_plan
 from qdsweep.records.progress import read_standings
 from qdsweep.sweep.runs import Sweep
@@ -122,12 +124,19 @@ PARTIAL = f"--partial --at {time.time():.0f}" if SETTINGS.partial else ""
 # Files of a search that were edited, torn, or are of runs that were removed, and why.
 SPOILED = spoiled(SETTINGS.name, PLACES, RESULTS) if PLACES else {}
 
+# What is known of the finished runs of a large sweep, and which of them need no job.
+FINISHED, SETTLED = {}, Settled()
+if workflow.is_main_process and not PLACES:
+    runs = SWEEP.runs | CONFIRMING.runs
+    FINISHED = read_finished(RESULTS.sweep(SETTINGS.name), list(runs))
+    SETTLED = settled(runs, FINISHED, RESULTS)
+
 # Snakemake compares a budget with that of the job that it has started itself: it knows nothing of a
 # run that was computed by hand, or that was taken further than was published.
-TOO_SHORT = {
+TOO_SHORT = SETTLED.torn | {
     run
     for run, experiment in (SWEEP.runs | CONFIRMING.runs).items()
-    if is_too_short(RESULTS.run(run), experiment.budget)
+    if run not in SETTLED.whole and is_too_short(RESULTS.run(run), experiment.budget)
 }
 
 # The stages that this sweep asks for, in the order of the data.
@@ -156,11 +165,12 @@ wildcard_constraints:
 def start():
     """What is done once the jobs of this start are known, before the first of them."""
     runs = SWEEP.runs | CONFIRMING.runs
+    unsettled = {run: one for run, one in runs.items() if run not in SETTLED.whole}
     try:
         check_fit(CLUSTERS[cluster_name()], cluster_name(), SWEEP.runs)
         if not workflow.deployment_settings.deployment_method:
             check_installed(CLUSTERS[cluster_name()])
-            left = unfinished(runs, RESULTS)
+            left = unfinished(unsettled, RESULTS)
             if not is_remote():
                 with naming_file(sources, "experiment"):
                     for run in left:
@@ -187,11 +197,11 @@ def start():
     if not (is_remote() or workflow.deployment_settings.deployment_method):
         start_warm(
             runs.values(),
-            unfinished(runs, RESULTS),
+            unfinished(unsettled, RESULTS),
             Path(".snakemake/log/qdsweep-warm.log"),
         )
     if CLUSTERS[cluster_name()].nodes > 1:
-        requeue_lost(runs, RESULTS)
+        requeue_lost(unsettled, RESULTS)
 
 
 try:
@@ -203,7 +213,8 @@ if IS_NEW and workflow.is_main_process:
     if PLACES:
         lines = search_outlook(SETTINGS, PLACES, SWEEP, SPOILED, RESULTS)
     else:
-        standings = read_standings(RESULTS.sweep(SETTINGS.name), Plan.of(PLAN))
+        sweep = RESULTS.sweep(SETTINGS.name)
+        standings = read_standings(sweep, Plan.of(PLAN), FINISHED)
         changes = find_changes(SETTINGS.name, SWEEP, CONFIRMING, RESULTS)
         lines = outlook(SETTINGS.name, SWEEP, CONFIRMING, standings, changes, RESULTS)
     for line in lines:
@@ -382,6 +393,30 @@ def again_if_damaged(stage):
         return []
 
     return no_input
+
+
+def left_out():
+    """The runs that this start needs no job for."""
+    return SETTLED.whole if may_leave_out(workflow, RESULTS) else frozenset()
+
+
+def runs_with_jobs(wildcards):
+    """The runs that tables wait for, but for those that are left out."""
+    settled_runs = left_out()
+    return [run for run in AWAITED if run not in settled_runs]
+
+
+def summaries(wildcards):
+    """One file of each run that tables wait for, and of those of others.
+
+    Nobody asks which job makes that of a run that is left out.
+    """
+    settled_runs = left_out()
+    files = expand("results/runs/{run}/summary.json", run=AWAITED)
+    return IMPORTED + [
+        before_update(file) if run in settled_runs else file
+        for run, file in zip(AWAITED, files)
+    ]
 
 
 def confirming_runs():

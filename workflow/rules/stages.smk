@@ -4,8 +4,8 @@
 # What stages need besides the outputs of others, and what makes them anew besides their inputs.
 INPUTS = {
     "search": markers(LEVELS.values()),
-    # One file of each run; no later stage lists the runs anew: it is felt with 10,000 of them.
-    "aggregate": expand("results/runs/{run}/summary.json", run=AWAITED) + IMPORTED,
+    # No later stage lists the runs anew: it is felt with 10,000 of them.
+    "aggregate": summaries,
     "corrected": REEVALUATED,
     "confirmed": confirming_summaries,
 }
