@@ -1,8 +1,11 @@
 """The commands of a sweep: expand, status, watch, export, clean."""
 
 import argparse
+import gc
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from qdsweep.cli.arguments import RESULTS, Add, sweep_name
@@ -125,6 +128,17 @@ def _expand(arguments: argparse.Namespace) -> int:
     return 0
 
 
+@contextmanager
+def _keeping_all() -> Iterator[None]:
+    """Looks for no garbage: of 100,000 standings all is needed, and each look goes through all."""
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
+
+
+@_keeping_all()
 def _status(arguments: argparse.Namespace) -> int:
     from rich.console import Console
 

@@ -1,6 +1,7 @@
 """The types of a sweep's values: those of the YAML 1.2 core schema."""
 
 import json
+import math
 import re
 from typing import Any
 
@@ -99,4 +100,6 @@ def value_text(value: Any) -> str:
     """Returns a swept value as a user types it in a sweep."""
     if isinstance(value, str):
         return value
+    if type(value) is int or (type(value) is float and math.isfinite(value)):
+        return repr(value)  # as json does, in a fifth of its time: rows are many
     return json.dumps(value)

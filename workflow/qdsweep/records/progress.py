@@ -49,7 +49,7 @@ class Standing:
     @property
     def cause(self) -> str:
         """The note in short: without what stands in parentheses and the log's last line."""
-        return re.sub(r" \([^)]*\)", "", self.note.split(" | ")[0])
+        return self.note and re.sub(r" \([^)]*\)", "", self.note.split(" | ")[0])
 
     @property
     def core_seconds_left(self) -> float | None:

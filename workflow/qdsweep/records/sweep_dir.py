@@ -25,7 +25,7 @@ class SweepDir(Folder):
     cache = Place(".aggregated.npz")
     kept = Place(".kept")
     """Pictures that take long to make, by what they are made of."""
-    finished = Place(".finished.json.gz")
+    finished = Place(".finished.npz")
     """What is known of finished runs, in a large sweep."""
     color_limits = Place(".color_limits.json")
     """Of the pictures in `archives`, by scale."""
