@@ -1,0 +1,120 @@
+"""Which finished runs of a large sweep need no job of Snakemake's."""
+
+import os
+import shutil
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from snakemake.settings.types import RerunTrigger
+
+from qdsweep.planning.settled import Settled, may_leave_out, settled
+from qdsweep.records.run_dir import RunDir
+from qdsweep.records.status import Status
+from qdsweep.records.sweep_dir import Results
+
+RESULTS = ("config.yaml", "metrics.csv", "archive.npz", "summary.json", "reload-000000005.pkl")
+PUBLISHED = (*RESULTS[:-1], "reload.pkl")
+WHOLE, TORN, UNSURE = Settled(frozenset("a")), Settled(torn=frozenset("a")), Settled()
+
+
+@pytest.fixture
+def run(tmp_path) -> RunDir:
+    run = Results(tmp_path).run("a")
+    run.state.path.mkdir(parents=True)
+    for name in RESULTS:
+        (run.state.path / name).write_text(name)
+    run.publish()
+    return run
+
+
+def look(run: RunDir, budget: int = 100) -> Settled:
+    known = {"a": Status("a", "finished", evaluations=100)}
+    experiment = SimpleNamespace(budget={"evaluations": budget})
+    return settled({"a": experiment, "b": experiment}, known, Results(run.path.parent.parent))
+
+
+def copied(run: RunDir) -> RunDir:
+    """As on a file system without hard links."""
+    for name in PUBLISHED:
+        shutil.copyfile(run.path / name, run.path / "copy")
+        (run.path / "copy").replace(run.path / name)
+    return run
+
+
+def test_a_finished_run_is_settled_up_to_its_budget(run):
+    assert look(run) == look(run, 99) == WHOLE
+    assert look(run, 101) == UNSURE
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_one_that_lacks_a_file_has_a_job(run, name):
+    (run.path / name).unlink()
+    assert look(run) == UNSURE
+
+
+@pytest.mark.parametrize("name", RESULTS)
+def test_one_whose_state_lacks_a_file_has_a_job(run, name):
+    (run.state.path / name).unlink()
+    assert look(run) == UNSURE
+
+
+def test_copies_are_as_good_as_second_names(run):
+    assert look(copied(run)) == WHOLE
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_a_torn_file_is_published_again(run, name):
+    copied(run)
+    (run.path / name).write_text("")
+    assert look(run) == TORN
+    run.publish()
+    assert look(run) == WHOLE
+
+
+def test_a_file_that_is_older_than_what_it_is_of_is_left_to_snakemake(run):
+    copied(run)
+    os.utime(run.metrics, (1, 1))
+    assert look(run) == UNSURE
+
+
+def test_a_config_that_was_written_anew_changes_nothing(run):
+    run.state.config.unlink()
+    run.state.config.write_text("with another list of metrics")
+    assert look(run) == WHOLE
+
+
+def asked(**changed: object) -> SimpleNamespace:
+    settings = {
+        **dict.fromkeys(("forceall", "forcetargets"), False),
+        **dict.fromkeys(("forcerun", "until", "omit_from", "target_jobs"), ()),
+        **{"allowed_rules": (), "targets": (), "batch": None},
+        "rerun_triggers": {RerunTrigger.MTIME, RerunTrigger.PARAMS, RerunTrigger.INPUT},
+    }
+    return SimpleNamespace(
+        dag_settings=SimpleNamespace(**settings | changed), executor_plugin="any", touch=False
+    )
+
+
+@pytest.mark.parametrize(
+    ("changed", "may"),
+    [
+        ({}, True),
+        ({"targets": {"results/sweeps/a/summary.csv"}}, True),
+        ({"targets": {"results/runs/a/summary.json"}}, False),
+        ({"forceall": True}, False),
+        ({"forcerun": {"aggregate"}}, False),
+        ({"until": {"qd_run"}}, False),
+        ({"rerun_triggers": {RerunTrigger.CODE}}, False),
+    ],
+)
+def test_runs_are_left_out_where_nobody_asks_for_jobs_by_name_or_force(changed, may):
+    assert may_leave_out(asked(**changed), Results(Path("results"))) is may
+
+
+def test_what_only_looks_at_jobs_or_touches_their_files_has_all_of_them(tmp_path):
+    workflow = asked()
+    workflow.executor_plugin = None
+    assert not may_leave_out(workflow, Results(tmp_path))
+    workflow.executor_plugin, workflow.touch = "touch", True
+    assert not may_leave_out(workflow, Results(tmp_path))
