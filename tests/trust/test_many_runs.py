@@ -19,7 +19,7 @@ from qdsweep.records.run_dir import RunDir
 from qdsweep.records.status import read_status
 
 LONG = bool(os.environ.get("QDSWEEP_TORTURE"))  # make torture
-SEEDS = 1000 if LONG else 20
+SEEDS = 1000 if LONG else 11  # beyond what counts as large
 RUNS = SIGMAS * SEEDS
 
 
@@ -121,6 +121,7 @@ def test_a_summary_that_has_changed_makes_the_tables_anew_and_no_run(folder):
     run = a_run(folder, 0)
     before = run.state.summary.read_text()
     write_text(run.state.summary, before + "\n")
+    run.state.seal()
     run.publish()
     jobs = planned(folder)
     assert "qd_run" not in jobs
@@ -135,11 +136,9 @@ def test_what_is_lost_or_torn_is_published_again_and_what_is_gone_is_computed(fo
     torn.archive.unlink()
     torn.archive.write_bytes(half)
     shutil.rmtree(gone.path)
-    assert planned(folder, "--", "results/sweeps/many/summary.csv") == {
-        "qd_run": 3,
-        "aggregate": 1,
-        "total": 4,
-    }
+    assert planned(folder)["qd_run"] == 3
+    # Without the stages behind the table, which take long; that one needs this file of each run.
+    lost.summary.unlink()
     snakemake(folder, "--", "results/sweeps/many/summary.csv")
     for run in (lost, torn):
         assert run.metrics.samefile(run.state.metrics)
