@@ -105,24 +105,19 @@ class Sweep:
         return found
 
     def allocated(self) -> float:
-        """The seconds that workers were allocated, those of jobs that were started again too."""
-        words = [
-            "sacct",
-            "-a",
-            "-D",
-            "-X",
-            "-n",
-            "-P",
-            "-S",
-            "now-1day",
-            "-o",
-            "ElapsedRaw,WorkDir",
-        ]
-        lines = subprocess.run(
-            words, capture_output=True, text=True, check=True
-        ).stdout.splitlines()
-        jobs = [line.partition("|") for line in lines]
-        return self.workers * sum(int(time) for time, _, place in jobs if place == str(self.folder))
+        """The seconds that workers were allocated, those of jobs that were started again too.
+
+        A job that has lost a node has a row of before, and one of after. Where slurmctld is killed
+        just then, a row of a job that has ended may lack its end for ever: it is none.
+        """
+        words = ["sacct", "-a", "-D", "-X", "-n", "-P", "-S", "now-1day"]
+        words += ["-o", "ElapsedRaw,NNodes,End,State,WorkDir"]
+        said = subprocess.run(words, capture_output=True, text=True, check=True).stdout
+        seconds = 0.0
+        for elapsed, nodes, end, state, place in (line.split("|") for line in said.splitlines()):
+            if place == str(self.folder) and (end != "Unknown" or state == "RUNNING"):
+                seconds += 2 * int(nodes) * int(elapsed)
+        return seconds
 
 
 class Faults:
