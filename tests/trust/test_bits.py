@@ -153,6 +153,19 @@ def test_in_a_finished_sweep_it_is_noticed_or_harmless(finished, tmp_path):
     assert not silent, "\n".join([f"{len(silent)} of {FLIPS}", *silent])
 
 
+def test_a_folder_that_says_it_is_another_run_s_names_the_file(halves, tmp_path):
+    run = copy(halves["half"], tmp_path / "out")
+    status = StateDir(run / "state").status
+    status.write_text(status.read_text().replace("lp_sphere-", "lp_spherm-"))
+    write_yaml(tmp_path / "experiment.yaml", RUN)
+    code, said = say("run", "experiment.yaml", "--out", "out", cwd=tmp_path)
+    assert code == 2
+    assert f"{status} says" in said and said.endswith("that file is damaged: remove it\n")
+    status.unlink()
+    assert say("run", "experiment.yaml", "--out", "out", cwd=tmp_path)[0] == 0
+    assert digest(run) == digest(halves["whole"])
+
+
 def test_in_a_half_done_run_it_is_noticed_or_harmless(halves, tmp_path):
     """The same command again ends in the same digest and rows, or names the file."""
     chance = random.Random(8)

@@ -96,8 +96,9 @@ def _refuse_other(identity: Identity, run: RunDir) -> None:
     other = read_status(run.state).id or identity.id
     if other != identity.id:
         raise BadInput(
-            f"{run.path} is the folder of the run {other}, and this is {identity.id}: give another "
-            "--out"
+            f"{run.path} is the folder of the run {other}, as {run.state.status} says, and this is "
+            f"{identity.id}: give another --out; if you have computed no other one there, that "
+            "file is damaged: remove it"
         )
 
 
