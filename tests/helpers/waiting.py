@@ -33,8 +33,9 @@ def crew_of(folder: Path) -> list[psutil.Process]:
 
 def workers_of(folder: Path) -> list[psutil.Process]:
     """Those that evaluate: forked by another one."""
-    crew = [process for process in crew_of(folder) if _evaluates(process.cmdline())]
-    return [process for process in crew if process.parent() in crew]
+    # What was seen, as one may end before it is asked again.
+    crew = [process for process in crew_of(folder) if _evaluates(process.info["cmdline"])]
+    return [process for process in crew if process.is_running() and process.parent() in crew]
 
 
 def _evaluates(words: list[str]) -> bool:

@@ -1,18 +1,25 @@
-"""`qdsweep worker`: a Dask worker for a run, with as many processes as it is told."""
+"""What a run has on a Dask worker; and `qdsweep worker`, a Dask worker for one run alone."""
 
 import asyncio
+import contextlib
 import json
 import logging
 import os
+import pickle
+import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
 import dask
 from distributed import Worker, WorkerPlugin
-from distributed.comm import connect
+from distributed.comm import Comm, connect
+from distributed.core import Status
 from distributed.security import Security
 
+from qdsweep.engines.children import Children
+from qdsweep.engines.failures import WorkerLost
 from qdsweep.errors import QdsweepError
 from qdsweep.records.run_dir import RunDir, StateDir
 
@@ -32,13 +39,68 @@ SETTINGS = {
     "distributed.comm.timeouts.tcp": "30s",  # then a node that does not answer is lost
 }
 
+# The name of what a Dask worker does for a run.
+OPERATION = "qdsweep"
 
-_is_ours = False
+_is_ours = False  # whether this process is a worker of `qdsweep worker`
+_turn: asyncio.Semaphore | None = None
 
 
-def is_ours() -> bool:
-    """Returns whether this process is a worker of `qdsweep worker`, for one run alone."""
-    return _is_ours
+def introduce(dask_worker: Worker) -> None:
+    """Teaches a Dask worker, in which it is called, to work for runs."""
+
+    async def serve(comm: Comm, order: bytes) -> Status:
+        await _serve(dask_worker, comm, order)
+        return Status.dont_reply
+
+    dask_worker.handlers[OPERATION] = serve
+
+
+async def _serve(dask_worker: Worker, comm: Comm, order: bytes) -> None:
+    """Works for a run until its end, which ends the connection; with a process for each thread.
+
+    They have the run's CPU settings, and leave nothing behind in the worker.
+    """
+    slots = dask_worker.state.nthreads
+    loop, threads = asyncio.get_running_loop(), ThreadPoolExecutor(slots)
+    children = Children(pickle.loads(order), slots, dask_worker.address)
+
+    async def answer(number: int, question: bytes) -> None:
+        async with _turns(slots):
+            try:
+                found = await loop.run_in_executor(threads, children.ask, question)
+            except WorkerLost as error:
+                found = pickle.dumps(error)
+        await send(comm, number, found)
+
+    tasks, problem = set(), ""
+    try:
+        problem = await loop.run_in_executor(threads, children.problem)
+        about = f"process {os.getpid()} on {os.uname().nodename}"
+        await comm.write([about, problem, slots])
+        while True:
+            task = asyncio.create_task(answer(*await comm.read()))
+            tasks.add(task)
+            task.add_done_callback(tasks.discard)
+    finally:
+        children.close()
+        if problem and _is_ours:
+            print(f"the run has turned this worker away: {problem}", file=sys.stderr, flush=True)
+            os._exit(1)
+
+
+async def send(comm: Comm, number: int, content: bytes) -> None:
+    """Sends a question, or the answer of the same number; who reads notices what goes wrong."""
+    with contextlib.suppress(OSError):
+        await comm.write([number, content])
+
+
+def _turns(slots: int) -> asyncio.Semaphore:
+    """Returns the turns of a worker of others: runs that share it take them, a part each."""
+    global _turn
+    if _turn is None:
+        _turn = asyncio.Semaphore(slots)
+    return _turn
 
 
 def credentials(folder: Path) -> Security:
