@@ -35,7 +35,7 @@ SETTINGS = {
     "distributed.admin.system-monitor.interval": "10s",
     "distributed.admin.system-monitor.disk": False,
     "distributed.admin.system-monitor.gil.enabled": False,
-    "distributed.scheduler.idle-timeout": None,  # calls of actors are no tasks
+    "distributed.scheduler.idle-timeout": None,  # evaluations are no tasks of Dask
     "distributed.comm.timeouts.tcp": "30s",  # then a node that does not answer is lost
 }
 
