@@ -111,14 +111,11 @@ def _elsewhere(run: RunDir) -> str:
 
 def unfinished(runs: Mapping[str, Experiment], results: Results) -> list[Experiment]:
     """Returns the runs that have not reached their budget."""
-
-    def is_finished(run: str, budget: Mapping[str, int]) -> bool:
-        status = read_status(results.run(run).state)
-        return status.status == "finished" and all(
-            getattr(status, unit) >= amount for unit, amount in budget.items()
-        )
-
-    return [one for run, one in runs.items() if not is_finished(run, one.budget)]
+    return [
+        one
+        for run, one in runs.items()
+        if not read_status(results.run(run).state).has_reached(one.budget)
+    ]
 
 
 def planned_evaluations(experiment: Experiment) -> int:

@@ -49,9 +49,7 @@ def settled(
     found: dict[bool | None, list[str]] = {True: [], False: [], None: []}
     for run, experiment in runs.items():
         status = finished.get(run)
-        if status is not None and all(
-            getattr(status, unit) >= amount for unit, amount in experiment.budget.items()
-        ):
+        if status is not None and status.has_reached(experiment.budget):
             found[_is_whole(f"{results.runs}/{run}")].append(run)
     return Settled(frozenset(found[True]), frozenset(found[False]))
 

@@ -1,6 +1,7 @@
 """status.json: what a run says of itself while it is computed; with its attempts."""
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -46,6 +47,12 @@ class Status:
     def core_seconds(self) -> float:
         """What its iterations took on all workers [s]."""
         return self.seconds * self.workers
+
+    def has_reached(self, budget: Mapping[str, int]) -> bool:
+        """Returns whether it is finished and went as far as a budget (`Experiment.budget`)."""
+        return self.status == "finished" and all(
+            getattr(self, unit) >= amount for unit, amount in budget.items()
+        )
 
     @property
     def killed_job(self) -> str | None:
