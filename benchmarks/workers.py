@@ -208,7 +208,9 @@ def ask_and_tell(dimension: int, algorithm: str, repeats: int) -> float:
         while (candidates := made.ask()) is not None:
             n = len(candidates.solutions)
             measures = rng.uniform(-1, 1, (n, 2))
-            made.tell(candidates, Evaluation(rng.uniform(0, 1, n), measures))
+            seeds = np.arange(n, dtype=np.uint32)
+            evaluation = Evaluation(rng.uniform(0, 1, n), measures)
+            made.tell(candidates._replace(seeds=seeds), evaluation)
 
     return timed(step, 3 * repeats)
 
