@@ -22,7 +22,7 @@ from qdsweep.records.run_dir import StateDir
 
 LONG = bool(os.environ.get("QDSWEEP_TORTURE"))  # make torture
 # Flips in a finished sweep, of these with Snakemake itself, and flips in half-done runs.
-FLIPS, STARTS, HALVES = (6000, 600, 4000) if LONG else (24, 2, 12)
+FLIPS, STARTS, HALVES = (6000, 300, 4000) if LONG else (24, 2, 12)
 
 SWEEP = {
     "name": "mine",
@@ -150,6 +150,7 @@ def test_in_a_finished_sweep_it_is_noticed_or_harmless(finished, tmp_path):
             changed -= {one for one in changed if after[one] == flipped.get(one)}
             if changed and name.name not in said:
                 silent.append(f"{at}: {sorted(changed)} changed\n{said}")
+        print(f"{at}; silent so far: {len(silent)}", flush=True)
     assert not silent, "\n".join([f"{len(silent)} of {FLIPS}", *silent])
 
 
@@ -176,6 +177,7 @@ def test_in_a_half_done_run_it_is_noticed_or_harmless(halves, tmp_path):
         at = f"flip {number}: bit {position} of {path.relative_to(run)}"
         write_yaml(tmp_path / "experiment.yaml", RUN)
         code, said = say("run", "experiment.yaml", "--out", "out", cwd=tmp_path)
+        print(f"{at}; exit code {code}", flush=True)
         assert code in (0, 2), f"{at}: ends with {code}\n{said}"
         assert "Traceback" not in said, f"{at}\n{said}"
         if code == 2:

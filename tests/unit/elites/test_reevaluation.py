@@ -1,5 +1,6 @@
 """Corrected archives: elites evaluated again say how much of a score was luck."""
 
+import contextlib
 import hashlib
 import json
 import os
@@ -126,6 +127,21 @@ def test_the_corrected_score_is_the_true_one_and_the_reported_one_is_luck(copy):
     reevaluate(copy)  # nothing is evaluated
     assert core_seconds_of(RunDir(copy / "out"), settings) == first
     assert core_seconds_of(RunDir(copy / "out"), Reevaluate(times=9, seed=3)) == 0
+
+
+def test_damaged_samples_are_named_and_evaluated_anew(copy):
+    settings = Reevaluate(times=8, seed=3)
+    about, path = reevaluate(copy), RunDir(copy / "out").state.samples(settings.stem)
+    whole = path.read_bytes()
+    for place in range(40, len(whole), len(whole) // 40):  # most are not seen until it is unpacked
+        path.write_bytes(whole[:place] + bytes([whole[place] ^ 4]) + whole[place + 1 :])
+        with contextlib.suppress(BadInput):
+            core_seconds_of(RunDir(copy / "out"), settings)
+    path.write_bytes(whole[:200] + bytes(len(whole) - 1200) + whole[-1000:])
+    with pytest.raises(BadInput, match=f"{path} is damaged .*: remove it: its core-seconds"):
+        core_seconds_of(RunDir(copy / "out"), settings)
+    (copy / "out/reevaluated-8-3.json").unlink()
+    assert reevaluate(copy)["corrected"] == about["corrected"]
 
 
 def test_each_elite_has_the_mean_over_its_own_fresh_seeds(copy):

@@ -9,7 +9,6 @@ corrected archive, whose QD score and coverage are the ones to trust.
 import json
 import logging
 import time
-import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,7 +30,7 @@ from qdsweep.errors import BadInput, QdsweepError
 from qdsweep.experiment.elite import elite_contexts
 from qdsweep.experiment.load import Run
 from qdsweep.experiment.stop import Stop
-from qdsweep.files import atomic
+from qdsweep.files import atomic, read_arrays
 from qdsweep.records.run_dir import RunDir
 from qdsweep.versions import installed_versions
 
@@ -91,26 +90,30 @@ def read_samples(path: Path, about: dict[str, Any], rows: int, measures: int) ->
     other versions.
     """
     try:
-        with np.load(path, allow_pickle=False) as file:
-            then = json.loads(str(file["about"]))
-            spent = file["core_seconds"] if "core_seconds" in file.files else np.zeros(())
-            samples = Samples(path, then, file["objective"], file["measures"], spent)
+        found = read_arrays(path)
+        then = json.loads(str(found["about"]))
+        spent = found.get("core_seconds", np.zeros(()))
+        samples = Samples(path, then, found["objective"], found["measures"], spent)
         same_archive = then["archive_digest"] == about["archive_digest"]
         if same_archive and (then == about or not len(samples.missing)):
             return samples
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
-        pass  # there is none yet, or it is torn
+    except (BadInput, ValueError, KeyError):
+        pass  # there is none yet, or it is damaged
     missing = np.full(rows, np.nan), np.full((rows, measures), np.nan)
     return Samples(path, about, *missing, np.zeros(()))
 
 
 def core_seconds_of(run: RunDir, settings: Reevaluate) -> float:
-    """Reads the core-seconds of the evaluations of a run's elites; 0 if they are unknown."""
-    try:
-        with np.load(run.state.samples(settings.stem), allow_pickle=False) as file:
-            return float(file["core_seconds"])
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
-        return 0.0  # the file was removed, or is of an earlier release
+    """Reads the core-seconds of the evaluations of a run's elites; 0 if they are unknown.
+
+    Raises:
+        BadInput: The file is damaged.
+    """
+    path = run.state.samples(settings.stem)
+    if not path.exists():
+        return 0.0
+    found = read_arrays(path, remedy="remove it: its core-seconds are left out then")
+    return float(found.get("core_seconds", 0))  # an earlier release has not kept them
 
 
 def reevaluate(run_dir: Path, settings: Reevaluate, cluster: Cluster, stop: Stop) -> Samples:

@@ -191,7 +191,7 @@ def _is_whole(path: Path) -> bool:
     try:
         with zipfile.ZipFile(path) as archive:
             return archive.testzip() is None
-    except (OSError, zipfile.BadZipFile):
+    except Exception:  # zip and zlib raise errors of many kinds
         return False
 
 
