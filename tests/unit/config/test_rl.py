@@ -9,8 +9,10 @@ from qdsweep.config import extras
 from qdsweep.config.compose import compose
 from qdsweep.config.plugin import find_source
 from qdsweep.errors import BadInput
+from qdsweep.planning.outlook import outlook
 from qdsweep.planning.packages import check_packages
 from qdsweep.records.sweep_dir import Results
+from qdsweep.sweep.runs import Sweep
 
 NAMES = ("ppo", "a2c", "dqn", "impala", "apex_dqn")
 
@@ -69,3 +71,42 @@ def test_what_cannot_work_is_refused_with_the_reason(changes, words):
     start = {"domain": "cartpole", "archive": {"dims": [5, 5]}, "iterations": 2, "num_emitters": 1}
     with pytest.raises(BadInput, match=f"(?s){words}"):
         compose({**start, "algorithm": "ppo"}, changes)
+
+
+@pytest.mark.parametrize(
+    ("changes", "alone"),
+    [
+        ({"iterations": 10}, True),
+        ({"iterations": 11}, False),
+        ({"iterations": 10, "evaluate_every": 9}, False),
+        ({"steps": 20480}, True),  # an iteration has 2,048 at least
+        ({"steps": 20481}, False),
+        ({"evaluations": 90}, True),  # 10 + 8, then 8 an iteration at least
+        ({"evaluations": 91}, False),
+        ({"iterations": 10, "algorithm": "cma_me"}, False),
+    ],
+)
+def test_a_return_of_the_first_policy_alone_is_told(changes, alone):
+    every = {} if "algorithm" in changes else {"evaluate_every": 10}
+    whole = {"steps": None, "algorithm": "ppo", "n_steps": 2048, **every, **changes}
+    if "algorithm" in changes:
+        whole.pop("n_steps")
+    made = compose("rl_cartpole", whole)
+    assert made.judges_its_first_policy_alone == alone
+    lines = list(outlook("mine", Sweep((), (), {"a": made}), Sweep((), (), {}), [], {}, None))
+    assert any("such as a, the budget ends before the second" in line for line in lines) == alone
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("PPO", "did you mean 'ppo'"),
+        ("CMA-ME", "did you mean 'cma_me'"),
+        ("SAC", "take td3 or ppo"),
+        ("trpo", "take ppo"),
+        ("R2D2", "take apex_dqn"),
+    ],
+)
+def test_a_name_as_papers_write_it(name, words):
+    with pytest.raises(BadInput, match=words):
+        compose("rl_cartpole", {"algorithm": name})

@@ -10,6 +10,7 @@ from qdsweep.config.algorithm import Algorithm
 from qdsweep.config.base import NOW, Model
 from qdsweep.config.domain import Domain, Plugin
 from qdsweep.config.own_metric import OwnMetrics, own_metrics
+from qdsweep.config.rl import ReinforcementLearning
 from qdsweep.config.schedule import Schedule
 
 # Part of every run id. It is raised when a default or the meaning of a key changes.
@@ -210,6 +211,16 @@ class Experiment(Model):
         Nobody knows it of a budget in steps.
         """
         return [change.at for change in self.schedule if self._ends_by(change.at)]
+
+    @property
+    def judges_its_first_policy_alone(self) -> bool:
+        """Whether the budget ends before greedy episodes come a second time."""
+        algorithm = self.algorithm
+        if not isinstance(algorithm, ReinforcementLearning):
+            return False
+        if self.steps is not None:
+            return algorithm.evaluate_every * algorithm.sampled_steps >= self.steps
+        return self._ends_by(algorithm.evaluate_every)
 
     def _ends_by(self, iteration: int) -> bool:
         if self.iterations is not None:

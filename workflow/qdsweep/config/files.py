@@ -177,8 +177,8 @@ def find_preset(kind: str, name: str) -> Path:
     for folder in folders:
         if _is_file(folder / f"{name}.yaml"):
             return folder / f"{name}.yaml"
-    if kind == "algorithms" and name in ALGORITHMS:
-        raise BadInput(f"algorithm = {name!r}: {ALGORITHMS[name]}")
+    if kind == "algorithms" and name.lower() in ALGORITHMS:
+        raise BadInput(f"algorithm = {name!r}: {ALGORITHMS[name.lower()]}")
     known = sorted({path.stem for folder in folders for path in folder.glob("*.yaml")})
     file = f"config/{kind}/{name if _is_plain(name) else 'NAME'}.yaml"
     path = "; a path must end with .yaml" if "/" in name else ""
@@ -200,9 +200,17 @@ def _is_plain(name: str) -> bool:
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """Returns "did you mean ...? " for a message, or nothing if no known name is near."""
-    match = difflib.get_close_matches(name, list(known), n=1)
-    return f"did you mean {match[0]!r}? " if match else ""
+    """Returns "did you mean ...? " for a message, or nothing if no known name is near.
+
+    Papers write names in capitals and with hyphens (CMA-ME).
+    """
+    plain = {_spelled(one): one for one in known}
+    match = difflib.get_close_matches(_spelled(name), plain, n=1)
+    return f"did you mean {plain[match[0]]!r}? " if match else ""
+
+
+def _spelled(name: str) -> str:
+    return name.lower().replace("-", "_")
 
 
 def quoted(value: object) -> str:

@@ -11,6 +11,8 @@ ALGORITHMS = {
     "place; take td3 or ppo",
     "td3_sb3": "TD3 is here without torch; take td3",
     "ddpg": "take td3, which came after it",
+    "trpo": "take ppo, which came after it",
+    "r2d2": "a policy here has no state that its episodes carry on; take apex_dqn, which it extends",
     "a3c": "its actors race, so a run could not be repeated; take a2c, which is it in step",
     "appo": "its actors race, so a run could not be repeated; take ppo or impala",
 }

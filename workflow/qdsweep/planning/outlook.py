@@ -37,6 +37,7 @@ def outlook(
     for line in sweep.unpaired:
         yield f"qdsweep: warning: sweep: {line}"
     yield from _late_changes(sweep.runs)
+    yield from _first_policies(sweep.runs)
     yield from _changes(changes, sweep.runs | confirming.runs)
     left = core_seconds_left(standings)
     for title, part, confirms in ((name, sweep, False), ("to confirm it", confirming, True)):
@@ -81,6 +82,17 @@ def _late_changes(runs: Mapping[str, Experiment]) -> Iterator[str]:
         yield (
             f"qdsweep: warning: schedule: the change after iteration {at} never comes in "
             f"{_count(len(those), 'run')}, such as {those[0]}: the budget ends before"
+        )
+
+
+def _first_policies(runs: Mapping[str, Experiment]) -> Iterator[str]:
+    """Yields a line where `return` will be of first policies, and never of what was learned."""
+    those = [run for run, one in runs.items() if one.judges_its_first_policy_alone]
+    if those:
+        yield (
+            f"qdsweep: warning: algorithm.evaluate_every: in {_count(len(those), 'run')}, such as "
+            f"{those[0]}, the budget ends before the second greedy episodes, so `return` and the "
+            "archive are of the first policy alone: give a smaller evaluate_every"
         )
 
 
