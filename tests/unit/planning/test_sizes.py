@@ -43,6 +43,20 @@ def test_the_greedy_episodes_of_a_learner_are_named_by_their_key():
         check_sizes(large)
 
 
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"algorithm": "dqn", "buffer_size": 10**13}, r"algorithm\.buffer_size = 10000000000000: "),
+        ({"vf_hidden": [10**7, 10**7]}, r"algorithm\.vf_hidden = \[10000000, 10000000\]: "),
+    ],
+)
+def test_what_a_learner_keeps_is_named_by_its_key(changes, message):
+    large = compose("rl_cartpole", changes)
+    for anywhere in (False, True):
+        with pytest.raises(BadInput, match=f"^{message}"):
+            check_sizes(large, anywhere=anywhere)
+
+
 @pytest.mark.parametrize("name", presets("experiments"))
 def test_presets_are_accepted(name):
     check_sizes(compose(name))

@@ -1,6 +1,7 @@
 """Sizes that no memory holds, of an experiment's archive, emitters and solutions."""
 
 from collections.abc import Iterator
+from itertools import pairwise
 
 from qdsweep.config.algorithm import Composition
 from qdsweep.config.archives import CVTArchive, PluginArchive
@@ -11,6 +12,8 @@ from qdsweep.host.memory import grants_all, require_memory
 _NUMBER = 8  # of a float64 [bytes]
 # What an emitter takes that has just been made, at the very least; measured: 500 of the smallest.
 _EMITTER = 400
+_TRANSITION = 28  # two observations of one number, action, reward and more of a replay buffer [bytes]
+_WEIGHT = 12  # with its gradient and one moment of the optimiser, in float32 [bytes]
 
 
 def check_sizes(
@@ -62,6 +65,13 @@ def _arrays(experiment: Experiment, dim: int) -> Iterator[tuple[int, str]]:
         key = f"first_batch = {experiment.first_batch}"
     yield _NUMBER * first * dim, f"{key}: {first:,} {each}"
     yield _EMITTER * emitters, f"num_emitters = {emitters}: so many emitters"
+    if (transitions := getattr(algorithm, "buffer_size", None)) is not None:
+        what = f"algorithm.buffer_size = {transitions}: a buffer of so many transitions"
+        yield _TRANSITION * transitions, what
+    if hidden := getattr(algorithm, "vf_hidden", ()):
+        weights = sum(ins * outs for ins, outs in pairwise((1, *hidden, 1)))
+        what = f"algorithm.vf_hidden = {hidden}: a network of such layers"
+        yield _WEIGHT * weights, what
     if isinstance(algorithm, Composition):
         for number, emitter in enumerate(algorithm.emitters):
             if isinstance(emitter, EvolutionStrategy) and emitter.es == "cma_es":
