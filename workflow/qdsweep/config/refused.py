@@ -12,7 +12,7 @@ ALGORITHMS = {
     "td3_sb3": "TD3 is here without torch; take td3",
     "ddpg": "take td3, which came after it",
     "trpo": "take ppo, which came after it",
-    "r2d2": "a policy here has no state that its episodes carry on; take apex_dqn, which it extends",
+    "r2d2": "a policy here has no state that an episode carries on; take apex_dqn, its forerunner",
     "a3c": "its actors race, so a run could not be repeated; take a2c, which is it in step",
     "appo": "its actors race, so a run could not be repeated; take ppo or impala",
 }

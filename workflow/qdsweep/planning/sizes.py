@@ -10,10 +10,10 @@ from qdsweep.config.experiment import Experiment
 from qdsweep.host.memory import grants_all, require_memory
 
 _NUMBER = 8  # of a float64 [bytes]
-# What an emitter takes that has just been made, at the very least; measured: 500 of the smallest.
+# What each takes at the very least [bytes]; of an emitter 500 were measured, of the smallest.
 _EMITTER = 400
-_TRANSITION = 28  # two observations of one number, action, reward and more of a replay buffer [bytes]
-_WEIGHT = 12  # with its gradient and one moment of the optimiser, in float32 [bytes]
+_TRANSITION = 28  # of a replay buffer: two observations of one number, and what belongs to them
+_WEIGHT = 12  # with its gradient and one moment of the optimiser, in float32
 
 
 def check_sizes(
