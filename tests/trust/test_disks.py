@@ -85,15 +85,23 @@ def forks(tmp_path_factory) -> Iterator[Forks]:
     made.close()
 
 
-def faults(calls: list[Call], most: int) -> list[Fault]:
-    """Every way in which each call may fail; of them a sample, all kinds of calls among them."""
-    known = [
-        Fault(nth=nth, error=error, how=how)
+def faults(calls: list[Call], most: int, by_turns: bool) -> list[Fault]:
+    """Every way in which each call may fail, or one of them by turns.
+
+    In the short form a sample of them, all kinds of calls among them.
+    """
+    ways = [
+        [
+            Fault(nth=nth, error=error, how=how)
+            for error in ERRORS
+            for how in (("fail", "short", "torn") if call.kind == "write" else ("fail",))
+            if how != "short" or error == ERRORS[0]
+        ]
         for nth, call in enumerate(calls, start=1)
-        for error in ERRORS
-        for how in (("fail", "short", "torn") if call.kind == "write" else ("fail",))
-        if how != "short" or error == ERRORS[0]
     ]
+    if LONG and by_turns:
+        return [ways_of_one[nth % len(ways_of_one)] for nth, ways_of_one in enumerate(ways)]
+    known = [fault for ways_of_one in ways for fault in ways_of_one]
     if LONG:
         return known
     chance = random.Random(len(calls))
@@ -105,7 +113,9 @@ def faults(calls: list[Call], most: int) -> list[Fault]:
     return [*first, *(one for one in known if one not in first)][:most]
 
 
-def try_all(forks: Forks, words: tuple[object, ...], most: int) -> list[Outcome]:
+def try_all(
+    forks: Forks, words: tuple[object, ...], most: int, by_turns: bool = False
+) -> list[Outcome]:
     """Runs a command with each fault, then as it is, each time from the same files.
 
     The files are afterwards what the command makes of them.
@@ -119,7 +129,7 @@ def try_all(forks: Forks, words: tuple[object, ...], most: int) -> list[Outcome]
     calls = undisturbed(forks, words)
     assert not differing(straight, disk), "it is repeatable"
     found = []
-    for fault in faults(calls, most):
+    for fault in faults(calls, most, by_turns):
         copy(before, disk)
         said = forks.run(*words, cwd=disk, fault=fault)
         assert forks.disk.failed, f"{fault} of {words} never came"
@@ -247,7 +257,7 @@ def empty(folder: Path) -> None:
 
 
 def tried(forks: Forks, words: tuple[object, ...]) -> None:
-    report(words, try_all(forks, words, 2))
+    report(words, try_all(forks, words, 2, by_turns=True))
 
 
 @pytest.mark.timeout(20_000 if LONG else 600)
