@@ -9,6 +9,7 @@ import os
 import random
 import re
 import shutil
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -86,7 +87,7 @@ def forks(tmp_path_factory) -> Iterator[Forks]:
 
 
 def faults(calls: list[Call], most: int, by_turns: bool) -> list[Fault]:
-    """Every way in which each call may fail, or one of them by turns.
+    """Every way in which each call may fail; or one of them by turns, of figures each way once.
 
     In the short form a sample of them, all kinds of calls among them.
     """
@@ -100,7 +101,15 @@ def faults(calls: list[Call], most: int, by_turns: bool) -> list[Fault]:
         for nth, call in enumerate(calls, start=1)
     ]
     if LONG and by_turns:
-        return [ways_of_one[nth % len(ways_of_one)] for nth, ways_of_one in enumerate(ways)]
+        alike = Counter[tuple[str, str]]()
+        chosen = []
+        for call, ways_of_one in zip(calls, ways, strict=True):
+            place = Path(call.path)
+            kind = call.kind, place.suffix if "plots" in place.parts else ""
+            if not kind[1] or alike[kind] < len(ways_of_one):
+                chosen.append(ways_of_one[alike[kind] % len(ways_of_one)])
+            alike[kind] += 1
+        return chosen
     known = [fault for ways_of_one in ways for fault in ways_of_one]
     if LONG:
         return known

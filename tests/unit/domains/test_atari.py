@@ -216,6 +216,8 @@ def test_all_actions_of_a_joystick():
         ({"policy": {"type": "convolutional"}}, "set observation: screen"),
         ({"measures": [{"measure": "contact", "geom": "foot", "range": [0, 1]}]}, "of robots"),
         ({"measures": [NOOP, NOOP]}, "2 measures have the name"),
+        ({"frame_skip": 2**31}, r"frame_skip\s+Input should be less than or equal to 1000"),
+        ({"max_frames": 2**63}, r"max_frames\s+Input should be less than or equal to"),
     ],
 )
 def test_what_does_not_fit_is_refused(changes, said):

@@ -47,6 +47,7 @@ def test_the_greedy_episodes_of_a_learner_are_named_by_their_key():
     ("changes", "message"),
     [
         ({"algorithm": "dqn", "buffer_size": 10**13}, r"algorithm\.buffer_size = 10000000000000: "),
+        ({"n_steps": 10**13}, r"algorithm\.n_steps = 10000000000000: "),
         ({"vf_hidden": [10**7, 10**7]}, r"algorithm\.vf_hidden = \[10000000, 10000000\]: "),
     ],
 )

@@ -44,7 +44,9 @@ class Atari(PolicyDomain):
             "screens, each 84 x 84 pixels of grey, the brighter of two frames (Mnih et al. 2015)"
         ),
     )
-    frame_skip: int = Field(default=4, ge=1, description="frames that an action lasts [frames]")
+    frame_skip: int = Field(
+        default=4, ge=1, le=1000, description="frames that an action lasts [frames]"
+    )
     repeat_action_probability: float = Field(
         default=0.25,
         ge=0,
@@ -58,7 +60,10 @@ class Atari(PolicyDomain):
         default=False, description="all 18 actions of a joystick, or only those that the game knows"
     )
     max_frames: int = Field(
-        default=108_000, ge=1, description="the longest episode: half an hour of play [frames]"
+        default=108_000,
+        ge=1,
+        le=2**31 - 1,  # the emulator counts them in 32 bits
+        description="the longest episode: half an hour of play [frames]",
     )
     episodes: int = Field(
         default=1, ge=1, description="episodes that an evaluation averages [episodes]"

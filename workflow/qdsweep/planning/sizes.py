@@ -65,9 +65,9 @@ def _arrays(experiment: Experiment, dim: int) -> Iterator[tuple[int, str]]:
         key = f"first_batch = {experiment.first_batch}"
     yield _NUMBER * first * dim, f"{key}: {first:,} {each}"
     yield _EMITTER * emitters, f"num_emitters = {emitters}: so many emitters"
-    if (transitions := getattr(algorithm, "buffer_size", None)) is not None:
-        what = f"algorithm.buffer_size = {transitions}: a buffer of so many transitions"
-        yield _TRANSITION * transitions, what
+    for key in ("buffer_size", "n_steps"):
+        kept = getattr(algorithm, key, 0)
+        yield _TRANSITION * kept, f"algorithm.{key} = {kept}: a buffer of so many transitions"
     if hidden := getattr(algorithm, "vf_hidden", ()):
         weights = sum(ins * outs for ins, outs in pairwise((1, *hidden, 1)))
         what = f"algorithm.vf_hidden = {hidden}: a network of such layers"
