@@ -195,19 +195,20 @@ def _equal(one: Path, other: Path) -> bool:
     return filecmp.cmp(one, other, shallow=False)
 
 
-def report(words: object, found: list[Outcome]) -> None:
-    """Fails with all that is wrong, and says what was seen."""
-    wrong = [one for one in found if one.wrong]
+def wrong_of(words: object, found: list[Outcome]) -> list[str]:
+    """Says what was seen; returns all that is wrong."""
+    wrong = [f"{words}: {one.call} {one.fault}: {one.wrong}" for one in found if one.wrong]
     survived = sum(one.survived for one in found)
     print(f"{words}: {len(found)} failures, {survived} survived, {len(wrong)} wrong", flush=True)
-    assert not wrong, "\n".join(f"{one.call} {one.fault}: {one.wrong}" for one in wrong)
+    return wrong
 
 
 @pytest.mark.timeout(20_000 if LONG else 600)
 def test_a_run(forks, tmp_path):
     experiment = write_yaml(tmp_path / "experiment.yaml", RUN)
     words = ("run", experiment, "--out", "out")
-    report("run", try_all(forks, words, 24))
+    wrong = wrong_of("run", try_all(forks, words, 24))
+    assert not wrong, "\n".join(wrong)
 
 
 def planned(folder: Path, sweep: dict) -> Results:
@@ -234,29 +235,32 @@ def test_every_stage_of_a_sweep(forks):
     launches = [("launch", run, "--budget", "iterations=2") for run in runs]
     reevaluations = [("reevaluate", f"results/runs/{run}", *repeats) for run in runs]
     stages = [(name, "whole") for name in ("aggregate", "corrected", "winners")]
-    for words in (*launches, *reevaluations, *stages):
-        tried(forks, words)
+    wrong = [one for words in (*launches, *reevaluations, *stages) for one in tried(forks, words)]
     confirming = [row["id"] for row in read_confirm(results.sweep("whole"))]
     assert len(confirming) == 2
     for run in confirming:
-        tried(forks, ("launch", run, "--budget", "iterations=2"))
+        wrong += tried(forks, ("launch", run, "--budget", "iterations=2"))
     for name in ("confirmed", "plot", "evolution", "rollouts", "report", "export"):
-        tried(forks, (name, "whole"))
-    tried(forks, ("rollout", f"results/runs/{runs[0]}", "--elites", "best", "--seconds", 0.5))
+        wrong += tried(forks, (name, "whole"))
+    one = ("rollout", f"results/runs/{runs[0]}", "--elites", "best", "--seconds", 0.5)
+    wrong += tried(forks, one)
+    assert not wrong, "\n".join(wrong)
 
 
 @pytest.mark.timeout(20_000 if LONG else 600)
 def test_every_job_of_a_search(forks):
     empty(forks.disk.folder)
     plan = read_plan(planned(forks.disk.folder, SEARCH).sweep("search"))
+    wrong = list[str]()
     for level in plan.levels:
         if level.kind != "known":
             for block in range(level.blocks):
-                tried(forks, ("decide", "search", level.name, block))
+                wrong += tried(forks, ("decide", "search", level.name, block))
         for place in range(level.places):
             for seed in level.seeds:
-                tried(forks, ("place", "search", level.name, place, f"--seed={seed}"))
-    tried(forks, ("search", "search"))
+                wrong += tried(forks, ("place", "search", level.name, place, f"--seed={seed}"))
+    wrong += tried(forks, ("search", "search"))
+    assert not wrong, "\n".join(wrong)
 
 
 def empty(folder: Path) -> None:
@@ -265,8 +269,8 @@ def empty(folder: Path) -> None:
     folder.mkdir()
 
 
-def tried(forks: Forks, words: tuple[object, ...]) -> None:
-    report(words, try_all(forks, words, 2, by_turns=True))
+def tried(forks: Forks, words: tuple[object, ...]) -> list[str]:
+    return wrong_of(words, try_all(forks, words, 2, by_turns=True))
 
 
 @pytest.mark.timeout(20_000 if LONG else 600)

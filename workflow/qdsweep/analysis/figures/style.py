@@ -1,5 +1,6 @@
 """The look of every figure: colours, line styles, numbers on axes, and saving without dates."""
 
+import io
 import re
 import textwrap
 from collections.abc import Iterator
@@ -196,8 +197,10 @@ def save(figure: "Figure", stem: Path, suffixes: tuple[str, ...]) -> None:
         layout.execute(figure)
         figure.set_layout_engine("none")
     for suffix in suffixes:
+        # Printed first: matplotlib's own errors (of a PDF) would hide that of a full disk.
+        printed = _print(figure, suffix)
         with atomic(stem.with_name(stem.name + suffix)) as file:
-            _print(figure, file, suffix)
+            file.write(printed)
 
 
 # Suffix -> module of matplotlib (that of PDF takes long to import), canvas, its method.
@@ -208,18 +211,19 @@ _PRINTERS = {
 }
 
 
-def _print(figure: "Figure", file: Any, suffix: str) -> None:
+def _print(figure: "Figure", suffix: str) -> bytes:
     from matplotlib import rcParams
 
     module, canvas, method = _PRINTERS[suffix]
     backend = import_module(f"matplotlib.backends.{module}")
-    before = figure.dpi
+    file, before = io.BytesIO(), figure.dpi
     figure.set_dpi(rcParams["savefig.dpi"])
     try:
         with _plain_fonts():
             getattr(getattr(backend, canvas)(figure), method)(file, metadata=_METADATA[suffix])
     finally:
         figure.set_dpi(before)
+    return file.getvalue()
 
 
 @contextmanager
