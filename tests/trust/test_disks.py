@@ -144,6 +144,8 @@ def try_all(
         assert forks.disk.failed, f"{fault} of {words} never came"
         call = forks.disk.calls[fault.nth - 1]
         wrong = complaints(said, call, disk)
+        if said.code == 0 and (lacks := differing(straight, disk)):
+            wrong += f"ended well, but not equal: {sorted(lacks)}"
         again = forks.run(*words, cwd=disk)
         if again.code:
             wrong += f"not cured: {again.text[-300:]}"
