@@ -87,11 +87,9 @@ def test_what_cannot_work_is_refused_with_the_reason(changes, words):
     ],
 )
 def test_a_return_of_the_first_policy_alone_is_told(changes, alone):
-    every = {} if "algorithm" in changes else {"evaluate_every": 10}
-    whole = {"steps": None, "algorithm": "ppo", "n_steps": 2048, **every, **changes}
-    if "algorithm" in changes:
-        whole.pop("n_steps")
-    made = compose("rl_cartpole", whole)
+    learner = {"algorithm": "ppo", "n_steps": 2048, "evaluate_every": 10}
+    usual = {} if "algorithm" in changes else learner
+    made = compose("rl_cartpole", {"steps": None, **usual, **changes})
     assert made.judges_its_first_policy_alone == alone
     lines = list(outlook("mine", Sweep((), (), {"a": made}), Sweep((), (), {}), [], {}, None))
     assert any("such as a, the budget ends before the second" in line for line in lines) == alone

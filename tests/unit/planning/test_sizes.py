@@ -58,6 +58,11 @@ def test_what_a_learner_keeps_is_named_by_its_key(changes, message):
             check_sizes(large, anywhere=anywhere)
 
 
+@pytest.mark.parametrize("name", ["impala", "dqn", "apex_dqn"])
+def test_a_return_may_be_longer_than_any_episode(name):
+    check_sizes(compose("rl_cartpole", {"algorithm": name, "n_steps": 10**13}))
+
+
 @pytest.mark.parametrize("name", presets("experiments"))
 def test_presets_are_accepted(name):
     check_sizes(compose(name))

@@ -7,6 +7,7 @@ from qdsweep.config.algorithm import Composition
 from qdsweep.config.archives import CVTArchive, PluginArchive
 from qdsweep.config.emitters import EvolutionStrategy
 from qdsweep.config.experiment import Experiment
+from qdsweep.config.rl import ActorCritic, OnPolicy
 from qdsweep.host.memory import grants_all, require_memory
 
 _NUMBER = 8  # of a float64 [bytes]
@@ -65,13 +66,14 @@ def _arrays(experiment: Experiment, dim: int) -> Iterator[tuple[int, str]]:
         key = f"first_batch = {experiment.first_batch}"
     yield _NUMBER * first * dim, f"{key}: {first:,} {each}"
     yield _EMITTER * emitters, f"num_emitters = {emitters}: so many emitters"
-    for key in ("buffer_size", "n_steps"):
+    # Off-policy, n_steps is a length of returns or unrolls, which the end of an episode cuts.
+    for key in ("n_steps",) if isinstance(algorithm, OnPolicy) else ("buffer_size",):
         kept = getattr(algorithm, key, 0)
         yield _TRANSITION * kept, f"algorithm.{key} = {kept}: a buffer of so many transitions"
-    if hidden := getattr(algorithm, "vf_hidden", ()):
+    if isinstance(algorithm, ActorCritic):
+        hidden = algorithm.vf_hidden
         weights = sum(ins * outs for ins, outs in pairwise((1, *hidden, 1)))
-        what = f"algorithm.vf_hidden = {hidden}: a network of such layers"
-        yield _WEIGHT * weights, what
+        yield _WEIGHT * weights, f"algorithm.vf_hidden = {hidden}: a network of such layers"
     if isinstance(algorithm, Composition):
         for number, emitter in enumerate(algorithm.emitters):
             if isinstance(emitter, EvolutionStrategy) and emitter.es == "cma_es":
