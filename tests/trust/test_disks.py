@@ -5,6 +5,7 @@ What fails ends in one line that names the file; the same command then ends as i
 
 import contextlib
 import filecmp
+import itertools
 import os
 import random
 import re
@@ -101,16 +102,8 @@ def faults(calls: list[Call], most: int, by_turns: bool) -> list[Fault]:
         for nth, call in enumerate(calls, start=1)
     ]
     if LONG and by_turns:
-        alike = Counter[tuple[str, str]]()
-        chosen = []
-        for call, ways_of_one in zip(calls, ways, strict=True):
-            place = Path(call.path)
-            kind = call.kind, place.suffix if "plots" in place.parts else ""
-            if not kind[1] or alike[kind] < len(ways_of_one):
-                chosen.append(ways_of_one[alike[kind] % len(ways_of_one)])
-            alike[kind] += 1
-        return chosen
-    known = [fault for ways_of_one in ways for fault in ways_of_one]
+        return taking_turns(calls, ways)
+    known = list(itertools.chain.from_iterable(ways))
     if LONG:
         return known
     chance = random.Random(len(calls))
@@ -120,6 +113,19 @@ def faults(calls: list[Call], most: int, by_turns: bool) -> list[Fault]:
         by_kind.setdefault((calls[fault.nth - 1].kind, fault.how), fault)
     first = list(by_kind.values())
     return [*first, *(one for one in known if one not in first)][:most]
+
+
+def taking_turns(calls: list[Call], ways: list[list[Fault]]) -> list[Fault]:
+    """One way for each call, the next one for the next call of its kind; of figures each once."""
+    chosen, turns = [], Counter[tuple[str, str]]()
+    for call, choice in zip(calls, ways, strict=True):
+        path = Path(call.path)
+        figure = path.suffix if "plots" in path.parts else ""
+        turn = turns[call.kind, figure]
+        turns[call.kind, figure] += 1
+        if not figure or turn < len(choice):
+            chosen.append(choice[turn % len(choice)])
+    return chosen
 
 
 def try_all(
