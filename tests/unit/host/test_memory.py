@@ -23,7 +23,7 @@ def test_what_cannot_fit_is_refused_with_its_key(tmp_path, algorithm, key, value
         sets.append("domain.policy.type=mlp")
     words = [word for one in sets for word in ("--set", one)]
     said = qdsweep("run", name, *words, "--out", "out", cwd=tmp_path, code=2).splitlines()[-1]
-    # What the config alone tells is refused with the config's name before it, the rest by the domain.
+    # What the config alone tells is refused with the name of the config before the key.
     assert said.startswith("qdsweep: ") and f" {key} = {value}: " in said
     assert said.endswith("; take a smaller one")
     assert not (tmp_path / "out/state/metrics.csv").exists()
