@@ -90,8 +90,8 @@ def _wrong_type(path: Path, value: Any, context: Mapping[str, Any]) -> str:
     if not isinstance(named, str):
         return f"{where} = {quoted(named)}: should be text"
     refused = {**REFUSED, **ALGORITHMS}
-    if named in refused:
-        return f"{where} = {quoted(named)}: {refused[named]}"
+    if named.lower() in refused:
+        return f"{where} = {quoted(named)}: {refused[named.lower()]}"
     options = re.findall(r"'([\w:]+)'", str(context.get("expected_tags", "")))
     kinds = [option for option in options if option not in _UNWRITTEN]
     own = " or a module:Class of yours" if set(options) & {"plugin", "module:Class"} else ""
