@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import signal
 import subprocess
 import tempfile
 from pathlib import Path
@@ -16,6 +17,8 @@ from qdsweep.config.files import read_preset
 from qdsweep.host.cpu import apply_baseline
 
 TESTS = Path(__file__).parent
+# A shell ignores Ctrl-C for what it starts in the background, and all its processes inherit that.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 apply_baseline("avx2")  # before numpy is imported, as `qdsweep run` does it
 # Snakemake's Slurm plugin asks a cluster that is down for 9 s, at each start: here there is none.
 os.environ.setdefault("SLURM_CONF", os.devnull)
