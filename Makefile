@@ -46,10 +46,10 @@ demo: venv
 	$(BIN)/snakemake --cores $(CORES)
 	@echo "open results/sweeps/demo/report.html"
 
-# Four processes for two cores: those with the cluster and the images wait most of the time.
+# Three processes for two cores: the one with the cluster waits most of the time.
 test: extras .venv/docs
 	@$(MAKE) --no-print-directory rl || echo "no torch for CPUs is to be had here: the tests of ppo, a2c and the like are skipped"
-	$(BIN)/python -m pytest --numprocesses 4 --durations 25
+	$(BIN)/python -m pytest --numprocesses 3 --durations 25
 
 test-rl: extras rl
 	$(BIN)/python -m pytest tests/unit/algorithms/rl

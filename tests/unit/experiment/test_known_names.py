@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from composing import presets, with_algorithm
 from small_runs import payload_of
+from support import TINY
 
 from qdsweep.algorithms import make_algorithm
 from qdsweep.domains import make_domain
@@ -36,7 +37,7 @@ HURTFUL = [
 
 @pytest.mark.parametrize("name", presets("algorithms"))
 def test_they_are_enough_for_every_algorithm(name, tmp_path):
-    experiment = with_algorithm(name)
+    experiment = with_algorithm(name, TINY)
     domain = make_domain(experiment.domain)
     state = State(make_algorithm(experiment, domain, tmp_path), steps=0)
     read = load(io.BytesIO(payload_of(state)), is_own=False)
