@@ -130,9 +130,7 @@ def taking_turns(calls: list[Call], ways: list[list[Fault]]) -> list[Fault]:
     return chosen
 
 
-def try_all(
-    forks: Forks, words: tuple[object, ...], most: int, by_turns: bool = False
-) -> list[Outcome]:
+def try_all(forks: Forks, words: tuple[object, ...], most: int) -> list[Outcome]:
     """Runs a command with each fault, then as it is, each time from the same files.
 
     The files are afterwards what the command makes of them.
@@ -146,7 +144,7 @@ def try_all(
     calls = undisturbed(forks, words)
     assert not differing(straight, disk), "it is repeatable"
     found = []
-    for fault in faults(calls, most, by_turns):
+    for fault in faults(calls, most, by_turns=words[0] in DRAWING):
         copy(before, disk)
         said = forks.run(*words, cwd=disk, fault=fault)
         assert forks.disk.failed, f"{fault} of {words} never came"
@@ -280,7 +278,7 @@ def empty(folder: Path) -> None:
 
 
 def tried(forks: Forks, words: tuple[object, ...]) -> list[str]:
-    return wrong_of(words, try_all(forks, words, 2, by_turns=words[0] in DRAWING))
+    return wrong_of(words, try_all(forks, words, 2))
 
 
 @pytest.mark.timeout(20_000 if LONG else 600)

@@ -56,6 +56,7 @@ WRONG_FILES: list[tuple[dict[str, Any], list[str]]] = [
     (measure(measure="mean_action", component=0), ["domain.measures.0.range is missing"]),
     (gym(policy={"type": "mlp"}), ["domain.policy.hidden is missing"]),
     ({"algorithm": "apex"}, ["algorithm = 'apex'", "race", "take apex_dqn"]),
+    ({"algorithm": {"type": "sac"}}, ["algorithm.type = 'sac'", "take td3 or ppo"]),
     ({"algorithm": {"type": "SAC"}}, ["algorithm.type = 'SAC'", "take td3 or ppo"]),
     ({"algorithm": {"type": "lab.make"}}, ["algorithm.type = 'lab.make'", "be module:name"]),
     ({"algorithm": {"type": 3}}, ["algorithm.type = 3", "string"]),

@@ -89,9 +89,8 @@ def _wrong_type(path: Path, value: Any, context: Mapping[str, Any]) -> str:
         return f"the key {where} is missing"
     if not isinstance(named, str):
         return f"{where} = {quoted(named)}: should be text"
-    refused = {**REFUSED, **ALGORITHMS}
-    if named.lower() in refused:
-        return f"{where} = {quoted(named)}: {refused[named.lower()]}"
+    if why := {**REFUSED, **ALGORITHMS}.get(named.lower()):
+        return f"{where} = {quoted(named)}: {why}"
     options = re.findall(r"'([\w:]+)'", str(context.get("expected_tags", "")))
     kinds = [option for option in options if option not in _UNWRITTEN]
     own = " or a module:Class of yours" if set(options) & {"plugin", "module:Class"} else ""
