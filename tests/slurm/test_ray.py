@@ -1,5 +1,6 @@
 """The ray engine over two nodes of a real Slurm: the head is on the first one."""
 
+import contextlib
 import os
 import re
 import signal
@@ -17,7 +18,7 @@ def test_actors_on_two_nodes_one_killed_and_then_a_node(tmp_path):
     sweep = Sweep(tmp_path / "sweep", seconds=0.1, engine="ray", **memory).computing()
     wait_until(lambda: says(sweep.log, ", 6 now"), 90, "all workers")
     nodes: dict[str, list[psutil.Process]] = {}
-    for process in psutil.process_iter(["environ"]):
+    for process in psutil.process_iter(["environ", "name"]):  # Ray's helpers come and go
         variables = process.info["environ"] or {}
         if variables.get("RAY_AUTH_TOKEN_PATH") == f"{sweep.run}/state/connection/token":
             nodes.setdefault(variables["RAY_TMPDIR"], []).append(process)
@@ -26,9 +27,9 @@ def test_actors_on_two_nodes_one_killed_and_then_a_node(tmp_path):
     os.kill(int(workers[0]), signal.SIGKILL)
     wait_until(lambda: says(sweep.log, "is lost, 5 left"), 20, "the loss is noted")
     wait_until(lambda: says(sweep.log, ", 6 now", 2), 90, "another one")
-    (other,) = (n for n in nodes.values() if not any(p.name() == "gcs_server" for p in n))
+    (other,) = (n for n in nodes.values() if not any(p.info["name"] == "gcs_server" for p in n))
     for process in other:
-        if process.is_running():
+        with contextlib.suppress(psutil.NoSuchProcess):
             process.kill()
     wait_until(lambda: says(sweep.log, ", 3 left"), 90, "the node's loss is noted")
     sweep.finish(expected)
