@@ -61,8 +61,14 @@ def has(said: str, part: str) -> bool:
 
 
 def failures(cases: list[Case], folder: Path, ask) -> list[str]:
-    found = (check(case, folder / str(number), ask) for number, case in enumerate(cases))
-    return [one for one in found if one]
+    found = []
+    for number, case in enumerate(cases, 1):
+        if wrong := check(case, folder / str(number), ask):
+            found.append(wrong)
+            print(wrong)
+        if number % 100 == 0:  # the long form takes an hour
+            print(f"{number} of {len(cases)} inputs, {len(found)} answered badly", flush=True)
+    return found
 
 
 def test_there_are_300_and_more():

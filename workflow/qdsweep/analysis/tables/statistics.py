@@ -236,7 +236,12 @@ def seeds_to_decide(tests: int) -> int:
 
 
 def holm(p: Scores) -> Scores:
-    """Returns p values corrected for their number by Holm's method (Holm 1979)."""
-    from statsmodels.stats.multitest import multipletests
+    """Returns p values corrected for their number by Holm's method (Holm 1979).
 
-    return multipletests(p, method="holm")[1] if len(p) else p
+    statsmodels gives the same bits, and collects the garbage of the whole process in each call:
+    that was four fifths of a small sweep's aggregation.
+    """
+    order = np.argsort(p)
+    corrected = np.empty(len(p))
+    corrected[order] = np.maximum.accumulate(p[order] * np.arange(len(p), 0, -1))
+    return np.minimum(corrected, 1.0)
