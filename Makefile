@@ -56,7 +56,7 @@ test-rl: extras rl
 
 # The long forms of the tests of faults and trust, for hours: docs/reliability.md.
 torture: extras
-	QDSWEEP_TORTURE=1 $(BIN)/python -m pytest tests/faults tests/trust tests/slurm/test_kills.py tests/slurm/test_goodput.py --timeout 20000
+	QDSWEEP_TORTURE=1 $(BIN)/python -m pytest tests/faults tests/trust tests/container tests/slurm/test_image.py tests/slurm/test_kills.py tests/slurm/test_goodput.py --timeout 20000
 
 lint: venv
 	$(BIN)/ruff check .

@@ -78,7 +78,7 @@ class Live:
 def test_a_killed_worker_is_replaced_and_the_result_is_that_of_the_serial_engine(
     tmp_path, expected
 ):
-    run = Live(tmp_path, seconds=0.02).ready()
+    run = Live(tmp_path, seconds=0.06).ready()
     (folder,) = set(run.rays().values())
     wait_until(lambda: says(run.log, "evaluates", 10), what="results")
     os.kill(run.pids()[0], signal.SIGKILL)
