@@ -9,6 +9,7 @@
 #   DIGEST=sha256:... containers/build.sh        the base image pinned to the byte
 #   EXTRAS=ray containers/build.sh               with what the engine ray needs
 #   EXTRAS=rl PIP_EXTRA_INDEX_URL=... containers/build.sh   with torch, from an index with builds for CPUs
+#   APPTAINER_MKSQUASHFS_ARGS="-comp zstd" containers/build.sh   compressed in another way than gzip's quickest
 # Without any of them: apptainer build containers/qdsweep.sif containers/qdsweep.def
 set -euo pipefail
 
@@ -81,7 +82,7 @@ if [[ -n $archive ]]; then
     exit
 fi
 # Quick rather than a tenth smaller; renamed, so that runs in the old image keep it.
-"$converter" build --force --mksquashfs-args "-comp gzip -Xcompression-level 1" "$out.part" \
+"$converter" build --force --mksquashfs-args "${APPTAINER_MKSQUASHFS_ARGS:--comp gzip -Xcompression-level 1}" "$out.part" \
     "docker-archive:$tar"
 mv "$out.part" "$out"
 echo "made $out ($(du -h "$out" | cut -f1), SHA-256 $(sha256sum "$out" | cut -d' ' -f1))"
