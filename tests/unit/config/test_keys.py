@@ -29,6 +29,11 @@ def test_names_of_free_mappings():
     assert experiment.algorithm.emitters[0].es_kwargs == {"lr": 0.5}
 
 
+def test_a_key_of_another_algorithm_names_it():
+    with pytest.raises(BadInput, match=r"unknown name 'n_epochs'.*It is a key of ppo\. "):
+        compose({**BASE, "algorithm": "dqn"}, {"n_epochs": 5})
+
+
 def test_an_ambiguous_name_lists_the_candidates():
     with pytest.raises(BadInput) as error:
         compose(BASE, {"type": "grid"})

@@ -93,6 +93,9 @@ def test_a_return_of_the_first_policy_alone_is_told(changes, alone):
     assert made.judges_its_first_policy_alone == alone
     lines = list(outlook("mine", Sweep((), (), {"a": made}), Sweep((), (), {}), [], {}, None))
     assert any("such as a, the budget ends before the second" in line for line in lines) == alone
+    # How many batches and greedy episodes an iteration has, nobody knows.
+    counted = "evaluations" in changes or "algorithm" in changes
+    assert made.may_evaluate_more == (not counted)
 
 
 @pytest.mark.parametrize(

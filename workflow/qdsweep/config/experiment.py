@@ -213,6 +213,14 @@ class Experiment(Model):
         return [change.at for change in self.schedule if self._ends_by(change.at)]
 
     @property
+    def may_evaluate_more(self) -> bool:
+        """Whether an iteration may have more evaluations than `evaluations_after` counts.
+
+        A learner plays batches until it has its steps, and greedy episodes from time to time.
+        """
+        return self.evaluations is None and self.algorithm.explores
+
+    @property
     def judges_its_first_policy_alone(self) -> bool:
         """Whether the budget ends before greedy episodes come a second time."""
         algorithm = self.algorithm

@@ -126,10 +126,22 @@ def resolve(name: str, paths: Sequence[tuple[Path, Any]], owners: str) -> Path:
             f"{', '.join(STEP_SIZES)} are of some emitters alone; the step size of all of them is "
             "`step`, the domain's natural scale. "
         )
+    elif kinds := _kinds_with(name):
+        hint = f"It is a key of {', '.join(kinds)}. "
     raise BadInput(
         f"unknown name {name!r}: neither the experiment nor {owners} has such a key. "
         f"{hint}Keys: {', '.join(names)}"
     )
+
+
+def _kinds_with(key: str) -> list[str]:
+    """Returns the types of algorithms and domains that have a key."""
+    from qdsweep.config.experiment import Experiment  # which imports this module
+
+    parts = (Experiment.model_fields[part].annotation for part in ("algorithm", "domain"))
+    models = (model for part in parts for model in models_in(part) if key in model.model_fields)
+    kinds = (get_args(model.model_fields["type"].annotation) for model in models)
+    return [str(kind) for names in kinds for kind in names]
 
 
 def _within(parts: Path, path: Path) -> bool:

@@ -21,6 +21,7 @@ class Forecast(NamedTuple):
         budget: The budget.
         evaluations: Evaluations left; 0 in a row whose run another row computes, and where the
             budget is in steps.
+        least: Whether they may become more.
         seconds: Core-seconds left, None where nobody knows.
         action: What will be done, and why.
     """
@@ -31,6 +32,7 @@ class Forecast(NamedTuple):
     done: int
     budget: int
     evaluations: int
+    least: bool
     seconds: float | None
     action: str
 
@@ -63,7 +65,8 @@ def forecast(
         elif now.state == "finished":
             evaluations = 0
         used = now.run.unit, now.done, now.run.budget
-        yield Forecast(label, now.state, *used, evaluations, seconds, action)
+        least = runs[run].may_evaluate_more
+        yield Forecast(label, now.state, *used, evaluations, least, seconds, action)
 
 
 def _action(now: Standing, changes: Mapping[str, Change]) -> str:
@@ -89,7 +92,7 @@ def first_batches(runs: Mapping[str, Experiment]) -> Iterator[str]:
 
 def _first_batch(experiment: Experiment) -> str | None:
     later, first = experiment.num_emitters * experiment.batch_size, experiment.first_iteration
-    if first == later:
+    if first == later or experiment.algorithm.explores:  # whose batches have no fixed size
         return None
     whole = planned_evaluations(experiment)
     if not whole:

@@ -63,7 +63,8 @@ def _line(
         max(0, planned_evaluations(sweep.runs[now.run.id]) - now.evaluations) for now in open_runs
     )
     steps = sum(max(0, now.run.budget - now.done) for now in open_runs if now.run.unit == "steps")
-    amounts = [f"{evaluations:,} evaluations"] if evaluations else []
+    least = "at least " * any(sweep.runs[now.run.id].may_evaluate_more for now in open_runs)
+    amounts = [f"{least}{evaluations:,} evaluations"] if evaluations else []
     amounts += [f"{steps:,} environment steps"] if steps else []
     seconds = total([left[now.run.id] for now in open_runs])
     hours = (
@@ -101,11 +102,12 @@ def _changes(changes: Mapping[str, Change], runs: Mapping[str, Experiment]) -> I
     for files, kept in dict.fromkeys((one.files, one.kept) for one in changes.values()):
         anew = [run for run, one in changes.items() if (one.files, one.kept) == (files, kept)]
         names = ", ".join(map(shown, files))
+        least = "at least " * any(runs[run].may_evaluate_more for run in anew)
         evaluations = sum(planned_evaluations(runs[run]) for run in anew)
         back = f"what is in {kept}" if kept else "the code of then and start once"
         yield (
             f"qdsweep: warning: {names} has changed, so {_count(len(anew), 'finished run')} will "
-            f"be computed anew ({evaluations:,} evaluations): to keep them, put back {back} "
+            f"be computed anew ({least}{evaluations:,} evaluations): to keep them, put back {back} "
             "(comments, docstrings and layout may change at no cost)"
         )
 
@@ -131,7 +133,10 @@ def unfinished(runs: Mapping[str, Experiment], results: Results) -> list[Experim
 
 
 def planned_evaluations(experiment: Experiment) -> int:
-    """Returns the evaluations of a whole run, 0 where nobody knows: its budget is in steps."""
+    """Returns the evaluations of a whole run, 0 where nobody knows: its budget is in steps.
+
+    Of a run that `may_evaluate_more` they are the least.
+    """
     if experiment.steps is not None:
         return 0
     if experiment.evaluations is not None:

@@ -9,7 +9,7 @@ from given import THREE, make_sweep, read
 from scipy import stats
 
 from qdsweep.analysis.tables.aggregate import aggregate
-from qdsweep.analysis.tables.group_table import first_batches
+from qdsweep.analysis.tables.group_table import first_batches, first_policies
 from qdsweep.analysis.tables.sheet import (
     read_sheet,
 )
@@ -117,3 +117,13 @@ def test_a_large_first_batch_is_named_in_the_table():
     note = first_batches(curves, table)
     assert note == " The first batch counts towards the budget: 500 of 950 evaluations of maps."
     assert first_batches(curves[2:], table) == ""
+
+
+def test_a_return_of_first_policies_is_named_in_the_table():
+    curves = pd.DataFrame(
+        {"group": ["ppo", "ppo", "dqn", "dqn", "qd", "qd"], "return_mean": [9, 9, 9, 80, None, None]}
+    )
+    note = first_policies(curves)
+    assert "The return of ppo is still that of the first iteration" in note
+    assert "evaluate_every" in note and "dqn" not in note and "qd" not in note
+    assert first_policies(curves[2:]) == first_policies(curves[["group"]]) == ""

@@ -14,7 +14,12 @@ from qdsweep.analysis.tables.cache import Kept, key_of, read_cache, write_cache
 from qdsweep.analysis.tables.comparisons import write_comparisons
 from qdsweep.analysis.tables.curves import PLACES, Curve, common_grid
 from qdsweep.analysis.tables.factors import write_factors
-from qdsweep.analysis.tables.group_table import first_batches, group_sheet, group_table
+from qdsweep.analysis.tables.group_table import (
+    first_batches,
+    first_policies,
+    group_sheet,
+    group_table,
+)
 from qdsweep.analysis.tables.over_tasks import scores_by_task, write_over_tasks
 from qdsweep.analysis.tables.run_results import RESULTS, Result, column_names, read_results
 from qdsweep.analysis.tables.sheet import write_sheet
@@ -73,9 +78,11 @@ def aggregate(sweep_dir: Path, runs_dir: Path, *, partial: bool = False) -> None
     table = group_table(plan, summary)
     dressed = names.dressed_plan(plan), names.dressed(summary), names.dressed(table)
     sheet = group_sheet(*dressed)
+    by_name = names.dressed(curves)
+    note = first_policies(by_name)
     if plan.counted == "evaluations":
-        first = first_batches(names.dressed(curves), dressed[-1])
-        sheet = replace(sheet, note=sheet.note + first)
+        note += first_batches(by_name, dressed[-1])
+    sheet = replace(sheet, note=sheet.note + note)
     write_sheet(sweep_dir, sheet, table)
     score_scales = score_scales_of(summary, names.names)
     write_factors(sweep_dir, plan, summary, score_scales, names)

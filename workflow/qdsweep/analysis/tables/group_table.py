@@ -15,7 +15,7 @@ from qdsweep.analysis.tables.statistics import (
     mean_error_count,
 )
 from qdsweep.analysis.text import common_decimals, mean_and_error, number, with_interval
-from qdsweep.metrics import Metric, shown_metrics
+from qdsweep.metrics import RETURN, Metric, shown_metrics
 from qdsweep.records.plan import Plan
 
 if TYPE_CHECKING:
@@ -170,6 +170,25 @@ def first_batches(curves: "pd.DataFrame", table: "pd.DataFrame") -> str:
         return ""
     shown = f"{', '.join(large[:3])}{', ...' if len(large) > 3 else ''}"
     return f" The first batch counts towards the budget: {shown}."
+
+
+def first_policies(curves: "pd.DataFrame") -> str:
+    """Returns a sentence on groups whose return is still that of their first iteration.
+
+    Their greedy episodes may have come but once, before anything was learned.
+    """
+    column = f"{RETURN.name}_mean"
+    if column not in curves:
+        return ""
+    returns = curves.groupby("group", sort=False)[column]
+    same = [group for group, values in returns if values.count() > 1 and values.nunique() == 1]
+    if not same:
+        return ""
+    return (
+        f" The return of {', '.join(same[:3])}{', ...' if len(same) > 3 else ''} is still that of"
+        " the first iteration: nothing was learned, or the budget ended before greedy episodes came"
+        " a second time (then give a smaller evaluate_every)."
+    )
 
 
 def best_and_tied(
