@@ -121,7 +121,10 @@ def test_a_large_first_batch_is_named_in_the_table():
 
 def test_a_return_of_first_policies_is_named_in_the_table():
     curves = pd.DataFrame(
-        {"group": ["ppo", "ppo", "dqn", "dqn", "qd", "qd"], "return_mean": [9, 9, 9, 80, None, None]}
+        {
+            "group": ["ppo", "ppo", "dqn", "dqn", "qd", "qd"],
+            "return_mean": [9, 9, 9, 80, None, None],
+        }
     )
     note = first_policies(curves)
     assert "The return of ppo is still that of the first iteration" in note
