@@ -21,8 +21,13 @@ LONG = bool(os.environ.get("QDSWEEP_TORTURE"))  # make torture
 KILLS = 100 if LONG else 6
 
 RUN = {**TINY, "iterations": 3000, "reload": {"min_seconds": 0.05}}
-# Long enough for some saves.
-SHORT = {**TINY, "iterations": 1000, "reload": {"min_seconds": 0.05, "max_cost": 0.5}}
+# Long enough for some saves; MAP-Elites starts without a compilation.
+SHORT = {
+    **TINY,
+    "algorithm": "map_elites",
+    "iterations": 1000,
+    "reload": {"min_seconds": 0.05, "max_cost": 0.5},
+}
 
 
 def write_experiment(folder: Path, experiment: dict) -> Path:
@@ -96,7 +101,7 @@ def test_the_whole_process_group_of_snakemake_is_killed(tmp_path):
     """A sweep of 6 runs, killed with everything that belongs to it, typed again."""
     chance = random.Random(2)
     sweep = "::: algorithm map_elites cma_mae ::: seed 1 2 3"
-    experiment = {**RUN, "iterations": 1500}
+    experiment = {**RUN, "iterations": 1500 if LONG else 1000}
     data = {"name": "t", "experiment": experiment, "sweep": sweep}
     config = write_yaml(tmp_path / "sweep.yaml", data)
     killed, straight = tmp_path / "killed", tmp_path / "straight"

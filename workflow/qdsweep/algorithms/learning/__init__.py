@@ -1,1 +1,3 @@
 """Algorithms that estimate gradients, or learn them from the steps of the episodes."""
+
+import qdsweep.algorithms.ribs  # noqa: F401 - before any module here imports pyribs

@@ -3,4 +3,6 @@
 from qdsweep.algorithms.ribs.light_import import light_ribs
 
 with light_ribs():
-    import ribs  # noqa: F401
+    import ribs
+
+__all__ = ["ribs"]

@@ -1,11 +1,14 @@
-"""Imports pyribs without scikit-learn and scipy.stats, which take half of its seconds.
+"""Imports pyribs without scikit-learn, scipy.stats and torch, which take most of its seconds.
 
-pyribs needs them for k-means, density archives and Bayesian optimisation alone, and in functions
-alone: so what it imports of them at first is a stand-in that imports the real thing when it is
-called. Results cannot change (`tests/unit/algorithms/test_light_import.py` compares them).
+pyribs needs the first two for k-means, density archives and Bayesian optimisation alone, and in
+functions alone: so what it imports of them at first is a stand-in that imports the real thing when
+it is called. Of torch, where that is installed, it needs names of types in annotations alone, and
+for density archives with zuko. Results cannot change (`tests/unit/algorithms/test_light_import.py`
+compares them).
 """
 
 import importlib
+import importlib.util
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -38,11 +41,14 @@ def light_ribs() -> Iterator[None]:
     warnings = ModuleType("sklearn.exceptions")
     warnings.ConvergenceWarning = UserWarning  # type: ignore[attr-defined]
     stand_ins["sklearn.exceptions"] = warnings
-    sys.modules.update(stand_ins)
+    hidden: dict[str, Any] = dict(stand_ins)
+    if "torch" not in sys.modules and importlib.util.find_spec("zuko") is None:
+        hidden["torch"] = None  # as if it were not installed
+    sys.modules.update(hidden)
     try:
         yield
     finally:
-        for module in stand_ins:
+        for module in hidden:
             del sys.modules[module]
 
 

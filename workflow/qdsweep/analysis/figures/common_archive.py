@@ -102,11 +102,13 @@ def coarsest(abouts: list[dict[str, Any]]) -> Geometry:
 
 def rebin(run: Run, geometry: Geometry) -> tuple[float, float]:
     """Returns QD score and coverage (a fraction) of a run's elites in another grid archive."""
-    from ribs.archives import GridArchive
+    from qdsweep.algorithms.ribs import ribs
 
     dims, ranges = geometry
     offset = run.summary["archive"]["qd_score_offset"]
-    archive = GridArchive(solution_dim=1, dims=dims, ranges=ranges, qd_score_offset=offset)
+    archive = ribs.archives.GridArchive(
+        solution_dim=1, dims=dims, ranges=ranges, qd_score_offset=offset
+    )
     objective = run.arrays["objective"]
     if len(objective):
         solution = np.zeros((len(objective), 1))
