@@ -57,7 +57,7 @@ def folder(config, tmp_path) -> Path:
 @pytest.fixture
 def tiny(tmp_path) -> Path:
     """The file of an experiment without a fault."""
-    return write_yaml(tmp_path / "experiment.yaml", TINY)
+    return write_yaml(tmp_path / "experiment.yaml", {**TINY, "algorithm": "map_elites"})
 
 
 def write_faulty(folder: Path, how: str = "raise", **changes) -> None:

@@ -33,14 +33,22 @@ def run(folder, out, first=""):
     ("algorithm", "archive", "needs"),
     [
         ("cma_mae", {"dims": [12, 12]}, "False"),
-        ("me_es", {"dims": [12, 12]}, "False"),
         ("cvt_map_elites", {"cells": 50}, "True"),
     ],
 )
 def test_results_are_the_same(tmp_path, algorithm, archive, needs):
-    experiment = {**TINY, "algorithm": algorithm, "archive": archive, "num_emitters": 1}
+    experiment = {**TINY, "algorithm": algorithm, "archive": archive}
     (tmp_path / "experiment.yaml").write_text(yaml.safe_dump(experiment))
     light, loaded = run(tmp_path, "light")
     plain, _ = run(tmp_path, "plain", "import sklearn.cluster, scipy.stats")
     assert light == plain
     assert loaded == [needs, "False"], "they are imported only where they are used"
+
+
+@pytest.mark.parametrize("module", ["learning.td3", "learning.me_es", "ribs.emitters"])
+def test_whatever_is_imported_first(module):
+    code = (
+        f"import sys, qdsweep.algorithms.{module}; print({{'torch', 'sklearn'}} & {{*sys.modules}})"
+    )
+    done = subprocess.run([BIN / "python", "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "set()\n"
