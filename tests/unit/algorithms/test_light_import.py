@@ -1,5 +1,6 @@
 """pyribs without scikit-learn and torch: quicker, and with the same results."""
 
+import importlib.util
 import json
 import subprocess
 
@@ -52,3 +53,17 @@ def test_whatever_is_imported_first(module):
     )
     done = subprocess.run([BIN / "python", "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "set()\n"
+
+
+@pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="torch: `make rl`")
+@pytest.mark.parametrize(
+    "way", ["import ribs", "import ribs.discount_models", "from ribs import discount_models"]
+)
+def test_what_needs_torch_finds_it(way):
+    """As a user's own algorithm does it."""
+    code = (
+        f"import qdsweep.algorithms.ribs; {way}; import ribs, sys; assert not hasattr(ribs, 'no')"
+    )
+    code += "; print(ribs.discount_models.MLP([(2, 3), (3, 1)], __import__('torch').nn.ReLU))"
+    done = subprocess.run([BIN / "python", "-c", code], capture_output=True, text=True)
+    assert "in_features=2, out_features=3" in done.stdout, done.stderr

@@ -2,9 +2,9 @@
 
 pyribs needs the first two for k-means, density archives and Bayesian optimisation alone, and in
 functions alone: so what it imports of them at first is a stand-in that imports the real thing when
-it is called. Of torch, where that is installed, it needs names of types in annotations alone, and
-for density archives with zuko. Results cannot change (`tests/unit/algorithms/test_light_import.py`
-compares them).
+it is called. Of torch, where that is installed, it needs names of types in annotations, but for
+discount models, which are imported anew where they are used, and density archives with zuko.
+Results cannot change (`tests/unit/algorithms/test_light_import.py` compares them).
 """
 
 import importlib
@@ -25,6 +25,9 @@ _NAMES = {
     "scipy.stats": ("entropy", "norm"),
     "scipy.stats.qmc": ("Sobol",),
 }
+
+# What pyribs 0.12 has of it in a class statement.
+_WITH_TORCH = "ribs.discount_models"
 
 
 @contextmanager
@@ -50,6 +53,8 @@ def light_ribs() -> Iterator[None]:
     finally:
         for module in hidden:
             del sys.modules[module]
+        if "torch" in hidden:
+            _forget(_WITH_TORCH)
 
 
 def _later(module: str, name: str) -> Callable[..., Any]:
@@ -57,3 +62,19 @@ def _later(module: str, name: str) -> Callable[..., Any]:
         return getattr(importlib.import_module(module), name)(*arguments, **keywords)
 
     return call
+
+
+def _forget(module: str) -> None:
+    """Lets the next who asks for a module of pyribs import it anew."""
+    package, _, name = module.rpartition(".")
+    if sys.modules.pop(module, None) is None:
+        return
+    parent = sys.modules[package]
+    delattr(parent, name)
+
+    def find(wanted: str) -> ModuleType:
+        if wanted == name:
+            return importlib.import_module(module)
+        raise AttributeError(f"module {package!r} has no attribute {wanted!r}")
+
+    parent.__getattr__ = find  # type: ignore[method-assign]
