@@ -219,9 +219,9 @@ def quoted(value: object) -> str:
     return text if len(text) <= 200 else f"{text[:160]}... ({len(text):,} characters)"
 
 
-def listed(known: Sequence[str], between: str = ", ") -> str:
-    """Returns names for a message, at most twenty of them."""
-    return between.join([*known[:20], *["..."] * (len(known) > 20)])
+def listed(known: Sequence[str], between: str = ", ", most: int = 20) -> str:
+    """Returns names for a message, so many of them at most."""
+    return between.join([*known[:most], *["..."] * (len(known) > most)])
 
 
 def shown(path: Path) -> str:

@@ -37,23 +37,22 @@ def light_ribs() -> Iterator[None]:
     if any(name in sys.modules for name in ("ribs", "sklearn", "scipy.stats")):
         yield
         return
-    stand_ins = {module: ModuleType(module) for module in _NAMES}
+    stand_ins: dict[str, Any] = {module: ModuleType(module) for module in _NAMES}
     for module, names in _NAMES.items():
         for name in names:
             setattr(stand_ins[module], name, _later(module, name))
     warnings = ModuleType("sklearn.exceptions")
     warnings.ConvergenceWarning = UserWarning  # type: ignore[attr-defined]
     stand_ins["sklearn.exceptions"] = warnings
-    hidden: dict[str, Any] = dict(stand_ins)
     if "torch" not in sys.modules and importlib.util.find_spec("zuko") is None:
-        hidden["torch"] = None  # as if it were not installed
-    sys.modules.update(hidden)
+        stand_ins["torch"] = None  # as if it were not installed
+    sys.modules.update(stand_ins)
     try:
         yield
     finally:
-        for module in hidden:
+        for module in stand_ins:
             del sys.modules[module]
-        if "torch" in hidden:
+        if "torch" in stand_ins:
             _forget(_WITH_TORCH)
 
 

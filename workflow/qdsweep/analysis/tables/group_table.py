@@ -15,6 +15,7 @@ from qdsweep.analysis.tables.statistics import (
     mean_error_count,
 )
 from qdsweep.analysis.text import common_decimals, mean_and_error, number, with_interval
+from qdsweep.config.files import listed
 from qdsweep.metrics import RETURN, Metric, shown_metrics
 from qdsweep.records.plan import Plan
 
@@ -150,8 +151,8 @@ def unequal_budgets(plan: Plan, table: "pd.DataFrame", score_scales: ScoreScales
         )
     )
     return (
-        f" Budgets differ in groups that are compared here: {', '.join(differ[:3])}"
-        f"{', ...' if len(differ) > 3 else ''} {unit}; {remedy}"
+        f" Budgets differ in groups that are compared here: {listed(differ, most=3)} {unit};"
+        f" {remedy}"
     )
 
 
@@ -168,8 +169,7 @@ def first_batches(curves: "pd.DataFrame", table: "pd.DataFrame") -> str:
             large.append(f"{number(first)} of {number(used[group])} evaluations of {group}")
     if not large:
         return ""
-    shown = f"{', '.join(large[:3])}{', ...' if len(large) > 3 else ''}"
-    return f" The first batch counts towards the budget: {shown}."
+    return f" The first batch counts towards the budget: {listed(large, most=3)}."
 
 
 def first_policies(curves: "pd.DataFrame") -> str:
@@ -185,9 +185,9 @@ def first_policies(curves: "pd.DataFrame") -> str:
     if not same:
         return ""
     return (
-        f" The return of {', '.join(same[:3])}{', ...' if len(same) > 3 else ''} is still that of"
-        " the first iteration: nothing was learned, or the budget ended before greedy episodes came"
-        " a second time (then give a smaller evaluate_every)."
+        f" The return of {listed(same, most=3)} is still that of the first iteration:"
+        " nothing was learned, or the budget ended before greedy episodes came a second time"
+        " (then give a smaller evaluate_every)."
     )
 
 
