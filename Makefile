@@ -3,6 +3,7 @@
 # make venv   the set-up alone: .venv/bin/qdsweep, .venv/bin/snakemake
 # make extras what the engines ray and mpi, the sampling tpe, the tasks qdgym_* and Atari need besides
 # make rl     torch and stable-baselines3, for ppo, a2c, dqn, impala and apex_dqn: docs/rl.md
+#             (before `make test`, which tests them then)
 # make test-rl  their tests alone
 # make docs   the documentation site, build/site/index.html: its tutorials are executed
 # make image  containers/qdsweep.sif, for `snakemake --sdm apptainer`
@@ -10,20 +11,34 @@
 # make bench-search  searches beside Ray Tune's and Optuna's: docs/searches.md
 # make bench-learning  TD3's training beside torch's: docs/learning.md
 # make bench-rl  PPO and A2C beside stable-baselines3's: docs/rl.md
-PYTHON ?= python3
+# The first interpreter here that will do, or one of uv's; `make PYTHON=...` names another.
+SUITS := import ensurepip, sys, venv; sys.exit(not (3, 11) <= sys.version_info < (3, 15))
+PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11 python3.14 \
+	"$$(uv python find --no-python-downloads '>=3.11,<3.15' 2>/dev/null)"; do \
+	"$$python" -c '$(SUITS)' 2>/dev/null && echo "$$python" && exit; done)
 BIN := .venv/bin
 CORES ?= all
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes
 
 .PHONY: demo test test-rl torture lint docs venv extras rl figure schemas image bench bench-search bench-learning bench-rl
 
 venv: .venv/installed
 
+# Snakemake's immutables has no wheel for Python 3.14. Without a compiler (`true` is none) its
+# source becomes a package in Python alone, which it is made for. setuptools installs this project.
 .venv/installed: envs/requirements.lock envs/dev.lock pyproject.toml
-	@$(PYTHON) -c 'import sys; sys.exit("Python >= 3.11 is needed, this is %d.%d; give PYTHON=..." % sys.version_info[:2] if sys.version_info < (3, 11) else 0)'
-	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r envs/requirements.lock
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r envs/dev.lock
+	@"$(PYTHON)" -c '$(SUITS)' 2>/dev/null || { echo "qdsweep needs Python 3.11 to 3.14 with venv: install one (Debian: apt-get install python3-venv; without root: uv python install 3.13), or name it: make $(MAKECMDGOALS) PYTHON=/path/to/python3" >&2; exit 1; }
+	"$(PYTHON)" -m venv .venv
+	@sed -n '/^immutables==/,/[^\\]$$/p' envs/requirements.lock > .venv/first.lock
+	@sed -n '/^setuptools==/,/[^\\]$$/p' envs/dev.lock >> .venv/first.lock
+	CC=true LDSHARED=true $(INSTALL) --no-deps -r .venv/first.lock
+	$(INSTALL) -r envs/requirements.lock
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@touch $@
+
+# What the linters and tests need besides.
+.venv/dev: .venv/installed envs/dev.lock
+	$(INSTALL) -r envs/dev.lock
 	@touch $@
 
 # An extra's lock has what it adds to requirements.lock.
@@ -31,34 +46,32 @@ LOCKS := envs/ray.lock envs/mpi.lock envs/search.lock envs/pybullet.lock envs/at
 extras: .venv/extras
 
 .venv/extras: .venv/installed $(LOCKS)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes $(LOCKS:%=-r %)
+	$(INSTALL) --no-deps $(LOCKS:%=-r %)
 	@touch $@
 
-# A lock of its own: torch is large, and what pip finds must be a build for CPUs.
 rl: .venv/rl
 
-.venv/rl: .venv/installed envs/rl.lock
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r envs/rl.lock
-	@$(BIN)/python -c "import torch" || { echo "this torch needs a GPU's libraries: let pip find a build for CPUs (docs/rl.md)"; exit 1; }
+.venv/rl: .venv/installed envs/rl.sh envs/rl.lock envs/cuda.lock
+	envs/rl.sh $(INSTALL)
 	@touch $@
 
 demo: venv
 	$(BIN)/snakemake --cores $(CORES)
 	@echo "open results/sweeps/demo/report.html"
 
-# Three processes for two cores: the one with the cluster waits most of the time.
-test: extras .venv/docs
-	@$(MAKE) --no-print-directory rl || echo "no torch for CPUs is to be had here: the tests of ppo, a2c and the like are skipped"
+# Three processes for two cores: the one with the cluster waits most of the time. Torch is not
+# installed for it: after `make rl` the tests of ppo, a2c and the like run, too.
+test: .venv/dev extras .venv/docs
 	$(BIN)/python -m pytest --numprocesses 3 --durations 25
 
-test-rl: extras rl
+test-rl: .venv/dev extras rl
 	$(BIN)/python -m pytest tests/unit/algorithms/rl
 
 # The long forms of the tests of faults and trust, for hours: docs/reliability.md.
-torture: extras
+torture: .venv/dev extras
 	QDSWEEP_TORTURE=1 $(BIN)/python -m pytest tests/faults tests/trust tests/container tests/slurm/test_image.py tests/slurm/test_kills.py tests/slurm/test_goodput.py --timeout 20000
 
-lint: venv
+lint: .venv/dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
@@ -71,7 +84,7 @@ docs: .venv/docs
 	@echo "open build/site/index.html"
 
 .venv/docs: .venv/extras envs/docs.lock
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r envs/docs.lock
+	$(INSTALL) --no-deps -r envs/docs.lock
 	@touch $@
 
 # The image that `--sdm apptainer` takes: containers/build.sh --help.

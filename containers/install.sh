@@ -10,13 +10,15 @@ shift
 case $what in
 libraries)
     # Tests of libraries are left out: a tenth of the size. What is left is compiled on all cores.
-    python -m pip install --quiet --no-cache-dir --disable-pip-version-check --no-compile \
-        --root-user-action=ignore --require-hashes -r $home/envs/requirements.lock
+    install="python -m pip install --quiet --no-cache-dir --disable-pip-version-check --no-compile
+        --root-user-action=ignore --require-hashes"
+    $install -r $home/envs/requirements.lock
     for extra; do
-        python -m pip install --quiet --no-cache-dir --disable-pip-version-check --no-compile \
-            --root-user-action=ignore --no-deps --require-hashes -r "$home/envs/$extra.lock"
+        case $extra in
+        rl) $home/envs/rl.sh $install ;;
+        *) $install --no-deps -r "$home/envs/$extra.lock" ;;
+        esac
     done
-    case " $* " in *" rl "*) python -c "import torch" ;; esac  # a build for GPUs lacks libraries
     find "$site" -type d -name tests -prune -exec rm -r {} +
     python -m compileall -qq -j 0 "$site" || true  # some libraries have templates that are no Python
     rm -rf /root/.cache

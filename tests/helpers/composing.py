@@ -2,12 +2,15 @@
 
 from typing import Any
 
+import pytest
 from support import REPO
 
 from qdsweep.config.algorithm import Composition
 from qdsweep.config.compose import compose, read_part
 from qdsweep.config.experiment import Experiment
+from qdsweep.config.extras import require_packages_of
 from qdsweep.config.files import find_preset, read_yaml
+from qdsweep.errors import BadInput
 
 CONFIG = REPO / "config"
 
@@ -34,6 +37,15 @@ QUICK = {
 }
 DISCRETE = ("dqn", "apex_dqn")  # what needs actions that are
 LEARNER = {"critic_hidden": [16, 16], "minibatch": 16}
+
+
+def installed(experiment: Experiment) -> Experiment:
+    """The experiment; where a package is missing that it needs, the test is skipped."""
+    try:
+        require_packages_of(experiment)
+    except BadInput as missing:
+        pytest.skip(str(missing))
+    return experiment
 
 
 def with_algorithm(name: str, home: Any = "lp_sphere", **changes: Any) -> Experiment:

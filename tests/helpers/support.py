@@ -91,13 +91,17 @@ def copy_project(folder: Path) -> Path:
     return folder
 
 
+def requirements_of(file: str) -> list[Requirement]:
+    """The lines of a lock file, without their hashes."""
+    lines = (REPO / "envs" / file).read_text().replace(" \\\n", " ").splitlines()
+    return [Requirement(line.split(" --hash")[0]) for line in lines]
+
+
 def locked(file: str = "requirements.lock") -> dict[str, str]:
     """The libraries of a lock file that are for this Python, and their versions."""
-    lines = (REPO / "envs" / file).read_text().replace(" \\\n", " ").splitlines()
-    requirements = [Requirement(line.split(" --hash")[0]) for line in lines]
     return {
         canonicalize_name(requirement.name): str(requirement.specifier).removeprefix("==")
-        for requirement in requirements
+        for requirement in requirements_of(file)
         if requirement.marker is None or requirement.marker.evaluate()
     }
 

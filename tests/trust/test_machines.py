@@ -8,7 +8,7 @@ import pytest
 from disks import library
 from pythons import VERSIONS, other_pythons
 from results import digest
-from support import BIN, REPO
+from support import BIN, REPO, copy_project
 
 from qdsweep.host.cpu import kept_by_forks
 
@@ -81,17 +81,25 @@ def test_numpy_sees_the_other_cpu():
         assert done.stdout.strip() == seen, done.stderr
 
 
-@pytest.mark.timeout(3000)
+@pytest.mark.timeout(5000)
 @pytest.mark.skipif(not LONG, reason="installs the lock file, 1.2 GB a Python: make torture")
-@pytest.mark.parametrize("version", VERSIONS)
-def test_another_python_gives_the_same_digest(version, tmp_path):
-    if version not in other_pythons():
-        pytest.skip(f"there is no Python {version} here")
-    venv = tmp_path / "venv"
-    subprocess.run([other_pythons()[version], "-m", "venv", venv], check=True)
-    words = ("-m", "pip", "install", "--quiet", "--require-hashes", "-r")
-    subprocess.run([venv / "bin/python", *words, REPO / "envs/requirements.lock"], check=True)
+def test_other_pythons_give_the_same_digests_and_resume_each_others_runs(tmp_path):
+    if not other_pythons():
+        pytest.skip(f"there is no Python {', '.join(VERSIONS)} here")
+    venvs = [BIN]
+    for version, python in other_pythons().items():
+        clone = copy_project(tmp_path / version)
+        (clone / ".venv").unlink()
+        subprocess.run(["make", "venv", f"PYTHON={python}"], cwd=clone, check=True)
+        venvs.append(clone / ".venv/bin")
     for run in RUNS:
         name = run.split()[0]
-        theirs = compute(run, tmp_path / f"theirs-{name}", python=venv / "bin/python")
-        assert theirs == compute(run, tmp_path / name), run
+        ours = compute(run, tmp_path / name)
+        for place, venv in enumerate(venvs[1:]):
+            theirs = compute(run, tmp_path / f"{name}-{place}", python=venv / "python")
+            assert theirs == ours, f"{run}: {venv}"
+    preset, algorithm, iterations = RUNS[0].split()
+    for so_far, venv in enumerate(venvs, 1):  # the iterations are shared out among them
+        budget = int(iterations) * so_far // len(venvs)
+        passed = compute(f"{preset} {algorithm} {budget}", tmp_path / "all", python=venv / "python")
+    assert passed == digest(tmp_path / preset)

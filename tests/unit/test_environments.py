@@ -2,12 +2,15 @@
 
 import importlib.util
 import re
+import shutil
+import subprocess
+import sys
 import tomllib
 
 import yaml
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
-from support import REPO, locked
+from support import REPO, locked, requirements_of
 
 LOCK = (REPO / "envs/requirements.lock").read_text()
 
@@ -20,6 +23,46 @@ def test_the_lock_file_has_what_pyproject_asks_for():
         assert wanted.specifier.contains(versions[canonicalize_name(wanted.name)]), line
     assert all("--hash=sha256:" in line for line in LOCK.replace(" \\\n", " ").splitlines())
     assert "://" not in LOCK
+
+
+def test_all_pythons_have_one_version_of_each_library():
+    """A run that was begun under one Python is resumed under another: its versions are compared."""
+    decisive = {"numpy", "scipy", "ribs", "numba", "gymnasium", "ufal-pybox2d", "pandas", "torch"}
+    versions: dict[str, set[str]] = {}
+    for file in sorted((REPO / "envs").glob("*.lock")):
+        for line in requirements_of(file.name):
+            versions.setdefault(canonicalize_name(line.name), set()).add(str(line.specifier))
+            if line.name in decisive and file.name != "dev.lock":
+                assert line.marker is None, f"{line} in {file.name}"
+    assert {name: found for name, found in versions.items() if len(found) > 1} == {}
+    assert versions.keys() > decisive
+
+
+def test_the_interpreter_is_the_first_that_will_do(tmp_path):
+    """An old python3 is passed over; where there is no other, one line says what to do."""
+    old = tmp_path / "python3"
+    old.write_text("#!/bin/sh\nexit 1\n")
+    old.chmod(0o755)
+    for program in ("make", "sh", "bash", "sed"):
+        (tmp_path / program).symlink_to(shutil.which(program))
+    shutil.copytree(REPO / "envs", tmp_path / "envs")
+    shutil.copy(REPO / "pyproject.toml", tmp_path)
+    words = ["make", "--dry-run", "--file", REPO / "Makefile", "venv"]
+    env = {"PATH": str(tmp_path)}
+    (tmp_path / "python3.12").symlink_to(sys.executable)
+    done = subprocess.run(words, cwd=tmp_path, env=env, capture_output=True, text=True)
+    assert '"python3.12" -m venv .venv' in done.stdout, done.stderr
+    (tmp_path / "python3.12").unlink()
+    words = ["make", "--file", REPO / "Makefile", "demo"]
+    for chosen in ((), ("PYTHON=/usr/bin/nothing",)):
+        done = subprocess.run(
+            [*words, *chosen], cwd=tmp_path, env=env, capture_output=True, text=True, timeout=10
+        )
+        assert done.returncode != 0
+        (line,) = (line for line in done.stderr.splitlines() if not line.startswith("make:"))
+        assert line.startswith("qdsweep needs Python 3.11 to 3.14 with venv: install one (Debian: ")
+        assert line.endswith("make demo PYTHON=/path/to/python3")
+        assert not (tmp_path / ".venv").exists()
 
 
 def test_the_lock_of_an_extra_has_what_it_adds():
@@ -37,6 +80,21 @@ def test_the_lock_of_an_extra_has_what_it_adds():
         assert all("--hash=sha256:" in line for line in text.replace(" \\\n", " ").splitlines())
         assert "://" not in text
         assert f"envs/{extra}.lock" in (REPO / "Makefile").read_text(), "tests need it"
+
+
+def test_torch_can_be_installed_from_any_index():
+    """Where pip finds the build for CPUs, it is taken: rl.sh takes the first hash for its."""
+    text = (REPO / "envs/rl.lock").read_text()
+    hashes = re.search(r"^torch==2\.13\.0((?: \\\n +--hash=sha256:\w{64})+)$", text, re.MULTILINE)[
+        1
+    ]
+    assert hashes.split()[1].endswith(
+        "6746dbcbeb526eb61330b76b41ff1b4eb848951103a892eeb080dfa2b264667b"
+    )
+    assert hashes.count("--hash") > 20, "the builds of an index, for all Pythons"
+    libraries = locked("cuda.lock")
+    assert {"triton", "nvidia-cudnn-cu13"} <= set(libraries)
+    assert not set(libraries) & {*locked(), *locked("rl.lock")}
 
 
 def test_the_site_adds_to_what_is_installed_and_changes_none_of_it():
@@ -64,10 +122,11 @@ def test_the_conda_environment_is_the_lock_file():
 
 
 def test_venv_and_images_take_the_lock_file():
-    install = "--require-hashes -r"
-    assert f"{install} envs/requirements.lock" in (REPO / "Makefile").read_text()
+    makefile = (REPO / "Makefile").read_text()
+    assert "--require-hashes" in re.search("^INSTALL := .*", makefile, re.MULTILINE)[0]
+    assert "$(INSTALL) -r envs/requirements.lock" in makefile
     script = (REPO / "containers/install.sh").read_text()
-    assert f"{install} $home/envs/requirements.lock" in script
+    assert "--require-hashes" in script and "$install -r $home/envs/requirements.lock" in script
     dockerfile = (REPO / "containers/Dockerfile").read_text()
     definition = (REPO / "containers/qdsweep.def").read_text()
     for text in (dockerfile, definition):
@@ -75,8 +134,9 @@ def test_venv_and_images_take_the_lock_file():
         assert "EXTRAS" in text
         assert "install.sh project" in text
         assert "python:3.11-slim-bookworm" in text
-    (version,) = re.findall(r'requires-python = ">=(.*)"', (REPO / "pyproject.toml").read_text())
-    assert version == "3.11", "the version of the images"
+    (versions,) = re.findall(r'requires-python = "(.*)"', (REPO / "pyproject.toml").read_text())
+    assert versions == ">=3.11,<3.15", "3.11 is the images'; the Makefile looks for these"
+    assert "(3, 11) <= sys.version_info < (3, 15)" in makefile
 
 
 def test_the_rules_find_the_package_in_any_environment():

@@ -1,7 +1,9 @@
 """Versions of this package and of installed libraries."""
 
+import contextlib
 import hashlib
 import importlib.metadata
+import importlib.util
 import re
 from collections.abc import Iterable
 from pathlib import Path
@@ -10,14 +12,33 @@ import qdsweep
 
 
 def installed_versions(libraries: Iterable[str]) -> dict[str, str]:
-    """The versions of distributions; one that is not installed is left out."""
-    found = {}
+    """The versions of distributions; one that is not installed is left out.
+
+    `box2d` is also built as `ufal-pybox2d`, which has wheels for more Pythons: its 2.3.10.5 is the
+    fifth build of 2.3.10, with the same bits.
+    """
+    versions = {}
     for name in libraries:
-        try:
-            found[name] = importlib.metadata.version(name)
-        except importlib.metadata.PackageNotFoundError:
-            continue
-    return found
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+            versions[name] = importlib.metadata.version(name)
+        if name == "box2d" and name not in versions:
+            with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+                build = importlib.metadata.version("ufal-pybox2d")
+                versions[name] = ".".join(build.split(".")[:3])
+    return versions
+
+
+def torch_build() -> dict[str, str]:
+    """The version of torch with its build, as 2.13.0+cpu; empty where torch is not installed.
+
+    The name of a distribution from a public index lacks the build; torch's own file has it.
+    """
+    spec = importlib.util.find_spec("torch")
+    if spec is None or spec.origin is None:
+        return {}
+    text = Path(spec.origin).with_name("version.py").read_text()
+    build = re.search(r"^__version__ = '(.*)'$", text, re.MULTILINE)
+    return {"torch": build[1]} if build else {}
 
 
 def requirements(library: str) -> list[str]:

@@ -1,6 +1,7 @@
 """The hash of the user's code: golden, and what it follows."""
 
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,7 @@ from pythons import VERSIONS, other_pythons
 
 from qdsweep.config import source
 from qdsweep.config.imports import needed_files
+from qdsweep.config.plugin import load_class
 from qdsweep.config.source import code_hash
 from qdsweep.errors import BadInput
 
@@ -88,3 +90,13 @@ def test_an_imported_file_that_is_no_python_is_refused_by_name(plugins):
     plugins("torn_file", "def (")
     with pytest.raises(BadInput, match=r"torn_file\.py is no Python"):
         needed_files(["metric_of_mine:metric"])
+
+
+def test_nothing_is_written_beside_a_plugin(plugins, tmp_path, monkeypatch):
+    """It may be refused when it is imported."""
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)
+    plugins("helping", "VALUE = 3\n")
+    plugins("written", "from helping import VALUE\n\n\nclass Own:\n    value = VALUE\n")
+    assert load_class("written:Own").value == 3
+    assert not sys.dont_write_bytecode
+    assert not list(tmp_path.rglob("__pycache__"))

@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from composing import presets, with_algorithm
+from composing import installed, presets, with_algorithm
 from small_runs import payload_of
 from support import TINY
 
@@ -37,7 +37,7 @@ HURTFUL = [
 
 @pytest.mark.parametrize("name", presets("algorithms"))
 def test_they_are_enough_for_every_algorithm(name, tmp_path):
-    experiment = with_algorithm(name, TINY)
+    experiment = installed(with_algorithm(name, TINY))
     domain = make_domain(experiment.domain)
     state = State(make_algorithm(experiment, domain, tmp_path), steps=0)
     read = load(io.BytesIO(payload_of(state)), is_own=False)

@@ -8,7 +8,7 @@ from pathlib import Path
 import numba
 import numpy as np
 import pytest
-from composing import with_algorithm
+from composing import installed, with_algorithm
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from small_runs import StopsAfter, digest_of, experiment, fresh, payload_of
@@ -39,7 +39,7 @@ def straight(exp: Experiment, folder: Path) -> str:
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_every_preset_goes_on_bit_for_bit_after_every_iteration(algorithm, tmp_path):
     """Pickled and loaded after each iteration, every preset ends as it does in one go."""
-    exp = with_algorithm(algorithm, TINY, iterations=8)
+    exp = installed(with_algorithm(algorithm, TINY, iterations=8))
     state, engine = fresh(exp, tmp_path)
     for last in range(1, 9):
         short = exp.model_copy(update={"iterations": last})

@@ -58,12 +58,16 @@ def load_plugin(target: str) -> Callable[..., Any]:
 def _load(target: str, what: str, fits: Callable[[Any], bool]) -> Any:
     module_name, name = target.split(":")
     source = find_source(target)
+    cached = sys.dont_write_bytecode
+    sys.dont_write_bytecode = True  # no __pycache__ in a user's folder for what may be refused
     try:
         module = importlib.import_module(module_name)
     except (Exception, SystemExit) as error:
         raise BadInput(
             f"{target}: {source} cannot be imported: {type(error).__name__}: {error}"
         ) from error
+    finally:
+        sys.dont_write_bytecode = cached
     if Path(module.__file__ or "") != source:
         raise BadInput(
             f"{target}: another module has the name {module_name} already "

@@ -20,7 +20,7 @@ _REMEDIES = {
         "MuJoCo needs OpenGL: install EGL (apt-get install libegl1 libgl1-mesa-dri) or OSMesa "
         "(libosmesa6), and set MUJOCO_GL=egl or MUJOCO_GL=osmesa"
     ),
-    "": "install what it is drawn with, such as pygame (pip install 'gymnasium[box2d]')",
+    "": "install what it is drawn with, such as pygame (pip install pygame-ce)",
 }
 _make = gym.make
 # The shot that is being taken, if any: a module may keep `make` under a name of its own.
@@ -52,7 +52,21 @@ def _make_filmed(*arguments: Any, **keywords: Any) -> gym.Env:
     """Makes an environment in the way of gymnasium.make, with a camera if one is running."""
     if not _shots:
         return _make(*arguments, **keywords)
-    return Camera(_make(*arguments, **{**keywords, "render_mode": "rgb_array"}), _shots[-1])
+    try:  # MuJoCo looks for OpenGL when it is imported
+        env = _make(*arguments, **{**keywords, "render_mode": "rgb_array"})
+    except Exception as error:
+        asked = arguments[0] if arguments else keywords.get("id")
+        spec = gym.envs.registry.get(asked, asked) if isinstance(asked, str) else asked
+        raise _refusal(spec, error) from error
+    return Camera(env, _shots[-1])
+
+
+def _refusal(spec: Any, error: Exception) -> BadInput:
+    """Returns what to say of an environment that cannot be rendered, given its specification."""
+    entry = str(getattr(spec, "entry_point", ""))
+    remedy = _REMEDIES["mujoco" if "mujoco" in entry else ""]
+    name = getattr(spec, "id", str(spec))
+    return BadInput(f"the environment {name!r} cannot be rendered here: {error}. {remedy}")
 
 
 @dataclass
@@ -194,12 +208,7 @@ class Camera(gym.Wrapper):
         try:
             return _scaled(self.env.render())
         except Exception as error:  # each library raises errors of its own
-            spec = self.env.spec
-            name, entry = (spec.id, str(spec.entry_point)) if spec else (str(self.env), "")
-            remedy = _REMEDIES["mujoco" if "mujoco" in entry else ""]
-            raise BadInput(
-                f"the environment {name!r} cannot be rendered here: {error}. {remedy}"
-            ) from error
+            raise _refusal(self.env.spec or str(self.env), error) from error
 
 
 def _scaled(pixels: Any) -> "Image":

@@ -24,7 +24,7 @@ from qdsweep.records.run_dir import RunDir, RunFiles
 from qdsweep.records.status import read_status
 from qdsweep.records.summary import write_summary
 from qdsweep.sweep.ids import run_id
-from qdsweep.versions import installed_versions
+from qdsweep.versions import installed_versions, torch_build
 
 
 def write_results(
@@ -86,8 +86,9 @@ def describe_archive(archive: Archive, domain: Domain) -> dict[str, Any]:
 def all_versions(decisive: dict[str, str], engine: str) -> dict[str, str]:
     """The versions that summary.json lists: decisive ones and some that are good to know."""
     others = installed_versions(("gymnasium", "pandas", "dask", LIBRARIES.get(engine, "dask")))
+    build = torch_build() if "torch" in decisive else {}
     python = platform.python_version()
-    return {"qdsweep": qdsweep.__version__, **others, **decisive, "python": python}
+    return {"qdsweep": qdsweep.__version__, **others, **decisive, **build, "python": python}
 
 
 def snapshot(run_dir: Path) -> Path | None:

@@ -9,6 +9,8 @@ import sys
 import numpy as np
 import pytest
 
+from qdsweep.experiment.results import all_versions
+
 
 def test_nothing_here_is_skipped_in_ci():
     if importlib.util.find_spec("stable_baselines3") is None and "CI" not in os.environ:
@@ -26,6 +28,12 @@ def test_one_thread_and_kernels_that_every_machine_has():
     assert torch.are_deterministic_algorithms_enabled()
     assert torch.backends.cpu.get_cpu_capability() == "AVX2"
     assert os.environ["MKL_CBWR"] == "AVX2"
+
+
+def test_results_name_the_build():
+    torch = pytest.importorskip("torch", reason="torch: `make rl`")
+    assert all_versions({"torch": "2.13.0"}, "serial")["torch"] == torch.__version__
+    assert "torch" not in all_versions({}, "serial"), "nothing of it decides these results"
 
 
 def test_a_torch_that_is_broken_is_named(tmp_path):
