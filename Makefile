@@ -1,5 +1,6 @@
 # make demo   the LunarLander sweep, from nothing to its report
-# make test   all tests          make lint   all linters
+# make test   what needs no root, no cluster, no image and no browser
+# make test-all  all tests       make lint   all linters
 # make venv   the set-up alone: .venv/bin/qdsweep, .venv/bin/snakemake
 # make extras what the engines ray and mpi, the sampling tpe, the tasks qdgym_* and Atari need besides
 # make rl     torch and stable-baselines3, for ppo, a2c, dqn, impala and apex_dqn: docs/rl.md
@@ -20,7 +21,7 @@ BIN := .venv/bin
 CORES ?= all
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes
 
-.PHONY: demo test test-rl torture lint docs venv extras rl figure schemas image bench bench-search bench-learning bench-rl
+.PHONY: demo test test-all test-rl torture lint docs venv extras rl figure schemas image bench bench-search bench-learning bench-rl
 
 venv: .venv/installed
 
@@ -59,9 +60,12 @@ demo: venv
 	$(BIN)/snakemake --cores $(CORES)
 	@echo "open results/sweeps/demo/report.html"
 
-# Three processes for two cores: the one with the cluster waits most of the time. Torch is not
-# installed for it: after `make rl` the tests of ppo, a2c and the like run, too.
-test: .venv/dev extras .venv/docs
+# Torch is not installed for tests: after `make rl` those of ppo, a2c and the like run, too.
+test: .venv/dev extras
+	$(BIN)/python -m pytest --numprocesses 2 --durations 10 -m "not rest"
+
+# Three processes for two cores: the one with the cluster waits most of the time.
+test-all: .venv/dev extras .venv/docs
 	$(BIN)/python -m pytest --numprocesses 3 --durations 25
 
 test-rl: .venv/dev extras rl

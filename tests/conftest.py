@@ -98,22 +98,42 @@ class ByMachinery(LoadScopeScheduling):
     def _split_scope(self, nodeid: str) -> str:
         file = nodeid.split("::")[0]
         folder = file.rpartition("/")[0]
-        return folder if folder.split("/")[1] in ("slurm", "container", "unit") else file
+        return folder if folder.split("/")[1] in ("slurm", "container") else file
 
 
 # What takes longest comes first, so that no process waits for the last one's.
 ORDER = ("slurm", "container", "readme", "workflow", "install", "faults", "trust", "report", "unit")
+# `make test` leaves it to `make test-all`: it starts a cluster, images or a browser, installs
+# something, or takes minutes where `make test` has a short form of the promise.
+REST = (
+    *("container/", "install/", "report/", "slurm/", "trust/"),
+    *("readme/test_commands.py", "readme/test_site.py"),
+    *(f"workflow/test_{name}.py" for name in ("bench", "confirm", "population", "rollouts", "tpe")),
+    *(f"faults/test_{name}.py" for name in ("learning", "mpi", "ray", "searches", "warm")),
+)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Sorts them; `--no-loadscope-reorder` in pyproject.toml keeps this order."""
+    """Marks and sorts them; `--no-loadscope-reorder` in pyproject.toml keeps this order."""
 
     def place(item: pytest.Item) -> tuple[int, bool]:
         folder = item.path.relative_to(TESTS).parts[0]
         # Another process makes the image, while the cluster has other tests.
         return ORDER.index(folder), "workshop" in getattr(item, "fixturenames", ())
 
+    for item in items:
+        if str(item.path.relative_to(TESTS)).startswith(REST):
+            item.add_marker("rest")
     items.sort(key=place)
+
+
+def pytest_terminal_summary(terminalreporter, config: pytest.Config) -> None:
+    """Says what was not run, and how it is."""
+    if config.option.markexpr == "not rest":
+        terminalreporter.write_line(
+            "Not run: what needs a Slurm, images, a browser or many minutes (real clusters, "
+            "installs, the site, long searches). `make test-all` runs that, too."
+        )
 
 
 def pytest_xdist_make_scheduler(config, log):

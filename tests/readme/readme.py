@@ -17,7 +17,7 @@ PAGES = {
     path: path.read_text()
     for path in (REPO / "README.md", *(REPO / f"docs/guide/{name}.md" for name in GUIDE))
 }
-# Run elsewhere: `make test` is what runs this; tests/slurm, tests/container, tests/faults,
+# Run elsewhere: `make test-all` is what runs this; tests/slurm, tests/container, tests/faults,
 # tests/install and tests/workflow run the others; uvx and pixi are on no test machine.
 ELSEWHERE = (
     "make test",
