@@ -48,6 +48,15 @@ class Live:
             text=True,
         )
 
+    @classmethod
+    def held(cls, folder: Path, cluster: str, **env: str) -> "Live":
+        """A run whose evaluations wait until `release`: whoever joins it comes in time."""
+        (folder / "hold").touch()
+        return cls(folder, cluster, **env, seconds=0.05, PATIENT_HOLD=str(folder / "hold"))
+
+    def release(self) -> None:
+        (self.folder / "hold").unlink()
+
     def ready(self, workers: int = 3) -> "Live":
         wait_until(lambda: says(self.log, f", {workers} now"), what="workers")
         return self
@@ -117,10 +126,11 @@ def test_workers_that_cannot_start_end_the_run_at_once(tmp_path):
 
 
 def test_joining_and_leaving(tmp_path, expected):
-    run = Live(tmp_path, "engine: dask\n", seconds=0.05).ready(1)
+    run = Live.held(tmp_path, "engine: dask\n").ready(1)
     words = [BIN / "qdsweep", "worker", "--join", run.out, "--workers", "2"]
     helper = subprocess.Popen(words, cwd="/", env=SHELL)  # from anywhere
     run.ready(3)
+    run.release()
     helper.send_signal(signal.SIGTERM)
     helper.wait(10)
     wait_until(lambda: says(run.log, ", 1 left"), what="they have left")
@@ -141,12 +151,13 @@ def dask_worker(folder: Path, *words: str, cwd: Path) -> list[str | Path]:
 
 
 def test_a_plain_dask_worker_joins_and_leaves(tmp_path, expected):
-    run = Live(tmp_path, "engine: dask\n", seconds=0.05).ready(1)
+    run = Live.held(tmp_path, "engine: dask\n").ready(1)
     words = dask_worker(run.out / "state/connection", "--nthreads", "2", cwd=tmp_path)
     env = {**SHELL, "PATIENT_SECONDS": "0.05"}
     # With a nanny, as usual, and without our CPU settings: its process is not where they count.
     helper = subprocess.Popen(words, cwd="/", env=env, stderr=subprocess.DEVNULL)
     run.ready(3)
+    run.release()
     children = psutil.Process(helper.pid).children(recursive=True)
     wait_until(lambda: says(run.log, " 2] evaluates"), what="both its threads evaluate")
     helper.send_signal(signal.SIGTERM)

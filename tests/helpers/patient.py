@@ -20,7 +20,10 @@ MEMORY = []
 
 
 class Patient:
-    """Sleeps for PATIENT_SECONDS a solution; the result does not depend on it."""
+    """Sleeps for PATIENT_SECONDS a solution, and while the file PATIENT_HOLD exists.
+
+    The result does not depend on it.
+    """
 
     solution_dim = 6
     measures = {"x": (-3.0, 3.0), "y": (-3.0, 3.0)}
@@ -29,6 +32,8 @@ class Patient:
 
     def evaluate(self, solutions, seeds):
         print("evaluates", len(solutions))
+        while os.path.exists(os.environ.get("PATIENT_HOLD", "")):
+            time.sleep(0.02)
         time.sleep(float(os.environ.get("PATIENT_SECONDS", "0")) * len(solutions))
         if os.environ.get("PATIENT_MB") and not MEMORY:
             MEMORY.append(np.ones(int(os.environ["PATIENT_MB"]) * 125_000))
