@@ -25,8 +25,8 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --re
 
 venv: .venv/installed
 
-# Snakemake's immutables has no wheel for Python 3.14. Without a compiler (`true` is none) its
-# source becomes a package in Python alone, which it is made for. setuptools installs this project.
+# Snakemake needs immutables, which has no wheel for Python 3.14. `true` in the place of a compiler
+# leaves out its part in C: the package works without. setuptools installs this project.
 .venv/installed: envs/requirements.lock envs/dev.lock pyproject.toml
 	@"$(PYTHON)" -c '$(SUITS)' 2>/dev/null || { echo "qdsweep needs Python 3.11 to 3.14 with venv: install one (Debian: apt-get install python3-venv; without root: uv python install 3.13), or name it: make $(MAKECMDGOALS) PYTHON=/path/to/python3" >&2; exit 1; }
 	"$(PYTHON)" -m venv .venv
@@ -37,7 +37,7 @@ venv: .venv/installed
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch $@
 
-# What the linters and tests need besides.
+# What only linters and tests need.
 .venv/dev: .venv/installed envs/dev.lock
 	$(INSTALL) -r envs/dev.lock
 	@touch $@
