@@ -105,11 +105,11 @@ def test_slurm_says_that_a_job_has_ended(tmp_path, monkeypatch, said, ended):
 def test_a_job_is_queued_again_only_when_its_lock_is_touched_no_more(tmp_path, monkeypatch):
     """Whatever time its node believes it is."""
     queued: list[str] = []
-    monkeypatch.setattr(requeue, "is_running", lambda job: True)
+    monkeypatch.setattr(requeue, "running_since", lambda job: ("0", 1e6))
     monkeypatch.setattr(requeue, "requeue", queued.append)
     monkeypatch.setattr(requeue, "DEAD_SECONDS", 0.3)
     run, watch = Results(tmp_path).run("a"), Watch()
-    owned(run.state.lock, ago=HOUR, slurm_job="7", **ELSEWHERE)
+    owned(run.state.lock, ago=HOUR, slurm_job="7", restarts="0", **ELSEWHERE)
     for turn in range(4):
         os.utime(run.state.lock, (time.time() - HOUR + turn,) * 2)
         requeue._check(run, watch)
@@ -119,3 +119,27 @@ def test_a_job_is_queued_again_only_when_its_lock_is_touched_no_more(tmp_path, m
     time.sleep(0.2)
     requeue._check(run, watch)
     assert queued == ["7"]
+
+
+@pytest.mark.parametrize(
+    ("restarts", "time", "queued"),
+    [
+        ("0", "00:00:50", True),
+        ("1", "00:00:50", False),
+        ("1", "1-00:00:50", True),
+        ("1", "INVALID", False),
+    ],
+)
+def test_a_job_that_was_started_again_has_time_to_come_to_its_run(
+    tmp_path, monkeypatch, restarts, time, queued
+):
+    """Else it was queued again every 30 s, and never came there."""
+    asked: list[str] = []
+    shown = f"JobId=7 JobState=RUNNING Restarts={restarts} RunTime={time}"
+    monkeypatch.setattr(slurm, "_ask", lambda *words: shown)
+    monkeypatch.setattr(requeue, "requeue", asked.append)
+    monkeypatch.setattr(requeue, "DEAD_SECONDS", 0.0)
+    run = Results(tmp_path).run("a")
+    owned(run.state.lock, ago=HOUR, slurm_job="7", restarts="0", **ELSEWHERE)
+    requeue._check(run, Watch())
+    assert asked == (["7"] if queued else [])

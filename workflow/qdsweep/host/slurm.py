@@ -86,9 +86,19 @@ def objection(options: list[str]) -> tuple[str, bool]:
     return lines[0], not lines[0].startswith("allocation failure")
 
 
-def is_running(job: str) -> bool:
-    """Returns whether a job has its nodes at this moment."""
-    return _ask("squeue", "--noheader", "--jobs", job, "--format", "%T").strip() == "RUNNING"
+def running_since(job: str) -> tuple[str, float] | None:
+    """Returns how often a job was started again, and for how long it has had its nodes [s].
+
+    Returns:
+        None where it does not run at this moment, or Slurm does not answer.
+    """
+    text = _ask("scontrol", "--oneliner", "show", "job", job)
+    fields = dict(re.findall(r"(\S+?)=(\S*)", text))
+    time = re.fullmatch(r"(?:(\d+)-)?(\d+):(\d+):(\d+)", fields.get("RunTime", ""))
+    if fields.get("JobState") != "RUNNING" or time is None:
+        return None
+    days, hours, minutes, seconds = (int(part or 0) for part in time.groups())
+    return fields.get("Restarts", ""), ((days * 24 + hours) * 60 + minutes) * 60 + seconds
 
 
 def queued_jobs(folder: str) -> dict[str, list[str]]:

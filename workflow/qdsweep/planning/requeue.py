@@ -11,11 +11,14 @@ import time
 from collections.abc import Iterable
 
 from qdsweep.host.owner import DEAD_SECONDS, Watch, read_owner
-from qdsweep.host.slurm import is_running, requeue
+from qdsweep.host.slurm import requeue, running_since
 from qdsweep.records.run_dir import RunDir
 from qdsweep.records.sweep_dir import Results
 
 PAUSE_SECONDS = 10.0
+# How long a job that was started again may take until its main process has the lock: two starts of
+# Snakemake, perhaps of an image, on a busy file system.
+START_SECONDS = 600.0
 
 
 def requeue_lost(runs: Iterable[str], results: Results) -> None:
@@ -40,9 +43,13 @@ def requeue_lost(runs: Iterable[str], results: Results) -> None:
 def _check(run: RunDir, watch: Watch) -> None:
     lock = run.state.lock
     silent = watch.silent(lock)
-    job = (read_owner(lock) or {}).get("slurm_job")
-    if job is None or silent < DEAD_SECONDS or not is_running(job):
+    owner = read_owner(lock) or {}
+    job = owner.get("slurm_job")
+    if job is None or silent < DEAD_SECONDS or (running := running_since(job)) is None:
         return
+    restarts, seconds = running
+    if restarts != owner.get("restarts") and seconds < START_SECONDS:
+        return  # it starts, and has not come to the run yet
     print(
         f"qdsweep: {run.name}: Slurm job {job} has lost its main process "
         f"({silent:.0f} s ago) and does nothing: queued again",
