@@ -15,7 +15,6 @@ import sys
 import tempfile
 import textwrap
 import time
-from importlib.metadata import version
 from pathlib import Path
 from platform import python_version
 
@@ -26,6 +25,7 @@ from matplotlib.ticker import LogLocator, NullLocator
 from qdsweep.analysis.figures.marks import COLORS
 from qdsweep.analysis.figures.style import NOTE, save, style
 from qdsweep.files import write_text
+from qdsweep.versions import installed_versions
 
 SCRIPTS = {
     "rollouts": "rollouts.py",
@@ -81,7 +81,8 @@ def describe() -> str:
         for line in Path("/proc/cpuinfo").read_text().splitlines()
         if line.startswith("model name")
     )
-    versions = [f"python {python_version()}", *(f"{name} {version(name)}" for name in LIBRARIES)]
+    libraries = [f"{name} {version}" for name, version in installed_versions(LIBRARIES).items()]
+    versions = [f"python {python_version()}", *libraries]
     return f"{time.strftime('%Y-%m-%d')}, {cpu}, {os.cpu_count()} cores; {', '.join(versions)}"
 
 
