@@ -237,7 +237,9 @@ def test_a_stopped_run_exits_75_and_goes_on(tmp_path, number, finished):
 def read_only_clone(tmp_path):
     """The repository where nobody can write, root neither."""
     clone = tmp_path / "clone"
-    shutil.copytree(REPO, clone, ignore=shutil.ignore_patterns(".*", "results", "__pycache__"))
+    shutil.copytree(
+        REPO, clone, ignore=shutil.ignore_patterns(".*", "results", "build", "__pycache__")
+    )
     root = os.getuid() == 0
     if root:
         subprocess.run(["mount", "--bind", clone, clone], check=True)
