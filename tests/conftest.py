@@ -1,5 +1,6 @@
 """Settings of every test."""
 
+import logging
 import os
 import shutil
 import signal
@@ -43,6 +44,16 @@ def in_own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     read_preset.cache_clear()
     monkeypatch.chdir(tmp_path)
     return tmp_path
+
+
+@pytest.fixture(autouse=True)
+def own_logging():
+    """What a test logs to is closed with it: no handler of its own stays."""
+    root = logging.getLogger()
+    before = root.handlers[:]
+    yield
+    for handler in set(root.handlers) - set(before):
+        root.removeHandler(handler)
 
 
 @pytest.fixture(scope="session")

@@ -60,7 +60,7 @@ def test_a_job_costs_the_same_in_a_small_sweep_and_in_a_large_one(tmp_path):
         said, seconds[runs] = parse(*planned(tmp_path / str(runs), runs))
         assert "COMPOSED" not in said
         assert "(iterations=12, cluster slurm)" in said
-    assert seconds[10_000] - seconds[10] < 1.0, seconds  # 20,000 rows took 8 s
+    assert seconds[10_000] < 2 * seconds[10], seconds  # 20,000 rows took 8 s, Snakemake takes 3
 
 
 def test_the_start_itself_composes_every_run(tmp_path):

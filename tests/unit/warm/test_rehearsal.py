@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from composing import installed
 from support import REPO
 
 from qdsweep.config.compose import compose, read_domain
@@ -30,7 +31,7 @@ def test_every_domain_is_rehearsed(name, capsys):
     dims = [4] * (read_domain(name).measure_dim or 2)
     settings = {"domain": name, "algorithm": "cma_me", "archive": {"dims": dims}}
     experiment = compose(settings | {"num_emitters": 1, "batch_size": 10, "iterations": 1})
-    prepare(as_sent(experiment))
+    prepare(as_sent(installed(experiment)))
     assert capsys.readouterr().err == ""
 
 
