@@ -42,6 +42,9 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 def in_own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Every test starts in an empty folder, which may have presets of its own."""
     read_preset.cache_clear()
+    if "MUJOCO_GL" not in os.environ:  # a rollout sets it: the next test must not have it
+        monkeypatch.setenv("MUJOCO_GL", "")
+        monkeypatch.delenv("MUJOCO_GL")
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -119,8 +122,8 @@ ORDER = ("slurm", "container", "readme", "workflow", "install", "faults", "trust
 REST = (
     *("container/", "install/", "report/", "slurm/", "trust/"),
     *("readme/test_commands.py", "readme/test_site.py"),
-    *(f"workflow/test_{name}.py" for name in ("bench", "confirm", "population", "rollouts", "tpe")),
-    *(f"faults/test_{name}.py" for name in ("learning", "mpi", "ray", "searches", "warm")),
+    *(f"workflow/test_{n}.py" for n in ("bench", "confirm", "population", "rollouts", "study", "tpe")),
+    *(f"faults/test_{n}.py" for n in ("learning", "mpi", "ray", "searches", "warm", "workers")),
 )
 
 

@@ -43,13 +43,6 @@ WALKER = {
 CARTPOLE = {**SMALL, "domain": "cartpole", "archive": {"dims": [5, 5]}}
 
 
-@pytest.fixture(autouse=True)
-def own_settings(monkeypatch):
-    """A rollout sets a variable of MuJoCo, which the next test of the process would have."""
-    monkeypatch.setenv("MUJOCO_GL", "")
-    monkeypatch.delenv("MUJOCO_GL")
-
-
 def only_run(sweep):
     (run,) = (sweep.parents[1] / "runs").iterdir()
     return run
