@@ -60,20 +60,21 @@ demo: venv
 	$(BIN)/snakemake --cores $(CORES)
 	@echo "open results/sweeps/demo/report.html"
 
+# Three processes for two cores: many tests wait for processes that they have started.
 # Torch is not installed for tests: after `make rl` those of ppo, a2c and the like run, too.
 test: .venv/dev extras
-	$(BIN)/python -m pytest --numprocesses 2 --durations 10 -m "not rest"
+	$(BIN)/python -m pytest --numprocesses 3 --durations 10 -m "not rest"
 
-# Three processes for two cores: the one with the cluster waits most of the time.
 test-all: .venv/dev extras .venv/docs
 	$(BIN)/python -m pytest --numprocesses 3 --durations 25
 
+# What needs torch, or tries every algorithm and domain that is installed.
 test-rl: .venv/dev extras rl
-	$(BIN)/python -m pytest tests/unit/algorithms/rl
+	$(BIN)/python -m pytest --numprocesses 3 tests/unit/algorithms tests/unit/domains tests/unit/experiment
 
 # The long forms of the tests of faults and trust, for hours: docs/reliability.md.
 torture: .venv/dev extras
-	QDSWEEP_TORTURE=1 $(BIN)/python -m pytest tests/faults tests/trust tests/container tests/slurm/test_image.py tests/slurm/test_kills.py tests/slurm/test_goodput.py --timeout 20000
+	QDSWEEP_TORTURE=1 $(BIN)/python -m pytest tests/faults tests/trust tests/container tests/workflow tests/slurm --timeout 20000
 
 lint: .venv/dev
 	$(BIN)/ruff check .

@@ -122,12 +122,32 @@ ORDER = ("slurm", "container", "readme", "workflow", "install", "faults", "trust
 REST = (
     *("container/", "install/", "report/", "slurm/", "trust/"),
     *("readme/test_commands.py", "readme/test_site.py"),
-    *(f"workflow/test_{n}.py" for n in ("bench", "confirm", "population", "rollouts", "study", "tpe")),
-    *(f"faults/test_{n}.py" for n in ("learning", "mpi", "ray", "searches", "warm", "workers")),
+    *(f"workflow/test_{name}.py" for name in ("confirm", "population", "rollouts", "study", "tpe")),
+    *(f"faults/test_{name}.py" for name in ("learning", "mpi", "ray", "searches", "warm")),
+    "faults/test_workers.py::test_a_worker_with_other_versions_is_turned_away",
+    "faults/test_workers.py::test_a_plain_dask_worker_joins_and_leaves",
+    "faults/test_workers.py::test_two_runs_share_a_cluster_that_is_there",
+    "faults/test_workers.py::test_nobody_without_the_credentials_gets_in",
+)
+# `make test-all` leaves it to `make torture`: it holds once more, for a minute, what a test of
+# another layer holds.
+TORTURE = (
+    "container/test_image.py::test_an_image_of_a_url_is_pulled_once",
+    "faults/test_mpi.py::test_a_killed_rank_ends_the_run_and_the_same_command_goes_on[the",
+    "faults/test_ray.py::test_nothing_outlives_a_kill[main]",
+    "faults/test_ray.py::test_runs_in_a_cluster_that_is_there",
+    "faults/test_warm.py::test_a_killed_snakemake_alone_lets_its_runs_end",
+    "faults/test_warm.py::test_no_run_outlives_its_sweep[2]",
+    "faults/test_warm.py::test_whoever_is_killed_the_runs_go_on[client]",
+    "slurm/test_learning.py",
+    "workflow/test_bench.py",
+    "workflow/test_confirm.py::test_a_kill_in_the_middle_of_the_confirmation_costs_nothing",
+    "workflow/test_population.py::test_a_kill_and_one_core_change_nothing",
+    "workflow/test_tpe.py::test_a_kill_and_more_batches_change_nothing",
 )
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Marks and sorts them; `--no-loadscope-reorder` in pyproject.toml keeps this order."""
 
     def place(item: pytest.Item) -> tuple[int, bool]:
@@ -135,9 +155,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         # Another process makes the image, while the cluster has other tests.
         return ORDER.index(folder), "workshop" in getattr(item, "fixturenames", ())
 
-    for item in items:
-        if str(item.path.relative_to(TESTS)).startswith(REST):
+    for item in items[:]:
+        name = item.nodeid.removeprefix("tests/")
+        if name.startswith(REST):
             item.add_marker("rest")
+        if name.startswith(TORTURE) and not os.environ.get("QDSWEEP_TORTURE"):
+            items.remove(item)
+            config.hook.pytest_deselected(items=[item])
     items.sort(key=place)
 
 
@@ -146,7 +170,8 @@ def pytest_terminal_summary(terminalreporter, config: pytest.Config) -> None:
     if config.option.markexpr == "not rest":
         terminalreporter.write_line(
             "Not run: what needs a Slurm, images, a browser or many minutes (real clusters, "
-            "installs, the site, long searches). `make test-all` runs that, too."
+            "installs, the site, long searches). `make test-all` runs that, too; `make torture` "
+            "has the longest forms."
         )
 
 
