@@ -70,7 +70,7 @@ test-all: .venv/dev extras .venv/docs
 
 # What needs torch, or tries every algorithm and domain that is installed.
 test-rl: .venv/dev extras rl
-	$(BIN)/python -m pytest --numprocesses 3 tests/unit/algorithms tests/unit/domains tests/unit/experiment
+	$(BIN)/python -m pytest --numprocesses 3 tests/unit/algorithms tests/unit/domains tests/unit/experiment tests/unit/host tests/unit/cli/test_learning_pages.py
 
 # The long forms of the tests of faults and trust, for hours: docs/reliability.md.
 torture: .venv/dev extras

@@ -124,9 +124,11 @@ REST = (
     *("readme/test_commands.py", "readme/test_site.py"),
     *(f"workflow/test_{name}.py" for name in ("confirm", "population", "rollouts", "study", "tpe")),
     *(f"faults/test_{name}.py" for name in ("learning", "mpi", "ray", "searches", "warm")),
+    "faults/test_failures.py::test_a_full_disk_leaves_the_last_reload_file_whole",  # needs root
     "faults/test_workers.py::test_a_worker_with_other_versions_is_turned_away",
     "faults/test_workers.py::test_a_plain_dask_worker_joins_and_leaves",
     "faults/test_workers.py::test_two_runs_share_a_cluster_that_is_there",
+    "unit/sweep/test_grammar.py::test_rows_are_those_of_gnu_parallel",  # installed in few places
     "faults/test_workers.py::test_nobody_without_the_credentials_gets_in",
 )
 # `make test-all` leaves it to `make torture`: it holds once more, for a minute, what a test of
