@@ -135,13 +135,18 @@ REST = (
 # another layer holds.
 TORTURE = (
     "container/test_image.py::test_an_image_of_a_url_is_pulled_once",
+    "container/test_image.py::test_another_image_goes_on_unless_its_versions_differ",
     "faults/test_mpi.py::test_a_killed_rank_ends_the_run_and_the_same_command_goes_on[the",
     "faults/test_ray.py::test_nothing_outlives_a_kill[main]",
     "faults/test_ray.py::test_runs_in_a_cluster_that_is_there",
     "faults/test_warm.py::test_a_killed_snakemake_alone_lets_its_runs_end",
     "faults/test_warm.py::test_no_run_outlives_its_sweep[2]",
+    "faults/test_warm.py::test_one_run_another_cpu_baseline_or_a_wish_starts_by_itself[::: seed 1-",
     "faults/test_warm.py::test_whoever_is_killed_the_runs_go_on[client]",
+    "faults/test_warm.py::test_whoever_is_killed_the_runs_go_on[run]",
+    "slurm/test_goodput.py",
     "slurm/test_learning.py",
+    "slurm/test_search.py",
     "workflow/test_bench.py",
     "workflow/test_confirm.py::test_a_kill_in_the_middle_of_the_confirmation_costs_nothing",
     "workflow/test_population.py::test_a_kill_and_one_core_change_nothing",

@@ -45,13 +45,9 @@ def root(workshop):
 @pytest.fixture(scope="module")
 def other_image(workshop) -> Path:
     """The image of qdsweep.def as a folder: equal versions, another path."""
-    # No registry is reached here, so the base comes from a file: the bare one in the long form,
-    # else the first image, which has the libraries already.
-    base = f"localimage\nFrom: {workshop.kept}"
-    if LONG:
-        tar = workshop.folder / "base.tar"
-        workshop.do(f"buildah push -q {BASE} docker-archive:{tar}:base:latest")
-        base = f"docker-archive\nFrom: {tar}"
+    tar = workshop.folder / "base.tar"  # no registry is reached here
+    workshop.do(f"buildah push -q {BASE} docker-archive:{tar}:base:latest")
+    base = f"docker-archive\nFrom: {tar}"
     definition = workshop.clone / "containers/qdsweep.def"
     text = definition.read_text()
     assert DEF_HEADER in text
@@ -130,7 +126,7 @@ def test_another_image_goes_on_unless_its_versions_differ(workshop, root, other_
     assert summary(run / "state")["iterations"] == 40, "what was finished is kept"
 
 
-def test_the_images_have_what_the_lock_file_says(workshop, other_image):
+def test_the_images_have_what_the_lock_file_says(workshop, request):
     with_extra = locked() | locked("mpi.lock")
     script = (
         "import importlib.metadata as m, importlib.util as u, json, os, re;"
@@ -139,10 +135,10 @@ def test_the_images_have_what_the_lock_file_says(workshop, other_image):
         " for d in m.distributions()}, [name for name, file in origins.items()"
         " if not os.path.exists(u.cache_from_source(file))])))"
     )
-    for image, wanted in (
-        (workshop.image, with_extra),
-        (other_image, locked() if LONG else with_extra),
-    ):
+    images = {workshop.image: with_extra}
+    if LONG:
+        images[request.getfixturevalue("other_image")] = locked()
+    for image, wanted in images.items():
         words = ["apptainer", "--silent", "exec", "--cleanenv", image, "python", "-c", script]
         done = subprocess.run(words, capture_output=True, text=True, check=True)
         found, uncompiled = json.loads(done.stdout)
