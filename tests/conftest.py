@@ -145,6 +145,7 @@ TORTURE = (
     "faults/test_warm.py::test_whoever_is_killed_the_runs_go_on[client]",
     "faults/test_warm.py::test_whoever_is_killed_the_runs_go_on[run]",
     "slurm/test_goodput.py",
+    "slurm/test_image.py::test_two_nodes_in_the_image_equal_one_machine[root-",
     "slurm/test_learning.py",
     "slurm/test_search.py",
     "workflow/test_bench.py",
