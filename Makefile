@@ -1,6 +1,7 @@
 # make demo   the LunarLander sweep, from nothing to its report
 # make test   what needs no root, no cluster, no image and no browser
-# make test-all  all tests       make lint   all linters
+# make test-all  what needs these, too; with torch after `make rl`       make lint   all linters
+# make torture   the longest forms, for hours: docs/reliability.md
 # make venv   the set-up alone: .venv/bin/qdsweep, .venv/bin/snakemake
 # make extras what the engines ray and mpi, the sampling tpe, the tasks qdgym_* and Atari need besides
 # make rl     torch and stable-baselines3, for ppo, a2c, dqn, impala and apex_dqn: docs/rl.md
@@ -21,15 +22,17 @@ BIN := .venv/bin
 CORES ?= all
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes
 
+.NOTPARALLEL:  # two pips in one folder spoil each other's work
 .PHONY: demo test test-all test-rl torture lint docs venv extras rl figure schemas image bench bench-search bench-learning bench-rl
 
 venv: .venv/installed
 
+# One that was interrupted is begun from nothing: pip takes a half-unpacked library for a whole one.
 # Snakemake needs immutables, which has no wheel for Python 3.14. `true` in the place of a compiler
 # leaves out its part in C: the package works without. setuptools installs this project.
 .venv/installed: envs/requirements.lock envs/dev.lock pyproject.toml
 	@"$(PYTHON)" -c '$(SUITS)' 2>/dev/null || { echo "qdsweep needs Python 3.11 to 3.14 with venv: install one (Debian: apt-get install python3-venv; without root: uv python install 3.13), or name it: make $(MAKECMDGOALS) PYTHON=/path/to/python3" >&2; exit 1; }
-	"$(PYTHON)" -m venv .venv
+	"$(PYTHON)" -m venv $(if $(wildcard $@),,--clear) .venv
 	@sed -n '/^immutables==/,/[^\\]$$/p' envs/requirements.lock > .venv/first.lock
 	@sed -n '/^setuptools==/,/[^\\]$$/p' envs/dev.lock >> .venv/first.lock
 	CC=true LDSHARED=true $(INSTALL) --no-deps -r .venv/first.lock

@@ -135,7 +135,8 @@ def test_a_job_that_was_started_again_has_time_to_come_to_its_run(
 ):
     """Else it was queued again every 30 s, and never came there."""
     asked: list[str] = []
-    shown = f"JobId=7 JobState=RUNNING Restarts={restarts} RunTime={time}"
+    shown = f"JobId=7 JobState=RUNNING Restarts={restarts} RunTime={time}\n"
+    shown += "JobId=8 ArrayJobId=7 JobState=RUNNING Restarts=0 RunTime=1-00:00:00\n"
     monkeypatch.setattr(slurm, "_ask", lambda *words: shown)
     monkeypatch.setattr(requeue, "requeue", asked.append)
     monkeypatch.setattr(requeue, "DEAD_SECONDS", 0.0)

@@ -93,7 +93,9 @@ def running_since(job: str) -> tuple[str, float] | None:
         None where it does not run at this moment, or Slurm does not answer.
     """
     text = _ask("scontrol", "--oneliner", "show", "job", job)
-    fields = dict(re.findall(r"(\S+?)=(\S*)", text))
+    # Of an array, the others' lines come with it.
+    lines = [line for line in text.splitlines() if line.startswith(f"JobId={job} ")]
+    fields = dict(re.findall(r"(\S+?)=(\S*)", "".join(lines[:1])))
     time = re.fullmatch(r"(?:(\d+)-)?(\d+):(\d+):(\d+)", fields.get("RunTime", ""))
     if fields.get("JobState") != "RUNNING" or time is None:
         return None
@@ -126,7 +128,9 @@ def _ask(*words: str) -> str:
     if question in from_host:
         return str(from_host[question])
     try:
-        done = subprocess.run(words, capture_output=True, text=True, timeout=SECONDS)
+        done = subprocess.run(
+            words, capture_output=True, text=True, errors="replace", timeout=SECONDS
+        )
     except (OSError, subprocess.TimeoutExpired):
         return ""
     answers[question] = done.stdout
