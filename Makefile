@@ -72,8 +72,9 @@ test-all: .venv/dev extras .venv/docs
 	$(BIN)/python -m pytest --numprocesses 3 --durations 25
 
 # What needs torch, or tries every algorithm and domain that is installed.
+RL := algorithms domains/test_qdgym.py domains/test_rows.py experiment/test_known_names.py experiment/test_loop.py host cli/test_learning_pages.py
 test-rl: .venv/dev extras rl
-	$(BIN)/python -m pytest --numprocesses 3 tests/unit/algorithms tests/unit/domains tests/unit/experiment tests/unit/host tests/unit/cli/test_learning_pages.py
+	$(BIN)/python -m pytest --numprocesses 3 $(RL:%=tests/unit/%)
 
 # The long forms of the tests of faults and trust, for hours: docs/reliability.md.
 torture: .venv/dev extras
