@@ -71,7 +71,7 @@ def test_golden_hash():
 def test_golden_hash_on_another_python(version: str):
     """f-strings are several tokens since 3.12."""
     if version not in other_pythons():
-        pytest.skip(f"there is no Python {version} here")
+        pytest.skip(f"no other Python {version}: uv python install {version}")
     code = f"import sys; sys.path.insert(0, {str(Path(source.__file__).parent)!r}); import source; "
     code += f"print(source.code_hash(open({str(FIXTURE)!r}, 'rb').read()))"
     words = [other_pythons()[version], "-I", "-B", "-c", code]

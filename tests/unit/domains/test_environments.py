@@ -74,6 +74,6 @@ def test_what_is_not_there_is_refused(own, env, words):
 
 def test_without_pybullet_the_command_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "pybullet", None)
-    pytest.importorskip("pybullet_envs_gymnasium")
+    pytest.importorskip("pybullet_envs_gymnasium", reason="PyBullet: `make extras` on Python 3.11")
     with pytest.raises(BadInput, match=r"cannot be imported: .*`make extras` installs it"):
         find_spec("pybullet_envs_gymnasium:HopperBulletEnv-v0")
