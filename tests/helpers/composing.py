@@ -1,5 +1,7 @@
 """Experiments that tests of the config compose, and what is wrong with some."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -39,12 +41,19 @@ DISCRETE = ("dqn", "apex_dqn")  # what needs actions that are
 LEARNER = {"critic_hidden": [16, 16], "minibatch": 16}
 
 
-def installed(experiment: Experiment) -> Experiment:
-    """The experiment; where a package is missing that it needs, the test is skipped."""
+@contextmanager
+def skipped_if_missing() -> Iterator[None]:
+    """Skips the test, with the remedy, where a check in it misses a package."""
     try:
-        require_packages_of(experiment)
+        yield
     except BadInput as missing:
         pytest.skip(str(missing))
+
+
+def installed(experiment: Experiment) -> Experiment:
+    """The experiment; where a package is missing that it needs, the test is skipped."""
+    with skipped_if_missing():
+        require_packages_of(experiment)
     return experiment
 
 

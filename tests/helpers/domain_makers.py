@@ -3,14 +3,14 @@
 import json
 
 import numpy as np
-import pytest
 import yaml
+from composing import skipped_if_missing
 from pydantic import TypeAdapter
 from support import REPO
 
 from qdsweep.config.domain import Domain
+from qdsweep.config.extras import require_packages
 from qdsweep.domains import make_domain
-from qdsweep.errors import BadInput
 
 PRESETS = sorted((REPO / "config" / "domains").glob("*.yaml"))
 ADAPTER = TypeAdapter(Domain)
@@ -27,12 +27,10 @@ def make(**values):
 def preset(name):
     values = yaml.safe_load((REPO / "config" / "domains" / f"{name}.yaml").read_text())
     short = {"max_frames": 400} if values["type"] == "atari" else {}
-    try:
-        return make(**{**values, **short})
-    except BadInput as missing:
-        if "there is no module" in str(missing):
-            pytest.skip(str(missing))
-        raise
+    domain = config(**{**values, **short})
+    with skipped_if_missing():
+        require_packages(f"domain {name}", *domain.packages)
+    return make_domain(domain)
 
 
 def linear_projection(function="sphere", d=100, **values):

@@ -93,9 +93,8 @@ def running_since(job: str) -> tuple[str, float] | None:
         None where it does not run at this moment, or Slurm does not answer.
     """
     text = _ask("scontrol", "--oneliner", "show", "job", job)
-    # Of an array, the others' lines come with it.
-    lines = [line for line in text.splitlines() if line.startswith(f"JobId={job} ")]
-    fields = dict(re.findall(r"(\S+?)=(\S*)", "".join(lines[:1])))
+    line = re.search(rf"^JobId={job} .*", text, re.M)  # an array's other jobs have lines, too
+    fields = dict(re.findall(r"(\S+?)=(\S*)", line[0] if line else ""))
     time = re.fullmatch(r"(?:(\d+)-)?(\d+):(\d+):(\d+)", fields.get("RunTime", ""))
     if fields.get("JobState") != "RUNNING" or time is None:
         return None

@@ -37,8 +37,7 @@ def test_results_name_the_build():
 
 
 def test_a_torch_that_is_broken_is_named(tmp_path):
-    if importlib.util.find_spec("stable_baselines3") is None:
-        pytest.skip("stable-baselines3: `make rl`")
+    pytest.importorskip("stable_baselines3", reason="torch and stable-baselines3: `make rl`")
     (tmp_path / "torch.py").write_text("raise ImportError('libcudart.so: no such file')")
     words = [sys.executable, "-m", "qdsweep", "run", "rl_cartpole", "--out", "out"]
     env = os.environ | {"PYTHONPATH": str(tmp_path)}

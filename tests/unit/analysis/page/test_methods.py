@@ -173,12 +173,7 @@ def test_every_entry_is_whole():
         assert re.fullmatch(r".+, \d{4}", plain(cite([key]))[2:-1]), key
 
 
-needs_bibtex = pytest.mark.skipif(
-    shutil.which("bibtex") is None, reason="no BibTeX: apt-get install texlive-binaries"
-)
-
-
-@needs_bibtex
+@pytest.mark.skipif(not shutil.which("bibtex"), reason="BibTeX: apt-get install texlive-binaries")
 def test_bibtex_reads_the_entries(tmp_path):
     (tmp_path / "all.bib").write_text("\n\n".join(bibliography().values()))
     (tmp_path / "all.aux").write_text("\\citation{*}\n\\bibstyle{plain}\n\\bibdata{all}\n")
