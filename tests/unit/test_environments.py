@@ -51,7 +51,7 @@ def test_the_interpreter_is_the_first_that_will_do(tmp_path):
     env = {"PATH": str(tmp_path)}
     (tmp_path / "python3.12").symlink_to(sys.executable)
     done = subprocess.run(words, cwd=tmp_path, env=env, capture_output=True, text=True)
-    assert '"python3.12" -m venv .venv' in done.stdout, done.stderr
+    assert '"python3.12" -m venv --clear .venv' in done.stdout, done.stderr
     (tmp_path / "python3.12").unlink()
     words = ["make", "--file", REPO / "Makefile", "demo"]
     for chosen in ((), ("PYTHON=/usr/bin/nothing",)):

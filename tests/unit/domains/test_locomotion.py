@@ -11,6 +11,8 @@ from qdsweep.config.compose import compose, read_domain
 from qdsweep.domains import make_domain
 from qdsweep.errors import BadInput
 
+pytest.importorskip("mujoco", reason="MuJoCo: `pip install 'qdsweep[mujoco]'`, up to Python 3.13")
+
 DOMAINS = ("qd_ant", "qd_half_cheetah", "qd_hopper", "qd_walker")
 
 

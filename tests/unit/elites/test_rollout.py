@@ -373,7 +373,9 @@ def test_what_cannot_be_rendered_is_said(tmp_path, monkeypatch, capsys):
 
 
 def test_mujoco_renders_or_says_what_it_needs(tmp_path):
-    pytest.importorskip("mujoco")
+    pytest.importorskip(
+        "mujoco", reason="MuJoCo: `pip install 'qdsweep[mujoco]'`, up to Python 3.13"
+    )
     domain = {"preset": "qd_hopper", "max_episode_steps": 30, "evaluation_seed": "fixed"}
     experiment = {**SMALL, "domain": domain, "archive": {"dims": [5]}, "iterations": 2}
     run = computed(tmp_path, experiment)

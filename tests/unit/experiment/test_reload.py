@@ -67,6 +67,11 @@ class TestReloadFiles:
         )
         assert found.state.iterations == 1
 
+    def test_a_library_that_is_only_on_one_machine_is_none_that_the_run_uses(self, tmp_path):
+        self.save(tmp_path, 1)
+        for versions in ({}, {**self.versions, "mujoco": "3.3.7"}):
+            assert reload.newest(StateDir(tmp_path), "print", versions).state.iterations == 1
+
 
 class Exotic:
     """What a user's own algorithm may keep: its module is no plug-in here."""

@@ -1,5 +1,6 @@
 """The `domain:` part of an experiment: the objective and the measures, as data."""
 
+import re
 from typing import Annotated, Any, Literal
 
 from pydantic import Discriminator, Field, Tag
@@ -128,6 +129,13 @@ class LunarLander(DomainConfig):
         )
 
 
+# Gymnasium's own environments with MuJoCo's physics.
+_MUJOCO = re.compile(
+    "(Ant|HalfCheetah|Hopper|Humanoid|HumanoidStandup|InvertedDoublePendulum|InvertedPendulum|Pusher"
+    r"|Reacher|Swimmer|Walker2d)-v\d+"
+)
+
+
 class Gymnasium(PolicyDomain):
     """Any gymnasium environment with 1-D Box observations and Box or Discrete actions."""
 
@@ -173,8 +181,10 @@ class Gymnasium(PolicyDomain):
 
     @property
     def packages(self) -> tuple[str, ...]:
-        """The module of `module:Name-vN`."""
-        return (self.env,) if ":" in self.env else ()
+        """The module of `module:Name-vN`, or MuJoCo."""
+        if ":" in self.env:
+            return (self.env,)
+        return ("mujoco",) if _MUJOCO.fullmatch(self.env) else ()
 
     @property
     def papers(self) -> tuple[str, ...]:

@@ -20,7 +20,7 @@ _REMEDIES = {
     "ray": _ENGINE.format("ray"),
     "mpi4py": _ENGINE.format("mpi"),
     "optuna": "`make extras` installs it (envs/search.lock)",
-    "mujoco": "pip install 'qdsweep[mujoco]'",
+    "mujoco": "pip install 'qdsweep[mujoco]', under Python 3.11 to 3.13: it has no wheel for 3.14",
     "pybullet": (
         "`make extras` installs it for Python 3.11 on x86-64 Linux, elsewhere `pip install "
         "pybullet_envs_gymnasium` compiles it"

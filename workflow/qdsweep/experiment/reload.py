@@ -303,9 +303,9 @@ def _begun(header: dict[str, Any]) -> "hashlib._Hash":
 
 def _check_versions(path: Path, then: dict[str, str], now: dict[str, str], allowed: bool) -> None:
     changed = [
-        f"{name} {then.get(name)} -> {now.get(name)}"
-        for name in sorted(then.keys() | now.keys())
-        if then.get(name) != now.get(name)
+        f"{name} {then[name]} -> {now[name]}"
+        for name in sorted(then.keys() & now.keys())  # what one of them lacks the run does not use
+        if then[name] != now[name]
     ]
     if changed and not allowed:
         raise BadInput(

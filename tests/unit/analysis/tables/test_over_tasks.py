@@ -6,13 +6,14 @@ from itertools import combinations
 import numpy as np
 import pytest
 from given import again, read
-from rliable import metrics
 
 from qdsweep.analysis.tables.comparisons import SHOWN_GROUPS
 from qdsweep.analysis.tables.over_tasks import SHEETS, write_over_tasks
 from qdsweep.analysis.tables.sheet import (
     read_sheet,
 )
+
+metrics = pytest.importorskip("rliable.metrics", reason="rliable has no wheel for Python 3.14")
 
 
 def test_results_over_tasks_are_rliables(tasks):

@@ -7,9 +7,7 @@ from types import ModuleType
 
 import numpy as np
 import pytest
-from rliable import metrics
 from scipy import stats
-from statsmodels.stats.multitest import multipletests
 
 from qdsweep.analysis.tables.statistics import (
     bootstrap_interval,
@@ -20,6 +18,9 @@ from qdsweep.analysis.tables.statistics import (
     probability_of_improvement,
     welch,
 )
+
+metrics = pytest.importorskip("rliable.metrics", reason="rliable has no wheel for Python 3.14")
+multipletests = pytest.importorskip("statsmodels.stats.multitest").multipletests
 
 SWEEPS = 1000
 
