@@ -22,11 +22,10 @@ import pandas as pd
 from figures import figure
 
 from qdsweep.files import write_json, write_text
-from qdsweep.records.config import write_config
+from qdsweep.records.paths import Results, RunDir
 from qdsweep.records.plan import write_plan
-from qdsweep.records.run_dir import RunDir
+from qdsweep.records.results import write_config
 from qdsweep.records.sums import sums_of
-from qdsweep.records.sweep_dir import Results
 from qdsweep.sweep.runs import table_of_runs
 
 SEEDS = 5

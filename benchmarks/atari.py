@@ -15,7 +15,7 @@ from functools import partial
 
 from figures import figure
 
-from qdsweep.host.cpu import apply_baseline
+from qdsweep.host.machine import apply_baseline
 
 apply_baseline("avx2")
 
@@ -25,7 +25,7 @@ from ale_py.vector_env import AtariVectorEnv  # noqa: E402
 from qdsweep.config.compose import compose  # noqa: E402
 from qdsweep.domains import make_domain  # noqa: E402
 from qdsweep.domains.atari import AtariGame  # noqa: E402
-from qdsweep.domains.exploration import make_choice  # noqa: E402
+from qdsweep.domains.policies import make_choice  # noqa: E402
 
 GAMES = ("beam_rider", "breakout", "pong", "qbert", "space_invaders")
 SIZES = {

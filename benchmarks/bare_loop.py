@@ -20,7 +20,7 @@ from pathlib import Path
 
 from figures import figure
 
-from qdsweep.host.cpu import apply_baseline, settings
+from qdsweep.host.machine import apply_baseline, settings
 
 # By the number of iterations; one is the start-up.
 WANTED = {

@@ -22,8 +22,8 @@ import matplotlib.pyplot as plt
 from figures import VARIABLE, table
 from matplotlib.ticker import LogLocator, NullLocator
 
-from qdsweep.analysis.figures.marks import COLORS
 from qdsweep.analysis.figures.style import NOTE, save, style
+from qdsweep.analysis.marks import COLORS
 from qdsweep.files import write_text
 from qdsweep.versions import installed_versions
 

@@ -16,13 +16,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from qdsweep.config.base import typed
 from qdsweep.config.search import Search
-from qdsweep.config.values import typed
-from qdsweep.strategies.draws import drawn_by
-from qdsweep.strategies.halving import ranked
-from qdsweep.strategies.levels import levels
-from qdsweep.strategies.tpe import asker
-from qdsweep.strategies.walk import cost, walk
+from qdsweep.search.draws import drawn_by
+from qdsweep.search.levels import levels, ranked
+from qdsweep.search.tpe import asker, cost, walk
 from qdsweep.sweep.drawn import Drawn
 
 FLIPS = 729

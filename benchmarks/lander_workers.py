@@ -23,7 +23,7 @@ import venv
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from qdsweep.host.cpu import apply_baseline
+from qdsweep.host.machine import apply_baseline
 
 apply_baseline("avx2")
 
@@ -37,7 +37,7 @@ from qdsweep.config.compose import compose  # noqa: E402
 from qdsweep.engines import make_engine  # noqa: E402
 from qdsweep.engines.allocation import Helpers, start_helpers  # noqa: E402
 from qdsweep.engines.base import Batch  # noqa: E402
-from qdsweep.records.config import write_config  # noqa: E402
+from qdsweep.records.results import write_config  # noqa: E402
 from qdsweep.versions import installed_versions  # noqa: E402
 
 SEED, BATCH = 52, 150

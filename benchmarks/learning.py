@@ -23,7 +23,7 @@ from pathlib import Path
 from figures import figure
 from peers import install
 
-from qdsweep.host.cpu import apply_baseline
+from qdsweep.host.machine import apply_baseline
 
 apply_baseline("avx2")
 

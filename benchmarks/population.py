@@ -15,27 +15,26 @@ from collections.abc import Mapping, Sequence
 from statistics import mean, stdev
 from typing import Any
 
-from qdsweep.host.cpu import apply_baseline
+from qdsweep.host.machine import apply_baseline
 
 apply_baseline("avx2")  # before numpy is imported
 
 from qdsweep.algorithms import make_algorithm
+from qdsweep.config.base import typed
 from qdsweep.config.compose import compose
 from qdsweep.config.experiment import Experiment
-from qdsweep.config.schedule import read_schedule
+from qdsweep.config.keys import read_schedule
 from qdsweep.config.search import Search
-from qdsweep.config.values import typed
 from qdsweep.domains import make_domain
-from qdsweep.engines.serial import Serial
+from qdsweep.engines.pool import Serial
 from qdsweep.experiment import loop, reload
 from qdsweep.experiment.state import State
 from qdsweep.experiment.stop import Stop
 from qdsweep.records.search import Level, Seen
-from qdsweep.strategies.draws import drawn_by
-from qdsweep.strategies.halving import ranked
-from qdsweep.strategies.levels import levels
-from qdsweep.strategies.pbt import exploit
-from qdsweep.strategies.walk import cost, walk
+from qdsweep.search.draws import drawn_by
+from qdsweep.search.levels import levels, ranked
+from qdsweep.search.pbt import exploit
+from qdsweep.search.tpe import cost, walk
 from qdsweep.sweep.grammar import drawn_in, expand
 from qdsweep.sweep.groups import CHANGES
 

@@ -17,9 +17,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from qdsweep.config.search import Search
-from qdsweep.strategies.halving import ranked
-from qdsweep.strategies.levels import levels, samples_of
-from qdsweep.strategies.walk import cost, walk
+from qdsweep.search.levels import levels, ranked, samples_of
+from qdsweep.search.tpe import cost, walk
 
 TABLE = Path(__file__).with_name("search_table.npz")
 Curves = np.ndarray[Any, np.dtype[np.float32]]

@@ -23,7 +23,7 @@ from typing import Any
 
 from figures import figure, table
 
-from qdsweep.host.cpu import apply_baseline, apply_torch_baseline
+from qdsweep.host.machine import apply_baseline, apply_torch_baseline
 
 apply_baseline("avx2")
 apply_torch_baseline()  # one thread and the same kernels for both

@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from qdsweep.host.cpu import apply_baseline
+from qdsweep.host.machine import apply_baseline
 
 apply_baseline("avx2")
 

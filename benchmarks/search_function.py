@@ -9,7 +9,7 @@ from search_table import BASE, TASKS
 from qdsweep.algorithms import make_algorithm
 from qdsweep.config.compose import compose
 from qdsweep.domains import make_domain
-from qdsweep.engines.serial import Serial
+from qdsweep.engines.pool import Serial
 from qdsweep.experiment.loop import search
 from qdsweep.experiment.state import State
 from qdsweep.experiment.stop import Stop

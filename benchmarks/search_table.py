@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from qdsweep.host.cpu import apply_baseline
+from qdsweep.host.machine import apply_baseline
 
 TABLE = Path(__file__).with_name("search_table.npz")
 SEEDS = range(1, 11)
@@ -78,7 +78,7 @@ def curve(task: str, setting: dict[str, Any], seed: int) -> list[float]:
     from qdsweep.algorithms import make_algorithm
     from qdsweep.config.compose import compose
     from qdsweep.domains import make_domain
-    from qdsweep.engines.serial import Serial
+    from qdsweep.engines.pool import Serial
     from qdsweep.experiment.loop import search
     from qdsweep.experiment.state import State
     from qdsweep.experiment.stop import Stop

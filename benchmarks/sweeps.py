@@ -27,8 +27,8 @@ from bare_loop import BARE
 from figures import figure
 
 from qdsweep.config.compose import compose
+from qdsweep.records.paths import Results
 from qdsweep.records.plan import write_plan
-from qdsweep.records.sweep_dir import Results
 from qdsweep.sweep.runs import Sweep, table_of_runs
 from qdsweep.warm.start import start_warm
 

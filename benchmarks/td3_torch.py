@@ -15,7 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from qdsweep.host.cpu import apply_baseline
+from qdsweep.host.machine import apply_baseline
 
 apply_baseline("avx2")
 

@@ -23,7 +23,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from qdsweep.host.cpu import apply_baseline
+from qdsweep.host.machine import apply_baseline
 
 apply_baseline("avx2")
 
@@ -35,8 +35,8 @@ from qdsweep.engines import EXECUTORS, make_engine  # noqa: E402
 from qdsweep.engines.allocation import Helpers, start_helpers  # noqa: E402
 from qdsweep.engines.base import Batch, Engine  # noqa: E402
 from qdsweep.experiment.ranks import launcher  # noqa: E402
-from qdsweep.host.briefing import RANKS  # noqa: E402
-from qdsweep.records.config import write_config  # noqa: E402
+from qdsweep.host.process import RANKS  # noqa: E402
+from qdsweep.records.results import write_config  # noqa: E402
 
 BATCH = 540
 DOMAIN = """

@@ -15,7 +15,7 @@ from support import alone
 from xdist.scheduler import LoadScopeScheduling
 
 from qdsweep.config.files import read_preset
-from qdsweep.host.cpu import apply_baseline
+from qdsweep.host.machine import apply_baseline
 
 TESTS = Path(__file__).parent
 # A shell ignores Ctrl-C for what it starts in the background, and all its processes inherit that.

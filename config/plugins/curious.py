@@ -8,7 +8,7 @@ import numpy as np
 from ribs.archives import GridArchive
 
 from qdsweep.algorithms.base import SEED, Algorithm, Candidates
-from qdsweep.algorithms.ribs.result_archive import ResultArchive
+from qdsweep.algorithms.ribs.archives import ResultArchive
 
 
 class Curious(Algorithm):

@@ -18,8 +18,7 @@ from results import digest, read_json, summary
 from support import BIN, command, locked
 from waiting import says, wait_until
 
-from qdsweep.container.apptainer import find_program
-from qdsweep.container.image import prepare
+from qdsweep.container.image import find_program, prepare
 from qdsweep.errors import BadInput
 
 pytestmark = pytest.mark.timeout(1500)  # the first of them waits for the image

@@ -23,8 +23,8 @@ from qdsweep.domains import make_domain
 from qdsweep.engines import make_engine
 from qdsweep.engines.base import Batch
 from qdsweep.host.lock import Lock, Locked
+from qdsweep.records.paths import Results
 from qdsweep.records.plan import write_configs
-from qdsweep.records.sweep_dir import Results
 from qdsweep.sweep.runs import table_of_runs
 
 EXPERIMENT = {

@@ -18,7 +18,7 @@ from results import digest, summary
 from support import BIN, command
 from waiting import says, wait_until
 
-from qdsweep.host.cpu import settings
+from qdsweep.host.machine import settings
 
 # As in a user's shell: without the settings that these tests made for themselves.
 SHELL = {name: value for name, value in os.environ.items() if name not in settings()}

@@ -20,7 +20,7 @@ from results import digest
 from support import BIN
 from waiting import crew_of, says, wait_until, workers_of
 
-from qdsweep.host.cpu import settings
+from qdsweep.host.machine import settings
 
 DASK = "engine: dask\nworkers_per_node: 3\n"
 # As in a user's shell: without the settings that these tests made for themselves.

@@ -10,8 +10,8 @@ from support import REPO
 from qdsweep.config.algorithm import Composition
 from qdsweep.config.compose import compose, read_part
 from qdsweep.config.experiment import Experiment
-from qdsweep.config.extras import require_packages_of
 from qdsweep.config.files import find_preset, read_yaml
+from qdsweep.config.requirements import require_packages_of
 from qdsweep.errors import BadInput
 
 CONFIG = REPO / "config"

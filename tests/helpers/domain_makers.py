@@ -9,7 +9,7 @@ from pydantic import TypeAdapter
 from support import REPO
 
 from qdsweep.config.domain import Domain
-from qdsweep.config.extras import require_packages
+from qdsweep.config.requirements import require_packages
 from qdsweep.domains import make_domain
 
 PRESETS = sorted((REPO / "config" / "domains").glob("*.yaml"))

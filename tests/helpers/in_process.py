@@ -53,9 +53,8 @@ def qdsweep(*words: object, cwd: Path, code: int = 0) -> str:
 def checked_sweep(*files: Path):
     """The sweep of its files, after all checks of a start of Snakemake."""
     from qdsweep.planning.checks import check_sweep
-    from qdsweep.planning.settings import key_sources, read_sweep
-    from qdsweep.planning.table import sweep_of
-    from qdsweep.records.sweep_dir import Results
+    from qdsweep.planning.start import key_sources, read_sweep, sweep_of
+    from qdsweep.records.paths import Results
 
     settings = read_sweep({}, (), files)
     made = sweep_of(settings, Results(Path("results")))
@@ -75,7 +74,7 @@ def compute_run(experiment: object, out: Path, **changes: object) -> Path:
     from qdsweep.config.compose import compose
     from qdsweep.experiment.run import compute
     from qdsweep.experiment.stop import Stop
-    from qdsweep.records.run_dir import RunDir
+    from qdsweep.records.paths import RunDir
 
     (out / "state").mkdir(parents=True, exist_ok=True)
     source = str(experiment) if isinstance(experiment, Path) else experiment
@@ -93,8 +92,8 @@ def compute_sweep(results: Path, experiment, sweep: str, name: str = "tiny", **r
     from qdsweep.config.cluster import Cluster
     from qdsweep.experiment.run import compute
     from qdsweep.experiment.stop import Stop
+    from qdsweep.records.paths import Results
     from qdsweep.records.plan import write_plan
-    from qdsweep.records.sweep_dir import Results
     from qdsweep.sweep.runs import table_of_runs
 
     made = table_of_runs(experiment, sweep)

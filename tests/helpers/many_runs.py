@@ -15,12 +15,10 @@ from support import TINY, snakemake, write_yaml
 
 from qdsweep.analysis.stages import STAGES
 from qdsweep.config.experiment import Experiment
-from qdsweep.planning.settings import plan_data, read_sweep
-from qdsweep.planning.table import sweep_of
-from qdsweep.records.config import write_config
+from qdsweep.planning.start import plan_data, read_sweep, sweep_of
+from qdsweep.records.paths import Results, RunDir
 from qdsweep.records.plan import digest, write_plan
-from qdsweep.records.run_dir import RunDir
-from qdsweep.records.sweep_dir import Results
+from qdsweep.records.results import write_config
 
 EXPERIMENT = {**TINY, "algorithm": "map_elites"}
 SIGMAS = 100

@@ -12,7 +12,7 @@ from qdsweep.analysis.search import Searched, place_all
 from qdsweep.config.search import Search
 from qdsweep.metrics import RANK
 from qdsweep.records.metrics import COLUMNS
-from qdsweep.records.run_dir import RunDir
+from qdsweep.records.paths import RunDir, SweepDir
 from qdsweep.records.search import (
     Chosen,
     Decision,
@@ -23,9 +23,7 @@ from qdsweep.records.search import (
     write_decision,
     write_sealed,
 )
-from qdsweep.records.sweep_dir import SweepDir
-from qdsweep.strategies.halving import promote, ranked
-from qdsweep.strategies.levels import levels
+from qdsweep.search.levels import levels, promote, ranked
 
 SEEDS = ("1", "2", "3")
 STEP = 100  # evaluations of an iteration

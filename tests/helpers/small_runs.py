@@ -10,7 +10,7 @@ from qdsweep.config.compose import compose
 from qdsweep.config.experiment import Experiment
 from qdsweep.domains import make_domain
 from qdsweep.engines.base import Batch, nothing
-from qdsweep.engines.serial import Serial
+from qdsweep.engines.pool import Serial
 from qdsweep.experiment import reload
 from qdsweep.experiment.state import State
 from qdsweep.experiment.stop import Stop

@@ -21,7 +21,7 @@ def test_its_data_are_the_clones_files(tmp_path):
 
 def test_a_conda_environment_finds_the_package_and_none_of_the_libraries_beside_it(tmp_path):
     """`--sdm conda` has its own, maybe of another Python."""
-    code = "from qdsweep.container.conda import package_folder as f; print(f()); assert f() == f()"
+    code = "from qdsweep.container.image import package_folder as f; print(f()); assert f() == f()"
     folder = type_in(environment(), "python", "-c", code, cwd=tmp_path).stdout.strip()
     words = ("python", "-m", "qdsweep", "expand", "::: seed 1 2")
     there = environment(package=False)

@@ -12,7 +12,7 @@ import sys
 import traceback
 from pathlib import Path
 
-from qdsweep.host.cpu import apply_baseline, kept_by_forks
+from qdsweep.host.machine import apply_baseline, kept_by_forks
 from qdsweep.warm import server
 
 

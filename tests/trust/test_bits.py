@@ -18,7 +18,7 @@ from support import BIN, POLE, TINY, snakemake, write_yaml
 from waiting import wait_until
 
 from qdsweep.errors import QdsweepError
-from qdsweep.records.run_dir import StateDir
+from qdsweep.records.paths import StateDir
 
 LONG = bool(os.environ.get("QDSWEEP_TORTURE"))  # make torture
 # Flips in a finished sweep, of these with Snakemake itself, and flips in half-done runs.

@@ -22,11 +22,10 @@ from results import digest, steps
 from support import POLE, TINY, snakemake, write_yaml
 
 from qdsweep.config.compose import compose
-from qdsweep.planning.places import places_of
-from qdsweep.planning.settings import plan_data, read_sweep
-from qdsweep.records.confirm import read_confirm
-from qdsweep.records.plan import read_plan, write_plan
-from qdsweep.records.sweep_dir import Results
+from qdsweep.planning.start import plan_data, read_sweep
+from qdsweep.records.paths import Results
+from qdsweep.records.plan import read_confirm, read_plan, write_plan
+from qdsweep.search.places import places_of
 
 LONG = bool(os.environ.get("QDSWEEP_TORTURE"))  # make torture
 ERRORS = ("ENOSPC", "EIO", "EDQUOT")

@@ -12,7 +12,7 @@ from cluster_files import ClusterFiles
 from support import BIN, TINY, write_yaml
 from waiting import says, wait_until
 
-from qdsweep.host.owner import read_owner
+from qdsweep.host.lock import read_owner
 
 HERE = Path(__file__).parent
 LONG = bool(os.environ.get("QDSWEEP_TORTURE"))  # make torture

@@ -113,7 +113,7 @@ READS = """
 from pathlib import Path
 from qdsweep.experiment.reload import keep_only
 from qdsweep.files import read_json
-from qdsweep.records.run_dir import StateDir
+from qdsweep.records.paths import StateDir
 print("ready", flush=True)
 input()
 print(StateDir(Path.cwd()).reloads(), Path("new.json").exists())

@@ -10,7 +10,7 @@ from pythons import VERSIONS, other_pythons
 from results import digest
 from support import BIN, REPO, copy_project
 
-from qdsweep.host.cpu import kept_by_forks
+from qdsweep.host.machine import kept_by_forks
 
 LONG = bool(os.environ.get("QDSWEEP_TORTURE"))  # make torture
 RUNS = ["cartpole cma_mae 8"]

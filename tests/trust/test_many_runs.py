@@ -15,7 +15,7 @@ from many_runs import SIGMAS, finish_runs, write_sweep
 from support import BIN, REPO
 
 from qdsweep.files import write_text
-from qdsweep.records.run_dir import RunDir
+from qdsweep.records.paths import RunDir
 from qdsweep.records.status import read_status
 
 LONG = bool(os.environ.get("QDSWEEP_TORTURE"))  # make torture

@@ -25,8 +25,8 @@ from support import BIN, shared_folder
 from waiting import crew_of, says, wait_until
 
 from qdsweep.cli import main
-from qdsweep.host.cpu import settings
 from qdsweep.host.key import key_file, own_digest
+from qdsweep.host.machine import settings
 
 LONG = bool(os.environ.get("QDSWEEP_TORTURE"))  # make torture
 SHELL = {name: value for name, value in os.environ.items() if name not in settings()}

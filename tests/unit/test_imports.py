@@ -10,15 +10,15 @@ from support import REPO
 PACKAGE = REPO / "workflow/qdsweep"
 # A later one may import an earlier one, never back, also not in a function.
 ORDER = (
-    *("errors", "files", "versions", "animation", "metrics", "host", "config", "sweep", "records"),
-    *("strategies", "planning", "domains", "algorithms", "engines", "container", "experiment"),
+    *("errors", "files", "versions", "metrics", "host", "config", "sweep", "records"),
+    *("search", "planning", "domains", "algorithms", "engines", "container", "experiment"),
     *("elites", "analysis", "scaling", "cli", "warm"),
 )
 # The package itself: `from qdsweep import load`, and `python -m qdsweep`.
 AROUND = ("__init__", "__main__")
 # What the Snakefile may import, and the declaration of what comes after the runs.
 OF_THE_SNAKEFILE = {
-    *("errors", "config", "sweep", "records", "strategies", "planning", "container", "warm")
+    *("errors", "config", "sweep", "records", "search", "planning", "container", "warm")
 }
 HEAVY = {
     *("numpy", "ribs", "pandas", "scipy", "gymnasium", "dask", "distributed", "optuna", "sklearn"),
@@ -125,7 +125,7 @@ def test_what_the_snakefile_imports_is_light():
     assert heavy_after("\n".join(code)) == []
 
 
-@pytest.mark.parametrize("folder", ["config", "sweep", "strategies", "planning", "container"])
+@pytest.mark.parametrize("folder", ["config", "sweep", "planning", "container"])
 def test_these_folders_are_light_as_a_whole(folder: str):
     files = (PACKAGE / folder).rglob("*.py")
     paths = [file.relative_to(PACKAGE.parent).with_suffix("") for file in files]

@@ -11,10 +11,10 @@ import searches
 from support import BIN, copy_project
 
 from qdsweep.config.sweep import SweepFile
-from qdsweep.planning.table import sweep_of
-from qdsweep.records.sweep_dir import Results
-from qdsweep.strategies.levels import levels
-from qdsweep.strategies.walk import cost, walk
+from qdsweep.planning.start import sweep_of
+from qdsweep.records.paths import Results
+from qdsweep.search.levels import levels
+from qdsweep.search.tpe import cost, walk
 
 SMALL = """
 import bench

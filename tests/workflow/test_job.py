@@ -9,9 +9,9 @@ from snakemake_interface_executor_plugins.utils import TargetSpec, encode_target
 from support import REPO, TINY, command
 
 from qdsweep.errors import BadInput
-from qdsweep.planning.job import is_of_runs, planned_budget
+from qdsweep.planning.jobs import is_of_runs, planned_budget
+from qdsweep.records.paths import Results
 from qdsweep.records.plan import write_plan
-from qdsweep.records.sweep_dir import Results
 from qdsweep.sweep.runs import table_of_runs
 
 PROBE = f"""

@@ -11,7 +11,7 @@ from support import BIN, REPO, command, snakemake, write_yaml
 from waiting import wait_until
 
 from qdsweep.config.compose import compose
-from qdsweep.config.schedule import read_schedule
+from qdsweep.config.keys import read_schedule
 
 SWEEP = ":::~ iso_sigma log 0.005 5 :::~ line_sigma log 0.01 2 ::: seed 1 2"
 END = "results/sweeps/mine/search.json"

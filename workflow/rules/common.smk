@@ -13,46 +13,36 @@ from snakemake_interface_executor_plugins.settings import DeploymentMethod
 from qdsweep.analysis.stages import STAGES as ALL_STAGES, forget
 from qdsweep.config.files import find_config
 from qdsweep.config.imported import PREFIX
-from qdsweep.container.conda import package_folder
+from qdsweep.container.image import package_folder
 from qdsweep.container.image import prepare
 from qdsweep.errors import BadInput, StorageError
-from qdsweep.planning.changes import find_changes
+from qdsweep.planning.outlook import find_changes
 from qdsweep.planning.checks import check_fit, check_installed, check_sweep
-from qdsweep.planning.confirmation import confirming
-from qdsweep.planning.decision import run_of_place
-from qdsweep.planning.earlier_jobs import EarlierJobs
-from qdsweep.planning.job import is_of_runs, planned_budget
-from qdsweep.planning.lengthening import is_too_short
-from qdsweep.planning.module import (
-    call_at_start,
-    given_config,
-    option,
-    results_folder,
-)
-from qdsweep.planning.requeue import requeue_lost
-from qdsweep.planning.search_outlook import search_outlook, spoiled
+from qdsweep.planning.start import confirming
+from qdsweep.search.decide import run_of_place
+from qdsweep.planning.jobs import EarlierJobs
+from qdsweep.planning.jobs import is_of_runs, planned_budget
+from qdsweep.records.status import is_too_short
+from qdsweep.planning.module import call_at_start, given_config, option, results_folder
+from qdsweep.planning.jobs import requeue_lost
+from qdsweep.search.places import search_outlook, spoiled
 from qdsweep.planning.outlook import outlook, unfinished
-from qdsweep.planning.packages import check_packages
-from qdsweep.planning.places import basis, places_of
-from qdsweep.planning.resources import (
-    check_request,
-    launch_budget,
-    memory_mb,
-    slurm_request,
-)
-from qdsweep.planning.population import with_changes
-from qdsweep.planning.settled import Settled, may_leave_out, settled
-from qdsweep.planning.settings import clusters_of, key_sources, plan_data, read_sweep
+from qdsweep.planning.checks import check_packages
+from qdsweep.search.places import basis, places_of
+from qdsweep.planning.jobs import check_request, launch_budget, memory_mb, slurm_request
+from qdsweep.search.pbt import with_changes
+from qdsweep.planning.jobs import Settled, may_leave_out, settled
+from qdsweep.planning.start import clusters_of, key_sources, plan_data, read_sweep
 from qdsweep.planning.shared_files import check_shared_files
-from qdsweep.planning.sizes import check_sizes
-from qdsweep.planning.sources import naming_file
-from qdsweep.planning.table import sweep_of
-from qdsweep.records.finished import read_finished
+from qdsweep.planning.checks import check_sizes
+from qdsweep.config.explain import naming_file
+from qdsweep.planning.start import sweep_of
+from qdsweep.records.progress import read_finished
 from qdsweep.records.plan import Plan, digest, read_plan, write_plan
 from qdsweep.records.progress import read_standings
 from qdsweep.sweep.runs import Sweep
 from qdsweep.warm.start import start_warm
-from qdsweep.warm.trial import try_algorithms
+from qdsweep.warm.start import try_algorithms
 
 # What a DAG is made of stays to the end: looking for garbage in it again and again took a quarter
 # of a start of 10,000 finished runs.

@@ -19,7 +19,7 @@ from qdsweep.config.cluster import Cluster
 from qdsweep.config.compose import compose
 from qdsweep.config.experiment import Experiment
 from qdsweep.domains import make_domain
-from qdsweep.engines.serial import Serial
+from qdsweep.engines.pool import Serial
 from qdsweep.errors import BadInput, QdsweepError
 from qdsweep.experiment import reload
 from qdsweep.experiment.loop import search
@@ -27,7 +27,7 @@ from qdsweep.experiment.run import compute
 from qdsweep.experiment.state import State
 from qdsweep.experiment.stop import Interrupted, Stop
 from qdsweep.files import read_json
-from qdsweep.records.run_dir import StateDir
+from qdsweep.records.paths import StateDir
 
 
 class Best(Archive):

@@ -4,8 +4,7 @@ import pytest
 from own_parts import HOSTILE, LAB
 from support import TINY
 
-from qdsweep.algorithms.check import check_algorithm, try_out
-from qdsweep.algorithms.small import small_experiment
+from qdsweep.algorithms.check import check_algorithm, small_experiment, try_out
 from qdsweep.cli import main
 from qdsweep.config.compose import compose
 from qdsweep.errors import BadInput

@@ -19,7 +19,7 @@ from qdsweep.experiment.run import compute
 from qdsweep.experiment.state import evaluation_seeds
 from qdsweep.experiment.stop import Interrupted, Stop
 from qdsweep.files import read_json
-from qdsweep.records.run_dir import RunDir
+from qdsweep.records.paths import RunDir
 
 
 @pytest.fixture(autouse=True)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from qdsweep.analysis.bands import spread
+from qdsweep.analysis.statistics import spread
 
 VALUES = np.array([[1.0, 4.0], [2.0, 4.0], [6.0, 4.0]])
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from qdsweep.analysis.formula import plain
+from qdsweep.analysis.text import plain
 
 
 @pytest.mark.parametrize(

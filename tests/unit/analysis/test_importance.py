@@ -5,9 +5,9 @@ import sys
 
 import pytest
 
-from qdsweep.analysis.importance import FEWEST, importances, lacking
-from qdsweep.strategies.draws import random_row
-from qdsweep.strategies.study import Told, swept_sources
+from qdsweep.analysis.tables.importance import FEWEST, importances, lacking
+from qdsweep.search.draws import random_row
+from qdsweep.search.tpe import Told, swept_sources
 from qdsweep.sweep.drawn import Drawn
 
 SOURCES = [

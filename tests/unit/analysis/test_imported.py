@@ -11,18 +11,18 @@ from inventing import BATCH, ITERATIONS, make_run, write_plan
 from results import forget_sums
 
 from qdsweep.analysis.curves import View, curve_lines
-from qdsweep.analysis.figures.appearance import read_dressed
 from qdsweep.analysis.figures.combinations import combinations
-from qdsweep.analysis.page.follow_ups import imported
+from qdsweep.analysis.figures.style import read_dressed
 from qdsweep.analysis.page.headline import headline
-from qdsweep.analysis.tables.all_tables import write_tables
+from qdsweep.analysis.page.methods import imported
+from qdsweep.analysis.tables.aggregate import write_tables
 from qdsweep.analysis.tables.confirmed import winners
 from qdsweep.analysis.tables.sheet import read_sheet
+from qdsweep.cli.sweeps import orphans
 from qdsweep.config.imported import read_all
 from qdsweep.experiment.foreign_results import read_foreign, write_run
 from qdsweep.metrics import BY_NAME, WALL_TIME
-from qdsweep.records.leftovers import orphans
-from qdsweep.records.sweep_dir import Results
+from qdsweep.records.paths import Results
 
 GROUP = "their CMA-ME (imported)"
 

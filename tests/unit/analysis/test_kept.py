@@ -2,8 +2,8 @@
 
 import shutil
 
-from qdsweep.analysis.kept import keep, keep_all
-from qdsweep.records.sweep_dir import SweepDir
+from qdsweep.analysis.figures.figure import keep, keep_all
+from qdsweep.records.paths import SweepDir
 
 
 def test_only_what_is_made_of_something_else_is_made_again(tmp_path):

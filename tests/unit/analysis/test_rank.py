@@ -10,11 +10,11 @@ from in_process import compute_sweep
 from support import TINY
 
 from qdsweep.analysis.curves import curve_lines, is_defined, page_views, printed_views
-from qdsweep.analysis.figures.appearance import read_dressed
+from qdsweep.analysis.figures.style import read_dressed
 from qdsweep.analysis.live.follow import Follow
 from qdsweep.analysis.page.headline import headline
+from qdsweep.analysis.search import table
 from qdsweep.analysis.selection import read_tables
-from qdsweep.analysis.status import table
 from qdsweep.analysis.tables.aggregate import aggregate
 from qdsweep.analysis.tables.confirmed import winners
 from qdsweep.analysis.tables.sheet import read_sheet
@@ -22,9 +22,9 @@ from qdsweep.config.sweep import SweepFile
 from qdsweep.errors import BadInput
 from qdsweep.metrics import BY_NAME, METRICS, RANK, RETURN, STEPS
 from qdsweep.planning.checks import check_sweep
+from qdsweep.records.paths import SweepDir
 from qdsweep.records.plan import read_plan
 from qdsweep.records.progress import read_standings
-from qdsweep.records.sweep_dir import SweepDir
 from qdsweep.sweep.runs import table_of_runs
 
 NOVELTY = {

@@ -8,7 +8,7 @@ import pytest
 from inventing import BATCH, ITERATIONS, SEEDS, make_run, read_captions, write_plan
 
 from qdsweep.analysis.curves import curve_lines, is_defined, page_views
-from qdsweep.analysis.figures.learning_curves import learning_curves
+from qdsweep.analysis.figures.curves import learning_curves
 from qdsweep.analysis.page.interactive import _learning_curves
 from qdsweep.analysis.selection import read_tables
 from qdsweep.analysis.tables.aggregate import aggregate

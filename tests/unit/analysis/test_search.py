@@ -8,10 +8,9 @@ from qdsweep.analysis.search import (
     read_search,
 )
 from qdsweep.config.search import Search
+from qdsweep.records.paths import SweepDir
 from qdsweep.records.plan import read_plan
-from qdsweep.records.sweep_dir import SweepDir
-from qdsweep.strategies.costs import cost, search_cost, settings_count, share_of_whole
-from qdsweep.strategies.levels import levels
+from qdsweep.search.levels import cost, levels, search_cost, settings_count, share_of_whole
 
 
 def test_each_place_says_why_its_setting_stopped():

@@ -3,11 +3,11 @@
 from in_process import qdsweep
 from searching import grid, halving, run_of, searched, write_search
 
-from qdsweep.analysis.search_status import became, explained, levels_so_far, search_line
-from qdsweep.records.leftovers import orphans
+from qdsweep.analysis.search import became, explained, levels_so_far, search_line
+from qdsweep.cli.sweeps import orphans
+from qdsweep.records.paths import Results
 from qdsweep.records.plan import PlannedRun
 from qdsweep.records.progress import RAISED, Standing
-from qdsweep.records.sweep_dir import Results
 
 
 def test_status_says_why_each_run_stopped_and_who_leads(tmp_path):

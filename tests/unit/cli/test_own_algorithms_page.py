@@ -9,7 +9,7 @@ from pages import files
 from support import REPO
 
 from qdsweep.cli import main
-from qdsweep.planning.settings import read_sweep
+from qdsweep.planning.start import read_sweep
 from qdsweep.sweep.runs import table_of_runs
 
 PAGE = (REPO / "docs/own_algorithms.md").read_text()

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from composing import wrong
 
+from qdsweep.config.base import typed
 from qdsweep.config.compose import compose
 from qdsweep.config.files import read_yaml
-from qdsweep.config.values import typed
 from qdsweep.errors import BadInput
 
 

@@ -10,8 +10,8 @@ from qdsweep.config.cluster import read_cluster
 from qdsweep.config.compose import compose, read_domain
 from qdsweep.config.files import find_preset, read_yaml
 from qdsweep.config.sweep import SweepFile
-from qdsweep.planning.table import sweep_of
-from qdsweep.records.sweep_dir import Results
+from qdsweep.planning.start import sweep_of
+from qdsweep.records.paths import Results
 from qdsweep.sweep.ids import run_id
 
 

@@ -5,13 +5,13 @@ import sys
 import pytest
 from in_process import qdsweep
 
-from qdsweep.config import extras
+from qdsweep.config import requirements
 from qdsweep.config.compose import compose
 from qdsweep.config.plugin import find_source
 from qdsweep.errors import BadInput
+from qdsweep.planning.checks import check_packages
 from qdsweep.planning.outlook import outlook
-from qdsweep.planning.packages import check_packages
-from qdsweep.records.sweep_dir import Results
+from qdsweep.records.paths import Results
 from qdsweep.sweep.runs import Sweep
 
 NAMES = ("ppo", "a2c", "dqn", "impala", "apex_dqn")
@@ -24,7 +24,7 @@ def nothing_installed(monkeypatch):
             raise BadInput(f"there is no module {target}")
         return find_source(target)
 
-    monkeypatch.setattr(extras, "find_source", found)
+    monkeypatch.setattr(requirements, "find_source", found)
 
 
 @pytest.mark.parametrize("name", NAMES)

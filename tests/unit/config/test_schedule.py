@@ -6,9 +6,9 @@ from composing import BASE
 from qdsweep.config.archives import ARCHIVES
 from qdsweep.config.compose import compose
 from qdsweep.config.emitters import EvolutionStrategy, GradientOperator
-from qdsweep.config.schedule import changeable, schedule_text
+from qdsweep.config.keys import changeable, schedule_text
 from qdsweep.errors import BadInput
-from qdsweep.records.config import write_config
+from qdsweep.records.results import write_config
 from qdsweep.sweep.ids import run_id
 from qdsweep.sweep.runs import table_of_runs
 

@@ -7,7 +7,7 @@ from own_parts import LAB
 from support import TINY
 
 from qdsweep.config.compose import compose
-from qdsweep.config.signature import parameters, refuse_unknown
+from qdsweep.config.plugin import parameters, refuse_unknown
 from qdsweep.errors import BadInput
 from qdsweep.sweep.ids import run_id
 

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from qdsweep.config.values import typed
+from qdsweep.config.base import typed
 
 
 @pytest.mark.parametrize(

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from domain_makers import config, make
 
-from qdsweep.config.atari import Atari
 from qdsweep.config.compose import compose
-from qdsweep.config.extras import require_packages_of
-from qdsweep.domains import check
+from qdsweep.config.domain import Atari
+from qdsweep.config.requirements import require_packages_of
+from qdsweep.domains import plugin
 from qdsweep.domains.base import CUT, TERMINATED
 from qdsweep.errors import BadInput
 
@@ -88,13 +88,13 @@ def test_it_equals_a_fresh_emulator_an_episode(name, rom, is_fast):
 @pytest.fixture()
 def few(monkeypatch):
     """No more evaluations than the checks need."""
-    monkeypatch.setattr(check, "_SAMPLE_SECONDS", 0.0)
+    monkeypatch.setattr(plugin, "_SAMPLE_SECONDS", 0.0)
 
 
 @pytest.mark.usefixtures("few")
 def test_no_row_depends_on_others_and_learners_get_what_they_need():
     domain = game(policy={"type": "mlp", "hidden": [4]}, max_frames=42, episodes=2)
-    check.check_rows(domain, batch=4)
+    plugin.check_rows(domain, batch=4)
     assert domain.actor.discrete and domain.actor.shapes == ((4, 128), (4, 4))
 
 
@@ -188,7 +188,7 @@ def test_the_convolutional_network_is_that_of_its_definition():
 )
 def test_policies_on_screens_give_the_same_bits_in_any_batch(policy):
     domain = game(observation="screen", policy=policy, max_frames=30, x0="xavier")
-    check.check_rows(domain, batch=3)
+    plugin.check_rows(domain, batch=3)
     assert not hasattr(domain, "actor")
 
 

@@ -4,7 +4,7 @@ import pytest
 from domain_makers import GOOD, linear_projection, make, preset
 
 from qdsweep.cli import main
-from qdsweep.domains.check import check_rows
+from qdsweep.domains.plugin import check_rows
 from qdsweep.errors import BadInput
 
 

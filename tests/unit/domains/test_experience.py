@@ -5,7 +5,7 @@ import pytest
 from short_episodes import CARTPOLE, PENDULUM, make, same
 
 from qdsweep.domains.base import CUT, GOES_ON, TERMINATED, Record
-from qdsweep.domains.check import check_rows
+from qdsweep.domains.plugin import check_rows
 from qdsweep.engines.base import Batch
 from qdsweep.engines.failures import evaluate_safely
 from qdsweep.errors import BadInput

@@ -6,9 +6,8 @@ import pytest
 from short_episodes import CARTPOLE, PENDULUM, make, same
 
 from qdsweep.domains.base import Exploration
-from qdsweep.domains.check import check_rows
-from qdsweep.domains.exploration import explore, make_choice
-from qdsweep.domains.policies import make_actions
+from qdsweep.domains.plugin import check_rows
+from qdsweep.domains.policies import explore, make_actions, make_choice
 from qdsweep.engines.base import Batch
 from qdsweep.engines.failures import EvaluationFailed, evaluate_safely
 from qdsweep.errors import BadInput

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from lander_example import by_gymnasium
 
-from qdsweep.domains import lean_lander
+from qdsweep.domains import lunar_lander
 from qdsweep.domains.lunar_lander import LunarLander
 
 # Lands softly from some starts (found by CMA-ME).
@@ -20,7 +20,7 @@ LANDS = np.array(
 
 
 def test_it_is_used_here():
-    assert not lean_lander.differing_versions(), "prove it with the new versions of the lock file"
+    assert not lunar_lander.differing_versions(), "prove it with the new versions of the lock file"
     assert LunarLander(1)._lean is not None
 
 
@@ -43,7 +43,7 @@ def test_hundreds_of_policies_and_seeds_and_every_end():
 @pytest.mark.parametrize("limit", [1, 2, 40, 129, 300])
 def test_any_time_limit(limit):
     env = gym.make("LunarLander-v3").unwrapped
-    lean = lean_lander.LeanLander(env, limit)
+    lean = lunar_lander.LeanLander(env, limit)
     for seed in range(5):
         expected, _ = by_gymnasium(LANDS, seed, limit)
         assert lean.land(LANDS.reshape(4, 8), seed) == expected
@@ -58,7 +58,7 @@ def test_weights_that_overflow():
 
 def test_other_versions_take_the_plain_path_and_say_so(monkeypatch):
     fast = LunarLander(1)
-    monkeypatch.setitem(lean_lander.PROVEN, "box2d", "2.3.9")
+    monkeypatch.setitem(lunar_lander.PROVEN, "box2d", "2.3.9")
     plain = LunarLander(1)
     assert plain._lean is None
     assert "box2d 2.3.10" in plain.remark

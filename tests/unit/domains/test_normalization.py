@@ -17,7 +17,7 @@ from qdsweep.experiment.loop import search
 from qdsweep.experiment.state import State
 from qdsweep.experiment.stop import Interrupted, Stop
 from qdsweep.records.archive import archive_digest
-from qdsweep.records.run_dir import StateDir
+from qdsweep.records.paths import StateDir
 
 EXPERIMENT = {**POLE, "domain": {**POLE["domain"], "episodes": 2}}
 

@@ -10,7 +10,7 @@ import pytest
 
 from qdsweep.config.compose import compose, read_domain
 from qdsweep.domains import make_domain
-from qdsweep.elites.camera import filming
+from qdsweep.elites.film import filming
 from qdsweep.errors import BadInput
 
 pytest.importorskip("pybullet_envs_gymnasium", reason="PyBullet: `make extras` on Python 3.11")

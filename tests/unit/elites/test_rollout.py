@@ -13,23 +13,21 @@ from lander_example import by_gymnasium
 from PIL import Image, ImageSequence
 from support import TINY
 
-from qdsweep.analysis.figures.rollouts import rollouts
-from qdsweep.analysis.page.embed import last_frame
-from qdsweep.analysis.page.gallery import films
+from qdsweep.analysis.figures.animations import rollouts
+from qdsweep.analysis.page.gallery import films, last_frame
 from qdsweep.analysis.selection import read_tables
-from qdsweep.animation import MAX_BYTES, write_gif
 from qdsweep.cli import main
 from qdsweep.config.compose import compose
-from qdsweep.config.domain_base import require_episodes
+from qdsweep.config.episodes import require_episodes
 from qdsweep.config.sweep import Figures, Rollouts, SweepFile
 from qdsweep.domains.lunar_lander import LunarLander
-from qdsweep.elites.camera import Shot, filming
+from qdsweep.elites.film import MAX_BYTES, Shot, filming, write_gif
 from qdsweep.elites.rollout import choose, rollout
 from qdsweep.errors import BadInput
 from qdsweep.planning.checks import check_sweep
+from qdsweep.records.paths import SweepDir
 from qdsweep.records.plan import read_plan
-from qdsweep.records.sweep_dir import SweepDir
-from qdsweep.sweep.labels import figure_names
+from qdsweep.sweep.groups import figure_names
 from qdsweep.sweep.runs import Sweep
 
 ALL = ["best", "median", "corners"]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from qdsweep.engines.parts import LEAST_SECONDS, Parts
+from qdsweep.engines.pool import LEAST_SECONDS, Parts
 
 
 def sizes(rows: int, workers: int, seconds: float, uneven: bool) -> list[int]:

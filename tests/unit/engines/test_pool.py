@@ -8,8 +8,7 @@ import numpy as np
 
 from qdsweep.domains.base import Evaluation
 from qdsweep.engines.base import Answer, Batch, Outcome
-from qdsweep.engines.parts import PER_WORKER, SECONDS
-from qdsweep.engines.pool import BATCHES, Pool
+from qdsweep.engines.pool import BATCHES, PER_WORKER, SECONDS, Pool
 
 ROWS = 40
 

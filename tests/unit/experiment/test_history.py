@@ -19,7 +19,7 @@ from qdsweep.experiment.run import compute
 from qdsweep.experiment.stop import Interrupted, Stop
 from qdsweep.records.history import ROW, read_history
 from qdsweep.records.metrics import read_rows
-from qdsweep.records.run_dir import RunDir
+from qdsweep.records.paths import RunDir
 
 CHANGES = {
     "grid, result archive": {},

@@ -11,7 +11,7 @@ from support import TINY
 
 from qdsweep.algorithms import make_algorithm
 from qdsweep.domains import make_domain
-from qdsweep.experiment.migration import UnknownName, load
+from qdsweep.experiment.reload import UnknownName, load
 from qdsweep.experiment.state import State
 
 HURTFUL = [
@@ -25,7 +25,7 @@ HURTFUL = [
     ("subprocess", "Popen"),
     ("qdsweep.algorithms.check", "pickle.loads"),
     ("qdsweep.algorithms.own", "call_own"),
-    ("qdsweep.algorithms.ribs.emitters", "load_plugin"),
+    ("qdsweep.algorithms.ribs.algorithm", "load_plugin"),
     ("qdsweep.config.archives", "PluginArchive"),
     ("qdsweep.config.plugin", "load_function"),
     ("qdsweep.experiment.state", "State.__init__.__globals__"),
@@ -73,6 +73,6 @@ def test_classes_of_the_users_plugins_are(plugins):
 
 
 def load_class(module: str, name: str) -> type:
-    from qdsweep.experiment.migration import _Wary
+    from qdsweep.experiment.reload import _Wary
 
     return _Wary(naming(module, name), ()).load()

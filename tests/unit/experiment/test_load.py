@@ -15,7 +15,6 @@ from waiting import wait_until
 import qdsweep
 from qdsweep.algorithms.ribs import algorithm
 from qdsweep.errors import BadInput
-from qdsweep.experiment import again
 from qdsweep.experiment.load import load
 from qdsweep.records.archive import archive_digest
 
@@ -183,7 +182,9 @@ def test_what_a_learner_had_learned_is_asked_for(runs):
 
 def test_where_numpy_came_first_a_process_has_the_settings(runs):
     run = load(runs("pole").path)
-    with mock.patch.object(again, "missing_settings", lambda baseline: {"OMP_NUM_THREADS": "1"}):
+    with mock.patch(
+        "qdsweep.experiment.load.missing_settings", lambda baseline: {"OMP_NUM_THREADS": "1"}
+    ):
         elites = some(run)
         assert all(same(run.replay(elite), elite) for elite in elites)
         worker = run._worker

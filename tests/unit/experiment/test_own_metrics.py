@@ -11,7 +11,7 @@ from qdsweep.config.cluster import Cluster
 from qdsweep.config.compose import compose
 from qdsweep.domains import make_domain
 from qdsweep.engines.base import nothing
-from qdsweep.engines.serial import Serial
+from qdsweep.engines.pool import Serial
 from qdsweep.errors import BadInput
 from qdsweep.experiment import run as run_module
 from qdsweep.experiment.own_metrics import ReadOnly

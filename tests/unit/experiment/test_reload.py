@@ -15,7 +15,7 @@ from qdsweep.experiment import reload
 from qdsweep.experiment.loop import search
 from qdsweep.experiment.state import State
 from qdsweep.experiment.stop import Interrupted, Stop
-from qdsweep.records.run_dir import StateDir
+from qdsweep.records.paths import StateDir
 
 
 class TestReloadFiles:

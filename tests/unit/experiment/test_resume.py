@@ -14,7 +14,7 @@ from qdsweep.config.cluster import Cluster
 from qdsweep.config.compose import compose
 from qdsweep.domains import make_domain
 from qdsweep.engines.base import cut, nothing
-from qdsweep.engines.serial import Serial
+from qdsweep.engines.pool import Serial
 from qdsweep.experiment import run as run_module
 from qdsweep.experiment.run import compute
 from qdsweep.experiment.stop import Interrupted, Stop

@@ -17,7 +17,7 @@ from qdsweep.config.compose import compose
 from qdsweep.domains import make_domain
 from qdsweep.domains.base import Exploration
 from qdsweep.engines import make_engine
-from qdsweep.engines.serial import Serial
+from qdsweep.engines.pool import Serial
 from qdsweep.errors import BadInput
 from qdsweep.experiment.loop import search
 from qdsweep.experiment.state import State

@@ -9,17 +9,16 @@ import pytest
 from in_process import compute_sweep
 from support import TINY
 
-from qdsweep.analysis.tables.run_times import busy_note, largest_load
 from qdsweep.analysis.tables.sheet import read_sheet
-from qdsweep.analysis.tables.timing_tables import write_timing
-from qdsweep.host import load
+from qdsweep.analysis.tables.timing import busy_note, largest_load, write_timing
+from qdsweep.host import machine
 
 
 def test_the_mean_counts_a_runs_own_workers_but_no_more_than_cores(monkeypatch):
-    monkeypatch.setattr(load.os, "cpu_count", lambda: 4)
+    monkeypatch.setattr(machine.os, "cpu_count", lambda: 4)
     seen = iter([0, 8])
-    monkeypatch.setattr(load, "others", lambda: next(seen))
-    looks = load.Load(workers=100)
+    monkeypatch.setattr(machine, "others", lambda: next(seen))
+    looks = machine.Load(workers=100)
     assert [looks.look(), looks.look()] == [1.0, 2.0]
 
 
@@ -27,7 +26,7 @@ def test_others_are_seen():
     spin = [sys.executable, "-c", "while True: pass"]
     spinning = [subprocess.Popen(spin) for _ in range(3)]
     try:
-        assert max(load.others() for _ in range(200)) >= 3
+        assert max(machine.others() for _ in range(200)) >= 3
     finally:
         for process in spinning:
             process.kill()

@@ -9,12 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from qdsweep.host import owner, slurm
-from qdsweep.host.lock import is_alive, may_be_alive
-from qdsweep.host.owner import Watch, lives, read_owner, this_owner
-from qdsweep.planning import requeue
-from qdsweep.records.leftovers import leftovers
-from qdsweep.records.sweep_dir import Results
+from qdsweep.cli.sweeps import leftovers
+from qdsweep.host import lock, slurm
+from qdsweep.host.lock import Watch, is_alive, lives, may_be_alive, read_owner, this_owner
+from qdsweep.planning import jobs
+from qdsweep.records.paths import Results
 
 HOUR = 3600.0
 ELSEWHERE = {"host": "node2", "boot": "another", "pids": "pid:[1]"}
@@ -37,7 +36,7 @@ def owned(path: Path, *, ago: float = 0.0, **about: object) -> Path:
 
 
 def test_proc_is_asked_for_a_process_of_this_node(process):
-    began = owner._began(process.pid)
+    began = lock._began(process.pid)
     there = this_owner() | {"pid": process.pid, "began": began}
     assert lives(there) is True
     assert lives({**there, "began": "1"}) is False, "its number was given to another one"
@@ -52,7 +51,7 @@ def test_proc_is_asked_for_a_process_of_this_node(process):
 
 
 def test_a_zombie_is_dead(process):
-    there = this_owner() | {"pid": process.pid, "began": owner._began(process.pid)}
+    there = this_owner() | {"pid": process.pid, "began": lock._began(process.pid)}
     process.kill()
     deadline = time.monotonic() + 10
     while lives(there) and time.monotonic() < deadline:
@@ -105,19 +104,19 @@ def test_slurm_says_that_a_job_has_ended(tmp_path, monkeypatch, said, ended):
 def test_a_job_is_queued_again_only_when_its_lock_is_touched_no_more(tmp_path, monkeypatch):
     """Whatever time its node believes it is."""
     queued: list[str] = []
-    monkeypatch.setattr(requeue, "running_since", lambda job: ("0", 1e6))
-    monkeypatch.setattr(requeue, "requeue", queued.append)
-    monkeypatch.setattr(requeue, "DEAD_SECONDS", 0.3)
+    monkeypatch.setattr(jobs, "running_since", lambda job: ("0", 1e6))
+    monkeypatch.setattr(jobs, "requeue", queued.append)
+    monkeypatch.setattr(jobs, "DEAD_SECONDS", 0.3)
     run, watch = Results(tmp_path).run("a"), Watch()
     owned(run.state.lock, ago=HOUR, slurm_job="7", restarts="0", **ELSEWHERE)
     for turn in range(4):
         os.utime(run.state.lock, (time.time() - HOUR + turn,) * 2)
-        requeue._check(run, watch)
+        jobs._check(run, watch)
         time.sleep(0.2)
     assert queued == []
     assert read_owner(run.state.lock)
     time.sleep(0.2)
-    requeue._check(run, watch)
+    jobs._check(run, watch)
     assert queued == ["7"]
 
 
@@ -138,9 +137,9 @@ def test_a_job_that_was_started_again_has_time_to_come_to_its_run(
     shown = f"JobId=7 JobState=RUNNING Restarts={restarts} RunTime={time}\n"
     shown += "JobId=8 ArrayJobId=7 JobState=RUNNING Restarts=0 RunTime=1-00:00:00\n"
     monkeypatch.setattr(slurm, "_ask", lambda *words: shown)
-    monkeypatch.setattr(requeue, "requeue", asked.append)
-    monkeypatch.setattr(requeue, "DEAD_SECONDS", 0.0)
+    monkeypatch.setattr(jobs, "requeue", asked.append)
+    monkeypatch.setattr(jobs, "DEAD_SECONDS", 0.0)
     run = Results(tmp_path).run("a")
     owned(run.state.lock, ago=HOUR, slurm_job="7", restarts="0", **ELSEWHERE)
-    requeue._check(run, Watch())
+    jobs._check(run, Watch())
     assert asked == (["7"] if queued else [])

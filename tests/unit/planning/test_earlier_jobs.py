@@ -3,7 +3,7 @@
 import pytest
 
 from qdsweep.host import slurm
-from qdsweep.planning.earlier_jobs import EarlierJobs
+from qdsweep.planning.jobs import EarlierJobs
 
 QUEUE = """\
 11|/lab|rule_qd_run_wildcards_pole-cma_me-s1-0

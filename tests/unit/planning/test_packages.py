@@ -9,8 +9,8 @@ from qdsweep.config.algorithm import Composition
 from qdsweep.config.compose import compose
 from qdsweep.config.domain import LinearProjection
 from qdsweep.errors import BadInput
-from qdsweep.planning.packages import check_packages
-from qdsweep.records.sweep_dir import Results
+from qdsweep.planning.checks import check_packages
+from qdsweep.records.paths import Results
 
 CARTPOLE = {**BASE, "domain": "cartpole", "algorithm": "map_elites"}
 NOT_THERE = {**CARTPOLE, "domain": {"preset": "cartpole", "env": "no_robots:Crawler-v0"}}

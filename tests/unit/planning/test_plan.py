@@ -13,15 +13,14 @@ from in_process import qdsweep
 from qdsweep import load
 from qdsweep.config.cluster import Cluster
 from qdsweep.config.compose import compose
-from qdsweep.config.source import file_hash
+from qdsweep.config.plugin import file_hash
 from qdsweep.experiment.run import compute
 from qdsweep.experiment.stop import Stop
-from qdsweep.planning.forecast import forecast
-from qdsweep.planning.settings import plan_data, read_sweep
+from qdsweep.planning.outlook import forecast
+from qdsweep.planning.start import plan_data, read_sweep
+from qdsweep.records.paths import Results, RunDir
 from qdsweep.records.plan import Plan, write_plan
-from qdsweep.records.run_dir import RunDir
 from qdsweep.records.sources import find_run, finder, identities
-from qdsweep.records.sweep_dir import Results
 from qdsweep.sweep.ids import identify
 from qdsweep.sweep.runs import Sweep, table_of_runs
 

@@ -7,7 +7,7 @@ from support import TINY
 from qdsweep.config.cluster import Cluster
 from qdsweep.errors import BadInput
 from qdsweep.planning.checks import check_sweep
-from qdsweep.planning.settings import key_sources, read_sweep
+from qdsweep.planning.start import key_sources, read_sweep
 from qdsweep.sweep.runs import table_of_runs
 
 

@@ -8,10 +8,9 @@ from types import SimpleNamespace
 import pytest
 from snakemake.settings.types import RerunTrigger
 
-from qdsweep.planning.settled import Settled, may_leave_out, settled
-from qdsweep.records.run_dir import RunDir
+from qdsweep.planning.jobs import Settled, may_leave_out, settled
+from qdsweep.records.paths import Results, RunDir
 from qdsweep.records.status import Status
-from qdsweep.records.sweep_dir import Results
 
 RESULTS = ("config.yaml", "metrics.csv", "archive.npz", "summary.json", "reload-000000005.pkl")
 PUBLISHED = (*RESULTS[:-1], "reload.pkl")

@@ -7,7 +7,7 @@ from support import TINY
 
 from qdsweep.config.compose import compose
 from qdsweep.errors import BadInput
-from qdsweep.planning.sizes import check_sizes
+from qdsweep.planning.checks import check_sizes
 
 
 @pytest.mark.parametrize(

@@ -3,10 +3,9 @@
 import pytest
 
 from qdsweep.errors import BadInput
-from qdsweep.planning.settings import plan_data, read_sweep
-from qdsweep.planning.table import sweep_of
+from qdsweep.planning.start import plan_data, read_sweep, sweep_of
+from qdsweep.records.paths import Results
 from qdsweep.records.plan import write_plan
-from qdsweep.records.sweep_dir import Results
 from qdsweep.sweep.runs import Sweep
 
 SMALL = {"domain": "lp_sphere", "algorithm": "cma_me", "archive": {"dims": [20, 20]}}

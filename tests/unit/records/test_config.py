@@ -2,8 +2,8 @@
 
 from small_runs import experiment
 
-from qdsweep.records.config import read_config, write_configs
-from qdsweep.records.sweep_dir import Results
+from qdsweep.records.paths import Results
+from qdsweep.records.results import read_config, write_configs
 
 
 def test_a_run_goes_on_with_the_metrics_that_the_sweep_has_now(tmp_path):

@@ -6,10 +6,9 @@ import os
 import pytest
 
 from qdsweep.host.lock import Lock
-from qdsweep.records import finished
-from qdsweep.records.run_dir import RunDir
+from qdsweep.records import progress
+from qdsweep.records.paths import Results, RunDir, SweepDir
 from qdsweep.records.status import write_status
-from qdsweep.records.sweep_dir import Results, SweepDir
 
 RUNS = ["a", "b"]
 
@@ -25,7 +24,7 @@ def finish(run: RunDir, evaluations: int = 100) -> None:
 
 @pytest.fixture
 def sweep(tmp_path, monkeypatch) -> SweepDir:
-    monkeypatch.setattr(finished, "LARGE", 1)
+    monkeypatch.setattr(progress, "LARGE", 1)
     results = Results(tmp_path / "results")
     for run in RUNS:
         finish(results.run(run))
@@ -35,13 +34,13 @@ def sweep(tmp_path, monkeypatch) -> SweepDir:
 
 
 def read(sweep: SweepDir) -> dict[str, int]:
-    return {run: one.evaluations for run, one in finished.read_finished(sweep, RUNS).items()}
+    return {run: one.evaluations for run, one in progress.read_finished(sweep, RUNS).items()}
 
 
 def test_what_is_remembered_is_what_was_read(sweep):
-    first = finished.read_finished(sweep, RUNS)
+    first = progress.read_finished(sweep, RUNS)
     assert sweep.finished.exists()
-    again = finished.read_finished(sweep, RUNS)
+    again = progress.read_finished(sweep, RUNS)
     assert again == first
     assert again["a"].metrics == {"qd_score": 0.1}
     assert again["a"].core_seconds == 3.0
@@ -50,7 +49,7 @@ def test_what_is_remembered_is_what_was_read(sweep):
 
 def test_files_that_have_not_changed_are_not_read_again(sweep, monkeypatch):
     read(sweep)
-    monkeypatch.setattr(finished, "read_status", None)
+    monkeypatch.setattr(progress, "read_status", None)
     assert read(sweep) == {"a": 100, "b": 100}
 
 
@@ -107,6 +106,6 @@ def test_nothing_is_written_of_a_small_sweep_or_where_nobody_may(sweep, monkeypa
     assert read(sweep) == {"a": 100, "b": 100}
     assert not sweep.path.exists()
     sweep.path.mkdir()
-    monkeypatch.setattr(finished, "LARGE", 2)
+    monkeypatch.setattr(progress, "LARGE", 2)
     assert read(sweep) == {}
     assert not sweep.finished.exists()

@@ -12,25 +12,22 @@ from results import forget_sums
 from support import TINY
 
 from qdsweep.analysis.live.follow import Follow
-from qdsweep.analysis.status import summary_line
+from qdsweep.analysis.search import summary_line
+from qdsweep.cli.sweeps import leftovers
 from qdsweep.config.cluster import Cluster
 from qdsweep.config.compose import compose
 from qdsweep.errors import BadInput
 from qdsweep.experiment.results import snapshot
 from qdsweep.experiment.run import compute
 from qdsweep.experiment.stop import Stop
-from qdsweep.planning.confirmation import confirming
 from qdsweep.planning.outlook import outlook
-from qdsweep.planning.settings import SweepFile
-from qdsweep.records.confirm import read_confirm, write_confirm
-from qdsweep.records.leftovers import leftovers
+from qdsweep.planning.start import SweepFile, confirming
 from qdsweep.records.metrics import COLUMNS, Metrics, read_lines, read_metrics
-from qdsweep.records.plan import Plan, read_plan, write_plan
+from qdsweep.records.paths import Results, RunDir
+from qdsweep.records.plan import Plan, read_confirm, read_plan, write_confirm, write_plan
 from qdsweep.records.progress import read_standings
-from qdsweep.records.run_dir import RunDir
+from qdsweep.records.results import read_summary, write_summary
 from qdsweep.records.status import read_status, write_status
-from qdsweep.records.summary import read_summary, write_summary
-from qdsweep.records.sweep_dir import Results
 from qdsweep.sweep.ids import run_id
 from qdsweep.sweep.runs import table_of_runs
 

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 import qdsweep
-from qdsweep.records.run_dir import RunDir, StateDir, run_of_connection
-from qdsweep.records.sweep_dir import Results, SweepDir
+from qdsweep.records.paths import Results, RunDir, StateDir, SweepDir, run_of_connection
 
 PACKAGE = Path(qdsweep.__file__).parent
 OWNED = {

@@ -5,14 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from qdsweep.scaling.amdahl import (
-    Fit,
-    efficiency,
-    fit_amdahl,
-    recommended_workers,
-    speedup,
-)
-from qdsweep.scaling.scaling_results import advise
+from qdsweep.scaling.study import Fit, advise, efficiency, fit_amdahl, recommended_workers, speedup
 
 
 @pytest.mark.parametrize("serial", [0.001, 0.01, 0.05, 0.1, 0.25, 0.3, 1.0])

@@ -17,9 +17,7 @@ from results import forget_sums
 from support import BIN, TINY, command
 
 from qdsweep import cli
-from qdsweep.scaling.amdahl import (
-    fit_amdahl,
-)
+from qdsweep.scaling.study import fit_amdahl
 
 SMALL = {**TINY, "algorithm": "map_elites_line", "batch_size": 20, "iterations": 20}
 

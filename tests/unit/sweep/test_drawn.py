@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from qdsweep.config.search import Search
 from qdsweep.errors import BadInput
-from qdsweep.strategies.draws import drawn_by
+from qdsweep.search.draws import drawn_by
 from qdsweep.sweep.drawn import SAMPLE, Drawn
 from qdsweep.sweep.grammar import expand
 from qdsweep.sweep.runs import table_of_runs

@@ -5,8 +5,7 @@ from support import TINY
 
 from qdsweep.config.sweep import Encode, Figures
 from qdsweep.errors import BadInput
-from qdsweep.sweep.encoding import Encoding, encoding, slots_of
-from qdsweep.sweep.labels import figure_names
+from qdsweep.sweep.groups import Encoding, encoding, figure_names, slots_of
 from qdsweep.sweep.runs import table_of_runs
 
 TWO = "::: step 0.1 0.5 ::: algorithm map_elites cma_me ::: seed 1 2"

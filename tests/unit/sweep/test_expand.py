@@ -10,8 +10,7 @@ from snakemake.cli import parse_config
 from snakemake_interface_executor_plugins.utils import format_cli_arg
 
 from qdsweep.errors import BadInput
-from qdsweep.sweep.expand import from_argv, recover, to_tsv
-from qdsweep.sweep.grammar import expand
+from qdsweep.sweep.grammar import expand, from_argv, recover, to_tsv
 
 
 def test_one_argument_or_many_are_the_same_sweep():

@@ -12,8 +12,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from qdsweep.errors import BadInput
+from qdsweep.sweep.drawn import words
 from qdsweep.sweep.grammar import Source, expand, parse
-from qdsweep.sweep.words import words
 
 
 def lines(text: str, directory: Path = Path()) -> list[str]:

@@ -11,8 +11,8 @@ from qdsweep.config.files import read_yaml
 from qdsweep.config.sweep import SweepFile
 from qdsweep.errors import BadInput
 from qdsweep.planning.checks import check_sweep
-from qdsweep.planning.settings import read_sweep
-from qdsweep.sweep.published import Groups
+from qdsweep.planning.start import read_sweep
+from qdsweep.sweep.groups import Groups
 from qdsweep.sweep.runs import table_of_runs
 
 SWEEP = """

@@ -35,12 +35,12 @@ LATE = slice(5, 12)
 # What the warm process does with the experiments that it is sent; then runs, forked from it.
 WARM = """
 import json, os, sys, time
-from qdsweep.host.cpu import apply_baseline
+from qdsweep.host.machine import apply_baseline
 apply_baseline("avx2")
 from qdsweep.algorithms import make_algorithm
 from qdsweep.config.experiment import Experiment
 from qdsweep.domains import make_domain
-from qdsweep.engines.serial import Serial
+from qdsweep.engines.pool import Serial
 from qdsweep.experiment.loop import search
 from qdsweep.experiment.state import State
 from qdsweep.experiment.stop import Stop

@@ -10,7 +10,7 @@ from qdsweep.config.compose import compose
 
 CODE = """
 import sys
-from qdsweep.host.cpu import apply_baseline
+from qdsweep.host.machine import apply_baseline
 apply_baseline("avx2")
 from qdsweep.warm.server import has_threads, prepare
 prepare(sys.stdin.buffer.readline())

@@ -6,8 +6,8 @@ from support import TINY
 
 from qdsweep.config.compose import compose
 from qdsweep.errors import BadInput
-from qdsweep.host.cpu import settings
-from qdsweep.warm.trial import try_algorithms
+from qdsweep.host.machine import settings
+from qdsweep.warm.start import try_algorithms
 
 
 def test_a_start_tries_own_algorithms_in_another_process(plugins, monkeypatch):

@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from qdsweep.config.experiment import Experiment
-from qdsweep.config.extras import require_packages_of
 from qdsweep.config.plugin import load_plugin
+from qdsweep.config.requirements import require_packages_of
 from qdsweep.errors import BadInput
 
 if TYPE_CHECKING:  # the libraries are imported with the family that needs them

@@ -51,7 +51,7 @@ def make(experiment: Experiment, domain: Domain, shared: Path | None) -> Algorit
             "and an archive, or an `Algorithm` of qdsweep.algorithms.base"
         )
     from qdsweep.algorithms.ribs.algorithm import RibsAlgorithm
-    from qdsweep.algorithms.ribs.own_archive import require_archive
+    from qdsweep.algorithms.ribs.archives import require_archive
 
     try:
         result = getattr(made, "result_archive", None)

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from qdsweep.analysis.bands import Band, around, spread
 from qdsweep.analysis.selection import Tables
+from qdsweep.analysis.statistics import Band, around, spread
 from qdsweep.analysis.text import short
 from qdsweep.metrics import (
     CORE_SECONDS,

@@ -1,15 +1,24 @@
-"""How a search has gone so far: which setting stands at each place, and what became of it."""
+"""How a search has gone so far: which setting stands at each place, and what became of it.
+
+`qdsweep status` and `watch` of a search: its levels, its leader, and why each run stopped.
+
+`qdsweep status`: where the runs of a sweep stand, as text.
+"""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from qdsweep.config.values import value_text
+from qdsweep.analysis.text import number, plural
+from qdsweep.config.base import value_text
 from qdsweep.errors import BadInput
+from qdsweep.experiment.run_log import duration
 from qdsweep.metrics import Metric
-from qdsweep.records.plan import Plan
+from qdsweep.records.paths import SweepDir
+from qdsweep.records.plan import Plan, PlannedRun
+from qdsweep.records.progress import RAISED, Standing, outlook, read_standing
 from qdsweep.records.search import (
     Decision,
     Level,
@@ -19,9 +28,8 @@ from qdsweep.records.search import (
     read_markers,
     seen_of,
 )
-from qdsweep.records.sweep_dir import SweepDir
-from qdsweep.strategies.costs import GO_ON, whole_budget
-from qdsweep.strategies.halving import ranked
+from qdsweep.records.status import last_line
+from qdsweep.search.levels import GO_ON, ranked, search_cost, whole_budget
 from qdsweep.sweep.drawn import SAMPLE, Drawn
 from qdsweep.sweep.grammar import drawn_in
 
@@ -272,3 +280,145 @@ def _drawn(plan: Plan) -> list[Drawn]:
         return drawn_in(plan.sweep)
     except BadInput:  # the file of a `::::` source is gone
         return []
+
+
+def search_runs(search: Searched) -> dict[str, tuple[PlannedRun, str]]:
+    """Returns run -> what the search asks of it so far, and what became of it; the best first."""
+    found: dict[str, tuple[PlannedRun, str]] = {}
+    for one in search.last:
+        label, why = search.label(one), became(one)
+        for seed, run in one.runs.items():
+            found[run] = PlannedRun(run, label, search.unit, one.level.budget, seed), why
+    return found
+
+
+def became(one: Placed) -> str:
+    """Returns what became of a setting at a place: `rung 0: 14th of 27, 9 went on`."""
+    if one.why:
+        return one.why
+    where = level_text(one.level.name)
+    if one.done < len(one.level.seeds):
+        return where
+    if one.chosen == 0:
+        return f"{where}: {ordinal(one.rank)} of {one.level.places}" if one.rank else where
+    return f"{where}: went on" if one.went_on else f"{where}: waits for the others"
+
+
+def explained(standing: Standing, why: str) -> Standing:
+    """Returns where a run stands with what the search did with it, unless it says more itself."""
+    if why and standing.note == RAISED:  # nothing has stopped it: its turn comes
+        return replace(standing, state="waiting", note=f"{why}: goes on")
+    return replace(standing, note=standing.note or why)
+
+
+def levels_so_far(search: Searched) -> Iterator[tuple[str, str, str]]:
+    """Yields level, places done, and leader with its score, of each level that has begun."""
+    for level in search.levels:
+        own = [one for one in search.placed if one.level == level]
+        done = sum(one.is_done for one in own)
+        if not any(one.done for one in own):
+            continue
+        best = leader(search, level)
+        yield level_text(level.name), f"{done} of {level.places} settings", led_by(search, best)
+
+
+def led_by(search: Searched, best: Placed | None) -> str:
+    """Returns who leads, and with what score; nothing before any has one."""
+    if best is None or best.score is None:
+        return ""
+    return f"leader: {search.label(best)}, {search.metric.said(search.metric.sign * best.score)}"
+
+
+def search_line(search: Searched, standings: Iterable[Standing]) -> str:
+    """Returns where a search stands in a line: places, and an estimate of what is left."""
+    done = sum(one.done for one in search.placed)
+    count = sum(level.places * len(level.seeds) for level in search.levels)
+    begun = {one.level.name for one in search.placed if one.done}
+    to_come = len(search.levels) - len(begun)
+    total, own = search_cost(search.levels), list(standings)
+    spent = sum(min(now.done, now.run.budget) for now in own)
+    seconds = sum(now.core_seconds for now in own)
+    text = f"search: {done:,} of {plural(count, 'place')} done"
+    if to_come:
+        text += f", {plural(to_come, 'level')} to come"
+    if done < count:
+        text += f"; about {number(max(0, total - spent))} {search.unit} left"
+        if spent:
+            text += f", {seconds / spent * max(0, total - spent) / 3600:.3f} core-hours"
+    return text
+
+
+# In the order of the table: what needs a person comes first.
+STATES = ("failed", "running", "stopped", "waiting", "finished")
+
+
+def table(standings: Iterable[Standing], metric: Metric) -> Iterator[tuple[str, ...]]:
+    """Yields the rows of `qdsweep status`, labels first as `qdsweep watch` has them.
+
+    Args:
+        standings: Where the runs stand.
+        metric: The metric whose value is shown.
+    """
+    for now in standings:
+        score = now.metrics.get(metric.name)
+        left = now.core_seconds_left
+        yield (
+            now.run.label,
+            now.state,
+            f"{now.done:,}/{now.run.budget:,}",
+            "" if score is None else f"{metric.factor * score:,.6g}",
+            "" if now.eta is None else duration(now.eta),
+            f"{now.core_seconds / 3600:.3f}",
+            "" if left is None else f"{left / 3600:.3f}",
+            now.cause,
+        )
+
+
+def failures(standings: Iterable[Standing]) -> Iterator[str]:
+    """Yields a line for each failed run: its folder's name, and all that is known of the cause."""
+    for now in standings:
+        if now.state == "failed":
+            yield f"failed: {now.run.label} ({now.run.id}): {now.note}"
+
+
+def search_standings(
+    sweep: SweepDir, search: Searched, standings: Iterable[Standing]
+) -> list[Standing]:
+    """Returns where all runs of a search stand, those that stopped early too.
+
+    Args:
+        sweep: The sweep.
+        search: What it has done.
+        standings: Those of its finalists, and of the runs that confirm it.
+    """
+    asked = search_runs(search)
+    others = [now for now in standings if now.run.id not in asked]
+    own = [
+        explained(read_standing(sweep.results.run(run), planned), why)
+        for run, (planned, why) in asked.items()
+    ]
+    return [*own, *others]
+
+
+def summary_line(standings: list[Standing]) -> str:
+    """Returns the sum of a sweep in one line."""
+    sums = outlook(standings)
+    counts = ", ".join(
+        f"{sums.counts[state]} {state}" for state in reversed(STATES) if sums.counts[state]
+    )
+    left = "unknown" if sums.left is None else f"{sums.left / 3600:.3f}"
+    return f"{len(standings)} runs: {counts}; core-hours: {sums.used / 3600:.3f} used, {left} left"
+
+
+def reevaluations(sweep: SweepDir, plan: Plan) -> Iterator[tuple[str, str]]:
+    """Yields a line for each re-evaluation that has `failed`, and one for how many are `done`."""
+    if plan.reevaluate is None:
+        return
+    runs = [sweep.results.run(run.id) for run in plan.runs()]
+    stem = plan.reevaluate.stem
+    missing = [run for run in runs if not run.corrected(stem).exists()]
+    for run in missing:
+        why = last_line(run.corrected(stem).with_suffix(".log"))
+        if why.startswith("qdsweep: "):
+            yield "failed", f"re-evaluation of {run.name}: {why.removeprefix('qdsweep: ')}"
+    yield "done", f"re-evaluated: {len(runs) - len(missing)} of {len(runs)} runs"

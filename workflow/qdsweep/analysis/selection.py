@@ -1,22 +1,28 @@
-"""What the figures and the report read of a sweep: its tables, and which groups to show."""
+"""What the figures and the report read of a sweep: its tables, and which groups to show.
+
+What two runs must share for their QD scores and colours to be comparable.
+"""
 
 import math
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from qdsweep.analysis.bands import OF_SEEDS, band_text
-from qdsweep.analysis.figures.marks import Block, Marks, plain_marks
+from qdsweep.analysis.marks import Block, Marks, plain_marks
 from qdsweep.analysis.stages import maker_of
-from qdsweep.analysis.text import plural
-from qdsweep.files import read_csv, require
+from qdsweep.analysis.statistics import OF_SEEDS, band_text
+from qdsweep.analysis.text import TIMES, plural, short
+from qdsweep.files import damaged, read_csv, require
 from qdsweep.metrics import METRICS, RANK, Metric, curves_of
+from qdsweep.records.paths import RunFiles, SweepDir
 from qdsweep.records.plan import read_plan
-from qdsweep.records.sweep_dir import SweepDir
+from qdsweep.records.results import read_config
 
 if TYPE_CHECKING:
     import pandas as pd
+
 
 HAS_RESULTS = ("finished", "partial")
 
@@ -254,3 +260,45 @@ def shown_text(tables: Tables, shown: dict[str, list[str]]) -> str:
         what = "facet" if any(tables.facets.values()) else "domain, archive or offset"
         text += f" Not shown: {plural(sum(left_out), 'group')} of another {what}."
     return text
+
+
+def score_scale_of(run_dir: Path, summary: dict[str, Any]) -> str:
+    """Returns the domain (of config.yaml), archive and QD-score offset of a run in words.
+
+    Runs with different texts must not share a QD-score axis or a colour scale.
+    """
+    archive = summary["archive"]
+    dims, cells, ranges = archive.get("dims"), archive.get("cells"), archive.get("ranges")
+    if dims and len(dims) > 1:
+        size = f" {TIMES} ".join(map(str, dims)) + " cells"
+    else:
+        size = f"{cells:,} cells" if cells else "no cells"
+    parts = [domain_name(run_dir), f"{archive['type']} archive, {size}"]
+    if ranges:
+        parts.append(f" {TIMES} ".join(f"[{short(low)}, {short(high)}]" for low, high in ranges))
+    parts.append(f"QD-score offset {short(archive['qd_score_offset'])}")
+    return "; ".join(parts)
+
+
+def domain_name(run_dir: Path) -> str:
+    """Returns the name of a run's domain, with its function or environment if that is another's.
+
+    `lp_sphere` with the key `domain.function` swept is a task for each function.
+
+    Raises:
+        BadInput: Its config.yaml is missing or damaged.
+    """
+    path = RunFiles(run_dir).config
+    try:
+        domain = read_config(path)["domain"]
+        name, task = str(domain["name"]), domain.get("function") or domain.get("env")
+    except (KeyError, TypeError, AttributeError) as error:
+        raise damaged(path, error) from error
+    if task is None or _plain(task) in _plain(name) or _plain(name) in _plain(task):
+        return name
+    return f"{name} ({task})"
+
+
+def _plain(name: str) -> str:
+    """Returns the letters of a name, without the version of an environment."""
+    return "".join(filter(str.isalpha, re.sub(r"-v\d+$", "", name))).lower()

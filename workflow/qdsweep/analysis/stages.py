@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 
 from qdsweep.errors import BadInput
 from qdsweep.files import await_listed, write_text
-from qdsweep.host.cpu import apply_baseline, has_avx2
+from qdsweep.host.machine import apply_baseline, has_avx2
+from qdsweep.records.paths import SweepDir
 from qdsweep.records.sums import damaged_files, sums_of
-from qdsweep.records.sweep_dir import SweepDir
 
 if TYPE_CHECKING:
     from qdsweep.config.experiment import Experiment
@@ -166,7 +166,7 @@ STAGES = (
         "search",
         "Collect what a search has computed and decided.",
         "what the search {wildcards.sweep} has found",
-        "tables.search_table:write_search",
+        "tables.search:write_search",
         {
             **dict.fromkeys(("search.json", "search.csv")),
             **_table("tables/search_settings", "settings of the search"),
@@ -181,7 +181,7 @@ STAGES = (
         "aggregate",
         "Collect the runs of a sweep into tables.",
         "tables of the sweep {wildcards.sweep}",
-        "tables.all_tables:write_tables",
+        "tables.aggregate:write_tables",
         {
             **dict.fromkeys(("runs.tsv", "summary.csv", "curves.csv")),
             **_table("table", "results by group"),
@@ -194,7 +194,7 @@ STAGES = (
         "importance",
         "Tabulate which swept value of a search matters.",
         "which swept value of {wildcards.sweep} matters",
-        "tables.importance_table:write_importance",
+        "tables.importance:write_importance",
         _table("tables/importance", "importance of swept values"),
         rule="importance_table",
         key="search",
@@ -203,7 +203,7 @@ STAGES = (
         "corrected",
         "Tabulate the corrected archives of a sweep.",
         "corrected archives of the sweep {wildcards.sweep}",
-        "tables.corrected_table:write_corrected",
+        "tables.corrected:write_corrected",
         _table("tables/corrected", "corrected archives"),
         rule="corrected_table",
         key="reevaluate",
@@ -250,7 +250,7 @@ STAGES = (
         "evolution",
         "Animate how the archives of a sweep filled.",
         "animations of how the archives of {wildcards.sweep} filled",
-        "figures.evolution:evolution",
+        "figures.animations:evolution",
         _folder("plots/evolution", ".gif", "Evolution", "run", "evolution"),
         # Only archives whose cells stay have one.
         fits=lambda runs: any(run.has_history for run in runs),
@@ -259,7 +259,7 @@ STAGES = (
         "rollouts",
         "Render elites of a sweep, as its key rollouts says.",
         "rendered episodes of elites of {wildcards.sweep}",
-        "figures.rollouts:rollouts",
+        "figures.animations:rollouts",
         _folder("plots/rollouts", ".gif", "Rollouts", "elite", "rollouts"),
         key="rollouts",
     ),

@@ -1,6 +1,14 @@
-"""How values and measurements are written for a human reader."""
+"""How values and measurements are written for a human reader.
 
+Formulas of labels where nothing can set them: in the page, in Markdown, on a terminal.
+
+Lists of numbers, and times, as a sentence has them; and text for plotly.
+"""
+
+import html
 import math
+import re
+import unicodedata
 from collections.abc import Iterable, Sequence
 
 TIMES = "\u00d7"
@@ -81,3 +89,93 @@ def cut(text: str, width: int) -> str:
 def plural(count: int, noun: str) -> str:
     """Returns `1 seed`, `3 seeds`."""
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+_FORMULA = re.compile(r"\$([^$]+)\$")
+_SIGNS = {
+    "times": "\u00d7",
+    "pm": "±",
+    "cdot": "·",
+    "infty": "∞",
+    "le": "≤",
+    "leq": "≤",
+    "ge": "≥",
+    "geq": "≥",
+    "to": "→",
+    "ell": "ℓ",
+    "quad": " ",
+}
+_LOW = dict(
+    zip("0123456789+-=()aehijklmnoprstuvx", "₀₁₂₃₄₅₆₇₈₉₊₋₌₍₎ₐₑₕᵢⱼₖₗₘₙₒₚᵣₛₜᵤᵥₓ", strict=True)
+)
+_HIGH = dict(zip("0123456789+-=()nix", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁼⁽⁾ⁿⁱˣ", strict=True))
+
+
+def plain(text: str) -> str:
+    r"""Returns text with its formulas in plain letters: `$\sigma_0$` is σ₀.
+
+    What Unicode has no letter for stays as it was written, without backslashes and braces.
+    """
+    return _FORMULA.sub(lambda found: _set(found[1]), text) if text.count("$") > 1 else text
+
+
+def _set(formula: str) -> str:
+    # \mathrm{max}, \text{max}: the letters alone.
+    formula = re.sub(r"\\(?:math[a-z]+|text[a-z]*|operatorname)\s*\{([^{}]*)\}", r"{\1}", formula)
+    formula = formula.replace("{{", "{").replace("}}", "}")
+    formula = re.sub(r"\\[,;:! ]", " ", formula)
+    formula = re.sub(r"\\([A-Za-z]+)\s*", lambda found: _sign(found[1]), formula)
+    formula = re.sub(r"([_^])(?:\{([^{}]*)\}|(\S))", _shifted, formula)
+    return formula.replace("{", "").replace("}", "").replace("\\", "").replace("-", "\u2212")
+
+
+def _sign(name: str) -> str:
+    if name in _SIGNS:
+        return _SIGNS[name]
+    case = "CAPITAL" if name[:1].isupper() else "SMALL"
+    letter = name.removeprefix("var").upper().replace("LAMBDA", "LAMDA")
+    try:
+        return unicodedata.lookup(f"GREEK {case} LETTER {letter}")
+    except KeyError:
+        return name
+
+
+def _shifted(found: re.Match[str]) -> str:
+    letters = found[2] if found[2] is not None else found[3]
+    table = _LOW if found[1] == "_" else _HIGH
+    if all(letter in table for letter in letters):
+        return "".join(table[letter] for letter in letters)
+    return f"{found[1]}{letters}"
+
+
+def for_plotly(text: str) -> str:
+    """Returns text that plotly shows as it is: it reads `<b>`, `&lt;` and `%{x}` as its own.
+
+    Formulas are set in plain letters.
+    """
+    return html.escape(plain(text), quote=False).replace("%{", "&#37;{")
+
+
+def spans(numbers: list[int]) -> str:
+    """Returns sorted numbers with spans: 1 to 5, 101 to 110, joined by dashes."""
+    found: list[list[int]] = []
+    for value in numbers:
+        if found and value == found[-1][-1] + 1:
+            found[-1][1:] = [value]
+        else:
+            found.append([value])
+    return ", ".join("–".join(map(str, span)) for span in found)
+
+
+def seeds_text(seeds: Iterable[int | str]) -> str:
+    """Returns `seed 1`, or `seeds 1-5, 7` with dashes."""
+    numbers = sorted(set(map(int, seeds)))
+    return f"{'seed' if len(numbers) == 1 else 'seeds'} {spans(numbers)}"
+
+
+def core_time(seconds: float) -> str:
+    """Returns core-seconds in the unit that suits them."""
+    for size, unit in ((3600, "core-hours"), (60, "core-minutes")):
+        if seconds >= size:
+            return f"{seconds / size:,.1f} {unit}"
+    return f"{seconds:.1f} core-seconds"

@@ -8,7 +8,7 @@ import sys
 import threading
 from collections.abc import Sequence
 
-from qdsweep.cli import elites, imports, plan, runs, scale, search, stages, studies, sweeps
+from qdsweep.cli import elites, runs, stages, studies, sweeps
 from qdsweep.cli.arguments import adder
 from qdsweep.errors import QdsweepError, StorageError
 
@@ -64,8 +64,18 @@ def _parser() -> argparse.ArgumentParser:
         help="run the command in this Apptainer image: a file, or a URL such as docker://...",
     )
     add = adder(parser)
-    for theme in (studies, runs, search, sweeps, plan, imports, scale, elites, stages):
-        theme.add_commands(add)
+    for add_commands in (
+        studies.add_commands,
+        runs.add_commands,
+        runs.add_search_commands,
+        sweeps.add_commands,
+        sweeps.add_plan_commands,
+        stages.add_import_commands,
+        stages.add_scale_commands,
+        elites.add_commands,
+        stages.add_commands,
+    ):
+        add_commands(add)
     return parser
 
 

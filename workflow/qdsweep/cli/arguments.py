@@ -1,15 +1,21 @@
-"""What several commands share: their arguments, and how they read them."""
+"""What several commands share: their arguments, and how they read them.
+
+Text in columns, as wide as a common terminal: a line for each row, and no line is longer.
+"""
 
 import argparse
-from collections.abc import Callable
+import textwrap
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from qdsweep.analysis.text import cut
 from qdsweep.errors import BadInput
-from qdsweep.host.memory import require_memory
+from qdsweep.host.machine import require_memory
 
 if TYPE_CHECKING:
     from qdsweep.config.cluster import Cluster
+
 
 # A worker process takes more; measured: 57 MB [bytes].
 _WORKER = 10_000_000
@@ -60,7 +66,7 @@ def sweep_name(text: str) -> str:
 
 def overrides(settings: list[str]) -> dict[str, Any]:
     """Returns the values of `--set`, by name."""
-    from qdsweep.config.values import typed
+    from qdsweep.config.base import typed
 
     values = {}
     for setting in settings:
@@ -87,3 +93,33 @@ def cluster_of(arguments: argparse.Namespace) -> "Cluster":
         raise BadInput(f"--workers {arguments.workers}: at least 1 is needed")
     require_memory(_WORKER * arguments.workers, f"--workers {arguments.workers}: so many processes")
     return cluster.with_workers(arguments.workers, arguments.cluster)
+
+
+WIDTH = 120
+_LABEL = 44  # of the longest label; a longer one is cut in its middle
+
+
+def lines(sides: str, rows: Sequence[Sequence[str]], label: int) -> Iterator[str]:
+    """Yields a line for each row; the last column takes what is left, and is cut.
+
+    Args:
+        sides: < or > for each column but the last: to which side its texts go.
+        rows: The heading and the rows, all of as many texts.
+        label: Which column has labels.
+    """
+    texts = [list(row) for row in rows]
+    for row in texts:
+        row[label] = cut(row[label], _LABEL)
+    widths = [max(map(len, column)) for column in zip(*texts, strict=True)][:-1]
+    pad = [str.ljust if side == "<" else str.rjust for side in sides]
+    for *cells, last in texts:
+        padded = (to(cell, width) for to, cell, width in zip(pad, cells, widths, strict=True))
+        line = "  ".join((*padded, last.replace("\n", " "))).rstrip()
+        yield line if len(line) <= WIDTH else line[: WIDTH - 1] + "…"
+
+
+def paragraph(text: str) -> str:
+    """Returns a text of several lines, none longer; no path is broken."""
+    return textwrap.fill(
+        text, WIDTH, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False
+    )

@@ -91,10 +91,10 @@ def point(text: str) -> list[float]:
 
 def _rollout(arguments: argparse.Namespace) -> int:
     from qdsweep.config.compose import compose
-    from qdsweep.config.domain_base import require_episodes
+    from qdsweep.config.episodes import require_episodes
     from qdsweep.files import require
-    from qdsweep.host.cpu import apply_baseline
-    from qdsweep.records.run_dir import RunDir
+    from qdsweep.host.machine import apply_baseline
+    from qdsweep.records.paths import RunDir
 
     if not arguments.seconds > 0:
         raise BadInput(f"--seconds {arguments.seconds:g}: more than 0 is needed")
@@ -127,7 +127,7 @@ def _refuse_imported(run_dir: Path) -> None:
 
 def _reevaluate(arguments: argparse.Namespace) -> int:
     _refuse_imported(arguments.run_dir)
-    from qdsweep.elites.start_reevaluation import start_reevaluation
+    from qdsweep.elites.reevaluation import start_reevaluation
 
     cluster = cluster_of(arguments).on_one_node()
     if arguments.cores is not None:

@@ -1,18 +1,24 @@
-"""The commands of a run: run, launch, worker; and check, for its domain."""
+"""The commands of a run: run, launch, worker; and check, for its domain.
+
+The commands of a search's jobs: place and decide.
+"""
 
 import argparse
+import os
 import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from qdsweep.cli.arguments import CLUSTER, SET, Add, cluster_of, overrides
+from qdsweep.cli.arguments import CLUSTER, RESULTS, SET, Add, cluster_of, overrides, sweep_name
 from qdsweep.errors import BadInput
 from qdsweep.files import await_listed, damaged
 
 if TYPE_CHECKING:
     from qdsweep.config.cluster import Cluster
     from qdsweep.config.experiment import Experiment
-    from qdsweep.records.run_dir import RunDir
+    from qdsweep.records.paths import RunDir
+
 
 RUN = """\
 examples:
@@ -116,10 +122,8 @@ def add_commands(add: Add) -> None:
 
 def _run(arguments: argparse.Namespace) -> int:
     from qdsweep.config.compose import compose
-    from qdsweep.config.extras import require_packages_of
-    from qdsweep.config.references import check_cited
-    from qdsweep.planning.checks import require_own_code
-    from qdsweep.planning.sizes import check_sizes
+    from qdsweep.config.requirements import check_cited, require_packages_of
+    from qdsweep.planning.checks import check_sizes, require_own_code
 
     _check_run(arguments)
     experiment = compose(arguments.experiment, overrides(arguments.set), source="--set")
@@ -151,7 +155,7 @@ def _run(arguments: argparse.Namespace) -> int:
 def _adopt(arguments: argparse.Namespace) -> int:
     from qdsweep.experiment.reload import adopt
     from qdsweep.host.lock import Lock
-    from qdsweep.records.run_dir import RunDir
+    from qdsweep.records.paths import RunDir
 
     for folder in arguments.run_dirs:
         run = RunDir(folder)
@@ -186,7 +190,7 @@ def _check_run(arguments: argparse.Namespace) -> None:
 
 
 def _launch(arguments: argparse.Namespace) -> int:
-    from qdsweep.records.run_dir import RunDir
+    from qdsweep.records.paths import RunDir
 
     run = RunDir(arguments.runs / arguments.run)
     try:
@@ -231,9 +235,9 @@ def planned(
     Raises:
         BadInput: The plan is damaged, or is another run by now.
     """
+    from qdsweep.config.base import typed
     from qdsweep.config.cluster import read_cluster
     from qdsweep.config.compose import compose
-    from qdsweep.config.values import typed
     from qdsweep.records.sources import identity_in
 
     unit, _, amount = budget.partition("=")
@@ -258,7 +262,7 @@ def planned(
 def _worker(arguments: argparse.Namespace) -> int:
     from qdsweep.engines.executors import dask_worker, ray_worker
     from qdsweep.files import read_json_if_whole
-    from qdsweep.records.run_dir import RunDir, run_of_connection
+    from qdsweep.records.paths import RunDir, run_of_connection
 
     if arguments.workers < 1:
         raise BadInput(f"--workers {arguments.workers}: at least 1 is needed")
@@ -292,7 +296,7 @@ def _end_with_main() -> None:
     import signal
 
     from qdsweep.engines.allocation import MAIN
-    from qdsweep.host.parent import die_with_parent
+    from qdsweep.host.process import die_with_parent
 
     main = os.environ.pop(MAIN, None)
     if main is not None:
@@ -300,7 +304,7 @@ def _end_with_main() -> None:
 
 
 def _check(arguments: argparse.Namespace) -> int:
-    from qdsweep.host.cpu import apply_baseline
+    from qdsweep.host.machine import apply_baseline
 
     if arguments.algorithm is not None:
         return _check_algorithm(arguments)
@@ -309,7 +313,7 @@ def _check(arguments: argparse.Namespace) -> int:
     if arguments.set:
         raise BadInput("check: --set goes with --algorithm; a domain's arguments go into a file")
     apply_baseline("avx2")
-    from qdsweep.domains.elsewhere import check_elsewhere
+    from qdsweep.domains.plugin import check_elsewhere
 
     found = check_elsewhere(arguments.domain)
     print(f"{arguments.domain}: fit for use", found, sep="\n")
@@ -317,16 +321,76 @@ def _check(arguments: argparse.Namespace) -> int:
 
 
 def _check_algorithm(arguments: argparse.Namespace) -> int:
-    from qdsweep.host.cpu import apply_baseline
+    from qdsweep.host.machine import apply_baseline
 
     apply_baseline("avx2")
-    from qdsweep.algorithms.check import check_algorithm
-    from qdsweep.algorithms.elsewhere import trace_elsewhere
-    from qdsweep.algorithms.small import small_experiment
+    from qdsweep.algorithms.check import check_algorithm, small_experiment, trace_elsewhere
 
     experiment = small_experiment(
         arguments.algorithm, arguments.domain, overrides(arguments.set), "--set"
     )
     check_algorithm(experiment, trace_elsewhere(experiment))
     print(f"{arguments.algorithm}: fit for use ({experiment.domain.name})")
+    return 0
+
+
+def add_search_commands(add: Add) -> None:
+    """Adds the commands to the parser."""
+    place = add("place", "Lengthen the run of a place of a search (for the rule search_place).")
+    place.add_argument("name", metavar="SWEEP", type=sweep_name)
+    place.add_argument("level", metavar="LEVEL")
+    place.add_argument("place", metavar="PLACE", type=int)
+    place.add_argument("--seed", default="", help="the swept seed, if one is swept")
+    place.add_argument("--cluster", default="local")
+    place.add_argument("--cores", type=int, help="cores of this machine that it may use")
+    place.add_argument("--results", **RESULTS)
+    place.set_defaults(command=_place)
+
+    decide = add("decide", "Decide who goes on in a search (for the rule search_decide).")
+    decide.add_argument("name", metavar="SWEEP", type=sweep_name)
+    decide.add_argument("level", metavar="LEVEL")
+    decide.add_argument("block", metavar="BLOCK", type=int)
+    decide.add_argument("--results", **RESULTS)
+    decide.set_defaults(command=_decide)
+
+
+def _place(arguments: argparse.Namespace) -> int:
+    from qdsweep.host.process import RANKS
+    from qdsweep.records.paths import Results
+    from qdsweep.records.plan import read_plan
+    from qdsweep.search.decide import given, level_of, take_place
+
+    sweep = Results(arguments.results).sweep(arguments.name)
+    plan = read_plan(sweep)
+    level = level_of(plan, arguments.level)
+    start = partial(_start, arguments, f"{plan.unit}={level.budget}")
+    if RANKS in os.environ:  # the process that started the ranks writes the marker
+        run = given(sweep, plan.candidates, level, arguments.place).runs[arguments.seed]
+        return start(sweep.results.run(run))
+
+    def said(run: "RunDir") -> int:
+        print(
+            f"qdsweep: {run.name} to {level.budget:,} {plan.unit}; its log: {run.state.log}. With "
+            "no line below, the process was killed or ended by itself (os._exit, a crash)",
+            file=sys.stderr,
+            flush=True,
+        )
+        code = start(run)
+        print(f"qdsweep: {run.name} ended with exit code {code}", file=sys.stderr)
+        return code
+
+    return take_place(sweep, plan, arguments.level, arguments.place, arguments.seed, said)
+
+
+def _start(arguments: argparse.Namespace, budget: str, run: "RunDir") -> int:
+
+    experiment, cluster = planned(run, budget, arguments.cluster, arguments.cores)
+    return start_planned(experiment, run, cluster)
+
+
+def _decide(arguments: argparse.Namespace) -> int:
+    from qdsweep.records.paths import Results
+    from qdsweep.search.decide import decide
+
+    decide(Results(arguments.results).sweep(arguments.name), arguments.level, arguments.block)
     return 0

@@ -1,12 +1,19 @@
-"""The commands of the stages: what makes tables, figures and the report of a sweep."""
+"""The commands of the stages: what makes tables, figures and the report of a sweep.
+
+The command import.
+
+The command scale.
+"""
 
 import argparse
+import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from qdsweep.analysis.stages import STAGES, Stage
-from qdsweep.cli.arguments import RESULTS, Add, sweep_name
-from qdsweep.records.sweep_dir import Results
+from qdsweep.cli.arguments import CLUSTER, RESULTS, SET, Add, overrides, sweep_name
+from qdsweep.records.paths import Results
 
 # Stage -> its own options, which its function takes as keyword arguments.
 _OPTIONS: dict[str, dict[str, dict[str, Any]]] = {
@@ -44,3 +51,116 @@ def _command(stage: Stage, options: list[str]) -> Callable[[argparse.Namespace],
         return 0
 
     return command
+
+
+IMPORT = """\
+examples:
+  qdsweep import theirs.yaml --check      whether the description fits its files; writes nothing
+  qdsweep import theirs.yaml              one run of results/runs for each of its seeds
+  imported: [theirs.yaml]                 a key of the sweep file: tables and figures show them
+                                          beside the sweep's own runs, and snakemake imports them
+
+theirs.yaml, beside the files that it names:
+  algorithm: CMA-ME of pyribs             what tables and figures call it
+  domain: lp_sphere                       runs compare with those of a domain of this name
+  seeds: [1, 2, 3]
+  objective_range: [0, 100]               the lowest is the offset of the QD score
+  archive:
+    file: seed{seed}.npz                  or .csv: objective, measures, solution
+    dims: [50, 50]
+    ranges: [[-51.2, 51.2], [-51.2, 51.2]]
+    names: {objective: fitnesses}         where they call it something else
+  metrics:                                may be left out: the end alone is known then
+    file: seed{seed}.csv
+    columns: {evaluations: Evals, qd_score: QD Score, coverage: Coverage (%)}
+    times: {coverage: 0.01}               from percent
+  source: our own script, pyribs 0.12
+"""
+
+
+def add_import_commands(add: Add) -> None:
+    """Adds the command to the parser."""
+    parser = add("import", "Take results of others as runs.", IMPORT)
+    parser.add_argument("files", type=Path, nargs="+", metavar="FILE.yaml", help="what they are")
+    parser.add_argument("--check", action="store_true", help="write nothing")
+    parser.add_argument("--results", **RESULTS)
+    parser.set_defaults(command=_import)
+
+
+def _import(arguments: argparse.Namespace) -> int:
+    from qdsweep.config.imported import read_all
+    from qdsweep.experiment.foreign_results import read_foreign, write_run
+
+    for run in read_all(map(str, arguments.files)):
+        found = read_foreign(run)
+        for warning in found.warnings:
+            print(f"qdsweep: warning: {run.archive}: {warning}", file=sys.stderr)
+        if not arguments.check:
+            write_run(run, found, Results(arguments.results).runs)
+        print(f"{run.id}: {found}{', fits' if arguments.check else ''}")
+    return 0
+
+
+SCALE = """\
+examples:
+  qdsweep scale lunar_lander --set iterations=20 --workers 1,2,4,8 --out scaling/lander
+  qdsweep scale arm --set algorithm=cma_mae --set iterations=50 --workers 1,2 --repeats 5 \\
+      --out scaling/arm
+      writes scaling.csv, .md, .tex, .json and the figure scaling.pdf, .png, .svg into the folder
+
+Each repeat is a run from its beginning, in a process of its own. What counts is the time of its
+iterations after the first. Leave the machine to it. Killed, the same command goes on: what is
+finished is not run again.
+
+exit codes:
+  0 measured; 75 stopped (the same command goes on); 2 bad input;
+  1 a run failed, or the number of workers changed a result
+"""
+
+
+def add_scale_commands(add: Add) -> None:
+    """Adds the commands to the parser."""
+    scale = add("scale", "Measure how an experiment scales with its workers.", SCALE)
+    scale.add_argument("experiment", help="a YAML file, or a preset of config/experiments/")
+    scale.add_argument(
+        "--workers", required=True, metavar="N,N,...", help="numbers of workers, on each node"
+    )
+    scale.add_argument("--set", **SET)
+    scale.add_argument("--cluster", **CLUSTER)
+    scale.add_argument(
+        "--repeats", type=int, default=3, help="runs of each number of workers (default: 3)"
+    )
+    scale.add_argument(
+        "--out", dest="folder", type=Path, required=True, metavar="DIR", help="the folder to fill"
+    )
+    scale.set_defaults(command=_scale)
+
+
+def _scale(arguments: argparse.Namespace) -> int:
+    from qdsweep.config.cluster import read_cluster
+    from qdsweep.config.compose import compose
+    from qdsweep.scaling.study import Study, check_study, measure, read_workers
+
+    workers = read_workers(arguments.workers)
+    experiment = compose(arguments.experiment, overrides(arguments.set), source="--set")
+    cluster = read_cluster(arguments.cluster)
+    settings = [f"--set={setting}" for setting in arguments.set]
+    study = Study(
+        experiment,
+        [arguments.experiment, *settings, "--cluster", arguments.cluster],
+        {n: cluster.with_workers(n, arguments.cluster) for n in workers},
+        arguments.repeats,
+        arguments.folder,
+    )
+    check_study(study, arguments.cluster)
+    try:
+        times = measure(study)
+    except KeyboardInterrupt:
+        print("qdsweep: stopped; the same command goes on", file=sys.stderr)
+        return 75
+    from qdsweep.analysis.tables.sheet import as_markdown
+    from qdsweep.scaling.study import write_scaling
+
+    print(as_markdown(write_scaling(study, times)))
+    print(f"written: {arguments.folder}/scaling.csv, .md, .tex, .json, .pdf, .png, .svg")
+    return 0

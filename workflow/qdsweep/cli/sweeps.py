@@ -1,18 +1,32 @@
-"""The commands of a sweep: expand, status, watch, export, clean."""
+"""The commands of a sweep: expand, status, watch, export, clean.
+
+The command plan: what a start of a sweep would do, and why.
+
+What `qdsweep clean` removes: files that nothing needs, and runs that no sweep refers to.
+"""
 
 import argparse
 import gc
 import os
+import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from qdsweep.cli.arguments import RESULTS, Add, sweep_name
-from qdsweep.cli.columns import lines, paragraph
+from qdsweep.cli.arguments import RESULTS, Add, lines, paragraph, sweep_name
+from qdsweep.config.imported import is_imported
 from qdsweep.errors import BadInput
-from qdsweep.records.plan import read_plan
-from qdsweep.records.sweep_dir import Results
+from qdsweep.host.lock import may_be_alive
+from qdsweep.records.paths import Results, SweepDir
+from qdsweep.records.plan import read_confirm, read_plan
+from qdsweep.records.search import chosen_runs
+
+if TYPE_CHECKING:
+    from qdsweep.planning.outlook import Forecast
+
 
 EXPAND = """\
 examples:
@@ -110,8 +124,8 @@ def _expand(arguments: argparse.Namespace) -> int:
 
     from qdsweep.config.explain import explain
     from qdsweep.config.search import Search
-    from qdsweep.strategies.draws import drawn_by
-    from qdsweep.sweep.expand import from_argv, to_tsv
+    from qdsweep.search.draws import drawn_by
+    from qdsweep.sweep.grammar import from_argv, to_tsv
 
     draw = None
     if arguments.samples is not None:
@@ -142,11 +156,12 @@ def _keeping_all() -> Iterator[None]:
 def _status(arguments: argparse.Namespace) -> int:
     from rich.console import Console
 
-    from qdsweep.analysis.search import read_search
-    from qdsweep.analysis.search_status import levels_so_far, search_line
-    from qdsweep.analysis.status import (
+    from qdsweep.analysis.search import (
         failures,
+        levels_so_far,
+        read_search,
         reevaluations,
+        search_line,
         search_standings,
         summary_line,
         table,
@@ -209,7 +224,6 @@ def _export(arguments: argparse.Namespace) -> int:
 
 
 def _clean(arguments: argparse.Namespace) -> int:
-    from qdsweep.records.leftovers import leftovers, orphans, remove, size
 
     results = Results(arguments.results)
     found = list(leftovers(results))
@@ -223,3 +237,145 @@ def _clean(arguments: argparse.Namespace) -> int:
     done = "would be removed" if arguments.dry_run else "removed"
     print(f"{len(found)} found, {sum(sizes) / 1e6:.3f} MB {done}")
     return 0
+
+
+PLAN = """\
+examples:
+  qdsweep plan                                   what `snakemake --cores 8` would compute
+  qdsweep plan my_sweep.yaml                     the same of another sweep file
+  qdsweep plan published_lp                      and of one that comes with qdsweep
+  qdsweep plan my_sweep.yaml | grep -v nothing   only what there is to do
+A line for each row of the sweep: what was swept, the state of its run, how much of the budget is
+used, evaluations and core time left (known as soon as a run like it has begun), what will be done
+and why. Of a search a line for each level. It computes and changes nothing.
+"""
+
+
+def add_plan_commands(add: Add) -> None:
+    """Adds the command to the parser."""
+    plan = add("plan", "Show what a start of a sweep would do, a line a row, and why.", PLAN)
+    plan.add_argument(
+        "file",
+        nargs="?",
+        metavar="FILE",
+        help="a sweep file or a preset (default: config/config.yaml)",
+    )
+    plan.add_argument("--results", **RESULTS)
+    plan.set_defaults(command=_plan)
+
+
+def _plan(arguments: argparse.Namespace) -> int:
+    from qdsweep.config.files import find_config, find_preset
+    from qdsweep.planning.checks import check_fit, check_sweep
+    from qdsweep.planning.outlook import find_changes, first_batches, forecast, outlook
+    from qdsweep.planning.start import (
+        clusters_of,
+        confirming,
+        key_sources,
+        plan_data,
+        read_sweep,
+        sweep_of,
+    )
+    from qdsweep.records.paths import Results
+    from qdsweep.records.plan import Plan
+    from qdsweep.records.progress import read_standings
+    from qdsweep.search.places import places_of, search_outlook, spoiled
+
+    file = arguments.file or find_config("config.yaml")
+    if not Path(file).exists():
+        file = find_preset("sweeps", file)
+    results, files = Results(arguments.results), [file]
+    settings = read_sweep({}, (), files)
+    sources = key_sources((), files)
+    sweep = sweep_of(settings, results, sources)
+    check_sweep(settings, sweep, sources)
+    for name, cluster in clusters_of(settings, sources).items():
+        if settings.cluster != "auto":  # else it is not known before the executor is
+            check_fit(cluster, name, sweep.runs)
+    places = places_of(settings, sweep, sources)
+    if places is not None:
+        again = spoiled(settings.name, places, results)
+        for line in search_outlook(settings, places, sweep, again, results):
+            print(line.removeprefix("qdsweep: "))
+        return 0
+    confirm = confirming(settings, sweep, results)
+    plan = Plan.of(plan_data(settings, sweep))
+    runs = sweep.runs | confirm.runs
+    standings = read_standings(results.sweep(settings.name), plan)
+    changes = find_changes(settings.name, sweep, confirm, results)
+    for line in _table(forecast(plan, standings, runs, changes)):
+        print(line)
+    said = outlook(settings.name, sweep, confirm, standings, changes, results)
+    for line in (*first_batches(runs), *(line.removeprefix("qdsweep: ") for line in said)):
+        print(paragraph(line))
+    return 0
+
+
+def _table(rows: "Iterable[Forecast]") -> Iterator[str]:
+    """Yields heading and rows."""
+    from qdsweep.experiment.run_log import duration
+
+    rows = list(rows)
+    units = {row.unit for row in rows}
+    used = units.pop().upper() if len(units) == 1 else "DONE"
+    cells = [("ROW", "RUN", "STATE", used, "EVALS LEFT", "CORE TIME", "WHAT WILL BE DONE")]
+    for number, row in enumerate(rows, start=1):
+        time = "unknown" if row.seconds is None else duration(row.seconds) if row.seconds else ""
+        left = f"{'>= ' * row.least}{row.evaluations:,}" if row.evaluations else ""
+        done = f"{row.done:,}/{row.budget:,}" + (f" {row.unit}" if units else "")
+        cells.append((f"{number}", row.label, row.state, done, left, time, row.action))
+    yield from lines("><<>>>", cells, label=1)
+
+
+# What a kill can leave behind: the second half of an atomic write.
+_TORN = ".*.tmp"
+
+
+def leftovers(results: Results) -> Iterator[Path]:
+    """Yields temporary files of writes that were cut off, in runs that nobody computes now."""
+    for run in results.known_runs():
+        if not may_be_alive(run.state.lock):
+            yield from run.path.glob(_TORN)
+            yield from run.state.torn()
+    for sweep in map(SweepDir, results.sweeps.glob("*")):  # also one whose plan was cut off
+        yield from chain(
+            sweep.path.glob(_TORN),
+            sweep.tables.glob(_TORN),
+            sweep.plots.glob(f"**/{_TORN}"),
+            sweep.search.glob(f"*/{_TORN}"),
+        )
+    for folder in (results.centroids, results.sources):
+        yield from folder.glob(_TORN)
+
+
+def orphans(results: Results) -> Iterator[Path]:
+    """Yields runs that no sweep refers to, and that nobody computes now; none that was imported.
+
+    Raises:
+        BadInput: A plan, confirm.json or a decision of a search is damaged, so that nobody knows
+            what it refers to.
+    """
+    wanted = set()
+    for sweep in results.known_sweeps():
+        plan = read_plan(sweep)
+        wanted |= {row.run for row in plan.rows} | chosen_runs(sweep, plan.levels)
+        wanted |= {run for setting in plan.candidates for run in setting["runs"].values()}
+        wanted |= {row["id"] for row in read_confirm(sweep)}
+    for run in results.known_runs():
+        if run.name not in wanted and not (is_imported(run.name) or may_be_alive(run.state.lock)):
+            yield run.path
+
+
+def size(path: Path) -> int:
+    """Returns bytes on disk; a file with two names is counted once."""
+    files = [path] if path.is_file() else [file for file in path.rglob("*") if file.is_file()]
+    stats = {(s.st_dev, s.st_ino): s.st_size for s in (file.stat() for file in files)}
+    return sum(stats.values())
+
+
+def remove(path: Path) -> None:
+    """Removes a file or a folder."""
+    if path.is_dir():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)

@@ -7,12 +7,9 @@ from pydantic import Discriminator, Field, Tag, model_validator
 from qdsweep.config.archives import Archive, CVTArchive, GridArchive, PluginArchive
 from qdsweep.config.base import NOW, TARGET, Model, own_or_type
 from qdsweep.config.emitters import Emitter, PluginEmitter
-from qdsweep.config.estimation import CMAMEGAES, CMAMEGATD3ES, MEES
-from qdsweep.config.evolution import GA
 from qdsweep.config.family import AlgorithmConfig
-from qdsweep.config.lagged import DQN, IMPALA, ApexDQN
-from qdsweep.config.learning import PGAMapElites, TD3Search
-from qdsweep.config.rl import A2C, PPO
+from qdsweep.config.learning import CMAMEGAES, CMAMEGATD3ES, GA, MEES, PGAMapElites, TD3Search
+from qdsweep.config.rl import A2C, DQN, IMPALA, PPO, ApexDQN
 
 
 class Bandit(Model):

@@ -20,8 +20,7 @@ from qdsweep.config.emitters import PluginEmitter
 from qdsweep.config.experiment import BUDGETS, Experiment
 from qdsweep.config.explain import explain
 from qdsweep.config.files import quoted, read_preset
-from qdsweep.config.keys import PRESETS, Path, dotted, key_paths, resolve
-from qdsweep.config.schedule import Change, refuse_fixed
+from qdsweep.config.keys import PRESETS, Change, Path, dotted, key_paths, refuse_fixed, resolve
 from qdsweep.errors import BadInput
 
 # Pairs of keys for the same thing: the key of a later layer replaces that of an earlier one.

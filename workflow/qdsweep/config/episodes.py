@@ -1,10 +1,15 @@
-"""Episodes: the policy that acts in them, and their measures."""
+"""Episodes: the policy that acts in them, and their measures.
 
+What the config of every domain has, and facts about the domain.
+"""
+
+from collections import Counter
 from typing import Annotated, ClassVar, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from qdsweep.config.base import Interval, Model
+from qdsweep.errors import BadInput
 
 
 class Linear(Model):
@@ -110,3 +115,201 @@ class Measure(Model):
             if (getattr(self, key) is not None) != needed:
                 raise ValueError(f"{self.measure} {'needs a' if needed else 'has no'} {key}")
         return self
+
+
+class DomainConfig(Model):
+    """Keys and facts of every domain. The value None stands for the domain's own value."""
+
+    fixed = "the domain is made with it"
+    # Part of every run id. It is raised when the domain's code gives other results.
+    version: ClassVar[int] = 1
+    # The class or function that makes the domain, `module:name`, and the keys that it is called
+    # with. No keys: it is called with this model.
+    code: ClassVar[str]
+    code_keys: ClassVar[tuple[str, ...]] = ()
+    # Installed packages that the results depend on, besides those of every run.
+    own_libraries: ClassVar[tuple[str, ...]] = ()
+    # Whether an evaluation gives the same result with every seed.
+    is_deterministic: ClassVar[bool] = False
+    # Whether an evaluation can be rendered: it plays episodes of gymnasium. (A user's code may.)
+    has_episodes: ClassVar[bool] = False
+    # Whether the steps of the environment are counted. (A user's code may.)
+    counts_steps: ClassVar[bool] = False
+    # For the methods paragraph, with {self} for this model: what to call a domain without a
+    # `title`, what its solutions are, and the papers of the type (keys of config/references.bib).
+    own_title: ClassVar[str] = "{self.name}"
+    solution_text: ClassVar[str] = "with {solution_dim} parameters"
+    own_papers: ClassVar[tuple[str, ...]] = ()
+
+    type: str = Field(description="which domain: a built-in one or a `module:Class` of yours")
+    name: str = Field(
+        default="",
+        pattern=r"^[A-Za-z0-9_.][A-Za-z0-9_.\-]*$",
+        description="the preset's name; shown in run ids and figures",
+    )
+    title: str = Field(
+        default="",
+        description="what the methods paragraph calls it; empty for words of the type, or the name",
+    )
+    cite: list[str] = Field(
+        default=[],
+        description=(
+            "its papers besides those of its type, for the methods paragraph: keys of "
+            "references.bib"
+        ),
+    )
+    ranges: list[Interval] | None = Field(
+        default=None,
+        description=(
+            "lower and upper end of each measure, in order; null for the domain's own "
+            "[measure units]"
+        ),
+    )
+    objective_range: Interval | None = Field(
+        default=None,
+        description=(
+            "lowest and best objective; the lowest gives the QD-score offset; null for the "
+            "domain's own [objective units]"
+        ),
+    )
+    x0: float | list[float] | None = Field(
+        default=None,
+        description=(
+            "where a search starts: one value for every parameter, or a list of them; null for "
+            "the domain's own, 0 unless it says otherwise [parameter units]"
+        ),
+    )
+    step: float | None = Field(
+        default=None,
+        gt=0,
+        description=(
+            "natural mutation scale, the default of sigma, sigma0 and iso_sigma; null for the "
+            "domain's own [parameter units]"
+        ),
+    )
+    evaluation_seed: (
+        Literal["fixed", "iteration", "solution"] | Annotated[int, Field(ge=0, lt=2**32)]
+    ) = Field(
+        default="solution",
+        description=(
+            "the seeds of the evaluations: fixed (one for the whole run, from the run's seed), "
+            "iteration (a new one each iteration), solution (each its own), or a number (that "
+            "very seed for all)"
+        ),
+    )
+
+    @property
+    def libraries(self) -> tuple[str, ...]:
+        """The distributions that its results depend on, besides those of every run."""
+        return self.own_libraries
+
+    @property
+    def packages(self) -> tuple[str, ...]:
+        """What it needs that not every installation has, as `config.extras` takes it."""
+        return ()
+
+    @property
+    def papers(self) -> tuple[str, ...]:
+        """The keys of its papers: those of `cite` first, then those of the type."""
+        return (*self.cite, *self.own_papers)
+
+    def phrase(self, source: str, solution_dim: int | None) -> str:
+        """Returns the domain in words, such as "a planar arm with 100 joints".
+
+        Args:
+            source: The citation of its papers. It stands behind the title.
+            solution_dim: Parameters of a solution.
+        """
+        title = self.title or self.own_title.format(self=self)
+        return f"{title}{source} {self.solution_text.format(self=self, solution_dim=solution_dim)}"
+
+    @property
+    def measure_dim(self) -> int | None:
+        """Number of measures, or None where only the user's code knows."""
+        return None
+
+    @property
+    def known_solution_dim(self) -> int | None:
+        """Number of parameters, or None where only the environment or the user's code knows."""
+        return None
+
+    @property
+    def has_jacobian(self) -> bool | None:
+        """Whether gradient emitters can work, or None where only the user's code knows."""
+        return None
+
+    @property
+    def why_no_experience(self) -> str:
+        """Why nothing can learn from its steps; empty where it can, or only the code knows."""
+        return ""
+
+    @model_validator(mode="after")
+    def _check_lengths(self) -> "DomainConfig":
+        measures, parameters = self.measure_dim, self.known_solution_dim
+        if self.ranges is not None and measures not in (None, len(self.ranges)):
+            raise ValueError(
+                f"ranges has {len(self.ranges)} entries, but {self.type} has {measures} measures"
+            )
+        if isinstance(self.x0, list) and parameters not in (None, len(self.x0)):
+            raise ValueError(
+                f"x0 has {len(self.x0)} entries, but a solution of {self.type} has {parameters} "
+                "parameters"
+            )
+        return self
+
+
+class PolicyDomain(DomainConfig):
+    """A domain whose solutions are the weights of a policy that plays episodes.
+
+    A subclass has the keys `policy`, `measures` and `episodes`.
+    """
+
+    has_episodes = True
+    counts_steps = True
+    solution_text = "with {self.policy.title} of {solution_dim} weights"
+
+    objective_range: Interval = Field(
+        description="lowest and best return; the lowest gives the QD-score offset [return]"
+    )
+    # Wider than that of other domains, which have no network.
+    x0: float | list[float] | Literal["xavier"] | None = Field(  # type: ignore[assignment]
+        default=None,
+        description=(
+            "where a search starts: one value for every weight, or a list of them; xavier for a "
+            "random network of Glorot & Bengio (2010) without biases, one for each run, drawn from "
+            "its seed; null for 0 [weight units]"
+        ),
+    )
+    step: float = Field(default=0.5, gt=0, description="natural mutation scale [weight units]")
+
+    @property
+    def measure_dim(self) -> int:
+        """Number of measures."""
+        return len(self.measures)  # type: ignore[attr-defined]
+
+    @property
+    def has_jacobian(self) -> bool:
+        """Whether gradient emitters can work."""
+        return False
+
+    @field_validator("measures", check_fields=False)
+    @classmethod
+    def _check_labels(cls, measures: list[Measure]) -> list[Measure]:
+        label, count = Counter(measure.label for measure in measures).most_common(1)[0]
+        if count > 1:
+            raise ValueError(f"{count} measures have the name {label!r}; give each its own name")
+        return measures
+
+
+def require_episodes(domain: DomainConfig) -> None:
+    """Refuses a domain that does not play episodes, which could be rendered.
+
+    Raises:
+        BadInput: The message names the domain.
+    """
+    if not domain.has_episodes:
+        raise BadInput(
+            f"the domain {domain.name or domain.type} (type {domain.type}) has no episodes that "
+            "could be rendered; the types gymnasium, atari and lunar_lander do, and a class of "
+            "yours that plays in what gymnasium.make makes, or has render(solution, seed)"
+        )

@@ -9,9 +9,9 @@ from pydantic import Field, model_validator
 from qdsweep.config.algorithm import Algorithm
 from qdsweep.config.base import NOW, Model
 from qdsweep.config.domain import Domain, Plugin
+from qdsweep.config.keys import Schedule
 from qdsweep.config.own_metric import OwnMetrics, own_metrics
 from qdsweep.config.rl import ReinforcementLearning
-from qdsweep.config.schedule import Schedule
 
 # Part of every run id. It is raised when a default or the meaning of a key changes.
 MODEL_VERSION = 1

@@ -1,7 +1,11 @@
-"""Messages for pydantic's errors: they name file, key, value and remedy."""
+"""Messages for pydantic's errors: they name file, key, value and remedy.
 
+The file that a key of a sweep stands in, for messages.
+"""
+
+import contextlib
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pydantic import ValidationError
@@ -9,9 +13,9 @@ from pydantic_core import ErrorDetails
 
 from qdsweep.config.base import TARGET
 from qdsweep.config.emitters import REFUSED
-from qdsweep.config.files import nearest, quoted
+from qdsweep.config.files import ALGORITHMS, nearest, quoted
 from qdsweep.config.keys import Path, dotted, key_paths
-from qdsweep.config.refused import ALGORITHMS
+from qdsweep.errors import BadInput
 
 # Tags of models that no user writes as a `type`.
 _UNWRITTEN = ("plugin", "module:Class", "composition")
@@ -126,3 +130,13 @@ def _source(path: Path, sources: Mapping[Path, str]) -> str:
         if found:
             return " + ".join(sorted(found))
     return sources.get((), " + ".join(dict.fromkeys(sources.values())) or "config")
+
+
+@contextlib.contextmanager
+def naming_file(sources: Mapping[Path, str], key: str) -> Iterator[None]:
+    """Puts the file of a key of the sweep, from `key_sources`, before what is wrong with it."""
+    try:
+        yield
+    except BadInput as error:
+        where = sources.get((key,), sources.get((), ""))
+        raise BadInput(f"{where}: {error}" if where else str(error)) from None

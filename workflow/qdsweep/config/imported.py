@@ -10,10 +10,9 @@ from typing import Annotated, Any
 
 from pydantic import Field, ValidationError, model_validator
 
-from qdsweep.config.base import Interval, Model
+from qdsweep.config.base import Interval, Model, value_text
 from qdsweep.config.explain import explain
 from qdsweep.config.files import nearest, read_yaml
-from qdsweep.config.values import value_text
 from qdsweep.errors import BadInput
 from qdsweep.metrics import RECORDED
 

@@ -7,13 +7,12 @@ from pathlib import Path
 
 from qdsweep.config.cluster import Cluster, read_cluster
 from qdsweep.config.files import PRESETS
-from qdsweep.container.apptainer import find_program
-from qdsweep.container.image import digest, find_image, prepare
+from qdsweep.container.image import digest, find_image, find_program, prepare
 from qdsweep.errors import BadInput
 from qdsweep.host import slurm
-from qdsweep.host.briefing import RANKS, VARIABLE
 from qdsweep.host.key import key_file, own_digest
-from qdsweep.records.run_dir import RunDir
+from qdsweep.host.process import RANKS, VARIABLE
+from qdsweep.records.paths import RunDir
 from qdsweep.records.status import read_status
 
 # Where the Dockerfile puts the project.

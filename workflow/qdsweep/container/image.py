@@ -1,16 +1,60 @@
-"""The image: where it is, whether it can be used, and its hash."""
+"""The image: where it is, whether it can be used, and its hash.
+
+Apptainer, or a Singularity that does the same.
+
+Where the Python of a conda environment finds this package.
+"""
 
 import contextlib
+import functools
 import hashlib
 import os
 import re
+import shutil
 import subprocess
+from contextlib import suppress
 from pathlib import Path
 
 from qdsweep.config.files import HOME
-from qdsweep.container.apptainer import find_program
 from qdsweep.errors import BadInput
 from qdsweep.versions import own_version
+
+# The first versions that keep the user's umask, and read SINGULARITYENV_... with --cleanenv.
+OLDEST = {"apptainer": (1, 0), "singularity-ce": (3, 8), "singularity": (3, 7)}
+INSTALL = "install Apptainer (`module load apptainer` on many clusters), or leave out --sdm"
+
+
+@functools.cache
+def find_program() -> tuple[str, str]:
+    """Finds the program that runs images.
+
+    Returns:
+        Its path, and the prefix of environment variables that it passes into the image.
+
+    Raises:
+        BadInput: There is none, it cannot be started, or it is too old.
+    """
+    path = shutil.which("apptainer") or shutil.which("singularity")
+    if path is None:
+        raise BadInput(f"neither apptainer nor singularity is on the PATH: {INSTALL}")
+    try:
+        done = subprocess.run(
+            [path, "--version"], capture_output=True, text=True, timeout=60, check=True
+        )
+    except (OSError, subprocess.SubprocessError) as error:
+        said = (getattr(error, "stderr", None) or str(error)).strip()
+        raise BadInput(f"{path} --version failed: {said}; {INSTALL}") from None
+    found = re.match(r"(\S+) version v?(\d+)\.(\d+)", done.stdout)
+    if found is None or found[1] not in OLDEST:
+        raise BadInput(f"{path}: neither Apptainer nor Singularity: {done.stdout.strip()!r}")
+    oldest = OLDEST[found[1]]
+    if (int(found[2]), int(found[3])) < oldest:
+        raise BadInput(
+            f"{path} is {done.stdout.strip()!r}, which is too old: at least {found[1]} "
+            f"{oldest[0]}.{oldest[1]} is needed; {INSTALL}"
+        )
+    return path, "APPTAINERENV_" if found[1] == "apptainer" else "SINGULARITYENV_"
+
 
 # The folder for images of a URL, in the working directory.
 PULLED = Path("results/images")
@@ -113,3 +157,25 @@ def _pull(program: str, url: str) -> None:
         torn.rename(target)
     finally:
         torn.unlink(missing_ok=True)
+
+
+_PACKAGE = Path(__file__).resolve().parents[1]
+
+
+def package_folder() -> Path:
+    """Returns a folder with this package and none of the libraries beside an installed one.
+
+    The environment has libraries of its own, maybe for another Python. For a wheel the folder is
+    made in the working directory, with a link to the package.
+    """
+    if not HOME.is_relative_to(_PACKAGE):
+        return _PACKAGE.parent
+    link = Path(".snakemake/qdsweep-package/qdsweep").absolute()
+    with suppress(OSError):
+        if link.readlink() == _PACKAGE:
+            return link.parent
+    link.parent.mkdir(parents=True, exist_ok=True)
+    fresh = link.with_name(f"{os.getpid()}")
+    fresh.symlink_to(_PACKAGE)
+    fresh.replace(link)
+    return link.parent

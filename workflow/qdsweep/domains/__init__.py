@@ -4,7 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from qdsweep.config.domain import DomainConfig
-from qdsweep.config.extras import remedy
+from qdsweep.config.requirements import remedy
 from qdsweep.errors import BadInput
 
 if TYPE_CHECKING:  # numpy and gymnasium are only imported with a domain that needs them

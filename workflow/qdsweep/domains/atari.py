@@ -8,7 +8,7 @@ from ale_py import Action
 from gymnasium import spaces
 from numpy.typing import NDArray
 
-from qdsweep.config.atari import Atari, Convolutional
+from qdsweep.config.domain import Atari, Convolutional
 from qdsweep.domains.base import (
     CUT,
     GOES_ON,
@@ -19,14 +19,15 @@ from qdsweep.domains.base import (
     Record,
     Seeds,
 )
-from qdsweep.domains.convolution import ConvolutionalPolicy
-from qdsweep.domains.emulator import Emulator
-from qdsweep.domains.episodes import episode_fields, evaluate_episodes
+from qdsweep.domains.episodes import (
+    check_components,
+    episode_fields,
+    evaluate_episodes,
+    measure_episode,
+)
 from qdsweep.domains.experience import join_records
-from qdsweep.domains.exploration import Choice, make_choice
-from qdsweep.domains.measures import check_components, measure_episode
-from qdsweep.domains.policies import Policy, make_actions
-from qdsweep.domains.screens import Screens
+from qdsweep.domains.policies import Choice, Policy, make_actions, make_choice
+from qdsweep.domains.screens import ConvolutionalPolicy, Emulator, Screens
 
 _BYTES = 128
 # A byte of memory as policies and learners see it: the same numbers in both precisions.

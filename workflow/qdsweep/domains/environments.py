@@ -13,7 +13,7 @@ from typing import Any
 import gymnasium as gym
 from gymnasium.envs.registration import EnvSpec
 
-from qdsweep.config.extras import remedy, require_package
+from qdsweep.config.requirements import remedy, require_package
 from qdsweep.errors import BadInput
 
 _BULLET = "pybullet_envs_gymnasium"

@@ -1,10 +1,17 @@
-"""Evaluations that average over episodes."""
+"""Evaluations that average over episodes.
 
-from collections.abc import Callable
+The catalogue of measures of gymnasium tasks.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from qdsweep.config.episodes import Measure
 from qdsweep.domains.base import Evaluation, Floats, Seeds
+from qdsweep.errors import BadInput
 
 Rollout = Callable[[Floats, int], list[float]]
 
@@ -55,3 +62,76 @@ def evaluate_episodes(
         for name in episode_fields(episodes)
     }
     return Evaluation(means[:, 0], means[:, 1:], fields)
+
+
+# Measure -> function of one component over an episode of T steps, ``(T,)``.
+_STATISTICS: dict[str, Callable[[Floats], Any]] = {
+    "mean": np.mean,
+    "min": np.min,
+    "max": np.max,
+    "range": np.ptp,
+    "final": lambda series: series[-1],
+    "mean_abs": lambda series: np.mean(np.abs(series)),
+}
+
+
+def check_components(
+    measures: Sequence[Measure], env: str, observations: int, actions: int
+) -> None:
+    """Refuses components that the environment lacks.
+
+    Args:
+        measures: The measures.
+        env: The environment's id, for the message.
+        observations: Components of an observation.
+        actions: Components of an action (of a Discrete space: its number of actions).
+
+    Raises:
+        BadInput: A component is out of range.
+    """
+    for measure in measures:
+        kind = "action" if measure.measure.endswith("_action") else "observation"
+        size = actions if kind == "action" else observations
+        if measure.component is not None and measure.component >= size:
+            raise BadInput(
+                f"domain.measures: {measure.measure} of component {measure.component}: an "
+                f"{kind} of {env} has only the components 0 to {size - 1}"
+            )
+
+
+def measure_episode(
+    measures: Sequence[Measure],
+    observations: NDArray[Any],
+    actions: Floats,
+    touching: Sequence[frozenset[str]],
+    length: int | None = None,
+) -> list[float]:
+    """Returns the measures of an episode.
+
+    Args:
+        measures: The measures.
+        observations: ``(T, o)`` observations, one after each step.
+        actions: ``(T, a)`` actions; one-hot vectors for a Discrete space.
+        touching: T sets of names: the geoms that touch the floor after each step.
+        length: Steps of the episode; None for T.
+    """
+    length = len(observations) if length is None else length
+    return [_value(measure, observations, actions, touching, length) for measure in measures]
+
+
+def _value(
+    measure: Measure,
+    observations: NDArray[Any],
+    actions: Floats,
+    touching: Sequence[frozenset[str]],
+    length: int,
+) -> float:
+    if measure.measure == "contact":
+        return sum(measure.geom in names for names in touching) / len(touching)
+    if measure.measure == "episode_length":
+        return float(length)
+    if measure.threshold is not None:  # only fraction_above has one
+        return float(np.mean(observations[:, measure.component] > measure.threshold))
+    statistic, kind = measure.measure.rsplit("_", 1)
+    source = actions if kind == "action" else observations
+    return float(_STATISTICS[statistic](source[:, measure.component]))

@@ -76,7 +76,7 @@ def check_experience(domain: Domain, solutions: Floats, seeds: Seeds) -> None:
     Raises:
         BadInput: A promise is broken; the message says which.
     """
-    from qdsweep.domains.exploration import explore, kinds_of
+    from qdsweep.domains.policies import explore, kinds_of
 
     name, actor = type(domain).__name__, domain.actor  # type: ignore[attr-defined]
     fault = _find_fault_of_actor(actor, domain.solution_dim)

@@ -1,6 +1,10 @@
-"""Gymnasium environments as domains: a policy plays episodes, which are measured."""
+"""Gymnasium environments as domains: a policy plays episodes, which are measured.
 
-from typing import NamedTuple
+Contacts with the floor in the environments of MuJoCo and PyBullet.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
 
 import gymnasium as gym
 import numpy as np
@@ -16,14 +20,78 @@ from qdsweep.domains.base import (
     Seeds,
 )
 from qdsweep.domains.environments import find_spec, make_env, make_reset
-from qdsweep.domains.episodes import episode_fields, evaluate_episodes
+from qdsweep.domains.episodes import (
+    check_components,
+    episode_fields,
+    evaluate_episodes,
+    measure_episode,
+)
 from qdsweep.domains.experience import join_records
-from qdsweep.domains.exploration import Choice, make_choice
-from qdsweep.domains.ground import make_ground
-from qdsweep.domains.measures import check_components, measure_episode
 from qdsweep.domains.normalizer import Normalizer, tally
-from qdsweep.domains.policies import Policy, make_actions
+from qdsweep.domains.policies import Choice, Policy, make_actions, make_choice
 from qdsweep.errors import BadInput
+
+FLOOR = "floor"
+# Which of the parts that measures name touch the floor in an environment now.
+Ground = Callable[[gym.Env], frozenset[str]]
+
+
+def make_ground(env: gym.Env, task: config.Gymnasium) -> Ground | None:
+    """Makes the function that finds which parts named by measures touch the floor.
+
+    Args:
+        env: An environment of the task.
+        task: The settings.
+
+    Returns:
+        A function from an environment of the task to names: of MuJoCo's geoms, or of the parts in
+        the `foot_list` of PyBullet's robot; None if no measure needs it.
+
+    Raises:
+        BadInput: The environment knows no contacts, or has no such part.
+    """
+    wanted = [measure.geom for measure in task.measures if measure.geom is not None]
+    if not wanted:
+        return None
+    bare: Any = env.unwrapped
+    if hasattr(getattr(bare, "model", None), "ngeom"):
+        return _geoms(bare.model, [FLOOR, *wanted], task.env)
+    if hasattr(getattr(bare, "robot", None), "foot_list"):
+        _require(wanted, bare.robot.foot_list, f"{task.env}: robot.foot_list has no", "it has")
+        return _feet
+    raise BadInput(
+        "domain.measures: contact is only known in MuJoCo's tasks and of PyBullet's robots with "
+        f"feet, not {task.env}"
+    )
+
+
+def _geoms(model: Any, wanted: list[str], env_id: str) -> Ground:
+    nothing = frozenset[str]()
+    names = {number: model.geom(number).name for number in range(model.ngeom)}
+    _require(wanted, names.values(), f"{env_id} has no geom", "its geoms")
+    (floor,) = (number for number, name in names.items() if name == FLOOR)
+
+    def touching(env: Any) -> frozenset[str]:
+        data = env.unwrapped.data
+        if not data.ncon:
+            return nothing
+        pairs = data.contact.geom.tolist()
+        return frozenset(names[a if b == floor else b] for a, b in pairs if floor in (a, b))
+
+    return touching
+
+
+def _feet(env: Any) -> frozenset[str]:
+    robot = env.unwrapped.robot
+    touching = zip(robot.foot_list, robot.feet_contact, strict=True)
+    return frozenset(name for name, touches in touching if touches)
+
+
+def _require(wanted: Iterable[str], known: Iterable[str], lacks: str, those: str) -> None:
+    for name in wanted:
+        if name not in known:
+            raise BadInput(f"domain.measures: {lacks} {name!r}; {those}: {', '.join(known)}")
+
 
 # After `reset`, nothing of earlier episodes is left in these environments (a test shows it), so
 # one of them is used again. In others it may be: a BipedalWalker and the robots of PyBullet keep

@@ -1,13 +1,28 @@
-"""A user's own domain, `module:Class`."""
+"""A user's own domain, `module:Class`.
+
+The test of a domain's promises, for `qdsweep check module:Class`.
+
+The test of a domain's promises in another process, for `qdsweep check`.
+"""
 
 import inspect
 import math
-from typing import Any
+import sys
+import time
+import traceback
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
+from qdsweep.config.compose import read_domain
 from qdsweep.config.domain import Plugin
 from qdsweep.config.plugin import load_class
-from qdsweep.domains.base import Domain
+from qdsweep.domains.base import Domain, Evaluation, Floats, Seeds
+from qdsweep.domains.experience import check_experience
 from qdsweep.errors import BadInput
+from qdsweep.host.process import answer, answer_of
 
 # Names that pyribs' archives and we use for ourselves.
 _TAKEN = ("index", "solution", "objective", "measures", "threshold", "jacobian", "evaluation_seed")
@@ -85,3 +100,233 @@ def _are_shapes(value: Any) -> bool:
     return isinstance(value, dict) and all(
         isinstance(shape, tuple) and name not in _TAKEN for name, shape in value.items()
     )
+
+
+_TIMES = 3
+_CUTS = 4
+_GRADIENT_ROWS = 3
+_RECORDED_ROWS = 3
+# How many random solutions tell what lies outside the ranges, and how long they may take at most.
+_SAMPLE, _SAMPLE_SECONDS = 1000, 2.0
+
+
+class Findings(NamedTuple):
+    """What was seen of a domain that keeps its promises.
+
+    Attributes:
+        seconds: Time of an evaluation, the least that was seen [s].
+        batch: Solutions that were evaluated at once.
+        measures: ``(n, m)`` the measures of random solutions.
+        ranges: Name -> (lower, upper) range of each measure.
+    """
+
+    seconds: float
+    batch: int
+    measures: Floats
+    ranges: dict[str, tuple[float, float]]
+
+    def lines(self) -> list[str]:
+        """Says it to a person, with what to do about measures that are out of range."""
+        low, high = np.array(list(self.ranges.values())).T
+        outside = (self.measures < low) | (self.measures > high)
+        lines = [
+            f"{1000 * self.seconds:.3g} ms an evaluation, in a batch of {self.batch} on one core",
+            f"{outside.any(axis=1).mean():.1%} of {len(outside)} random solutions"
+            " (x0 + step * N(0, I)) are outside the measure ranges",
+        ]
+        for index, name in enumerate(self.ranges):
+            if outside[:, index].any():
+                seen = self.measures[:, index]
+                lines.append(
+                    f"  {name}: {outside[:, index].mean():.1%}; seen {seen.min():.4g} to"
+                    f" {seen.max():.4g}, range {low[index]:.4g} to {high[index]:.4g}"
+                )
+        if outside.any():
+            lines.append(
+                "  all of these would share the cells at the edge: widen the ranges, or choose a"
+                " smaller `step`, if they are to be told apart"
+            )
+        return lines
+
+
+def check_rows(domain: Domain, batch: int = 24, seed: int = 0) -> Findings:
+    """Checks that a domain is what `Domain` promises, by evaluating random solutions.
+
+    It checks shapes, that values are finite, that the bits are the same when a solution is
+    evaluated again or in another batch, that solutions are not changed, that a jacobian agrees
+    with finite differences, and what learners rely on where there is an `actor`.
+
+    Args:
+        domain: The domain, as `make_domain` made it.
+        batch: Solutions to evaluate.
+        seed: The seed of the solutions, and of where the batch is cut.
+
+    Returns:
+        How long it takes, and where random solutions lie.
+
+    Raises:
+        BadInput: A promise is broken; the message says which and where.
+    """
+    name = type(domain).__name__
+    require_domain(domain, name)
+    rng = np.random.default_rng(seed)
+    x0 = np.asarray(getattr(domain, "x0", 0.0), dtype=np.float64)
+    step = float(getattr(domain, "step", 1.0))
+    solutions = x0 + step * rng.normal(size=(batch, domain.solution_dim))
+    seeds = rng.integers(2**32, size=batch, dtype=np.uint32)
+    before = solutions.copy()
+    try:
+        result = domain.evaluate(solutions, seeds)
+    except Exception as error:
+        place = traceback.extract_tb(error.__traceback__)[-1]
+        raise BadInput(
+            f"{name}.evaluate raised {type(error).__name__}: {error} "
+            f"({place.filename}, line {place.lineno}: {place.line})"
+        ) from error
+    whole = _columns(domain, result, batch)
+    if not np.array_equal(before, solutions):
+        raise BadInput(f"{name}.evaluate changes the solutions that it is given; copy them")
+    times = []  # of the same batch, the least of which is the least disturbed
+    for _ in range(_TIMES):
+        start = time.perf_counter()
+        again = _evaluate(domain, solutions, seeds)
+        times.append(time.perf_counter() - start)
+        _same(name, whole, again, _UNSEEDED)
+    seconds = min(times) / batch
+    for _ in range(_CUTS):
+        order = rng.permutation(batch)
+        ends = np.sort(rng.choice(np.arange(1, batch), size=min(3, batch - 1), replace=False))
+        for rows in np.split(order, ends):
+            expected = {key: values[rows] for key, values in whole.items()}
+            part = _evaluate(domain, solutions[rows], seeds[rows])
+            if _difference(expected, part):  # randomness may be rare, and not seen until now
+                _same(name, part, _evaluate(domain, solutions[rows], seeds[rows]), _UNSEEDED)
+            _same(name, expected, part, _NEIGHBOURS)
+    if callable(getattr(domain, "jacobian", None)):
+        _check_jacobian(domain, solutions[:_GRADIENT_ROWS], seeds[:_GRADIENT_ROWS])
+    if hasattr(domain, "actor"):
+        check_experience(domain, solutions[:_RECORDED_ROWS], seeds[:_RECORDED_ROWS])
+    more = min(_SAMPLE, int(_SAMPLE_SECONDS / seconds)) - batch
+    measures = whole["measures"]
+    if more > 0:
+        further = x0 + step * rng.normal(size=(more, domain.solution_dim))
+        further_seeds = rng.integers(2**32, size=more, dtype=np.uint32)
+        seen = _evaluate(domain, further, further_seeds)["measures"]
+        measures = np.concatenate([measures, seen])
+    return Findings(seconds, batch, measures, dict(domain.measures))
+
+
+def _evaluate(domain: Domain, solutions: Floats, seeds: Seeds) -> dict[str, NDArray]:
+    return _columns(domain, domain.evaluate(solutions, seeds), len(solutions))
+
+
+def _columns(domain: Domain, result: Evaluation, n: int) -> dict[str, NDArray]:
+    """Checks shapes and values of a result, and returns it as name -> array."""
+    name = type(domain).__name__
+    expected: dict[str, tuple[int, ...]] = {
+        "objective": (n,),
+        "measures": (n, len(domain.measures)),
+        **{key: (n, *shape) for key, shape in domain.fields.items()},
+    }
+    found = {"objective": result.objective, "measures": result.measures, **result.fields}
+    if set(found) != set(expected):
+        raise BadInput(
+            f"{name}.evaluate returns the fields {sorted(result.fields)}, but `fields` names "
+            f"{sorted(domain.fields)}"
+        )
+    for key, shape in expected.items():
+        if np.shape(found[key]) != shape:
+            raise BadInput(
+                f"{name}.evaluate: {key} of {n} solutions has the shape {np.shape(found[key])}; "
+                f"it should be {shape}"
+            )
+    for key in ("objective", "measures"):
+        if not np.isfinite(found[key]).all():
+            row = int(np.argwhere(~np.isfinite(found[key]))[0][0])
+            raise BadInput(f"{name}.evaluate: {key} of solution {row} is {found[key][row]}")
+    return {key: np.asarray(values) for key, values in found.items()}
+
+
+# What is wrong when bits differ, and what to do about it.
+_UNSEEDED = (
+    "is not reproducible: the same solutions with the same seeds, evaluated a second time, differ"
+    " in {which}. It draws randomness that is not from `seeds`, or remembers something. Remedy: for"
+    " each row its own generator, np.random.default_rng(int(seed)), or env.reset(seed=int(seed));"
+    " nothing else kept from one call to the next"
+)
+_NEIGHBOURS = (
+    "is not row-independent: the same solutions with the same seeds, in another batch, differ in"
+    " {which}. Evaluated again in the same batch they are equal, so it is no randomness: a row"
+    " depends on its neighbours, or on its place among them. Usual causes: a matrix product, mean"
+    " or maximum over the whole batch, one generator for all rows. Remedy: sum within a row"
+    " ((solutions * w).sum(axis=1) instead of solutions @ w), or a loop over the rows"
+)
+
+
+def _same(
+    name: str, one: Mapping[str, NDArray], other: Mapping[str, NDArray], problem: str
+) -> None:
+    which = _difference(one, other)
+    if which:
+        raise BadInput(f"{name} {problem.format(which=which)}")
+
+
+def _difference(one: Mapping[str, NDArray], other: Mapping[str, NDArray]) -> str:
+    """Returns which results have other bits; nothing if none."""
+    for key, values in one.items():
+        rows = [i for i, row in enumerate(values) if row.tobytes() != other[key][i].tobytes()]
+        if rows:
+            first, then = values[rows[0]], other[key][rows[0]]
+            return f"{key} of {len(rows)} of {len(values)} (first {first}, then {then})"
+    return ""
+
+
+def _check_jacobian(domain: Domain, solutions: Floats, seeds: Seeds) -> None:
+    """Compares the jacobian with central differences, which are exact to about 1e-8."""
+    name = type(domain).__name__
+    n, d = solutions.shape
+    jacobian = domain.jacobian(solutions)  # type: ignore[attr-defined]
+    shape = (n, 1 + len(domain.measures), d)
+    if np.shape(jacobian) != shape:
+        raise BadInput(f"{name}.jacobian has the shape {np.shape(jacobian)}, not {shape}")
+    width = 1e-6
+    for row in range(n):
+        shifted = np.concatenate([solutions[row] + sign * width * np.eye(d) for sign in (1, -1)])
+        values = _evaluate(domain, shifted, np.repeat(seeds[row], 2 * d))
+        both = np.column_stack([values["objective"], values["measures"]])
+        expected = (both[:d] - both[d:]).T / (2 * width)
+        error = np.abs(jacobian[row] - expected)
+        allowed = 1e-4 * np.abs(expected) + 1e-6 * (1 + np.abs(both).max())
+        if (error > allowed).any():
+            output, parameter = np.argwhere(error > allowed)[0]
+            output_name = ["objective", *domain.measures][output]
+            raise BadInput(
+                f"{name}.jacobian: the derivative of {output_name} by parameter {parameter} is "
+                f"{jacobian[row, output, parameter]:g}, finite differences give "
+                f"{expected[output, parameter]:g}"
+            )
+
+
+def check_elsewhere(name: str) -> str:
+    """Checks a domain in a process of its own: what ends the process ends that one alone.
+
+    Args:
+        name: A preset's name, a path or a `module:Class`.
+
+    Returns:
+        What was found, for a person.
+
+    Raises:
+        BadInput: A promise is broken, or the process has ended; the message says why.
+    """
+    return answer_of("qdsweep.domains.plugin", name, name, {}).rstrip("\n")
+
+
+def _check(name: str) -> str:
+    from qdsweep.domains import make_domain
+
+    return "\n".join(check_rows(make_domain(read_domain(name))).lines())
+
+
+if __name__ == "__main__":
+    sys.exit(answer(_check))

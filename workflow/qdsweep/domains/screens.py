@@ -1,12 +1,98 @@
-"""Screens of Atari games as Mnih et al. (2015) have them: small, grey, four at a time."""
+"""Screens of Atari games as Mnih et al. (2015) have them: small, grey, four at a time.
 
+The emulator of Atari games: every episode starts as in one that was made for it alone.
+
+The convolutional network of Mnih et al. (2013), arXiv:1312.5602, in numpy.
+"""
+
+import struct
 from math import gcd
+from typing import Any
 
 import numpy as np
-from ale_py import Action
+from ale_py import Action, ALEInterface, ALEState, LoggerMode, roms
+from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
-from qdsweep.domains.emulator import Emulator
+from qdsweep.config.domain import Atari
+from qdsweep.domains.base import Floats
+from qdsweep.domains.policies import Network, count_parameters, draw_xavier, split_layers
+
+# What the emulator takes as a seed: a C int that is not negative.
+_SEEDS = 2**31
+_SEED_OF_PATTERN, _SEED_OF_PROOF = 0, 1
+# Where a state says how long its main part is, behind six integers.
+_LENGTH = slice(24, 28)
+
+
+class Emulator:
+    """An emulator of one game.
+
+    Only loading a game sets the seed of its random numbers, and takes longer than many an episode.
+    So the state at the start is kept, and the numbers in it are replaced by those of the seed:
+    std::mt19937 and numpy's RandomState begin alike. If that does not give the state that loading
+    does, as may be with another version, the game is loaded for each episode.
+
+    Args:
+        game: The game and the emulator's settings.
+
+    Attributes:
+        ale: The emulator itself, whose `act` makes one frame: in some games the start is another
+            where it makes more.
+        first_screen: ``(h, w)`` the screen at the start of the episode in grey. It is no part of a
+            state, and in some games another one after what was played before.
+        is_fast: Whether the game need not be loaded for each episode.
+    """
+
+    def __init__(self, game: Atari) -> None:
+        ALEInterface.setLoggerMode(LoggerMode.Error)
+        self.ale = ALEInterface()
+        self._rom = roms.get_rom_path(game.rom)
+        self.ale.setInt("max_num_frames_per_episode", game.max_frames)
+        self.ale.setFloat("repeat_action_probability", game.repeat_action_probability)
+        self._pattern = self._load(_SEED_OF_PATTERN)
+        proof = self._load(_SEED_OF_PROOF)
+        self.is_fast = self._state(_SEED_OF_PROOF) == proof
+
+    def start(self, seed: int) -> None:
+        """Starts an episode.
+
+        Args:
+            seed: Its seed, of which the emulator takes the lower 31 bits.
+        """
+        seed %= _SEEDS
+        if not self.is_fast:
+            self._load(seed)
+            return
+        self.ale.reset_game()  # the action that may stick is not in a state
+        state: Any = ALEState.__new__(ALEState)
+        state.__setstate__(self._state(seed))
+        self.ale.restoreState(state)
+
+    def _load(self, seed: int) -> bytes:
+        """Loads the game, and returns its state."""
+        self.ale.setInt("random_seed", seed)
+        self.ale.loadROM(self._rom)
+        self.first_screen: NDArray[np.uint8] = self.ale.getScreenGrayscale()
+        return bytes(self.ale.cloneState(include_rng=True).__getstate__())
+
+    def _state(self, seed: int) -> bytes:
+        """Returns the state at the start with a seed's random numbers; nothing if it has none."""
+        before, found, after = self._pattern.partition(_numbers(_SEED_OF_PATTERN))
+        if not found:
+            return b""
+        numbers = _numbers(seed)
+        (length,) = struct.unpack("<I", before[_LENGTH])
+        length += len(numbers) - len(found)
+        head = before[: _LENGTH.start] + struct.pack("<I", length) + before[_LENGTH.stop : -4]
+        return head + struct.pack("<I", len(numbers)) + numbers + after
+
+
+def _numbers(seed: int) -> bytes:
+    """Returns the state of std::mt19937 with a seed, in the words of its output operator."""
+    _, key, position, *_ = np.random.RandomState(seed).get_state()
+    return " ".join(map(str, [*np.asarray(key).tolist(), position])).encode()
+
 
 SIZE, STACK = 84, 4
 _WHITE = 255
@@ -88,3 +174,75 @@ def _areas(size: int) -> NDArray[np.float32]:
     end = np.minimum.outer((np.arange(outputs) + 1) * pixels, (np.arange(pixels) + 1) * outputs)
     start = np.maximum.outer(np.arange(outputs) * pixels, np.arange(pixels) * outputs)
     return np.maximum(end - start, 0).astype(np.float32)
+
+
+# (filters, kernel, stride) of each convolution, and the units of the dense layer behind them.
+_CONVOLUTIONS = ((16, 8, 4), (32, 4, 2))
+_UNITS = 256
+
+
+class ConvolutionalPolicy:
+    """Two convolutions without padding and a dense layer, each with biases and ReLU, and outputs.
+
+    A solution has the weights and biases layer by layer, as torch's Conv2d and Linear have them.
+    Each product is of one observation, so it cannot depend on the batch.
+
+    Args:
+        outputs: Size of the network's output.
+
+    Attributes:
+        solution_dim: Number of weights and biases, d.
+    """
+
+    def __init__(self, outputs: int) -> None:
+        self._shapes, channels, size = [], STACK, SIZE
+        for filters, kernel, stride in _CONVOLUTIONS:
+            self._shapes.append((filters, channels * kernel**2))
+            channels, size = filters, (size - kernel) // stride + 1
+        self._shapes += [(_UNITS, channels * size**2), (outputs, _UNITS)]
+        self.solution_dim = count_parameters(self._shapes, bias=True)
+
+    def xavier(self, seed: np.random.SeedSequence) -> Floats:
+        """Draws a solution; the inputs of a filter are those of its patch, see `draw_xavier`."""
+        return draw_xavier(self._shapes, seed, bias=True)
+
+    def network(self, solution: NDArray[Any]) -> Network:
+        """Returns the network with a solution's weights.
+
+        Args:
+            solution: ``(d,)``, in the precision that it computes with.
+
+        Returns:
+            A function from the screens ``(4 * 84 * 84,)`` to the output ``(outputs,)``, which is
+            overwritten by the next call.
+        """
+        layers: list[Any] = split_layers(solution, self._shapes, bias=True)
+        image = np.empty((STACK, SIZE, SIZE), dtype=solution.dtype)
+        first, steps = image.reshape(-1), []
+        for (_, kernel, stride), (weights, biases) in zip(_CONVOLUTIONS, layers, strict=False):
+            windows = sliding_window_view(image, (kernel, kernel), (1, 2))[:, ::stride, ::stride]
+            windows = windows.transpose(1, 2, 0, 3, 4)
+            patches = np.empty(windows.shape, dtype=solution.dtype)
+            image = np.empty((len(weights), *patches.shape[:2]), dtype=solution.dtype)
+            matrix = patches.reshape(-1, weights.shape[1]).T
+            flat = image.reshape(len(weights), -1)
+            steps.append((patches, windows, weights.dot, matrix, flat, biases[:, np.newaxis]))
+        (dense, dense_biases), (last, last_biases) = layers[-2:]
+        features = image.reshape(-1)
+        units = np.empty(len(dense), dtype=solution.dtype)
+        output = np.empty(len(last), dtype=solution.dtype)
+
+        def forward(x: NDArray[Any]) -> Any:
+            np.copyto(first, x)
+            for patches, windows, product, matrix, flat, biases in steps:
+                np.copyto(patches, windows)
+                product(matrix, flat)
+                np.add(flat, biases, flat)
+                np.maximum(flat, 0, out=flat)
+            dense.dot(features, units)
+            np.add(units, dense_biases, units)
+            np.maximum(units, 0, out=units)
+            last.dot(units, output)
+            return np.add(output, last_biases, output)
+
+        return forward

@@ -17,11 +17,11 @@ from qdsweep.config.sweep import Reevaluate
 from qdsweep.experiment.load import Run, load
 from qdsweep.files import atomic, read_arrays, write_json, write_text
 from qdsweep.records.archive import archive_digest
-from qdsweep.records.run_dir import RunDir
+from qdsweep.records.paths import RunDir
 from qdsweep.records.sums import sums_of
 
 if TYPE_CHECKING:
-    from qdsweep.algorithms.ribs.result_archive import ResultArchive
+    from qdsweep.algorithms.ribs.archives import ResultArchive
 
 METRICS = ("num_elites", "coverage", "qd_score", "norm_qd_score", "obj_max")
 
@@ -120,8 +120,7 @@ def insert(
         The archive, whose solutions are the elites' numbers; and the cell of each elite ``(n,)``,
         -1 where a better one has it. Without cells every elite stays, under its number.
     """
-    from qdsweep.algorithms.ribs.archives import empty_archive
-    from qdsweep.algorithms.ribs.result_archive import ResultArchive
+    from qdsweep.algorithms.ribs.archives import ResultArchive, empty_archive
 
     numbers = np.arange(len(objective), dtype=np.float64)[:, np.newaxis]
     rows = {"solution": numbers, "objective": objective, "measures": measures}

@@ -4,10 +4,13 @@ With noisy evaluations a search keeps the lucky ones, so part of the archive tha
 illusion. Flageat and Cully (Uncertain Quality-Diversity, arXiv:2302.00463) evaluate every elite
 again, many times, and insert it with what it reaches on average into an empty archive: the
 corrected archive, whose QD score and coverage are the ones to trust.
+
+Starts a re-evaluation: settings before numpy, signals, the log, the exit code.
 """
 
 import json
 import logging
+import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -19,6 +22,7 @@ from numpy.typing import NDArray
 
 from qdsweep.algorithms.base import Arrays
 from qdsweep.config.cluster import Cluster
+from qdsweep.config.compose import compose
 from qdsweep.config.experiment import Experiment
 from qdsweep.config.sweep import Reevaluate
 from qdsweep.domains import make_domain
@@ -26,12 +30,15 @@ from qdsweep.domains.base import Evaluation, Floats, Seeds
 from qdsweep.engines import make_engine
 from qdsweep.engines.base import Batch, Engine
 from qdsweep.engines.failures import EvaluationFailed, describe_failure
-from qdsweep.errors import BadInput, QdsweepError
+from qdsweep.errors import BadInput, QdsweepError, StorageError
 from qdsweep.experiment.elite import elite_contexts
 from qdsweep.experiment.load import Run
-from qdsweep.experiment.stop import Stop
-from qdsweep.files import atomic, read_arrays
-from qdsweep.records.run_dir import RunDir
+from qdsweep.experiment.start import STOPPED
+from qdsweep.experiment.stop import Interrupted, Stop
+from qdsweep.files import atomic, read_arrays, require
+from qdsweep.host.machine import apply_baseline
+from qdsweep.host.slurm import seconds_left
+from qdsweep.records.paths import RunDir
 from qdsweep.versions import installed_versions
 
 log = logging.getLogger("qdsweep")
@@ -251,3 +258,56 @@ def _evaluate(
                 f"seed ({failure.seed}, {failure.worker}): {failure.problem}. Mend the domain; or "
                 "score such solutions with `on_failure` (which is another run)"
             ) from None
+
+
+# Time to close the workers and to write what was evaluated [s].
+WALL_TIME_MARGIN = 10.0
+
+
+def start_reevaluation(run_dir: Path, times: int, seed: int, cluster: Cluster) -> int:
+    """Evaluates the elites of a run again, writes the corrected archive, and says what was luck.
+
+    Returns:
+        0 finished, 75 stopped on purpose.
+
+    Raises:
+        QdsweepError: It failed; the message says why.
+    """
+    began = time.monotonic()
+    if times < 1 or seed < 0:
+        raise BadInput(f"--times {times} --seed {seed}: times must be at least 1, seed at least 0")
+    settings = Reevaluate(times=times, seed=seed)
+    run_dir = run_dir.absolute()  # a domain may change the working directory
+    config = require(RunDir(run_dir).config, "Give the folder of a finished run.")
+    apply_baseline(compose(str(config)).cpu_baseline)
+    logging.basicConfig(format="%(asctime)s %(message)s", stream=sys.stderr)
+    log = logging.getLogger("qdsweep")
+    log.setLevel(logging.INFO)
+    left = seconds_left(cluster.max_seconds)
+    try:
+        with Stop() as stop:
+            from qdsweep.elites.corrected_archive import write_corrected_archive
+
+            stop.before(None if left is None else began + left - WALL_TIME_MARGIN)
+            samples = reevaluate(run_dir, settings, cluster, stop)
+            about = write_corrected_archive(run_dir, settings, *samples.by_repeat(times))
+    except Interrupted as interruption:
+        log.warning("stopped by %s and saved: the same command goes on from here", interruption)
+        return STOPPED
+    except OSError as error:
+        raise StorageError(error, run_dir) from None
+    print(summary_line(about))
+    return 0
+
+
+def summary_line(about: dict[str, Any]) -> str:
+    """Returns the result in one line."""
+    reported, corrected = about["reported"], about["corrected"]
+    text = f"{about['id']}: QD score {reported['qd_score']:,.6g} as reported, "
+    text += f"{corrected['qd_score']:,.6g} corrected ({about['times']} evaluations per elite)"
+    if corrected["coverage"] is not None:
+        before, after = 100 * reported["coverage"], 100 * corrected["coverage"]
+        text += f", coverage {before:.2f} % and {after:.2f} %"
+    if not about["seed_matters"]:
+        text += "; no evaluation depends on its seed, so nothing had to be corrected"
+    return text

@@ -11,12 +11,11 @@ import numpy as np
 
 from qdsweep.algorithms.base import Arrays
 from qdsweep.algorithms.own import raised
-from qdsweep.animation import with_text, write_gif
-from qdsweep.config.domain_base import DomainConfig, require_episodes
+from qdsweep.config.episodes import DomainConfig, require_episodes
 from qdsweep.domains import make_domain
 from qdsweep.domains.base import Floats
 from qdsweep.domains.episodes import episode_seeds
-from qdsweep.elites.camera import Shot, filming
+from qdsweep.elites.film import Shot, filming, with_text, write_gif
 from qdsweep.engines.base import Batch
 from qdsweep.engines.failures import evaluate
 from qdsweep.errors import BadInput
@@ -24,7 +23,7 @@ from qdsweep.experiment.elite import Elite, context_for, said
 from qdsweep.experiment.load import Run
 from qdsweep.experiment.state import evaluation_seeds
 from qdsweep.files import require
-from qdsweep.records.run_dir import RunDir
+from qdsweep.records.paths import RunDir
 
 
 class Chosen(NamedTuple):

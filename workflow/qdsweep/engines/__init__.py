@@ -39,14 +39,14 @@ def make_engine(
     """
     scored = experiment.on_failure.objective if experiment.on_failure else None
     if cluster.engine_name == "serial":
-        from qdsweep.engines.serial import Serial
+        from qdsweep.engines.pool import Serial
 
         return Serial(domain, scored)
     import qdsweep
     from qdsweep.engines.evaluator import Order
     from qdsweep.engines.pool import Pool
-    from qdsweep.host.cpu import settings
-    from qdsweep.records.run_dir import RunDir
+    from qdsweep.host.machine import settings
+    from qdsweep.records.paths import RunDir
 
     state = None if run is None else RunDir(run).state
     if state is not None:

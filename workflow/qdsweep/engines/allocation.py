@@ -12,7 +12,7 @@ from pathlib import Path
 import psutil
 
 from qdsweep.config.cluster import Cluster
-from qdsweep.records.run_dir import RunDir
+from qdsweep.records.paths import RunDir
 
 # How long workers may take to leave after they were told; then they are ended [s].
 LEAVING_SECONDS = 2.0

@@ -21,7 +21,7 @@ from qdsweep.domains import import_libraries
 from qdsweep.engines.base import Answer, Batch
 from qdsweep.engines.evaluator import SIGNALS, Evaluator, Order, ignore_signals
 from qdsweep.engines.failures import UnfitWorker, WorkerFailed, WorkerLost
-from qdsweep.host.parent import die_with_parent
+from qdsweep.host.process import die_with_parent
 
 # How often it looks whether a worker that does not answer is alive [s]: its death may go unseen,
 # as processes that it has forked hold its end of the connection.

@@ -13,7 +13,7 @@ from qdsweep.errors import BadInput
 from qdsweep.experiment.state import evaluation_seeds
 from qdsweep.records.archive import field_names
 from qdsweep.records.history import read_history
-from qdsweep.records.run_dir import RunFiles
+from qdsweep.records.paths import RunFiles
 
 if TYPE_CHECKING:
     import pandas as pd

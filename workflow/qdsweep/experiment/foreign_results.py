@@ -11,16 +11,15 @@ from numpy.typing import NDArray
 
 import qdsweep
 from qdsweep.algorithms.base import Arrays
-from qdsweep.algorithms.ribs.archives import empty_archive
-from qdsweep.algorithms.ribs.result_archive import ResultArchive
+from qdsweep.algorithms.ribs.archives import ResultArchive, empty_archive
 from qdsweep.config.imported import ImportedRun
 from qdsweep.errors import BadInput
 from qdsweep.files import atomic, damaged, read_arrays, write_csv, write_text
 from qdsweep.records.archive import archive_digest
 from qdsweep.records.metrics import COLUMNS
-from qdsweep.records.run_dir import RunDir
+from qdsweep.records.paths import RunDir
+from qdsweep.records.results import write_summary
 from qdsweep.records.status import write_status
-from qdsweep.records.summary import write_summary
 
 if TYPE_CHECKING:
     import pandas as pd

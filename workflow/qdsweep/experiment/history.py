@@ -11,7 +11,7 @@ from qdsweep.domains.base import Floats
 from qdsweep.errors import BadInput
 from qdsweep.experiment.state import State
 from qdsweep.records.history import ROW, HistoryFile
-from qdsweep.records.run_dir import RunDir
+from qdsweep.records.paths import RunDir
 
 log = logging.getLogger("qdsweep")
 

@@ -3,6 +3,8 @@
 >>> run = load("results/runs/lp_sphere-cma_me-s1-0123456789")
 >>> run.archive.stats.qd_score, run.metrics["coverage"].iloc[-1], run.config["seed"]
 >>> run.replay(run.best()).objective
+
+Evaluates solutions again as their run did: with its CPU settings, wherever Python started.
 """
 
 import weakref
@@ -15,14 +17,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+import qdsweep
 from qdsweep.config.compose import compose
 from qdsweep.config.experiment import Experiment
 from qdsweep.config.imported import is_imported
 from qdsweep.domains import make_domain
 from qdsweep.domains.base import Domain, Evaluation
-from qdsweep.engines.base import Batch
-from qdsweep.errors import BadInput
-from qdsweep.experiment.again import evaluate_again, start_worker
+from qdsweep.engines.base import Batch, Failure
+from qdsweep.engines.failures import EvaluationFailed, WorkerLost, evaluate_safely
+from qdsweep.errors import BadInput, QdsweepError
 from qdsweep.experiment.elite import (
     Elite,
     context_for,
@@ -32,19 +35,64 @@ from qdsweep.experiment.elite import (
     said,
 )
 from qdsweep.files import read_arrays, read_csv, require
-from qdsweep.records.config import read_config
+from qdsweep.host.machine import missing_settings
 from qdsweep.records.metrics import read_metrics
-from qdsweep.records.run_dir import RunDir, RunFiles
+from qdsweep.records.paths import Results, RunDir, RunFiles
+from qdsweep.records.results import read_config, read_summary
 from qdsweep.records.sources import identity_in
-from qdsweep.records.summary import read_summary
 from qdsweep.records.sums import require_as_written
-from qdsweep.records.sweep_dir import Results
 
 if TYPE_CHECKING:
     import pandas as pd
     from ribs.archives import ArchiveBase
 
     from qdsweep.engines.children import Children
+
+
+def start_worker(experiment: Experiment) -> "Children | None":
+    """Starts a process with the CPU settings of an experiment.
+
+    They act when numpy is imported, which a notebook has done long before.
+
+    Returns:
+        The process; None where this one has the settings.
+    """
+    missing = missing_settings(experiment.cpu_baseline)
+    if not missing:
+        return None
+    from qdsweep.engines.children import Children
+    from qdsweep.engines.evaluator import Order
+
+    directory, version = str(Path.cwd()), qdsweep.__version__
+    order = Order(experiment.domain, _scored(experiment), version, {}, missing, directory, None)
+    return Children(order, 1, "replay")
+
+
+def evaluate_again(
+    experiment: Experiment, domain: Domain, worker: "Children | None", batch: Batch
+) -> Evaluation:
+    """Evaluates a batch, in the worker if there is one.
+
+    Raises:
+        QdsweepError: An evaluation fails.
+    """
+    if worker is None:
+        return evaluate_safely(domain, batch, 0, _scored(experiment)).evaluation
+    from qdsweep.engines.children import pack, unpack
+
+    try:
+        result = unpack(worker.ask(pack(batch, 0))).result
+    except WorkerLost:
+        raise QdsweepError(
+            "the process that evaluates has died: out of memory, or a crash"
+        ) from None
+    if isinstance(result, Failure):
+        raise EvaluationFailed(result)
+    return result.evaluation
+
+
+def _scored(experiment: Experiment) -> float | None:
+    return experiment.on_failure.objective if experiment.on_failure else None
 
 
 @dataclass(frozen=True)

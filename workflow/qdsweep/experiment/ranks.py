@@ -16,10 +16,8 @@ from qdsweep.config.cluster import Cluster
 from qdsweep.errors import BadInput, QdsweepError
 from qdsweep.experiment.stop import SIGNALS
 from qdsweep.files import write_text
-from qdsweep.host.briefing import RANKS
-from qdsweep.host.parent import die_with_parent
-from qdsweep.host.programs import which
-from qdsweep.records.run_dir import RunDir
+from qdsweep.host.process import RANKS, die_with_parent, which
+from qdsweep.records.paths import RunDir
 
 # A file of state/ with the exit code of rank 0: srun gives another one after MPI's Abort.
 EXIT_CODE = "exit_code"

@@ -1,4 +1,14 @@
-"""Reload files: the whole state of a run, written so that no kill can spoil it."""
+"""Reload files: the whole state of a run, written so that no kill can spoil it.
+
+What a reload file without the user's own digest may name: nothing that runs code by itself.
+
+A pickle calls what it names. Reload files of earlier releases have no digest, and those of another
+home or a copied folder have another's: they are read with these names alone.
+
+Reload files of earlier releases: what their pickles name, and what their state is today.
+
+A release that renames something in the payload of reload files adds to this module alone.
+"""
 
 import contextlib
 import copyreg
@@ -15,16 +25,187 @@ import shutil
 from collections.abc import Callable, Collection
 from functools import partial
 from pathlib import Path
+from types import FunctionType
 from typing import IO, Any, NamedTuple
 
+import numpy as np
+
+from qdsweep.config.plugin import plugin_folders
 from qdsweep.errors import BadInput
-from qdsweep.experiment.migration import UnknownName, load
-from qdsweep.experiment.state import State
+from qdsweep.experiment.state import State, no_seconds
 from qdsweep.files import atomic
-from qdsweep.host.key import key_file, own_digest
-from qdsweep.host.ownership import OTHERS_WRITE, is_kept_alone
+from qdsweep.host.key import OTHERS_WRITE, is_kept_alone, key_file, own_digest
 from qdsweep.records.metrics import begins_with, read_lines
-from qdsweep.records.run_dir import StateDir
+from qdsweep.records.paths import StateDir
+
+# All classes that are defined there.
+_PACKAGES = (
+    *("qdsweep.algorithms", "qdsweep.experiment.state"),
+    *("ribs.archives", "ribs.emitters", "ribs.schedulers"),
+)
+# Evaluates texts of its options.
+_NEVER = "ribs.emitters.opt._pycma_es"
+_NAMES = {
+    "builtins": {"bytearray", "complex", "frozenset", "object", "range", "set", "slice"},
+    "collections": {"Counter", "OrderedDict", "defaultdict", "deque"},
+    "numpy": {"dtype", "ndarray"},
+    "numpy._core.multiarray": {"_reconstruct", "scalar"},
+    "numpy._core.numeric": {"_frombuffer"},
+    "numpy.random._mt19937": {"MT19937"},
+    "numpy.random._pcg64": {"PCG64", "PCG64DXSM"},
+    "numpy.random._philox": {"Philox"},
+    "numpy.random._pickle": {
+        *("__bit_generator_ctor", "__generator_ctor", "__randomstate_ctor"),
+    },
+    "numpy.random._sfc64": {"SFC64"},
+    "numpy.random.bit_generator": {"SeedSequence", "__pyx_unpickle_SeedSequence"},
+    "random": {"Random"},
+    "scipy.spatial._ckdtree": {"cKDTree"},
+    "scipy.spatial._kdtree": {"KDTree"},
+    "sortedcontainers.sortedlist": {"SortedList"},
+    "qdsweep.algorithms.ribs.internals": {"restore_store"},
+    "qdsweep.config.archives": {
+        *("CVTArchive", "DNSArchive", "GridArchive", "ProximityArchive"),
+        "SlidingBoundariesArchive",
+    },
+    "qdsweep.config.emitters": {
+        *("EvolutionStrategy", "Gaussian", "GradientArborescence", "GradientOperator", "IsoLine"),
+    },
+    "qdsweep.config.learning": {
+        *("CMAMEGAES", "CMAMEGATD3ES", "GA", "MEES", "PGAMapElites", "TD3", "TD3Search"),
+    },
+    "qdsweep.config.rl": {"A2C", "ApexDQN", "DQN", "IMPALA", "PPO"},
+    "qdsweep.domains.base": {"Actor", "Exploration", "Record"},
+    "qdsweep.engines.base": {"Batch", "_repeated"},
+}
+
+
+def may_import(module: str, plugins: Collection[str]) -> bool:
+    """Returns whether a module may be imported for such a file.
+
+    Args:
+        module: Its name.
+        plugins: The `module:name` of the experiment, which it imports anyway.
+    """
+    return (
+        module in _NAMES
+        or (_is_in(module, _PACKAGES) and module != _NEVER)
+        or _is_own(module, plugins)
+    )
+
+
+def may_name(module: str, name: str, found: Any, plugins: Collection[str]) -> bool:
+    """Returns whether such a file may name what was found in a module that it may import."""
+    if name in _NAMES.get(module, ()) or (module == "numpy" and _is_scalar(found)):
+        return True
+    kinds = (type, FunctionType) if _is_own(module, plugins) else (type,)
+    is_at_home = isinstance(found, kinds) and (found.__module__, found.__qualname__) == (
+        module,
+        name,
+    )
+    return is_at_home and (_is_own(module, plugins) or _is_in(module, _PACKAGES))
+
+
+def _is_scalar(found: Any) -> bool:
+    return isinstance(found, type) and issubclass(found, np.generic)
+
+
+def _is_in(module: str, packages: Collection[str]) -> bool:
+    return any(f"{module}.".startswith(f"{package}.") for package in packages)
+
+
+def _is_own(module: str, plugins: Collection[str]) -> bool:
+    """Whether a module is of the user's plug-ins."""
+    top = module.split(".")[0]
+    if any(target.partition(":")[0].split(".")[0] == top for target in plugins):
+        return True
+    places = [folder / top for folder in plugin_folders()]
+    return any(Path(f"{place}.py").is_file() or place.is_dir() for place in places)
+
+
+# Modules of earlier releases, and where their classes are now.
+_MOVED = {
+    "qdsweep.algorithms.learning.networks": "qdsweep.algorithms.learning.td3",
+    "qdsweep.algorithms.learning.optimizer": "qdsweep.algorithms.learning.td3",
+    "qdsweep.algorithms.learning.replay": "qdsweep.algorithms.learning.td3",
+    "qdsweep.algorithms.ribs.centroids": "qdsweep.algorithms.ribs.archives",
+    "qdsweep.algorithms.ribs.emitters": "qdsweep.algorithms.ribs.algorithm",
+    "qdsweep.algorithms.ribs.own_archive": "qdsweep.algorithms.ribs.archives",
+    "qdsweep.algorithms.ribs.result_archive": "qdsweep.algorithms.ribs.archives",
+    "qdsweep.algorithms.rl.apex_dqn": "qdsweep.algorithms.rl.dqn",
+    "qdsweep.algorithms.rl.priorities": "qdsweep.algorithms.rl.dqn",
+    "qdsweep.algorithms.rl.replay": "qdsweep.algorithms.rl.dqn",
+    "qdsweep.algorithms.rl.state": "qdsweep.algorithms.rl.learner",
+    "qdsweep.algorithms.rl.vtrace": "qdsweep.algorithms.rl.impala",
+    "qdsweep.config.estimation": "qdsweep.config.learning",
+    "qdsweep.config.evolution": "qdsweep.config.learning",
+    "qdsweep.config.lagged": "qdsweep.config.rl",
+}
+# Names of earlier releases, and what they are now.
+_RENAMED = {
+    ("qdsweep.experiment.reload", "_restore_store"): (
+        "qdsweep.algorithms.ribs.internals",
+        "restore_store",
+    ),
+}
+
+
+def _today(module: str, name: str) -> tuple[str, str]:
+    """Returns the module and the name of what an earlier release calls so."""
+    module, name = _RENAMED.get((module, name), (module, name))
+    return _MOVED.get(module, module), name
+
+
+class UnknownName(Exception):
+    """A payload names what only a file with the user's own digest may name."""
+
+
+def load(payload: IO[bytes], *, is_own: bool, plugins: Collection[str] = ()) -> State:
+    """Returns the state that the payload of a reload file holds, of this release or before.
+
+    Args:
+        payload: The file, at its payload.
+        is_own: Whether it is the user's own for sure; if not, it may name known names alone.
+        plugins: The experiment's `module:name`.
+
+    Raises:
+        UnknownName: It names another; nothing of it was imported or called.
+    """
+    state = (_Unpickler(payload) if is_own else _Wary(payload, plugins)).load()
+    vars(state).setdefault("told", [])
+    if "scheduler" in vars(state):
+        _give_algorithm(state)
+    state.seconds = no_seconds() | state.seconds
+    return state
+
+
+class _Unpickler(pickle.Unpickler):
+    def find_class(self, module: str, name: str) -> Any:
+        return super().find_class(*_today(module, name))
+
+
+class _Wary(_Unpickler):
+    def __init__(self, payload: IO[bytes], plugins: Collection[str]) -> None:
+        super().__init__(payload)
+        self._plugins = plugins
+
+    def find_class(self, module: str, name: str) -> Any:
+        module, name = _today(module, name)
+        if may_import(module, self._plugins):
+            found = super().find_class(module, name)
+            if may_name(module, name, found, self._plugins):
+                return found
+        raise UnknownName(f"{module}.{name}")
+
+
+def _give_algorithm(state: State) -> None:
+    """Up to 0.1.0 a state had pyribs' scheduler where it has an algorithm now."""
+    from qdsweep.algorithms.ribs.algorithm import RibsAlgorithm
+
+    state.algorithm = RibsAlgorithm(vars(state).pop("scheduler"), groups=0)
+    if state.pending is not None:
+        state.algorithm.asked(gradients=state.pending.batch.gradients)
+
 
 FORMAT = 3
 _FORMATS = (2, FORMAT)  # 2 had no digest of its owner's

@@ -20,9 +20,9 @@ from qdsweep.experiment.state import State, measure
 from qdsweep.files import atomic
 from qdsweep.records.archive import archive_digest
 from qdsweep.records.metrics import copy_rows
-from qdsweep.records.run_dir import RunDir, RunFiles
+from qdsweep.records.paths import RunDir, RunFiles
+from qdsweep.records.results import write_summary
 from qdsweep.records.status import read_status
-from qdsweep.records.summary import write_summary
 from qdsweep.sweep.ids import run_id
 from qdsweep.versions import installed_versions, torch_build
 

@@ -33,16 +33,15 @@ from qdsweep.experiment.results import all_versions, write_results
 from qdsweep.experiment.run_log import Progress
 from qdsweep.experiment.state import State, measure
 from qdsweep.experiment.stop import Hanging, Interrupted, Stop
-from qdsweep.host.briefing import image
-from qdsweep.host.load import Load
-from qdsweep.host.owner import this_process
-from qdsweep.planning.sizes import check_sizes
-from qdsweep.records.config import write_config
+from qdsweep.host.lock import this_process
+from qdsweep.host.machine import Load
+from qdsweep.host.process import image
+from qdsweep.planning.checks import check_sizes
 from qdsweep.records.metrics import Metrics
-from qdsweep.records.run_dir import RunDir
+from qdsweep.records.paths import Results, RunDir
+from qdsweep.records.results import write_config
 from qdsweep.records.sources import identities, identity_in
 from qdsweep.records.status import read_status, write_status
-from qdsweep.records.sweep_dir import Results
 from qdsweep.sweep.ids import Identity
 from qdsweep.versions import installed_versions
 

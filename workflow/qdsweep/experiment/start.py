@@ -12,20 +12,18 @@ from typing import TYPE_CHECKING
 
 from qdsweep.config.cluster import Cluster
 from qdsweep.config.experiment import Experiment
-from qdsweep.config.extras import require_packages_of
+from qdsweep.config.requirements import require_packages_of
 from qdsweep.errors import BadInput, QdsweepError, StorageError
 from qdsweep.experiment.options import Options
 from qdsweep.experiment.stop import Interrupted, Stop
 from qdsweep.files import read_json_if_whole
-from qdsweep.host import briefing
-from qdsweep.host.cpu import apply_baseline
-from qdsweep.host.lock import Lock
-from qdsweep.host.owner import describe, this_process
-from qdsweep.host.slurm import job_details
-from qdsweep.host.wall_time import seconds_left
+from qdsweep.host import process
+from qdsweep.host.lock import Lock, describe, this_process
+from qdsweep.host.machine import apply_baseline
+from qdsweep.host.slurm import job_details, seconds_left
 from qdsweep.planning.checks import check_installed
 from qdsweep.records.metrics import read_rows
-from qdsweep.records.run_dir import RunDir, StateDir
+from qdsweep.records.paths import RunDir, StateDir
 from qdsweep.records.sources import identity_in
 from qdsweep.records.status import read_status
 from qdsweep.records.sums import damaged_files
@@ -62,7 +60,7 @@ def start(experiment: Experiment, out: Path, cluster: Cluster, options: Options)
         return main()
     from qdsweep.experiment import ranks
 
-    if briefing.RANKS in os.environ:
+    if process.RANKS in os.environ:
         return ranks.work(cluster, out, main)
     try:
         return ranks.start_ranks(cluster, out)
@@ -121,7 +119,7 @@ def _locked(
             job,
             job_details(job).get("StdOut", "unknown"),
         )
-    image = briefing.image()
+    image = process.image()
     if image is not None:
         log.info("image %s (SHA-256 %s)", image["path"], image["sha256"] or "unknown")
     log.info("budget: %s", " ".join(f"{n} {unit}" for unit, n in experiment.budget.items()))
@@ -184,7 +182,7 @@ def _find_helpers(cluster: Cluster, out: Path) -> "Helpers | None":
     from qdsweep.engines.allocation import Helpers, start_helpers
 
     # In an image they were started before, from outside.
-    return Helpers(briefing.told().get("helpers") or start_helpers(cluster, out), out)
+    return Helpers(process.told().get("helpers") or start_helpers(cluster, out), out)
 
 
 def _is_whole(path: Path) -> bool:

@@ -1,15 +1,21 @@
-"""The user's own key, by which a reload file is known to be the user's own."""
+"""The user's own key, by which a reload file is known to be the user's own.
+
+Whether somebody else can have written a file.
+"""
 
 import functools
+import grp
 import hashlib
 import hmac
 import logging
 import os
+import pwd
 import secrets
+import stat
 from pathlib import Path
 
 from qdsweep.files import write_private
-from qdsweep.host import briefing
+from qdsweep.host import process
 from qdsweep.host.lock import Lock
 
 log = logging.getLogger(__name__)
@@ -19,7 +25,7 @@ _LENGTH = 64  # hexadecimal digits
 
 def key_file() -> Path:
     """Returns where the key is, or will be: in an image where the host has it."""
-    told = briefing.told().get("key")
+    told = process.told().get("key")
     folder = Path(os.environ.get("XDG_CONFIG_HOME") or Path("~/.config").expanduser())
     return Path(told) if told else folder / "qdsweep/key"
 
@@ -71,3 +77,33 @@ def _make(file: Path) -> None:
             lock.path.unlink()  # whoever waits for it finds the key
     finally:
         own.unlink(missing_ok=True)
+
+
+OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
+
+
+def is_kept_alone(descriptor: int, folder: Path) -> bool:
+    """Returns whether this user alone can write an open file, and put it where it is.
+
+    Args:
+        descriptor: The file.
+        folder: Where it is.
+    """
+    places = os.fstat(descriptor), folder.stat()
+    return all(about.st_uid == os.geteuid() and not _others_write(about) for about in places)
+
+
+def _others_write(about: os.stat_result) -> bool:
+    if about.st_mode & stat.S_IWOTH:
+        return True
+    return bool(about.st_mode & stat.S_IWGRP) and not _is_alone_in(about.st_gid)
+
+
+def _is_alone_in(group: int) -> bool:
+    """Whether a group is the user's private one, as many systems have it, with the umask 002."""
+    try:
+        user, about = pwd.getpwuid(os.geteuid()), grp.getgrgid(group)
+    except KeyError:
+        return False
+    is_private = (user.pw_gid, user.pw_name) == (about.gr_gid, about.gr_name)
+    return is_private and not set(about.gr_mem) - {user.pw_name}

@@ -1,32 +1,112 @@
-"""All checks of a sweep file against the runs that it asks for, before any job starts."""
+"""All checks of a sweep file against the runs that it asks for, before any job starts.
+
+Sizes that no memory holds, of an experiment's archive, emitters and solutions.
+
+Whether what the runs of a sweep need is installed, before any of them starts.
+"""
 
 import os
 import pathlib
 import shlex
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from itertools import pairwise
 
+from qdsweep.config.algorithm import Composition
+from qdsweep.config.archives import CVTArchive, PluginArchive
 from qdsweep.config.cluster import LIBRARIES, Cluster
 from qdsweep.config.domain import Plugin
-from qdsweep.config.domain_base import require_episodes
+from qdsweep.config.emitters import EvolutionStrategy
+from qdsweep.config.episodes import require_episodes
 from qdsweep.config.experiment import Experiment
-from qdsweep.config.extras import require_packages
+from qdsweep.config.explain import naming_file
 from qdsweep.config.files import nearest
 from qdsweep.config.keys import Path
 from qdsweep.config.own_metric import own_metrics
-from qdsweep.config.plugin import require_source
-from qdsweep.config.references import check_cited
-from qdsweep.config.signature import refuse_unknown
+from qdsweep.config.plugin import refuse_unknown, require_source
+from qdsweep.config.requirements import check_cited, require_packages, require_packages_of
+from qdsweep.config.rl import ActorCritic, OnPolicy
 from qdsweep.config.sweep import TABLE_COLUMNS, Figures, SweepFile
 from qdsweep.errors import BadInput
-from qdsweep.host.briefing import RANKS
-from qdsweep.host.programs import which
+from qdsweep.host.machine import grants_all, require_memory
+from qdsweep.host.process import RANKS, which
 from qdsweep.metrics import METRICS, Metric
-from qdsweep.planning.sizes import check_sizes
-from qdsweep.planning.sources import naming_file
-from qdsweep.sweep.groups import group_columns, group_labels, label_columns
-from qdsweep.sweep.labels import figure_names
-from qdsweep.sweep.published import Groups
+from qdsweep.planning.outlook import unfinished
+from qdsweep.records.paths import Results
+from qdsweep.sweep.groups import Groups, figure_names, group_columns, group_labels, label_columns
 from qdsweep.sweep.runs import Sweep
+
+_NUMBER = 8  # of a float64 [bytes]
+# What each takes at the very least [bytes]; of an emitter 500 were measured, of the smallest.
+_EMITTER = 400
+_TRANSITION = 28  # of a replay buffer: two observations of one number, and what belongs to them
+_WEIGHT = 12  # with its gradient and one moment of the optimiser, in float32
+
+
+def check_sizes(
+    experiment: Experiment, solution_dim: int | None = None, *, anywhere: bool = False
+) -> None:
+    """Refuses sizes that cannot fit in memory.
+
+    Compared is the least that they can take: whatever has ever run is accepted.
+
+    Args:
+        experiment: The experiment.
+        solution_dim: Parameters of a solution, where the domain's code has told them.
+        anywhere: Whether it may be computed on another machine than this one.
+
+    Raises:
+        BadInput: They cannot; the message names the keys.
+    """
+    dim = solution_dim or experiment.domain.known_solution_dim or 1
+    for size, what in _arrays(experiment, dim):
+        require_memory(size, what, anywhere=anywhere)
+    for cells, what in _archives(experiment):
+        # pyribs makes it whole, and fills a row at a time.
+        each = f"{cells:,} solutions of {dim:,} parameter(s)"
+        whole = f"{what}: an archive with {each}"
+        require_memory(_NUMBER * cells * dim, whole, anywhere=anywhere or grants_all())
+
+
+def _archives(experiment: Experiment) -> Iterator[tuple[int, str]]:
+    """Yields the cells of an archive that pyribs makes, and the key that they stand in."""
+    algorithm, archive = experiment.algorithm, experiment.archive
+    kinds = [getattr(algorithm, "archive", None), algorithm.reported_archive]
+    if any(kind and kind.cells and not isinstance(kind, PluginArchive) for kind in kinds):
+        key = "cells" if archive.dims is None else "dims"
+        yield archive.size, f"archive.{key} = {getattr(archive, key)}"
+
+
+def _arrays(experiment: Experiment, dim: int) -> Iterator[tuple[int, str]]:
+    """Yields what is filled in each iteration or at the start [bytes], and its keys."""
+    algorithm, emitters = experiment.algorithm, experiment.num_emitters
+    sizes = f"num_emitters = {emitters}, batch_size = {experiment.batch_size}"
+    solutions = emitters * experiment.batch_size
+    each = f"solutions of {dim:,} parameter(s) in an iteration"
+    yield _NUMBER * solutions * dim, f"{sizes}: {solutions:,} {each}"
+    first = experiment.first_iteration
+    key = "initial_solutions of the emitters"
+    if (greedy := getattr(algorithm, "evaluation_episodes", None)) is not None:
+        key = f"algorithm.evaluation_episodes = {greedy}"
+    if experiment.first_batch is not None:
+        key = f"first_batch = {experiment.first_batch}"
+    yield _NUMBER * first * dim, f"{key}: {first:,} {each}"
+    yield _EMITTER * emitters, f"num_emitters = {emitters}: so many emitters"
+    # Off-policy, n_steps is a length of returns or unrolls, which the end of an episode cuts.
+    for key in ("n_steps",) if isinstance(algorithm, OnPolicy) else ("buffer_size",):
+        kept = getattr(algorithm, key, 0)
+        yield _TRANSITION * kept, f"algorithm.{key} = {kept}: a buffer of so many transitions"
+    if isinstance(algorithm, ActorCritic):
+        hidden = algorithm.vf_hidden
+        weights = sum(ins * outs for ins, outs in pairwise((1, *hidden, 1)))
+        yield _WEIGHT * weights, f"algorithm.vf_hidden = {hidden}: a network of such layers"
+    if isinstance(algorithm, Composition):
+        for number, emitter in enumerate(algorithm.emitters):
+            if isinstance(emitter, EvolutionStrategy) and emitter.es == "cma_es":
+                what = f"algorithm.emitters.{number}.es = cma_es: a matrix of {dim:,} x {dim:,}"
+                yield _NUMBER * dim**2, f"{what} numbers (sep_cma_es has none)"
+    if isinstance(algorithm.reported_archive, CVTArchive):
+        samples = algorithm.reported_archive.samples
+        yield _NUMBER * samples, f"algorithm.archive.samples = {samples}: so many points"
 
 
 def check_sweep(settings: SweepFile, sweep: Sweep, sources: Mapping[Path, str]) -> None:
@@ -274,3 +354,27 @@ def _check_top(top: int, sweep: Sweep) -> None:
             f"confirm.top = {top}: the sweep has {most} group{'' if most == 1 else 's'}{where} to "
             f"choose from; write {most} or less"
         )
+
+
+def check_packages(runs: Mapping[str, Experiment], results: Results) -> None:
+    """Refuses runs that need a package which is not installed here.
+
+    Nothing is imported, so a dry run says it too. Finished runs need nothing any more.
+
+    Args:
+        runs: Run id -> experiment.
+        results: The folder results/.
+
+    Raises:
+        BadInput: The message names domain or algorithm, the package and the remedy.
+    """
+    groups: dict[tuple[str, ...], dict[str, Experiment]] = {}
+    for run, experiment in runs.items():
+        needed = (*experiment.domain.packages, *experiment.algorithm.packages)
+        groups.setdefault(needed, {})[run] = experiment
+    for alike in groups.values():
+        try:
+            require_packages_of(next(iter(alike.values())))
+        except BadInput:
+            for experiment in unfinished(alike, results)[:1]:
+                require_packages_of(experiment)

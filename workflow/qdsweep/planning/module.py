@@ -12,7 +12,7 @@ from snakemake.common.configfile import load_configfile
 from qdsweep import __version__
 from qdsweep.config.files import HOME, find_config
 from qdsweep.errors import BadInput
-from qdsweep.records.sweep_dir import Results
+from qdsweep.records.paths import Results
 
 _EXPONENT = re.compile(r"[-+]?([0-9]+(\.[0-9]*)?|\.[0-9]+)[eE][-+]?[0-9]+")
 

@@ -1,16 +1,103 @@
-"""The lines at every start: what of a sweep is done and left, and what runs elsewhere."""
+"""The lines at every start: what of a sweep is done and left, and what runs elsewhere.
 
+What a change of the user's code costs: finished runs that are computed anew.
+
+What a start of a sweep would do with each of its rows, and why.
+"""
+
+import functools
+import json
 from collections.abc import Collection, Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
 
+from qdsweep.config.compose import compose
 from qdsweep.config.experiment import Experiment
 from qdsweep.config.files import shown
-from qdsweep.host.owner import describe, read_owner
-from qdsweep.planning.changes import Change
+from qdsweep.config.plugin import find_source, read_source
+from qdsweep.errors import BadInput
+from qdsweep.host.lock import describe, read_owner
+from qdsweep.records.paths import Results, RunDir
+from qdsweep.records.plan import Plan, read_plan
 from qdsweep.records.progress import Standing, core_seconds_left, total
-from qdsweep.records.run_dir import RunDir
+from qdsweep.records.sources import changed, kept_code, replaced
 from qdsweep.records.status import read_status
-from qdsweep.records.sweep_dir import Results
+from qdsweep.sweep.ids import decisive
 from qdsweep.sweep.runs import Sweep
+
+
+class Change(NamedTuple):
+    """Why a run that has not begun was finished once.
+
+    Attributes:
+        files: What has changed since.
+        kept: The folder of the code as it was; None for runs of before 0.2, of which nobody kept
+            it.
+    """
+
+    files: tuple[Path, ...]
+    kept: Path | None
+
+
+def find_changes(name: str, sweep: Sweep, confirming: Sweep, results: Results) -> dict[str, Change]:
+    """Returns what of some runs was finished with other code of the user's.
+
+    Args:
+        name: The sweep's name.
+        sweep: Its runs.
+        confirming: The runs that confirm it.
+        results: The folder results/.
+    """
+    code = functools.cache(read_source)
+    found = {}
+    before: dict[str, str] | None = None
+    for run, experiment in (sweep.runs | confirming.runs).items():
+        targets = tuple(experiment.plugins)
+        if not targets or read_status(results.run(run).state).status:
+            continue
+        kept = replaced(experiment, results, code)
+        if kept is not None:
+            found[run] = Change(_files(targets, kept), kept)
+            continue
+        before = _before(name, sweep, results) if before is None else before
+        if run in before and _was_finished(before[run], experiment, results):
+            found[run] = Change(_files(targets, None), None)
+    return found
+
+
+@functools.lru_cache  # for each run of a sweep
+def _files(targets: tuple[str, ...], kept: Path | None) -> tuple[Path, ...]:
+    """Returns the files whose code has changed since; all of them where nobody knows."""
+    then = kept_code(kept, targets) if kept else None
+    others = changed(targets, read_source, then) if then else targets
+    return tuple(sorted({find_source(target) for target in others}))
+
+
+def _before(name: str, sweep: Sweep, results: Results) -> dict[str, str]:
+    """Returns run id -> the id that a row of the same values had at the last start."""
+    try:
+        rows = read_plan(results.sweep(name)).computed
+    except BadInput:
+        return {}
+    ids = {_key(row.typed): row.run for row in rows}
+    now = {row.id: ids.get(_key(row.values), row.id) for row in sweep.rows}
+    return {run: before for run, before in now.items() if before != run}
+
+
+def _key(values: Mapping[str, Any]) -> str:
+    return json.dumps(values, sort_keys=True)
+
+
+def _was_finished(run: str, experiment: Experiment, results: Results) -> bool:
+    """Returns whether a run is finished, and was of this experiment but for the user's code."""
+    folder = results.run(run)
+    if read_status(folder.state).status != "finished":
+        return False
+    try:
+        other = compose(str(folder.state.config))
+    except BadInput:
+        return False
+    return decisive(other, lambda _: "") == decisive(experiment, lambda _: "")
 
 
 def outlook(
@@ -146,3 +233,97 @@ def planned_evaluations(experiment: Experiment) -> int:
 
 def _count(number: int, thing: str) -> str:
     return f"{number:,} {thing}{'' if number == 1 else 's'}"
+
+
+class Forecast(NamedTuple):
+    """What will be done for a row of a sweep.
+
+    Attributes:
+        label: What was swept.
+        state: finished, running, stopped, failed or waiting; of the row's run.
+        unit: Of the budget: iterations, evaluations or steps.
+        done: How much of the budget is used.
+        budget: The budget.
+        evaluations: Evaluations left; 0 in a row whose run another row computes, and where the
+            budget is in steps.
+        least: Whether they may become more.
+        seconds: Core-seconds left, None where nobody knows.
+        action: What will be done, and why.
+    """
+
+    label: str
+    state: str
+    unit: str
+    done: int
+    budget: int
+    evaluations: int
+    least: bool
+    seconds: float | None
+    action: str
+
+
+def forecast(
+    plan: Plan,
+    standings: Collection[Standing],
+    runs: Mapping[str, Experiment],
+    changes: Mapping[str, Change],
+) -> Iterator[Forecast]:
+    """Yields what a start would do for each row of a sweep, and then for each run that confirms it.
+
+    Args:
+        plan: The sweep.
+        standings: Where its runs stand.
+        runs: Run id -> experiment, with the budget that a start gives it.
+        changes: Of `find_changes`.
+    """
+    by_run = {now.run.id: now for now in standings}
+    left = core_seconds_left(standings)
+    rows = [(row.run, plan.label(row)) for row in plan.computed]
+    rows += [(now.run.id, now.run.label) for now in standings if now.run.confirms]
+    first: dict[str, int] = {}
+    for number, (run, label) in enumerate(rows, start=1):
+        now, earlier = by_run[run], first.setdefault(run, number)
+        evaluations = max(0, planned_evaluations(runs[run]) - now.evaluations)
+        seconds, action = left[run], _action(now, changes)
+        if earlier != number:
+            evaluations, seconds, action = 0, 0.0, f"nothing: has the run of row {earlier}"
+        elif now.state == "finished":
+            evaluations = 0
+        used = now.run.unit, now.done, now.run.budget
+        least = runs[run].may_evaluate_more
+        yield Forecast(label, now.state, *used, evaluations, least, seconds, action)
+
+
+def _action(now: Standing, changes: Mapping[str, Change]) -> str:
+    if now.state == "finished":
+        return "nothing: has reached its budget"
+    if now.state == "running":
+        return f"nothing: is computed by {now.note}"
+    if now.state == "waiting":
+        change = changes.get(now.run.id)
+        if change is None:
+            return "computed: not begun yet"
+        return f"computed anew: {', '.join(file.name for file in change.files)} has changed"
+    if now.state == "failed":
+        return f"tried again after {now.done:,}: {now.cause}"
+    return f"goes on after {now.done:,}: {now.cause or 'was stopped'}"
+
+
+def first_batches(runs: Mapping[str, Experiment]) -> Iterator[str]:
+    """Yields a line for each algorithm whose first iteration has another size than the others."""
+    lines = map(_first_batch, runs.values())
+    yield from dict.fromkeys(line for line in lines if line is not None)
+
+
+def _first_batch(experiment: Experiment) -> str | None:
+    later, first = experiment.num_emitters * experiment.batch_size, experiment.first_iteration
+    if first == later or experiment.algorithm.explores:  # whose batches have no fixed size
+        return None
+    whole = planned_evaluations(experiment)
+    if not whole:
+        return None
+    key = "initial_solutions" if experiment.first_batch is None else "first_batch"
+    return (
+        f"{experiment.algorithm.name}: the first batch ({key}) is {first:,} of its "
+        f"{whole:,} evaluations ({min(1, first / whole):.1%}); later ones are {later:,} each"
+    )

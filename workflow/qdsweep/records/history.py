@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qdsweep.files import Appended, atomic, read_arrays
-from qdsweep.records.run_dir import RunFiles, StateDir
+from qdsweep.records.paths import RunFiles, StateDir
 
 ROW = np.dtype([("iteration", "<i4"), ("index", "<i4"), ("objective", "<f8")])
 _NAMES = ("iteration", "index", "objective")

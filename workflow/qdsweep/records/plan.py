@@ -1,4 +1,7 @@
-"""plan.json: a sweep as the workflow planned it; the rows and the groups that they form."""
+"""plan.json: a sweep as the workflow planned it; the rows and the groups that they form.
+
+confirm.json: the runs that confirm a sweep, its winners with seeds that did not choose them.
+"""
 
 import hashlib
 import json
@@ -10,23 +13,20 @@ from typing import Any, NamedTuple, NotRequired, TypeVar
 from pydantic import TypeAdapter
 from typing_extensions import TypedDict
 
-from qdsweep.config.base import Model
+from qdsweep.config.base import Model, value_text
 from qdsweep.config.experiment import BUDGETS, Experiment
 from qdsweep.config.own_metric import OwnMetric
 from qdsweep.config.search import Search
 from qdsweep.config.sweep import Confirm, Figures, Published, Reevaluate, Rollouts, Tables
-from qdsweep.config.values import value_text
 from qdsweep.errors import BadInput
-from qdsweep.files import damaged, write_text
+from qdsweep.files import damaged, read_json, write_json, write_text
 from qdsweep.metrics import METRICS, RANK, Metric
-from qdsweep.records.config import write_configs
+from qdsweep.records.paths import Results, SweepDir
+from qdsweep.records.results import write_configs
 from qdsweep.records.search import Level, levels_of, read_search_rows
 from qdsweep.records.sources import keep_sources
-from qdsweep.records.sums import read_checked, sums_of
-from qdsweep.records.sweep_dir import Results, SweepDir
-from qdsweep.sweep.encoding import slots_of
-from qdsweep.sweep.groups import group_columns, group_labels
-from qdsweep.sweep.labels import figure_names
+from qdsweep.records.sums import read_checked, require_as_written, sums_of
+from qdsweep.sweep.groups import figure_names, group_columns, group_labels, slots_of
 
 _Setting = TypeVar("_Setting", bound=Model)
 
@@ -363,3 +363,48 @@ def _kept_slots(plan: Mapping[str, Any], sweep: SweepDir) -> dict[str, Any]:
 def digest(plan: Mapping[str, Any]) -> str:
     """Returns what changes whenever the tables of the sweep must be made again."""
     return hashlib.sha256(json.dumps(plan, sort_keys=True).encode()).hexdigest()[:16]
+
+
+_CONFIRM_REMEDY = "remove it, and start snakemake with that sweep, which writes it anew"
+
+
+class ConfirmingRow(RowData):
+    """A row of confirm.json: like one of plan.json, of a seed that did not choose the winner.
+
+    Attributes:
+        like: A run of the winner in the sweep.
+        group: The winner.
+    """
+
+    like: str
+    group: str
+
+
+_CONFIRM_ROWS = TypeAdapter(list[ConfirmingRow])
+
+
+def read_confirm(sweep: SweepDir) -> list[ConfirmingRow]:
+    """Reads the rows of confirm.json.
+
+    Returns:
+        None of them before the winners are known, and of a sweep that is not confirmed.
+
+    Raises:
+        BadInput: The file is damaged.
+    """
+    if not sweep.confirm.exists():
+        return []
+    require_as_written(sweep.confirm, _CONFIRM_REMEDY, sweep.sums("winners"))
+    data = read_json(sweep.confirm, cure=_CONFIRM_REMEDY)
+    try:
+        rows = _CONFIRM_ROWS.validate_python(data["rows"])
+        for row in rows:
+            int(row["values"]["seed"])
+    except (KeyError, TypeError, ValueError) as error:
+        raise damaged(sweep.confirm, error, _CONFIRM_REMEDY) from None
+    return rows
+
+
+def write_confirm(sweep: SweepDir, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Writes confirm.json."""
+    write_json(sweep.confirm, {"rows": rows})

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 
 from qdsweep.errors import BadInput
 from qdsweep.files import damaged, read_json, write_json
+from qdsweep.records.paths import SweepDir
 from qdsweep.records.sums import read_checked
-from qdsweep.records.sweep_dir import SweepDir
 
 
 class Level(NamedTuple):

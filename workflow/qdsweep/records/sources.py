@@ -14,14 +14,11 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from qdsweep.config.experiment import Experiment
-from qdsweep.config.imports import needed_files, places
-from qdsweep.config.plugin import read_source
-from qdsweep.config.source import code_hash, file_hash
+from qdsweep.config.plugin import code_hash, file_hash, needed_files, places, read_source
 from qdsweep.errors import BadInput
 from qdsweep.files import naming
-from qdsweep.records.run_dir import RunDir
+from qdsweep.records.paths import Results, RunDir
 from qdsweep.records.status import read_status
-from qdsweep.records.sweep_dir import Results
 from qdsweep.sweep.ids import Identity, identify
 
 # Gives the source of a `module:Class`, at one time.

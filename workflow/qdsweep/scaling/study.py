@@ -1,34 +1,50 @@
-"""`qdsweep scale`: one experiment with several numbers of workers, timed."""
+"""`qdsweep scale`: one experiment with several numbers of workers, timed.
+
+Amdahl's law: what more workers bring to an experiment.
+
+What `qdsweep scale` writes: table, fit and figure of the measured times.
+"""
 
 import functools
+import math
 import os
 import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
-from dataclasses import dataclass
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
 
-from qdsweep.analysis.tables.curves import SECONDS
-from qdsweep.analysis.tables.run_times import largest_load
-from qdsweep.analysis.text import plural
+import numpy as np
+
+from qdsweep.analysis.figures.figure import Drawn, Omitted, save_figures
+from qdsweep.analysis.figures.style import style
+from qdsweep.analysis.marks import COLORS
+from qdsweep.analysis.tables.runs import SECONDS
+from qdsweep.analysis.tables.sheet import Sheet, as_latex, as_markdown, number_cell
+from qdsweep.analysis.tables.timing import busy_note, largest_load
+from qdsweep.analysis.text import common_decimals, mean_and_error, number, plural
 from qdsweep.config.cluster import Cluster
 from qdsweep.config.compose import compose
 from qdsweep.config.experiment import Experiment
 from qdsweep.errors import BadInput, QdsweepError
 from qdsweep.experiment.load import load
 from qdsweep.experiment.start import STOPPED
-from qdsweep.files import read_json_if_whole
-from qdsweep.host import briefing
-from qdsweep.host.load import BUSY
+from qdsweep.files import read_json_if_whole, write_csv, write_json, write_text
+from qdsweep.host import process
 from qdsweep.host.lock import Lock
-from qdsweep.host.parent import die_with_parent
+from qdsweep.host.machine import BUSY
+from qdsweep.host.process import die_with_parent
 from qdsweep.planning.checks import check_fit
 from qdsweep.planning.outlook import planned_evaluations
-from qdsweep.records.run_dir import RunDir
-from qdsweep.records.sweep_dir import Results
+from qdsweep.records.paths import Results, RunDir
 from qdsweep.sweep.ids import run_id
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 class Stopped(QdsweepError):
@@ -121,7 +137,7 @@ def check_study(study: Study, name: str) -> None:
         )
     for cluster in study.clusters.values():
         check_fit(cluster, name, {study.words[0]: experiment})
-        if cluster.over_nodes() and briefing.image() is not None:
+        if cluster.over_nodes() and process.image() is not None:
             raise BadInput(
                 f"cluster {name}: over {cluster.nodes} nodes the runs cannot be started from "
                 "inside of an image; start `qdsweep scale` without --image"
@@ -157,7 +173,7 @@ def measure(study: Study) -> list[Time]:
     """
     times: list[Time] = []
     schedule = list(study.schedule())
-    for number, (workers, repeat) in enumerate(schedule, start=1):
+    for position, (workers, repeat) in enumerate(schedule, start=1):
         folder = study.folder(workers, repeat)
         known = read_json_if_whole(RunDir(folder).summary).get("status") == "finished"
         if not known:
@@ -165,7 +181,7 @@ def measure(study: Study) -> list[Time]:
         time = _read(study, workers, repeat)
         times.append(time)
         print(
-            f"qdsweep: {number} of {len(schedule)}: {plural(time.workers, 'worker')}, repeat "
+            f"qdsweep: {position} of {len(schedule)}: {plural(time.workers, 'worker')}, repeat "
             f"{repeat}: {time.seconds:.2f} s{' (measured before)' if known else ''}"
             f"{', on a busy machine' if time.load > BUSY else ''}",
             file=sys.stderr,
@@ -257,3 +273,291 @@ def _read(study: Study, workers: int, repeat: int) -> Time:
         folder=folder,
         load=largest_load(run.summary["attempts"]),
     )
+
+
+Workers = TypeVar("Workers", float, np.ndarray)
+
+# The efficiency from which on one more worker is worth its core.
+WORTHWHILE = 0.8
+
+
+@dataclass(frozen=True)
+class Fit:
+    """Amdahl's law fitted to measured times: ``T(n) = T(1) (s + (1 - s) / n)``.
+
+    Attributes:
+        one_worker: Time with one worker, T(1) [s].
+        serial: Serial fraction s, between 0 and 1.
+        error: Its standard error; nan where it is unknown: with no more times than
+            parameters, or at 0 or 1.
+    """
+
+    one_worker: float
+    serial: float
+    error: float
+
+
+def speedup(serial: float, workers: Workers) -> Workers:
+    """Returns the speed-up over one worker (Amdahl 1967), of a serial fraction of its time."""
+    return 1 / (serial + (1 - serial) / workers)
+
+
+def efficiency(serial: float, workers: Workers) -> Workers:
+    """Returns the speed-up divided by the number of workers."""
+    return speedup(serial, workers) / workers
+
+
+def recommended_workers(serial: float, most: int) -> int:
+    """Returns the largest number of workers with an efficiency of at least `WORTHWHILE`.
+
+    At most as many as an iteration has solutions: further ones have nothing to do.
+    """
+    if serial <= 0:
+        return most
+    # The efficiency is 1 / (1 + s (n - 1)).
+    workers = 1 + (1 / WORTHWHILE - 1) / serial
+    return max(1, min(most, math.floor(workers + 1e-9)))
+
+
+def fit_amdahl(workers: Sequence[int], seconds: Sequence[float]) -> Fit:
+    """Fits Amdahl's law by least squares of the relative errors.
+
+    Args:
+        workers: Number of workers of each measurement, at least two different ones.
+        seconds: Its time [s].
+    """
+    from scipy.optimize import OptimizeWarning, curve_fit
+
+    n, times = np.asarray(workers, dtype=float), np.asarray(seconds, dtype=float)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", OptimizeWarning)  # too few times: the error is nan then
+        (one_worker, serial), covariance = curve_fit(
+            lambda n, one, s: one * (s + (1 - s) / n),
+            n,
+            times,
+            p0=(times[n.argmin()] * n.min(), 0.1),
+            sigma=times,
+            bounds=([0, 0], [np.inf, 1]),
+        )
+    # At a bound (1: more workers make it slower) the error is unknown.
+    known = len(times) > 2 and 1e-6 < serial < 1 - 1e-6
+    error = math.sqrt(covariance[1, 1]) if known else math.nan
+    return Fit(float(one_worker), float(serial), error)
+
+
+NAME = "scaling"
+# Shorter times are not exact enough [s].
+SHORTEST = 1.0
+_SECTION, _TITLE = "Time", "Scaling"
+
+
+def write_scaling(study: Study, times: list[Time]) -> Sheet:
+    """Writes scaling.csv, .md, .tex, .json and the figure scaling.pdf, .png, .svg.
+
+    All times are of runs with one digest. Returns the table.
+    """
+    fit, fitted = _fit(study, times)
+    batch = study.experiment.num_emitters * study.experiment.batch_size
+    table = scaling_table(times, fit)
+    recommended, advice = advise(fit, float(table["seconds"].min()), batch)
+    sheet = _sheet(study, table, _note(study, times, fit, fitted, advice))
+    write_text(study.out / f"{NAME}.md", as_markdown(sheet))
+    write_text(study.out / f"{NAME}.tex", as_latex(sheet))
+    write_json(
+        study.out / f"{NAME}.json",
+        {
+            "id": run_id(study.experiment),
+            "budget": study.experiment.budget,
+            "archive_digest": times[0].digest,
+            "cores": usable_cores(),
+            "fit": {
+                "one_worker_seconds": fit.one_worker,
+                "serial_fraction": fit.serial,
+                "standard_error": None if math.isnan(fit.error) else fit.error,
+                "fitted_workers": fitted,
+            },
+            "recommended_workers": recommended,
+            "workers": table.to_dict("records"),
+            "runs": [
+                {**asdict(time), "folder": str(time.folder.relative_to(study.out))}
+                for time in times
+            ],
+        },
+    )
+    with style():
+        figure = _figure(table, times, fit, fitted, sheet.note)
+        if isinstance(figure, Omitted):
+            for suffix in (".pdf", ".png", ".svg"):  # of an earlier start
+                (study.out / f"{NAME}{suffix}").unlink(missing_ok=True)
+            write_csv(table, study.out / f"{NAME}.csv")
+        save_figures(study.out, [figure], NAME + "_figures")
+    return sheet
+
+
+def _fit(study: Study, times: list[Time]) -> tuple[Fit, list[int]]:
+    """Fits the times of workers that have a core each, or all if those are too few."""
+    alone = {
+        cluster.workers
+        for cluster in study.clusters.values()
+        if cluster.over_nodes() or cluster.workers <= usable_cores()
+    }
+    if len(alone) < 2:
+        alone = {time.workers for time in times}
+    used = [time for time in times if time.workers in alone]
+    return fit_amdahl([t.workers for t in used], [t.seconds for t in used]), sorted(alone)
+
+
+def scaling_table(times: list[Time], fit: Fit) -> "pd.DataFrame":
+    """Returns a row for each number of workers.
+
+    Args:
+        times: The measured runs.
+        fit: Amdahl's law, for the time with one worker where that was not measured.
+
+    Returns:
+        workers, runs, seconds (median of the runs), seconds_min, seconds_max, speedup and
+        efficiency of the median, amdahl (speed-up of the fit), start_up (median).
+    """
+    import pandas as pd
+
+    table = (
+        pd.DataFrame(times)
+        .groupby("workers", as_index=False)
+        .agg(
+            runs=("seconds", "size"),
+            seconds=("seconds", "median"),
+            seconds_min=("seconds", "min"),
+            seconds_max=("seconds", "max"),
+            start_up=("start_up", "median"),
+        )
+    )
+    table["speedup"] = _one_worker(table, fit) / table["seconds"]
+    table["efficiency"] = table["speedup"] / table["workers"]
+    table["amdahl"] = speedup(fit.serial, table["workers"].to_numpy(float))
+    return table
+
+
+def _one_worker(table: "pd.DataFrame", fit: Fit) -> float:
+    """Returns the seconds with one worker: measured, or else fitted."""
+    first = table.iloc[0]
+    return float(first["seconds"]) if first["workers"] == 1 else fit.one_worker
+
+
+def _note(study: Study, times: list[Time], fit: Fit, fitted: list[int], advice: str) -> str:
+    measured = {time.workers for time in times}
+    text = (
+        f"{run_id(study.experiment)}, {_budget_of(study)}: median wall time of all iterations but "
+        f"the first over {plural(study.repeats, 'run')} each, on {plural(usable_cores(), 'core')}."
+    )
+    if 1 not in measured:
+        text += " The time with one worker is the fit's."
+    percent, error = 100 * fit.serial, 100 * fit.error
+    serial = mean_and_error(percent, error, common_decimals([percent], [error]))
+    text += f" Amdahl's law fits with a serial fraction of {serial} %"
+    if set(fitted) < measured:
+        text += f" (of {', '.join(map(str, fitted))} workers, which have a core each)"
+    text += f": {advice}."
+    text += f" All archives are equal (archive_digest {times[0].digest[:16]}...)."
+    return text + busy_note([time.load for time in times])
+
+
+def advise(fit: Fit, shortest: float, batch: int) -> tuple[int | None, str]:
+    """Returns how many workers to take, and why; None if the times are not enough to tell.
+
+    Args:
+        fit: Amdahl's law. Its serial fraction is taken two standard errors larger, as it may be.
+        shortest: The shortest median time [s].
+        batch: Solutions of an iteration.
+    """
+    if fit.serial > 1 - 1e-6:
+        return 1, "more workers do not make it faster"
+    cannot = "how many workers are worthwhile cannot be told from"
+    if shortest < SHORTEST:
+        return None, f"{cannot} {shortest:.2g} s of iterations, take more of them"
+    if math.isnan(fit.error):
+        if fit.serial < 1e-6:
+            return None, f"{cannot} times without a serial part, take more workers"
+        return None, f"{cannot} two runs, take more repeats or more numbers of workers"
+    recommended = recommended_workers(min(1.0, fit.serial + 2 * fit.error), batch)
+    return recommended, (
+        f"the most workers with an efficiency of at least {WORTHWHILE:.0%} are {recommended}, if"
+        " that fraction is two standard errors larger"
+    )
+
+
+def _budget_of(study: Study) -> str:
+    ((unit, amount),) = study.experiment.budget.items()
+    return f"{number(amount)} {unit}"
+
+
+def _sheet(study: Study, table: "pd.DataFrame", note: str) -> Sheet:
+    columns = {  # heading -> column, factor, decimals
+        "Workers": ("workers", 1, 0),
+        "Runs": ("runs", 1, 0),
+        "Seconds": ("seconds", 1, 2),
+        "Speed-up": ("speedup", 1, 2),
+        "Efficiency (%)": ("efficiency", 100, 1),
+        "Speed-up by Amdahl": ("amdahl", 1, 2),
+        "Start-up (s)": ("start_up", 1, 2),
+    }
+    rows = [
+        [
+            number_cell(number(factor * row[n], digits), row[n])
+            for n, factor, digits in columns.values()
+        ]
+        for row in table.to_dict("records")
+    ]
+    title = f"Scaling of {study.experiment.domain.name}, {study.experiment.algorithm.name}"
+    return Sheet(NAME, title, note, list(columns), 0, rows)
+
+
+def _figure(
+    table: "pd.DataFrame", times: list[Time], fit: Fit, fitted: list[int], note: str
+) -> Drawn | Omitted:
+    """Draws speed-up and efficiency over the number of workers: runs, medians, fit.
+
+    Nothing is drawn of times that are too short.
+    """
+    from matplotlib.figure import Figure
+    from matplotlib.ticker import FuncFormatter, NullLocator
+
+    shortest = float(table["seconds"].min())
+    if shortest < SHORTEST:
+        why = f"{shortest:.2g} s of iterations are too short to time, take more of them"
+        return Omitted(NAME, _SECTION, _TITLE, why)
+    figure = Figure(figsize=(8, 3.5), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    most = table["workers"].max()
+    n = np.unique(np.geomspace(1, most, 200))
+    left.plot(n, n, color="0.6", linewidth=1, linestyle=(0, (2, 2)), label="ideal")
+    law = f"Amdahl, serial {100 * fit.serial:.3g} %"
+    left.plot(n, speedup(fit.serial, n), color=COLORS[1], label=law)
+    right.plot(n, 100 * efficiency(fit.serial, n), color=COLORS[1])
+    one_worker = _one_worker(table, fit)
+    for alone, fill, label in (
+        (True, COLORS[0], "measured"),
+        (False, "white", "measured, sharing cores"),
+    ):
+        runs = [time for time in times if (time.workers in fitted) == alone]
+        if not runs:
+            continue
+        workers = np.array([time.workers for time in runs], dtype=float)
+        speed = one_worker / np.array([time.seconds for time in runs])
+        look = {"color": COLORS[0], "markerfacecolor": fill, "markersize": 5, "zorder": 3}
+        left.plot(workers, speed, "o", label=label, **look)
+        right.plot(workers, 100 * speed / workers, "o", **look)
+    right.axhline(100 * WORTHWHILE, color="0.6", linewidth=1, linestyle=(0, (2, 2)))
+    left.set_yscale("log", base=2)
+    left.set_ylabel("Speed-up over one worker")
+    right.set_ylabel("Efficiency (%)")
+    right.set_ylim(0, None)
+    left.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    for ax in (left, right):
+        ax.set_xscale("log", base=2)
+        ax.set_xticks(table["workers"])
+        ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        ax.xaxis.set_minor_locator(NullLocator())
+        ax.set_xlabel("Workers")
+        ax.grid(True)
+    left.legend(loc="upper left")
+    return Drawn(NAME, _SECTION, _TITLE, note, figure, table)

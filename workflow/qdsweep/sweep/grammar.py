@@ -19,20 +19,22 @@ Some things that parallel accepts are mistakes, and errors here: an unknown oper
 value for parallel), a source without values (one empty value for parallel), a name used twice, and
 a tab (parallel cuts the value into columns), a line break or a NUL in a value. A blank line of a
 file is an empty value, as for parallel.
+
+Sweeps from command lines and from Snakemake's config, and their table as TSV.
 """
 
 import errno
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import shlex
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, product
 from pathlib import Path
 
 from qdsweep.errors import BadInput
-from qdsweep.host.memory import require_memory
-from qdsweep.sweep.drawn import SAMPLE, Drawn, read_drawn
-from qdsweep.sweep.words import Word, fail, words
+from qdsweep.host.machine import require_memory
+from qdsweep.sweep.drawn import SAMPLE, Drawn, Word, fail, read_drawn, words
 
 OPERATORS = (":::", ":::+", "::::", "::::+", ":::~")
 
@@ -271,3 +273,77 @@ def _check(text: str, place: Word, name: str, values: list[str], taken: list[str
             problem = f"{what}, {value!r}, holds the character {match[0]!r}"
             remedy = "A name or value is one line of Unicode text without tabs."
             fail(text, place, problem, remedy)
+
+
+_BLOCK = """  sweep: |
+    ::: algorithm cma_me map_elites
+    ::: seed 1 2 3"""
+
+
+def from_argv(
+    arguments: Sequence[str], directory: Path = Path(), draw: Draw | None = None
+) -> Table:
+    """Expands a sweep of a command line: one argument, or many as parallel has them.
+
+    Args:
+        arguments: `["::: a 1 2 ::: b 'x y'"]`, or what the shell made of the same text without
+            the outer quotes: `[":::", "a", "1", "2", ":::", "b", "x y"]`, taken as they are.
+        directory: Where the files of `::::` sources are looked for.
+        draw: Draws the values of `:::~` sources.
+
+    Raises:
+        BadInput: The arguments are not a sweep.
+    """
+    text = arguments[0] if len(arguments) == 1 else shlex.join(arguments)
+    return expand(text, directory, draw)
+
+
+def to_tsv(table: Table) -> str:
+    """Returns the table as TSV: the names, then a line for each run, values as written."""
+    return "".join("\t".join(cells) + "\n" for cells in (table.names, *table.rows))
+
+
+def recover(value: object, entries: Iterable[str] | None = (), key: str = "sweep") -> str:
+    """Returns the text of a sweep as its user wrote it, however Snakemake has read it.
+
+    Snakemake takes the quotes off the ends of a `--config` value and reads the rest as YAML, so
+    `::: seed 1 2` arrives as {"::": "seed 1 2"}, `::: a 1 ''` as {"::": "a 1"}, and of two lines
+    that begin with `:::` only the last is left. The value cannot tell what it has lost; the
+    command line can, and it is the same in every job.
+
+    Args:
+        value: What Snakemake made of it, `config["sweep"]`.
+        entries: The `KEY=VALUE` of `--config` as they were typed,
+            `workflow.config_settings.config_args`. They win over files, the last one over all.
+        key: The key of the sweep in the config.
+
+    Returns:
+        The text, not yet parsed.
+
+    Raises:
+        BadInput: A config file has something else than text; or the text on the command line
+            holds what does not reach the jobs of a remote executor unchanged.
+    """
+    texts = [
+        text for name, _, text in (entry.partition("=") for entry in entries or ()) if name == key
+    ]
+    if texts:
+        return _from_command_line(texts[-1], key)
+    if isinstance(value, str):
+        return value
+    raise BadInput(
+        f"{key}: YAML has read it as {value!r}, and may have lost a part of it. "
+        f"Write it as text, with a | behind the key:\n{_BLOCK}"
+    )
+
+
+def _from_command_line(text: str, key: str) -> str:
+    """Returns a text of `--config` without quotes around it, if jobs will see it unchanged."""
+    if not text.isprintable() or re.search(r"[$`\\]|'.*\"|\".*'", text):
+        raise BadInput(
+            f"{key}: a sweep with $, `, \\, both kinds of quotes or several lines does not reach "
+            f"Snakemake's jobs unchanged from the command line: {text!r}. "
+            f"Write it into a file and give that with --configfile FILE:\n{_BLOCK}"
+        )
+    parts = list(words(text))
+    return parts[0].text if len(parts) == 1 else text

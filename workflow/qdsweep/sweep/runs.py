@@ -1,20 +1,72 @@
-"""The table of runs: a sweep's rows, each with its experiment and its run."""
+"""The table of runs: a sweep's rows, each with its experiment and its run.
+
+Rows that a sweep leaves out: `exclude: ["NAME=VALUE,..."]`.
+"""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from qdsweep.config.base import typed, value_text
 from qdsweep.config.compose import compose
 from qdsweep.config.experiment import Experiment
+from qdsweep.config.files import nearest
 from qdsweep.config.imported import ImportedRun
 from qdsweep.config.own_metric import OwnMetric, own_metrics
-from qdsweep.config.values import typed, value_text
 from qdsweep.errors import BadInput
-from qdsweep.host.memory import require_memory
-from qdsweep.sweep.exclusion import left
+from qdsweep.host.machine import require_memory
 from qdsweep.sweep.grammar import Draw, Table, expand
 from qdsweep.sweep.ids import run_id
+
+
+def left(
+    rows: Sequence[Mapping[str, str]], columns: Sequence[str], excluded: Sequence[str]
+) -> Iterator[int]:
+    """Finds the rows that none of the exclusions names.
+
+    Args:
+        rows: The rows, name -> value as written.
+        columns: The names.
+        excluded: Lists of `NAME=VALUE`, all of which a row must have to be left out.
+
+    Yields:
+        The places of the rows that stay.
+
+    Raises:
+        BadInput: One is of another shape, names no column, or leaves out no row; or no row stays.
+    """
+    named: set[int] = set()
+    for number, entry in enumerate(excluded, start=1):
+        pairs = _pairs(entry, number, columns)
+        places = {
+            place
+            for place, row in enumerate(rows)
+            if all(typed(row[name]) == value for name, value in pairs.items())
+        }
+        if not places:
+            raise BadInput(
+                f"exclude, entry {number}: no row of the sweep has {entry}: mend it, or remove it"
+            )
+        named |= places
+    if len(named) == len(rows):
+        raise BadInput("exclude: no row of the sweep is left")
+    yield from (place for place in range(len(rows)) if place not in named)
+
+
+def _pairs(entry: str, number: int, columns: Sequence[str]) -> dict[str, object]:
+    pairs: dict[str, object] = {}
+    for part in entry.split(","):
+        name, sign, value = (word.strip() for word in part.partition("="))
+        near = "" if name in columns else nearest(name, columns)
+        if not sign or name not in columns:
+            raise BadInput(
+                f"exclude, entry {number}: {part!r}: {near}write NAME=VALUE,... with "
+                f"swept names ({', '.join(columns)})"
+            )
+        pairs[name] = typed(value)
+    return pairs
+
 
 # A row of a sweep takes more, with its experiment and its job of Snakemake's [bytes].
 _RUN = 2000

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from qdsweep.algorithms.learning.networks import Network
+from qdsweep.algorithms.learning.td3 import Network
 from qdsweep.config.episodes import MLP, Linear
 from qdsweep.domains.policies import Policy
 

@@ -4,7 +4,7 @@ import pickle
 
 import numpy as np
 
-from qdsweep.algorithms.learning.optimizer import Adam
+from qdsweep.algorithms.learning.td3 import Adam
 
 
 def test_it_is_algorithm_1_of_the_paper():

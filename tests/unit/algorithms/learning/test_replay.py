@@ -5,7 +5,7 @@ import pickle
 import numpy as np
 import pytest
 
-from qdsweep.algorithms.learning.replay import Replay
+from qdsweep.algorithms.learning.td3 import Replay
 from qdsweep.domains.base import CUT, GOES_ON, TERMINATED, Record
 from qdsweep.errors import BadInput
 

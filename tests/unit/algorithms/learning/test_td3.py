@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 from td3_cases import CASES, OUTPUTS, actor, learner, outputs, record, solutions_of
 
-from qdsweep.algorithms.learning.networks import Network
-from qdsweep.algorithms.learning.td3 import TD3
+from qdsweep.algorithms.learning.td3 import TD3, Network
 from qdsweep.config.learning import TD3 as Settings
 from qdsweep.domains.base import TERMINATED, Record
 from qdsweep.errors import QdsweepError
@@ -47,7 +46,7 @@ def test_it_goes_on_in_another_process_bit_for_bit():
     saved = pickle.dumps(made)
     made.train(4)
     code = (
-        "from qdsweep.host.cpu import apply_baseline; apply_baseline('avx2')\n"
+        "from qdsweep.host.machine import apply_baseline; apply_baseline('avx2')\n"
         "import hashlib, pickle, sys\n"
         "made = pickle.load(sys.stdin.buffer); made.train(4)\n"
         "sys.stdout.buffer.write(pickle.dumps(made))"

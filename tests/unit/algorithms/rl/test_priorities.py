@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 pytest.importorskip("stable_baselines3", reason="torch and stable-baselines3: `make rl`")
-from qdsweep.algorithms.rl.priorities import Priorities
+from qdsweep.algorithms.rl.dqn import Priorities
 
 
 @pytest.mark.parametrize("capacity", [1, 2, 5, 64, 100])

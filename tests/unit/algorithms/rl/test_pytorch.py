@@ -51,7 +51,7 @@ def test_a_learners_generators_go_on_from_a_pickle_and_leave_others_alone():
     pytest.importorskip("stable_baselines3", reason="torch and stable-baselines3: `make rl`")
     import torch
 
-    from qdsweep.algorithms.rl.state import Generators
+    from qdsweep.algorithms.rl.learner import Generators
 
     def draw(generators):
         with generators.used():

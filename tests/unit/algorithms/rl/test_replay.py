@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 pytest.importorskip("stable_baselines3", reason="torch and stable-baselines3: `make rl`")
-from qdsweep.algorithms.rl.replay import Replay
+from qdsweep.algorithms.rl.dqn import Replay
 from qdsweep.domains.base import CUT, GOES_ON, TERMINATED, Record
 
 GAMMA = 0.5

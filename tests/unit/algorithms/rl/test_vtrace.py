@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 pytest.importorskip("stable_baselines3", reason="torch and stable-baselines3: `make rl`")
-from qdsweep.algorithms.rl.vtrace import vtrace
+from qdsweep.algorithms.rl.impala import vtrace
 
 GAMMA = 0.9
 

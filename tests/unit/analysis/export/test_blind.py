@@ -7,7 +7,7 @@ import pytest
 
 from qdsweep.analysis.export.blind import findings, secrets_of
 from qdsweep.analysis.export.pack import _attempts as attempts_of
-from qdsweep.records.run_dir import RunDir
+from qdsweep.records.paths import RunDir
 
 
 def drawing(kind: str, words: str = "", **metadata: str) -> bytes:

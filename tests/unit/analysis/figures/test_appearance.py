@@ -7,18 +7,18 @@ import pytest
 from looks import runs_of, seen, set_look
 from support import TINY
 
-from qdsweep.analysis.figures.appearance import read_dressed
-from qdsweep.analysis.figures.archive_figures import heatmaps, overview
 from qdsweep.analysis.figures.archive_profile import (
     archive_profiles,
 )
-from qdsweep.analysis.figures.learning_curves import learning_curves
-from qdsweep.analysis.figures.marks import place_mark
+from qdsweep.analysis.figures.archives import heatmaps, overview
+from qdsweep.analysis.figures.curves import learning_curves
 from qdsweep.analysis.figures.plots import plot
+from qdsweep.analysis.figures.style import read_dressed
+from qdsweep.analysis.marks import place_mark
 from qdsweep.config.sweep import Figures, SweepFile
 from qdsweep.errors import BadInput
 from qdsweep.planning.checks import check_sweep
-from qdsweep.sweep.labels import figure_names
+from qdsweep.sweep.groups import figure_names
 from qdsweep.sweep.runs import table_of_runs
 
 LOOK = {

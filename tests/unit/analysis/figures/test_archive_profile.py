@@ -3,13 +3,13 @@
 import numpy as np
 from looks import runs_of
 
-from qdsweep.analysis.figures.appearance import read_dressed
 from qdsweep.analysis.figures.archive_profile import (
     archive_profile,
     archive_profiles,
     mean_profiles,
+    reported_run,
 )
-from qdsweep.analysis.figures.row_archive import reported_run
+from qdsweep.analysis.figures.style import read_dressed
 
 
 def test_a_profile_counts_elites_of_at_least_an_objective():

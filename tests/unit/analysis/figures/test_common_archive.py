@@ -8,8 +8,8 @@ from in_process import compute_sweep
 from looks import runs_of
 from support import TINY
 
-from qdsweep.analysis.figures.appearance import read_dressed
 from qdsweep.analysis.figures.common_archive import coarsest, common_archives, rebin
+from qdsweep.analysis.figures.style import read_dressed
 from qdsweep.experiment.load import load
 
 

@@ -11,11 +11,11 @@ from matplotlib.figure import Figure
 from PIL import Image, ImageSequence
 from support import TINY
 
-from qdsweep.analysis.figures.evolution import FRAMES, best_groups, color_limits, evolution, frames
-from qdsweep.analysis.figures.evolution import _read as read_evolution
+from qdsweep.analysis.figures.animations import FRAMES, best_groups, color_limits, evolution, frames
+from qdsweep.analysis.figures.animations import _read as read_evolution
 from qdsweep.analysis.figures.style import style
 from qdsweep.analysis.selection import read_tables
-from qdsweep.animation import MAX_BYTES, write_gif
+from qdsweep.elites.film import MAX_BYTES, write_gif
 
 
 @pytest.fixture(scope="module")

@@ -9,16 +9,15 @@ from in_process import compute_sweep
 from looks import runs_of, set_look, texts
 from support import TINY
 
-from qdsweep.analysis.figures.appearance import read_dressed
 from qdsweep.analysis.figures.combinations import combinations
-from qdsweep.analysis.figures.learning_curves import learning_curves
-from qdsweep.analysis.figures.marks import COLORS, NEUTRAL, Mark, sweep_marks
+from qdsweep.analysis.figures.curves import learning_curves
+from qdsweep.analysis.figures.style import read_dressed
 from qdsweep.analysis.figures.sweep_views import one_slice
-from qdsweep.analysis.labels import group_names
+from qdsweep.analysis.marks import COLORS, NEUTRAL, Mark, group_names, sweep_marks
 from qdsweep.analysis.page.interactive import interactive_figures
 from qdsweep.analysis.tables.aggregate import aggregate
+from qdsweep.records.paths import Results, SweepDir
 from qdsweep.records.plan import Plan, read_plan, write_plan
-from qdsweep.records.sweep_dir import Results, SweepDir
 from qdsweep.sweep.runs import table_of_runs
 
 FACTORS = (

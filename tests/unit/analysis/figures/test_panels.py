@@ -2,9 +2,9 @@
 
 from looks import runs_of, set_look
 
-from qdsweep.analysis.figures.appearance import read_dressed
-from qdsweep.analysis.figures.archive_figures import overview
-from qdsweep.analysis.figures.learning_curves import learning_curves
+from qdsweep.analysis.figures.archives import overview
+from qdsweep.analysis.figures.curves import learning_curves
+from qdsweep.analysis.figures.style import read_dressed
 
 
 def test_learning_curves_have_a_panel_for_each_facet(sweep):

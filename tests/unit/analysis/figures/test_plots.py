@@ -35,7 +35,7 @@ def test_captions_name_the_band_and_the_median_seed(invented, main):
 
 
 def test_what_does_not_compare_stands_apart(invented, monkeypatch):
-    monkeypatch.setattr("qdsweep.analysis.figures.learning_curves.MAX_PANELS", 4)
+    monkeypatch.setattr("qdsweep.analysis.figures.curves.MAX_PANELS", 4)
     names = ("wide", "cvt", "sliding", "proximity", "line", "cube")
     rows = [({"algorithm": name}, invented.ids[name, 1], 40, None) for name in names]
     sweep = write_plan(invented.results, "kinds", ["algorithm"], rows)

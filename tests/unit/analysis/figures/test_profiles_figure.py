@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from qdsweep.analysis.figures.appearance import read_dressed
-from qdsweep.analysis.figures.profiles_figure import profiles_figure
+from qdsweep.analysis.figures.archive_profile import profiles_figure
+from qdsweep.analysis.figures.style import read_dressed
 
 
 def test_performance_profiles_are_drawn_for_several_tasks(made, tasks):

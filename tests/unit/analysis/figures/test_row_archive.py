@@ -6,9 +6,9 @@ from in_process import compute_sweep
 from looks import SWEEP, runs_of, texts
 from support import TINY
 
-from qdsweep.analysis.figures.appearance import read_dressed
-from qdsweep.analysis.figures.archive_figures import heatmaps
-from qdsweep.analysis.figures.row_archive import reported_run
+from qdsweep.analysis.figures.archive_profile import reported_run
+from qdsweep.analysis.figures.archives import heatmaps
+from qdsweep.analysis.figures.style import read_dressed
 from qdsweep.experiment.load import load
 
 

@@ -5,13 +5,13 @@ import shutil
 
 import pytest
 
-from qdsweep.analysis.figures import run_pictures as module
+from qdsweep.analysis.figures import archives as module
+from qdsweep.analysis.figures.archives import run_pictures
 from qdsweep.analysis.figures.plots import plot_one
-from qdsweep.analysis.figures.run_pictures import run_pictures
 from qdsweep.analysis.selection import read_tables
 from qdsweep.errors import BadInput
 from qdsweep.experiment.load import load
-from qdsweep.records.sweep_dir import SweepDir
+from qdsweep.records.paths import SweepDir
 
 
 def test_all_runs_that_compare_have_one_colour_scale(invented, main, tmp_path, monkeypatch):

@@ -6,12 +6,17 @@ import numpy as np
 import pytest
 from searching import computed, grid, halving, population, reached, searched, write_curves
 
-from qdsweep.analysis.figures.combinations import axis_of
-from qdsweep.analysis.figures.coordinates import nice_numbers
+from qdsweep.analysis.figures.combinations import axis_of, nice_numbers
 from qdsweep.analysis.figures.figure import Drawn, Omitted
-from qdsweep.analysis.figures.search_figures import search_figures
-from qdsweep.analysis.figures.search_progress import at_the_end, bests, progress
-from qdsweep.analysis.figures.search_ranks import spearman, steps, warnings
+from qdsweep.analysis.figures.search import search_figures
+from qdsweep.analysis.figures.search_curves import (
+    at_the_end,
+    bests,
+    progress,
+    spearman,
+    steps,
+    warnings,
+)
 
 
 @pytest.fixture(scope="module")

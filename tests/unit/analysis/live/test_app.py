@@ -23,15 +23,14 @@ from results import forget_sums
 from support import BIN, TINY, command
 from waiting import wait_until
 
-from qdsweep.analysis.live.app import Watch
+from qdsweep.analysis.live.app import RunTable, Watch
 from qdsweep.analysis.live.follow import Follow
-from qdsweep.analysis.live.table import RunTable
-from qdsweep.analysis.status import table
+from qdsweep.analysis.search import table
 from qdsweep.config.compose import compose
 from qdsweep.metrics import RANK
+from qdsweep.records.paths import Results
 from qdsweep.records.plan import read_plan, write_plan
 from qdsweep.records.progress import read_standings
-from qdsweep.records.sweep_dir import Results
 from qdsweep.sweep.ids import run_id
 from qdsweep.sweep.runs import Row, Sweep
 

@@ -1,6 +1,6 @@
 """Curves as text."""
 
-from qdsweep.analysis.live.curve import plot, sparkline
+from qdsweep.analysis.live.follow import plot, sparkline
 
 
 def test_sparkline_and_plot():

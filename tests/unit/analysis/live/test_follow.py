@@ -3,8 +3,7 @@
 import psutil
 from searching import grid, halving, write_search
 
-from qdsweep.analysis.live.curve import MOST, Curve
-from qdsweep.analysis.live.follow import Follow
+from qdsweep.analysis.live.follow import MOST, Curve, Follow
 from qdsweep.records.metrics import COLUMNS
 
 

@@ -1,6 +1,6 @@
 """The log without plots and control characters."""
 
-from qdsweep.analysis.live.log import log_tail
+from qdsweep.analysis.live.app import log_tail
 
 
 def test_a_log_without_plots_and_control_characters(tmp_path):

@@ -10,13 +10,12 @@ import yaml
 from composing import with_algorithm
 from in_process import compute_run
 
-from qdsweep.analysis.page import descriptions, methods, provenance
-from qdsweep.analysis.page.references import bibtex, cite, cited, latex, plain
-from qdsweep.analysis.page.settings import settings
-from qdsweep.analysis.page.words import core_time, seeds_text, spans
-from qdsweep.analysis.text import TIMES, listed
+from qdsweep.analysis.page import descriptions, methods
+from qdsweep.analysis.page.descriptions import bibtex, cite, cited, latex, plain
+from qdsweep.analysis.page.report import settings
+from qdsweep.analysis.text import TIMES, core_time, listed, seeds_text, spans
 from qdsweep.config.compose import compose, read_part
-from qdsweep.config.references import bibliography
+from qdsweep.config.requirements import bibliography
 from qdsweep.experiment.load import load
 
 SOURCES = {
@@ -183,16 +182,16 @@ def test_bibtex_reads_the_entries(tmp_path):
 
 def test_the_digest_is_of_ids_and_archives_in_any_order():
     one, two = {"id": "a", "archive_digest": "1"}, {"id": "b", "archive_digest": "2"}
-    assert provenance.sweep_digest([one, two]) == provenance.sweep_digest([two, one])
-    assert provenance.sweep_digest([one]) != provenance.sweep_digest([one, two])
+    assert methods.sweep_digest([one, two]) == methods.sweep_digest([two, one])
+    assert methods.sweep_digest([one]) != methods.sweep_digest([one, two])
 
 
 def test_hardware_names_no_host():
     one = {"workers": 2, "attempts": [{"host": "node17.cluster"}], "cpu_baseline": "avx2"}
     runs = [one, one | {"attempts": [{"host": "node18"}]}]
-    said = provenance.hardware(runs, 7200.0, {"the unseen seeds": 0.0})
+    said = methods.hardware(runs, 7200.0, {"the unseen seeds": 0.0})
     assert "2.0 core-hours on 2 machines" in said and "node" not in said
-    said = provenance.hardware(runs, 7200.0, {"the unseen seeds": 5400.0, "more": 60.0})
+    said = methods.hardware(runs, 7200.0, {"the unseen seeds": 5400.0, "more": 60.0})
     assert "took 3.5 core-hours (1.5 core-hours of it for the unseen seeds and 1.0" in said
 
 

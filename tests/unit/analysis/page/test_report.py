@@ -5,8 +5,7 @@ import re
 import pytest
 
 from qdsweep.analysis.figures.plots import plot_one
-from qdsweep.analysis.page.embed import figure_picture
-from qdsweep.analysis.page.gallery import figure_sections
+from qdsweep.analysis.page.gallery import figure_picture, figure_sections
 from qdsweep.errors import BadInput
 
 

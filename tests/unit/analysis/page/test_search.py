@@ -4,8 +4,8 @@ import pandas as pd
 import pytest
 from searching import SEEDS, grid, halving, population, reached, searched, write_search
 
+from qdsweep.analysis.page.descriptions import bibtex, cited, plain
 from qdsweep.analysis.page.interactive import _of_settings
-from qdsweep.analysis.page.references import bibtex, cited, plain
 from qdsweep.analysis.page.search import (
     how_searched,
     luck_text,
@@ -13,10 +13,10 @@ from qdsweep.analysis.page.search import (
     search_section,
     winner_text,
 )
-from qdsweep.config.references import bibliography
+from qdsweep.config.requirements import bibliography
 from qdsweep.config.search import Search
 from qdsweep.records.plan import Plan
-from qdsweep.strategies.levels import levels
+from qdsweep.search.levels import levels
 
 KEYS = Search(halving={"seeds": [1, 1, 2]})
 
@@ -127,7 +127,7 @@ def test_the_page_can_be_asked_about_every_setting(search):
 
 def test_a_page_has_the_section(tmp_path):
     """The figures and tables of a search, in their order."""
-    from qdsweep.analysis.tables.search_table import write_search as write_tables
+    from qdsweep.analysis.tables.search import write_search as write_tables
 
     sweep = write_search(tmp_path / "results", halving(), grid())
     write_tables(sweep, tmp_path / "results/runs")

@@ -9,12 +9,12 @@ import pytest
 import yaml
 from inventing import BATCH, SEEDS, metrics, write_plan
 
-from qdsweep.analysis.score_scale import domain_name
+from qdsweep.analysis.selection import domain_name
 from qdsweep.analysis.tables.aggregate import aggregate
-from qdsweep.analysis.tables.curves import POINTS, Curve, common_grid
+from qdsweep.analysis.tables.runs import POINTS, Curve, common_grid
 from qdsweep.errors import BadInput
+from qdsweep.records.paths import SweepDir
 from qdsweep.records.plan import read_plan
-from qdsweep.records.sweep_dir import SweepDir
 
 
 def test_runs_tsv_maps_swept_values_to_ids(invented, main):

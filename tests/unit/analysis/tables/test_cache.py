@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 from given import again, contents, read
 
-from qdsweep.records.sweep_dir import SweepDir
+from qdsweep.records.paths import SweepDir
 
 _opened: list[Path] | None = None
 

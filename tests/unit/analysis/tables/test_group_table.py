@@ -9,7 +9,7 @@ from given import THREE, make_sweep, read
 from scipy import stats
 
 from qdsweep.analysis.tables.aggregate import aggregate
-from qdsweep.analysis.tables.group_table import first_batches, first_policies
+from qdsweep.analysis.tables.groups import first_batches, first_policies
 from qdsweep.analysis.tables.sheet import (
     read_sheet,
 )

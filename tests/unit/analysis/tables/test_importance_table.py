@@ -6,13 +6,13 @@ import json
 import pytest
 from searching import computed, grid, halving
 
+from qdsweep.analysis.figures.bars import importance_figure
 from qdsweep.analysis.figures.figure import Drawn, Omitted
-from qdsweep.analysis.figures.importance_figure import importance_figure
-from qdsweep.analysis.tables.importance_table import write_importance
+from qdsweep.analysis.tables.importance import write_importance
 from qdsweep.analysis.tables.sheet import Sheet, read_sheet, remove_sheet
+from qdsweep.records.paths import Results, SweepDir
 from qdsweep.records.plan import read_plan
 from qdsweep.records.search import marker_path, write_decision, write_sealed
-from qdsweep.records.sweep_dir import Results, SweepDir
 
 GRID = "::: sigma0 0.05 0.5 5 ::: batch_size 12 36 108 ::: ranker imp 2imp 2rd"
 

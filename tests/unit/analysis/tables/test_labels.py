@@ -6,17 +6,17 @@ from pathlib import Path
 import pandas as pd
 from given import again
 
-from qdsweep.analysis.figures.appearance import read_dressed
-from qdsweep.analysis.page.follow_ups import confirmation, correction
+from qdsweep.analysis.figures.style import read_dressed
 from qdsweep.analysis.page.headline import headline
+from qdsweep.analysis.page.methods import confirmation, correction
 from qdsweep.analysis.page.report import commands
 from qdsweep.analysis.tables.confirmed import write_confirmed
-from qdsweep.analysis.tables.corrected_table import write_corrected
+from qdsweep.analysis.tables.corrected import write_corrected
 from qdsweep.analysis.tables.published import write_published
 from qdsweep.analysis.tables.sheet import (
     read_sheet,
 )
-from qdsweep.analysis.tables.timing_tables import write_timing
+from qdsweep.analysis.tables.timing import write_timing
 
 LABELS = {"map_elites": "MAP-Elites", "lp_sphere": "Sphere", "lp_sphere, cma_me": "Ours"}
 

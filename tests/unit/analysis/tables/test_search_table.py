@@ -3,14 +3,8 @@
 import pandas as pd
 from searching import grid, halving, searched, write_search
 
-from qdsweep.analysis.tables.search_table import (
-    level_sheet,
-    place_table,
-    setting_sheet,
-)
-from qdsweep.analysis.tables.search_table import (
-    write_search as write_tables,
-)
+from qdsweep.analysis.tables.search import level_sheet, place_table, setting_sheet
+from qdsweep.analysis.tables.search import write_search as write_tables
 
 
 def test_a_row_for_each_place_with_every_decision(tmp_path):

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from qdsweep.analysis.tables.statistics import (
+from qdsweep.analysis.statistics import (
     bootstrap_interval,
     holm,
     interquartile_mean,

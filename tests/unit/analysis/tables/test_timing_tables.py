@@ -8,17 +8,16 @@ import pytest
 from in_process import compute_sweep
 from support import TINY
 
+from qdsweep.analysis.figures.bars import timing_figure
 from qdsweep.analysis.figures.figure import save_figures
 from qdsweep.analysis.figures.style import style
-from qdsweep.analysis.figures.timing import timing_figure
 from qdsweep.analysis.selection import read_tables
 from qdsweep.analysis.tables.aggregate import aggregate
-from qdsweep.analysis.tables.run_times import group_times, run_times
 from qdsweep.analysis.tables.sheet import read_sheet
-from qdsweep.analysis.tables.timing_tables import write_timing
+from qdsweep.analysis.tables.timing import group_times, run_times, write_timing
 from qdsweep.records.metrics import PHASES, SECONDS
+from qdsweep.records.paths import SweepDir
 from qdsweep.records.plan import read_plan
-from qdsweep.records.sweep_dir import SweepDir
 
 
 @pytest.fixture(scope="module")

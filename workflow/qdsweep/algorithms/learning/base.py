@@ -9,9 +9,7 @@ from ribs.archives import ArrayStore
 
 from qdsweep.algorithms.base import SEED, Algorithm, Arrays, Candidates, Fields
 from qdsweep.algorithms.ribs import internals
-from qdsweep.algorithms.ribs.archives import build_archive
-from qdsweep.algorithms.ribs.centroids import Centroids
-from qdsweep.algorithms.ribs.result_archive import ResultArchive
+from qdsweep.algorithms.ribs.archives import Centroids, ResultArchive, build_archive
 from qdsweep.config.experiment import Experiment
 from qdsweep.domains.base import Domain, Evaluation
 

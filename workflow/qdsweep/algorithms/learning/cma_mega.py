@@ -14,9 +14,9 @@ from qdsweep.algorithms.learning.estimate import (
 )
 from qdsweep.algorithms.learning.learner import require_vectors, teach
 from qdsweep.algorithms.learning.td3 import TD3
-from qdsweep.algorithms.ribs.emitters import build_emitter, can_change, change_emitter
-from qdsweep.config.estimation import CMAMEGATD3ES, EstimatedCMAMEGA
+from qdsweep.algorithms.ribs.algorithm import build_emitter, can_change, change_emitter
 from qdsweep.config.experiment import Experiment
+from qdsweep.config.learning import CMAMEGATD3ES, EstimatedCMAMEGA
 from qdsweep.domains.base import Domain, Evaluation, Floats
 
 

@@ -1,18 +1,285 @@
-"""TD3 in numpy (Fujimoto et al. 2018), as DQD-RL and PGA-MAP-Elites use it."""
+"""TD3 in numpy (Fujimoto et al. 2018), as DQD-RL and PGA-MAP-Elites use it.
 
-from typing import Any, ClassVar
+Fully connected networks whose parameters are one vector: forward, and backward by hand.
+
+Adam (Kingma & Ba 2015), in place.
+
+The replay buffer: the latest transitions, from which a learner draws.
+"""
+
+import math
+from collections.abc import Sequence
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from qdsweep.algorithms.learning.networks import Array, Network
-from qdsweep.algorithms.learning.optimizer import Adam
-from qdsweep.algorithms.learning.replay import Replay, Transitions
 from qdsweep.config import learning as config
 from qdsweep.domains.base import GOES_ON, TERMINATED, Actor, Floats, Record
-from qdsweep.domains.policies import count_parameters, layer_shapes
+from qdsweep.domains.policies import count_parameters, layer_shapes, split_layers
 from qdsweep.errors import QdsweepError
-from qdsweep.host.memory import require_memory
+from qdsweep.host.machine import require_memory
+
+# Of floats: float32 in a learner.
+Array = NDArray[Any]
+NOTHING = slice(0)
+
+
+class _Work(NamedTuple):
+    """What the rows leave in a layer, allocated once; each ``(rows, outputs)``.
+
+    Attributes:
+        output: After the activation.
+        slope: Of the activation there.
+        gradient: Of the loss by each output, then by each sum before the activation.
+    """
+
+    output: Array
+    slope: Array
+    gradient: Array
+
+
+class Network:
+    """A fully connected network of fixed shape.
+
+    `forward` may be followed by one `backward` about the same rows. A product is of all rows at
+    once, so the last bits of a row depend on how many there are.
+
+    Args:
+        shapes: (outputs, inputs) of each layer.
+        activations: Of each layer, "tanh", "relu" or "" for none.
+        bias: Whether each layer has biases.
+        rows: The most rows that it is given at once.
+        dtype: Of parameters and rows.
+
+    Attributes:
+        size: Number of parameters, which lie as `split_layers` has them.
+    """
+
+    def __init__(
+        self,
+        shapes: Sequence[tuple[int, int]],
+        activations: Sequence[str],
+        bias: bool,
+        rows: int,
+        dtype: Any = np.float32,
+    ) -> None:
+        self._made_with = (shapes, activations, bias, rows, dtype)
+        self._shapes, self._activations, self._bias, self._dtype = shapes, activations, bias, dtype
+        self.size = sum(math.prod(shape) + bias * shape[0] for shape in shapes)
+        self._work = [
+            _Work(
+                np.empty((rows, outputs), dtype),
+                np.empty((rows, outputs), bool if activation == "relu" else dtype),
+                np.empty((rows, outputs), dtype),
+            )
+            for (outputs, _), activation in zip(shapes, activations, strict=True)
+        ]
+        self._inputs: list[Array] = []  # of each layer in the last `forward`
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickles what it was made with: what `forward` leaves is of no use later."""
+        return Network, self._made_with
+
+    def _layers(self, parameters: Array) -> list[tuple[Array, Array | None]]:
+        return split_layers(parameters, self._shapes, bias=self._bias)
+
+    def draw(self, rng: np.random.Generator) -> Array:
+        """Draws parameters ``(size,)`` as PyTorch's `nn.Linear` does.
+
+        Those of a layer are uniform in +-1 / sqrt(inputs).
+        """
+        parameters = np.empty(self.size, self._dtype)
+        for (weights, biases), (_, inputs) in zip(
+            self._layers(parameters), self._shapes, strict=True
+        ):
+            bound = 1 / math.sqrt(inputs)
+            weights[:] = rng.uniform(-bound, bound, weights.shape)
+            if biases is not None:
+                biases[:] = rng.uniform(-bound, bound, biases.shape)
+        return parameters
+
+    def forward(self, parameters: Array, inputs: Array) -> Array:
+        """Returns the outputs ``(n, outputs)`` of n rows; the next call overwrites them."""
+        self._inputs = []
+        x, rows = inputs, len(inputs)
+        for (weights, biases), activation, work in zip(
+            self._layers(parameters), self._activations, self._work, strict=True
+        ):
+            self._inputs.append(x)
+            x = np.matmul(x, weights.T, out=work.output[:rows])
+            if biases is not None:
+                x += biases
+            if activation == "tanh":
+                np.tanh(x, out=x)
+            elif activation == "relu":  # so it is quicker than by np.maximum
+                x *= np.greater(x, 0, out=work.slope[:rows])
+        return x
+
+    def backward(
+        self,
+        parameters: Array,
+        gradient: Array,
+        out: Array | None = None,
+        columns: slice = NOTHING,
+    ) -> Array:
+        """Carries the gradient of a loss from the outputs of the last `forward` back.
+
+        Args:
+            parameters: ``(size,)``, those of `forward`.
+            gradient: ``(n, outputs)`` of the loss by each output; overwritten.
+            out: ``(size,)`` takes the gradient by the parameters; None where it is not wanted.
+            columns: Of the inputs by which the gradient is wanted too.
+
+        Returns:
+            ``(n, columns)`` the gradient by these inputs.
+        """
+        layers, rows = self._layers(parameters), len(gradient)
+        found = layers if out is None else self._layers(out)
+        for index in reversed(range(len(layers))):
+            activation, work = self._activations[index], self._work[index]
+            slope = work.slope[:rows]
+            if activation == "tanh":
+                np.square(work.output[:rows], out=slope)
+                np.subtract(1, slope, out=slope)
+            if activation:
+                gradient *= slope
+            if out is not None:
+                weights, biases = found[index]
+                np.matmul(gradient.T, self._inputs[index], out=weights)
+                if biases is not None:
+                    np.add.reduce(gradient, axis=0, out=biases)
+            weights = layers[index][0]
+            if index:
+                # A matmul takes four times as long for a single output.
+                product = np.multiply if len(weights) == 1 else np.matmul
+                gradient = product(gradient, weights, out=self._work[index - 1].gradient[:rows])
+        return gradient @ weights[:, columns]
+
+
+class Adam:
+    """Descends by gradients, with PyTorch's default settings.
+
+    Args:
+        size: Number of parameters.
+        lr: Learning rate [parameter units].
+        dtype: Of parameters and gradients.
+    """
+
+    beta1, beta2, epsilon = 0.9, 0.999, 1e-8
+
+    def __init__(self, size: int, lr: float, dtype: Any = np.float32) -> None:
+        self.lr = lr
+        self._steps = 0
+        # Sums that decay: the paper's moments over 1 - beta, which saves two products a step.
+        self._first = np.zeros(size, dtype)
+        self._second = np.zeros(size, dtype)
+
+    def step(self, parameters: NDArray[Any], gradient: NDArray[Any]) -> None:
+        """Makes a step.
+
+        Args:
+            parameters: ``(size,)``; changed.
+            gradient: ``(size,)`` of what is to become less; overwritten.
+        """
+        self._steps += 1
+        scale1 = (1 - self.beta1) / (1 - self.beta1**self._steps)
+        scale2 = math.sqrt((1 - self.beta2) / (1 - self.beta2**self._steps))
+        rate, epsilon = self.lr * scale1 / scale2, self.epsilon / scale2
+        first, second, work = self._first, self._second, gradient
+        first *= self.beta1
+        first += work
+        work *= work
+        second *= self.beta2
+        second += work
+        np.sqrt(second, out=work)
+        work += epsilon
+        np.divide(first, work, out=work)
+        work *= rate
+        parameters -= work
+
+
+class Transitions(NamedTuple):
+    """n transitions.
+
+    Attributes:
+        inputs: ``(n, s + a)`` observation and action, as critics take them.
+        rewards: ``(n,)``.
+        following: ``(n, s)`` the observation that followed.
+        ends: ``(n,)`` as `Record.ends` has them.
+    """
+
+    inputs: Array
+    rewards: Array
+    following: Array
+    ends: Array
+
+
+class Replay:
+    """A ring of transitions: the oldest make room for new ones.
+
+    A transition is one row of float32, 4 (2 s + a + 2) bytes: 264 of Ant's. The system gives memory
+    to rows that are written, so a buffer that is far from full is small.
+
+    Args:
+        capacity: The most transitions that are kept.
+        observation: Size s of an observation.
+        action: Size a of an action.
+
+    Raises:
+        BadInput: There is no memory for it.
+
+    Attributes:
+        size: Transitions that it holds.
+    """
+
+    def __init__(self, capacity: int, observation: int, action: int) -> None:
+        self.size = 0
+        self._next = 0
+        self._s, self._sa = observation, observation + action
+        width = self._sa + observation + 2
+        asked = f"algorithm.learner.replay_size = {capacity}: a buffer of so many transitions"
+        require_memory(4 * width * capacity, asked)
+        self._rows = np.empty((capacity, width), np.float32)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What is filled alone."""
+        return {**vars(self), "_rows": self._rows[: self.size], "capacity": len(self._rows)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Makes room again for what is not filled."""
+        capacity, rows = state.pop("capacity"), state["_rows"]
+        vars(self).update(state)
+        if len(rows) < capacity:
+            self._rows = np.empty((capacity, rows.shape[1]), np.float32)
+            self._rows[: self.size] = rows
+
+    def add(self, record: Record) -> None:
+        """Takes the transitions of a record."""
+        capacity, steps = len(self._rows), len(record.rewards)
+        # The observation before a step: one more of each episode that has ended by then.
+        before = np.arange(steps) + np.cumsum(record.ends != GOES_ON) - (record.ends != GOES_ON)
+        kept = slice(max(steps - capacity, 0), steps)
+        before = before[kept]
+        slots = (self._next + np.arange(len(before))) % capacity
+        s, sa = self._s, self._sa
+        self._rows[slots, :s] = record.observations[before]
+        self._rows[slots, s:sa] = record.actions[kept]
+        self._rows[slots, sa:-2] = record.observations[before + 1]
+        self._rows[slots, -2] = record.rewards[kept]
+        self._rows[slots, -1] = record.ends[kept]
+        self._next = (self._next + len(before)) % capacity
+        self.size = min(self.size + len(before), capacity)
+
+    def draw(self, rng: np.random.Generator, count: int) -> Transitions:
+        """Draws transitions uniformly, with replacement; the buffer is not empty."""
+        rows = self._rows[rng.integers(0, self.size, count)]
+        sa = self._sa
+        return Transitions(rows[:, :sa], rows[:, -2], rows[:, sa:-2], rows[:, -1])
+
+    def draw_observations(self, rng: np.random.Generator, count: int) -> Array:
+        """Draws ``(count, s)`` observations likewise."""
+        return self._rows[:, : self._s][rng.integers(0, self.size, count)]
 
 
 class TD3:

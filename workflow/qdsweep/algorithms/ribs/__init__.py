@@ -1,6 +1,85 @@
-"""pyribs' archives, emitters and schedulers as an algorithm. Imports pyribs, as light as can be."""
+"""pyribs' archives, emitters and schedulers as an algorithm. Imports pyribs, as light as can be.
 
-from qdsweep.algorithms.ribs.light_import import light_ribs
+Imports pyribs without scikit-learn, scipy.stats and torch, which take most of its seconds.
+
+pyribs needs the first two for k-means, density archives and Bayesian optimisation alone, and in
+functions alone: so what it imports of them at first is a stand-in that imports the real thing when
+it is called. Of torch, where that is installed, it needs names of types in annotations, but for
+discount models, which are imported anew where they are used, and density archives with zuko.
+Results cannot change (`tests/unit/algorithms/test_light_import.py` compares them).
+"""
+
+import importlib
+import importlib.util
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import ModuleType
+from typing import Any
+
+# What pyribs 0.12 imports of them.
+_NAMES = {
+    "sklearn": (),
+    "sklearn.cluster": ("k_means",),
+    "sklearn.gaussian_process": ("GaussianProcessRegressor",),
+    "sklearn.gaussian_process.kernels": ("Matern",),
+    "sklearn.neighbors": ("KernelDensity", "NearestNeighbors"),
+    "scipy.stats": ("entropy", "norm"),
+    "scipy.stats.qmc": ("Sobol",),
+}
+
+# What pyribs 0.12 has of it in a class statement.
+_WITH_TORCH = "ribs.discount_models"
+
+
+@contextmanager
+def light_ribs() -> Iterator[None]:
+    """In this block `import ribs` is quick; after it, every module is the real one."""
+    # A user's code may have imported them already; then there is nothing to save.
+    if any(name in sys.modules for name in ("ribs", "sklearn", "scipy.stats")):
+        yield
+        return
+    stand_ins: dict[str, Any] = {module: ModuleType(module) for module in _NAMES}
+    for module, names in _NAMES.items():
+        for name in names:
+            setattr(stand_ins[module], name, _later(module, name))
+    warnings = ModuleType("sklearn.exceptions")
+    warnings.ConvergenceWarning = UserWarning  # type: ignore[attr-defined]
+    stand_ins["sklearn.exceptions"] = warnings
+    if "torch" not in sys.modules and importlib.util.find_spec("zuko") is None:
+        stand_ins["torch"] = None  # as if it were not installed
+    sys.modules.update(stand_ins)
+    try:
+        yield
+    finally:
+        for module in stand_ins:
+            del sys.modules[module]
+        if "torch" in stand_ins:
+            _forget(_WITH_TORCH)
+
+
+def _later(module: str, name: str) -> Callable[..., Any]:
+    def call(*arguments: Any, **keywords: Any) -> Any:
+        return getattr(importlib.import_module(module), name)(*arguments, **keywords)
+
+    return call
+
+
+def _forget(module: str) -> None:
+    """Lets the next who asks for a module of pyribs import it anew."""
+    package, _, name = module.rpartition(".")
+    if sys.modules.pop(module, None) is None:
+        return
+    parent = sys.modules[package]
+    delattr(parent, name)
+
+    def find(wanted: str) -> ModuleType:
+        if wanted == name:
+            return importlib.import_module(module)
+        raise AttributeError(f"module {package!r} has no attribute {wanted!r}")
+
+    parent.__getattr__ = find  # type: ignore[method-assign]
+
 
 with light_ribs():
     import ribs

@@ -1,10 +1,20 @@
 """Every kind of archive that pyribs has for us: how it is built, described, and built again.
 
 Its config model says whether it has cells and whether they stay.
+
+Archives that are no class of pyribs' own: what they must have, and what is known of them.
+
+Centroids of CVT archives: computed once, kept, shared by the runs of a sweep.
+
+A pyribs archive as the loop, the history and the results see it.
 """
 
+import hashlib
+import json
+import math
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,16 +27,140 @@ from ribs.archives import (
     SlidingBoundariesArchive,
 )
 
-from qdsweep.algorithms.base import Arrays, Fields
+from qdsweep.algorithms.base import Archive, Arrays, Cells, Fields
 from qdsweep.algorithms.own import call_own, what_is_given
 from qdsweep.algorithms.ribs import internals
-from qdsweep.algorithms.ribs.centroids import Centroids
-from qdsweep.algorithms.ribs.own_archive import require_archive
 from qdsweep.config import archives as config
+from qdsweep.config.archives import ARCHIVES, FIXED
 from qdsweep.config.experiment import ArchiveSize, Experiment
-from qdsweep.domains.base import Domain
+from qdsweep.domains.base import Domain, Floats
 from qdsweep.errors import BadInput
-from qdsweep.records.archive import ROWS, field_names
+from qdsweep.files import atomic
+from qdsweep.host.lock import Lock
+from qdsweep.records.archive import ROWS, archive_rows, field_names
+
+
+def require_archive(archive: Any, target: str, domain: Domain) -> None:
+    """Refuses an archive that results cannot be written of.
+
+    Args:
+        archive: The archive.
+        target: Where it comes from, for the message.
+        domain: What is kept in it.
+
+    Raises:
+        BadInput: It has no data, or its space is not the domain's.
+    """
+    if not callable(getattr(archive, "data", None)) or not callable(getattr(archive, "add", None)):
+        raise BadInput(
+            f"{target}: {type(archive).__name__} is no archive: it needs add(solution, objective, "
+            "measures, **fields) and data(), a dict of arrays, as pyribs' archives have them"
+        )
+    wanted = {"solution_dim": domain.solution_dim, "measure_dim": len(domain.measures)}
+    for name, value in wanted.items():
+        found = getattr(archive, name, value)
+        if np.shape(found) == () and int(found) != value:
+            raise BadInput(
+                f"{target}: its archive has {name} = {found}, but the domain has {value}; take "
+                f"`{name}` as an argument, which is given then"
+            )
+    ranges = np.array(list(domain.measures.values()), dtype=float).T
+    for bound, values in zip(("lower_bounds", "upper_bounds"), ranges, strict=True):
+        found = getattr(archive, bound, None)
+        if found is not None and not np.allclose(np.asarray(found, dtype=float), values):
+            raise BadInput(
+                f"{target}: its archive has {bound} {np.asarray(found).tolist()}, but the measures "
+                f"of the domain have {values.tolist()}; take `ranges` as an argument, or set "
+                "domain.ranges"
+            )
+
+
+def statistics(archive: Any, qd_score_offset: float | None) -> dict[str, Any]:
+    """Elites, QD score, best and mean objective of an archive.
+
+    Args:
+        archive: The archive. What it keeps itself is taken; without `stats` the elites are read.
+        qd_score_offset: The offset that scores are to have; None for the archive's own.
+    """
+    try:
+        stats = archive.stats
+        count, score = int(stats.num_elites), float(stats.qd_score)
+        best, mean = stats.obj_max, stats.obj_mean
+        own = float(getattr(archive, "qd_score_offset", 0.0))
+    except (AttributeError, NotImplementedError, TypeError):
+        objective = np.asarray(archive.data().get("objective", ()), dtype=float)
+        count, score, own = len(objective), float(objective.sum()), 0.0
+        best, mean = (objective.max(), objective.mean()) if count else (None, None)
+    if qd_score_offset is not None and own != qd_score_offset:
+        score += count * (own - qd_score_offset)
+    return {
+        "num_elites": count,
+        "qd_score": score,
+        "obj_max": None if best is None else float(best),
+        "obj_mean": None if mean is None else float(mean),
+    }
+
+
+class Centroids:
+    """A folder of centroids, one file for each (cells, ranges, samples, seed).
+
+    Without a folder they are any points, which will do in a rehearsal.
+
+    k-means takes half a minute for 10,000 cells, and its last bits change with the number of
+    threads: so whoever comes first computes them and everybody else reads the file.
+    """
+
+    def __init__(self, folder: Path | None) -> None:
+        self.folder = folder
+
+    def get(
+        self, archive: config.CVTArchive, cells: int, ranges: list[tuple[float, float]]
+    ) -> Floats:
+        """Gives the centroids (Vassiliades et al. 2018, alg. 1).
+
+        Args:
+            archive: The archive's config.
+            cells: Number of centroids.
+            ranges: (lower, upper) of each measure.
+
+        Returns:
+            ``(cells, m)`` centroids.
+        """
+        if self.folder is None:
+            return np.random.default_rng(0).random((cells, len(ranges)))
+        key = json.dumps([cells, ranges, archive.samples, archive.centroids_seed])
+        name = f"cvt-{cells}-{hashlib.sha256(key.encode()).hexdigest()[:10]}.npy"
+        path = self.folder / name
+        centroids = _read(path)
+        if centroids is None:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            with Lock(self.folder / f".{name}.lock", wait=math.inf):  # the others wait, then read
+                centroids = _read(path)
+                if centroids is None:
+                    centroids = _k_means(archive, cells, ranges)
+                    with atomic(path, durable=True) as file:
+                        np.save(file, centroids)
+        return centroids
+
+
+def _read(path: Path) -> Floats | None:
+    """The centroids of a file, or None where it is missing or torn."""
+    try:
+        return np.load(path, allow_pickle=False)
+    except (OSError, ValueError, EOFError):
+        return None
+
+
+def _k_means(archive: config.CVTArchive, cells: int, ranges: list[tuple[float, float]]) -> Floats:
+    from ribs.archives import k_means_centroids  # pulls scikit-learn
+
+    return k_means_centroids(
+        centroids=cells,
+        ranges=ranges,
+        samples=archive.samples,
+        seed=archive.centroids_seed,
+    )[0]
+
 
 # Arguments of pyribs' class, by name.
 Arguments = dict[str, Any]
@@ -241,3 +375,63 @@ def _threshold(
         "learning_rate": archive.learning_rate,
         "threshold_min": domain.objective_range[0] if lowest is None else lowest,
     }
+
+
+class ResultArchive(Archive):
+    """An archive of pyribs, or one of the user's with pyribs' interface.
+
+    Args:
+        archive: The archive.
+        qd_score_offset: The offset of the QD score; None for the archive's own.
+
+    Attributes:
+        ribs_archive: The same, for whoever needs pyribs.
+    """
+
+    _offset: float | None = None
+
+    def __init__(self, archive: ArchiveBase, qd_score_offset: float | None = None) -> None:
+        self.ribs_archive: Any = archive
+        self._name = nearest_kind(archive)
+        self._offset = qd_score_offset
+        facts = ARCHIVES[self._name]
+        self.cells = None if facts.cells is None else int(archive.cells)
+        # What inserts in its own way may change cells that no new solution is in.
+        inserts = type(archive).add is KINDS[self._name].ribs.add
+        self.cells_stay = facts.cells in FIXED and inserts
+
+    def rows(self) -> Arrays:
+        """Sorted by cell; without cells by the bytes of the solution."""
+        elites = {name: np.asarray(rows) for name, rows in self.ribs_archive.data().items()}
+        elites.pop("threshold", None)  # pyribs' own, of its cells
+        elites.setdefault("index", np.arange(len(elites["objective"])))
+        return archive_rows(elites, indexed=self.cells is not None)
+
+    def describe(self) -> dict[str, Any]:
+        """Type, number of cells and, of a grid, its dims."""
+        dims = getattr(self.ribs_archive, "dims", None)
+        dims = None if dims is None else [int(n) for n in dims]
+        about = {"type": self._name, "cells": self.cells, "dims": dims}
+        own = type(self.ribs_archive)
+        return about if kind_of(self.ribs_archive) else {**about, "class": own.__name__}
+
+    def geometry(self) -> Arrays:
+        """Centroids or boundaries."""
+        return KINDS[self._name].geometry(self.ribs_archive)
+
+    def cells_of(self, measures: Floats) -> Cells:
+        """Pyribs' `index_of`."""
+        return self.ribs_archive.index_of(measures)
+
+    def objectives(self, cells: Cells) -> tuple[Cells, Floats]:
+        """From pyribs' store."""
+        return internals.objectives(self.ribs_archive, cells)
+
+    def metrics(self) -> dict[str, Any]:
+        """The metrics of the archive, from what pyribs keeps; None where one needs cells."""
+        found = statistics(self.ribs_archive, self._offset)
+        coverage = norm = None
+        if self.cells is not None:
+            coverage = found["num_elites"] / self.cells
+            norm = found["qd_score"] / self.cells
+        return {**found, "coverage": coverage, "norm_qd_score": norm}

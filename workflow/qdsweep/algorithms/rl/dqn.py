@@ -1,16 +1,115 @@
-"""stable-baselines3's DQN, which learns from the iteration before while the next one is played."""
+"""stable-baselines3's DQN, which learns from the iteration before while the next one is played.
+
+The replay buffer of stable-baselines3, filled with whole episodes.
+
+Proportional priorities (Schaul et al. 2016, section 3.3 and appendix B.2.1): a sum tree.
+
+Ape-X DQN without the race: prioritised replay, and rows that explore each in its own way.
+"""
 
 from typing import Any
 
 import numpy as np
+import torch
+from gymnasium import spaces
+from numpy.typing import NDArray
 from stable_baselines3 import DQN as SB3DQN
+from stable_baselines3.common.buffers import NStepReplayBuffer
 from stable_baselines3.common.utils import polyak_update
+from torch.nn import functional
 
 from qdsweep.algorithms.rl.base import Lagged
 from qdsweep.algorithms.rl.learner import SB3Learner
-from qdsweep.algorithms.rl.replay import Replay
+from qdsweep.algorithms.rl.steps import join
 from qdsweep.domains.base import Actor, Exploration, Floats, Record
 from qdsweep.errors import BadInput
+from qdsweep.host.machine import require_memory
+
+Slots = NDArray[np.int64]
+_ARRAYS = ("observations", "next_observations", "actions", "rewards", "dones", "timeouts")
+
+
+class Replay:
+    """A ring of the latest transitions of discrete actions, for n-step returns.
+
+    Episodes are added whole, so that a return never reaches from one into another, and of one that
+    the time limit has cut the value of the last observation goes on.
+
+    Args:
+        capacity: The most transitions that are kept.
+        inputs: Size of an observation.
+        outputs: Number of actions.
+        n_steps: Rewards of a return [steps].
+        gamma: Discount of later rewards.
+
+    Raises:
+        BadInput: There is no memory for it.
+
+    Attributes:
+        buffer: stable-baselines3's.
+    """
+
+    def __init__(
+        self, capacity: int, inputs: int, outputs: int, n_steps: int, gamma: float
+    ) -> None:
+        self._sizes = capacity, inputs, outputs
+        self._make(n_steps, gamma)
+
+    def _make(self, n_steps: int, gamma: float) -> None:
+        capacity, inputs, outputs = self._sizes
+        asked = f"algorithm.buffer_size = {capacity}: a buffer of so many transitions"
+        require_memory((8 * inputs + 20) * capacity, asked)
+        self.buffer: Any = NStepReplayBuffer(
+            capacity,
+            spaces.Box(-np.inf, np.inf, (inputs,), np.float32),
+            spaces.Discrete(outputs),
+            device="cpu",
+            n_steps=n_steps,
+            gamma=gamma,
+        )
+
+    @property
+    def size(self) -> int:
+        """Transitions that it holds."""
+        return int(self.buffer.size())
+
+    def add(self, record: Record) -> Slots:
+        """Takes the transitions of a record, the latest ones where there is no room for all.
+
+        Returns:
+            Their slots.
+        """
+        buffer, capacity = self.buffer, self.buffer.buffer_size
+        steps = [values[-capacity:] for values in join([record], discrete=True)]
+        observations, following, actions, rewards, over, cut = steps
+        slots = (buffer.pos + np.arange(len(rewards))) % capacity
+        buffer.observations[slots, 0] = observations
+        buffer.next_observations[slots, 0] = following
+        buffer.actions[slots, 0, 0] = actions
+        buffer.rewards[slots, 0] = rewards
+        buffer.dones[slots, 0] = over
+        buffer.timeouts[slots, 0] = cut
+        buffer.full = buffer.full or buffer.pos + len(slots) >= capacity
+        buffer.pos = (buffer.pos + len(slots)) % capacity
+        return slots
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What is filled alone."""
+        buffer = self.buffer
+        return {
+            "_sizes": self._sizes,
+            "returns": (buffer.n_steps, buffer.gamma),
+            "place": (buffer.pos, buffer.full),
+            "filled": {name: getattr(buffer, name)[: self.size] for name in _ARRAYS},
+        }
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Makes room again for what is not filled."""
+        self._sizes = state["_sizes"]
+        self._make(*state["returns"])
+        self.buffer.pos, self.buffer.full = state["place"]
+        for name, values in state["filled"].items():
+            getattr(self.buffer, name)[: len(values)] = values
 
 
 class DQNLearner(SB3Learner):
@@ -116,3 +215,127 @@ class DQN(Lagged):
     """
 
     learner_type = DQNLearner
+
+
+class Priorities:
+    """The priority of each slot of a replay buffer; slots are drawn in proportion to it.
+
+    A binary tree of sums: the children of node i are 2 i and 2 i + 1, the leaves are the slots. A
+    sum is always of its two children, never updated by differences, so that the same priorities
+    have the same bits whatever came before.
+
+    Args:
+        capacity: Number of slots; their priorities are 0 at first.
+    """
+
+    def __init__(self, capacity: int) -> None:
+        self._first = 1 << max(capacity - 1, 1).bit_length()
+        self._sums = np.zeros(2 * self._first)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Those priorities alone that are not 0."""
+        held = np.flatnonzero(self._sums[self._first :])
+        return {"first": self._first, "slots": held, "priorities": self[held]}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Adds them up again."""
+        self._first = state["first"]
+        self._sums = np.zeros(2 * self._first)
+        self[state["slots"]] = state["priorities"]
+
+    def __getitem__(self, slots: Slots) -> Floats:
+        """Returns the priorities of slots."""
+        return self._sums[self._first + slots]
+
+    def __setitem__(self, slots: Slots, priorities: Floats) -> None:
+        """Sets the priorities of slots; of a slot that is named twice, the last one counts."""
+        nodes = self._first + slots
+        self._sums[nodes] = priorities
+        while len(nodes) and nodes[0] > 1:
+            nodes = np.unique(nodes // 2)
+            self._sums[nodes] = self._sums[2 * nodes] + self._sums[2 * nodes + 1]
+
+    def draw(self, uniform: Floats) -> Slots:
+        """Draws slots, one from each of n equal parts of the sum of all priorities.
+
+        Args:
+            uniform: ``(n,)`` random numbers of [0, 1), which say where in each part.
+        """
+        count = len(uniform)
+        wanted = (np.arange(count) + uniform) * (self._sums[1] / count)
+        nodes = np.ones(count, dtype=np.int64)
+        while nodes[0] < self._first:
+            left = self._sums[2 * nodes]
+            # Where rounding would lead into an empty half, the other one.
+            right = (wanted >= left) & (self._sums[2 * nodes + 1] > 0)
+            wanted = np.where(right, wanted - left, wanted)
+            nodes = 2 * nodes + right
+        return nodes - self._first
+
+
+_LEAST = 1e-6  # the priority of a transition without any error, so that it is still drawn
+
+
+class ApexDQNLearner(DQNLearner):
+    """Double Q-learning from n-step returns, which are drawn by how much was wrong with them.
+
+    New transitions have the priority of their error as the learner sees it, so that actors need no
+    target network.
+
+    Args: see `DQNLearner`.
+
+    Attributes:
+        priorities: The priority of each transition in the replay buffer.
+        model, replay, steps: see `DQNLearner`.
+    """
+
+    def __init__(self, actor: Actor, settings: Any, seed: np.random.SeedSequence) -> None:
+        super().__init__(actor, settings, seed)
+        self.priorities = Priorities(settings.buffer_size)
+
+    def exploration(self, rows: int) -> Exploration:
+        """Row i of N takes a random action with the probability eps^(1 + alpha i / (N - 1))."""
+        exponents = 1 + self._settings.eps_alpha * np.arange(rows) / max(rows - 1, 1)
+        return Exploration("epsilon", (self._settings.eps**exponents)[:, None])
+
+    def _add(self, record: Record) -> None:
+        slots = self.replay.add(record)
+        with torch.no_grad():
+            values, targets = self._values_and_targets(slots)
+        self._prioritise(slots, values, targets)
+
+    def _train(self, gradient_steps: int) -> None:
+        settings = self._settings
+        self.model._update_learning_rate(self.model.policy.optimizer)
+        for _ in range(gradient_steps):
+            slots = self.priorities.draw(np.random.random_sample(settings.minibatch))
+            weights = self.priorities[slots] ** -settings.importance_exponent
+            values, targets = self._values_and_targets(slots)
+            errors = functional.smooth_l1_loss(values, targets, reduction="none")
+            loss = (torch.from_numpy((weights / weights.max()).astype(np.float32)) * errors).mean()
+            self._descend(loss)
+            self._prioritise(slots, values, targets)
+
+    def _values_and_targets(self, slots: Slots) -> tuple[Any, Any]:
+        """Returns, as tensors ``(n,)``, the values of what was done and what they should be."""
+        network, target = self.model.q_net, self.model.q_net_target
+        drawn = self.replay.buffer._get_samples(slots)
+        with torch.no_grad():  # the network says what is best, the target network what it is worth
+            best = network(drawn.next_observations).argmax(dim=1, keepdim=True)
+            later = target(drawn.next_observations).gather(1, best)
+            targets = drawn.rewards + (1 - drawn.dones) * drawn.discounts * later
+        values = network(drawn.observations).gather(1, drawn.actions.long())
+        return values[:, 0], targets[:, 0]
+
+    def _prioritise(self, slots: Slots, values: Any, targets: Any) -> None:
+        errors = (values.detach() - targets).abs().numpy().astype(np.float64)
+        self.priorities[slots] = (errors + _LEAST) ** self._settings.priority_exponent
+
+
+class ApexDQN(Lagged):
+    """Distributed prioritised experience replay (Horgan et al. 2018), in step with its actors.
+
+    Args: see `RLAlgorithm`.
+    """
+
+    learner_type = ApexDQNLearner

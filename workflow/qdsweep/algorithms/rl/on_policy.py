@@ -9,12 +9,11 @@ from stable_baselines3.common.buffers import RolloutBuffer
 
 from qdsweep.algorithms.base import Candidates
 from qdsweep.algorithms.rl.base import RLAlgorithm
-from qdsweep.algorithms.rl.learner import SB3Learner
-from qdsweep.algorithms.rl.state import arrays
+from qdsweep.algorithms.rl.learner import SB3Learner, arrays
 from qdsweep.algorithms.rl.steps import join
 from qdsweep.domains.base import Evaluation, Exploration, Floats, Record
 from qdsweep.domains.policies import count_parameters, layer_shapes
-from qdsweep.host.memory import require_memory
+from qdsweep.host.machine import require_memory
 
 _KINDS: dict[str, Any] = {"ppo": PPO, "a2c": A2C, "impala": A2C}
 

@@ -1,24 +1,115 @@
-"""Archive profiles: how many cells hold an elite of at least some objective."""
+"""Archive profiles: how many cells hold an elite of at least some objective.
 
+A run's archive at the budget of its row, also where the run went further.
+
+Performance profiles: how large a part of the runs reaches a score, over several tasks.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from qdsweep.analysis.bands import Band, spread
 from qdsweep.analysis.figures.figure import Drawn
 from qdsweep.analysis.figures.heatmap import objective_limits
-from qdsweep.analysis.figures.marks import DASHES
-from qdsweep.analysis.figures.panels import MAX_LINES, MAX_PANELS, lay_out, level
-from qdsweep.analysis.figures.row_archive import beyond_text, objectives_of, reported_run
-from qdsweep.analysis.figures.style import THIN, draw_line, figure_width, short_numbers
+from qdsweep.analysis.figures.layout import MAX_LINES, MAX_PANELS, lay_out, level
+from qdsweep.analysis.figures.style import THIN, Look, draw_line, figure_width, short_numbers
+from qdsweep.analysis.marks import DASHES, Block, place_mark
 from qdsweep.analysis.selection import Tables, shown_text
-from qdsweep.analysis.tables.statistics import standard_error
-from qdsweep.experiment.load import Run
+from qdsweep.analysis.statistics import Band, spread, standard_error
+from qdsweep.analysis.tables.over_tasks import task_score
+from qdsweep.analysis.text import number, plural
+from qdsweep.config.archives import ARCHIVES
+from qdsweep.experiment.load import Run, load
+from qdsweep.files import read_arrays, read_csv
+from qdsweep.records.history import History, read_history
+from qdsweep.records.paths import RunDir, SweepDir
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
+
+
+@dataclass(frozen=True)
+class EarlierRun(Run):
+    """A run with the archive that it had after an iteration.
+
+    Its elites stand in the middle of their cells: the history keeps no measures, and no solutions.
+    """
+
+    history: History
+    iteration: int
+
+    @cached_property
+    def arrays(self) -> dict[str, np.ndarray]:
+        """index, objective, measures (of the cells' middles), and the centroids if it has some."""
+        index, objective = self.history.at(self.iteration)
+        arrays = {"index": index, "objective": objective, "solution": np.zeros((len(index), 1))}
+        if ARCHIVES[self.summary["archive"]["type"]].cells == "centroids":
+            arrays |= read_arrays(self.files.archive, "centroids")
+        arrays["measures"] = cell_middles(self.summary["archive"], arrays)
+        return arrays
+
+
+def cell_middles(about: dict[str, Any], arrays: dict[str, np.ndarray]) -> np.ndarray:
+    """Returns the ``(n, m)`` middles of cells of a grid archive, or centroids of a CVT archive.
+
+    Args:
+        about: `archive` of summary.json.
+        arrays: `index` ``(n,)`` of the cells, and for a CVT archive its `centroids`.
+    """
+    if ARCHIVES[about["type"]].cells == "centroids":
+        return arrays["centroids"][arrays["index"]]
+    low, high = np.array(about["ranges"], dtype=float).T
+    dims = np.array(about["dims"])
+    cells = np.stack(np.unravel_index(arrays["index"], about["dims"]), axis=1)
+    return low + (cells + 0.5) * (high - low) / dims
+
+
+def reported_run(runs_dir: Path, row: "pd.Series") -> Run:
+    """Returns a run as its row of summary.csv has it: at its budget, if its history tells that."""
+    run = load(RunDir(runs_dir / row["id"]).results.path)
+    history = read_history(run.files) if _went_on(row) else None
+    return run if history is None else EarlierRun(run.path, history, int(row["iteration"]))
+
+
+def objectives_of(run: Run) -> np.ndarray:
+    """Returns the objectives of a run's elites, without reading its solutions."""
+    if isinstance(run, EarlierRun):
+        return run.history.at(run.iteration)[1]
+    objectives: np.ndarray = read_arrays(run.files.archive, "objective")["objective"]
+    return objectives
+
+
+def moment_text(row: "pd.Series", run: Run) -> str:
+    """Returns how far the archive of `run` went, and its row's budget if that is less."""
+    total, budget = int(row["total_evaluations"]), int(row["evaluations"])
+    if _is_beyond(row, run):
+        return f"at {number(total)} evaluations, not {number(budget)}"
+    return f"at {number(budget)} evaluations"
+
+
+def beyond_text(shown: Iterable[tuple["pd.Series", Run]]) -> str:
+    """Returns a warning if an archive shown comes from beyond its row's budget."""
+    further = sum(_is_beyond(row, run) for row, run in shown)
+    if not further:
+        return ""
+    return (
+        f" {further} of these runs went on beyond the budget of the table, for a larger one:"
+        " only the final archive is kept, and that is what is shown."
+    )
+
+
+def _went_on(row: "pd.Series") -> bool:
+    return bool(row["total_evaluations"] > row["evaluations"])
+
+
+def _is_beyond(row: "pd.Series", run: Run) -> bool:
+    return _went_on(row) and not isinstance(run, EarlierRun)
+
 
 _THRESHOLDS = 201
 
@@ -107,3 +198,60 @@ def _draw(ax: "Axes", tables: Tables, data: "pd.DataFrame") -> None:
     ax.grid(True)
     short_numbers(ax.xaxis, 5)
     short_numbers(ax.yaxis, 5)
+
+
+def profiles_figure(sweep_dir: Path, tables: Tables, look: Look) -> list[Drawn]:
+    """Draws the performance profiles of `tables/profiles.csv`; nothing where there are none."""
+    path = SweepDir(sweep_dir).tables / "profiles.csv"
+    if not path.exists():
+        return []
+    # Names stay text, even one that looks like a number or like "null".
+    data = read_csv(path, "Run `snakemake` first.", dtype={"algorithm": str})
+    area = data.groupby("algorithm", sort=False)["fraction"].mean()
+    every = list(area.index)
+    best = set(area.nlargest(MAX_LINES).index)
+    labels = {name: look.called(name) for name in every if name in best}
+    data = data[data["algorithm"].isin(best)]
+    width = figure_width(5.5)
+    groups = {series: group for group, series in reversed(tables.series.items())}
+    if set(labels.values()) <= set(groups):
+        order = list(groups)[::-1]
+        shown = sorted(labels, key=lambda name: order.index(labels[name]))
+        marks = [tables.marks[groups[labels[name]]] for name in shown]
+        legend = tables.marks.legend([groups[labels[name]] for name in shown])
+    else:
+        shown = list(labels)
+        marks = [place_mark(place) for place in range(len(shown))]
+        legend = [Block("", [(labels[n], mark) for n, mark in zip(shown, marks, strict=True)])]
+    figure, (part,) = lay_out({"": legend}, 1, width, 0.6 * width + 0.4)
+    ax = part.panel.subplots()
+    for algorithm, mark in zip(shown, marks, strict=True):
+        line = data[data["algorithm"] == algorithm]
+        draw_line(
+            ax,
+            labels[algorithm],
+            mark,
+            *(line[name] for name in ("tau", "fraction", "low", "high")),
+        )
+    ax.set(xlabel="Normalised score τ", ylabel="Fraction of runs above τ")
+    ax.set_ylim(0, 1.02)
+    ax.margins(x=0)
+    ax.grid(True)
+    short_numbers(ax.xaxis)
+    part.add_legend(f"{plural(len(tables.score_scales), 'task')}{_band(data)}")
+    caption = (
+        "Performance profiles (Agarwal et al. 2021): the fraction of runs, over all tasks, whose"
+        f" score is above τ; the higher the better. Scores are {task_score(tables.rank).text}."
+    )
+    if _band(data):
+        caption += " Bands: 95 % intervals over seeds, tasks being strata."
+    if len(shown) < len(every):
+        caption += f" Shown: the {len(shown)} of {len(every)} with the largest area."
+    data = data.assign(algorithm=data["algorithm"].map(labels))
+    return [
+        Drawn("performance_profiles", "Comparison", "Performance profiles", caption, figure, data)
+    ]
+
+
+def _band(data: "pd.DataFrame") -> str:
+    return ", 95 % interval" if data["low"].notna().any() else ""

@@ -1,20 +1,30 @@
-"""What a sweep varied within one scale: combinations of swept values and their mean scores."""
+"""What a sweep varied within one scale: combinations of swept values and their mean scores.
+
+Parallel coordinates of a sweep, for print and for the page: axes with ticks, and lines.
+
+Parallel coordinates of a sweep in print.
+"""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from qdsweep.analysis.figures.figure import Drawn
+from qdsweep.analysis.figures.heatmap import add_parallel_lines
+from qdsweep.analysis.figures.style import figure_width, short_number
+from qdsweep.analysis.marks import COLORMAP
 from qdsweep.analysis.selection import Tables, compared_metric
-from qdsweep.analysis.text import plural
+from qdsweep.analysis.text import TIMES, plural, short
 from qdsweep.metrics import Metric
 from qdsweep.records.plan import Plan
 from qdsweep.sweep.groups import MEMBER, label_columns
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.axes import Axes
 
 
 @dataclass(frozen=True)
@@ -136,3 +146,177 @@ def log_text(axes: list[Axis]) -> str:
     """Returns which axes are logarithmic, as a sentence; nothing where none is."""
     names = [axis.label for axis in axes if axis.log]
     return f" Logarithmic: {', '.join(names)}." if names else ""
+
+
+MOST_TICKS = 8
+
+
+@dataclass(frozen=True)
+class Upright:
+    """One of the parallel axes: its title, and heights from 0 to 1 with their labels."""
+
+    title: str
+    ticks: list[tuple[float, str]]
+
+
+@dataclass(frozen=True)
+class Coordinates:
+    """A line a combination of swept values, which ends at its score.
+
+    Attributes:
+        axes: The swept names, and the score.
+        table: Rows of the combinations' table, the best one last.
+        heights: ``(n, k)`` where the line of each row crosses each axis, from 0 to 1.
+        limits: The scores at the heights 0 and 1.
+    """
+
+    axes: list[Upright]
+    table: "pd.DataFrame"
+    heights: np.ndarray
+    limits: tuple[float, float]
+
+
+def coordinates(found: Combinations, most: int | None = None) -> Coordinates:
+    """Returns the parallel coordinates of combinations: of the best `most`, or of all."""
+    table = found.table.sort_values("mean", kind="stable")
+    table = table if most is None else table.tail(most)
+    low, high = score_limits(table["mean"])
+    columns = [axis.places(table[axis.name]) for axis in found.axes]
+    heights = np.column_stack([*columns, (table["mean"] - low) / (high - low)])
+    unit = " (%)" if found.score.percent else ""
+    score = Upright(found.score.phrase + unit, _score_ticks(low, high))
+    axes = [Upright(axis.label, _ticks(axis)) for axis in found.axes]
+    return Coordinates([*axes, score], table, heights, (low, high))
+
+
+def _score_ticks(low: float, high: float) -> list[tuple[float, str]]:
+    from matplotlib.ticker import MaxNLocator
+
+    ticks = [t for t in MaxNLocator(5).tick_values(low, high) if low <= t <= high]
+    return [((tick - low) / (high - low), short_number(tick)) for tick in ticks]
+
+
+def _ticks(axis: Axis) -> list[tuple[float, str]]:
+    """Heights and texts of an axis' labels, none so near to another that they overlap."""
+    if axis.numbers is None or len(axis.values) <= MOST_TICKS:
+        texts = [tick_text(value) for value in axis.values]
+        ticks = list(zip(axis.places(axis.values), texts, strict=True))
+    else:
+        numbers = nice_numbers(axis)
+        ticks = list(zip(axis.share(numbers), map(short, numbers), strict=True))
+    kept = ticks[-1:]
+    for height, text in reversed(ticks[:-1]):
+        if kept[-1][0] - height >= 0.045:
+            kept.append((height, text))
+    return [(float(height), text) for height, text in kept]
+
+
+def nice_numbers(axis: Axis) -> np.ndarray:
+    """Returns round numbers along the axis of a swept name."""
+    from matplotlib.ticker import LogLocator, MaxNLocator
+
+    assert axis.numbers is not None, "categories have no numbers"
+    low, high = axis.numbers[0], axis.numbers[-1]
+    wide = (1.0,) if high >= 100 * low else (1.0, 2.0, 5.0)
+    numbers = np.array(LogLocator(subs=wide).tick_values(low, high) if axis.log else [])
+    numbers = numbers[(numbers >= low) & (numbers <= high)]
+    if len(numbers) > 1:
+        return numbers
+    numbers = np.array(MaxNLocator(5).tick_values(low, high))
+    return numbers[(numbers >= low) & (numbers <= high)]
+
+
+def tick_text(value: object) -> str:
+    """Returns a value as a label: text that is not too long, numbers with a true minus."""
+    text = str(value)
+    try:
+        return short(float(text))
+    except ValueError:
+        return text.replace(", ", f" {TIMES} ").strip("[]") if text.startswith("[") else text
+
+
+def score_limits(values: "pd.Series") -> tuple[float, float]:
+    """Returns the lowest and the highest score, apart from each other."""
+    low, high = float(values.min()), float(values.max())
+    return (low, high) if low < high else (low - 0.5, high + 0.5)
+
+
+def parallel_coordinates(
+    found: Combinations,
+    name: str,
+    section: str,
+    where: str,
+    faint: Collection[str] = frozenset(),
+) -> Drawn:
+    """Draws a line for each combination of swept values, which ends at its score.
+
+    Args:
+        found: The combinations.
+        name: The figure's name.
+        section: Its section of the report.
+        where: The scale as a sentence, if there are several.
+        faint: Groups whose lines are pale.
+    """
+    from matplotlib.figure import Figure
+
+    described = coordinates(found)
+    table, heights, (low, high) = described.table, described.heights, described.limits
+    last = len(found.axes)
+    figure = Figure(figsize=(figure_width(1.5 * last + 2.2), 3.8), layout="constrained")
+    ax = figure.subplots()
+    few, pale = len(table) <= 50, table["group"].isin(faint).to_numpy()
+    order = np.argsort(~pale, kind="stable")  # pale ones below
+    add_parallel_lines(
+        ax,
+        heights[order],
+        array=table["mean"].to_numpy()[order],
+        cmap=COLORMAP,
+        clim=(low, high),
+        linewidths=1.6 if few else 0.8,
+        alpha=np.where(pale[order], 0.18, 0.9 if few else 0.6),
+    )
+    *swept, score = described.axes
+    for place, axis in enumerate(swept):
+        _axis_line(ax, place, axis.ticks)
+    # The last axis is the colour bar.
+    gradient = np.linspace(0, 1, 256)[:, None]
+    ax.imshow(
+        gradient,
+        COLORMAP,
+        aspect="auto",
+        origin="lower",
+        extent=(last, last + 0.07, 0, 1),
+        zorder=2,
+    )
+    for height, text in score.ticks:
+        ax.annotate(
+            text, (last + 0.07, height), (4, 0), textcoords="offset points",
+            va="center", fontsize=8,
+        )  # fmt: skip
+    ax.set(xlim=(-0.45, last + 0.35), ylim=(-0.03, 1.03), yticks=[])
+    ax.set_xticks(range(last + 1), [axis.title for axis in described.axes])
+    ax.tick_params(length=0, pad=6)
+    ax.spines[:].set_visible(False)
+    caption = (
+        f"Parallel coordinates: a line is one of {plural(len(table), 'combination')} of swept"
+        f" values, its end and colour are the final {found.score.phrase}, the mean over"
+        f" {seeds_text(table['n'])}.{log_text(found.axes)}{where}"
+    )
+    data = found.table[[*found.names, "mean", "se", "n"]]
+    return Drawn(name, section, "Parallel coordinates", caption, figure, data)
+
+
+def _axis_line(ax: "Axes", place: int, ticks: list[tuple[float, str]]) -> None:
+    ax.plot([place, place], [0, 1], color="0.3", linewidth=0.8, zorder=3)
+    for height, text in ticks:
+        ax.annotate(
+            text,
+            (place, height),
+            (-4, 0),
+            textcoords="offset points",
+            ha="right",
+            va="center",
+            zorder=4,
+            bbox={"facecolor": "white", "alpha": 0.75, "linewidth": 0, "pad": 0.8},
+            fontsize=7.5,
+        )

@@ -6,16 +6,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from qdsweep.analysis.figures.archive_profile import EarlierRun, beyond_text, reported_run
 from qdsweep.analysis.figures.figure import Drawn
-from qdsweep.analysis.figures.row_archive import EarlierRun, beyond_text, reported_run
 from qdsweep.analysis.figures.style import (
     add_heading,
     figure_width,
     short_numbers,
     wrap,
 )
-from qdsweep.analysis.score_scale import domain_name
-from qdsweep.analysis.selection import Tables
+from qdsweep.analysis.selection import Tables, domain_name
 from qdsweep.analysis.text import TIMES, plural, short
 from qdsweep.experiment.load import Run
 from qdsweep.metrics import BY_NAME, Metric

@@ -5,25 +5,25 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from qdsweep.analysis.figures.appearance import Look
 from qdsweep.analysis.figures.figure import Drawn
 from qdsweep.analysis.figures.heatmap import add_color_bar, color_limits, draw_archive, elite_table
-from qdsweep.analysis.figures.marks import COLORS
 from qdsweep.analysis.figures.style import (
     NOTE,
+    Look,
     add_heading,
     figure_width,
     short_numbers,
     wrap,
 )
+from qdsweep.analysis.marks import COLORS
 from qdsweep.analysis.selection import Tables, shown_text
 from qdsweep.analysis.text import number, plural
 from qdsweep.config.sweep import Reevaluate
 from qdsweep.elites.corrected_archive import CorrectedRun
 from qdsweep.experiment.load import Run, load
 from qdsweep.files import read_csv
+from qdsweep.records.paths import Results, SweepDir
 from qdsweep.records.plan import read_plan
-from qdsweep.records.sweep_dir import Results, SweepDir
 
 if TYPE_CHECKING:
     import pandas as pd

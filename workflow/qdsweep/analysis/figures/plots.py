@@ -4,24 +4,21 @@ import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from qdsweep.analysis.figures.appearance import Look, read_dressed
-from qdsweep.analysis.figures.archive_figures import heatmaps, overview
-from qdsweep.analysis.figures.archive_profile import archive_profiles
+from qdsweep.analysis.figures.archive_profile import archive_profiles, profiles_figure
+from qdsweep.analysis.figures.archives import heatmaps, overview, run_pictures
+from qdsweep.analysis.figures.bars import importance_figure, timing_figure
 from qdsweep.analysis.figures.common_archive import common_archives
 from qdsweep.analysis.figures.corrected import corrected_figures
+from qdsweep.analysis.figures.curves import learning_curves
 from qdsweep.analysis.figures.figure import Drawn, Omitted, read_index, save_figures, save_one
-from qdsweep.analysis.figures.importance_figure import importance_figure
-from qdsweep.analysis.figures.learning_curves import learning_curves
-from qdsweep.analysis.figures.profiles_figure import profiles_figure
-from qdsweep.analysis.figures.run_pictures import run_pictures
-from qdsweep.analysis.figures.search_figures import search_figures
+from qdsweep.analysis.figures.search import search_figures
+from qdsweep.analysis.figures.style import Look, read_dressed
 from qdsweep.analysis.figures.sweep_views import sweep_views
-from qdsweep.analysis.figures.timing import timing_figure
 from qdsweep.analysis.search import next_levels, read_search
 from qdsweep.analysis.selection import Tables
 from qdsweep.errors import BadInput
+from qdsweep.records.paths import SweepDir
 from qdsweep.records.plan import Plan
-from qdsweep.records.sweep_dir import SweepDir
 
 MAIN, MORE = "", "more"  # folders below plots/: of every sweep, of some
 # How the names of figures begin -> their folder, and what draws them.

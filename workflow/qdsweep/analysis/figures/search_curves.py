@@ -1,23 +1,39 @@
-"""Learning curves of a search: each setting's line ends where the setting stopped."""
+"""Learning curves of a search: each setting's line ends where the setting stopped.
 
+The best score so far over what was spent, beside random search with the same settings.
+
+Whether a rung says who leads at the next one: scores at two successive budgets.
+"""
+
+import math
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from statistics import median
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from qdsweep.analysis.figures.figure import Drawn
-from qdsweep.analysis.figures.marks import COLORS, Block, Mark
-from qdsweep.analysis.figures.panels import lay_out
-from qdsweep.analysis.figures.style import NOTE, figure_width, short_numbers
+from qdsweep.analysis.figures.figure import Drawn, Omitted
+from qdsweep.analysis.figures.layout import lay_out
+from qdsweep.analysis.figures.style import (
+    NOTE,
+    draw_line,
+    figure_width,
+    short_number,
+    short_numbers,
+)
+from qdsweep.analysis.marks import COLORS, NEUTRAL, Block, Mark
 from qdsweep.analysis.search import Placed, Searched
-from qdsweep.analysis.text import plural
+from qdsweep.analysis.text import number, plural
 from qdsweep.metrics import Metric
 from qdsweep.records.metrics import column_of, read_metrics, read_rows
-from qdsweep.records.run_dir import RunDir
+from qdsweep.records.paths import RunDir
+from qdsweep.search.levels import cost, whole_budget
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
+
 
 SECTION = "Search"
 MOST_NAMED = 5
@@ -129,3 +145,273 @@ def _add_rungs(ax: "Axes", search: Searched) -> None:
                 ha="center",
                 **NOTE,
             )
+
+
+_QUANTILES = (0.5, 0.1, 0.9)
+
+
+def search_progress(search: Searched) -> Drawn:
+    """Draws the best score so far, and a band of random search where the search drew settings."""
+    import pandas as pd
+
+    own, rival = progress(search), random_search(search)
+    entries = [("this search", Mark(COLORS[0]))]
+    if len(rival):
+        name = "random search, estimated" if _stopped(search) else "random search"
+        entries.append((name, Mark(NEUTRAL, dash=1)))
+    width = figure_width(6.5)
+    figure, (part,) = lay_out({"": [Block("", entries)]}, 1, width, 0.6 * width)
+    ax = part.panel.subplots()
+    ax.step(own["spent"], own["best"], where="post", color=COLORS[0], linewidth=1.9)
+    ax.plot(own["spent"][-1:], own["best"][-1:], "o", color=COLORS[0], clip_on=False)
+    if len(rival):
+        looks = (rival[name] for name in ("spent", "median", "low", "high"))
+        draw_line(ax, "", entries[1][1], *looks)
+    ax.set(xlabel=f"{search.unit.capitalize()} in all", ylabel=f"Leader's {search.metric.phrase}")
+    ax.set_xlim(0, None)
+    ax.grid(True)
+    short_numbers(ax.xaxis)
+    short_numbers(ax.yaxis)
+    part.add_legend("")
+    caption = (
+        f"The {search.metric.phrase} of the leader so far over the {search.unit} of all runs, in"
+        " the order of the plan: of the best setting at the largest budget that any had by then,"
+        " the mean over its seeds (more seeds may lower it)."
+    )
+    if len(rival):
+        caption += _about_random(search)
+    data = pd.concat([own.assign(kind="search"), rival.assign(kind="random")], ignore_index=True)
+    return Drawn("search_progress", SECTION, "Best so far", caption, figure, data)
+
+
+def progress(search: Searched) -> "pd.DataFrame":
+    """Returns what was spent after each place, and the leader's score by then.
+
+    The leader is the best setting at the largest budget that any had so far: scores of smaller
+    budgets do not compare. With more seeds its score may fall.
+    """
+    import pandas as pd
+
+    spent, rows = 0, []
+    leader = (0, -math.inf)
+    for one in search.placed:
+        spent += cost(search.levels, one.level) // one.level.places
+        if one.score is not None:
+            leader = max(leader, (one.level.budget, one.score))
+        rows.append((spent, search.shown(leader[1]) if leader[0] else math.nan))
+    return pd.DataFrame(rows, columns=["spent", "best"])
+
+
+def random_search(search: Searched) -> "pd.DataFrame":
+    """Returns the best of 1, 2, ... settings at random, each with the whole budget and one seed.
+
+    The settings are those that the search began with, in every order: the quantiles are exact,
+    no order is drawn. Only some of them had the whole budget; see `at_the_end` for the others.
+
+    Returns:
+        spent, median, low and high (10 % and 90 %); empty where nothing was drawn beforehand.
+    """
+    import pandas as pd
+
+    columns = ["spent", "median", "low", "high"]
+    scores = np.sort(at_the_end(search))
+    most = whole_budget(search.levels)
+    total = progress(search)["spent"].iloc[-1]
+    rows = [
+        (many * most, *map(search.shown, found))
+        for many, found in enumerate(bests(scores, _QUANTILES), start=1)
+        if many * most <= total
+    ]
+    rows = [(spent, *sorted(found)) for spent, *found in rows]
+    return pd.DataFrame([(s, mid, low, high) for s, low, mid, high in rows], columns=columns)
+
+
+def bests(scores: np.ndarray, shares: Sequence[float]) -> Iterator[list[float]]:
+    """Yields quantiles of the best of 1, 2, ... of some scores, drawn without replacement.
+
+    Args:
+        scores: ``(n,)`` ascending.
+        shares: The quantiles.
+    """
+    n = len(scores)
+    places, below = np.arange(1, n + 1), np.ones(n)
+    for drawn in range(n):
+        # The share of draws whose best is at most the score of each place.
+        below = below * np.maximum(places - drawn, 0) / (n - drawn)
+        found = np.searchsorted(below, np.array(shares) - 1e-12)
+        yield [float(score) for score in scores[found]]
+
+
+def at_the_end(search: Searched) -> list[float]:
+    """Returns the score of each setting that was known beforehand, with the whole budget.
+
+    Of one that stopped it is an estimate: its last score, and for each later budget the median of
+    what settings gained there that went on. A setting that failed never is the best.
+    """
+    first = _known(search)
+    gains: dict[tuple[int, int], list[float]] = {}
+    for before, one in search.pairs:
+        if before.score is not None and one.score is not None:
+            key = before.level.budget, one.level.budget
+            gains.setdefault(key, []).append(one.score - before.score)
+    typical = {key: median(found) for key, found in gains.items()}
+    own = [one for one in search.last if one.setting in first]
+    known = [_extended(one, one.score, typical) for one in own if one.score is not None]
+    return known + [min(known)] * (len(own) - len(known)) if known else []
+
+
+def _extended(one: Placed, score: float, gains: dict[tuple[int, int], float]) -> float:
+    budget = one.level.budget
+    while (step := next((key for key in gains if key[0] == budget), None)) is not None:
+        score, budget = score + gains[step], step[1]
+    return score
+
+
+def _about_random(search: Searched) -> str:
+    count, open_ones = len(_known(search)), _stopped(search)
+    text = (
+        f" Dashed, with a band from 10 to 90 %: random search, which gives settings the whole"
+        f" budget one after another, with one seed: the best of 1, 2, ... of the same"
+        f" {plural(count, 'setting')}, over all their orders."
+    )
+    if open_ones:
+        text += (
+            f" {plural(open_ones, 'setting')} of these stopped earlier: their score at the end"
+            " is an estimate (where they stopped, and the median of what others gained from there"
+            " on), so the band is no measurement."
+        )
+    return text
+
+
+def _known(search: Searched) -> set[int]:
+    """Returns the settings that were known beforehand."""
+    return {one.setting for one in search.placed if one.level.kind == "known"}
+
+
+def _stopped(search: Searched) -> int:
+    """Returns how many of them had less than the whole budget."""
+    return len(_known(search) - {one.setting for one in search.finalists})
+
+
+NAME, TITLE = "search_ranks", "Rank correlation between rungs"
+MOST_PANELS = 6
+FEWEST = 5  # settings that a correlation is judged by
+NEAR_ZERO = 0.2
+
+
+class Step(NamedTuple):
+    """The settings that went from one budget to the next.
+
+    Attributes:
+        budgets: The two budgets.
+        scores: The scores of each setting at both.
+        stopped: The scores at the first of those that stopped there.
+        correlation: Spearman's; nan of fewer than three settings, or of equal scores.
+    """
+
+    budgets: tuple[int, int]
+    scores: list[tuple[float, float]]
+    stopped: list[float]
+    correlation: float
+
+    @property
+    def says_little(self) -> bool:
+        """Whether the first budget hardly says who leads at the second."""
+        return len(self.scores) >= FEWEST and self.correlation < NEAR_ZERO
+
+
+def steps(search: Searched) -> list[Step]:
+    """Returns the steps of a search from budget to budget, all brackets and batches together."""
+    found: dict[tuple[int, int], list[tuple[float, float]]] = {}
+    for before, one in search.pairs:
+        if before.score is not None and one.score is not None:
+            scores = search.shown(before.score), search.shown(one.score)
+            found.setdefault((before.level.budget, one.level.budget), []).append(scores)
+    last = [one for one in search.last if one.score is not None]
+    return [
+        Step(
+            budgets,
+            scores,
+            [search.shown(one.score or 0.0) for one in last if one.level.budget == budgets[0]],
+            spearman(scores),
+        )
+        for budgets, scores in sorted(found.items())
+    ]
+
+
+def spearman(scores: list[tuple[float, float]]) -> float:
+    """Returns Spearman's rank correlation of pairs; nan where it is not defined."""
+    import pandas as pd
+
+    if len(scores) < 3:
+        return math.nan
+    first, second = (pd.Series(column).rank() for column in zip(*scores, strict=True))
+    if first.nunique() < 2 or second.nunique() < 2:
+        return math.nan
+    return float(first.corr(second))
+
+
+def warnings(search: Searched) -> list[str]:
+    """Returns a sentence for each budget that hardly says who leads at the next one."""
+    return [
+        f"What leads at {number(step.budgets[0])} {search.unit} says little of who leads at"
+        f" {number(step.budgets[1])}: the rank correlation is {number(step.correlation, 2)} over"
+        f" the {plural(len(step.scores), 'setting')} that went on. A later first rung (a larger"
+        " halving.first) would choose better."
+        for step in steps(search)
+        if step.says_little
+    ]
+
+
+def search_ranks(search: Searched) -> Drawn | Omitted:
+    """Draws the scores at a budget over those at the one before, a panel for each step."""
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+    every = [step for step in steps(search) if len(step.scores) > 1]
+    if not every:
+        why = "fewer than two settings went on to a larger budget"
+        return Omitted(NAME, SECTION, TITLE, why)
+    shown = every[:MOST_PANELS]
+    across = min(3, len(shown))
+    down = math.ceil(len(shown) / across)
+    width = figure_width(3.3 * across)
+    figure = Figure(figsize=(width, down * (0.95 * width / across)), layout="constrained")
+    axes = list(figure.subplots(down, across, squeeze=False).flat)
+    for ax in axes[len(shown) :]:
+        ax.set_visible(False)
+    for ax, step in zip(axes, shown, strict=False):
+        _draw_ranks(ax, step, search)
+    data = pd.DataFrame(
+        [
+            {"budget": step.budgets[0], "next_budget": step.budgets[1], "score": a, "next_score": b}
+            for step in every
+            for a, b in step.scores
+        ]
+    )
+    caption = (
+        f"{search.metric.label} of the settings that went on, at a budget and at the next one. ρ:"
+        " Spearman's rank correlation; it is over settings that were chosen, and would be higher"
+        " over all. Near 0 the decision was a lot drawn. Ticks below: settings that stopped there."
+    )
+    if len(shown) < len(every):
+        caption += f" Shown: the first {len(shown)} of {len(every)} steps."
+    return Drawn(NAME, SECTION, TITLE, caption, figure, data)
+
+
+def _draw_ranks(ax: "Axes", step: Step, search: Searched) -> None:
+    x, y = zip(*step.scores, strict=True)
+    ax.scatter(x, y, s=20, color=COLORS[0], alpha=0.85, linewidths=0, zorder=3)
+    ax.plot(
+        step.stopped, [0] * len(step.stopped), "|", color="0.6", markersize=7, clip_on=False,
+        transform=ax.get_xaxis_transform(),
+    )  # fmt: skip
+    known = "" if math.isnan(step.correlation) else f"ρ = {number(step.correlation, 2)}, "
+    note = f"{known}{plural(len(step.scores), 'setting')}"
+    color = {"color": COLORS[1]} if step.says_little else {}
+    ax.set_title(note, loc="left", **NOTE | color)
+    before, after = (f"at {short_number(budget)} {search.unit}" for budget in step.budgets)
+    ax.set(xlabel=f"{search.metric.heading}, {before}", ylabel=after)
+    ax.grid(True)
+    short_numbers(ax.xaxis, 4)
+    short_numbers(ax.yaxis, 4)

@@ -8,18 +8,21 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from qdsweep.analysis.figures.combinations import (
+    MOST_TICKS,
     Axis,
     Combinations,
     combinations,
     log_text,
+    nice_numbers,
+    parallel_coordinates,
+    score_limits,
     seeds_text,
+    tick_text,
 )
-from qdsweep.analysis.figures.coordinates import MOST_TICKS, nice_numbers, score_limits, tick_text
 from qdsweep.analysis.figures.figure import Drawn, Omitted
 from qdsweep.analysis.figures.heatmap import color_scale
-from qdsweep.analysis.figures.marks import COLORMAP, COLORS, Marks
-from qdsweep.analysis.figures.parallel_coordinates import parallel_coordinates
 from qdsweep.analysis.figures.style import EMPTY_CELL, figure_width, line_style
+from qdsweep.analysis.marks import COLORMAP, COLORS, Marks
 from qdsweep.analysis.selection import Tables
 from qdsweep.analysis.tables.comparisons import short_names
 from qdsweep.analysis.text import listed, plural, short

@@ -1,23 +1,131 @@
-"""What `plots/` of a sweep holds, as the page shows it: figures by section, animations."""
+"""What `plots/` of a sweep holds, as the page shows it: figures by section, animations.
 
+Files inside the page: data URLs, small pictures, downloads.
+"""
+
+import base64
+import gzip
+import io
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from qdsweep.analysis.figures.figure import read_index
-from qdsweep.analysis.page.embed import (
-    Download,
-    Picture,
-    data_url,
-    download,
-    figure_picture,
-    last_frame,
-)
 from qdsweep.analysis.selection import Tables
 from qdsweep.analysis.stages import maker_of
-from qdsweep.files import read_json, require
-from qdsweep.records.sweep_dir import SweepDir
-from qdsweep.sweep.labels import Name
+from qdsweep.files import damaged, read_json, require
+from qdsweep.records.paths import SweepDir
+from qdsweep.sweep.groups import Name
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+
+_KINDS = {
+    ".csv": "text/csv",
+    ".gif": "image/gif",
+    ".gz": "application/gzip",
+    ".jpg": "image/jpeg",
+    ".md": "text/markdown",
+    ".png": "image/png",
+    ".svg": "image/svg+xml",
+    ".tex": "application/x-tex",
+}
+# Sizes [bytes] above which a text is packed, a packed text left out, an SVG shown as PNG.
+_PACKED, _TOO_LARGE, _HEAVY = 60_000, 1_500_000, 700_000
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A picture in the page: its data URL, and its size in pixels, which reserves its place."""
+
+    url: str
+    width: int
+    height: int
+
+
+@dataclass(frozen=True)
+class Download:
+    """A file for download. A file that is too large has no URL: the page says where it is."""
+
+    name: str
+    url: str | None
+
+
+def data_url(content: bytes, suffix: str) -> str:
+    """Returns bytes as a URL that needs no other file and no network."""
+    return f"data:{_KINDS[suffix]};base64,{base64.b64encode(content).decode()}"
+
+
+def packed(text: str) -> str:
+    """Returns a text as base64 of gzip, which `unpack` of the page reads."""
+    return base64.b64encode(gzip.compress(text.encode(), mtime=0)).decode()
+
+
+def download(path: Path, name: str | None = None) -> Download:
+    """Returns a text file as a download; a large one is packed (`.gz`), which pandas reads too."""
+    content, name = path.read_bytes(), name or path.name
+    if len(content) <= _PACKED:
+        return Download(name, data_url(content, path.suffix))
+    content = gzip.compress(content, mtime=0)
+    if len(content) > _TOO_LARGE:
+        return Download(name, None)
+    return Download(f"{name}.gz", data_url(content, ".gz"))
+
+
+def figure_picture(stem: Path, enlarged: float = 1.0) -> Picture:
+    """Returns a figure: its SVG, or its PNG where that is lighter and the SVG is heavy.
+
+    `enlarged`: how many times its size in print it has in the page.
+
+    Raises:
+        BadInput: `qdsweep plot` has not drawn it.
+    """
+    svg, png = (stem.with_name(f"{stem.name}.{kind}") for kind in ("svg", "png"))
+    for path in (svg, png):
+        require(path, maker_of(path).first)
+    shown = png if svg.stat().st_size > max(_HEAVY, png.stat().st_size) else svg
+    width, height = (round(side * enlarged) for side in _svg_size(svg))
+    return Picture(data_url(shown.read_bytes(), shown.suffix), width, height)
+
+
+def _svg_size(path: Path) -> tuple[int, int]:
+    """Returns the size of a drawing of matplotlib, which states it in points."""
+    text = path.read_text(encoding="utf-8", errors="replace")
+    sizes = [re.search(rf'\b{side}="([\d.]+)pt"', text[:2000]) for side in ("width", "height")]
+    if None in sizes or not text.rstrip().endswith("</svg>"):
+        raise damaged(path, ValueError("it is torn"))
+    width, height = (round(float(size[1]) * 4 / 3) for size in sizes if size)
+    return width, height
+
+
+def thumbnail(path: Path) -> Picture:
+    """Returns a small picture of an archive: a page of hundreds of runs stays light."""
+    from PIL import Image
+
+    with Image.open(path) as image:
+        return _jpeg(image, (250, 200))
+
+
+def last_frame(path: Path) -> Picture:
+    """Returns the last frame of an animation, in its size: the first ones all look the same."""
+    from PIL import Image, ImageSequence
+
+    with Image.open(path) as image:
+        for _ in ImageSequence.Iterator(image):
+            pass
+        return _jpeg(image, image.size)
+
+
+def _jpeg(image: "Image", size: tuple[int, int]) -> Picture:
+    image = image.convert("RGB")
+    image.thumbnail(size)
+    buffer = io.BytesIO()
+    image.save(buffer, "JPEG", quality=80)
+    return Picture(data_url(buffer.getvalue(), ".jpg"), image.width, image.height)
+
 
 _ENLARGED = 1.5  # letters of 7.5 points are then as large as the text
 _FILMS = 4_500_000  # bytes of animations in a page, at most

@@ -3,18 +3,24 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from qdsweep.analysis.labels import Called
-from qdsweep.analysis.page.words import core_time, seeds_text
+from qdsweep.analysis.marks import Called
 from qdsweep.analysis.selection import Tables, compared_metric
-from qdsweep.analysis.tables.group_table import best_and_tied, format_metric, unequal_budgets
-from qdsweep.analysis.tables.pairs import MIN_SEEDS
-from qdsweep.analysis.text import common_decimals, listed, mean_and_error, number, plural
+from qdsweep.analysis.tables.comparisons import MIN_SEEDS
+from qdsweep.analysis.tables.groups import best_and_tied, format_metric, unequal_budgets
+from qdsweep.analysis.text import (
+    common_decimals,
+    core_time,
+    listed,
+    mean_and_error,
+    number,
+    plural,
+    seeds_text,
+)
 from qdsweep.files import read_csv
 from qdsweep.metrics import Metric
-from qdsweep.records.confirm import read_confirm
-from qdsweep.records.plan import Plan
-from qdsweep.records.sweep_dir import SweepDir
-from qdsweep.strategies.costs import search_cost, settings_count
+from qdsweep.records.paths import SweepDir
+from qdsweep.records.plan import Plan, read_confirm
+from qdsweep.search.levels import search_cost, settings_count
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -1,26 +1,174 @@
-"""The methods paragraph of a sweep, ready to paste, with the BibTeX of what it cites."""
+"""The methods paragraph of a sweep, ready to paste, with the BibTeX of what it cites.
 
-from collections.abc import Callable, Mapping
+What the runs of a sweep were made with: versions, machines without names, one digest.
+
+What was computed of a sweep after its runs, for the methods paragraph.
+"""
+
+import hashlib
+import platform
+import socket
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from qdsweep.analysis.page import descriptions, provenance
-from qdsweep.analysis.page.follow_ups import (
-    confirmation,
-    correction,
-    imported,
-    read_summaries,
-)
-from qdsweep.analysis.page.references import bibtex, cite, latex, plain
-from qdsweep.analysis.page.words import seeds_text
+from qdsweep.analysis.page import descriptions
+from qdsweep.analysis.page.descriptions import bibtex, cite, latex, plain
 from qdsweep.analysis.selection import Tables
+from qdsweep.analysis.statistics import ENOUGH_SEEDS
 from qdsweep.analysis.tables.over_tasks import task_score
-from qdsweep.analysis.tables.statistics import ENOUGH_SEEDS
-from qdsweep.analysis.text import listed, number, plural
+from qdsweep.analysis.text import core_time, listed, number, plural, seeds_text
+from qdsweep.config.imported import MARK
+from qdsweep.elites.reevaluation import core_seconds_of
 from qdsweep.experiment.load import Run
 from qdsweep.metrics import RANK
-from qdsweep.records.plan import Plan
+from qdsweep.records.paths import RunDir, SweepDir
+from qdsweep.records.plan import Plan, Row, read_confirm, read_plan
+from qdsweep.records.results import read_config, read_summary
+from qdsweep.records.sums import read_checked
+from qdsweep.versions import installed_versions
+
+# Distribution -> its name in a paper and what to cite for it, if the domain does not cite it.
+_LIBRARIES = {
+    "ribs": ("pyribs", ["tjanaka2023pyribs"]),
+    "dask": ("Dask", ["rocklin2015dask"]),
+    "gymnasium": ("Gymnasium", []),
+    "box2d": ("Box2D", []),
+    "mujoco": ("MuJoCo", []),
+    "pybullet": ("PyBullet", []),
+    "ale-py": ("the Arcade Learning Environment", []),
+    "numpy": ("NumPy", []),
+    "scipy": ("SciPy", []),
+    "python": ("Python", []),
+}
+
+
+def sweep_digest(summaries: Iterable[dict[str, Any]]) -> str:
+    """Returns the SHA-256 over the sorted ids and archive digests: equal for equal results."""
+    lines = sorted(f"{one['id']} {one.get('archive_digest')}\n" for one in summaries)
+    return hashlib.sha256("".join(lines).encode()).hexdigest()
+
+
+def software(summaries: list[dict[str, Any]], libraries: set[str]) -> str:
+    """Returns a sentence on the versions of what runs used; `libraries`: those of the domains."""
+    versions: dict[str, list[str]] = {}
+    for summary in summaries:
+        for name, version in summary.get("versions", {}).items():
+            if version not in versions.setdefault(name, []):
+                versions[name].append(version)
+    unused = {"gymnasium", "box2d", "mujoco", "pybullet", "ale-py"} - libraries
+    if "dask" not in {summary.get("engine") for summary in summaries}:
+        unused.add("dask")
+    used = [
+        f"{title} {listed(versions[name])}{cite(sources)}"
+        for name, (title, sources) in _LIBRARIES.items()
+        if name in versions and name not in unused
+    ]
+    own = listed(versions.get("qdsweep", ["of an unknown version"]))
+    workflow = " ".join(["Snakemake", *installed_versions(["snakemake"]).values()])
+    return (
+        f"Runs were made by qdsweep {own} under {workflow}{cite(['moelder2021sustainable'])}"
+        f" with {listed(used)}."
+    )
+
+
+def core_seconds(summary: dict[str, Any]) -> float:
+    """Returns what a run took."""
+    return float(summary.get("timings", {}).get("total", 0.0)) * int(summary.get("workers") or 1)
+
+
+def hardware(
+    summaries: list[dict[str, Any]], core_seconds: float, further: Mapping[str, float]
+) -> str:
+    """Returns a sentence on where the runs were computed, without any name of a machine.
+
+    `further`: what was computed beside the sweep's own runs -> the core-seconds that it took.
+    """
+    hosts = {attempt["host"] for one in summaries for attempt in one.get("attempts", [])}
+    workers = sorted({int(one.get("workers") or 1) for one in summaries})
+    noun = "process" if workers == [1] else "processes"
+    text = f"Each run had {listed([str(n) for n in workers], 'or')} worker {noun};"
+    text += f" all together took {core_time(core_seconds + sum(further.values()))}"
+    parts = [f"{core_time(spent)} of it for {what}" for what, spent in further.items() if spent]
+    if parts:
+        text += f" ({listed(parts)})"
+    if hosts:
+        text += f" on {plural(len(hosts), 'machine')}"
+    if hosts == {socket.gethostname()}:
+        text += f" ({_processor()})"
+    if {one.get("cpu_baseline") for one in summaries} == {"avx2"}:
+        text += ", with no instructions beyond AVX2"
+    return f"{text}."
+
+
+def _processor() -> str:
+    """Returns the processor of this machine and its memory."""
+    import psutil
+
+    info = Path("/proc/cpuinfo")
+    lines = info.read_text(errors="replace").splitlines() if info.exists() else []
+    models = [line.split(":", 1)[1] for line in lines if line.startswith("model name")]
+    model = " ".join((models or [platform.machine()])[0].split())
+    memory = psutil.virtual_memory().total / 2**30
+    return f"{model}, {plural(psutil.cpu_count() or 1, 'logical core')}, {memory:.0f} GiB"
+
+
+def confirmation(sweep_dir: Path, runs_dir: Path, tasks: int) -> tuple[str, list[dict[str, Any]]]:
+    """Returns a sentence on the winners of each task on unseen seeds, and their summary.json."""
+    rows = read_confirm(SweepDir(sweep_dir))
+    groups = len({row["group"] for row in rows})
+    which = "The best group was" if groups == 1 else f"The best {groups} groups were"
+    if tasks > 1:
+        which = f"The best groups of each task, {groups} in all, were"
+    seeds = seeds_text(row["values"]["seed"] for row in rows)
+    sentence = (
+        f"{which} run again with the unseen {seeds}, which takes the bias of the selection"
+        f" out{cite(['cawley2010overfitting'])}."
+    )
+    return sentence, read_summaries(runs_dir, dict.fromkeys(row["id"] for row in rows))
+
+
+def correction(sweep_dir: Path, runs_dir: Path, ids: Iterable[str]) -> tuple[str, float]:
+    """Returns a sentence on the corrected archives of some runs, and their core-seconds."""
+    settings = read_plan(SweepDir(sweep_dir)).reevaluate
+    if settings is None:
+        return "", 0.0
+    folders = [RunDir(runs_dir / run) for run in ids]
+    corrected = [folder for folder in folders if folder.corrected(settings.stem).exists()]
+    elites = sum(read_checked(run.corrected(settings.stem))["elites"] for run in corrected)
+    times = settings.times
+    what = f"means of {times} new evaluations" if times > 1 else "values of one new evaluation"
+    sentence = (
+        f"Corrected archives{cite(['flageat2024uncertain'])} hold the elites with the {what} of"
+        f" each ({number(times * elites)} evaluations in all, of fresh seeds drawn from"
+        f" the seed {settings.seed}); where several fall into one cell, the best stays."
+    )
+    return sentence, sum(core_seconds_of(run, settings) for run in corrected)
+
+
+def read_summaries(runs_dir: Path, ids: Iterable[str]) -> list[dict[str, Any]]:
+    """Reads summary.json of some runs."""
+    return [read_summary(RunDir(runs_dir / run).results) for run in ids]
+
+
+def imported(rows: Iterable[Row], runs_dir: Path) -> str:
+    """Returns a sentence on the runs of others; nothing where there are none."""
+    configs: dict[str, list[dict[str, Any]]] = {}
+    for row in rows:
+        config = read_config(RunDir(runs_dir / row.run).config)
+        configs.setdefault(row.group, []).append(config["imported"])
+    if not configs:
+        return ""
+    parts = [
+        f"{group.removesuffix(MARK)} ({plural(len(found), 'run')}"
+        + (f"; {found[0]['source']})" if found[0].get("source") else ")")
+        for group, found in configs.items()
+    ]
+    return (
+        f"Results of {listed(parts)} were not computed by us: their elites were imported, and"
+        " measured as ours."
+    )
 
 
 @dataclass(frozen=True)
@@ -65,7 +213,7 @@ def methods(
     if "corrected" in shown:
         corrected, seconds = correction(sweep_dir, runs_dir, done["id"])
     spent = {
-        "the unseen seeds": sum(map(provenance.core_seconds, confirming)),
+        "the unseen seeds": sum(map(core_seconds, confirming)),
         "the corrected archives": seconds,
     }
     domains = [descriptions.domain_of(run.config) for run in runs.values()]
@@ -78,12 +226,10 @@ def methods(
         _figures_of_merit(tables),
         *_statistics(tables, shown),
         *filter(None, (confirmed, corrected, imported(others, runs_dir))),
-        provenance.software(
-            summaries + confirming, {name for domain in domains for name in domain.libraries}
-        ),
-        provenance.hardware(summaries + confirming, float(done["core_seconds"].sum()), spent),
+        software(summaries + confirming, {name for domain in domains for name in domain.libraries}),
+        hardware(summaries + confirming, float(done["core_seconds"].sum()), spent),
         "The SHA-256 over the sorted ids and archive digests of the runs is"
-        f" {provenance.sweep_digest(summaries)}.",
+        f" {sweep_digest(summaries)}.",
     ]
     text = " ".join(sentences)
     return Methods(plain(text), latex(text) + "\n", bibtex(text))

@@ -1,32 +1,111 @@
-"""The page of a sweep: one self-contained HTML file, made of its tables and figures."""
+"""The page of a sweep: one self-contained HTML file, made of its tables and figures.
+
+The resolved experiments of a sweep: what all groups share and what tells them apart.
+"""
 
 import json
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from qdsweep.analysis.figures.appearance import read_dressed
-from qdsweep.analysis.formula import plain
-from qdsweep.analysis.page.embed import Download, Picture, download, packed, thumbnail
-from qdsweep.analysis.page.gallery import figure_sections, films
+from qdsweep.analysis.figures.style import read_dressed
+from qdsweep.analysis.page.gallery import (
+    Download,
+    Picture,
+    download,
+    figure_sections,
+    films,
+    packed,
+    thumbnail,
+)
 from qdsweep.analysis.page.headline import headline
 from qdsweep.analysis.page.interactive import interactive_figures, plotly_source
 from qdsweep.analysis.page.methods import methods
 from qdsweep.analysis.page.search import SECTION, how_searched, search_section
-from qdsweep.analysis.page.settings import median_runs, settings
 from qdsweep.analysis.search import read_search
 from qdsweep.analysis.selection import Tables
 from qdsweep.analysis.stages import STAGES
-from qdsweep.analysis.tables.search_table import TABLES as SEARCH_TABLES
+from qdsweep.analysis.tables.search import TABLES as SEARCH_TABLES
 from qdsweep.analysis.tables.sheet import Sheet, number_cell, read_sheet, text_cell
-from qdsweep.analysis.text import number
+from qdsweep.analysis.text import number, plain
+from qdsweep.config.base import value_text
+from qdsweep.experiment.load import Run
 from qdsweep.files import write_text
 from qdsweep.metrics import shown_metrics
+from qdsweep.records.paths import RunDir, SweepDir
 from qdsweep.records.plan import Plan
-from qdsweep.records.sweep_dir import SweepDir
 from qdsweep.sweep.groups import values_label
 
 if TYPE_CHECKING:
     import pandas as pd
+
+
+# The seed differs within a group; titles and citations are for the methods paragraph.
+_NO_SETTINGS = {
+    "seed",
+    *(f"{part}.{key}" for part in ("algorithm", "domain") for key in ("title", "cite")),
+}
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What every group of a sweep shares, as YAML; and a table of what differs, if anything."""
+
+    common: str
+    differing: Sheet | None
+
+
+def median_runs(tables: Tables, runs_dir: Path) -> dict[str, Run]:
+    """Returns the run of each group that figures show: the one with the median score."""
+    return {
+        group: Run(RunDir(runs_dir / str(tables.median_run(group)["id"])).results.path)
+        for group in tables.series
+    }
+
+
+def settings(runs: dict[str, Run]) -> Settings:
+    """Returns the settings of a sweep, without seeds, from a run of each group."""
+    import yaml
+
+    flat = {group: _flat(run.config) for group, run in runs.items()}
+    keys = list(dict.fromkeys(key for config in flat.values() for key in config))
+    varying = [key for key in keys if len({_text(config, key) for config in flat.values()}) > 1]
+    common = {key: value for key, value in next(iter(flat.values())).items() if key not in varying}
+    text = yaml.safe_dump(common, sort_keys=False, default_flow_style=None, width=90)
+    if not varying:
+        return Settings(text, None)
+    table = [[_text(config, key) for key in varying] for config in flat.values()]
+    heads, columns = list(flat), varying
+    if len(varying) > len(flat):  # the longer side becomes the rows
+        heads, columns, table = varying, list(flat), [list(row) for row in zip(*table, strict=True)]
+    rows = [[text_cell(t) for t in (head, *row)] for head, row in zip(heads, table, strict=True)]
+    corner = "group" if heads == list(flat) else "key"
+    note = "Keys that a group's algorithm or domain does not have are empty."
+    names, title = [corner, *columns], "What tells the groups apart"
+    return Settings(text, Sheet("settings", title, note, names, len(names), rows))
+
+
+def _flat(config: dict[str, Any]) -> dict[str, Any]:
+    """Returns a config with dotted keys, without the seed and what the methods paragraph says."""
+    flat: dict[str, Any] = {}
+
+    def walk(value: Any, path: str) -> None:
+        if isinstance(value, dict) and value:
+            for key, part in value.items():
+                walk(part, f"{path}.{key}" if path else str(key))
+        elif isinstance(value, list) and any(isinstance(part, dict) for part in value):
+            for position, part in enumerate(value):
+                walk(part, f"{path}.{position}" if len(value) > 1 else path)
+        else:
+            flat[path] = value
+
+    walk(config, "")
+    return {key: value for key, value in flat.items() if key not in _NO_SETTINGS}
+
+
+def _text(config: dict[str, Any], key: str) -> str:
+    return value_text(config[key]) if key in config else ""
+
 
 # Tables after the main one, in this order; any other follows by name.
 _TABLES = (

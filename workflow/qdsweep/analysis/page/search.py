@@ -4,23 +4,28 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from qdsweep.analysis.figures.search_ranks import warnings as rank_warnings
+from qdsweep.analysis.figures.search_curves import warnings as rank_warnings
+from qdsweep.analysis.page.descriptions import cite
 from qdsweep.analysis.page.gallery import Shown
-from qdsweep.analysis.page.references import cite
-from qdsweep.analysis.page.words import seeds_text
 from qdsweep.analysis.search import Searched, ancestors, level_text
-from qdsweep.analysis.tables.search_table import TABLES
+from qdsweep.analysis.tables.search import TABLES
 from qdsweep.analysis.tables.sheet import Sheet
-from qdsweep.analysis.text import common_decimals, listed, mean_and_error, number, plural
+from qdsweep.analysis.text import (
+    common_decimals,
+    listed,
+    mean_and_error,
+    number,
+    plural,
+    seeds_text,
+)
 from qdsweep.config.search import EARLIEST, Search
 from qdsweep.files import read_csv
-from qdsweep.records.confirm import read_confirm
-from qdsweep.records.plan import Plan
-from qdsweep.records.sweep_dir import SweepDir
-from qdsweep.strategies.costs import search_cost, share_of_whole
+from qdsweep.records.paths import SweepDir
+from qdsweep.records.plan import Plan, read_confirm
+from qdsweep.search.levels import search_cost, share_of_whole
 
 if TYPE_CHECKING:
-    from qdsweep.analysis.page.embed import Download
+    from qdsweep.analysis.page.gallery import Download
 
 SECTION = "Search"
 _NAMED = 5  # settings that failed, one by one

@@ -1,4 +1,7 @@
-"""Run directories -> tables: runs.tsv, summary.csv, table.*, curves.csv and tables/."""
+"""Run directories -> tables: runs.tsv, summary.csv, table.*, curves.csv and tables/.
+
+All tables of a sweep's runs, as the stage aggregate writes them.
+"""
 
 import csv
 from dataclasses import replace
@@ -7,33 +10,38 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from qdsweep.analysis.bands import OF_SEEDS
-from qdsweep.analysis.labels import group_names
+from qdsweep.analysis.marks import group_names
 from qdsweep.analysis.selection import score_scales_of
-from qdsweep.analysis.tables.cache import Kept, key_of, read_cache, write_cache
-from qdsweep.analysis.tables.comparisons import write_comparisons
-from qdsweep.analysis.tables.curves import PLACES, Curve, common_grid
-from qdsweep.analysis.tables.factors import write_factors
-from qdsweep.analysis.tables.group_table import (
-    first_batches,
-    first_policies,
-    group_sheet,
-    group_table,
-)
+from qdsweep.analysis.statistics import OF_SEEDS, standard_error
+from qdsweep.analysis.tables.comparisons import write_comparisons, write_factors
+from qdsweep.analysis.tables.groups import first_batches, first_policies, group_sheet, group_table
 from qdsweep.analysis.tables.over_tasks import scores_by_task, write_over_tasks
-from qdsweep.analysis.tables.run_results import RESULTS, Result, column_names, read_results
+from qdsweep.analysis.tables.published import write_published
+from qdsweep.analysis.tables.runs import (
+    PLACES,
+    RESULTS,
+    Curve,
+    Kept,
+    Result,
+    column_names,
+    common_grid,
+    key_of,
+    read_cache,
+    read_results,
+    write_cache,
+)
 from qdsweep.analysis.tables.sheet import write_sheet
-from qdsweep.analysis.tables.statistics import standard_error
+from qdsweep.analysis.tables.timing import write_timing
 from qdsweep.config.experiment import BUDGETS
 from qdsweep.errors import BadInput
 from qdsweep.files import atomic, write_csv
 from qdsweep.metrics import RECORDED, curves_of
+from qdsweep.records.paths import RunDir, SweepDir
 from qdsweep.records.plan import Plan, Row, read_plan
-from qdsweep.records.run_dir import RunDir
-from qdsweep.records.sweep_dir import SweepDir
 
 if TYPE_CHECKING:
     import pandas as pd
+
 
 _INTEGERS = (
     *(metric.name for metric in RECORDED if metric.whole),
@@ -183,3 +191,28 @@ def _curves(plan: Plan, results: list[Result]) -> tuple["pd.DataFrame", "pd.Data
         runs += [pd.DataFrame({"group": group, "id": run, **values}) for run, values in own.items()]
         tables.append(pd.DataFrame(columns))
     return pd.concat(tables, ignore_index=True), pd.concat(runs, ignore_index=True)
+
+
+def write_tables(sweep_dir: Path, runs_dir: Path, *, partial: bool = False) -> None:
+    """Collects the runs of a sweep into tables; `partial`: those that are not finished, too.
+
+    Raises:
+        BadInput: A file is missing or damaged, or there is no run.
+    """
+    if partial:
+        _take_snapshots(sweep_dir, runs_dir)
+    aggregate(sweep_dir, runs_dir, partial=partial)
+    write_timing(sweep_dir, runs_dir)
+    write_published(sweep_dir)
+
+
+def _take_snapshots(sweep_dir: Path, runs_dir: Path) -> None:
+    """Takes a snapshot of each unfinished run of a sweep and says which have nothing yet."""
+    from qdsweep.experiment.results import snapshot
+
+    for run in dict.fromkeys(row.run for row in read_plan(SweepDir(sweep_dir)).rows):
+        folder = RunDir(runs_dir / run)
+        if folder.summary.exists():
+            continue
+        taken = snapshot(folder.path)
+        print(f"{run}: {'not finished, taken as it is' if taken else 'missing, nothing saved yet'}")

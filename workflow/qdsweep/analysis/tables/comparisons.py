@@ -1,30 +1,240 @@
-"""The table of the differences between groups: all pairs of those that compare."""
+"""The table of the differences between groups: all pairs of those that compare.
 
-from collections.abc import Mapping
+Tests between the groups of a scale, corrected for the number of pairs.
+
+Pairs of groups as rows of a table, and what so few seeds can tell at all.
+
+The table of what each swept name does alone: groups that differ in it and in nothing else.
+"""
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from qdsweep.analysis.labels import Called
+from qdsweep.analysis.marks import Called
 from qdsweep.analysis.selection import compared_metric, in_percent
-from qdsweep.analysis.tables.pair_rows import (
-    DATA,
-    HEADINGS,
-    Records,
-    cannot_decide,
-    few_text,
-    pair_cells,
-    pair_records,
+from qdsweep.analysis.statistics import (
+    ALPHA,
+    ENOUGH_SEEDS,
+    MIN_SEEDS,
+    Scores,
+    holm,
+    least_mann_whitney,
+    mann_whitney,
+    probability_of_improvement,
+    seeds_to_decide,
+    welch,
 )
-from qdsweep.analysis.tables.pairs import Runs, compare, runs_of
-from qdsweep.analysis.tables.sheet import Cell, Sheet, text_cell, write_sheet
-from qdsweep.analysis.tables.statistics import MIN_SEEDS
+from qdsweep.analysis.tables.sheet import (
+    Cell,
+    Sheet,
+    number_cell,
+    remove_sheet,
+    text_cell,
+    write_sheet,
+)
+from qdsweep.analysis.text import common_decimals, number, p_value, plural, with_interval
 from qdsweep.metrics import Metric
-from qdsweep.records.sweep_dir import SweepDir
+from qdsweep.records.paths import SweepDir
+from qdsweep.records.plan import Plan
+from qdsweep.sweep.groups import group_labels, label_columns
 
 if TYPE_CHECKING:
     import pandas as pd
+
+
+@dataclass(frozen=True)
+class Runs:
+    """The results of a group's runs in one metric.
+
+    Attributes:
+        ids: The runs, each once.
+        scores: ``(n,)`` their results, one per seed.
+    """
+
+    ids: frozenset[str]
+    scores: Scores
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """The tests between the groups of one scale.
+
+    Attributes:
+        groups: Those of at least `MIN_SEEDS` runs, the best mean first.
+        first: ``(p,)`` position of each pair's group with the better mean.
+        second: ``(p,)`` position of the other.
+        welch: ``(p,)`` p values of Welch's t test.
+        holm: ``(p,)`` the same, corrected for the p pairs.
+    """
+
+    groups: list[str]
+    first: NDArray[np.intp]
+    second: NDArray[np.intp]
+    welch: Scores
+    holm: Scores
+
+    def keep(self, wanted: NDArray[np.bool_]) -> "Pairs":
+        """Returns those of its pairs that are wanted, ``(p,)``; they stay corrected for all."""
+        first, second = self.first[wanted], self.second[wanted]
+        return Pairs(self.groups, first, second, self.welch[wanted], self.holm[wanted])
+
+    def tied_with(self, best: str) -> set[str]:
+        """Returns the groups that the corrected test does not tell from the best one."""
+        if not self.groups or self.groups[0] != best:
+            return set()
+        open_ones = self.second[(self.first == 0) & (self.holm > ALPHA)]
+        return {self.groups[position] for position in open_ones}
+
+
+def runs_of(summary: "pd.DataFrame", metric: str) -> dict[str, Runs]:
+    """Returns the results of each group that has any. A run that stands there twice counts once."""
+    there = summary[np.isfinite(summary[metric].to_numpy(float))]
+    return {
+        str(group): Runs(frozenset(runs["id"]), runs[metric].to_numpy(float))
+        for group, runs in there.drop_duplicates(["group", "id"]).groupby("group", sort=False)
+    }
+
+
+def compare(
+    groups: Mapping[str, Runs],
+    sign: int = 1,
+    chosen: Callable[[str, str], bool] = lambda first, second: True,
+) -> Pairs:
+    """Tests pairs of groups by Welch's t, corrected by Holm's method for all of them.
+
+    Groups of fewer than `MIN_SEEDS` runs are left out, and pairs that have a run in common, at
+    another budget: their results are not independent.
+
+    Args:
+        groups: Their results.
+        sign: -1 where the smaller mean is the better one.
+        chosen: Whether two groups are to be compared.
+    """
+    tested = [name for name, runs in groups.items() if len(runs.scores) >= MIN_SEEDS]
+    tested.sort(key=lambda name: -sign * groups[name].scores.mean())
+    first, second = np.triu_indices(len(tested), k=1)
+    ids = [groups[name].ids for name in tested]
+    taken = [
+        ids[i].isdisjoint(ids[j]) and chosen(tested[i], tested[j])
+        for i, j in zip(first, second, strict=True)
+    ]
+    first, second = first[taken], second[taken]
+    if not len(first):
+        return Pairs(tested, first, second, np.empty(0), np.empty(0))
+    p = welch([groups[name].scores for name in tested], first, second)
+    return Pairs(tested, first, second, p, holm(p))
+
+
+HEADINGS = (
+    "Higher mean",
+    "Lower mean",
+    "n",
+    "Difference",
+    "P(higher > lower) [95 %]",
+    "p (Welch)",
+    "p (Holm)",
+    "p (Mann-Whitney)",
+)
+DATA = (
+    "higher", "lower", "n_higher", "n_lower", "mean_higher", "mean_lower",
+    "difference", "difference_se", "improvement", "improvement_low", "improvement_high",
+    "welch_p", "holm_p", "mann_whitney_p",
+)  # fmt: skip
+
+Records = list[dict[str, Any]]
+
+
+def pair_records(groups: Mapping[str, Runs], pairs: Pairs, sign: int) -> Records:
+    """Returns a row of the CSV file, `DATA`, for each pair; `sign`: as `compare` has it."""
+    records = []
+    tests = (pairs.first, pairs.second, pairs.welch, pairs.holm)
+    for i, j, welch_p, holm_p in zip(*tests, strict=True):
+        one, other = (pairs.groups[position] for position in (i, j)[::sign])
+        higher, lower = groups[one].scores, groups[other].scores
+        improvement = probability_of_improvement([higher], [lower])
+        variances = [scores.var(ddof=1) / len(scores) for scores in (higher, lower)]
+        values = (
+            *(one, other, len(higher), len(lower)),
+            *(higher.mean(), lower.mean(), higher.mean() - lower.mean(), np.sqrt(sum(variances))),
+            *(improvement.value, improvement.low, improvement.high),
+            *(welch_p, holm_p, mann_whitney(higher, lower)),
+        )
+        records.append(dict(zip(DATA, values, strict=True)))
+    return records
+
+
+def pair_cells(records: Records, called: Callable[[str], str]) -> list[list[Cell]]:
+    """Returns a row of the table, `HEADINGS`, for each record; `called`: what a reader calls it."""
+    differences, errors = ([r[name] for r in records] for name in ("difference", "difference_se"))
+    decimals = common_decimals(differences, errors)
+    return [_cells(record, decimals, called) for record in records]
+
+
+def _cells(record: dict[str, Any], decimals: int, called: Callable[[str], str]) -> list[Cell]:
+    low, value, high = (record[f"improvement{end}"] for end in ("_low", "", "_high"))
+    # With fewer seeds the interval excludes too much, too often.
+    if min(record["n_higher"], record["n_lower"]) < ENOUGH_SEEDS:
+        low = high = math.nan
+    equal = math.isclose(record["mean_higher"], record["mean_lower"], rel_tol=1e-12)
+    rank_p = record["mann_whitney_p"]
+    rank_text = f"{_counts(record)} cannot decide" if _is_open(record) else p_value(rank_p)
+    return [
+        text_cell(called(record["higher"])),
+        text_cell(called(record["lower"]) + (" (equal)" if equal else "")),
+        number_cell(f"{record['n_higher']}, {record['n_lower']}", record["n_higher"]),
+        number_cell(number(record["difference"], decimals), record["difference"]),
+        number_cell(with_interval(value, low, high, decimals=2), value),
+        *(number_cell(p_value(record[name]), record[name]) for name in ("welch_p", "holm_p")),
+        number_cell(rank_text, rank_p),
+    ]
+
+
+def _is_open(record: dict[str, Any]) -> bool:
+    return least_mann_whitney(record["n_higher"], record["n_lower"]) > ALPHA
+
+
+def _counts(record: dict[str, Any]) -> str:
+    counts = sorted({record["n_higher"], record["n_lower"]})
+    return f"n = {', '.join(map(str, counts))}"
+
+
+def few_text(records: Records, tests: int) -> str:
+    """Returns what too few seeds mean for these pairs; nothing where all have enough.
+
+    Args:
+        records: The pairs.
+        tests: The largest number of pairs that are corrected for together.
+    """
+    text = ""
+    if any(min(r["n_higher"], r["n_lower"]) < ENOUGH_SEEDS for r in records):
+        text += f" Intervals are given from {ENOUGH_SEEDS} seeds on."
+    open_ones = [record for record in records if _is_open(record)]
+    if open_ones:
+        most = max(open_ones, key=lambda r: r["n_higher"] * r["n_lower"])
+        text += cannot_decide(most["n_higher"], most["n_lower"], tests)
+        text += " Welch's p then rests on normal scores, which so few cannot show."
+    return text
+
+
+def cannot_decide(first: int, second: int, tests: int) -> str:
+    """Returns why so few runs of two groups decide nothing, and how many it takes."""
+    counts = f"n = {first}" if first == second else f"n = {first} and {second}"
+    enough, corrected = seeds_to_decide(1), seeds_to_decide(tests)
+    least = least_mann_whitney(first, second)
+    text = (
+        f" {counts} cannot decide: no Mann-Whitney p of so few is below {number(least, 3)}, however"
+        f" far apart they are; it takes {enough} seeds each"
+    )
+    if corrected > enough:
+        text += f", or {corrected} with a correction for {plural(tests, 'pair')}"
+    return f"{text}."
+
 
 # More groups of a scale than these, and the table shows the best ones: all pairs are tested.
 SHOWN_GROUPS = 12
@@ -126,3 +336,115 @@ def short_names(score_scales: list[str]) -> list[str]:
         if len(set(names)) == len(names):
             return names
     return score_scales
+
+
+NAME = "factors"
+# More pairs of a factor than these, and the table shows those within the best of the rest.
+SHOWN_PAIRS = SHOWN_GROUPS * (SHOWN_GROUPS - 1) // 2
+
+
+class Factor(NamedTuple):
+    """A swept name within one scale.
+
+    Attributes:
+        name: As it was swept.
+        values: Group -> its value.
+        within: Group -> the other swept values, in words.
+    """
+
+    name: str
+    values: dict[str, str]
+    within: dict[str, str]
+
+    def alone(self, first: str, second: str) -> bool:
+        """Returns whether two groups differ in nothing else."""
+        return self.within[first] == self.within[second]
+
+
+def write_factors(
+    sweep_dir: Path,
+    plan: Plan,
+    summary: "pd.DataFrame",
+    score_scales: Mapping[str, list[str]],
+    called: Called,
+) -> None:
+    """Writes `tables/factors`, where two swept names and more tell groups apart.
+
+    Files of an earlier start are removed if there is nothing to write.
+    """
+    import pandas as pd
+
+    records: Records = []
+    rows: list[list[Cell]] = []
+    most, left_out = 0, False
+    for scale, task, metric, groups in tasks(plan.rank, summary, score_scales):
+        start = [text_cell(called.scale(task))] if task else []
+        for factor in factors_of(plan, list(groups)):
+            pairs = compare(groups, metric.sign, factor.alone)
+            order = [factor.within[pairs.groups[position]] for position in pairs.first]
+            shown = _shown(order, groups, factor, metric.sign)
+            listed = pair_records(groups, pairs.keep(np.isin(order, shown)), metric.sign)
+            listed.sort(key=lambda record: shown.index(factor.within[record["higher"]]))
+            most, left_out = max(most, len(order)), left_out or len(listed) < len(order)
+            values = {group: called.value(value) for group, value in factor.values.items()}
+            cells = pair_cells(listed, values.__getitem__)
+            for record, tested in zip(listed, cells, strict=True):
+                within = factor.within[record["higher"]]
+                what = [text_cell(plan.called(factor.name)), text_cell(called.called(within))]
+                rows.append([*start, *what, *tested])
+                where = {"scale": scale, "metric": metric.column}
+                records.append(where | {"factor": factor.name, "within": within} | record)
+    folder = SweepDir(sweep_dir).tables
+    if not rows:
+        remove_sheet(folder, NAME)
+        return
+    heads = [*(["Task"] if len(score_scales) > 1 else []), "Factor", "Within"]
+    note = _note(plan, left_out) + few_text(records, most)
+    sheet = Sheet(NAME, "Differences by factor", note, [*heads, *HEADINGS], len(heads) + 2, rows)
+    data = pd.DataFrame(records, columns=["scale", "metric", "factor", "within", *DATA])
+    write_sheet(folder, sheet, data)
+
+
+def factors_of(plan: Plan, groups: list[str]) -> list[Factor]:
+    """Returns the swept names that tell groups apart; none where that is one name alone."""
+    values = [plan.groups[group][0].values for group in groups]
+    names = label_columns(plan.columns, values)
+    if len(names) < 2:
+        return []
+    found = []
+    for name in names:
+        others = group_labels([one for one in names if one != name], values, "")
+        own = [row[name] for row in values]
+        found.append(Factor(name, *(dict(zip(groups, of, strict=True)) for of in (own, others))))
+    return found
+
+
+def _shown(order: list[str], groups: Mapping[str, Runs], factor: Factor, sign: int) -> list[str]:
+    """Returns the settings of the other names that the table shows, in the sweep's order.
+
+    `order`: those of each pair.
+    """
+    best: dict[str, float] = {}
+    for group, runs in groups.items():
+        mean, within = sign * float(runs.scores.mean()), factor.within[group]
+        best[within] = max(best.get(within, mean), mean)
+    kept, count = set[str](), 0
+    for within in sorted(best, key=lambda within: -best[within]):
+        count += order.count(within)
+        if count > SHOWN_PAIRS and kept:
+            break
+        kept.add(within)
+    return [within for within in best if within in kept]
+
+
+def _note(plan: Plan, left_out: bool) -> str:
+    text = (
+        "Pairs of groups that differ in one swept name alone, within one setting of the others,"
+        f" {tests_text(plan.rank, 'all such pairs of the name')}"
+    )
+    if left_out:
+        text += (
+            f" Shown: within the settings with the {plan.rank.extreme} means; all are corrected"
+            " for."
+        )
+    return text

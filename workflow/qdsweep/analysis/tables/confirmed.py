@@ -12,23 +12,21 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from qdsweep.analysis.labels import group_names
+from qdsweep.analysis.marks import group_names
 from qdsweep.analysis.selection import Tables, compared_metric, read_tables
-from qdsweep.analysis.tables.run_results import read_results
+from qdsweep.analysis.statistics import mean_error_count
+from qdsweep.analysis.tables.runs import read_results
 from qdsweep.analysis.tables.sheet import Cell, Sheet, number_cell, text_cell, write_sheet
-from qdsweep.analysis.tables.statistics import mean_error_count
 from qdsweep.analysis.text import common_decimals, mean_and_error, plural
 from qdsweep.config.compose import compose
 from qdsweep.config.experiment import BUDGETS
 from qdsweep.errors import BadInput
 from qdsweep.metrics import Metric
-from qdsweep.records.config import write_configs
-from qdsweep.records.confirm import ConfirmingRow, read_confirm, write_confirm
-from qdsweep.records.plan import Row, read_plan
-from qdsweep.records.run_dir import RunDir
+from qdsweep.records.paths import RunDir, SweepDir
+from qdsweep.records.plan import ConfirmingRow, Row, read_confirm, read_plan, write_confirm
+from qdsweep.records.results import write_configs
 from qdsweep.records.sources import find_run
-from qdsweep.records.sweep_dir import SweepDir
-from qdsweep.strategies.costs import settings_count
+from qdsweep.search.levels import settings_count
 
 if TYPE_CHECKING:
     import pandas as pd

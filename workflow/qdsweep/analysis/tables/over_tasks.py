@@ -8,8 +8,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from qdsweep.analysis.tables.comparisons import SHOWN_GROUPS
-from qdsweep.analysis.tables.pairs import runs_of
+from qdsweep.analysis.statistics import (
+    ENOUGH_SEEDS,
+    MIN_SEEDS,
+    Scores,
+    interquartile_mean,
+    performance_profile,
+    probability_of_improvement,
+)
+from qdsweep.analysis.tables.comparisons import SHOWN_GROUPS, runs_of
 from qdsweep.analysis.tables.sheet import (
     Cell,
     Sheet,
@@ -18,19 +25,11 @@ from qdsweep.analysis.tables.sheet import (
     text_cell,
     write_sheet,
 )
-from qdsweep.analysis.tables.statistics import (
-    ENOUGH_SEEDS,
-    MIN_SEEDS,
-    Scores,
-    interquartile_mean,
-    performance_profile,
-    probability_of_improvement,
-)
 from qdsweep.analysis.text import common_decimals, number, with_interval
 from qdsweep.files import write_csv
 from qdsweep.metrics import RANK, Metric
+from qdsweep.records.paths import SweepDir
 from qdsweep.records.plan import Plan
-from qdsweep.records.sweep_dir import SweepDir
 from qdsweep.sweep.groups import group_labels
 
 if TYPE_CHECKING:

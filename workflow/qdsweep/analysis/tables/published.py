@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from qdsweep.analysis.labels import group_names
+from qdsweep.analysis.marks import group_names
 from qdsweep.analysis.selection import read_tables
+from qdsweep.analysis.statistics import mean_error_count
 from qdsweep.analysis.tables.sheet import Cell, Sheet, number_cell, text_cell, write_sheet
-from qdsweep.analysis.tables.statistics import mean_error_count
 from qdsweep.analysis.text import mean_and_error, number
 from qdsweep.metrics import Metric
+from qdsweep.records.paths import SweepDir
 from qdsweep.records.plan import Plan, read_plan
-from qdsweep.records.sweep_dir import SweepDir
-from qdsweep.sweep.published import Groups
+from qdsweep.sweep.groups import Groups
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -8,8 +8,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from qdsweep.analysis.formula import plain
 from qdsweep.analysis.stages import maker_of
+from qdsweep.analysis.text import plain
 from qdsweep.files import damaged, require, write_csv, write_text
 
 if TYPE_CHECKING:

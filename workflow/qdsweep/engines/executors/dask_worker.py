@@ -21,7 +21,7 @@ from distributed.security import Security
 from qdsweep.engines.children import Children
 from qdsweep.engines.failures import WorkerLost
 from qdsweep.errors import QdsweepError
-from qdsweep.records.run_dir import RunDir, StateDir
+from qdsweep.records.paths import RunDir, StateDir
 
 # There are no tasks to watch, and no memory of Dask's to manage.
 SETTINGS = {

@@ -17,7 +17,7 @@ from mpi4py import MPI
 from qdsweep.config.cluster import Cluster
 from qdsweep.engines.base import Answer, Batch
 from qdsweep.engines.evaluator import Evaluator, Order, ignore_signals
-from qdsweep.records.run_dir import StateDir
+from qdsweep.records.paths import StateDir
 
 log = logging.getLogger("qdsweep")
 

@@ -9,7 +9,7 @@ from qdsweep.engines.base import Answer, Batch
 from qdsweep.engines.children import Children, pack, unpack
 from qdsweep.engines.evaluator import Order
 from qdsweep.engines.failures import WorkerLost
-from qdsweep.records.run_dir import StateDir
+from qdsweep.records.paths import StateDir
 
 log = logging.getLogger("qdsweep")
 

@@ -23,7 +23,7 @@ from qdsweep.engines.executors.ray_worker import MEMORY, Scratch, answers
 from qdsweep.engines.failures import NoWorkers
 from qdsweep.errors import BadInput
 from qdsweep.files import write_private
-from qdsweep.records.run_dir import StateDir
+from qdsweep.records.paths import StateDir
 
 if TYPE_CHECKING:
     from qdsweep.engines.executors.ray_actors import Ray

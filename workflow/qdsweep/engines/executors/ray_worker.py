@@ -14,7 +14,7 @@ from signal import SIGTERM
 from qdsweep.engines.children import die_with_parent
 from qdsweep.errors import QdsweepError
 from qdsweep.files import read_json_if_whole
-from qdsweep.records.run_dir import RunDir
+from qdsweep.records.paths import RunDir
 
 # Of a node, for parts that are too large for a message [B].
 MEMORY = 200_000_000

@@ -3,7 +3,7 @@
 import numpy as np
 from my_domain import MyDomain
 
-from qdsweep.domains.check import check_rows
+from qdsweep.domains.plugin import check_rows
 
 
 def test_a_straight_path_is_the_best():

@@ -1,0 +1,166 @@
+"""TPE in batches: golden proposals, repeated from the records alone."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from qdsweep.errors import BadInput
+from qdsweep.records.search import Level, Seen
+from qdsweep.search.draws import random_row
+from qdsweep.search.tpe import Told, asker, count_settings, propose, to_tell
+from qdsweep.sweep.drawn import Drawn
+
+SOURCES = [
+    Drawn("algorithm", "choice", ("cma_me", "cma_mae", "map_elites")),
+    Drawn("sigma0", "log", ("0.01", "10")),
+    Drawn("batch_size", "logint", ("4", "256")),
+    Drawn("emitters", "int", ("1", "5")),
+    Drawn("mean", "normal", ("0", "2")),
+    Drawn("learning_rate", "log", ("1e-4", "1"), (("algorithm", "cma_mae"),)),
+    Drawn("ranker", "choice", ("imp", "2imp", "rd"), (("algorithm", "cma_me"),)),
+]
+GOLDEN = [
+    "cma_mae 0.154743 44 4 -1.43134 0.965272 ",
+    "cma_mae 0.0413022 75 2 -3.00971 0.000128229 ",
+    "cma_mae 0.0313067 55 5 -0.329794 0.866159 ",
+]
+SMALL = [Drawn("a", "choice", ("1e-1", "true", "1")), Drawn("b", "int", ("1", "3"))]
+
+
+def score(row: tuple[str, ...]) -> float | None:
+    """Best with cma_mae, sigma0 near 1 and a high rate; cma_me fails with the ranker rd."""
+    algorithm, sigma0, _, emitters, _, rate, ranker = row
+    if ranker == "rd":
+        return None
+    return (algorithm == "cma_mae") + float(rate or 0) + int(emitters) / 5 - abs(float(sigma0) - 1)
+
+
+def absent_of(told: list[Told]) -> Callable[[tuple[str, ...]], bool]:
+    taken = {one.row for one in told}
+    return lambda row: row not in taken
+
+
+def batches(number: int, size: int = 12) -> list[tuple[str, ...]]:
+    """A search without budgets: a random batch, then what is proposed from it."""
+    told = [Told(row := random_row(SOURCES, 0, i), score(row)) for i in range(size)]
+    for batch in range(1, number):
+        new = propose(SOURCES, told, 0, batch * size, size, absent_of(told))
+        told += [Told(row, score(row)) for row in new]
+    return [one.row for one in told]
+
+
+def test_golden_batch():
+    assert [" ".join(row) for row in batches(2)[12:15]] == GOLDEN
+
+
+def test_a_batch_is_the_same_in_any_process():
+    code = "import json; from test_tpe import batches; print(json.dumps(batches(3)))"
+    found = []
+    for hash_seed in "012":
+        around = {"PYTHONHASHSEED": hash_seed, "PYTHONPATH": str(Path(__file__).parent)}
+        command = [sys.executable, "-c", code]
+        printed = subprocess.check_output(command, env={**os.environ, **around}, text=True)
+        found.append([tuple(row) for row in json.loads(printed)])
+    assert found == [batches(3)] * 3
+
+
+def test_later_batches_are_better_than_random_ones():
+    rows = batches(4)
+    first, last = ([score(row) or -9 for row in part] for part in (rows[:12], rows[-12:]))
+    assert sum(last) / 12 > max(first) - 0.5 > sum(first) / 12
+
+
+def test_values_stay_in_their_ranges_and_conditions_hold():
+    for algorithm, sigma0, batch_size, emitters, _, rate, ranker in batches(4):
+        assert 0.01 <= float(sigma0) <= 10
+        assert 4 <= int(batch_size) <= 256
+        assert 1 <= int(emitters) <= 5
+        assert (rate != "") == (algorithm == "cma_mae")
+        assert (ranker != "") == (algorithm == "cma_me")
+        assert all(
+            len(text.strip("-").replace(".", "").lstrip("0")) <= 6 for text in (sigma0, rate)
+        )
+
+
+def test_more_settings_in_a_batch_keep_the_first_ones():
+    told = [Told(row := random_row(SOURCES, 0, i), score(row)) for i in range(12)]
+    few, many = (propose(SOURCES, told, 0, 12, n, lambda row: True) for n in (3, 5))
+    assert many[:3] == few
+
+
+def test_nothing_is_proposed_that_is_there_until_nothing_is_left():
+    told = [Told(row, 1.0) for row in (("1e-1", "1"), ("true", "2"), ("1", "3"), ("1", "2"))]
+    taken = {one.row for one in told} | {("1", "1")}  # excluded
+    found = propose(SMALL, told, 0, 4, 4, lambda row: row not in taken)
+    assert len({*found, *taken}) == 9
+    with pytest.raises(BadInput, match="setting 8 would be one that is there already"):
+        propose(SMALL, told, 0, 4, 5, lambda row: row not in taken)
+
+
+def test_the_model_is_of_the_largest_budget_with_enough_settings():
+    def level(budget: int, count: int, failed: str | None = None) -> tuple[Level, list[Seen]]:
+        score = None if failed else 1.0
+        seen = [Seen(i, i, {"a": 1, "b": 1}, score, failed) for i in range(count)]
+        return Level(f"rung-{budget}", count, ("",), budget), seen
+
+    def told(*seen: tuple[Level, list[Seen]]) -> int:
+        return len(to_tell([*SMALL, Drawn("c", "choice", ("alone",))], seen))
+
+    assert told(level(1, 9), level(9, 7), level(27, 4)) == 7
+    assert told(level(1, 9), level(9, 7, "it raised")) == 9
+    assert told(level(1, 4)) == 0
+    # Two brackets have settings at one budget.
+    other, seen = level(9, 4)
+    further = [one._replace(setting=one.setting + 4) for one in seen]
+    assert told(level(1, 9), level(9, 4), (other, further)) == 8
+
+
+def test_a_level_is_asked_with_the_values_of_the_markers():
+    """Typed values, and the same setting on several rungs."""
+    rows = [({"a": a, "b": b}, b + a) for a in (0.1, True, 1) for b in (1, 2)]
+    low = [Seen(i, i, values, s) for i, (values, s) in enumerate(rows)]
+    levels = [
+        (Level("rung-0", 6, ("",), 100), low),
+        (Level("rung-1", 2, ("",), 300), [low[5]._replace(place=0), low[3]._replace(place=1)]),
+    ]
+    asked = Level("batch-1", 3, ("",), 300, "asked", first=6)
+    found = asker(SMALL, 0)(levels, asked)
+    assert sorted(json.dumps(one) for one in found) == sorted(
+        json.dumps({"a": a, "b": 3}) for a in (0.1, True, 1)
+    )
+    fits = asker(SMALL, 0, lambda row: row != ("true", "3"))
+    assert len(fits(levels, asked._replace(places=2))) == 2
+    with pytest.raises(BadInput):
+        fits(levels, asked)
+
+
+def test_too_few_settings_or_failures_alone_are_no_model_and_the_next_ones_are_random():
+    failed = [Seen(i, i, {"a": 1, "b": 1}, None, "it raised") for i in range(9)]
+    level = Level("batch-0", 9, ("",), 100)
+    found = asker(SOURCES[:1] + SOURCES[1:2], 5)(
+        [(level, [one._replace(values={"algorithm": "cma_me", "sigma0": 1.0}) for one in failed])],
+        Level("batch-1", 2, ("",), 100, "asked", first=9),
+    )
+    rows = [random_row(SOURCES[:2], 5, i) for i in (9, 10)]
+    assert [(one["algorithm"], one["sigma0"]) for one in found] == [(a, float(s)) for a, s in rows]
+
+
+def test_how_many_settings_there_are():
+    rank = Drawn("rank", "choice", ("x", "y"), (("b", "2"),))
+    assert count_settings(SMALL, 100) == 9
+    assert count_settings([*SMALL, rank], 100) == 3 * (1 + 2 + 1)
+    assert count_settings([*SMALL, Drawn("c", "uniform", ("0", "1"))], 40) == 40
+
+
+def test_brackets_side_by_side_share_no_setting():
+    seen = [Seen(i, i, {"a": a, "b": 1}, float(i)) for i, a in enumerate((0.1, True, 1))]
+    seen += [Seen(3 + i, 3 + i, {"a": a, "b": 2}, float(i)) for i, a in enumerate((0.1, True))]
+    below = [(Level("batch-0", 5, ("",), 100), seen)]
+    levels = [Level("a", 2, ("",), 1, "asked", 5), Level("b", 2, ("",), 1, "asked", 7)]
+    found = [one for level in levels for one in asker(SMALL, 0)(below, level)]
+    assert len({json.dumps(one) for one in found}) == 4

@@ -1,0 +1,333 @@
+"""How archives filled: an animation of a run's archive, and a few moments of it for print.
+
+Rendered episodes of a sweep: the chosen elites of the median run of its best groups.
+"""
+
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from qdsweep.analysis.figures.archives import key_text
+from qdsweep.analysis.figures.figure import Drawn, keep, keep_all, save_figures, stamp
+from qdsweep.analysis.figures.heatmap import (
+    Limits,
+    add_color_bar,
+    measure_names,
+    objective_limits,
+)
+from qdsweep.analysis.figures.style import (
+    EMPTY_CELL,
+    NOTE,
+    add_heading,
+    add_key,
+    figure_width,
+    read_dressed,
+    short_numbers,
+    style,
+)
+from qdsweep.analysis.marks import COLORMAP, Mark
+from qdsweep.analysis.selection import Tables, read_tables
+from qdsweep.analysis.tables.comparisons import short_names
+from qdsweep.analysis.text import number, plural
+from qdsweep.config.sweep import Rollouts
+from qdsweep.elites.film import write_gif
+from qdsweep.elites.rollout import rollout, slug
+from qdsweep.errors import BadInput
+from qdsweep.experiment.load import Run, load
+from qdsweep.files import write_json
+from qdsweep.records.history import History, read_history
+from qdsweep.records.paths import RunDir, SweepDir
+from qdsweep.records.plan import read_plan
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.image import AxesImage
+    from PIL.Image import Image
+
+
+MAX_GROUPS = 6
+FRAMES = 40
+_SECONDS = 5.0
+_PIXELS = 400  # of a CVT archive's picture, a side
+# The share of the evaluations after which a still is taken: most cells are filled early.
+_STILLS = (1 / 64, 1 / 16, 1 / 4, 1.0)
+
+
+@dataclass(frozen=True)
+class Evolution:
+    """The archive of a group's median run, up to the iteration of the group's budget, `last`.
+
+    `cells`: ``(height, width)`` the cell of each pixel of a picture, lowest measure first; `mark`:
+    its group's line in other figures, None for the only group.
+    """
+
+    group: str
+    run: Run
+    history: History
+    last: int
+    cells: NDArray[np.int64]
+    mark: Mark | None
+
+    def picture(self, iteration: int) -> NDArray[np.float64]:
+        """Returns the objective of each pixel after an iteration; nan where there is no elite."""
+        index, objective = self.history.at(iteration)
+        values = np.full(self.run.summary["archive"]["cells"], np.nan)
+        values[index] = objective
+        return values[self.cells]
+
+    def moment(self, iteration: int) -> dict[str, Any]:
+        """Returns where the run stood after an iteration."""
+        row = self.run.metrics.iloc[iteration - 1]
+        return {
+            "group": self.group,
+            "run": self.run.summary["id"],
+            "iteration": iteration,
+            "evaluations": int(row["evaluations"]),
+            "num_elites": int(row["num_elites"]),
+            "coverage": float(row["coverage"]),
+            "qd_score": float(row["qd_score"]),
+        }
+
+    def made_of(self, limits: Limits) -> str:
+        """Returns what the animation depends on."""
+        return f"{stamp(self.run.files.archive)} {self.last} {self.group} {self.mark} {limits}"
+
+    def iterations(self, count: int) -> list[int]:
+        """Returns at most `count` iterations, closest together at the start, where most happens."""
+        shares = np.linspace(1 / count, 1, count) ** 2
+        return np.unique(np.ceil(self.last * shares).astype(int)).tolist()
+
+
+def evolution(sweep_dir: Path, runs_dir: Path) -> None:
+    """Writes `plots/evolution/ID.gif` of the best groups' median runs, and stills of them.
+
+    Runs without history.npz and archives without two measures are left out, with a line each.
+
+    Raises:
+        BadInput: A table or a run's file is missing, or `figures` of the sweep file names what
+            the sweep does not have.
+    """
+    _, tables, look = read_dressed(sweep_dir)
+    sweep = SweepDir(sweep_dir)
+    folder = sweep.evolution
+    drawn: list[Drawn] = []
+    animated: dict[str, tuple[Evolution, Limits]] = {}
+    for scale, groups in best_groups(tables).items():
+        found = [_read(tables, group, runs_dir) for group in groups]
+        shown = [one for one in found if one is not None]
+        if shown:
+            limits = color_limits(shown)
+            animated |= {f"{one.run.summary['id']}.gif": (one, limits) for one in shown}
+            name = f"evolution_{len(drawn) + 1}" if drawn else "evolution"
+            with look.style():
+                drawn.append(stills(name, scale, shown, tables))
+    with style():
+        keep(
+            folder,
+            sweep,
+            {name: one.made_of(limits) for name, (one, limits) in animated.items()},
+            lambda name: write_gif(folder / name, frames(*animated[name]), _SECONDS),
+        )
+    with look.style():
+        save_figures(folder, drawn)
+    for path in set(folder.glob("*.gif")) - {folder / name for name in animated}:
+        path.unlink(missing_ok=True)  # of an earlier start, when another run was the median
+
+
+def best_groups(tables: Tables) -> dict[str, list[str]]:
+    """Returns the groups that animations show: at most six, the best of each scale."""
+    score_scales = dict(list(tables.score_scales.items())[:MAX_GROUPS])
+    return {
+        scale: tables.best(groups, max(1, MAX_GROUPS // len(score_scales)))
+        for scale, groups in score_scales.items()
+    }
+
+
+def frames(one: Evolution, limits: Limits) -> list["Image"]:
+    """Returns the pictures of an animation, all in the same colours."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+    from PIL import Image
+
+    figure = Figure(figsize=(4.4, 3.9), dpi=100, layout="constrained")
+    canvas = FigureCanvasAgg(figure)
+    ax = figure.subplots()
+    image = draw_moment(ax, one, one.last, limits)
+    iterations = one.iterations(FRAMES)
+    add_color_bar(figure, [ax], map(one.picture, iterations), limits)
+    title = ax.set_title(_text(one.moment(one.last)), loc="left", **NOTE)
+    figure.suptitle(one.group, fontsize=9.5)
+    canvas.draw()
+    figure.set_layout_engine("none")  # from now on nothing may move
+    # Only these change, or lie over what does: all else is drawn once.
+    changing = [image, *ax.spines.values(), *ax.lines, title]
+    for artist in changing:
+        artist.set_animated(True)
+    canvas.draw()
+    background = canvas.copy_from_bbox(figure.bbox)
+    pictures = []
+    for iteration in iterations:
+        canvas.restore_region(background)
+        image.set_data(np.ma.masked_invalid(one.picture(iteration)))
+        title.set_text(_text(one.moment(iteration)))
+        for artist in changing:
+            ax.draw_artist(artist)
+        pictures.append(Image.fromarray(np.asarray(canvas.buffer_rgba())).convert("RGB"))
+    return pictures
+
+
+def draw_moment(ax: "Axes", one: Evolution, iteration: int, limits: Limits) -> "AxesImage":
+    """Draws the archive after an iteration: colour is the objective, grey is empty."""
+    (left, right), (bottom, top) = one.run.summary["archive"]["ranges"]
+    ax.set_facecolor(EMPTY_CELL)
+    image = ax.imshow(
+        np.ma.masked_invalid(one.picture(iteration)),
+        origin="lower",
+        extent=(left, right, bottom, top),
+        aspect="auto",
+        interpolation="nearest",
+        cmap=COLORMAP,
+        vmin=limits[0],
+        vmax=limits[1],
+    )
+    if one.mark is not None:
+        add_key(ax, one.mark)
+    short_numbers(ax.xaxis, 4)
+    short_numbers(ax.yaxis, 5)
+    first, second = measure_names(one.run)
+    ax.set_xlabel(first)
+    ax.set_ylabel(second)
+    return image
+
+
+def color_limits(shown: list[Evolution]) -> Limits:
+    """Returns the range of the last objectives, within the domain's objective range."""
+    last = np.concatenate([one.history.at(one.last)[1] for one in shown])
+    return objective_limits(last, shown[0].run.summary["archive"])
+
+
+def _read(tables: Tables, group: str, runs_dir: Path) -> Evolution | None:
+    """Reads the evolution of a group's median run; without one prints why and returns None."""
+    row = tables.median_run(group)
+    files = RunDir(runs_dir / str(row["id"])).results
+    run, history = load(files.path), read_history(files)
+    cells = None if history is None else _cells_of_pixels(run)
+    if history is None or cells is None:
+        lacks = "no history.npz" if history is None else "not two measures"
+        print(f"{row['id']}: {lacks}, so no animation of how it filled", file=sys.stderr)
+        return None
+    mark = tables.marks[group] if len(tables.series) > 1 else None
+    return Evolution(group, run, history, int(row["iteration"]), cells, mark)
+
+
+def _cells_of_pixels(run: Run) -> NDArray[np.int64] | None:
+    about = run.summary["archive"]
+    if len(about["ranges"]) != 2:
+        return None
+    if about["dims"]:
+        return np.arange(about["cells"]).reshape(about["dims"]).T
+    from scipy.spatial import cKDTree
+
+    middles = (np.arange(_PIXELS) + 0.5) / _PIXELS
+    x, y = (low + middles * (high - low) for low, high in about["ranges"])
+    pixels = np.stack(np.meshgrid(x, y), axis=-1)
+    nearest: NDArray[np.int64] = cKDTree(run.arrays["centroids"]).query(pixels)[1]
+    return nearest
+
+
+def stills(name: str, scale: str, shown: list[Evolution], tables: Tables) -> Drawn:
+    """Draws a row of moments for each group, in one colour scale."""
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+    width = figure_width(2.3 * len(_STILLS) + 1.1)
+    shares = _STILLS if width > 5 else _STILLS[1::2]  # a narrow column has room for two
+    figure = Figure(figsize=(width, 2.55 * len(shown) + 0.3), layout="constrained")
+    limits = color_limits(shown)
+    rows = figure.subfigures(len(shown), 1, squeeze=False)[:, 0]
+    for row, one in zip(rows, shown, strict=True):
+        axes = list(row.subplots(1, len(shares)))
+        iterations = [int(np.ceil(one.last * share)) for share in shares]
+        for ax, iteration in zip(axes, iterations, strict=True):
+            draw_moment(ax, one, iteration, limits)
+            ax.set_title(_text(one.moment(iteration), " " if width > 5 else "\n"), **NOTE)
+            if ax is not axes[0]:
+                ax.set_ylabel("")
+                ax.set_yticklabels([])
+        add_color_bar(row, axes, map(one.picture, iterations), limits)
+        add_heading(row, f"{one.group}, seed {one.run.config['seed']}", inches=width)
+    left_out = len(tables.score_scales[scale]) - len(shown)
+    about = "" if len(tables.score_scales) == 1 else f" {scale}."
+    caption = (
+        f"How archives filled: the run with the median {tables.rank.always.phrase} of each group"
+        f" after {', '.join(f'1/{1 / share:.0f}' for share in shares[:-1])} (rounded up) and"
+        " all of its iterations."
+        f" Colour: objective, in one scale; grey: no elite.{key_text(tables)}"
+        f" The animation of a run has up to {FRAMES} such moments; its insertions are in its"
+        f" history.npz.{about}"
+    )
+    if left_out:
+        caption += f" Not shown: {plural(left_out, 'group')}."
+    moments = [one.moment(iteration) for one in shown for iteration in one.iterations(FRAMES)]
+    place = list(tables.score_scales).index(scale)
+    task = short_names(list(tables.score_scales))[place] if about else ""
+    title = f"How archives filled: {task}" if task else "How archives filled"
+    return Drawn(name, "Evolution", title, caption, figure, pd.DataFrame(moments))
+
+
+def _text(moment: dict[str, Any], between: str = " ") -> str:
+    return (
+        f"{number(moment['evaluations'])} evaluations\n"
+        f"QD score {number(moment['qd_score'])},{between}"
+        f"coverage {100 * moment['coverage']:.1f} %"
+    )
+
+
+def rollouts(sweep_dir: Path, runs_dir: Path) -> None:
+    """Writes `plots/rollouts/GROUP-ELITE.gif` and `rollouts.json`, the list of them.
+
+    Neither shows labels of `figures:`; the page adds them.
+
+    Raises:
+        BadInput: The sweep has no `rollouts:`, or its elites cannot be rendered.
+    """
+    sweep = SweepDir(sweep_dir)
+    plan = read_plan(sweep)
+    settings = plan.rollouts
+    if settings is None:
+        raise BadInput(
+            f"the sweep {sweep_dir.name} has no key rollouts: write `rollouts: {{}}` into its file "
+            "and run `snakemake`, or take `qdsweep rollout RUN_DIR`"
+        )
+    tables = read_tables(sweep_dir)
+    tables = tables.of(group for group in tables.series if group not in plan.imported_groups)
+    shown: dict[str, RunDir] = {}
+    for group in (group for groups in best_groups(tables).values() for group in groups):
+        shown[group] = RunDir(runs_dir / str(tables.median_run(group)["id"]))
+    runs = [f"{name} {run.name} {stamp(run.results.archive)}" for name, run in shown.items()]
+    made_of = f"{settings.model_dump_json()} {runs}"
+    keep_all(sweep.rollouts, sweep, made_of, lambda: _render(sweep.rollouts, shown, settings))
+
+
+def _render(folder: Path, runs: Mapping[str, RunDir], settings: Rollouts) -> set[str]:
+    """Renders elites of each group's run; returns the names of the files."""
+    entries, taken = [], set[str]()
+    for group, run in runs.items():
+        name = group
+        while slug(name) in taken:  # groups may differ only in signs
+            name += "_"
+        taken.add(slug(name))
+        for entry in rollout(
+            run.results.path, folder, settings.elites, settings.seconds, run=run.name, files=name
+        ):
+            entries.append({**entry, "group": group})
+    names = {str(entry["file"]) for entry in entries}
+    for path in set(folder.glob("*.gif")) - {folder / name for name in names}:
+        path.unlink(missing_ok=True)  # of an earlier start
+    write_json(folder / "rollouts.json", {"rollouts": entries})
+    return {*names, "rollouts.json"}

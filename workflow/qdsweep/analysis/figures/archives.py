@@ -1,0 +1,305 @@
+"""Figures of archives: one run's, the groups side by side, and the overview of a sweep.
+
+A picture of each run's archive, in one colour scale for all that compare.
+"""
+
+import json
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from qdsweep.analysis.curves import View
+from qdsweep.analysis.figures.archive_profile import (
+    beyond_text,
+    moment_text,
+    objectives_of,
+    reported_run,
+)
+from qdsweep.analysis.figures.curves import draw_curves
+from qdsweep.analysis.figures.figure import Drawn, keep, stamp
+from qdsweep.analysis.figures.heatmap import (
+    Limits,
+    add_color_bar,
+    color_limits,
+    draw_archive,
+    elite_table,
+    objective_limits,
+)
+from qdsweep.analysis.figures.layout import MAX_LINES, add_inside, add_legend, legend_height
+from qdsweep.analysis.figures.style import (
+    NOTE,
+    add_heading,
+    add_key,
+    figure_width,
+    save,
+    style,
+    wrap,
+)
+from qdsweep.analysis.selection import Tables, shown_text
+from qdsweep.analysis.text import number
+from qdsweep.experiment.load import Run, load
+from qdsweep.files import write_text
+from qdsweep.records.paths import RunDir, SweepDir
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure, SubFigure
+
+
+MAX_ARCHIVES = 12
+MAX_BLOCKS = 6
+_COLUMNS = 4
+_EMPTY = "Colour: objective; grey: no elite."
+# Inches: colour bar and labels of the left axis, the smallest map, the space above and below a
+# map.
+_SIDES, _SMALLEST, _ENDS = 1.0, 1.1, 0.75
+_HEADING = 0.3  # inches
+
+Shown = list[tuple["pd.Series", Run]]
+
+
+def run_figure(run: Run, limits: Limits) -> "Figure":
+    """Returns the picture of one run's final archive."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(5, 4), layout="constrained")
+    ax = figure.subplots()
+    draw_archive(ax, run, limits)
+    add_color_bar(figure, [ax], [run.arrays["objective"]], limits)
+    summary = run.summary
+    coverage = summary.get("coverage")
+    covered = f", coverage {100 * coverage:.1f} %" if coverage is not None else ""
+    figure.suptitle(summary["id"], fontsize=9)
+    ax.set_title(
+        f"{number(summary['evaluations'])} evaluations, QD score"
+        f" {number(summary['qd_score'])}{covered}",
+        **NOTE,
+    )
+    return figure
+
+
+def heatmaps(tables: Tables, runs_dir: Path) -> Drawn:
+    """Draws the archives of the groups side by side.
+
+    One run per group, the one with the median final QD score. Groups that compare share one
+    colour scale; others stand in a block of their own.
+    """
+    from matplotlib.figure import Figure
+
+    chosen = tables.shown(MAX_BLOCKS, MAX_ARCHIVES)
+    most = max(map(len, chosen.values()))
+    across = min(3, len(chosen)) if most == 1 else 1  # blocks of one archive stand side by side
+    columns = min(_COLUMNS, most)
+    width = figure_width((2.7 * columns + _SIDES) * across)
+    across = min(across, max(int(width / (1.3 + _SIDES)), 1))
+    columns = min(columns, _fitting(width / across))
+    side = (width / across - _SIDES) / columns
+    if most == 1:
+        rows = [1] * math.ceil(len(chosen) / across)
+    else:
+        rows = [math.ceil(len(groups) / columns) for groups in chosen.values()]
+    heights = [count * (side + _ENDS) + _HEADING * (len(chosen) > 1) for count in rows]
+    figure = Figure(figsize=(width, sum(heights)), layout="constrained")
+    parts = figure.subfigures(len(heights), across, height_ratios=heights, squeeze=False)
+    blocks = {
+        title: [(row, reported_run(runs_dir, row)) for row in map(tables.median_run, groups)]
+        for title, groups in chosen.items()
+    }
+    score_scale_of = tables.score_scale_of
+    alike: dict[str, list[Run]] = {}
+    for block in blocks.values():
+        alike.setdefault(score_scale_of[block[0][0]["group"]], []).extend(run for _, run in block)
+    for part, (title, block) in zip(parts.flat, blocks.items(), strict=False):
+        same = alike[score_scale_of[block[0][0]["group"]]]
+        _draw_block(part, tables, block, columns, side, color_limits(same))
+        if len(chosen) > 1:
+            add_heading(part, title, width / across)
+    shown = [pair for block in blocks.values() for pair in block]
+    caption = (
+        f"The archive of each group's run with the median {tables.rank.always.phrase}. {_EMPTY}"
+        f"{key_text(tables)} One colour scale for all archives of the same domain, cells and"
+        f" QD-score offset.{tables.scale_text}{beyond_text(shown)}{shown_text(tables, chosen)}"
+    )
+    return Drawn("heatmaps", "Archives", "Archives of the groups", caption, figure, _elites(shown))
+
+
+def overview(tables: Tables, runs_dir: Path) -> Drawn:
+    """Draws archives of up to three groups beside the ranking metric over evaluations.
+
+    They are those of the scale with the most groups; where there are facets, of its best facet.
+    """
+    from matplotlib.figure import Figure
+
+    (best,) = tables.best(max(tables.score_scales.values(), key=len), 1)
+    panel, groups = next(item for item in tables.panels.items() if best in item[1])
+    facet = tables.facets.get(best, "")
+    lines = tables.best(groups, MAX_LINES)
+    metric = tables.rank.drawn
+    pictured = tables.best_of_algorithms(groups, 3)
+    count = len(pictured)
+    width = figure_width(2.45 * count + 4.6)
+    beside = width > 6
+    right = (3.9 if width > 8 else 0.36 * width) if beside else width
+    left = width - right if beside else width
+    count = min(count, _fitting(left))
+    side = (left - _SIDES) / count
+    blocks = tables.marks.legend(lines)
+    longest = max(len(label) for block in blocks for label, _ in block.entries)
+    inside = len(blocks) == 1 and len(lines) <= 4 and longest <= 16
+    legend = 0.0 if inside else legend_height(blocks, right)
+    if beside:
+        height = max(side + _ENDS, 1.6 + legend)
+        figure = Figure(figsize=(width, height), layout="constrained")
+        maps, curve = figure.subfigures(1, 2, squeeze=False, width_ratios=[left, right])[0]
+    else:
+        heights = [side + _ENDS, 0.6 * width + legend]
+        figure = Figure(figsize=(width, sum(heights)), layout="constrained")
+        maps, curve = figure.subfigures(2, 1, squeeze=False, height_ratios=heights)[:, 0]
+        height = heights[1]
+    if facet:
+        figure.set_figheight(figure.get_figheight() + _HEADING)
+        add_heading(figure, panel, width)
+    pictured = tables.best(pictured, count)
+    shown = [(row, reported_run(runs_dir, row)) for row in map(tables.median_run, pictured)]
+    _draw_block(maps, tables, shown, count, side, color_limits([run for _, run in shown]))
+    band = tables.band_text(lines)
+    if inside:
+        ax = curve.subplots()
+        draw_curves(ax, tables, lines, View(metric))
+        add_inside(ax, blocks, band, 0.4 * right)
+    else:
+        top, bottom = curve.subfigures(2, 1, height_ratios=[height - legend, legend])
+        ax = top.subplots()
+        draw_curves(ax, tables, lines, View(metric))
+        add_legend(bottom, blocks, band, right)
+    title, scale = panel, "" if panel in tables.score_scales else tables.scale_text
+    which = "each group" if count == len(groups) else f"the best {count} of {len(groups)} groups"
+    if pictured != tables.best(groups, count):
+        which = f"the best group of {count} algorithms"
+    if facet and len(tables.panels) > 1:
+        title += f", the facet with the highest mean {tables.rank.always.phrase} of its task"
+    caption = (
+        f"{title}.{scale} Maps: the archive of {which}, of the run with the median"
+        f" {tables.rank.always.phrase}. {_EMPTY}{key_text(tables)} Curves: {metric.label} over"
+        f" evaluations; lines and bands: {band}."
+        f" Budget: {_budgets(tables, lines)} evaluations per run."
+        f"{beyond_text(shown)}{shown_text(tables, {panel: lines})}"
+    )
+    data = tables.drawn_curves(lines)
+    columns = ["group", "id", "evaluations", "n"]
+    columns += [metric.name, f"{metric.name}_mean", f"{metric.name}_se"]
+    data = data[[name for name in columns if name in data]]
+    return Drawn("overview", "Overview", f"Archives and {metric.phrase}", caption, figure, data)
+
+
+def key_text(tables: Tables) -> str:
+    """Returns what the line on top of a map is, as a sentence."""
+    return " On top of a map: the line of its group." if len(tables.series) > 1 else ""
+
+
+def _fitting(inches: float) -> int:
+    """Returns how many maps fit side by side."""
+    return max(int((inches - _SIDES) / _SMALLEST), 1)
+
+
+def _draw_block(
+    block: "SubFigure", tables: Tables, shown: Shown, columns: int, side: float, limits: Limits
+) -> None:
+    """Draws archives, `columns` in a row and `side` inches wide, with one colour bar."""
+    columns = min(columns, len(shown))
+    rows = math.ceil(len(shown) / columns)
+    grid = block.subplots(rows, columns, squeeze=False)
+    axes = list(grid.flat)
+    for position, (ax, (row, run)) in enumerate(zip(axes, shown, strict=False)):
+        draw_archive(ax, run, limits)
+        if len(tables.series) > 1:
+            add_key(ax, tables.marks[row["group"]])
+        note = wrap(f"seed {run.config['seed']}, {moment_text(row, run)}", side, 7)
+        lines = note.count("\n") + 1
+        ax.set_title(wrap(tables.series[row["group"]], side, 9.5), pad=5.5 + 8.6 * lines)
+        ax.annotate(
+            note,
+            (0.5, 1.0),
+            (0, 3),
+            xycoords="axes fraction",
+            textcoords="offset points",
+            ha="center",
+            **(NOTE | {"fontsize": 7}),
+        )
+        if position % columns:
+            ax.set_ylabel("")
+            ax.set_yticklabels([])
+        if position + columns < len(shown):
+            ax.set_xlabel("")
+            ax.set_xticklabels([])
+    for ax in axes[len(shown) :]:
+        ax.set_visible(False)
+    objectives = [run.arrays["objective"] for _, run in shown]
+    add_color_bar(block, axes[: len(shown)], objectives, limits, aspect=25 * rows)
+
+
+def _elites(shown: Shown) -> "pd.DataFrame":
+    """Returns the elites of the archives shown."""
+    import pandas as pd
+
+    parts = [elite_table(run, group=row["group"], run=row["id"]) for row, run in shown]
+    return pd.concat(parts, ignore_index=True)
+
+
+def _budgets(tables: Tables, groups: list[str]) -> str:
+    means = tables.table[tables.table["group"].isin(groups)]["evaluations_mean"]
+    low, high = number(means.min()), number(means.max())
+    return low if low == high else f"{low} to {high}"
+
+
+_STEADY = 0.05  # the share of a colour scale by which its ends may be off
+
+
+def run_pictures(sweep: SweepDir, tables: Tables, runs_dir: Path) -> None:
+    """Draws `plots/archives/ID.png` of each run.
+
+    Only those are drawn whose archive or colour scale has changed.
+    """
+    before, limits = _read(sweep.color_limits), {}
+    shown: dict[str, tuple[Run, Limits]] = {}
+    for scale, groups in tables.score_scales.items():
+        rows = tables.with_results
+        ids = rows.loc[rows["group"].isin(groups), "id"].unique()
+        runs = [load(RunDir(runs_dir / run).results.path) for run in ids]
+        if not runs:
+            continue
+        objectives = np.concatenate([objectives_of(run) for run in runs])
+        now = objective_limits(objectives, runs[0].summary["archive"])
+        limits[scale] = _steady(before.get(scale), now)
+        for run_id, run in zip(ids, runs, strict=True):
+            shown[f"{run_id}.png"] = run, limits[scale]
+    made_of = {name: f"{stamp(run.files.archive)} {ends}" for name, (run, ends) in shown.items()}
+    keep(sweep.archives, sweep, made_of, lambda name: _draw(*shown[name], sweep.archives / name))
+    write_text(sweep.color_limits, json.dumps(limits) + "\n")
+
+
+def _read(path: Path) -> dict[str, Limits]:
+    """Reads the colour scales of the pictures that are there; none where that cannot be read."""
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+        return {scale: (float(low), float(high)) for scale, (low, high) in found.items()}
+    except (OSError, ValueError, TypeError, AttributeError):
+        return {}
+
+
+def _steady(before: Limits | None, now: Limits) -> Limits:
+    """Returns the limits as they were while they nearly fit: thousands of pictures stay as is."""
+    if before is None:
+        return now
+    most = _STEADY * (now[1] - now[0])
+    near = all(abs(one - other) <= most for one, other in zip(before, now, strict=True))
+    return before if near else now
+
+
+def _draw(run: Run, limits: Limits, picture: Path) -> None:
+    with style():
+        figure = run_figure(run, limits)
+        figure.set_dpi(100)
+        save(figure, picture.with_suffix(""), (picture.suffix,))

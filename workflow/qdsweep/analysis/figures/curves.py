@@ -1,0 +1,92 @@
+"""Learning curves in print: metrics over evaluations and wall time, a line per group."""
+
+import math
+from typing import TYPE_CHECKING
+
+from qdsweep.analysis.curves import View, curve_lines, is_defined, printed_views, telling
+from qdsweep.analysis.figures.figure import Drawn
+from qdsweep.analysis.figures.layout import MAX_LINES, MAX_PANELS, lay_out, level
+from qdsweep.analysis.figures.style import DRAWN, THIN, draw_line, figure_width, short_numbers
+from qdsweep.analysis.marks import DASHES
+from qdsweep.analysis.selection import Tables, shown_text
+from qdsweep.analysis.text import listed
+from qdsweep.metrics import EVALUATIONS, STEPS
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+MOST_COLUMNS = 4
+
+
+def learning_curves(tables: Tables) -> Drawn:
+    """Draws the learning curves: a row of panels for each facet, and for each scale."""
+    shown = tables.shown(MAX_PANELS, MAX_LINES)
+    every = [group for groups in shown.values() for group in groups]
+    views, left_out = telling(tables, printed_views(tables.rank, tables.metrics), every)
+    width = figure_width(11)
+    rows = math.ceil(len(views) / (MOST_COLUMNS if width > 6 else 2))
+    columns = math.ceil(len(views) / rows)
+    height = rows * (0.72 * width / columns + 0.5)
+    figure, parts = lay_out(tables.legends(shown), 1, width, height)
+    band = tables.band_text(every)
+    drawn = []
+    for part, groups in zip(parts, shown.values(), strict=True):
+        axes = list(part.panel.subplots(rows, columns, squeeze=False).flat)
+        for ax in axes[len(views) :]:
+            ax.set_visible(False)
+        for ax, view in zip(axes, views, strict=False):
+            draw_curves(ax, tables, groups, view)
+            drawn.append(((tables.score_scale_of[groups[0]], view.metric), ax))
+        part.add_legend(band)
+    level(drawn)
+    first, *others = (view.metric for view in views if view.over is EVALUATIONS)
+    over_steps = [
+        f" {view.metric.phrase} over environment steps," for view in views if view.over is STEPS
+    ]
+    caption = (
+        f"{listed([first.label, *(metric.phrase for metric in others)])} over evaluations,"
+        f"{''.join(over_steps)} and"
+        f" {views[-1].metric.phrase} over wall time; lines and bands: {band}.{tables.scale_text}"
+    )
+    if len(shown) > 1:
+        caption += (
+            " Rows of the same domain, archive and QD-score offset have the same vertical axes;"
+            " scores of others do not compare."
+        )
+    return Drawn(
+        "learning_curves",
+        "Learning",
+        "Learning curves",
+        caption + left_out + shown_text(tables, shown),
+        figure,
+        tables.drawn_curves(every),
+    )
+
+
+def draw_curves(ax: "Axes", tables: Tables, groups: list[str], view: View) -> None:
+    """Draws a metric over seeds, as the sweep's bands are."""
+    lines, metric = curve_lines(tables, groups, view), view.metric
+    longest = max((float(line.x[-1]) for line in lines), default=0.0)
+    unit, size = view.over.unit_for(longest)
+    for line in lines:
+        mark = tables.marks[line.group]
+        name, stairs = tables.series[line.group], metric.stairs
+        draw_line(ax, name, mark, line.x / size, *line.band, stairs=stairs)
+        look = {"color": mark.color, "linestyle": DASHES[mark.dash], "drawstyle": DRAWN[stairs]}
+        for x, y in line.seeds:
+            ax.plot(x / size, y, **look, **THIN)
+    ax.set_xlabel(view.over.title(unit))
+    ax.set_ylabel(metric.heading)
+    ax.set_xlim(0, None)
+    if metric.from_zero:
+        ax.set_ylim(0, None)
+    ax.grid(True)
+    short_numbers(ax.xaxis, 4)
+    short_numbers(ax.yaxis)
+    if not is_defined(lines):
+        why = "defined:\nthe archive has no cells" if metric.needs_cells else "measured"
+        ax.text(
+            0.5, 0.5, f"not {why}",
+            transform=ax.transAxes, ha="center", va="center", color="0.4",
+        )  # fmt: skip
+        ax.set(xticks=[], yticks=[])

@@ -1,0 +1,244 @@
+"""Population-based training: who took over from whom, and what the keys were meanwhile.
+
+Parallel coordinates of all settings of a search; those that stopped are pale.
+
+The figures of a search, in the order of the page.
+"""
+
+import math
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from qdsweep.analysis.figures.combinations import (
+    Axis,
+    Combinations,
+    axis_of,
+    log_text,
+    parallel_coordinates,
+)
+from qdsweep.analysis.figures.figure import Drawn, Omitted
+from qdsweep.analysis.figures.heatmap import color_scale
+from qdsweep.analysis.figures.search_curves import (
+    SECTION,
+    search_curves,
+    search_progress,
+    search_ranks,
+)
+from qdsweep.analysis.figures.style import figure_width, short_numbers
+from qdsweep.analysis.marks import COLORMAP, COLORS
+from qdsweep.analysis.search import Searched, ancestors, next_levels
+from qdsweep.analysis.text import listed, plural, short
+from qdsweep.config.base import value_text
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+
+
+MOST_TRACES = 4
+_COPIED: dict[str, Any] = {"color": COLORS[1], "linewidth": 1.0, "alpha": 0.9}
+_KEPT: dict[str, Any] = {"color": "0.75", "linewidth": 0.9}
+_BEST: dict[str, Any] = {"color": COLORS[0], "linewidth": 2.4, "zorder": 3}
+_OTHER: dict[str, Any] = {"color": "0.6", "linewidth": 1.0, "alpha": 0.8}
+
+
+def search_tree(search: Searched) -> Drawn:
+    """Draws the tree of the population, and below it each key that changes over the budget."""
+    from matplotlib.figure import Figure
+
+    table = lineage(search)
+    every = [_axis(table, name, search) for name in search.names]
+    every = [axis for axis in every if len(axis.values) > 1]
+    axes = every[:MOST_TRACES]
+    width = figure_width(8)
+    tall = 0.25 * len(table["place"].unique()) + 1.0
+    heights = [min(max(tall, 2.2), 5.0), *([1.5] * len(axes))]
+    figure = Figure(figsize=(width, sum(heights)), layout="constrained")
+    panels = figure.subplots(len(heights), 1, sharex=True, squeeze=False, height_ratios=heights)[
+        :, 0
+    ]
+    _draw_tree(panels[0], table, search)
+    for ax, axis in zip(panels[1:], axes, strict=True):
+        _draw_trace(ax, table, axis)
+    panels[-1].set_xlabel(f"{search.unit.capitalize()} of a run")
+    short_numbers(panels[-1].xaxis)
+    count = int(table["took_over"].sum())
+    caption = (
+        f"Population-based training: a row is a place of the population, a dot a generation, its"
+        f" colour the {search.metric.phrase} at its end. Orange: a place took over the state of"
+        f" another one and changed its settings ({plural(count, 'time')}). Black: the ancestors of"
+        " the best at the end."
+    )
+    if axes:
+        names = listed([axis.label for axis in axes])
+        caption += f" Below: {names} of every place; in blue on the way to the best."
+    if len(every) > MOST_TRACES:
+        caption += f" Shown: {MOST_TRACES} of {len(every)} keys."
+    title = "Tree of the population"
+    return Drawn("search_tree", SECTION, title, caption, figure, table)
+
+
+def lineage(search: Searched) -> "pd.DataFrame":
+    """Returns a row for each place of each generation.
+
+    Columns: generation, place, budget, parent (a place of the generation before), took_over
+    (whether that is another place), best (whether it is an ancestor of the best at the end), score,
+    and the swept values.
+    """
+    import pandas as pd
+
+    number = {level.name: place for place, level in enumerate(search.levels)}
+    best = {(one.level.name, one.place) for one in ancestors(search)}
+    rows = [
+        {
+            "generation": number[one.level.name],
+            "place": one.place,
+            "budget": one.level.budget,
+            "parent": one.parent,
+            "took_over": one.parent is not None and one.parent != one.place,
+            "best": (one.level.name, one.place) in best,
+            "score": np.nan if one.score is None else search.shown(one.score),
+            **{f"value_{name}": value_text(one.values[name]) for name in search.names},
+        }
+        for one in search.placed
+    ]
+    return pd.DataFrame(rows).astype({"parent": "Int64"})
+
+
+def _axis(table: "pd.DataFrame", name: str, search: Searched) -> Axis:
+    values = list(dict.fromkeys(table[f"value_{name}"]))
+    return axis_of(name, values, search.called.get(name), logged=name in search.logged)
+
+
+def _draw_tree(ax: "Axes", table: "pd.DataFrame", search: Searched) -> None:
+    from matplotlib.ticker import MaxNLocator
+
+    budgets = dict(zip(table["generation"], table["budget"], strict=True))
+    for row in table.dropna(subset=["parent"]).itertuples():
+        x = budgets[row.generation - 1], row.budget
+        look = _COPIED if row.took_over else _KEPT
+        ax.plot(x, (row.parent, row.place), zorder=2 if row.took_over else 1, **look)
+        if row.best:
+            ax.plot(x, (row.parent, row.place), color="black", linewidth=2.2, zorder=3)
+    score = table["score"]
+    limits = float(score.min()), float(score.max())
+    ax.scatter(
+        table["budget"], table["place"], c=score, cmap=COLORMAP, vmin=limits[0], vmax=limits[1],
+        s=34, edgecolors="white", linewidths=0.6, zorder=4, clip_on=False,
+    )  # fmt: skip
+    failed = table[score.isna()]
+    ax.plot(failed["budget"], failed["place"], "x", color="0.3", zorder=5)
+    bar = ax.figure.colorbar(color_scale(limits), ax=ax, pad=0.02, aspect=20)
+    bar.set_label(search.metric.heading)
+    bar.outline.set_visible(False)
+    ax.set_ylabel("place")
+    ax.invert_yaxis()
+    ax.spines[["left", "bottom"]].set_visible(False)
+    ax.tick_params(length=0)
+    ax.yaxis.set_major_locator(MaxNLocator(integer=True))
+
+
+def _draw_trace(ax: "Axes", table: "pd.DataFrame", axis: Axis) -> None:
+    numeric = axis.numbers is not None
+    ends = dict(zip(table["generation"], table["budget"], strict=True))
+    for row in table.to_dict("records"):
+        text, start = row[f"value_{axis.name}"], ends.get(row["generation"] - 1, 0)
+        if text:
+            y = float(text) if numeric else axis.values.index(text)
+            ax.plot((start, row["budget"]), (y, y), **(_BEST if row["best"] else _OTHER))
+    if numeric and axis.log:
+        ax.set_yscale("log")
+        from matplotlib.ticker import FuncFormatter, NullFormatter
+
+        ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: short(value)))
+        ax.yaxis.set_minor_formatter(NullFormatter())
+    elif not numeric:
+        ax.set_yticks(range(len(axis.values)), axis.values)
+    ax.set_ylabel(axis.label)
+    ax.grid(True, axis="y")
+
+
+NAME, TITLE = "search_coordinates", "Parallel coordinates of the search"
+
+
+def search_combinations(search: Searched) -> Combinations | None:
+    """Returns all settings that have a score, where they got furthest; `group`: their numbers.
+
+    None where two names do not tell two of them apart.
+    """
+    import pandas as pd
+
+    every = [one for one in search.last if one.score is not None]
+    texts = {
+        name: [value_text(one.values[name]) for one in every]
+        for name in search.names
+        if len({value_text(one.values[name]) for one in every}) > 1
+    }
+    if len(every) < 2 or len(texts) < 2:
+        return None
+    axes = [
+        axis_of(
+            name,
+            list(dict.fromkeys(values)),
+            search.called.get(name),
+            logged=name in search.logged,
+        )
+        for name, values in texts.items()
+    ]
+    about = {
+        "mean": [search.shown(one.score or 0.0) for one in every],
+        "se": math.nan,
+        "n": [len(one.level.seeds) for one in every],
+        "group": [str(one.setting) for one in every],
+        "budget": [one.level.budget for one in every],
+        "why": [one.why for one in every],
+    }
+    return Combinations("", axes, search.metric, pd.DataFrame({**texts, **about}))
+
+
+def stopped_early(search: Searched) -> set[str]:
+    """Returns the settings that had less than the whole budget, as `search_combinations` does."""
+    return {str(one.setting) for one in search.last} - {
+        str(one.setting) for one in search.finalists
+    }
+
+
+def search_coordinates(search: Searched) -> Drawn | Omitted:
+    """Draws a line for each setting, which ends at its score where it got furthest."""
+    found = search_combinations(search)
+    if found is None:
+        why = "fewer than two settings have a score, or than two names tell them apart"
+        return Omitted(NAME, SECTION, TITLE, why)
+    table, pale = found.table, stopped_early(search)
+    drawn = parallel_coordinates(found, NAME, SECTION, "", pale)
+    caption = (
+        f"A line is one of {plural(len(table), 'setting')}; its end and colour are the"
+        f" {search.metric.phrase} where it got furthest, the mean over the seeds that it had there."
+    )
+    count = int(table["group"].isin(pale).sum())
+    if count:
+        caption += (
+            f" Pale: the {count} that stopped earlier, so their scores are of a smaller budget."
+        )
+    if (table[found.names] == "").any(axis=None):
+        caption += " A gap: not drawn for that setting."
+    data = table.rename(columns={"group": "setting"})[
+        [*found.names, "mean", "n", "setting", "budget"]
+    ]
+    return replace(drawn, title=TITLE, caption=caption + log_text(found.axes), data=data)
+
+
+def search_figures(search: Searched | None, runs_dir: Path) -> list[Drawn | Omitted]:
+    """Draws what a search has to show; nothing where there was none."""
+    if search is None or not search.placed:
+        return []
+    first: list[Drawn | Omitted]
+    if search.is_pbt:
+        first = [search_tree(search), search_curves(search, runs_dir)]
+    else:
+        ranks = [search_ranks(search)] if next_levels(search.levels) else []
+        first = [search_curves(search, runs_dir), *ranks]
+    return [*first, search_progress(search), search_coordinates(search)]

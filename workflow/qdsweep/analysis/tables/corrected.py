@@ -1,0 +1,150 @@
+"""How much of a sweep's QD score is luck: the table of the corrected archives."""
+
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from qdsweep.analysis.marks import group_names
+from qdsweep.analysis.selection import read_tables, score_scale_of
+from qdsweep.analysis.statistics import standard_error
+from qdsweep.analysis.tables.sheet import Sheet, number_cell, text_cell, write_sheet
+from qdsweep.analysis.text import common_decimals, mean_and_error, plural
+from qdsweep.config.sweep import Reevaluate
+from qdsweep.elites.corrected_archive import METRICS
+from qdsweep.errors import BadInput
+from qdsweep.files import AGAIN
+from qdsweep.metrics import DRAWN
+from qdsweep.records.paths import RunDir, SweepDir
+from qdsweep.records.plan import read_plan
+from qdsweep.records.results import read_summary
+from qdsweep.records.sums import read_checked
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+# Column of tables/corrected.csv -> its heading.
+_OWN = [metric for metric in DRAWN if metric.name in METRICS]
+_METRICS: dict[str, str] = {}
+for _one in _OWN:
+    _METRICS[_one.column] = _one.heading
+    _METRICS[f"corrected_{_one.column}"] = f"{_one.heading}, corrected"
+    if _one.name == "qd_score":
+        _METRICS["luck_percent"] = "Luck (%)"
+
+
+def write_corrected(sweep_dir: Path, runs_dir: Path) -> None:
+    """Writes `tables/corrected.*`: each group's archives as reported, and corrected.
+
+    Raises:
+        BadInput: The sweep file has no `reevaluate`, or no run was evaluated again.
+    """
+    import pandas as pd
+
+    sweep = SweepDir(sweep_dir)
+    plan = read_plan(sweep)
+    settings = plan.reevaluate
+    if settings is None:
+        raise BadInput(
+            f"{sweep.plan}: the sweep has no corrected archives; give its file the "
+            "key reevaluate, such as `reevaluate: {times: 10}`, and run `snakemake`"
+        )
+    records = []
+    for group, rows in plan.groups.items():
+        for run in dict.fromkeys(row.run for row in rows):
+            folder = RunDir(runs_dir / run)
+            if folder.corrected(settings.stem).exists():
+                records.append({"group": group, **_record(folder, settings.stem)})
+    if not records:
+        raise BadInput(
+            f"{runs_dir}: no run has a {settings.stem}.json: run `snakemake`, which makes them, or "
+            "`qdsweep reevaluate` for one run"
+        )
+    runs = pd.DataFrame(records)
+    data = _by_group(runs)
+    done = read_tables(sweep_dir).with_results
+    further = bool((done["total_evaluations"] > done["evaluations"]).any())
+    sheet = _sheet(group_names(plan).dressed(data), _note(runs, settings, further))
+    write_sheet(sweep.tables, sheet, data)
+
+
+def _record(folder: RunDir, stem: str) -> dict[str, Any]:
+    about = read_checked(folder.corrected(stem), AGAIN)
+    record = {
+        "scale": score_scale_of(folder.path, read_summary(folder)),
+        "seed_matters": about["seed_matters"],
+        "one_seed": about["evaluation_seed"] not in ("iteration", "solution"),
+    }
+    for prefix, part in (("", "reported"), ("corrected_", "corrected")):
+        for name in METRICS:
+            value = about[part][name]
+            record[f"{prefix}{name}"] = math.nan if value is None else value
+        for metric in (metric for metric in _OWN if metric.percent):
+            record[f"{prefix}{metric.column}"] = metric.factor * record[f"{prefix}{metric.name}"]
+    reported = record["qd_score"]
+    share = 1 - record["corrected_qd_score"] / reported if reported > 0 else math.nan
+    if not about["seed_matters"]:
+        share *= 0  # only the order of a sum differs
+    record["luck_percent"] = 100 * share
+    return record
+
+
+def _by_group(runs: "pd.DataFrame") -> "pd.DataFrame":
+    import pandas as pd
+
+    records = []
+    for group, rows in runs.groupby("group", sort=False):
+        record = {"group": group, "scale": rows["scale"].iat[0], "n": len(rows)}
+        for name in _METRICS:
+            values = rows[name].to_numpy(float)
+            record[f"{name}_mean"] = values.mean()
+            record[f"{name}_se"] = standard_error(values)
+        records.append(record)
+    return pd.DataFrame(records)
+
+
+def _sheet(data: "pd.DataFrame", note: str) -> Sheet:
+    shown = {name: head for name, head in _METRICS.items() if data[f"{name}_mean"].notna().any()}
+    rows = []
+    for row in data.to_dict("records"):
+        cells = [text_cell(row["group"]), number_cell(str(row["n"]), row["n"])]
+        for name in shown:
+            mean, error = row[f"{name}_mean"], row[f"{name}_se"]
+            text = mean_and_error(mean, error, _decimals(data, name))
+            cells.append(number_cell(text, mean))
+        rows.append(cells)
+    columns = ["group", "n", *shown.values()]
+    return Sheet("corrected", "Corrected archives", note, columns, 1, rows)
+
+
+def _decimals(data: "pd.DataFrame", name: str) -> int:
+    """As many for a metric as reported as for the corrected one."""
+    pair = [
+        own for own in _METRICS if own.removeprefix("corrected_") == name.removeprefix("corrected_")
+    ]
+    means, errors = ([v for n in pair for v in data[f"{n}_{part}"]] for part in ("mean", "se"))
+    return common_decimals(means, errors)
+
+
+def _note(runs: "pd.DataFrame", settings: Reevaluate, further: bool) -> str:
+    text = (
+        f"Every elite of the final archives evaluated {plural(settings.times, 'time')} again with "
+        "fresh evaluation seeds, and inserted with its mean objective and measures into an empty "
+        "archive: the corrected one (Flageat and Cully 2024). Luck: the share of the "
+        "QD score that is lost. Mean ± standard error over n runs (seeds)."
+    )
+    if runs["one_seed"].any() and runs["seed_matters"].any():
+        text += (
+            " Where the search gave all evaluations one seed (evaluation_seed: fixed, or a number),"
+            " it is what the elites owe to that seed."
+        )
+    if further:
+        text += (
+            " Runs that went further than this sweep asks for are taken at their ends, here also as"
+            " reported: other tables have them at the sweep's budget."
+        )
+    if not runs["seed_matters"].any():
+        text += (
+            " No evaluation here depends on its seed: the archives are what they seem, and nothing "
+            "had to be corrected."
+        )
+    return text

@@ -1,0 +1,326 @@
+"""The main table of a sweep: a row for each group, over its seeds.
+
+Which columns the table of groups has, where the sweep file does not choose them.
+"""
+
+from collections.abc import Collection, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from qdsweep.analysis.selection import compared_metric, in_percent, score_scales_of
+from qdsweep.analysis.statistics import (
+    ENOUGH_SEEDS,
+    MIN_SEEDS,
+    interquartile_mean,
+    mean_error_count,
+)
+from qdsweep.analysis.tables.comparisons import compare, runs_of
+from qdsweep.analysis.tables.runs import column_names
+from qdsweep.analysis.tables.sheet import Cell, Sheet, number_cell, text_cell
+from qdsweep.analysis.text import common_decimals, mean_and_error, number, with_interval
+from qdsweep.config.files import listed
+from qdsweep.metrics import RETURN, Metric, shown_metrics
+from qdsweep.records.plan import Plan
+from qdsweep.sweep.groups import group_labels, label_columns
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+class Column(NamedTuple):
+    """A column of a table; `is_text`: aligned to the left, before all numbers."""
+
+    heading: str
+    cells: list[Cell]
+    is_text: bool = False
+
+
+def telling_columns(plan: Plan, table: "pd.DataFrame", counts: "pd.Series") -> list[str]:
+    """Returns the columns that say something of their own.
+
+    Left out: swept names that follow from others, metrics that no run has, the QD score beside its
+    normalised twin, a number of evaluations that is the same everywhere, and the interquartile mean
+    of few seeds, which has no interval.
+
+    Args:
+        plan: The sweep.
+        table: table.csv.
+        counts: The seeds of each group.
+    """
+    values = [rows[0].values for rows in plan.groups.values()]
+    composed = group_labels(plan.columns, values, plan.experiment, plan.figures.names)
+    named = composed != list(plan.groups)  # the values do not show the label of a whole group
+    swept = label_columns(plan.columns, values)
+    first = [*(["group"] if named or not swept else []), *swept, "n"]
+    measured = [one for one in shown_metrics(plan.metrics) if table[f"{one.column}_n"].any()]
+    twins = {one.instead for one in measured if table[f"{one.column}_n"].all()}
+    used = table["evaluations_mean"]
+    same = {"evaluations"} if len(used) > 1 and used.nunique() == 1 else set()
+    left_out = (twins | same) - {plan.rank.name}
+    kept = [one for one in measured if one.name not in left_out]
+    iqm = ["iqm"] if (counts >= ENOUGH_SEEDS).any() and plan.rank in measured else []
+    results = [one.name for one in kept if not one.cost]
+    return [*first, *results, *iqm, *(one.name for one in kept if one.cost)]
+
+
+def column_notes(
+    chosen: Collection[str], columns: Mapping[str, Column], iqm: Metric | None, counts: "pd.Series"
+) -> str:
+    """Returns what a reader must know of some columns, and of the evaluations if they have none.
+
+    Args:
+        chosen: The names of those shown.
+        columns: All there are, by name.
+        iqm: The metric of the interquartile mean, where that is shown.
+        counts: The seeds of each group.
+    """
+    text = ""
+    if iqm:
+        few = f" (from {ENOUGH_SEEDS} seeds on)" if (counts < ENOUGH_SEEDS).any() else ""
+        text += f" IQM: interquartile mean of the {iqm.phrase} with its 95 % interval{few}."
+    if "qd_auc" in chosen:
+        text += " QD-AUC: mean QD score over the evaluations of the budget."
+    used = {cell.text for cell in columns["evaluations"].cells}
+    if "evaluations" not in chosen and len(used) == 1:
+        text += f" Evaluations: {used.pop()} in every group."
+    return text
+
+
+TIED = "†"
+# The share of a budget that is worth a word where the first batch takes it.
+_LARGE = 0.05
+
+ScoreScales = Mapping[str, list[str]]
+# Pairs (metric, group), such as the group with the best mean of a metric.
+Places = set[tuple[str, str]]
+
+
+def group_table(plan: Plan, summary: "pd.DataFrame") -> "pd.DataFrame":
+    """Returns table.csv: a row for each group. A run that is in a group twice counts once.
+
+    Each metric has its mean, standard error (`_se`) and number of runs (`_n`); some of them their
+    median and interquartile mean with its 95 % interval (`_iqm_low`, `_iqm_high`) too.
+    """
+    import pandas as pd
+
+    names = column_names(plan)
+    values = in_percent(summary)
+    records = []
+    for group, rows in plan.groups.items():
+        runs = values[values["group"] == group].drop_duplicates("id")
+        record: dict[str, Any] = {"group": group}
+        record.update({names[name]: rows[0].values[name] for name in plan.group_columns})
+        record["runs"] = len(runs)
+        for metric in (shown.column for shown in shown_metrics(plan.metrics)):
+            statistics = mean_error_count(runs[metric].to_numpy(float))
+            parts = (f"{metric}_{part}" for part in ("mean", "se", "n"))
+            record |= zip(parts, statistics, strict=True)
+        for metric in dict.fromkeys(m.column for m in plan.metrics if m.interval or m is plan.rank):
+            scores = runs[metric].dropna().astype(float)
+            record[f"{metric}_median"] = scores.median()
+            record |= interquartile_mean([scores.to_numpy()]).columns(f"{metric}_iqm")
+        records.append(record)
+    return pd.DataFrame(records)
+
+
+def group_sheet(plan: Plan, summary: "pd.DataFrame", table: "pd.DataFrame") -> Sheet:
+    """Returns the table for a reader: mean ± standard error, the best of each scale in bold.
+
+    `plan`, `summary` and `table` have the report's names of groups, as `Called` gives them.
+    """
+    score_scales = score_scales_of(summary, table["group"])
+    every = shown_metrics(plan.metrics)
+    best, tied = best_and_tied(plan.rank, plan.metrics, summary, table, score_scales)
+    counts = table[[f"{metric.column}_n" for metric in every]].max(axis=1)
+    columns = {
+        name: Column(plan.called(name), cells, True) for name, cells in _name_cells(plan).items()
+    }
+    columns["n"] = Column("n", [number_cell(str(count), count) for count in counts])
+    for metric in every:
+        cells = _metric_cells(table, metric, best, tied)
+        columns[metric.name] = Column(metric.heading, cells)
+    columns["iqm"] = Column("IQM [95 %]", _iqm_cells(table, plan.rank.column))
+    chosen = plan.tables.columns or telling_columns(plan, table, counts)
+    # A stable sort: what is text, and aligned so, stands first.
+    shown = sorted((columns[name] for name in chosen), key=lambda column: not column.is_text)
+    partial = bool((summary["status"] == "partial").any())
+    iqm = plan.rank if "iqm" in chosen else None
+    marked = {metric.column for metric in every if metric.name in chosen}
+    is_best, is_tied = (any(metric in marked for metric, _ in of) for of in (best, tied))
+    note = _note(partial, is_best, is_tied, counts)
+    note += column_notes(chosen, columns, iqm, counts)
+    note += _own_note(plan.own, table, counts)
+    if plan.imported_groups:
+        note += " Imported: computed by others; their elites are measured as ours."
+    note += unequal_budgets(plan, table, score_scales)
+    return Sheet(
+        "table",
+        "Results of each group",
+        note,
+        [column.heading for column in shown],
+        sum(column.is_text for column in shown),
+        [list(row) for row in zip(*(column.cells for column in shown), strict=True)],
+    )
+
+
+def _name_cells(plan: Plan) -> dict[str, list[Cell]]:
+    """Returns the groups and their swept values."""
+    values = {group: rows[0].values for group, rows in plan.groups.items()}
+    found = {"group": [text_cell(group) for group in values]}
+    for name in plan.group_columns:
+        found[name] = [text_cell(row[name]) for row in values.values()]
+    return found
+
+
+def _metric_cells(table: "pd.DataFrame", metric: Metric, best: Places, tied: Places) -> list[Cell]:
+    cells = []
+    means = table[f"{metric.column}_mean"]
+    for group, text, mean in zip(table["group"], format_metric(table, metric), means, strict=True):
+        place = (metric.column, group)
+        mark = TIED if place in tied else ""
+        cells.append(number_cell(text + mark, mean, bold=place in best))
+    return cells
+
+
+def _own_note(own: Iterable[Metric], table: "pd.DataFrame", counts: "pd.Series") -> str:
+    """Returns where the smallest is the best, and what some runs have not measured."""
+    text = "".join(f" {one.label}: the lowest mean is the best." for one in own if one.smaller)
+    for metric in own:
+        measured, runs = int(table[f"{metric.column}_n"].sum()), int(counts.sum())
+        if measured < runs:
+            text += (
+                f" {metric.label} has a value in {measured} of {runs} runs: those that were"
+                " finished before it was asked for are not computed again."
+            )
+    return text
+
+
+def unequal_budgets(plan: Plan, table: "pd.DataFrame", score_scales: ScoreScales) -> str:
+    """Returns a warning where groups that compare differ by more than 5 % in what they were given.
+
+    That is evaluations, or environment steps where all budgets are in these.
+    """
+    used = table.set_index("group")[f"{plan.counted}_mean"]
+    spans = [(used.loc[groups].min(), used.loc[groups].max()) for groups in score_scales.values()]
+    differ = [f"from {number(low)} to {number(high)}" for low, high in spans if high > 1.05 * low]
+    if not differ:
+        return ""
+    unit, remedy = (
+        ("environment steps", "a run ends with the first iteration that reaches its budget.")
+        if plan.counted == "steps"
+        else (
+            "evaluations",
+            "a sweep over evaluations in place of iterations brings them as close as batches and"
+            " first solutions allow.",
+        )
+    )
+    return (
+        f" Budgets differ in groups that are compared here: {listed(differ, most=3)} {unit};"
+        f" {remedy}"
+    )
+
+
+def first_batches(curves: "pd.DataFrame", table: "pd.DataFrame") -> str:
+    """Returns a sentence on groups that spent 5 % of their budget and more on a larger first batch.
+
+    That is where `initial_solutions` of MAP-Elites weighs.
+    """
+    used = table.set_index("group")["evaluations_mean"]
+    large = []
+    for group, curve in curves.groupby("group", sort=False):
+        first, *later = curve["evaluations"].head(2)
+        if first >= _LARGE * used[group] and not (later and later[0] - first >= first):
+            large.append(f"{number(first)} of {number(used[group])} evaluations of {group}")
+    if not large:
+        return ""
+    return f" The first batch counts towards the budget: {listed(large, most=3)}."
+
+
+def first_policies(curves: "pd.DataFrame") -> str:
+    """Returns a sentence on groups whose return is still that of their first iteration.
+
+    Their greedy episodes may have come but once, before anything was learned.
+    """
+    column = f"{RETURN.name}_mean"
+    if column not in curves:
+        return ""
+    returns = curves.groupby("group", sort=False)[column]
+    same = [group for group, values in returns if values.count() > 1 and values.nunique() == 1]
+    if not same:
+        return ""
+    return (
+        f" The return of {listed(same, most=3)} is still that of the first iteration:"
+        " nothing was learned, or the budget ended before greedy episodes came a second time"
+        " (then give a smaller evaluate_every)."
+    )
+
+
+def best_and_tied(
+    rank: Metric,
+    metrics: Iterable[Metric],
+    summary: "pd.DataFrame",
+    table: "pd.DataFrame",
+    score_scales: ScoreScales,
+) -> tuple[Places, Places]:
+    """Returns where the best means of each scale stand, and what is not told from them.
+
+    Best: the highest mean of the metric that ranks and of the main ones, such as the normalised QD
+    score (the QD score where there are no cells); the lowest where the smaller is the better. Tied:
+    Welch's t test with Holm's correction for all pairs of the scale does not tell the two apart at
+    5 %.
+    """
+    best: Places = set()
+    tied: Places = set()
+    means, summary = table.set_index("group"), in_percent(summary)
+    main = [metric for metric in metrics if metric.main]
+    for groups in score_scales.values():
+        if len(groups) < 2:
+            continue
+        for one in dict.fromkeys(
+            compared_metric(metric, summary, groups) for metric in (rank, *main)
+        ):
+            metric = one.column
+            values = one.sign * means.loc[groups, f"{metric}_mean"].dropna()
+            if values.empty:
+                continue
+            best |= {(metric, group) for group in values.index[values == values.max()]}
+            runs = runs_of(summary, metric)
+            pairs = compare({group: runs[group] for group in values.index}, one.sign)
+            tied |= {(metric, group) for group in pairs.tied_with(str(values.idxmax()))}
+    return best, tied - best
+
+
+def format_metric(table: "pd.DataFrame", metric: Metric) -> list[str]:
+    """Returns a metric's column of table.csv as texts with the same number of decimals."""
+    means, errors = table[f"{metric.column}_mean"], table[f"{metric.column}_se"]
+    if metric.whole and metric.cost:  # The budget: the same for every seed, or nearly.
+        errors, decimals = errors.mask(errors == 0), 0
+    else:
+        decimals = common_decimals(means, errors)
+    return [mean_and_error(m, e, decimals) for m, e in zip(means, errors, strict=True)]
+
+
+def _iqm_cells(table: "pd.DataFrame", metric: str) -> list[Cell]:
+    decimals = common_decimals(table[f"{metric}_mean"], table[f"{metric}_se"])
+    columns = [table[f"{metric}_iqm{end}"] for end in ("", "_low", "_high")]
+    enough = table[f"{metric}_n"] >= ENOUGH_SEEDS  # with fewer seeds it says nothing
+    columns[1:] = [end.where(enough) for end in columns[1:]]
+    return [
+        number_cell(with_interval(value, low, high, decimals), value)
+        for value, low, high in zip(*columns, strict=True)
+    ]
+
+
+def _note(partial: bool, best: bool, tied: bool, counts: "pd.Series") -> str:
+    text = "Mean ± standard error over n runs (seeds), each at its own budget."
+    if partial:
+        text = "Mean ± standard error over n runs (seeds); unfinished runs as far as they are."
+    if best:
+        text += " Bold: the highest mean among groups that compare (one domain, archive, offset)."
+    if tied:
+        text += (
+            f" {TIED}: not told from it at 5 % (Welch's t test, Holm's correction for all pairs of"
+            " these groups)."
+        )
+    if best and (counts < MIN_SEEDS).any():
+        text += f" Groups of fewer than {MIN_SEEDS} seeds are not tested."
+    return text

@@ -1,0 +1,243 @@
+"""The table of which swept value of a search matters, at its smallest and its largest budget.
+
+Which swept value matters: two importances of a search's settings, by Optuna.
+
+PED-ANOVA asks what sets the best settings apart, fANOVA what moves the score over the whole range.
+Both find something in any few settings: beside them stands what they find by chance alone.
+
+Sources: Watanabe et al. (2023), PED-ANOVA, arXiv:2304.10255, and its conditional form (2026),
+arXiv:2601.20800; Hutter et al. (2014), An efficient approach for assessing hyperparameter
+importance.
+"""
+
+import math
+import random
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from qdsweep.analysis.search import Searched, read_search
+from qdsweep.analysis.selection import compared_metric, read_tables
+from qdsweep.analysis.tables.sheet import Cell, Sheet, number_cell, text_cell, write_sheet
+from qdsweep.analysis.text import number
+from qdsweep.config.base import value_text
+from qdsweep.config.requirements import require_packages
+from qdsweep.errors import BadInput
+from qdsweep.records.paths import SweepDir
+from qdsweep.records.plan import Plan, read_plan
+from qdsweep.search.tpe import Told, is_score, study_of, swept_sources
+from qdsweep.sweep.drawn import Drawn
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+FEWEST, MOST = 20, 300
+"""Settings that importances are computed of: fewer say nothing, more would take minutes."""
+SHUFFLES = 19
+"""A value without effect is above what all of them find once in 20 times."""
+_BEST = 0.1  # share of the settings that are the best ones, and how many they are at least
+_FEWEST_BEST = 5
+_TREES = 16  # the same importances as with Optuna's 64, in a quarter of the time
+
+
+class Importance(NamedTuple):
+    """How much a swept value matters.
+
+    Attributes:
+        name: What was swept.
+        ped_anova: Its share of what sets the best settings apart from all [fraction]; the shares
+            of all names sum to 1.
+        fanova: The share of the score's variance that it explains alone [fraction]; nan where not
+            every setting has it.
+        ped_anova_chance: What `ped_anova` would be by chance: the largest of so many shuffles of
+            the scores.
+        fanova_chance: What `fanova` would be by chance.
+    """
+
+    name: str
+    ped_anova: float
+    fanova: float
+    ped_anova_chance: float
+    fanova_chance: float
+
+
+def best_of(settings: int) -> int:
+    """Returns how many settings are the best ones, for PED-ANOVA."""
+    return max(math.ceil(_BEST * settings), _FEWEST_BEST)
+
+
+def lacking(sources: Sequence[Drawn], told: Sequence[Told]) -> str:
+    """Returns why nothing can be said of these settings; empty if something can."""
+    names = [source.name for source, values in _columns(sources, told) if len(set(values)) > 1]
+    if len(names) < 2:
+        return "fewer than two values vary, so that nothing is to be compared"
+    if len(told) < FEWEST:
+        return f"{len(told)} settings are too few ({FEWEST} are needed)"
+    if len({one.score for one in told if is_score(one.score)}) < 2:
+        return "no two settings have different scores"
+    try:
+        require_packages("it", "optuna")
+    except BadInput as error:
+        return f"{error}; then `qdsweep importance`"
+    return ""
+
+
+def importances(sources: Sequence[Drawn], told: Sequence[Told]) -> list[Importance]:
+    """Returns how much each value matters, by PED-ANOVA the most important first.
+
+    A setting that failed counts as the worst. The same settings always give the same.
+
+    Args:
+        sources: What was swept.
+        told: The settings; `lacking` says nothing of them.
+    """
+    columns = list(_columns(sources, told))
+    varied = [source.name for source, values in columns if len({*values} - {""}) > 1]
+    always = [source.name for source, values in columns if source.name in varied and all(values)]
+    ped, fanova = _both(sources, told, varied, always)
+    by_chance = [_both(sources, _shuffled(told, i), varied, always) for i in range(SHUFFLES)]
+    whole = sum(ped.values()) or 1.0
+    found = [
+        Importance(
+            name,
+            ped[name] / whole,
+            fanova.get(name, math.nan),
+            max(one[name] for one, _ in by_chance) / whole,
+            max(one.get(name, math.nan) for _, one in by_chance),
+        )
+        for name in varied
+    ]
+    return sorted(found, key=lambda one: -one.ped_anova)
+
+
+def _both(
+    sources: Sequence[Drawn], told: Sequence[Told], varied: list[str], always: list[str]
+) -> tuple[Mapping[str, float], Mapping[str, float]]:
+    """Returns Pearson divergences by PED-ANOVA, and shares of the variance by fANOVA."""
+    from optuna.importance import FanovaImportanceEvaluator, PedAnovaImportanceEvaluator
+
+    study = study_of(sources, told)
+    ped = PedAnovaImportanceEvaluator(target_quantile=best_of(len(told)) / len(told))
+    fanova = FanovaImportanceEvaluator(seed=0, n_trees=_TREES)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # few settings with a condition, and settings that tie
+        return ped.evaluate(study, varied), fanova.evaluate(study, always) if always else {}
+
+
+def _shuffled(told: Sequence[Told], seed: int) -> list[Told]:
+    scores = [one.score for one in told]
+    random.Random(seed).shuffle(scores)
+    return [one._replace(score=score) for one, score in zip(told, scores, strict=True)]
+
+
+def _columns(
+    sources: Sequence[Drawn], told: Sequence[Told]
+) -> "zip[tuple[Drawn, tuple[str, ...]]]":
+    return zip(sources, zip(*(one.row for one in told), strict=True), strict=True)
+
+
+NAME, TITLE = "importance", "Importance of swept values"
+COLUMNS = ("of", "settings", "best", *Importance._fields)
+# Values of a setting as text, and its score, larger is better; None where it failed.
+Scored = tuple[Mapping[str, str], float | None]
+
+
+def write_importance(sweep_dir: Path, runs_dir: Path) -> None:
+    """Writes `tables/importance.*`; without rows, and with the reason, where nothing can be said.
+
+    Raises:
+        BadInput: A table or a marker is missing or damaged.
+    """
+    import pandas as pd
+
+    sweep = SweepDir(sweep_dir)
+    plan = read_plan(sweep)
+    search = read_search(sweep, plan)
+    place = sweep.results.path.parent
+    parts = _at_budgets(search) if search else _at_end(sweep_dir, plan)
+    records, remarks = [], []
+    for heading, settings in parts:
+        sources = swept_sources(plan.sweep, [values for values, _ in settings], place)
+        told = [Told(tuple(v[source.name] for source in sources), one) for v, one in settings]
+        why = lacking(sources, told)
+        if why:
+            remarks.append(f"{heading}: {why}.")
+            continue
+        if len(told) > MOST:
+            remarks.append(f"{heading}: the first {MOST} of {len(told)} settings.")
+            told = told[:MOST]
+        failed = sum(not is_score(one.score) for one in told)
+        if failed:
+            remarks.append(f"{heading}: the {failed} that failed count as the worst.")
+        about = {"of": heading, "settings": len(told), "best": best_of(len(told))}
+        records += [{**about, **one._asdict()} for one in importances(sources, told)]
+    data = pd.DataFrame(records, columns=list(COLUMNS))
+    write_sheet(sweep.tables, _sheet(plan, data, remarks), data)
+
+
+def _at_budgets(search: Searched) -> Iterator[tuple[str, list[Scored]]]:
+    """Yields the settings that had the smallest budget, and those that had the largest."""
+    if search.is_pbt:
+        return
+    budgets = sorted({level.budget for level in search.levels})
+    for budget in dict.fromkeys((budgets[0], budgets[-1])):
+        at = {one.setting: one for one in search.placed if one.level.budget == budget}
+        texts: list[Scored] = [
+            ({name: value_text(value) for name, value in one.values.items()}, one.score)
+            for _, one in sorted(at.items())
+            if one.is_done
+        ]
+        if texts:
+            yield f"after {number(budget)} {search.unit}", texts
+
+
+def _at_end(sweep_dir: Path, plan: Plan) -> Iterator[tuple[str, list[Scored]]]:
+    """Yields the groups of each score scale; `qdsweep aggregate` has their means."""
+    tables = read_tables(sweep_dir)
+    values = {group: rows[0].values for group, rows in plan.groups.items()}
+    for scale, groups in tables.score_scales.items():
+        own = [group for group in groups if group not in plan.imported_groups]
+        done = tables.with_results
+        metric = compared_metric(plan.rank, done, own)
+        means = metric.sign * done.groupby("group")[metric.name].mean()
+        if own:
+            heading = "at the end" if len(tables.score_scales) == 1 else scale
+            yield heading, [(values[group], float(means[group])) for group in own]
+
+
+def _sheet(plan: Plan, data: "pd.DataFrame", remarks: Sequence[str]) -> Sheet:
+    rows = [
+        [
+            text_cell(row["of"]),
+            text_cell(plan.called(row["name"])),
+            *_pair(row["ped_anova"], row["ped_anova_chance"]),
+            *_pair(row["fanova"], row["fanova_chance"]),
+        ]
+        for row in data.to_dict("records")
+    ]
+    columns = ["settings", "value", "PED-ANOVA (%)", "by chance", "fANOVA (%)", "by chance"]
+    note = " ".join([*([ASKED, BOLD] if rows else []), *remarks]) or CHANGING
+    return Sheet(NAME, TITLE, note, columns, 2, rows)
+
+
+def _pair(found: float, chance: float) -> tuple[Cell, Cell]:
+    """Returns an importance, bold where it is more than chance, and what chance gives."""
+    return (
+        number_cell(number(100 * found, 1), found, bold=found > chance),
+        number_cell(number(100 * chance, 1), chance),
+    )
+
+
+CHANGING = "In population-based training values change while a run lasts: no score is of one value."
+ASKED = (
+    "PED-ANOVA asks which value sets the best settings apart (the best tenth, at least five): its"
+    " share of what does, together 100 %. fANOVA asks which value moves the score over its whole"
+    " range: the share of the variance that it explains alone; what is missing to 100 % are values"
+    " together. By chance: the largest of 19 shuffles of the scores; below it, a value is not told"
+    " from one without effect. A conditional value counts in PED-ANOVA"
+    " where its condition holds, and has no fANOVA. At the largest budget of a halving are the"
+    " settings that went on: what they share is not seen there."
+)
+BOLD = "Bold: more than by chance."

@@ -1,0 +1,340 @@
+"""One run's results at the budgets of a sweep's rows.
+
+One run's metrics: read once, cut at a row's budget, thinned to a short curve.
+
+Keeps what was read of a sweep's runs, so that only changed ones are read again.
+
+One file, `.aggregated.npz`: arrays of numbers, and JSON as bytes; never a pickle.
+"""
+
+import json
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from qdsweep.analysis.selection import score_scale_of
+from qdsweep.config.archives import ARCHIVES
+from qdsweep.config.experiment import BUDGETS
+from qdsweep.files import atomic, damaged
+from qdsweep.metrics import METRICS, RECORDED, Metric, curves_of
+from qdsweep.records.metrics import COMPILE, OWN_SECONDS, SECONDS, column_of, read_metrics
+from qdsweep.records.paths import RunFiles, SweepDir
+from qdsweep.records.plan import Plan, Row
+from qdsweep.records.results import read_summary
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+POINTS = 500
+
+
+# What curves are drawn over besides evaluations.
+PLACES = ("seconds", "steps", "core_seconds")
+
+
+@dataclass(frozen=True)
+class Curve:
+    """What a run had reached, over evaluations.
+
+    Attributes:
+        evaluations: ``(k,)`` numbers of evaluations, ascending.
+        values: Name of a metric that is drawn -> ``(k,)`` its values; and of `PLACES`: seconds
+            since the run's start (the sum of all phases, without compilation and pauses between
+            attempts), environment steps, NaN where nobody counted them, and core-seconds.
+    """
+
+    evaluations: np.ndarray
+    values: dict[str, np.ndarray]
+
+    def along(self, name: str) -> np.ndarray:
+        """Returns `evaluations`, or one of the values."""
+        return self.evaluations if name == "evaluations" else self.values[name]
+
+    def at(self, places: np.ndarray, name: str, over: str = "evaluations") -> np.ndarray:
+        """Returns the last value known at each place of `over`, never one reached later."""
+        last = np.searchsorted(self.along(over), places, side="right") - 1
+        return self.along(name)[last]
+
+
+def curve_metrics(
+    files: RunFiles, archive_type: str, metrics: tuple[Metric, ...] = METRICS
+) -> "pd.DataFrame":
+    """Reads metrics.csv as tables and curves need it.
+
+    An unstructured archive has no cells, so its coverage and normalised QD score (pyribs
+    gives 1 and the mean objective) are left empty; so are metrics that the run has not measured.
+
+    Raises:
+        BadInput: metrics.csv is missing or is not such a table.
+    """
+    import pandas as pd
+
+    table = read_metrics(files.metrics)
+    if ARCHIVES[archive_type].cells is None:
+        table[[one.name for one in metrics if one.recorded and one.needs_cells]] = np.nan
+    for own in (one.name for one in metrics if one.function):
+        there = table[own] if own in table else pd.Series(np.nan, table.index)
+        table[own] = pd.to_numeric(there, errors="coerce").astype(float)
+    return table
+
+
+def is_timed(metrics: "pd.DataFrame") -> bool:
+    """Returns whether anybody knows what the iterations took; of imported runs nobody does."""
+    return bool(metrics[list(SECONDS)].notna().any(axis=None))
+
+
+def own_seconds(metrics: "pd.DataFrame") -> np.ndarray:
+    """Returns what the user's metrics took in each iteration, 0 where there are none [s]."""
+    if OWN_SECONDS not in metrics:
+        return np.zeros(len(metrics))
+    return np.nan_to_num(metrics[OWN_SECONDS].to_numpy(float))
+
+
+def budget_row(metrics: "pd.DataFrame", row: Row) -> int | None:
+    """Returns the position of the metrics at a row's budget, None if it is not reached."""
+    position = len(metrics) - 1
+    for unit in BUDGETS:
+        amount = getattr(row, unit)
+        if amount is not None:
+            position = int(np.searchsorted(metrics[column_of(unit)], amount))
+    return position if 0 <= position < len(metrics) else None
+
+
+def qd_auc(metrics: "pd.DataFrame", position: int) -> float:
+    """Returns the area under the QD score over evaluations, divided by the evaluations.
+
+    That is the mean QD score while the budget was spent, in the QD score's own unit. The area is
+    a trapezoid's from the empty archive (0 evaluations, QD score 0) to the row at `position`.
+    Tjanaka et al. 2022 ("Approximating gradients for differentiable quality diversity in
+    reinforcement learning") define "QD score AUC" as the right Riemann sum of lambda solutions
+    times the QD score of each iteration; divided by the evaluations, it is larger than ours by
+    half the score's mean gain an iteration. pyribs and QDax compute none.
+    """
+    evaluations, scores = (
+        np.concatenate([[0.0], metrics[name].to_numpy(float)[: position + 1]])
+        for name in ("evaluations", "qd_score")
+    )
+    return float(np.trapezoid(scores, evaluations) / evaluations[-1])
+
+
+def thin_curve(
+    metrics: "pd.DataFrame",
+    position: int,
+    measured: tuple[Metric, ...] = METRICS,
+    workers: int = 1,
+) -> Curve:
+    """Returns at most `POINTS` rows up to `position`, evenly spaced, first and last included."""
+    kept = np.unique(np.linspace(0, position, min(position + 1, POINTS)).round().astype(int))
+    names = (metric.name for metric in curves_of(measured))
+    columns = {name: metrics[name].to_numpy(float)[kept] for name in names}
+    seconds = metrics[list(SECONDS)].to_numpy(float).sum(axis=1) + own_seconds(metrics)
+    columns["steps"] = metrics["steps"].to_numpy(float)[kept]
+    columns["seconds"] = np.cumsum(seconds if is_timed(metrics) else seconds * np.nan)[kept]
+    columns["core_seconds"] = workers * columns["seconds"]
+    return Curve(metrics["evaluations"].to_numpy()[kept], columns)
+
+
+def common_grid(curves: list[Curve], over: str = "evaluations") -> np.ndarray:
+    """Returns the places of `over` at which to compare `curves`: where all of them have a value.
+
+    They are the first curve's own, so that curves with the same places are not shifted.
+    """
+    start = max(curve.along(over)[0] for curve in curves)
+    end = min(curve.along(over)[-1] for curve in curves)
+    own = curves[0].along(over)
+    return np.union1d(own[(own >= start) & (own <= end)], [end])
+
+
+def sources(files: RunFiles) -> tuple[Path, ...]:
+    """Returns the files that are read of a run; its results change only when they do."""
+    return files.summary, files.metrics, files.config
+
+
+RESULTS = (
+    "status",
+    *(metric.name for metric in RECORDED),
+    "qd_auc",
+    "qd_score_fraction",
+    *SECONDS,
+    COMPILE,
+    "wall_seconds",
+    "core_seconds",
+    "engine",
+    "workers",
+    "total_evaluations",
+    "scale",
+)
+
+
+@dataclass(frozen=True)
+class Result:
+    """A run's results at one budget.
+
+    Attributes:
+        record: `RESULTS`, plain values; only a status, and what is known of the run, where the
+            budget is not reached.
+        curve: The way there; None where the budget is not reached.
+    """
+
+    record: dict[str, Any]
+    curve: Curve | None
+
+
+def read_results(
+    files: RunFiles,
+    rows: list[Row],
+    *,
+    partial: bool,
+    metrics: tuple[Metric, ...] = METRICS,
+) -> list[Result]:
+    """Reads a run at the budget of each of its rows; where `partial`, at most as far as it is.
+
+    `metrics`: those of the sweep.
+
+    Raises:
+        BadInput: A file of the run is missing or damaged.
+    """
+    summary = read_summary(files)
+    try:
+        about = {
+            "status": "unfinished",
+            "engine": summary["engine"],
+            "workers": summary["workers"],
+            "total_evaluations": summary["evaluations"],
+            "scale": score_scale_of(files.path, summary),
+        }
+        low, high = summary["archive"].get("objective_range") or (0.0, math.nan)
+        width = (high - low) or math.nan
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        raise damaged(files.summary, error) from error
+    table = curve_metrics(files, summary["archive"]["type"], metrics)
+    return [_result(table, metrics, row, about, width, partial) for row in rows]
+
+
+def _result(
+    table: "pd.DataFrame",
+    metrics: tuple[Metric, ...],
+    row: Row,
+    about: dict[str, Any],
+    width: float,
+    partial: bool,
+) -> Result:
+    position, status = budget_row(table, row), "finished"
+    if position is None:
+        if not partial or table.empty:
+            return Result(about, None)
+        position, status = len(table) - 1, "partial"
+    state = {m.name: table[m.name].iat[position].item() for m in metrics if m.recorded}
+    seconds = {name: float(table[name].iloc[: position + 1].sum()) for name in SECONDS}
+    wall = sum(seconds.values()) + float(own_seconds(table)[: position + 1].sum())
+    if not is_timed(table):
+        wall, seconds = math.nan, dict.fromkeys(SECONDS, math.nan)
+    workers = max(int(about["workers"] or 1), 1)
+    record = {
+        **about,
+        "status": status,
+        **state,
+        "qd_auc": qd_auc(table, position),
+        # 1: an archive full of elites with the highest objective that there is.
+        "qd_score_fraction": state["norm_qd_score"] / width,
+        **seconds,
+        COMPILE: float(table[COMPILE].iloc[: position + 1].sum()),  # 0 where nobody knows
+        "wall_seconds": wall,
+        "core_seconds": wall * workers,
+    }
+    return Result(record, thin_curve(table, position, metrics, workers))
+
+
+def column_names(plan: Plan) -> dict[str, str]:
+    """Returns the swept names as columns of summary.csv: one that is taken gets `swept_`."""
+    taken = {"id", "group", *RESULTS, *(metric.name for metric in plan.own)}
+    return {name: f"swept_{name}" if name in taken else name for name in plan.columns}
+
+
+# To be raised when the meaning of what is kept changes; its names are checked anyway.
+_FORMAT = [2, *RESULTS]
+
+# Run id -> (key, its results).
+Kept = dict[str, tuple[list[Any], list[Result]]]
+
+
+def key_of(files: RunFiles, rows: list[Row], *, partial: bool) -> list[Any]:
+    """Returns what the results of a run depend on: its files, the budgets, and `partial`.
+
+    A file counts as unchanged if its size and time of modification [ns] are the same.
+    """
+    stats = [path.stat() for path in sources(files) if path.exists()]
+    return [
+        partial,
+        [[row.iterations, row.evaluations, row.steps] for row in rows],
+        [[stat.st_mtime_ns, stat.st_size] for stat in stats],
+    ]
+
+
+def _columns(metrics: tuple[Metric, ...]) -> list[str]:
+    return [*(metric.name for metric in curves_of(metrics)), *PLACES]
+
+
+def _format(metrics: tuple[Metric, ...]) -> list[Any]:
+    return [*_FORMAT, *(metric.name for metric in metrics if metric.function)]
+
+
+def read_cache(sweep: SweepDir, metrics: tuple[Metric, ...]) -> Kept:
+    """Reads what was kept; nothing where that is damaged, or of another release or metrics."""
+    try:
+        with np.load(sweep.cache, allow_pickle=False) as file:
+            about = json.loads(file["about"].tobytes())
+            evaluations, values = file["evaluations"], file["values"]
+        if about["format"] != _format(metrics):
+            return {}
+        return _unpack(about, evaluations, values, _columns(metrics))
+    except Exception:  # whatever is wrong, the file is made anew
+        return {}
+
+
+def _unpack(
+    about: dict[str, Any], evaluations: np.ndarray, values: np.ndarray, names: list[str]
+) -> Kept:
+    if values.shape != (len(names), len(evaluations)):
+        return {}
+    kept: Kept = {}
+    start = 0
+    for run, (key, results) in about["runs"].items():
+        kept[run] = (key, [])
+        if len(results) != len(key[1]):  # one result for each row
+            return {}
+        for record, points in results:
+            if not record.keys() >= (set(RESULTS) if points else {"status"}):
+                return {}
+            part = slice(start, start + (points or 0))
+            columns = dict(zip(names, values[:, part], strict=True))
+            curve = Curve(evaluations[part], columns) if points else None
+            kept[run][1].append(Result(record, curve))
+            start = part.stop
+    return kept if start == len(evaluations) else {}
+
+
+def write_cache(sweep: SweepDir, kept: Kept, metrics: tuple[Metric, ...]) -> None:
+    """Writes what was read of each run."""
+    runs = {
+        run: [key, [[r.record, len(r.curve.evaluations) if r.curve else None] for r in results]]
+        for run, (key, results) in kept.items()
+    }
+    curves = [r.curve for _, results in kept.values() for r in results if r.curve]
+    evaluations = np.concatenate([np.empty(0, int), *(c.evaluations for c in curves)])
+    names = _columns(metrics)
+    values = np.empty((len(names), len(evaluations)))
+    for row, name in zip(values, names, strict=True):
+        np.concatenate([np.empty(0), *(c.values[name] for c in curves)], out=row)
+    about = {"format": _format(metrics), "runs": runs}
+    with atomic(sweep.cache) as file:
+        np.savez(
+            file,
+            about=np.frombuffer(json.dumps(about).encode(), np.uint8),
+            evaluations=evaluations,
+            values=values,
+        )

@@ -1,0 +1,248 @@
+"""The tables of a search: search.csv has a row for each place, the page one for each setting.
+
+What a search has found: the rows of the ordinary tables, of runs that used the whole budget.
+"""
+
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from qdsweep.analysis.search import (
+    PARTS,
+    Placed,
+    Searched,
+    leader,
+    level_parts,
+    level_text,
+    read_search,
+)
+from qdsweep.analysis.tables.sheet import Cell, Sheet, number_cell, text_cell, write_sheet
+from qdsweep.analysis.text import common_decimals, number, short
+from qdsweep.config.base import typed, value_text
+from qdsweep.config.experiment import BUDGETS
+from qdsweep.errors import BadInput
+from qdsweep.files import write_csv
+from qdsweep.records.paths import SweepDir
+from qdsweep.records.plan import read_plan
+from qdsweep.records.search import marker_path, ordinal, read_sealed, write_search_rows
+from qdsweep.search.levels import cost, whole_budget
+from qdsweep.sweep.groups import CHANGES, MEMBER
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def write_rows(sweep_dir: Path, runs_dir: Path) -> None:
+    """Writes search.json: the runs of the last levels alone, as others stopped before.
+
+    Raises:
+        BadInput: A marker is missing or damaged, or all runs of the last levels failed.
+    """
+    sweep = SweepDir(sweep_dir)
+    plan = read_plan(sweep)
+    most = whole_budget(plan.levels)
+    rows: dict[str, dict[str, Any]] = {}
+    failures: dict[str, str] = {}
+    for level in plan.levels:
+        for place in range(level.places if level.budget == most else 0):
+            for seed in level.seeds:
+                marker = read_sealed(marker_path(sweep, level.name, place, seed))
+                values = {**marker["values"], **({"seed": typed(seed)} if seed else {})}
+                if level.kind == "exploited":
+                    values = {MEMBER: marker["setting"], CHANGES: "", **values}
+                budget = {unit: most if unit == plan.unit else None for unit in BUDGETS}
+                rows[marker["run"]] = {"values": values, "id": marker["run"], **budget}
+                if marker["failed"] is not None:
+                    failures[marker["run"]] = marker["failed"]
+    if len(failures) == len(rows):
+        run, why = next(iter(failures.items()))
+        raise BadInput(
+            f"search: no run came to its end: {run}: {why} (all about it: "
+            f"{sweep.results.run(run).state.failure}); with that mended, remove {sweep.search} to "
+            "try all settings again"
+        )
+    write_search_rows(sweep, list(rows.values()))
+
+
+TABLES = ("search_levels", "search_settings", "importance")
+_BEFORE = ("level", *PARTS, "place", "setting")
+_BEHIND = (
+    *("seeds", "budget", "unit", "metric", "score", "rank", "went_on", "parent", "reason"),
+    *("why_stopped", "failed", "runs"),
+)
+TAKEN = frozenset((*_BEFORE, *_BEHIND))
+
+
+def write_search(sweep_dir: Path, runs_dir: Path) -> None:
+    """Writes search.json, search.csv and the tables of a search.
+
+    Raises:
+        BadInput: A marker or a table of decisions is missing, torn or was edited.
+    """
+    write_rows(sweep_dir, runs_dir)
+    sweep = SweepDir(sweep_dir)
+    search = read_search(sweep, read_plan(sweep))
+    assert search is not None, "write_rows has its levels"
+    places = place_table(search)
+    write_csv(places, sweep.search_table)
+    last = [(one.level.name, one.place) for one in search.last]
+    furthest = places.set_index(["level", "place"]).loc[last].reset_index()
+    write_sheet(sweep.tables, setting_sheet(search), furthest)
+    write_sheet(sweep.tables, level_sheet(search), level_table(search))
+
+
+def place_table(search: Searched) -> "pd.DataFrame":
+    """Returns search.csv: a row for each place of each level, in the order of the levels.
+
+    A swept name that is one of its own columns gets `swept_` before it. Scores are in the metric's
+    own sign and unit.
+    """
+    import pandas as pd
+
+    table = pd.DataFrame([_record(one, search) for one in search.placed])
+    whole = [*PARTS, "rank", "parent"]
+    return table.astype(dict.fromkeys(whole, "Int64") | {"went_on": "boolean"})
+
+
+def column_of(name: str) -> str:
+    """Returns the column of a swept name in search.csv."""
+    return f"swept_{name}" if name in TAKEN else name
+
+
+def _record(one: Placed, search: Searched) -> dict[str, Any]:
+    level, parts, metric = one.level, level_parts(one.level.name), search.metric
+    swept = {column_of(name): value_text(one.values[name]) for name in search.names}
+    return {
+        "level": level.name,
+        **{part: parts.get(part) for part in PARTS},
+        "place": one.place,
+        "setting": one.setting,
+        **swept,
+        "seeds": " ".join(level.seeds),
+        "budget": level.budget,
+        "unit": search.unit,
+        "metric": metric.name,
+        "score": None if one.score is None else metric.sign * one.score,
+        "rank": one.rank,
+        "went_on": one.went_on,
+        "parent": one.parent,
+        "reason": one.reason,
+        "why_stopped": one.why,
+        "failed": one.failed,
+        "runs": " ".join(one.runs.values()),
+    }
+
+
+def setting_sheet(search: Searched) -> Sheet:
+    """Returns the table of settings: each where it got furthest, and why it stopped there."""
+    rows, names = search.last, search.names
+    decimals = _decimals(search, rows)
+    has_parent = any(one.parent is not None for one in rows)
+    cells = []
+    for position, one in enumerate(rows):
+        place = Cell(level_text(one.level.name), float(search.levels.index(one.level)))
+        line = [*(_value(one.values[name]) for name in names), place, text_cell(_story(one))]
+        line.append(Cell(str(one.setting), float(one.setting)))
+        if has_parent:
+            line.append(Cell("", None) if one.parent is None else _whole(one.parent))
+        line.append(_whole(one.level.budget))
+        line.append(_score(search, one, decimals, bold=position == 0))
+        cells.append(line)
+    columns = [*map(search.name, names), "Reached", "Why it stopped", "Setting"]
+    columns += ["Parent"] * has_parent + [search.unit.capitalize(), search.metric.heading]
+    note = (
+        "Each setting where it got furthest, the best of the whole budget first. The score is the"
+        " mean over the seeds of that level, at its budget: scores of different levels do not"
+        " compare. search.csv has every place of every level."
+    )
+    if has_parent:
+        note += " Parent: its place in the level before, or that of its donor."
+    return Sheet("search_settings", "Settings of the search", note, columns, len(names) + 2, cells)
+
+
+def level_sheet(search: Searched) -> Sheet:
+    """Returns the table of levels: what each had, cost and found."""
+    leaders = [one for level in search.levels for one in [leader(search, level)] if one is not None]
+    decimals = _decimals(search, leaders)
+    rows = []
+    for level in search.levels:
+        best = leader(search, level)
+        seeds = Cell(", ".join(level.seeds), float(len(level.seeds)))
+        failed = sum(one.failed is not None for one in search.placed if one.level == level)
+        rows.append(
+            [
+                text_cell(level_text(level.name)),
+                text_cell("" if best is None else search.label(best)),
+                _whole(level.places),
+                *([seeds] if any(level.seeds) else []),
+                _whole(level.budget),
+                _whole(cost(search.levels, level)),
+                _whole(failed),
+                Cell("", None) if best is None else _score(search, best, decimals),
+            ]
+        )
+    unit, seeded = search.unit, any(search.levels[0].seeds)
+    columns = [
+        "Level",
+        "Leader",
+        "Settings",
+        *(["Seeds"] if seeded else []),
+        f"{unit.capitalize()} each",
+    ]
+    columns += ["In all", "Failed", search.metric.heading]
+    note = (
+        "In all: what a level adds, as runs go on from where they stood. The score: its leader's."
+    )
+    return Sheet("search_levels", "Levels of the search", note, columns, 2, rows)
+
+
+def level_table(search: Searched) -> "pd.DataFrame":
+    """Returns the data of the table of levels."""
+    import pandas as pd
+
+    return pd.DataFrame(
+        [
+            {
+                "level": level.name,
+                "settings": level.places,
+                "seeds": " ".join(level.seeds),
+                f"{search.unit}_each": level.budget,
+                f"{search.unit}_in_all": cost(search.levels, level),
+                "failed": sum(
+                    one.failed is not None for one in search.placed if one.level == level
+                ),
+                "leader": best.setting if (best := leader(search, level)) else None,
+            }
+            for level in search.levels
+        ]
+    ).astype({"leader": "Int64"})
+
+
+def _story(one: Placed) -> str:
+    """Returns why a setting stopped where it did."""
+    if one.failed is not None:
+        return f"failed: {one.failed}"
+    if one.why:
+        return one.why.partition(": ")[2]
+    rank = "" if one.rank is None else f"{ordinal(one.rank)} of {one.level.places}, "
+    return f"{rank}the whole budget"
+
+
+def _decimals(search: Searched, rows: list[Placed]) -> int:
+    scores = [search.shown(one.score) for one in rows if one.score is not None]
+    return common_decimals(scores, [])
+
+
+def _score(search: Searched, one: Placed, decimals: int, *, bold: bool = False) -> Cell:
+    score = math.nan if one.score is None else search.shown(one.score)
+    return number_cell(number(score, decimals), score, bold=bold)
+
+
+def _whole(value: int) -> Cell:
+    return number_cell(number(value), float(value))
+
+
+def _value(value: Any) -> Cell:
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return Cell(short(value), float(value))
+    return text_cell(value_text(value))

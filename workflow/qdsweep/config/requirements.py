@@ -1,0 +1,122 @@
+"""Packages that only some runs need, and how the known ones of them are installed.
+
+The BibTeX entries of config/references.bib, which presets and models cite by their keys.
+"""
+
+import re
+from collections.abc import Iterable
+from functools import cache
+from pathlib import Path
+
+from qdsweep.config.experiment import Experiment
+from qdsweep.config.files import PRESETS, nearest
+from qdsweep.config.plugin import find_source
+from qdsweep.errors import BadInput
+
+_ENGINE = "`make extras` installs it (envs/{0}.lock); for an image: EXTRAS={0} containers/build.sh"
+_RL = "`make rl` installs it, elsewhere `pip install 'qdsweep[rl]'`"
+# How a part of a module's name begins -> remedy.
+_REMEDIES = {
+    "ale_py": (
+        "`make extras` installs it (envs/atari.lock), as does pip install 'qdsweep[atari]' (the "
+        "Arcade Learning Environment, under the GPL-2.0); for an image: EXTRAS=atari "
+        "containers/build.sh"
+    ),
+    "stable_baselines3": _RL,
+    "torch": _RL,
+    "ray": _ENGINE.format("ray"),
+    "mpi4py": _ENGINE.format("mpi"),
+    "optuna": "`make extras` installs it (envs/search.lock)",
+    "mujoco": "pip install 'qdsweep[mujoco]', under Python 3.11 to 3.13: it has no wheel for 3.14",
+    "pybullet": (
+        "`make extras` installs it for Python 3.11 on x86-64 Linux, elsewhere `pip install "
+        "pybullet_envs_gymnasium` compiles it"
+    ),
+}
+
+
+def remedy(name: str) -> str:
+    """Returns how a package is installed, behind a semicolon; nothing where that is unknown."""
+    for part, words in _REMEDIES.items():
+        if re.search(rf"(^|[.:]){part}([.:_]|$)", name):
+            return f"; {words}"
+    return ""
+
+
+def require_package(target: str) -> None:
+    """Refuses a module that is not there; nothing is imported.
+
+    Args:
+        target: The module, also as `module:name`.
+
+    Raises:
+        BadInput: The message has the remedy, or where the module was looked for.
+    """
+    try:
+        find_source(target)
+    except BadInput:
+        module = target.partition(":")[0]
+        if not (known := remedy(module)):
+            raise
+        raise BadInput(f"{target}: there is no module {module}{known}") from None
+
+
+def require_packages(part: str, *targets: str) -> None:
+    """Refuses what needs a package that is not there; nothing is imported.
+
+    Args:
+        part: What needs them, such as "engine ray".
+        targets: The modules, also as `module:name`.
+
+    Raises:
+        BadInput: The message names the part, the package and the remedy.
+    """
+    for target in targets:
+        try:
+            require_package(target)
+        except BadInput as error:
+            raise BadInput(f"{part} needs {error}") from None
+
+
+def require_packages_of(experiment: Experiment) -> None:
+    """Refuses an experiment whose domain or algorithm needs a package that is not there.
+
+    Raises:
+        BadInput: The message names domain or algorithm, the package and the remedy.
+    """
+    domain, algorithm = experiment.domain, experiment.algorithm
+    require_packages(f"domain {domain.name or domain.type}", *domain.packages)
+    require_packages(f"algorithm {algorithm.name}", *algorithm.packages)
+
+
+@cache
+def bibliography() -> dict[str, str]:
+    """Returns key -> BibTeX entry, from qdsweep's file and the working directory's."""
+    found: dict[str, str] = {}
+    for path in (PRESETS / "references.bib", Path("config/references.bib")):
+        text = path.read_text(encoding="utf-8") if path.is_file() else ""
+        entries = re.split(r"\n(?=@)", text)
+        found |= {entry[1]: entry[0] for entry in map(_keyed, entries) if entry}
+    return found
+
+
+def _keyed(entry: str) -> tuple[str, str] | None:
+    """Returns an entry and its key; None for the text before the first entry."""
+    match = re.match(r"@\w+\s*\{\s*([^\s,{}]+)\s*,", entry)
+    return (entry.strip(), match[1]) if match else None
+
+
+def check_cited(experiments: Iterable[Experiment]) -> None:
+    """Refuses a key of `cite` that config/references.bib does not have.
+
+    Raises:
+        BadInput: The message names the key, and the algorithm or domain that cites it.
+    """
+    for experiment in experiments:
+        for kind, part in (("algorithm", experiment.algorithm), ("domain", experiment.domain)):
+            for key in part.cite:
+                if key not in bibliography():
+                    raise BadInput(
+                        f"{kind} {part.name}: cite = {key!r}: config/references.bib has no such "
+                        f"entry; {nearest(key, bibliography())}add it there"
+                    )

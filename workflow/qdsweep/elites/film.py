@@ -1,0 +1,315 @@
+"""Takes pictures of an episode while a domain plays it, in whatever environment it makes.
+
+Animated GIFs: text above pictures, one palette, a size that a page can hold.
+"""
+
+import io
+import textwrap
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import gymnasium as gym
+import numpy as np
+
+from qdsweep.errors import BadInput
+from qdsweep.files import atomic
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+    from PIL.ImageFont import FreeTypeFont
+
+
+WIDTH = 360
+_FRAMES_A_SECOND = 20
+_REMEDIES = {
+    "mujoco": (
+        "MuJoCo needs OpenGL: install EGL (apt-get install libegl1 libgl1-mesa-dri) or OSMesa "
+        "(libosmesa6), and set MUJOCO_GL=egl or MUJOCO_GL=osmesa"
+    ),
+    "": "install what it is drawn with, such as pygame (pip install pygame-ce)",
+}
+_make = gym.make
+# The shot that is being taken, if any: a module may keep `make` under a name of its own.
+_shots: list["Shot"] = []
+
+
+@contextmanager
+def filming(longest: float) -> Iterator["Shot"]:
+    """Films the first episode that is played in the block in an environment of gymnasium.make.
+
+    Args:
+        longest: The longest animation [s].
+
+    Raises:
+        BadInput: The environment cannot be rendered.
+    """
+    shot = Shot(longest)
+    _shots.append(shot)
+    gym.make = _make_filmed
+    try:
+        yield shot
+        shot.end()
+    finally:
+        gym.make = _make
+        _shots.remove(shot)
+
+
+def _make_filmed(*arguments: Any, **keywords: Any) -> gym.Env:
+    """Makes an environment in the way of gymnasium.make, with a camera if one is running."""
+    if not _shots:
+        return _make(*arguments, **keywords)
+    try:  # MuJoCo looks for OpenGL when it is imported
+        env = _make(*arguments, **{**keywords, "render_mode": "rgb_array"})
+    except Exception as error:
+        asked = arguments[0] if arguments else keywords.get("id")
+        spec = gym.envs.registry.get(asked, asked) if isinstance(asked, str) else asked
+        raise _refusal(spec, error) from error
+    return Camera(env, _shots[-1])
+
+
+def _refusal(spec: Any, error: Exception) -> BadInput:
+    """Returns what to say of an environment that cannot be rendered, given its specification."""
+    entry = str(getattr(spec, "entry_point", ""))
+    remedy = _REMEDIES["mujoco" if "mujoco" in entry else ""]
+    name = getattr(spec, "id", str(spec))
+    return BadInput(f"the environment {name!r} cannot be rendered here: {error}. {remedy}")
+
+
+@dataclass
+class Shot:
+    """An episode as the camera saw it.
+
+    Attributes:
+        longest: The longest animation [s].
+        fps: Steps of the environment in a second of its time.
+        frames: Pictures, evenly spaced in time, and the last one.
+        moments: The step that each was taken after.
+        steps: Length of the episode.
+    """
+
+    longest: float
+    fps: float = _FRAMES_A_SECOND
+    frames: list["Image"] = field(default_factory=list)
+    moments: list[int] = field(default_factory=list)
+    steps: int = 0
+    _every: int = field(default=1, init=False)
+    _camera: "Camera | None" = field(default=None, init=False)
+    _is_over: bool = field(default=False, init=False)
+
+    def __post_init__(self) -> None:
+        self._space()
+
+    def _space(self) -> None:
+        self._every = max(1, round(self.fps / _FRAMES_A_SECOND))
+
+    @property
+    def seconds(self) -> float:
+        """How long the animation takes."""
+        return max(min(self.steps / self.fps, self.longest), 0.1)
+
+    @property
+    def speed(self) -> float:
+        """How many times as fast as the environment's time it is."""
+        return self.steps / self.fps / self.seconds
+
+    def wants(self, step: int) -> bool:
+        """Returns whether a picture is taken after a step."""
+        return step % self._every == 0
+
+    def add(self, picture: "Image", step: int) -> None:
+        """Adds a picture; when there are too many, every second one goes."""
+        self.frames.append(picture)
+        self.moments.append(step)
+        if len(self.frames) > self.longest * _FRAMES_A_SECOND and len(self.frames) > 2:
+            self._every *= 2
+            self.frames, self.moments = self.frames[::2], self.moments[::2]
+
+    def add_all(self, pictures: Iterable[Any]) -> None:
+        """Takes finished pictures, twenty a second: arrays ``(h, w, 3)`` uint8, or of Pillow."""
+        last = None
+        for self.steps, picture in enumerate(pictures):
+            last = _scaled(picture)
+            if self.wants(self.steps):
+                self.add(last, self.steps)
+        if last is not None and self.moments[-1] != self.steps:
+            self.frames.append(last)
+            self.moments.append(self.steps)
+
+    def count(self, steps: int) -> None:
+        """Takes the length of the episode from its evaluation: each picture may be of many steps.
+
+        Args:
+            steps: Steps of the environment.
+        """
+        of_each = -(-steps // max(self.steps, 1))
+        self.fps *= steps / max(self.steps, 1)
+        self.moments = [min(of_each * moment, steps) for moment in self.moments]
+        self.steps = steps
+
+    def begin(self, camera: "Camera") -> None:
+        """Begins with the episode that a camera's environment was reset for, if it is the first."""
+        self.end()
+        if not self._is_over:
+            self.fps = float(camera.env.metadata.get("render_fps") or 30)
+            self.frames, self.moments, self._camera = [], [], camera
+            self._space()
+            self.add(camera.picture(), 0)
+
+    def step(self, camera: "Camera") -> None:
+        """Counts a step, and takes a picture when it is time."""
+        if camera is self._camera and not self._is_over:
+            self.steps += 1
+            if self.wants(self.steps):
+                self.add(camera.picture(), self.steps)
+
+    def end(self, camera: "Camera | None" = None) -> None:
+        """Ends the episode, if one was played (by this camera): its last picture is taken."""
+        if self._camera is None or self._is_over or self.steps == 0:
+            return
+        if camera in (None, self._camera):
+            if self.moments[-1] != self.steps:
+                self.frames.append(self._camera.picture())
+                self.moments.append(self.steps)
+            self._is_over = True
+
+
+class Camera(gym.Wrapper):
+    """An environment whose episode is filmed.
+
+    Args:
+        env: The environment, which renders arrays.
+        shot: Where its pictures go.
+    """
+
+    env: Any
+
+    def __init__(self, env: gym.Env, shot: Shot) -> None:
+        super().__init__(env)
+        self._shot = shot
+
+    def reset(self, **kwargs: Any) -> Any:
+        """Starts an episode."""
+        self._shot.end(self)
+        result = self.env.reset(**kwargs)
+        self._shot.begin(self)
+        return result
+
+    def step(self, action: Any) -> Any:
+        """Takes a step."""
+        result = self.env.step(action)
+        self._shot.step(self)
+        return result
+
+    def close(self) -> None:
+        """Closes the environment, of which the last picture is taken before."""
+        self._shot.end(self)
+        super().close()
+
+    def picture(self) -> "Image":
+        """Returns what is to be seen now.
+
+        Raises:
+            BadInput: Nothing can be drawn here.
+        """
+        try:
+            return _scaled(self.env.render())
+        except Exception as error:  # each library raises errors of its own
+            raise _refusal(self.env.spec or str(self.env), error) from error
+
+
+def _scaled(pixels: Any) -> "Image":
+    from PIL import Image
+
+    picture = Image.fromarray(np.asarray(pixels)).convert("RGB")
+    height = round(picture.height * WIDTH / picture.width)
+    return picture.resize((WIDTH, height), Image.Resampling.LANCZOS)
+
+
+MAX_BYTES = 1_000_000
+_COLORS = 192
+_SHORTEST = 0.02  # browsers show a frame that should be shorter for a tenth of a second
+_MARGIN, _TITLE, _TEXT = 6, 12, 10
+
+
+def write_gif(path: Path, frames: list["Image"], seconds: float, hold: float = 1.5) -> None:
+    """Writes an endless animation of at most a megabyte.
+
+    One that would be larger has every second frame left out, as often as needed.
+
+    Args:
+        path: Where to.
+        frames: RGB pictures of one size, at least one.
+        seconds: How long all of them take [s].
+        hold: How much longer the last one stays [s].
+    """
+    frames = _with_one_palette(frames)
+    data = _encoded(frames, seconds, hold)
+    while len(data) > MAX_BYTES and len(frames) > 2:
+        frames = frames[::-2][::-1]  # the last one stays
+        data = _encoded(frames, seconds, hold)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with atomic(path) as file:
+        file.write(data)
+
+
+def with_text(pictures: list["Image"], title: str, texts: list[list[str]]) -> list["Image"]:
+    """Returns the pictures, each below its text, all of one size.
+
+    Args:
+        pictures: RGB pictures of one size.
+        title: What stands above all of them, in bold.
+        texts: The lines of each picture, which are wrapped.
+    """
+    from PIL import Image, ImageDraw
+
+    width, height = pictures[0].size
+    bold, plain = _font("DejaVuSans-Bold.ttf", _TITLE), _font("DejaVuSans.ttf", _TEXT)
+    title = _wrapped(title, bold, width)
+    bodies = ["\n".join(_wrapped(line, plain, width) for line in lines) for lines in texts]
+    pen = ImageDraw.Draw(Image.new("RGB", (1, 1)))
+    top = _MARGIN + int(pen.multiline_textbbox((0, 0), title, font=bold)[3]) + 5
+    # As high as the highest: the picture must not jump.
+    band = top + max(int(pen.multiline_textbbox((0, 0), b, font=plain)[3]) for b in bodies)
+    frames = []
+    for picture, body in zip(pictures, bodies, strict=True):
+        frame = Image.new("RGB", (width, height + band + _MARGIN), "white")
+        pen = ImageDraw.Draw(frame)
+        pen.multiline_text((_MARGIN, _MARGIN), title, "black", bold)
+        pen.multiline_text((_MARGIN, top), body, "#404040", plain)
+        frame.paste(picture, (0, band + _MARGIN))
+        frames.append(frame)
+    return frames
+
+
+def _encoded(frames: list["Image"], seconds: float, hold: float) -> bytes:
+    each = max(seconds / len(frames), _SHORTEST)
+    times = [round(1000 * each)] * (len(frames) - 1) + [round(1000 * (each + hold))]
+    buffer = io.BytesIO()
+    first, *others = frames
+    animated = {"save_all": True, "append_images": others, "duration": times, "loop": 0}
+    first.save(buffer, "GIF", optimize=True, **animated)
+    return buffer.getvalue()
+
+
+def _with_one_palette(frames: list["Image"]) -> list["Image"]:
+    """Returns the frames in the colours of the first, the middle and the last."""
+    from PIL import Image
+
+    chosen = [frames[0], frames[len(frames) // 2], frames[-1]]
+    palette = Image.fromarray(np.vstack(chosen)).quantize(_COLORS)
+    return [frame.quantize(palette=palette, dither=Image.Dither.NONE) for frame in frames]
+
+
+def _font(name: str, size: int) -> "FreeTypeFont":
+    import matplotlib
+    from PIL import ImageFont
+
+    return ImageFont.truetype(str(Path(matplotlib.get_data_path(), "fonts/ttf", name)), size)
+
+
+def _wrapped(text: str, font: "FreeTypeFont", width: int) -> str:
+    letter = font.getlength(text) / max(len(text), 1)
+    return textwrap.fill(text, int(0.95 * (width - 2 * _MARGIN) / max(letter, 1.0)))

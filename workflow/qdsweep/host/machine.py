@@ -1,0 +1,165 @@
+"""The same bits from every x86-64 machine with AVX2. Import this module before numpy.
+
+What can never fit in memory is refused by name, before anything runs.
+
+How busy the machine is: where more processes want a core than there are, times are too long.
+"""
+
+import os
+import sys
+from pathlib import Path
+from typing import Literal
+
+from qdsweep.errors import BadInput
+
+# More threads do not change the speed or the bits of ask and tell, but the bits of k-means.
+_THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS")
+# The CPU decides which kernel OpenBLAS and which loops numpy take: each gives other bits.
+_AVX2 = {
+    "OPENBLAS_CORETYPE": "Haswell",
+    "NPY_DISABLE_CPU_FEATURES": "X86_V4 AVX512_ICL AVX512_SPR",
+}
+# The same for torch, of which ATen, MKL and oneDNN choose each for itself.
+_TORCH_AVX2 = {"ATEN_CPU_CAPABILITY": "avx2", "MKL_CBWR": "AVX2", "ONEDNN_MAX_CPU_ISA": "AVX2"}
+
+
+def apply_baseline(baseline: Literal["avx2", "native"]) -> None:
+    """Sets the variables that numpy and OpenBLAS read at import, here and in child processes.
+
+    Args:
+        baseline: The experiment's `cpu_baseline`.
+
+    Raises:
+        BadInput: The CPU has no AVX2.
+        RuntimeError: It is too late: numpy is imported already.
+    """
+    missing = missing_settings(baseline)
+    if not missing:
+        return
+    if "numpy" in sys.modules:
+        raise RuntimeError(f"numpy was imported before its settings were made: {missing}")
+    if baseline == "avx2" and not has_avx2():
+        raise BadInput(
+            "cpu_baseline = 'avx2': this CPU has no AVX2; set cpu_baseline: native, and compare "
+            "its results only with those of equal machines"
+        )
+    os.environ.update(missing)
+
+
+def missing_settings(baseline: Literal["avx2", "native"]) -> dict[str, str]:
+    """Returns the settings of a baseline that this process does not have."""
+    wanted = dict.fromkeys(_THREADS, "1") | (_AVX2 if baseline == "avx2" else {})
+    return {name: value for name, value in wanted.items() if os.environ.get(name) != value}
+
+
+def settings() -> dict[str, str]:
+    """Returns the settings of this process; they are equal in all processes of a run."""
+    return {name: os.environ.get(name, "unset") for name in (*_THREADS, *_AVX2)}
+
+
+def apply_torch_baseline() -> bool:
+    """Sets the variables that torch reads at import, if this process has the baseline avx2.
+
+    Returns:
+        Whether it has.
+    """
+    is_avx2 = all(os.environ.get(name) == value for name, value in _AVX2.items())
+    if is_avx2:
+        os.environ.update(_TORCH_AVX2)
+    return is_avx2
+
+
+def kept_by_forks() -> dict[str, str]:
+    """Returns all settings of this process, which a fork must not lose.
+
+    MKL and oneDNN read theirs at their first call, long after torch was imported.
+    """
+    torch = {name: os.environ[name] for name in _TORCH_AVX2 if name in os.environ}
+    return settings() | torch
+
+
+def has_avx2() -> bool:
+    """Returns whether this CPU has AVX2 (True if the system does not tell)."""
+    try:
+        flags = Path("/proc/cpuinfo").read_text()
+    except OSError:
+        return True
+    return "avx2" in flags
+
+
+# More than any machine has [bytes].
+_LARGEST = 2**46
+
+
+def require_memory(size: int, what: str, *, anywhere: bool = False) -> None:
+    """Refuses what is larger than all memory of this machine, swap included.
+
+    An array that is not written yet takes no memory, so the system may well grant what can never be
+    filled.
+
+    Args:
+        size: What it takes once it is full [bytes].
+        what: Its key and value, and what they ask for.
+        anywhere: Whether another machine may hold it: then only what none has is refused.
+
+    Raises:
+        BadInput: There is not so much memory.
+    """
+    memory = _LARGEST if anywhere else _memory()
+    if size > memory:
+        taken, there = (f"{number // 2**30:,} GiB" for number in (size, memory))
+        has = "no machine has so much" if anywhere else f"this machine has {there}"
+        raise BadInput(f"{what} takes {taken}, and {has}; take a smaller one")
+
+
+def grants_all() -> bool:
+    """Returns whether the system lets a program have arrays that are larger than all memory."""
+    try:
+        return Path("/proc/sys/vm/overcommit_memory").read_text(encoding="ascii").strip() == "1"
+    except OSError:
+        return False
+
+
+def _memory() -> int:
+    """Returns the memory of this machine, swap included [bytes]."""
+    memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    try:
+        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
+    except OSError:
+        lines = []
+    swap = [int(line.split()[1]) for line in lines if line.startswith("SwapTotal:")]  # [kB]
+    return memory + 1024 * sum(swap)
+
+
+# From so many processes a core on, they wait for one another.
+BUSY = 1.25
+
+
+class Load:
+    """The mean, over the looks at it, of the processes that want a core, for each core.
+
+    Args:
+        workers: Workers of this run on this machine. They count as wanting a core each, although
+            they wait while the main process looks.
+    """
+
+    def __init__(self, workers: int) -> None:
+        cores = os.cpu_count() or 1
+        self._own = min(workers, cores)  # more share cores by what the user chose
+        self._cores = cores
+        self._sum = self._looks = 0.0
+
+    def look(self) -> float:
+        """Looks once, between two iterations; returns the mean so far."""
+        self._sum += (others() + self._own) / self._cores
+        self._looks += 1
+        return round(self._sum / self._looks, 2)
+
+
+def others() -> int:
+    """Returns how many other threads of the machine want a core now; 0 where nobody tells."""
+    try:
+        runnable = Path("/proc/loadavg").read_text().split()[3].partition("/")[0]
+    except OSError:
+        return 0
+    return max(0, int(runnable) - 1)

@@ -1,0 +1,117 @@
+"""Ties the life of a process to that of its parent.
+
+Programs that are installed on this machine.
+
+A check in a process of its own: what ends that process ends nothing else, and is said.
+
+Facts about the host for a process in the image, where there is no Slurm.
+"""
+
+import contextlib
+import ctypes
+import functools
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from qdsweep.errors import BadInput
+
+
+def die_with_parent(number: signal.Signals, parent: int | None = None) -> None:
+    """Makes this process get a signal when its parent ends (only on Linux).
+
+    Args:
+        number: The signal.
+        parent: The parent's pid, for a process that it may have left before this call.
+    """
+    parent = parent or os.getppid()
+    try:
+        ctypes.CDLL(None).prctl(1, number)  # PR_SET_PDEATHSIG
+    except (OSError, AttributeError):
+        return
+    if os.getppid() != parent:  # the parent ended in between
+        os._exit(1)
+
+
+def which(program: str) -> str | None:
+    """Returns where a program is: beside this Python, or else on the PATH; None if nowhere."""
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
+    return shutil.which(program, path=path)
+
+
+def answer_of(module: str, about: str, name: str, env: Mapping[str, str]) -> str:
+    """Runs a module in a process of its own, and returns its answer; see `answer`.
+
+    Args:
+        module: The module, which calls `answer`.
+        about: What it is given on its standard input.
+        name: What is checked, for the message.
+        env: Further variables of its environment.
+
+    Raises:
+        BadInput: It has found something wrong, or its process has ended without an answer.
+    """
+    done = subprocess.run(
+        [sys.executable, "-m", module],
+        input=about,
+        env={**os.environ, **env},
+        capture_output=True,
+        text=True,
+    )
+    if done.returncode == BadInput.exit_code and done.stdout:
+        raise BadInput(done.stdout.strip())
+    if done.returncode or not done.stdout:
+        last = " ".join(done.stderr.strip().splitlines()[-1:])
+        raise BadInput(
+            f"{name}: it ended its process with exit code {done.returncode}"
+            f"{': ' * bool(last)}{last}. Usual causes: os._exit, exit(), a crash of a library"
+        )
+    sys.stderr.write(done.stderr)  # what it printed, and warnings
+    return done.stdout
+
+
+def answer(check: Callable[[str], str]) -> int:
+    """Checks what is on standard input; prints the answer, or what is wrong.
+
+    Args:
+        check: Is given standard input, and returns the answer, or raises BadInput.
+
+    Returns:
+        The exit code.
+    """
+    try:
+        with contextlib.redirect_stdout(sys.stderr):  # what it prints is no answer of ours
+            found = check(sys.stdin.read())
+    except BadInput as error:
+        print(error)
+        return error.exit_code
+    print(found)
+    return 0
+
+
+VARIABLE = "QDSWEEP_HOST"
+# In a process of the mpi engine that MPI has started: how many ranks there must be.
+RANKS = "QDSWEEP_RANKS"
+
+
+@functools.cache
+def told() -> dict[str, Any]:
+    """Returns what `container.enter` has told this process; nothing outside of an image.
+
+    `image`: the file; `digest`: its SHA-256; `slurm`: question -> answer; `helpers`: the
+    process that starts the workers, if they are on several nodes; `key`: the file of the user's
+    own key.
+    """
+    return dict(json.loads(os.environ.get(VARIABLE, "{}")))
+
+
+def image() -> dict[str, Any] | None:
+    """Returns the image that this process runs in, as summary.json names it."""
+    path = told().get("image") or os.environ.get("APPTAINER_CONTAINER")
+    return None if path is None else {"path": path, "sha256": told().get("digest")}

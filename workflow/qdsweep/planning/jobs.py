@@ -1,0 +1,345 @@
+"""What a run needs from Snakemake: its budget, and the resources of its Slurm job.
+
+What the Snakemake of a Slurm job needs of a sweep: nothing but the job's own run.
+
+Runs of a large sweep that need no job of Snakemake's: finished, and published as they are.
+
+A job takes Snakemake milliseconds, and kilobytes, to find out that nothing is to be done. With
+100,000 finished runs that was most of a start.
+
+Slurm jobs that outlive a main Snakemake: those of the next start wait for them in the queue.
+
+Else a run's new job would hold its cores to wait for the run's lock, and give up after a minute.
+Slurm starts it when the other one has ended, however it did: then there is nothing to compute, or
+it goes on.
+
+Slurm jobs that have lost their first node, with the main process, are queued again.
+
+A job over several nodes survives a lost node (--no-kill). If that was the first one, the others
+stay allocated with nothing to do until the wall time ends, and no process is left there that could
+report it. The main Snakemake sees it by the run's lock, which nobody touches any more.
+"""
+
+import itertools
+import os
+import sys
+import threading
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from qdsweep.config.cluster import Cluster
+from qdsweep.config.experiment import Experiment
+from qdsweep.errors import BadInput
+from qdsweep.host.lock import DEAD_SECONDS, Watch, read_owner
+from qdsweep.host.slurm import objection, queued_jobs, ran_out_of_memory, requeue, running_since
+from qdsweep.records.paths import Results, RunDir, SweepDir
+from qdsweep.records.plan import read_confirm, read_plan
+from qdsweep.records.status import Status, read_last_stop, read_status
+
+GROWTH = 1.5
+
+
+def launch_budget(budget: Mapping[str, int], run_dir: RunDir) -> str:
+    """Returns the budget of a run as `launch` takes it: a larger one lengthens the run.
+
+    If a run has finished with a larger budget, for another sweep or an earlier version of this
+    one, it keeps that budget: for Snakemake nothing has changed then.
+
+    Args:
+        budget: What the sweep asks for, as `Experiment.budget` has it.
+        run_dir: The run's folder.
+    """
+    ((unit, amount),) = budget.items()
+    status = read_status(run_dir.state)
+    if status.status == "finished":
+        amount = max(amount, status.budget.get(unit, 0))
+    return f"{unit}={amount}"
+
+
+def memory_mb(cluster: Cluster, run_dir: RunDir | None) -> int:
+    """Returns a run's memory on each node: 1.5 times as much each time it ran out of it [MB].
+
+    Args:
+        cluster: The cluster config.
+        run_dir: The run's folder, whose files say how it stopped; None: nobody knows the run yet.
+    """
+    stops = 0
+    if run_dir is not None:
+        stops = read_last_stop(run_dir.state).memory_stops
+        killed_job = read_status(run_dir.state).killed_job
+        if killed_job is not None:
+            stops += ran_out_of_memory(killed_job)
+    needed = cluster.mem_mb_main + cluster.workers_per_node * cluster.mem_mb_per_worker
+    return round(needed * GROWTH ** min(stops, 4))
+
+
+def slurm_request(cluster: Cluster) -> dict[str, int | str]:
+    """Returns the resources of a run's Slurm job, as Snakemake's Slurm plugin names them.
+
+    Over several nodes the job's command runs on the first one and starts the workers with srun;
+    the plugin calls such a job `mpi`. A node that fails must not end the job then (--no-kill), but
+    for the ranks of MPI, which end with it.
+    """
+    request: dict[str, int | str] = {
+        "runtime": cluster.runtime_min,
+        "cpus_per_task": cluster.workers_per_node,
+    }
+    extra = cluster.extra.split()
+    if cluster.gpus:
+        # GPUs of each node; without tasks_per_gpu the plugin would tie the number of tasks to them.
+        request |= {"gres": f"gpu:{cluster.gpus}", "tasks_per_gpu": 0}
+    if cluster.nodes > 1:
+        request |= {"nodes": cluster.nodes, "tasks": cluster.nodes, "mpi": "srun"}
+        if cluster.engine_name != "mpi":
+            extra.append("--no-kill")
+    if extra:
+        request["slurm_extra"] = " ".join(extra)
+    return request
+
+
+def check_request(cluster: Cluster, name: str, place: Mapping[str, str]) -> str:
+    """Asks Slurm whether it would take the jobs, before any is submitted.
+
+    Args:
+        cluster: The cluster config.
+        name: Its name, for the message.
+        place: `slurm_account` and `slurm_partition`, where they are set.
+
+    Returns:
+        Why Slurm would refuse them now but perhaps not later; empty if it would take them.
+
+    Raises:
+        BadInput: Slurm refuses them for good.
+    """
+    request = slurm_request(cluster)
+    options = {
+        "--time": cluster.runtime_min,
+        "--nodes": cluster.nodes,
+        "--ntasks": cluster.nodes,
+        "--cpus-per-task": cluster.workers_per_node,
+        "--mem": cluster.mem_mb_main + cluster.workers_per_node * cluster.mem_mb_per_worker,
+        "--gres": request.get("gres"),
+        "--account": place.get("slurm_account"),
+        "--partition": place.get("slurm_partition"),
+    }
+    words = [f"{key}={value}" for key, value in options.items() if value is not None]
+    words += str(request.get("slurm_extra", "")).split()
+    text, wrong = objection(words)
+    if not text:
+        return ""
+    message = (
+        f"cluster {name}: Slurm says of a run's job: {text} (asked for: {' '.join(words)}; "
+        "account and partition: profiles/slurm/profile.yaml)"
+    )
+    if wrong:
+        raise BadInput(message)
+    return message
+
+
+def is_of_runs(command_line: Sequence[str]) -> bool:
+    """Returns whether a Snakemake was started for jobs of single runs or places of a search.
+
+    Such a one needs no other run. Parsing the Snakefile must not take longer for 10,000 runs than
+    for 10, and while it is parsed, only the command line tells the targets.
+
+    Args:
+        command_line: Of that Snakemake, such as `[..., "--target-jobs", "qd_run:run=ID", ...]`.
+    """
+    after = itertools.dropwhile(lambda word: word != "--target-jobs", command_line)
+    targets = list(itertools.takewhile(lambda word: not word.startswith("-"), [*after][1:]))
+    return bool(targets) and all(
+        ":run=" in target or "search_place:" in target for target in targets
+    )
+
+
+def planned_budget(sweep: SweepDir, run: str) -> dict[str, int]:
+    """Returns the largest budget that a sweep's plan gives a run, as `Experiment.budget` has it.
+
+    Args:
+        sweep: The sweep's folder.
+        run: The run, of the sweep or of its confirmation.
+
+    Raises:
+        BadInput: The plan is missing or damaged, or does not have this run.
+    """
+    plan = read_plan(sweep)
+    found = [planned for planned in plan.runs() if planned.id == run]
+    found = found or [planned for planned in plan.runs(read_confirm(sweep)) if planned.id == run]
+    if found:
+        return {found[0].unit: found[0].budget}
+    raise BadInput(
+        f"{sweep.plan} does not have the run {run}: start snakemake with that sweep again, which "
+        "writes it anew"
+    )
+
+
+# Why Snakemake may run a job again so that a settled run's would not be.
+_TRIGGERS = {"MTIME", "PARAMS", "INPUT"}
+
+_RUN = RunDir(Path())
+_SAME = tuple(path.name for path in (_RUN.metrics, _RUN.archive, _RUN.summary))
+
+
+class Settled(NamedTuple):
+    """What of a sweep's finished runs needs no job, and what needs one.
+
+    Attributes:
+        whole: The runs whose published files are those in `state/`.
+        torn: Those with a published file of another size: it is to be published again.
+    """
+
+    whole: frozenset[str] = frozenset()
+    torn: frozenset[str] = frozenset()
+
+
+def settled(
+    runs: Mapping[str, Experiment], finished: Mapping[str, Status], results: Results
+) -> Settled:
+    """Compares the published files of runs that have reached their budget with those in `state/`.
+
+    A run that lacks one, or has one that is older than what it is of, is neither whole nor torn:
+    it has a job, and Snakemake decides.
+
+    Args:
+        runs: Run id -> experiment.
+        finished: What is known of finished runs, from `read_finished`.
+        results: The folder results/.
+    """
+    found: dict[bool | None, list[str]] = {True: [], False: [], None: []}
+    for run, experiment in runs.items():
+        status = finished.get(run)
+        if status is not None and status.has_reached(experiment.budget):
+            found[_is_whole(f"{results.runs}/{run}")].append(run)
+    return Settled(frozenset(found[True]), frozenset(found[False]))
+
+
+def _is_whole(run: str) -> bool | None:
+    """Returns whether all that a run publishes is as in `state/`; None where nobody can say.
+
+    A second name of a file has its inode, which a listing tells: no file needs to be looked at.
+    """
+    try:
+        here, state = ({one.name: one for one in os.scandir(at)} for at in (run, f"{run}/state"))
+        pairs = [(here[name], state[name]) for name in _SAME]
+        newest = max(name for name in state if name.startswith("reload-"))
+        pairs.append((here[_RUN.reload.name], state[newest]))
+        copies = [
+            (one.stat(), other.stat()) for one, other in pairs if one.inode() != other.inode()
+        ]
+        # A changed list of metrics writes that in state/ anew, and the published one stays.
+        config = here[_RUN.config.name]
+        if config.inode() != state[config.name].inode() and not config.stat().st_size:
+            return False
+    except (OSError, KeyError, ValueError):  # one is missing
+        return None
+    if any(one.st_size != other.st_size for one, other in copies):
+        return False
+    return True if all(one.st_mtime >= other.st_mtime for one, other in copies) else None
+
+
+def may_leave_out(workflow: Any, results: Results) -> bool:
+    """Returns whether runs that are settled may be left out of Snakemake's DAG, once it is made.
+
+    Not where the user asks for jobs by name or by force, and not for what only looks at jobs
+    (`--summary`, `--report`, `--delete-all-output`, `--archive`), or touches their files.
+
+    Args:
+        workflow: Snakemake's.
+        results: The folder results/.
+    """
+    asked = workflow.dag_settings
+    if asked is None or workflow.executor_plugin is None or workflow.touch:
+        return False
+    chosen = (
+        *(asked.forceall, asked.forcetargets, asked.forcerun, asked.until, asked.omit_from),
+        *(asked.target_jobs, asked.allowed_rules, asked.batch),
+        any(str(target).startswith(str(results.runs)) for target in asked.targets),
+    )
+    triggers = {trigger.name for trigger in asked.rerun_triggers}
+    return not any(chosen) and triggers <= _TRIGGERS
+
+
+# The rules whose jobs compute runs; in a module of another workflow they have a prefix.
+RULES = ("qd_run", "search_place")
+
+
+class EarlierJobs:
+    """The jobs that wait or run when this start plans its own.
+
+    Args:
+        folder: The folder that jobs are submitted from.
+    """
+
+    def __init__(self, folder: str) -> None:
+        self._folder = folder
+
+    @cached_property
+    def _by_wildcards(self) -> dict[str, list[str]]:
+        found: dict[str, list[str]] = {}
+        for comment, jobs in queued_jobs(self._folder).items():
+            rule, _, wildcards = comment.partition("_wildcards_")  # as the plugin makes it
+            if rule.endswith(RULES):
+                found.setdefault(wildcards, []).extend(jobs)
+        if found:
+            count = sum(map(len, found.values()))
+            print(
+                f"qdsweep: {count} Slurm job(s) of an earlier start wait or run: what they compute "
+                "is waited for",
+                file=sys.stderr,
+            )
+        return found
+
+    def option(self, wildcards: Iterable[str]) -> str:
+        """Returns the option of sbatch that makes a job wait for earlier ones like it, if any.
+
+        Args:
+            wildcards: The values of the job's wildcards.
+        """
+        jobs = self._by_wildcards.get("_".join(wildcards).replace("/", "_"), [])
+        return f"--dependency=afterany:{':'.join(jobs)}" if jobs else ""
+
+
+PAUSE_SECONDS = 10.0
+# How long a job that was started again may take until its main process has the lock: two starts of
+# Snakemake, perhaps of an image, on a busy file system.
+START_SECONDS = 600.0
+
+
+def requeue_lost(runs: Iterable[str], results: Results) -> None:
+    """Starts a thread that queues lost jobs again; it ends with this process.
+
+    Args:
+        runs: Run ids.
+        results: The folder results/.
+    """
+    folders = [results.run(run) for run in runs]
+    watch = Watch()
+
+    def look() -> None:
+        while True:
+            time.sleep(PAUSE_SECONDS)
+            for run in folders:
+                _check(run, watch)
+
+    threading.Thread(target=look, daemon=True).start()
+
+
+def _check(run: RunDir, watch: Watch) -> None:
+    lock = run.state.lock
+    silent = watch.silent(lock)
+    owner = read_owner(lock) or {}
+    job = owner.get("slurm_job")
+    if job is None or silent < DEAD_SECONDS or (running := running_since(job)) is None:
+        return
+    restarts, seconds = running
+    if restarts != owner.get("restarts") and seconds < START_SECONDS:
+        return  # it starts, and has not come to the run yet
+    print(
+        f"qdsweep: {run.name}: Slurm job {job} has lost its main process "
+        f"({silent:.0f} s ago) and does nothing: queued again",
+        file=sys.stderr,
+    )
+    requeue(job)

@@ -1,0 +1,233 @@
+"""Where every file of a run is: results/runs/ID and what lies in it.
+
+A folder under results/ and the places of its files.
+
+Where every file of a sweep is, and the folder results/ as a whole.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from qdsweep.files import link, write_text
+from qdsweep.records.sums import sums_of
+
+
+@dataclass(frozen=True)
+class Folder:
+    """A folder whose files are attributes.
+
+    Attributes:
+        path: Where it is; nothing needs to be there.
+    """
+
+    path: Path
+
+    @property
+    def name(self) -> str:
+        """The folder's own name."""
+        return self.path.name
+
+
+class Place:
+    """The place of a file, or of a folder without a class of its own, inside a `Folder`.
+
+    Args:
+        name: Its path, relative to the folder.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __get__(self, folder: Folder, kind: type[Folder] | None = None) -> Path:
+        return folder.path / self.name
+
+
+class RunFiles(Folder):
+    """The results of a run; its folder, its `state/` and a snapshot of it have the same ones."""
+
+    config = Place("config.yaml")
+    metrics = Place("metrics.csv")
+    archive = Place("archive.npz")
+    history = Place("history.npz")
+    summary = Place("summary.json")
+
+
+class StateDir(RunFiles):
+    """The folder `state/` of a run, which Snakemake does not know and which is the truth."""
+
+    sums = Place("SHA256SUMS")
+    """Of the results of a finished run; nothing else has any."""
+    log = Place("run.log")
+    status = Place("status.json")
+    lock = Place("lock")
+    last_stop = Place("last_stop.json")
+    failure = Place("failure.json")
+    failed_solution = Place("failed_solution.npz")
+    insertions = Place("history.bin")
+    """The history of a run that is not finished."""
+    workers = Place("workers")
+    """A folder with the logs of workers."""
+    connection = Place("connection/scheduler.json")
+    """Where workers find the main process; its folder is readable for the owner alone."""
+
+    @property
+    def partial(self) -> RunFiles:
+        """The last snapshot of a run that was not finished."""
+        return RunFiles(self.path / "partial")
+
+    def reload(self, iteration: int) -> Path:
+        """Returns the place of the reload file of an iteration."""
+        return self.path / f"reload-{iteration:09d}.pkl"
+
+    def reloads(self) -> list[Path]:
+        """Returns the reload files that there are, the newest first."""
+        return sorted(self.path.glob("reload-*.pkl"), reverse=True)
+
+    def seal(self) -> None:
+        """Writes the checksums of a finished run's results, which every reader compares."""
+        results = (self.config, self.metrics, self.archive, self.history, self.summary)
+        write_text(self.sums, sums_of(self.path, results))
+
+    def unseal(self) -> None:
+        """Removes them, before a file of the run changes."""
+        self.sums.unlink(missing_ok=True)
+
+    def samples(self, stem: str) -> Path:
+        """Returns the place of what a re-evaluation has evaluated so far."""
+        return self.path / f"{stem}.npz"
+
+    def corrected_sums(self, stem: str) -> Path:
+        """Returns the place of the checksums of a re-evaluation."""
+        return self.path / f"{stem}.sha256"
+
+    def torn(self) -> Iterator[Path]:
+        """Yields the second halves of writes that a kill has cut off."""
+        return self.path.glob(".*.tmp")
+
+
+class RunDir(RunFiles):
+    """The folder of a run."""
+
+    log = Place("run.log")
+    reload = Place("reload.pkl")
+    rollouts = Place("rollouts")
+
+    @property
+    def state(self) -> StateDir:
+        """Its `state/`."""
+        return StateDir(self.path / "state")
+
+    @property
+    def results(self) -> RunFiles:
+        """Where its results are: its own folder, or the last snapshot of an unfinished run."""
+        partial = self.state.partial
+        return partial if not self.summary.exists() and partial.summary.exists() else self
+
+    @property
+    def centroids(self) -> Path:
+        """A folder for centroids: one for all runs of results/runs, else one of the run's own."""
+        runs = self.path.parent
+        return runs.parent / "centroids" if runs.name == "runs" else self.state.path
+
+    def corrected(self, stem: str) -> Path:
+        """Returns the place of the summary of a re-evaluation.
+
+        Its arrays (.npz) and its log (.log) lie beside it.
+
+        Args:
+            stem: `Reevaluate.stem`.
+        """
+        return self.path / f"{stem}.json"
+
+    def publish(self) -> None:
+        """Gives the results in `state/` their declared names.
+
+        Snakemake deletes declared files when it starts a job. Each is a second name (a hard link)
+        of a file in `state/`, so that they come back in no time.
+        """
+        state = self.state
+        for source, target in (
+            (state.config, self.config),
+            (state.metrics, self.metrics),
+            (state.archive, self.archive),
+            (state.history, self.history),
+            (state.summary, self.summary),
+            (state.log, self.log),
+            *((newest, self.reload) for newest in state.reloads()[:1]),
+        ):
+            if source.exists():
+                link(source, target)
+
+
+def run_of_connection(connection: Path) -> RunDir | None:
+    """Returns the run that a connection file belongs to; None where it is no such file."""
+    run = RunDir(connection.parent.parent.parent)
+    return run if run.state.connection == connection else None
+
+
+class SweepDir(Folder):
+    """The folder of a sweep, results/sweeps/NAME."""
+
+    plan = Place("plan.json")
+    confirm = Place("confirm.json")
+    search = Place("search")
+    """Markers and tables of decisions of a search."""
+    search_rows = Place("search.json")
+    """The rows of a search, once it has found them."""
+    search_table = Place("search.csv")
+    runs = Place("runs.tsv")
+    summary = Place("summary.csv")
+    curves = Place("curves.csv")
+    seed_curves = Place("curves_by_seed.csv")
+    """Only where `figures.band` needs them."""
+    cache = Place(".aggregated.npz")
+    kept = Place(".kept")
+    """Pictures that take long to make, by what they are made of."""
+    finished = Place(".finished.npz")
+    """What is known of finished runs, in a large sweep."""
+    color_limits = Place(".color_limits.json")
+    """Of the pictures in `archives`, by scale."""
+    report = Place("report.html")
+    table = Place("table.json")
+    """The table of groups; it lies beside the folder with the others."""
+    tables = Place("tables")
+    plots = Place("plots")
+    archives = Place("plots/archives")
+    evolution = Place("plots/evolution")
+    rollouts = Place("plots/rollouts")
+
+    def sums(self, stage: str) -> Path:
+        """Returns the place of the checksums of what a stage has written."""
+        return self.path / "state" / f"{stage}.sha256"
+
+    @property
+    def results(self) -> "Results":
+        """The folder results/ that it is in."""
+        return Results(self.path.parent.parent)
+
+
+class Results(Folder):
+    """The folder results/."""
+
+    runs = Place("runs")
+    sweeps = Place("sweeps")
+    centroids = Place("centroids")
+    sources = Place("sources")
+
+    def run(self, run: str) -> RunDir:
+        """Returns the folder of a run."""
+        return RunDir(self.runs / run)
+
+    def sweep(self, name: str) -> SweepDir:
+        """Returns the folder of a sweep."""
+        return SweepDir(self.sweeps / name)
+
+    def known_runs(self) -> Iterator[RunDir]:
+        """Yields the runs that there are, sorted by id."""
+        return map(RunDir, sorted(self.runs.glob("*")))
+
+    def known_sweeps(self) -> list[SweepDir]:
+        """Returns the sweeps that were started, the last one first."""
+        folders = [SweepDir(plan.parent) for plan in self.sweeps.glob("*/plan.json")]
+        return sorted(folders, key=lambda sweep: -sweep.plan.stat().st_mtime)

@@ -1,0 +1,99 @@
+"""summary.json: what came out of a run.
+
+config.yaml of a run: the resolved experiment, which `qdsweep run` takes as it is.
+"""
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from qdsweep.config.experiment import Experiment
+from qdsweep.config.files import read_yaml
+from qdsweep.errors import BadInput
+from qdsweep.files import AGAIN, ANEW, atomic, require, write_json
+from qdsweep.records.paths import Results, RunFiles, StateDir
+from qdsweep.records.sums import read_checked, require_as_written
+
+
+def read_summary(files: RunFiles, remedy: str = AGAIN) -> dict[str, Any]:
+    """Reads summary.json; keys of other releases stay.
+
+    Args:
+        files: The run's folder, its `state/`, or a snapshot.
+        remedy: What to do where there is none.
+
+    Raises:
+        BadInput: It is missing or damaged.
+    """
+    return read_checked(files.summary, remedy)
+
+
+def write_summary(files: RunFiles, summary: dict[str, Any]) -> None:
+    """Writes summary.json.
+
+    Args:
+        files: Where to.
+        summary: id, status, iterations, evaluations, metrics, digest and geometry of the archive,
+            the domain's step, timings, versions, engine, workers, attempts.
+    """
+    write_json(files.summary, summary)
+
+
+# libyaml's is four times as fast, which a sweep of 10,000 runs feels.
+_Dumper: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+
+
+def write_configs(
+    runs: Mapping[str, Experiment], results: Results, *, changed: bool = False
+) -> None:
+    """Writes `state/config.yaml` of runs that have none.
+
+    Args:
+        runs: Run id -> experiment.
+        results: The folder results/.
+        changed: Also of those that have another list of `metrics`, the one key that is measured
+            from now on and makes no other run.
+    """
+    for run, experiment in runs.items():
+        path = results.run(run).state.config
+        if not path.exists() or path.stat().st_size == 0:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write_config(path, experiment)
+        elif changed and not _measures(path, experiment):
+            StateDir(path.parent).unseal()
+            write_config(path, experiment)
+
+
+def _measures(path: Path, experiment: Experiment) -> bool:
+    """Returns whether a config.yaml has the same `metrics`; parsing it would take 50 times as long.
+
+    One of an earlier release has no such key.
+    """
+    wanted = experiment.model_dump(mode="json", include={"metrics"})
+    block = re.escape("\n" + yaml.dump(wanted, Dumper=_Dumper, sort_keys=False))
+    text = path.read_text()
+    is_same = re.search(block + r"(?=\w|\Z)", text) is not None
+    return is_same or (not experiment.metrics and "\nmetrics:" not in text)
+
+
+def write_config(path: Path, experiment: Experiment) -> None:
+    """Writes the resolved experiment."""
+    with atomic(path, "w") as file:
+        yaml.dump(experiment.model_dump(mode="json"), file, Dumper=_Dumper, sort_keys=False)
+
+
+def read_config(path: Path) -> dict[str, Any]:
+    """Reads the resolved experiment as plain data, keys of other releases too.
+
+    Raises:
+        BadInput: It is missing or damaged.
+    """
+    require(path, AGAIN)
+    require_as_written(path)
+    try:
+        return read_yaml(path)
+    except BadInput as error:
+        raise BadInput(f"{error}: {ANEW}") from None

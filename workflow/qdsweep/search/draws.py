@@ -1,0 +1,90 @@
+"""Which values a drawn sweep has: random, Sobol, Halton, Latin hypercube.
+
+A sample depends on nothing but the seed and its number, so that more samples leave the first ones
+as they are; the points of a Latin hypercube depend on how many they are.
+"""
+
+import hashlib
+import warnings
+from collections.abc import Sequence
+from typing import TypeVar
+
+from qdsweep.config.search import Search
+from qdsweep.search.levels import samples_of
+from qdsweep.sweep.drawn import Drawn
+from qdsweep.sweep.grammar import Draw
+
+_Item = TypeVar("_Item")
+# How many times as many are drawn until enough of them differ.
+_FURTHER = (1, 2, 4, 16, 64)
+
+
+def drawn_by(search: Search) -> Draw:
+    """Returns the function that draws the values of a sweep's `:::~` sources."""
+
+    def draw(sources: Sequence[Drawn]) -> list[tuple[str, ...]]:
+        count = samples_of(search)
+        if not search.needs_different:
+            return _rows(search, sources, count)
+        for further in _FURTHER:  # more samples keep the first ones
+            rows = _rows(search, sources, count * further)
+            different: dict[tuple[str, ...], tuple[str, ...]] = {}
+            for row in rows:
+                different.setdefault(_held(sources, row), row)
+            if len(different) >= count:
+                return list(different.values())[:count]
+        return rows[:count]  # who needs them says that they are too few
+
+    return draw
+
+
+def _rows(search: Search, sources: Sequence[Drawn], count: int) -> list[tuple[str, ...]]:
+    points = _points(search, [source.name for source in sources], count)
+    return [
+        tuple(source.value(u) for source, u in zip(sources, point, strict=True)) for point in points
+    ]
+
+
+def _held(sources: Sequence[Drawn], values: Sequence[str]) -> tuple[str, ...]:
+    """Returns the values of a row; empty where a condition on another drawn one does not hold."""
+    row: dict[str, str] = {}
+    for source, value in zip(sources, values, strict=True):
+        row[source.name] = value if source.holds(row, unknown=True) else ""
+    return tuple(row.values())
+
+
+def random_row(sources: Sequence[Drawn], seed: int, number: int) -> tuple[str, ...]:
+    """Returns the values of one random sample; empty where a condition does not hold."""
+    row: dict[str, str] = {}
+    for source in sources:
+        row[source.name] = ""
+        if source.holds(row):
+            row[source.name] = source.value(uniform(seed, source.name, number))
+    return tuple(row.values())
+
+
+def uniform(seed: int, name: str, number: int) -> float:
+    """Returns a number of [0, 1): a stream of its own for each name."""
+    digest = hashlib.sha256(f"{seed} {number} {name}".encode()).digest()
+    return (int.from_bytes(digest[:8], "big") >> 11) / 2**53
+
+
+def shuffled(items: Sequence[_Item], seed: int) -> list[_Item]:
+    """Returns things in an order that only the seed and their number decide."""
+    order = sorted(range(len(items)), key=lambda number: uniform(seed, "order", number))
+    return [items[number] for number in order]
+
+
+def _points(search: Search, names: Sequence[str], count: int) -> list[list[float]]:
+    """Returns a point of the unit cube for each sample, one coordinate a name."""
+    if search.sampling in ("random", "tpe"):  # of which the first batch is random
+        numbers = range(count)
+        return [[uniform(search.seed, name, number) for name in names] for number in numbers]
+    from scipy.stats import qmc
+
+    sampler = {"sobol": qmc.Sobol, "halton": qmc.Halton, "lhs": qmc.LatinHypercube}
+    with warnings.catch_warnings():  # a number of samples that is no power of 2 is fine
+        warnings.simplefilter("ignore")
+        points = sampler[search.sampling](len(names), rng=search.seed).random(count)
+    found: list[list[float]] = points.tolist()
+    return found

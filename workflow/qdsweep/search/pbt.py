@@ -1,0 +1,214 @@
+"""Population-based training: the worst take over the state of the best, with other values.
+
+Truncation selection of Jaderberg et al. (2017), Population based training of neural networks. All
+members of a generation are ranked together, at equal budgets, so that nothing depends on who was
+quicker; every draw has a stream of its own, by the search's seed, generation, place and name.
+
+Generations of population-based training: what they can change, and how one follows another.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from qdsweep.config.base import typed
+from qdsweep.config.compose import compose
+from qdsweep.config.experiment import Experiment
+from qdsweep.config.keys import refuse_fixed_names, schedule_text, unchanging
+from qdsweep.config.search import Search
+from qdsweep.config.sweep import SweepFile
+from qdsweep.errors import BadInput
+from qdsweep.records.paths import RunDir, SweepDir
+from qdsweep.records.plan import Plan
+from qdsweep.records.results import read_config, write_configs
+from qdsweep.records.search import Chosen, Decision, Level, Seen, ordinal, seen_in
+from qdsweep.records.sources import find_run
+from qdsweep.search.draws import uniform
+from qdsweep.search.levels import ranked
+from qdsweep.sweep.drawn import Drawn
+from qdsweep.sweep.grammar import drawn_in
+from qdsweep.sweep.groups import CHANGES
+from qdsweep.sweep.runs import Sweep
+
+# How often other values are tried for a member, before it stays as it is.
+_TRIES = 100
+
+
+def exploit(
+    search: Search, sources: Sequence[Drawn], seen: Sequence[Seen], generation: int, at: int
+) -> Decision:
+    """Returns the next generation.
+
+    Of each that takes over, `parent` is its donor's place, `values` has the values from now on, and
+    `CHANGES` in it those before: `0 sigma=0.5; 900 sigma=0.4`. No two of them are the same
+    experiment.
+
+    Args:
+        search: With its key `pbt`.
+        sources: The drawn sources.
+        seen: The generation before, all places.
+        generation: The number of the next one, from 1.
+        at: After which iteration it begins.
+    """
+    assert search.pbt is not None
+    order = ranked(seen)
+    count = max(1, int(search.pbt.exploit * len(order)))
+    donors = [one for one in order[:count] if one.score is not None]
+    best = {one.place for one in donors}
+    replaced = {one.place for one in order[-count:]}
+    replaced |= {one.place for one in order if one.score is None}
+    chosen, taken = [], {(one.setting, _text(sources, one.values)) for one in seen}
+    for rank, one in enumerate(order, start=1):
+        stands = f"{ordinal(rank)} of {len(order)}"
+        about = one.setting, one.values, stands, one.place, one.failed, one.runs
+        stays = Chosen(one.place, *about)
+        if not donors or one.place in best or one.place not in replaced:
+            chosen.append(stays)
+            continue
+        for number in range(_TRIES):
+            stream = f"{generation} {one.place} {number}"
+            donor = donors[int(uniform(search.seed, f"donor {stream}", 0) * len(donors))]
+            values = _explored(search, sources, donor.values, stream)
+            if (donor.setting, _text(sources, values)) not in taken:
+                taken.add((donor.setting, _text(sources, values)))
+                setting = generation * len(order) + one.place
+                values[CHANGES] = _history(sources, donor.values, values, at)
+                reason = f"{stands}: takes over place {donor.place}"
+                chosen.append(Chosen(one.place, setting, values, reason, donor.place))
+                break
+        else:  # there is nothing else to try
+            chosen.append(stays)
+    return Decision(list(seen), sorted(chosen, key=lambda one: one.place))
+
+
+def change_of(sources: Sequence[Drawn], values: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the values that a member has from now on, by swept name."""
+    return {source.name: values[source.name] for source in sources}
+
+
+def _explored(
+    search: Search, sources: Sequence[Drawn], values: Mapping[str, Any], stream: str
+) -> dict[str, Any]:
+    """Returns values near those of a donor, or drawn anew."""
+    assert search.pbt is not None
+    found = dict(values)
+    for source in sources:
+        anew, which, where = (
+            uniform(search.seed, f"{source.name} {stream}", number) for number in range(3)
+        )
+        if anew < search.pbt.resample:
+            found[source.name] = typed(source.value(where))
+        else:
+            factor = search.pbt.factors[int(which * len(search.pbt.factors))]
+            found[source.name] = typed(source.scaled(values[source.name], factor))
+    return found
+
+
+def _text(sources: Sequence[Drawn], values: Mapping[str, Any]) -> str:
+    return schedule_text([(0, change_of(sources, values))])
+
+
+def _history(
+    sources: Sequence[Drawn], before: Mapping[str, Any], now: Mapping[str, Any], at: int
+) -> str:
+    """Returns the values of a lineage: `0` for the start, then after which iteration they came."""
+    earlier = str(before.get(CHANGES) or _text(sources, before))
+    return f"{earlier}; {schedule_text([(at, change_of(sources, now))])}"
+
+
+def refuse_population(text: str, sweep: Sweep, unit: str) -> None:
+    """Refuses a sweep that a population cannot train on.
+
+    Args:
+        text: The sweep.
+        sweep: Its runs.
+        unit: Of their budget.
+
+    Raises:
+        BadInput: A value cannot change while a run lasts, or the budget is not in iterations.
+    """
+    experiment = sweep.rows[0].experiment
+    sources = drawn_in(text)
+    for source in sources:
+        if source.name.split(".")[-1] == "batch_size":
+            raise BadInput(
+                "search.pbt: batch_size cannot be drawn: members are compared after equal "
+                "iterations, which would be other numbers of evaluations"
+            )
+        if source.condition:
+            raise BadInput(
+                f"search.pbt: {source.name} is drawn under a condition, which the donor of another "
+                "state may not fulfil: leave out `if ...`, or sweep the cases apart"
+            )
+    if unit != "iterations":
+        raise BadInput(
+            "search.pbt: write the budget in iterations (iterations: N in the experiment): a "
+            "schedule counts them"
+        )
+    if experiment.schedule:
+        raise BadInput(
+            "search.pbt makes the schedule itself: leave the key schedule out of the experiment"
+        )
+    try:
+        refuse_fixed_names(experiment, [source.name for source in sources])
+    except BadInput as error:
+        raise BadInput(f"search.pbt: {error}") from None
+
+
+def with_changes(settings: SweepFile, experiments: Sequence[Experiment]) -> list[Experiment]:
+    """Returns experiments to try before a start: those of a population with a change in mid-run.
+
+    A part of the user's may refuse it, which its next generation would find out.
+
+    Args:
+        settings: The sweep file.
+        experiments: Those of its runs.
+    """
+    if settings.staged_search is None or settings.staged_search.pbt is None:
+        return list(experiments)
+    names = [source.name for source in drawn_in(settings.sweep)]
+    return [
+        one if one.schedule else one.model_copy(update={"schedule": [unchanging(one, names)]})
+        for one in experiments
+    ]
+
+
+def exploited(sweep: SweepDir, plan: Plan, level: Level, below: Level) -> Decision:
+    """Decides about a generation; the runs that take over are given their donors' state.
+
+    Args:
+        sweep: The sweep's folder.
+        plan: Its plan.
+        level: The generation.
+        below: The one before it.
+
+    Raises:
+        BadInput: A file that it needs is missing or damaged.
+    """
+    from qdsweep.search.fork import fork  # it imports numpy, which no start needs
+
+    assert plan.search is not None
+    sources = drawn_in(plan.sweep)
+    seen = seen_in(sweep, below, range(below.places))
+    number = plan.levels.index(level)
+    decision = exploit(plan.search, sources, seen, number, below.budget)
+    results, at, chosen = sweep.results, below.budget, []
+    for one in decision.chosen:
+        if one.runs:
+            chosen.append(one)
+            continue
+        assert one.parent is not None
+        runs = {}
+        for seed, donor in seen[one.parent].runs.items():
+            child = _child(results.run(donor), at, change_of(sources, one.values))
+            runs[seed] = find_run(child, results)
+            write_configs({runs[seed]: child}, results)
+            fork(results.run(donor), results.run(runs[seed]), at)
+        chosen.append(one._replace(runs=runs))
+    return decision._replace(chosen=chosen)
+
+
+def _child(donor: RunDir, at: int, values: Mapping[str, object]) -> Experiment:
+    """Returns a donor's experiment with one more change."""
+    data = read_config(donor.state.config)
+    data["schedule"] = [*data.get("schedule", []), {"at": at, "set": dict(values)}]
+    return compose(data)
