@@ -25,10 +25,10 @@ from qdsweep.planning.jobs import is_of_runs, planned_budget
 from qdsweep.records.status import is_too_short
 from qdsweep.planning.module import call_at_start, given_config, option, results_folder
 from qdsweep.planning.jobs import requeue_lost
-from qdsweep.search.places import search_outlook, spoiled
+from qdsweep.search.plan import search_outlook, spoiled
 from qdsweep.planning.outlook import outlook, unfinished
 from qdsweep.planning.checks import check_packages
-from qdsweep.search.places import basis, places_of
+from qdsweep.search.plan import basis, search_plan
 from qdsweep.planning.jobs import check_request, launch_budget, memory_mb, slurm_request
 from qdsweep.search.pbt import with_changes
 from qdsweep.planning.jobs import Settled, may_leave_out, settled
@@ -85,7 +85,7 @@ try:
     if not IS_JOB:
         SWEEP = sweep_of(SETTINGS, RESULTS, sources)
         check_sweep(SETTINGS, SWEEP, sources)
-        PLACES = places_of(SETTINGS, SWEEP, sources)
+        PLACES = search_plan(SETTINGS, SWEEP, sources)
         # The runs that confirm it, as far as an earlier start has chosen them.
         CONFIRMING = confirming(SETTINGS, SWEEP, RESULTS)
         # An image, or a conda environment, has what it has.

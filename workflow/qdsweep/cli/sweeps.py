@@ -279,7 +279,7 @@ def _plan(arguments: argparse.Namespace) -> int:
     from qdsweep.records.paths import Results
     from qdsweep.records.plan import Plan
     from qdsweep.records.progress import read_standings
-    from qdsweep.search.places import places_of, search_outlook, spoiled
+    from qdsweep.search.plan import search_outlook, search_plan, spoiled
 
     file = arguments.file or find_config("config.yaml")
     if not Path(file).exists():
@@ -292,10 +292,10 @@ def _plan(arguments: argparse.Namespace) -> int:
     for name, cluster in clusters_of(settings, sources).items():
         if settings.cluster != "auto":  # else it is not known before the executor is
             check_fit(cluster, name, sweep.runs)
-    places = places_of(settings, sweep, sources)
-    if places is not None:
-        again = spoiled(settings.name, places, results)
-        for line in search_outlook(settings, places, sweep, again, results):
+    search = search_plan(settings, sweep, sources)
+    if search is not None:
+        reasons = spoiled(settings.name, search, results)
+        for line in search_outlook(settings, search, sweep, reasons, results):
             print(line.removeprefix("qdsweep: "))
         return 0
     confirm = confirming(settings, sweep, results)

@@ -32,7 +32,7 @@ from qdsweep.records.search import read_search_rows
 from qdsweep.records.sources import finder
 from qdsweep.search.draws import drawn_by
 from qdsweep.search.levels import samples_of
-from qdsweep.search.places import Places
+from qdsweep.search.plan import SearchPlan
 from qdsweep.sweep.drawn import SAMPLE
 from qdsweep.sweep.grammar import recover
 from qdsweep.sweep.groups import CHANGES, MEMBER
@@ -114,7 +114,9 @@ def clusters_of(settings: SweepFile, sources: Mapping[Path, str]) -> dict[str, C
         return {name: read_cluster(name) for name in names}
 
 
-def plan_data(settings: SweepFile, sweep: Sweep, places: Places | None = None) -> dict[str, Any]:
+def plan_data(
+    settings: SweepFile, sweep: Sweep, places: SearchPlan | None = None
+) -> dict[str, Any]:
     """Returns a sweep as plain data: what plan.json says of it."""
     about = {"name": settings.name, "experiment": settings.title, "sweep": settings.sweep}
     plan = sweep.plan(**about, **settings.drawing, **settings.reporting)
@@ -123,7 +125,7 @@ def plan_data(settings: SweepFile, sweep: Sweep, places: Places | None = None) -
     if settings.search and settings.search.pbt:
         plan["columns"] = [MEMBER, *sweep.columns, CHANGES]
     # Its rows are known at its end; until then there is what they are chosen from.
-    return {**plan, "rows": [], "base": settings.experiment, **places.plan}
+    return {**plan, "rows": [], "base": settings.experiment, **places.entries}
 
 
 def _typed(value: Any) -> Any:
