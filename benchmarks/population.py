@@ -143,7 +143,7 @@ class Run:
     def score_at(self, iterations: int) -> float:
         """Its normalised QD score after so many iterations."""
         short = self.experiment.model_copy(update={"iterations": iterations})
-        loop.search(short, self.state, Serial(self.domain), Stop(), lambda *_: None)
+        loop.run_loop(short, self.state, Serial(self.domain), Stop(), lambda *_: None)
         return float(self.state.algorithm.metrics()["norm_qd_score"])
 
     def forked(self, experiment: Experiment) -> "Run":

@@ -14,7 +14,7 @@ from qdsweep.config.plugin import load_plugin
 from qdsweep.domains import make_domain
 from qdsweep.errors import BadInput
 from qdsweep.experiment.load import load
-from qdsweep.experiment.loop import search
+from qdsweep.experiment.loop import run_loop
 from qdsweep.experiment.run import compute
 from qdsweep.experiment.state import evaluation_seeds
 from qdsweep.experiment.stop import Interrupted, Stop
@@ -117,7 +117,7 @@ def test_a_score_has_the_domains_offset_whatever_the_archive_was_given(tmp_path)
         domain = {**TINY["domain"], "objective_range": [low, 100.0]}
         exp = compose({**TINY, "algorithm": "lab:make", "domain": domain, "iterations": 2})
         state, engine = fresh(exp, tmp_path)
-        search(exp, state, engine, Stop(), lambda *_: None)
+        run_loop(exp, state, engine, Stop(), lambda *_: None)
         rows[low] = state.algorithm.metrics()
     assert rows[0.0]["num_elites"] == rows[-50.0]["num_elites"]
     gained = 50.0 * rows[0.0]["num_elites"]
@@ -166,8 +166,8 @@ def test_a_stop_within_an_iteration_keeps_the_users_state(tmp_path):
     stop = Stop()
     stop.ask("test")
     with pytest.raises(Interrupted):
-        search(exp, state, engine, stop, lambda *_: None)
-    search(exp, state, engine, Stop(), lambda *_: None)
+        run_loop(exp, state, engine, stop, lambda *_: None)
+    run_loop(exp, state, engine, Stop(), lambda *_: None)
     assert state.algorithm.ribs_scheduler.told == 6
 
 

@@ -56,7 +56,7 @@ def compiled() -> float:
 log = logging.getLogger("qdsweep")
 
 
-def search(
+def run_loop(
     experiment: Experiment,
     state: State,
     engine: Engine,

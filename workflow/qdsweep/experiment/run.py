@@ -26,7 +26,7 @@ from qdsweep.engines.failures import EvaluationFailed, NoWorkers, WorkerDied
 from qdsweep.experiment import reload
 from qdsweep.experiment.endings import explain_kill
 from qdsweep.experiment.history import Insertions
-from qdsweep.experiment.loop import search, timed
+from qdsweep.experiment.loop import run_loop, timed
 from qdsweep.experiment.options import Options
 from qdsweep.experiment.own_metrics import OwnMetrics
 from qdsweep.experiment.results import all_versions, write_results
@@ -126,7 +126,7 @@ def compute(
         try:
             with stop.interruptible():
                 engine.wait()
-            search(
+            run_loop(
                 experiment,
                 state,
                 engine,

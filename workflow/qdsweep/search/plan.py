@@ -387,6 +387,6 @@ def _changed(settings: SweepFile, results: Results) -> Iterator[str]:
         return
     texts = ", ".join(f"{key} {before.get(key)} -> {now.get(key)}" for key in keys)
     yield (
-        f"qdsweep: warning: {settings.name}: search has changed ({texts}): it is decided anew; runs "
-        "that are there are kept and not computed again"
+        f"qdsweep: warning: {settings.name}: search has changed ({texts}): it is decided anew; "
+        "runs that are there are kept and not computed again"
     )
