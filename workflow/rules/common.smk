@@ -17,7 +17,7 @@ from qdsweep.container.image import package_folder
 from qdsweep.container.image import prepare
 from qdsweep.errors import BadInput, StorageError
 from qdsweep.planning.outlook import find_changes
-from qdsweep.planning.checks import check_fit, check_installed, check_sweep
+from qdsweep.planning.checks import check_fit, check_sweep
 from qdsweep.planning.start import confirming
 from qdsweep.search.decide import run_of_place
 from qdsweep.planning.jobs import EarlierJobs
@@ -34,7 +34,8 @@ from qdsweep.search.pbt import with_changes
 from qdsweep.planning.jobs import Settled, may_leave_out, settled
 from qdsweep.planning.start import clusters_of, key_sources, plan_data, read_sweep
 from qdsweep.planning.shared_files import check_shared_files
-from qdsweep.planning.checks import check_sizes
+from qdsweep.config.memory import require_memory_of
+from qdsweep.config.requirements import check_installed
 from qdsweep.config.explain import naming_file
 from qdsweep.planning.start import sweep_of
 from qdsweep.records.progress import read_finished
@@ -164,7 +165,7 @@ def start():
             if not is_remote():
                 with naming_file(sources, "experiment"):
                     for run in left:
-                        check_sizes(run)
+                        require_memory_of(run)
             try_algorithms(with_changes(SETTINGS, left))
         if IMAGE:
             prepare(image_name())

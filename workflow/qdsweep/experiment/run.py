@@ -17,6 +17,7 @@ import psutil
 from qdsweep.algorithms import import_plugins, make_algorithm, try_changes
 from qdsweep.config.cluster import Cluster
 from qdsweep.config.experiment import Experiment
+from qdsweep.config.memory import require_memory_of
 from qdsweep.domains import make_domain
 from qdsweep.domains.base import Domain, Evaluation
 from qdsweep.engines import make_engine
@@ -36,7 +37,6 @@ from qdsweep.experiment.stop import Hanging, Interrupted, Stop
 from qdsweep.host.lock import this_process
 from qdsweep.host.machine import Load
 from qdsweep.host.process import image
-from qdsweep.planning.checks import check_sizes
 from qdsweep.records.metrics import Metrics
 from qdsweep.records.paths import Results, RunDir
 from qdsweep.records.results import write_config
@@ -89,7 +89,7 @@ def compute(
     domain = make_domain(experiment.domain, experiment.seed)
     if hasattr(domain, "remark"):
         log.info(domain.remark)
-    check_sizes(experiment, domain.solution_dim)
+    require_memory_of(experiment, domain.solution_dim)
     import_plugins(experiment)
     saved = reload.newest(
         run.state,
