@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 
 from snakemake.common.configfile import load_configfile
 
-from qdsweep import __version__
 from qdsweep.config.files import HOME, find_config
 from qdsweep.errors import BadInput
 from qdsweep.records.paths import Results
+from qdsweep.versions import __version__
 
 _EXPONENT = re.compile(r"[-+]?([0-9]+(\.[0-9]*)?|\.[0-9]+)[eE][-+]?[0-9]+")
 
