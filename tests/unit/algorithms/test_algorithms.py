@@ -27,7 +27,7 @@ from qdsweep.experiment.run import compute
 from qdsweep.experiment.state import State
 from qdsweep.experiment.stop import Interrupted, Stop
 from qdsweep.files import read_json
-from qdsweep.records.paths import StateDir
+from qdsweep.records.paths import RunDir, StateDir
 
 
 class Best(Archive):
@@ -110,7 +110,7 @@ def family(monkeypatch) -> None:
 
 def test_a_whole_run_of_another_family(family, tmp_path):
     (tmp_path / "state").mkdir()
-    compute(compose(TINY, {"iterations": 4}), tmp_path, Cluster(), Stop())
+    compute(compose(TINY, {"iterations": 4}), RunDir(tmp_path), Cluster(), Stop())
     summary = read_json(tmp_path / "state/summary.json")
     assert (summary["iterations"], summary["evaluations"]) == (4, 60)
     assert summary["archive"]["cells"] == summary["num_elites"] == 1

@@ -37,7 +37,7 @@ def part(**parts: object) -> dict[str, object]:
 
 def finished(exp, folder):
     (folder / "state").mkdir(parents=True)
-    compute(exp, folder, Cluster(), Stop())
+    compute(exp, RunDir(folder), Cluster(), Stop())
     return folder / "state"
 
 
@@ -87,7 +87,7 @@ def test_it_is_stopped_goes_on_and_is_read_like_any_other(tmp_path, algorithm):
     straight = finished(exp, tmp_path / "straight")
     half = compose({**TINY, "algorithm": algorithm}, {"iterations": 3})
     finished(half, tmp_path / "resumed")
-    compute(exp, tmp_path / "resumed", Cluster(), Stop())
+    compute(exp, RunDir(tmp_path / "resumed"), Cluster(), Stop())
     one, other = (
         read_json(folder / "summary.json") for folder in (straight, tmp_path / "resumed/state")
     )

@@ -26,6 +26,7 @@ from qdsweep.experiment.state import State, evaluation_seeds, no_seconds
 from qdsweep.experiment.stop import Interrupted, Stop
 from qdsweep.records.archive import archive_digest
 from qdsweep.records.metrics import read_rows
+from qdsweep.records.paths import RunDir
 
 ALGORITHMS = sorted(path.stem for path in (REPO / "config/algorithms").glob("*.yaml"))
 
@@ -108,7 +109,7 @@ def test_torn_centroids_are_computed_again(tmp_path):
 def test_compute_writes_what_design_names(tmp_path):
     out = tmp_path / "run"
     (out / "state").mkdir(parents=True)
-    compute(experiment(), out, Cluster(), Stop())
+    compute(experiment(), RunDir(out), Cluster(), Stop())
     summary = json.loads((out / "state/summary.json").read_text())
     rows = np.load(out / "state/archive.npz", allow_pickle=False)
     assert summary["status"] == "finished"

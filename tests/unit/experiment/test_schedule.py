@@ -15,6 +15,7 @@ from qdsweep.errors import BadInput
 from qdsweep.experiment.loop import run_loop
 from qdsweep.experiment.run import compute
 from qdsweep.experiment.stop import Interrupted, Stop
+from qdsweep.records.paths import RunDir
 
 GRADIENT = {"archive": {"type": "grid"}, "emitters": [{"type": "gradient_operator"}]}
 # One case for each key of an emitter, an archive or an experiment that can change in mid-run.
@@ -144,5 +145,5 @@ def test_what_a_class_of_the_user_refuses_ends_the_run_before_it_begins(
     plugins("lab", OWN)
     (tmp_path / "run/state").mkdir(parents=True)
     with pytest.raises(BadInput, match=message):
-        compute(own(name, change), tmp_path / "run", Cluster(), Stop())
+        compute(own(name, change), RunDir(tmp_path / "run"), Cluster(), Stop())
     assert not list((tmp_path / "run/state").glob("reload-*"))

@@ -142,7 +142,7 @@ def _locked(
         try:
             from qdsweep.experiment.run import compute
 
-            compute(experiment, run.path, cluster, stop, options, deadline, helpers, identity)
+            compute(experiment, run, cluster, stop, options, deadline, helpers, identity)
         except BaseException as error:
             with suppress(OSError):  # a full disk must not hide the error
                 write_ending(files, error, identity.fingerprint)
