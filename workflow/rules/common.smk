@@ -68,9 +68,7 @@ PARTIAL = f"--partial --at {time.time():.0f}" if SETTINGS.partial else ""
 DAMAGED = damaged(STAGES, START.folder.path) if workflow.is_main_process else {}
 # The files that are written again although they are there.
 FORCED = START.forced | {
-    f"{RESULTS.path}/{path}"
-    for name in DAMAGED
-    for path in STAGES[name].outputs_below_results
+    f"{START.folder.path}/{path}" for name in DAMAGED for path in STAGES[name].outputs
 }
 
 

@@ -2,7 +2,7 @@
 # generation has is known beforehand, only not which: a job is a place, and a table of decisions
 # says which run it lengthens. So `-n` counts every job, and a kill loses no decision.
 
-from qdsweep.search.places import basis, decided_by, decision_of
+from qdsweep.search.plan import basis, decided_by, decision_of
 
 if SETTINGS.staged_search is not None:
 

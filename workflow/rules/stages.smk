@@ -2,7 +2,7 @@
 # workflow/qdsweep/analysis/stages.py that this sweep asks for.
 
 from qdsweep.records.plan import digest
-from qdsweep.search.places import markers
+from qdsweep.search.plan import markers
 
 # What stages need besides the outputs of others, and what makes them anew besides their inputs.
 INPUTS = {

@@ -122,15 +122,16 @@ def add_commands(add: Add) -> None:
 
 def _run(arguments: argparse.Namespace) -> int:
     from qdsweep.config.compose import compose
+    from qdsweep.config.memory import require_memory_of
     from qdsweep.config.requirements import check_cited, require_packages_of
-    from qdsweep.planning.checks import check_sizes, require_own_code
+    from qdsweep.planning.checks import require_own_code
 
     _check_run(arguments)
     experiment = compose(arguments.experiment, overrides(arguments.set), source="--set")
     check_cited([experiment])
     try:
         if not arguments.out.exists():  # else it may be finished, by a larger machine
-            check_sizes(experiment)
+            require_memory_of(experiment)
             require_packages_of(experiment)
         require_own_code(experiment)
     except BadInput as error:

@@ -3,15 +3,19 @@
 The BibTeX entries of config/references.bib, which presets and models cite by their keys.
 """
 
+import os
 import re
+import shlex
 from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 
+from qdsweep.config.cluster import LIBRARIES, Cluster
 from qdsweep.config.experiment import Experiment
 from qdsweep.config.files import PRESETS, nearest
 from qdsweep.config.plugin import find_source
 from qdsweep.errors import BadInput
+from qdsweep.host.process import RANKS, which
 
 _ENGINE = "`make extras` installs it (envs/{0}.lock); for an image: EXTRAS={0} containers/build.sh"
 _RL = "`make rl` installs it, elsewhere `pip install 'qdsweep[rl]'`"
@@ -87,6 +91,25 @@ def require_packages_of(experiment: Experiment) -> None:
     domain, algorithm = experiment.domain, experiment.algorithm
     require_packages(f"domain {domain.name or domain.type}", *domain.packages)
     require_packages(f"algorithm {algorithm.name}", *algorithm.packages)
+
+
+def check_installed(cluster: Cluster) -> None:
+    """Refuses an engine whose library is not installed here, or what it is to use is not there.
+
+    Raises:
+        BadInput: The library is an extra of its own; a program or a file is missing.
+    """
+    engine = cluster.engine
+    if engine in LIBRARIES:
+        require_packages(f"engine {engine}", LIBRARIES[engine])
+    file = cluster.dask.scheduler_file
+    if file is not None and not Path(file).exists():
+        raise BadInput(f"cluster: dask: scheduler_file = {file!r}: there is no such file")
+    # A rank has been started, perhaps into an image that has no launcher.
+    launcher = None if RANKS in os.environ else cluster.mpi.launcher
+    program = shlex.split(launcher or "")[:1]
+    if program and which(program[0]) is None:
+        raise BadInput(f"cluster: mpi: launcher: {program[0]!r} is not a program on the PATH")
 
 
 @cache

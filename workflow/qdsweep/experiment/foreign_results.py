@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-import qdsweep
 from qdsweep.algorithms.base import Arrays
 from qdsweep.algorithms.ribs.archives import ResultArchive, empty_archive
 from qdsweep.config.imported import ImportedRun
@@ -20,6 +19,7 @@ from qdsweep.records.metrics import COLUMNS
 from qdsweep.records.paths import RunDir
 from qdsweep.records.results import write_summary
 from qdsweep.records.status import write_status
+from qdsweep.versions import __version__
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -105,7 +105,7 @@ def write_run(run: ImportedRun, found: Foreign, runs_dir: Path) -> None:
             "solution_dim": int(rows["solution"].shape[1]),
         },
         "timings": {},
-        "versions": {"qdsweep": qdsweep.__version__},
+        "versions": {"qdsweep": __version__},
         "engine": ENGINE,
         "workers": 1,
         "attempts": [],

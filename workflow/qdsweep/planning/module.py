@@ -11,11 +11,11 @@ from typing import Any
 from snakemake.common.configfile import load_configfile
 from snakemake.exceptions import WorkflowError
 
-from qdsweep import __version__
 from qdsweep.config.files import HOME, find_config
 from qdsweep.errors import BadInput, StorageError
 from qdsweep.planning.start import Given
 from qdsweep.records.paths import Results
+from qdsweep.versions import __version__
 
 _EXPONENT = re.compile(r"[-+]?([0-9]+(\.[0-9]*)?|\.[0-9]+)[eE][-+]?[0-9]+")
 

@@ -19,10 +19,11 @@ from qdsweep.config.explain import explain, naming_file
 from qdsweep.config.files import nearest, read_yaml, shown
 from qdsweep.config.imported import read_all
 from qdsweep.config.keys import Path
+from qdsweep.config.memory import require_memory_of
 from qdsweep.config.sweep import SweepFile
 from qdsweep.errors import BadInput
 from qdsweep.files import read_json_if_whole
-from qdsweep.planning.checks import check_fit, check_packages, check_sizes, check_sweep
+from qdsweep.planning.checks import check_fit, check_packages, check_sweep
 from qdsweep.planning.jobs import (
     REQUESTED,
     Settled,
@@ -43,7 +44,7 @@ from qdsweep.search.decide import run_of_place
 from qdsweep.search.draws import drawn_by
 from qdsweep.search.levels import samples_of
 from qdsweep.search.pbt import with_changes
-from qdsweep.search.places import Places, places_of, search_outlook, spoiled
+from qdsweep.search.plan import SearchPlan, search_outlook, search_plan, spoiled
 from qdsweep.sweep.drawn import SAMPLE
 from qdsweep.sweep.grammar import recover
 from qdsweep.sweep.groups import CHANGES, MEMBER
@@ -99,12 +100,12 @@ class Start:
         self.sources = key_sources(*given[1:])
         self.folder = results.sweep(self.settings.name)
         self.sweep = self.confirming = Sweep((), (), {})
-        self.search: Places | None = None
+        self.search: SearchPlan | None = None
         self._is_job, self._is_main = is_job, is_main
         if not is_job:
             self.sweep = sweep_of(self.settings, results, self.sources)
             check_sweep(self.settings, self.sweep, self.sources)
-            self.search = places_of(self.settings, self.sweep, self.sources)
+            self.search = search_plan(self.settings, self.sweep, self.sources)
             self.confirming = self.confirming_now()
         self.clusters = clusters_of(self.settings, self.sources)
         if self.settings.cluster != "auto":  # else it is not known before the executor is
@@ -196,7 +197,7 @@ class Start:
         """Refuses unfinished runs that this machine's memory cannot hold."""
         with naming_file(self.sources, "experiment"):
             for experiment in self.unfinished:
-                check_sizes(experiment)
+                require_memory_of(experiment)
 
     def algorithms(self) -> list[Experiment]:
         """Returns unfinished runs with all that their algorithms may become on the way."""
@@ -333,16 +334,18 @@ def clusters_of(settings: SweepFile, sources: Mapping[Path, str]) -> dict[str, C
         return {name: read_cluster(name) for name in names}
 
 
-def plan_data(settings: SweepFile, sweep: Sweep, places: Places | None = None) -> dict[str, Any]:
+def plan_data(
+    settings: SweepFile, sweep: Sweep, search: SearchPlan | None = None
+) -> dict[str, Any]:
     """Returns a sweep as plain data: what plan.json says of it."""
     about = {"name": settings.name, "experiment": settings.title, "sweep": settings.sweep}
     plan = sweep.plan(**about, **settings.drawing, **settings.reporting)
-    if places is None:
+    if search is None:
         return plan
     if settings.search and settings.search.pbt:
         plan["columns"] = [MEMBER, *sweep.columns, CHANGES]
     # Its rows are known at its end; until then there is what they are chosen from.
-    return {**plan, "rows": [], "base": settings.experiment, **places.plan}
+    return {**plan, "rows": [], "base": settings.experiment, **search.entries}
 
 
 def _typed(value: Any) -> Any:

@@ -17,10 +17,10 @@ from pathlib import Path
 
 from qdsweep.analysis.stages import forget
 from qdsweep.config.experiment import BUDGETS, Experiment
+from qdsweep.config.requirements import check_installed
 from qdsweep.container.image import prepare
 from qdsweep.errors import BadInput
 from qdsweep.host.machine import apply_baseline, has_avx2
-from qdsweep.planning.checks import check_installed
 from qdsweep.planning.jobs import requeue_lost, require_request
 from qdsweep.planning.start import Start
 from qdsweep.warm.client import VARIABLE

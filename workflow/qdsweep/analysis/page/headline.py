@@ -20,7 +20,7 @@ from qdsweep.files import read_csv
 from qdsweep.metrics import Metric
 from qdsweep.records.paths import SweepDir
 from qdsweep.records.plan import Plan, read_confirm
-from qdsweep.search.levels import search_cost, settings_count
+from qdsweep.search.levels import count_candidates, search_cost
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -41,7 +41,7 @@ def headline(plan: Plan, tables: Tables, sweep_dir: Path, called: Called) -> str
     )
     if plan.levels:
         text += (
-            f" They are the finalists of a search among {settings_count(plan.levels)} settings,"
+            f" They are the finalists of a search among {count_candidates(plan.levels)} settings,"
             f" which took {number(search_cost(plan.levels))} {plan.unit} in all."
         )
     partial = int((tables.summary["status"] == "partial").sum())

@@ -26,7 +26,7 @@ from qdsweep.records.paths import RunDir, SweepDir
 from qdsweep.records.plan import ConfirmingRow, Row, read_confirm, read_plan, write_confirm
 from qdsweep.records.results import write_configs
 from qdsweep.records.sources import find_run
-from qdsweep.search.levels import settings_count
+from qdsweep.search.levels import count_candidates
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -120,7 +120,7 @@ def write_confirmed(sweep_dir: Path, runs_dir: Path) -> Sheet:
     named = group_names(plan).dressed(data)
     metrics = [tables.metric(name) for name in data["metric"].unique()]
     # A search has chosen among more than those that came to its end.
-    count = settings_count(plan.levels) or len(tables.table)
+    count = count_candidates(plan.levels) or len(tables.table)
     sheet = _sheet(named, metrics, count, min(numbers), max(numbers))
     write_sheet(sweep.tables, sheet, data)
     return sheet

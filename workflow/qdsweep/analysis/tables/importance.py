@@ -26,7 +26,7 @@ from qdsweep.config.requirements import require_packages
 from qdsweep.errors import BadInput
 from qdsweep.records.paths import SweepDir
 from qdsweep.records.plan import Plan, read_plan
-from qdsweep.search.tpe import Told, is_score, study_of, swept_sources
+from qdsweep.search.tpe import Observation, is_score, study_of, swept_sources
 from qdsweep.sweep.drawn import Drawn
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def best_of(settings: int) -> int:
     return max(math.ceil(_BEST * settings), _FEWEST_BEST)
 
 
-def lacking(sources: Sequence[Drawn], told: Sequence[Told]) -> str:
+def lacking(sources: Sequence[Drawn], told: Sequence[Observation]) -> str:
     """Returns why nothing can be said of these settings; empty if something can."""
     names = [source.name for source, values in _columns(sources, told) if len(set(values)) > 1]
     if len(names) < 2:
@@ -84,7 +84,7 @@ def lacking(sources: Sequence[Drawn], told: Sequence[Told]) -> str:
     return ""
 
 
-def importances(sources: Sequence[Drawn], told: Sequence[Told]) -> list[Importance]:
+def importances(sources: Sequence[Drawn], told: Sequence[Observation]) -> list[Importance]:
     """Returns how much each value matters, by PED-ANOVA the most important first.
 
     A setting that failed counts as the worst. The same settings always give the same.
@@ -113,7 +113,7 @@ def importances(sources: Sequence[Drawn], told: Sequence[Told]) -> list[Importan
 
 
 def _both(
-    sources: Sequence[Drawn], told: Sequence[Told], varied: list[str], always: list[str]
+    sources: Sequence[Drawn], told: Sequence[Observation], varied: list[str], always: list[str]
 ) -> tuple[Mapping[str, float], Mapping[str, float]]:
     """Returns Pearson divergences by PED-ANOVA, and shares of the variance by fANOVA."""
     from optuna.importance import FanovaImportanceEvaluator, PedAnovaImportanceEvaluator
@@ -126,14 +126,14 @@ def _both(
         return ped.evaluate(study, varied), fanova.evaluate(study, always) if always else {}
 
 
-def _shuffled(told: Sequence[Told], seed: int) -> list[Told]:
+def _shuffled(told: Sequence[Observation], seed: int) -> list[Observation]:
     scores = [one.score for one in told]
     random.Random(seed).shuffle(scores)
     return [one._replace(score=score) for one, score in zip(told, scores, strict=True)]
 
 
 def _columns(
-    sources: Sequence[Drawn], told: Sequence[Told]
+    sources: Sequence[Drawn], told: Sequence[Observation]
 ) -> "zip[tuple[Drawn, tuple[str, ...]]]":
     return zip(sources, zip(*(one.row for one in told), strict=True), strict=True)
 
@@ -160,7 +160,8 @@ def write_importance(sweep_dir: Path, runs_dir: Path) -> None:
     records, remarks = [], []
     for heading, settings in parts:
         sources = swept_sources(plan.sweep, [values for values, _ in settings], place)
-        told = [Told(tuple(v[source.name] for source in sources), one) for v, one in settings]
+        rows = [tuple(values[source.name] for source in sources) for values, _ in settings]
+        told = list(map(Observation, rows, (score for _, score in settings)))
         why = lacking(sources, told)
         if why:
             remarks.append(f"{heading}: {why}.")
