@@ -33,10 +33,10 @@ from qdsweep.engines.failures import EvaluationFailed, describe_failure
 from qdsweep.errors import BadInput, QdsweepError, StorageError
 from qdsweep.experiment.elite import elite_contexts
 from qdsweep.experiment.load import Run
-from qdsweep.experiment.start import STOPPED
 from qdsweep.experiment.stop import Interrupted, Stop
 from qdsweep.files import atomic, read_arrays, require
 from qdsweep.host.machine import apply_baseline
+from qdsweep.host.signals import STOPPED
 from qdsweep.host.slurm import seconds_left
 from qdsweep.records.paths import RunDir
 from qdsweep.versions import installed_versions

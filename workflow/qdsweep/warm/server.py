@@ -31,7 +31,8 @@ from qdsweep.domains import import_libraries
 from qdsweep.domains.base import Actor, Domain, Evaluation
 from qdsweep.host.machine import apply_baseline, kept_by_forks
 from qdsweep.host.process import die_with_parent
-from qdsweep.warm.client import LENGTH, SIGNALS
+from qdsweep.host.signals import SIGNALS
+from qdsweep.warm.client import LENGTH
 
 # How long to wait for the command of a connected client, which sends it at once [s].
 PATIENCE = 10.0
