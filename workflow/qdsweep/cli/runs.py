@@ -208,8 +208,7 @@ def start_planned(
 ) -> int:
     """Computes a run in a job of Snakemake's, and returns the exit code."""
     from qdsweep.experiment.options import Options
-    from qdsweep.experiment.start import start
-    from qdsweep.host.signals import STOPPED
+    from qdsweep.experiment.start import STOPPED, start
 
     options = Options(max_seconds=cluster.max_seconds, attempt=attempt)
     code = start(experiment, run.path, cluster, options)

@@ -20,7 +20,6 @@ from qdsweep.files import read_json_if_whole
 from qdsweep.host import process
 from qdsweep.host.lock import Lock, describe, this_process
 from qdsweep.host.machine import apply_baseline
-from qdsweep.host.signals import STOPPED
 from qdsweep.host.slurm import job_details, seconds_left
 from qdsweep.planning.checks import check_installed
 from qdsweep.records.metrics import read_rows
@@ -32,6 +31,8 @@ from qdsweep.sweep.ids import Identity
 
 if TYPE_CHECKING:
     from qdsweep.engines.allocation import Helpers
+
+STOPPED = 75  # EX_TEMPFAIL: the same command goes on
 
 
 def start(experiment: Experiment, out: Path, cluster: Cluster, options: Options) -> int:

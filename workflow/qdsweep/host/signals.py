@@ -1,4 +1,4 @@
-"""The signals that ask a run to stop, and the exit code of a run that stopped.
+"""The signals that ask a run to stop.
 
 The module imports next to nothing, as `warm.client` needs it.
 """
@@ -7,7 +7,6 @@ import os
 import signal
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)
-STOPPED = 75  # EX_TEMPFAIL: the same command resumes the run
 
 
 def ignore_signals() -> None:

@@ -32,12 +32,12 @@ from qdsweep.config.compose import compose
 from qdsweep.config.experiment import Experiment
 from qdsweep.errors import BadInput, QdsweepError
 from qdsweep.experiment.load import load
+from qdsweep.experiment.start import STOPPED
 from qdsweep.files import read_json_if_whole, write_csv, write_json, write_text
 from qdsweep.host import process
 from qdsweep.host.lock import Lock
 from qdsweep.host.machine import BUSY
 from qdsweep.host.process import die_with_parent
-from qdsweep.host.signals import STOPPED
 from qdsweep.planning.checks import check_fit
 from qdsweep.planning.outlook import planned_evaluations
 from qdsweep.records.paths import Results, RunDir
