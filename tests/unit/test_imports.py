@@ -158,6 +158,19 @@ def test_what_the_snakefile_imports_is_light():
     assert heavy_after("\n".join(code)) == {"snakemake"}
 
 
+BASELINE = [
+    file.relative_to(PACKAGE.parent).with_suffix("")
+    for file in PACKAGE.rglob("*.py")
+    if "apply_baseline(" in file.read_text()
+]
+
+
+@pytest.mark.parametrize("path", BASELINE, ids=str)
+def test_what_makes_the_settings_of_numpy_does_not_import_it(path):
+    """This process has the settings: only in one without them the import would be an error."""
+    assert "numpy" not in heavy_after(f"import {'.'.join(path.parts)}")
+
+
 @pytest.mark.parametrize("folder", ["config", "sweep", "planning", "container"])
 def test_these_folders_are_light_as_a_whole(folder: str):
     files = (PACKAGE / folder).rglob("*.py")

@@ -126,7 +126,14 @@ def _refuse_imported(run_dir: Path) -> None:
 
 
 def _reevaluate(arguments: argparse.Namespace) -> int:
+    from qdsweep.config.compose import compose
+    from qdsweep.files import require
+    from qdsweep.host.machine import apply_baseline
+    from qdsweep.records.paths import RunDir
+
     _refuse_imported(arguments.run_dir)
+    config = require(RunDir(arguments.run_dir).config, "Give the folder of a finished run.")
+    apply_baseline(compose(str(config)).cpu_baseline)
     from qdsweep.elites.reevaluation import start_reevaluation
 
     cluster = cluster_of(arguments).on_one_node()

@@ -5,7 +5,7 @@ illusion. Flageat and Cully (Uncertain Quality-Diversity, arXiv:2302.00463) eval
 again, many times, and insert it with what it reaches on average into an empty archive: the
 corrected archive, whose QD score and coverage are the ones to trust.
 
-Starts a re-evaluation: settings before numpy, signals, the log, the exit code.
+Starts a re-evaluation: signals, the log, the exit code.
 """
 
 import json
@@ -22,7 +22,6 @@ from numpy.typing import NDArray
 
 from qdsweep.algorithms.base import Arrays
 from qdsweep.config.cluster import Cluster
-from qdsweep.config.compose import compose
 from qdsweep.config.experiment import Experiment
 from qdsweep.config.sweep import Reevaluate
 from qdsweep.domains import make_domain
@@ -35,8 +34,7 @@ from qdsweep.experiment.elite import elite_contexts
 from qdsweep.experiment.load import Run
 from qdsweep.experiment.start import STOPPED
 from qdsweep.experiment.stop import Interrupted, Stop
-from qdsweep.files import atomic, read_arrays, require
-from qdsweep.host.machine import apply_baseline
+from qdsweep.files import atomic, read_arrays
 from qdsweep.host.slurm import seconds_left
 from qdsweep.records.paths import RunDir
 from qdsweep.versions import installed_versions
@@ -278,8 +276,6 @@ def start_reevaluation(run_dir: Path, times: int, seed: int, cluster: Cluster) -
         raise BadInput(f"--times {times} --seed {seed}: times must be at least 1, seed at least 0")
     settings = Reevaluate(times=times, seed=seed)
     run_dir = run_dir.absolute()  # a domain may change the working directory
-    config = require(RunDir(run_dir).config, "Give the folder of a finished run.")
-    apply_baseline(compose(str(config)).cpu_baseline)
     logging.basicConfig(format="%(asctime)s %(message)s", stream=sys.stderr)
     log = logging.getLogger("qdsweep")
     log.setLevel(logging.INFO)

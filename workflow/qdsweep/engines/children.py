@@ -19,9 +19,10 @@ from pathlib import Path
 
 from qdsweep.domains import import_libraries
 from qdsweep.engines.base import Answer, Batch
-from qdsweep.engines.evaluator import SIGNALS, Evaluator, Order, ignore_signals
+from qdsweep.engines.evaluator import Evaluator, Order
 from qdsweep.engines.failures import UnfitWorker, WorkerFailed, WorkerLost
 from qdsweep.host.process import die_with_parent
+from qdsweep.host.signals import SIGNALS, ignore_signals
 
 # How often it looks whether a worker that does not answer is alive [s]: its death may go unseen,
 # as processes that it has forked hold its end of the connection.

@@ -7,7 +7,6 @@ import faulthandler
 import io
 import logging
 import os
-import signal
 import socket
 import sys
 from pathlib import Path
@@ -72,10 +71,6 @@ class WorkerLog(io.TextIOBase):
         if len(lines) > LIMIT:
             lines[LIMIT:] = [f"... more in {self.path}"]
         return lines
-
-
-# What is for the main process to obey.
-SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)
 
 
 class Order(NamedTuple):
@@ -146,27 +141,6 @@ class Evaluator:
         except EvaluationFailed as error:
             result = error.failure
         return Answer(result, self._log.take() if self._log is not None else [], self.name)
-
-
-def ignore_signals() -> None:
-    """Leaves signals to the main process: Ctrl-C and Slurm reach the whole group.
-
-    What a domain itself starts can be ended as usual: a handler, other than SIG_IGN, is not handed
-    on to programs, and it is taken back in forks.
-    """
-
-    def restore() -> None:
-        for number in SIGNALS:
-            signal.signal(number, signal.SIG_DFL)
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
-
-    for number in SIGNALS:
-        signal.signal(number, lambda *_: None)
-    os.register_at_fork(
-        before=lambda: signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS),
-        after_in_parent=lambda: signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS),
-        after_in_child=restore,
-    )
 
 
 def _difference(order: Order) -> str:

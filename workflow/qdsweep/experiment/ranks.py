@@ -14,9 +14,9 @@ from pathlib import Path
 
 from qdsweep.config.cluster import Cluster
 from qdsweep.errors import BadInput, QdsweepError
-from qdsweep.experiment.stop import SIGNALS
 from qdsweep.files import write_text
 from qdsweep.host.process import RANKS, die_with_parent, which
+from qdsweep.host.signals import SIGNALS
 from qdsweep.records.paths import RunDir
 
 # A file of state/ with the exit code of rank 0: srun gives another one after MPI's Abort.

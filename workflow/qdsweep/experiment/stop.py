@@ -7,11 +7,10 @@ from contextlib import contextmanager
 from types import FrameType, TracebackType
 
 from qdsweep.errors import QdsweepError
+from qdsweep.host.signals import SIGNALS
 
 # The longest that a timer waits; it is set again then [s].
 _LONGEST = 1e8
-
-SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)
 
 
 class Interrupted(BaseException):

@@ -2,8 +2,6 @@
 
 Its standard input gives the experiments to prepare for, and ends with the Snakemake that
 started it. It never has a second thread, so that it can be forked at any time.
-
-Two iterations of an algorithm on random numbers, which make numba compile all of it.
 """
 
 import atexit
@@ -17,21 +15,16 @@ import signal
 import socket
 import sys
 import traceback
-import types
 from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
-
-from qdsweep.algorithms import make_algorithm
 from qdsweep.analysis.stages import STAGES
 from qdsweep.config.experiment import Experiment
-from qdsweep.domains import import_libraries
-from qdsweep.domains.base import Actor, Domain, Evaluation
 from qdsweep.host.machine import apply_baseline, kept_by_forks
 from qdsweep.host.process import die_with_parent
-from qdsweep.warm.client import LENGTH, SIGNALS
+from qdsweep.host.signals import SIGNALS
+from qdsweep.warm.client import LENGTH
 
 # How long to wait for the command of a connected client, which sends it at once [s].
 PATIENCE = 10.0
@@ -79,6 +72,7 @@ def prepare(experiments: bytes) -> None:
     if not sent:
         return
     import qdsweep.experiment.run  # noqa: F401
+    from qdsweep.warm.rehearsal import rehearse
 
     for data in sent:
         try:  # from JSON, where a list may stand for a tuple
@@ -216,10 +210,10 @@ def _run(request: Request) -> None:
         sys.argv = ["qdsweep", *request.argv]
         import numpy as np
 
-        np.random.seed()  # anew, as in a process of its own
-        from qdsweep.cli import main
+        from qdsweep import cli
 
-        code = main(request.argv)
+        np.random.seed()  # as in a process of its own
+        code = cli.main(request.argv)
     except SystemExit as end:
         code = end.code if isinstance(end.code, int) else int(end.code is not None)
     except BaseException:
@@ -234,47 +228,3 @@ def _run(request: Request) -> None:
 
 if __name__ == "__main__":
     main()
-
-
-ITERATIONS = 2
-# Small sizes: what numba compiles depends on types alone. It is a linear policy of SHAPE, too.
-SOLUTION_DIM = 10
-SHAPE = (2, 4)
-
-
-def rehearse(experiment: Experiment) -> None:
-    """Imports an experiment's libraries and compiles what its algorithm calls.
-
-    None of it is computed, and no domain of the user's is imported, as it could start threads. What
-    the user's own algorithms import has to be; see `server.main`.
-    """
-    made = import_libraries(experiment.domain)
-    rng = np.random.default_rng(0)
-    measures = len(experiment.archive.dims or (1, 1))
-    domain: Any = types.SimpleNamespace(
-        solution_dim=SOLUTION_DIM,
-        measures={str(index): (0.0, 1.0) for index in range(measures)},
-        objective_range=(0.0, 1.0),
-        x0=np.zeros(SOLUTION_DIM),
-        step=0.5,
-        fields={},
-        jacobian=None,
-        actor=_small(made),
-    )
-    algorithm = make_algorithm(experiment, domain, None)
-    for _ in range(ITERATIONS):
-        while (candidates := algorithm.ask()) is not None:
-            n = len(candidates.solutions)
-            jacobian = rng.random((n, 1 + measures, SOLUTION_DIM))
-            evaluation = Evaluation(rng.random(n), rng.random((n, measures)), jacobian=jacobian)
-            algorithm.tell(candidates._replace(seeds=np.zeros(n, np.uint32)), evaluation)
-
-
-def _small(domain: Domain | None) -> Actor | None:
-    """Returns a small network with a domain's kind of actions; None where it has no network."""
-    actor = getattr(domain, "actor", None)
-    if actor is None:
-        return None
-    bounds = None if actor.low is None else np.ones(SHAPE[0])
-    low = None if bounds is None else -bounds
-    return Actor((SHAPE,), True, "tanh", low, bounds, actor.discrete)

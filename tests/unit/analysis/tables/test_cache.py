@@ -40,6 +40,7 @@ def runs_in(paths: list[Path]) -> set[str]:
 
 
 def test_only_changed_runs_are_read(results):
+    again(results)  # the results are copies, with other inodes
     with opened() as files:
         again(results)
     assert not runs_in(files) and not [path for path in files if path.name == "config.yaml"]
@@ -85,40 +86,32 @@ def test_tables_from_what_was_kept_are_the_same_bytes(results):
 
 
 @pytest.mark.parametrize(
-    "damage", ["torn", "empty", "foreign", "pickle", "older", "shorter", "emptied", "fewer"]
+    "damage", ["torn", "flipped", "empty", "foreign", "pickle", "older", "shorter"]
 )
 def test_a_damaged_cache_is_made_anew(results, damage):
     sweep = results / "sweeps" / "tasks"
-    before, kept = contents(sweep), SweepDir(sweep).cache
-    whole = kept.read_bytes()
-    with np.load(kept) as file:
+    before, cache = contents(sweep), SweepDir(sweep).cache
+    whole = cache.read_bytes()
+    with np.load(cache) as file:
         arrays = dict(file)
+    half = len(whole) // 2
     if damage == "torn":
-        kept.write_bytes(whole[: len(whole) // 2])
+        cache.write_bytes(whole[:half])
+    elif damage == "flipped":
+        cache.write_bytes(whole[:half] + bytes([whole[half] ^ 1]) + whole[half + 1 :])
     elif damage == "empty":
-        kept.write_bytes(b"")
+        cache.write_bytes(b"")
     elif damage == "foreign":
-        np.savez(kept.open("wb"), other=np.arange(3))
+        np.savez(cache.open("wb"), other=np.arange(3))
     elif damage == "pickle":
-        np.savez(kept.open("wb"), **{**arrays, "about": np.array([{}], dtype=object)})
+        np.savez(cache.open("wb"), **{**arrays, "about": np.array([{}], dtype=object)})
     elif damage == "older":
         about = json.loads(arrays["about"].tobytes())
-        about["format"][0] -= 1
+        about["form"][0] -= 1
         arrays["about"] = np.frombuffer(json.dumps(about).encode(), np.uint8)
-        np.savez(kept.open("wb"), **arrays)
-    elif damage in ("emptied", "fewer"):
-        about = json.loads(arrays["about"].tobytes())
-        results_of_one = next(iter(about["runs"].values()))[1]
-        if damage == "emptied":
-            results_of_one[0][0] = {}
-        else:
-            results_of_one.clear()
-            arrays |= {name: arrays[name][..., 12:] for name in ("evaluations", "values")}
-        arrays["about"] = np.frombuffer(json.dumps(about).encode(), np.uint8)
-        np.savez(kept.open("wb"), **arrays)
+        np.savez(cache.open("wb"), **arrays)
     else:
-        arrays |= {name: arrays[name][..., :-1] for name in ("evaluations", "values")}
-        np.savez(kept.open("wb"), **arrays)
+        np.savez(cache.open("wb"), **{**arrays, "numbers": arrays["numbers"][:-1]})
     with opened() as files:
         again(results)
     assert len(runs_in(files)) == 12

@@ -21,14 +21,12 @@ from qdsweep.analysis.tables.runs import (
     PLACES,
     RESULTS,
     Curve,
-    Kept,
     Result,
     column_names,
     common_grid,
     key_of,
-    read_cache,
     read_results,
-    write_cache,
+    result_index,
 )
 from qdsweep.analysis.tables.sheet import write_sheet
 from qdsweep.analysis.tables.timing import write_timing
@@ -117,21 +115,13 @@ def _read_runs(plan: Plan, sweep: SweepDir, runs_dir: Path, partial: bool) -> li
     rows_of: dict[str, list[Row]] = {}
     for row in plan.rows:
         rows_of.setdefault(row.run, []).append(row)
-    before = read_cache(sweep, plan.metrics)
-    now: Kept = {}
-    for run, rows in rows_of.items():
-        files = RunDir(runs_dir / run).results
-        if not files.summary.exists():
-            continue
-        key = key_of(files, rows, partial=partial)
-        known = before.get(run)
-        if known is None or known[0] != key:
-            read = read_results(files, rows, partial=partial, metrics=plan.metrics)
-            known = key, read
-        now[run] = known
-    if any(now[run] is not before.get(run) for run in now):
-        write_cache(sweep, now, plan.metrics)
-    waiting = {run: iter(results) for run, (_, results) in now.items()}
+    files = {run: RunDir(runs_dir / run).results for run in rows_of}
+    results = result_index(sweep, plan.metrics).update(
+        (run for run in rows_of if files[run].summary.exists()),
+        lambda run: key_of(files[run], rows_of[run], partial=partial),
+        lambda run: read_results(files[run], rows_of[run], partial=partial, metrics=plan.metrics),
+    )
+    waiting = {run: iter(results_of_run) for run, results_of_run in results.items()}
     return [next(waiting[row.run]) if row.run in waiting else _MISSING for row in plan.rows]
 
 

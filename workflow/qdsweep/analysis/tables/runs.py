@@ -1,14 +1,10 @@
 """One run's results at the budgets of a sweep's rows.
 
 One run's metrics: read once, cut at a row's budget, thinned to a short curve.
-
-Keeps what was read of a sweep's runs, so that only changed ones are read again.
-
-One file, `.aggregated.npz`: arrays of numbers, and JSON as bytes; never a pickle.
 """
 
-import json
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,8 +14,9 @@ import numpy as np
 from qdsweep.analysis.selection import score_scale_of
 from qdsweep.config.archives import ARCHIVES
 from qdsweep.config.experiment import BUDGETS
-from qdsweep.files import atomic, damaged
+from qdsweep.files import damaged
 from qdsweep.metrics import METRICS, RECORDED, Metric, curves_of
+from qdsweep.records.index import Index, signatures
 from qdsweep.records.metrics import COMPILE, OWN_SECONDS, SECONDS, column_of, read_metrics
 from qdsweep.records.paths import RunFiles, SweepDir
 from qdsweep.records.plan import Plan, Row
@@ -255,86 +252,31 @@ def column_names(plan: Plan) -> dict[str, str]:
     return {name: f"swept_{name}" if name in taken else name for name in plan.columns}
 
 
-# To be raised when the meaning of what is kept changes; its names are checked anyway.
-_FORMAT = [2, *RESULTS]
-
-# Run id -> (key, its results).
-Kept = dict[str, tuple[list[Any], list[Result]]]
-
-
 def key_of(files: RunFiles, rows: list[Row], *, partial: bool) -> list[Any]:
-    """Returns what the results of a run depend on: its files, the budgets, and `partial`.
-
-    A file counts as unchanged if its size and time of modification [ns] are the same.
-    """
-    stats = [path.stat() for path in sources(files) if path.exists()]
-    return [
-        partial,
-        [[row.iterations, row.evaluations, row.steps] for row in rows],
-        [[stat.st_mtime_ns, stat.st_size] for stat in stats],
-    ]
+    """Returns what the results of a run depend on: its files, the budgets, and `partial`."""
+    budgets = [[row.iterations, row.evaluations, row.steps] for row in rows]
+    return [partial, budgets, signatures(*sources(files))]
 
 
-def _columns(metrics: tuple[Metric, ...]) -> list[str]:
-    return [*(metric.name for metric in curves_of(metrics)), *PLACES]
+def result_index(sweep: SweepDir, metrics: tuple[Metric, ...]) -> Index[list[Result]]:
+    """Returns the index of a sweep's results: those of each run, in the order of its rows."""
+    names = [*(metric.name for metric in curves_of(metrics)), *PLACES]
 
+    def dump(result: Result) -> list[Any]:
+        curve = result.curve
+        return [result.record, curve and [curve.evaluations, *map(curve.along, names)]]
 
-def _format(metrics: tuple[Metric, ...]) -> list[Any]:
-    return [*_FORMAT, *(metric.name for metric in metrics if metric.function)]
+    def load(record: dict[str, Any], arrays: Iterator[np.ndarray]) -> Result:
+        evaluations = next(arrays, None)
+        if evaluations is None:
+            return Result(record, None)
+        values = dict(zip(names, arrays, strict=True))
+        return Result(record, Curve(evaluations.astype(int), values))
 
-
-def read_cache(sweep: SweepDir, metrics: tuple[Metric, ...]) -> Kept:
-    """Reads what was kept; nothing where that is damaged, or of another release or metrics."""
-    try:
-        with np.load(sweep.cache, allow_pickle=False) as file:
-            about = json.loads(file["about"].tobytes())
-            evaluations, values = file["evaluations"], file["values"]
-        if about["format"] != _format(metrics):
-            return {}
-        return _unpack(about, evaluations, values, _columns(metrics))
-    except Exception:  # whatever is wrong, the file is made anew
-        return {}
-
-
-def _unpack(
-    about: dict[str, Any], evaluations: np.ndarray, values: np.ndarray, names: list[str]
-) -> Kept:
-    if values.shape != (len(names), len(evaluations)):
-        return {}
-    kept: Kept = {}
-    start = 0
-    for run, (key, results) in about["runs"].items():
-        kept[run] = (key, [])
-        if len(results) != len(key[1]):  # one result for each row
-            return {}
-        for record, points in results:
-            if not record.keys() >= (set(RESULTS) if points else {"status"}):
-                return {}
-            part = slice(start, start + (points or 0))
-            columns = dict(zip(names, values[:, part], strict=True))
-            curve = Curve(evaluations[part], columns) if points else None
-            kept[run][1].append(Result(record, curve))
-            start = part.stop
-    return kept if start == len(evaluations) else {}
-
-
-def write_cache(sweep: SweepDir, kept: Kept, metrics: tuple[Metric, ...]) -> None:
-    """Writes what was read of each run."""
-    runs = {
-        run: [key, [[r.record, len(r.curve.evaluations) if r.curve else None] for r in results]]
-        for run, (key, results) in kept.items()
-    }
-    curves = [r.curve for _, results in kept.values() for r in results if r.curve]
-    evaluations = np.concatenate([np.empty(0, int), *(c.evaluations for c in curves)])
-    names = _columns(metrics)
-    values = np.empty((len(names), len(evaluations)))
-    for row, name in zip(values, names, strict=True):
-        np.concatenate([np.empty(0), *(c.values[name] for c in curves)], out=row)
-    about = {"format": _format(metrics), "runs": runs}
-    with atomic(sweep.cache) as file:
-        np.savez(
-            file,
-            about=np.frombuffer(json.dumps(about).encode(), np.uint8),
-            evaluations=evaluations,
-            values=values,
-        )
+    return Index(
+        path=sweep.cache,
+        # The number is to be raised when the meaning of an entry changes.
+        form=[3, *RESULTS, *(metric.name for metric in metrics), *names],
+        dump=lambda results: [dump(result) for result in results],
+        load=lambda data, take: [load(record, map(take, sizes or ())) for record, sizes in data],
+    )

@@ -13,20 +13,21 @@ import shutil
 import signal
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import psutil
 
 from qdsweep.config import cluster as config
-from qdsweep.engines.evaluator import SIGNALS, Order
+from qdsweep.engines.evaluator import Order
 from qdsweep.engines.executors.ray_worker import MEMORY, Scratch, answers
 from qdsweep.engines.failures import NoWorkers
 from qdsweep.errors import BadInput
 from qdsweep.files import write_private
+from qdsweep.host.signals import SIGNALS
 from qdsweep.records.paths import StateDir
 
 if TYPE_CHECKING:
-    from qdsweep.engines.executors.ray_actors import Ray
+    from qdsweep.engines.executors.ray_actors import Cluster, Ray
 
 log = logging.getLogger("qdsweep")
 
@@ -49,26 +50,6 @@ def connect(order: Order, cluster: config.Cluster, state: StateDir, helpers: obj
     from qdsweep.engines.executors.ray_actors import Ray
 
     return Ray(order, joined, cluster.workers)
-
-
-class Cluster(Protocol):
-    """A Ray cluster, as the run's actors see it.
-
-    Attributes:
-        options: Of each actor.
-        remedy: Where to look if no worker comes.
-    """
-
-    options: dict[str, Any]
-    remedy: str
-
-    def problem(self) -> str | None:
-        """Returns why no worker will ever come; None while one may."""
-        ...
-
-    def close(self, actors: Iterable[Any]) -> None:
-        """Ends the actors, and the cluster if it is the run's own."""
-        ...
 
 
 class _Thread:
@@ -124,8 +105,11 @@ class OwnCluster:
             _node_ip_address=_host(cluster.interface),
         )
         self._processes = set(psutil.Process().children()) - before
-        names = {process.pid: process.name() for process in self._processes}
-        self._vital = {pid: names[pid] for pid in names if names[pid] in ("gcs_server", "raylet")}
+        self._vital: dict[int, str] = {}
+        for process in self._processes:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                if (name := process.name()) in ("gcs_server", "raylet"):
+                    self._vital[process.pid] = name
         if cluster.over_nodes():
             import ray
 
@@ -146,7 +130,7 @@ class OwnCluster:
             with contextlib.suppress(psutil.NoSuchProcess):
                 for child in process.children(recursive=True):
                     child.kill()
-                if process.name() != "gcs_server":  # Ray waits for it, to say goodbye
+                if self._vital.get(process.pid) != "gcs_server":  # Ray waits for it, to say goodbye
                     process.kill()
         self._thread.end()
 

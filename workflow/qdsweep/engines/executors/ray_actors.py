@@ -7,11 +7,12 @@ import logging
 import os
 import pickle
 import threading
+from collections.abc import Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import ray
 from ray.exceptions import ObjectLostError, RayActorError
@@ -21,13 +22,30 @@ from qdsweep.engines.children import pack, unpack
 from qdsweep.engines.evaluator import Evaluator, Order
 from qdsweep.engines.failures import WorkerLost
 
-if TYPE_CHECKING:
-    from qdsweep.engines.executors.ray import Cluster
-
 log = logging.getLogger("qdsweep")
 
 # So many workers may be lost before they began; each further one counts as turned away.
 MAX_EARLY_LOSSES = 3
+
+
+class Cluster(Protocol):
+    """A Ray cluster, as the run's actors see it.
+
+    Attributes:
+        options: Of each actor.
+        remedy: Where to look if no worker comes.
+    """
+
+    options: dict[str, Any]
+    remedy: str
+
+    def problem(self) -> str | None:
+        """Returns why no worker will ever come; None while one may."""
+        ...
+
+    def close(self, actors: Iterable[Any]) -> None:
+        """Ends the actors, and the cluster if it is the run's own."""
+        ...
 
 
 class Colleague(Evaluator):
@@ -71,7 +89,7 @@ class Ray:
 
     name = "ray"
 
-    def __init__(self, order: Order, cluster: "Cluster", wanted: int) -> None:
+    def __init__(self, order: Order, cluster: Cluster, wanted: int) -> None:
         self.wanted = wanted
         self.remedy = cluster.remedy
         self._order, self._cluster = order, cluster

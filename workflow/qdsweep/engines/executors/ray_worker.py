@@ -1,6 +1,5 @@
 """`qdsweep worker` for a run of the ray engine: a node of its Ray cluster."""
 
-import json
 import os
 import socket
 import subprocess
@@ -69,12 +68,11 @@ def work(run: Path, workers: int, patience: float) -> None:
     """
     file = RunDir(run).state.connection
     deadline = time.monotonic() + patience
-    while not answers(address := str(read_json_if_whole(file).get("address"))):
+    while not answers(address := str((about := read_json_if_whole(file)).get("address"))):
         if time.monotonic() > deadline:
             raise QdsweepError(f"{file}: no main process found for {patience:.0f} s")
         time.sleep(0.1)
     os.environ.pop("RAY_AUTH_TOKEN", None)  # of another cluster
-    settings = json.loads(file.read_text())["settings"]
     scratch = Scratch()
     node = subprocess.Popen(
         [
@@ -82,7 +80,7 @@ def work(run: Path, workers: int, patience: float) -> None:
             *("--address", address, "--num-cpus", str(workers), "--disable-usage-stats"),
             *("--object-store-memory", str(MEMORY)),
         ],
-        env={**os.environ, **settings, **scratch.environment(file.parent / "token")},
+        env={**os.environ, **about["settings"], **scratch.environment(file.parent / "token")},
         preexec_fn=partial(die_with_parent, SIGTERM),
     )
     while node.poll() is None and answers(address):

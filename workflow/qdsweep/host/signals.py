@@ -1,0 +1,30 @@
+"""The signals that ask a run to stop.
+
+The module imports next to nothing, as `warm.client` needs it.
+"""
+
+import os
+import signal
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)
+
+
+def ignore_signals() -> None:
+    """Leaves signals to the main process: Ctrl-C and Slurm reach the whole group.
+
+    What a domain itself starts can be ended as usual: a handler, other than SIG_IGN, is not handed
+    on to programs, and it is taken back in forks.
+    """
+
+    def restore() -> None:
+        for number in SIGNALS:
+            signal.signal(number, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
+
+    for number in SIGNALS:
+        signal.signal(number, lambda *_: None)
+    os.register_at_fork(
+        before=lambda: signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS),
+        after_in_parent=lambda: signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS),
+        after_in_child=restore,
+    )

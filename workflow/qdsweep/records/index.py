@@ -1,0 +1,123 @@
+"""An index of a sweep's runs: what was read of each, so that only changed runs are read again.
+
+With an index, a look at 100,000 finished runs takes seconds. Its file can be removed at any time.
+"""
+
+import gc
+import json
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from qdsweep.files import atomic, read_arrays, signature
+
+if TYPE_CHECKING:
+    import numpy as np
+
+Entry = TypeVar("Entry")
+Key = list[Any]  # JSON
+Keyed = dict[str, tuple[Key, Entry]]
+
+
+def signatures(*paths: str | Path) -> list[int]:
+    """Returns time, size and inode of each file; zeros where there is none."""
+    return [number for path in paths for number in signature(path) or (0, 0, 0)]
+
+
+@dataclass(frozen=True)
+class Index(Generic[Entry]):
+    """A file with an entry for each run: JSON, and numbers; never a pickle.
+
+    Attributes:
+        path: The file.
+        form: What every entry depends on, such as names of fields; a file of another form is
+            ignored.
+        dump: Returns an entry as JSON, which may contain one-dimensional arrays of floats.
+        load: Returns the entry of that JSON, in which the length of an array stands for it, and of
+            a function that returns the next array of a length.
+    """
+
+    path: Path
+    form: list[Any]
+    dump: Callable[[Entry], Any]
+    load: Callable[[Any, Callable[[int], "np.ndarray"]], Entry]
+
+    def update(
+        self,
+        runs: Iterable[str],
+        key_of: Callable[[str], Key | None],
+        read: Callable[[str], Entry | None],
+    ) -> dict[str, Entry]:
+        """Returns the entry of each run; a run whose key has changed is read again.
+
+        Args:
+            runs: Run ids.
+            key_of: Returns what the entry of a run depends on; None: the run has no entry.
+            read: Reads the entry of a run; None: it has none.
+        """
+        before = self._read()
+        now: Keyed[Entry] = {}
+        for run in runs:
+            key, known = key_of(run), before.get(run)
+            if key is None:
+                continue
+            if known is None or known[0] != key:
+                entry = read(run)
+                if entry is None:
+                    continue
+                known = key, entry
+            now[run] = known
+        if len(now) != len(before) or any(before.get(run) is not now[run] for run in now):
+            self._write(now)
+        return {run: entry for run, (_, entry) in now.items()}
+
+    def _read(self) -> Keyed[Entry]:
+        start = 0
+
+        def take(length: int) -> "np.ndarray":
+            nonlocal start
+            start += length
+            return numbers[start - length : start]
+
+        try:
+            arrays = read_arrays(self.path)  # it compares checksums
+            numbers = arrays["numbers"]
+            with _without_collections():
+                about = json.loads(arrays["about"].tobytes())
+                if about["form"] != self.form:
+                    return {}
+                runs = {run: (key, self.load(data, take)) for run, key, data in about["runs"]}
+            return runs if start == len(numbers) else {}
+        except Exception:  # the file is missing or damaged
+            return {}
+
+    def _write(self, runs: Keyed[Entry]) -> None:
+        import numpy as np
+
+        arrays = [np.empty(0)]
+
+        def length_of(array: "np.ndarray") -> int:
+            arrays.append(array)
+            return len(array)
+
+        with _without_collections():
+            rows = [(run, key, self.dump(entry)) for run, (key, entry) in runs.items()]
+            about = json.dumps({"form": self.form, "runs": rows}, default=length_of)
+        # The sweep may have no folder yet, or one of another user.
+        with suppress(OSError), atomic(self.path) as file:
+            text = np.frombuffer(about.encode(), np.uint8)
+            np.savez(file, about=text, numbers=np.concatenate(arrays))
+
+
+@contextmanager
+def _without_collections() -> Iterator[None]:
+    """Pauses garbage collection, which doubles the time to make very many objects."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
