@@ -203,7 +203,7 @@ class PluginAlgorithm(AlgorithmConfig):
     an `archive` that pickles.
     """
 
-    code = "qdsweep.algorithms.own:make"
+    code = "qdsweep.algorithms.plugin:make"
 
     type: str = Field(
         pattern=TARGET,
