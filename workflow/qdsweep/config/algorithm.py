@@ -23,9 +23,13 @@ class Bandit(Model):
 
     type: Literal["bandit"]
     reselect: Literal["terminated", "all"] = Field(
-        default="terminated", description="which emitters are chosen anew after an iteration"
+        title="... emitters chosen anew",
+        default="terminated",
+        description="which emitters are chosen anew after an iteration",
     )
-    zeta: float = Field(default=0.05, ge=0, description="weight of exploration in UCB1")
+    zeta: float = Field(
+        title="exploration weight", default=0.05, ge=0, description="weight of exploration in UCB1"
+    )
 
 
 class RoundRobin(Model):
@@ -67,6 +71,7 @@ class Composition(AlgorithmConfig):
 
     archive: Archive = Field(description="the archive that the emitters search with")
     result_archive: bool = Field(
+        title="... for its results",
         default=False,
         description=(
             "keep the best solutions in a second, elitist archive of the same cells (a grid for a "
@@ -203,7 +208,7 @@ class PluginAlgorithm(AlgorithmConfig):
     an `archive` that pickles.
     """
 
-    code = "qdsweep.algorithms.own:make"
+    code = "qdsweep.algorithms.plugin:make"
 
     type: str = Field(
         pattern=TARGET,

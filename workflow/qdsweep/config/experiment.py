@@ -90,8 +90,11 @@ class Experiment(Model):
     domain: Domain = Field(description="the objective and the measures")
     algorithm: Algorithm = Field(description="archive, emitters and scheduler")
     archive: ArchiveSize = Field(description="the number of cells")
-    num_emitters: int = Field(default=5, ge=1, description="number of emitters [emitters]")
+    num_emitters: int = Field(
+        title="... emitters", default=5, ge=1, description="number of emitters [emitters]"
+    )
     batch_size: int = Field(
+        title="batch size",
         default=30,
         ge=1,
         description=(
@@ -100,6 +103,7 @@ class Experiment(Model):
         json_schema_extra=NOW,
     )
     first_batch: int | None = Field(
+        title="... random initial solutions in all",
         default=None,
         ge=1,
         description=(
