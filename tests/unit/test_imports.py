@@ -10,7 +10,7 @@ from support import REPO
 PACKAGE = REPO / "workflow/qdsweep"
 # A later one may import an earlier one, never back, also not in a function.
 ORDER = (
-    *("errors", "files", "versions", "metrics", "host", "config", "sweep", "records"),
+    *("errors", "files", "versions", "text", "metrics", "host", "config", "sweep", "records"),
     *("search", "planning", "domains", "algorithms", "engines", "container", "experiment"),
     *("elites", "analysis", "scaling", "cli", "warm"),
 )

@@ -11,10 +11,8 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from qdsweep.analysis.text import number, plural
 from qdsweep.config.base import value_text
 from qdsweep.errors import BadInput
-from qdsweep.experiment.run_log import duration
 from qdsweep.metrics import Metric
 from qdsweep.records.paths import SweepDir
 from qdsweep.records.plan import Plan, PlannedRun
@@ -32,6 +30,7 @@ from qdsweep.records.status import last_line
 from qdsweep.search.levels import GO_ON, ranked, search_cost, whole_budget
 from qdsweep.sweep.drawn import SAMPLE, Drawn
 from qdsweep.sweep.grammar import drawn_in
+from qdsweep.text import duration, number, plural
 
 # Parts of a level's name.
 PARTS = ("batch", "bracket", "rung", "generation")

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 from qdsweep.analysis.marks import Block, Marks, plain_marks
 from qdsweep.analysis.stages import maker_of
 from qdsweep.analysis.statistics import OF_SEEDS, band_text
-from qdsweep.analysis.text import TIMES, plural, short
 from qdsweep.files import damaged, read_csv, require
 from qdsweep.metrics import METRICS, RANK, Metric, curves_of
 from qdsweep.records.paths import RunFiles, SweepDir
 from qdsweep.records.plan import read_plan
 from qdsweep.records.results import read_config
+from qdsweep.text import TIMES, plural, short
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from qdsweep.analysis.text import plural
+from qdsweep.text import plural
 
 Scores = NDArray[np.float64]
 Strata = Sequence[Scores]

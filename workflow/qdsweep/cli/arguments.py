@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from qdsweep.analysis.text import cut
 from qdsweep.errors import BadInput
 from qdsweep.host.machine import require_memory
+from qdsweep.text import cut
 
 if TYPE_CHECKING:
     from qdsweep.config.cluster import Cluster

@@ -34,6 +34,7 @@ from qdsweep.planning.outlook import unfinished
 from qdsweep.records.paths import Results
 from qdsweep.sweep.groups import Groups, figure_names, group_columns, group_labels, label_columns
 from qdsweep.sweep.runs import Sweep
+from qdsweep.text import plural
 
 _NUMBER = 8  # of a float64 [bytes]
 # What each takes at the very least [bytes]; of an emitter 500 were measured, of the smallest.
@@ -351,7 +352,7 @@ def _check_top(top: int, sweep: Sweep) -> None:
     if top > most:
         where = "" if len(groups) == 1 else " of one domain"
         raise BadInput(
-            f"confirm.top = {top}: the sweep has {most} group{'' if most == 1 else 's'}{where} to "
+            f"confirm.top = {top}: the sweep has {plural(most, 'group')}{where} to "
             f"choose from; write {most} or less"
         )
 

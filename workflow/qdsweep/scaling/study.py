@@ -26,7 +26,6 @@ from qdsweep.analysis.marks import COLORS
 from qdsweep.analysis.tables.runs import SECONDS
 from qdsweep.analysis.tables.sheet import Sheet, as_latex, as_markdown, number_cell
 from qdsweep.analysis.tables.timing import busy_note, largest_load
-from qdsweep.analysis.text import common_decimals, mean_and_error, number, plural
 from qdsweep.config.cluster import Cluster
 from qdsweep.config.compose import compose
 from qdsweep.config.experiment import Experiment
@@ -42,6 +41,7 @@ from qdsweep.planning.checks import check_fit
 from qdsweep.planning.outlook import planned_evaluations
 from qdsweep.records.paths import Results, RunDir
 from qdsweep.sweep.ids import run_id
+from qdsweep.text import common_decimals, mean_and_error, number, plural
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -21,7 +21,6 @@ from qdsweep.analysis.export.blind import AUTHORS, Secret, findings, secrets_of
 from qdsweep.analysis.export.crate import NAME as CRATE
 from qdsweep.analysis.export.crate import metadata, readme
 from qdsweep.analysis.stages import STAGES
-from qdsweep.analysis.text import plural
 from qdsweep.config.compose import compose
 from qdsweep.config.plugin import INSTALLED, without_comments
 from qdsweep.config.sweep import Reevaluate
@@ -36,6 +35,7 @@ from qdsweep.records.results import read_config, read_summary
 from qdsweep.records.sources import code_of_run
 from qdsweep.records.status import read_attempts
 from qdsweep.records.sums import read_checked
+from qdsweep.text import plural
 
 # Where `qdsweep run` looks for it in the unpacked folder.
 FOLDER = "config/plugins"

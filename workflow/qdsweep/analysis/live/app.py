@@ -21,14 +21,12 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 from textual.widgets import Static
 
-from qdsweep.analysis.figures.style import short_number
 from qdsweep.analysis.live.follow import Follow, Followed, plot, sparkline
 from qdsweep.analysis.search import STATES, Searched, levels_so_far
-from qdsweep.analysis.text import cut, plural
-from qdsweep.experiment.run_log import duration
 from qdsweep.files import signature
 from qdsweep.metrics import RANK
 from qdsweep.records.status import last_lines
+from qdsweep.text import cut, duration, plural, short_number
 
 
 def log_tail(path: Path, count: int) -> list[str]:

@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
-from qdsweep.analysis.figures.style import short_number
 from qdsweep.analysis.search import Searched, explained, read_search, search_runs
 from qdsweep.errors import BadInput
 from qdsweep.files import Signature, signature
@@ -20,6 +19,7 @@ from qdsweep.metrics import RANK, Metric
 from qdsweep.records.paths import Results, RunDir
 from qdsweep.records.plan import PlannedRun, read_confirm, read_plan
 from qdsweep.records.progress import Outlook, Standing, outlook, read_standing
+from qdsweep.text import short_number
 
 Point = tuple[int, float]  # evaluations, value as a reader sees it
 

@@ -7,7 +7,6 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-from qdsweep.analysis.text import TIMES, listed, number, short
 from qdsweep.config.algorithm import Algorithm
 from qdsweep.config.archives import ARCHIVES
 from qdsweep.config.base import value_text
@@ -17,6 +16,7 @@ from qdsweep.config.emitters import STRATEGIES
 from qdsweep.config.plugin import load_class, parameters
 from qdsweep.config.requirements import bibliography
 from qdsweep.experiment.load import Run
+from qdsweep.text import TIMES, listed, number, short
 
 # `[@key]` or `[@key; @key]` in a text, with the blank before it.
 _CITATION = re.compile(r" ?\[(@[^\s;\]]+(?:; @[^\s;\]]+)*)\]")

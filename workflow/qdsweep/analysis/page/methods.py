@@ -18,7 +18,6 @@ from qdsweep.analysis.page.descriptions import bibtex, cite, latex, plain
 from qdsweep.analysis.selection import Tables
 from qdsweep.analysis.statistics import ENOUGH_SEEDS
 from qdsweep.analysis.tables.over_tasks import task_score
-from qdsweep.analysis.text import core_time, listed, number, plural, seeds_text
 from qdsweep.config.imported import MARK
 from qdsweep.elites.reevaluation import core_seconds_of
 from qdsweep.experiment.load import Run
@@ -27,6 +26,7 @@ from qdsweep.records.paths import RunDir, SweepDir
 from qdsweep.records.plan import Plan, Row, read_confirm, read_plan
 from qdsweep.records.results import read_config, read_summary
 from qdsweep.records.sums import read_checked
+from qdsweep.text import core_time, listed, number, plural, seeds_text
 from qdsweep.versions import installed_versions
 
 # Distribution -> its name in a paper and what to cite for it, if the domain does not cite it.

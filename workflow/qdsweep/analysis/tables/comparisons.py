@@ -38,11 +38,11 @@ from qdsweep.analysis.tables.sheet import (
     text_cell,
     write_sheet,
 )
-from qdsweep.analysis.text import common_decimals, number, p_value, plural, with_interval
 from qdsweep.metrics import Metric
 from qdsweep.records.paths import SweepDir
 from qdsweep.records.plan import Plan
 from qdsweep.sweep.groups import group_labels, label_columns
+from qdsweep.text import common_decimals, number, p_value, plural, with_interval
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -17,7 +17,6 @@ from qdsweep.analysis.selection import Tables, compared_metric, read_tables
 from qdsweep.analysis.statistics import mean_error_count
 from qdsweep.analysis.tables.runs import read_results
 from qdsweep.analysis.tables.sheet import Cell, Sheet, number_cell, text_cell, write_sheet
-from qdsweep.analysis.text import common_decimals, mean_and_error, plural
 from qdsweep.config.compose import compose
 from qdsweep.config.experiment import BUDGETS
 from qdsweep.errors import BadInput
@@ -27,6 +26,7 @@ from qdsweep.records.plan import ConfirmingRow, Row, read_confirm, read_plan, wr
 from qdsweep.records.results import write_configs
 from qdsweep.records.sources import find_run
 from qdsweep.search.levels import settings_count
+from qdsweep.text import common_decimals, mean_and_error, plural
 
 if TYPE_CHECKING:
     import pandas as pd

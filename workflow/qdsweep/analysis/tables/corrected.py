@@ -8,7 +8,6 @@ from qdsweep.analysis.marks import group_names
 from qdsweep.analysis.selection import read_tables, score_scale_of
 from qdsweep.analysis.statistics import standard_error
 from qdsweep.analysis.tables.sheet import Sheet, number_cell, text_cell, write_sheet
-from qdsweep.analysis.text import common_decimals, mean_and_error, plural
 from qdsweep.config.sweep import Reevaluate
 from qdsweep.elites.corrected_archive import METRICS
 from qdsweep.errors import BadInput
@@ -18,6 +17,7 @@ from qdsweep.records.paths import RunDir, SweepDir
 from qdsweep.records.plan import read_plan
 from qdsweep.records.results import read_summary
 from qdsweep.records.sums import read_checked
+from qdsweep.text import common_decimals, mean_and_error, plural
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -16,11 +16,11 @@ from qdsweep.analysis.statistics import (
 from qdsweep.analysis.tables.comparisons import compare, runs_of
 from qdsweep.analysis.tables.runs import column_names
 from qdsweep.analysis.tables.sheet import Cell, Sheet, number_cell, text_cell
-from qdsweep.analysis.text import common_decimals, mean_and_error, number, with_interval
 from qdsweep.config.files import listed
 from qdsweep.metrics import RETURN, Metric, shown_metrics
 from qdsweep.records.plan import Plan
 from qdsweep.sweep.groups import group_labels, label_columns
+from qdsweep.text import common_decimals, mean_and_error, number, with_interval
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, NamedTuple
 from qdsweep.analysis.search import Searched, read_search
 from qdsweep.analysis.selection import compared_metric, read_tables
 from qdsweep.analysis.tables.sheet import Cell, Sheet, number_cell, text_cell, write_sheet
-from qdsweep.analysis.text import number
 from qdsweep.config.base import value_text
 from qdsweep.config.requirements import require_packages
 from qdsweep.errors import BadInput
@@ -28,6 +27,7 @@ from qdsweep.records.paths import SweepDir
 from qdsweep.records.plan import Plan, read_plan
 from qdsweep.search.tpe import Told, is_score, study_of, swept_sources
 from qdsweep.sweep.drawn import Drawn
+from qdsweep.text import number
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -25,12 +25,12 @@ from qdsweep.analysis.tables.sheet import (
     text_cell,
     write_sheet,
 )
-from qdsweep.analysis.text import common_decimals, number, with_interval
 from qdsweep.files import write_csv
 from qdsweep.metrics import RANK, Metric
 from qdsweep.records.paths import SweepDir
 from qdsweep.records.plan import Plan
 from qdsweep.sweep.groups import group_labels
+from qdsweep.text import common_decimals, number, with_interval
 
 if TYPE_CHECKING:
     import pandas as pd

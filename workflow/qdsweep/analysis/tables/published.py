@@ -10,11 +10,11 @@ from qdsweep.analysis.marks import group_names
 from qdsweep.analysis.selection import read_tables
 from qdsweep.analysis.statistics import mean_error_count
 from qdsweep.analysis.tables.sheet import Cell, Sheet, number_cell, text_cell, write_sheet
-from qdsweep.analysis.text import mean_and_error, number
 from qdsweep.metrics import Metric
 from qdsweep.records.paths import SweepDir
 from qdsweep.records.plan import Plan, read_plan
 from qdsweep.sweep.groups import Groups
+from qdsweep.text import mean_and_error, number
 
 if TYPE_CHECKING:
     import pandas as pd

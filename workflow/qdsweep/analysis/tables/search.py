@@ -17,7 +17,6 @@ from qdsweep.analysis.search import (
     read_search,
 )
 from qdsweep.analysis.tables.sheet import Cell, Sheet, number_cell, text_cell, write_sheet
-from qdsweep.analysis.text import common_decimals, number, short
 from qdsweep.config.base import typed, value_text
 from qdsweep.config.experiment import BUDGETS
 from qdsweep.errors import BadInput
@@ -27,6 +26,7 @@ from qdsweep.records.plan import read_plan
 from qdsweep.records.search import marker_path, ordinal, read_sealed, write_search_rows
 from qdsweep.search.levels import cost, whole_budget
 from qdsweep.sweep.groups import CHANGES, MEMBER
+from qdsweep.text import common_decimals, number, short
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from qdsweep.analysis.stages import maker_of
-from qdsweep.analysis.text import plain
 from qdsweep.files import damaged, require, write_csv, write_text
+from qdsweep.text import plain
 
 if TYPE_CHECKING:
     import pandas as pd

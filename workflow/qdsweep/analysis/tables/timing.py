@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 from qdsweep.analysis.marks import group_names
 from qdsweep.analysis.selection import Tables, read_tables
 from qdsweep.analysis.tables.sheet import Sheet, number_cell, text_cell, write_sheet
-from qdsweep.analysis.text import common_decimals, mean_and_error, plural
 from qdsweep.host.machine import BUSY
 from qdsweep.records.metrics import COMPILE, PHASES
 from qdsweep.records.paths import RunDir, SweepDir
 from qdsweep.records.plan import read_plan
 from qdsweep.records.results import read_summary
+from qdsweep.text import common_decimals, mean_and_error, plural
 
 if TYPE_CHECKING:
     import pandas as pd

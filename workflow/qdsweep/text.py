@@ -1,8 +1,6 @@
-"""How values and measurements are written for a human reader.
+"""How numbers, times, counts, lists and formulas are written for a reader.
 
-Formulas of labels where nothing can set them: in the page, in Markdown, on a terminal.
-
-Lists of numbers, and times, as a sentence has them; and text for plotly.
+The Snakefile imports it, so it imports nothing heavy.
 """
 
 import html
@@ -102,7 +100,7 @@ _SIGNS = {
     "ge": "≥",
     "geq": "≥",
     "to": "→",
-    "ell": "ℓ",
+    "ell": "\u2113",
     "quad": " ",
 }
 _LOW = dict(
@@ -164,13 +162,30 @@ def spans(numbers: list[int]) -> str:
             found[-1][1:] = [value]
         else:
             found.append([value])
-    return ", ".join("–".join(map(str, span)) for span in found)
+    return ", ".join(_DASH.join(map(str, span)) for span in found)
 
 
 def seeds_text(seeds: Iterable[int | str]) -> str:
     """Returns `seed 1`, or `seeds 1-5, 7` with dashes."""
     numbers = sorted(set(map(int, seeds)))
     return f"{'seed' if len(numbers) == 1 else 'seeds'} {spans(numbers)}"
+
+
+def short_number(value: float) -> str:
+    """Returns a number as 950, 2.5k, 100k or 1.5M, with a true minus."""
+    for size, unit in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if abs(value) >= size:
+            return short(value / size) + unit
+    return short(value)
+
+
+def duration(seconds: float) -> str:
+    """Returns a time in words: 42 s, 3 min, 2.5 h."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    if seconds < 5400:
+        return f"{seconds / 60:.0f} min"
+    return f"{seconds / 3600:.1f} h"
 
 
 def core_time(seconds: float) -> str:
