@@ -1,4 +1,7 @@
-"""The errors that end a command with one message instead of a traceback."""
+"""Errors that end a command with a message instead of a traceback; the exit code of a stop."""
+
+# EX_TEMPFAIL of sysexits.h: stopped on purpose before the end. The same command resumes.
+STOPPED = 75
 
 
 class QdsweepError(Exception):

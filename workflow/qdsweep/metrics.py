@@ -9,6 +9,12 @@ empty cells. Metrics of the user's (`metrics:` of an experiment) join them, swee
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+NORM_QD_SCORE = "norm_qd_score"
+# The metrics of every archive, in the order of metrics.csv.
+ARCHIVE_METRICS = (
+    *("num_elites", "coverage", "qd_score", NORM_QD_SCORE, "obj_max", "obj_mean", "restarts"),
+)
+
 
 @dataclass(frozen=True)
 class Metric:
@@ -107,7 +113,7 @@ METRICS = (
     Metric("num_elites", whole=True),
     Metric("qd_score", "QD score", ranks=True, curve=True),
     Metric(
-        "norm_qd_score", "Normalised QD score", ranks=True, main=True, curve=True, interval=True,
+        NORM_QD_SCORE, "Normalised QD score", ranks=True, main=True, curve=True, interval=True,
         needs_cells=True, instead="qd_score",
     ),
     Metric(
@@ -126,7 +132,7 @@ METRICS = (
 )  # fmt: skip
 BY_NAME = {metric.name: metric for metric in METRICS}
 RECORDED = tuple(metric for metric in METRICS if metric.recorded)
-RANK = BY_NAME["norm_qd_score"]
+RANK = BY_NAME[NORM_QD_SCORE]
 # Of a learner's policy of now, in greedy episodes; the best objective is of all that ever was.
 RETURN = BY_NAME["return"]
 # Columns of summary.csv and table.csv that are no metrics; of seconds there are more.

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from qdsweep.cli.arguments import CLUSTER, RESULTS, SET, Add, cluster_of, overrides, sweep_name
-from qdsweep.errors import BadInput
+from qdsweep.errors import STOPPED, BadInput
 from qdsweep.files import await_listed, damaged
 
 if TYPE_CHECKING:
@@ -208,7 +208,7 @@ def start_planned(
 ) -> int:
     """Computes a run in a job of Snakemake's, and returns the exit code."""
     from qdsweep.experiment.options import Options
-    from qdsweep.experiment.start import STOPPED, start
+    from qdsweep.experiment.start import start
 
     options = Options(max_seconds=cluster.max_seconds, attempt=attempt)
     code = start(experiment, run.path, cluster, options)

@@ -13,6 +13,7 @@ from typing import Any
 
 from qdsweep.analysis.stages import STAGES, Stage
 from qdsweep.cli.arguments import CLUSTER, RESULTS, SET, Add, overrides, sweep_name
+from qdsweep.errors import STOPPED
 from qdsweep.records.paths import Results
 
 # Stage -> its own options, which its function takes as keyword arguments.
@@ -157,7 +158,7 @@ def _scale(arguments: argparse.Namespace) -> int:
         times = measure(study)
     except KeyboardInterrupt:
         print("qdsweep: stopped; the same command goes on", file=sys.stderr)
-        return 75
+        return STOPPED
     from qdsweep.analysis.tables.sheet import as_markdown
     from qdsweep.scaling.study import write_scaling
 

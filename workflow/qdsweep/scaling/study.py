@@ -29,9 +29,8 @@ from qdsweep.analysis.tables.timing import busy_note, largest_load
 from qdsweep.config.cluster import Cluster
 from qdsweep.config.compose import compose
 from qdsweep.config.experiment import Experiment
-from qdsweep.errors import BadInput, QdsweepError
+from qdsweep.errors import STOPPED, BadInput, QdsweepError
 from qdsweep.experiment.load import load
-from qdsweep.experiment.start import STOPPED
 from qdsweep.files import read_json_if_whole, write_csv, write_json, write_text
 from qdsweep.host import process
 from qdsweep.host.lock import Lock

@@ -12,10 +12,11 @@ import struct
 import sys
 from types import FrameType
 
+from qdsweep.errors import STOPPED
+
 # The warm process's socket, set by the main Snakemake. `off`: start no warm process.
 VARIABLE = "QDSWEEP_WARM"
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)
-STOPPED = 75
 LENGTH = struct.Struct("!I")
 
 

@@ -19,7 +19,7 @@ from qdsweep.analysis.selection import score_scale_of
 from qdsweep.config.archives import ARCHIVES
 from qdsweep.config.experiment import BUDGETS
 from qdsweep.files import atomic, damaged
-from qdsweep.metrics import METRICS, RECORDED, Metric, curves_of
+from qdsweep.metrics import METRICS, NORM_QD_SCORE, RECORDED, Metric, curves_of
 from qdsweep.records.metrics import COMPILE, OWN_SECONDS, SECONDS, column_of, read_metrics
 from qdsweep.records.paths import RunFiles, SweepDir
 from qdsweep.records.plan import Plan, Row
@@ -240,7 +240,7 @@ def _result(
         **state,
         "qd_auc": qd_auc(table, position),
         # 1: an archive full of elites with the highest objective that there is.
-        "qd_score_fraction": state["norm_qd_score"] / width,
+        "qd_score_fraction": state[NORM_QD_SCORE] / width,
         **seconds,
         COMPILE: float(table[COMPILE].iloc[: position + 1].sum()),  # 0 where nobody knows
         "wall_seconds": wall,
