@@ -159,7 +159,7 @@ def _scale(arguments: argparse.Namespace) -> int:
     except KeyboardInterrupt:
         print("qdsweep: stopped; the same command goes on", file=sys.stderr)
         return STOPPED
-    from qdsweep.analysis.tables.sheet import as_markdown
+    from qdsweep.analysis.sheet import as_markdown
     from qdsweep.scaling.study import write_scaling
 
     print(as_markdown(write_scaling(study, times)))

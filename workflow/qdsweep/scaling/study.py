@@ -23,9 +23,9 @@ import numpy as np
 from qdsweep.analysis.figures.figure import Drawn, Omitted, save_figures
 from qdsweep.analysis.figures.style import style
 from qdsweep.analysis.marks import COLORS
+from qdsweep.analysis.sheet import Sheet, as_latex, as_markdown, number_cell
 from qdsweep.analysis.tables.runs import SECONDS
-from qdsweep.analysis.tables.sheet import Sheet, as_latex, as_markdown, number_cell
-from qdsweep.analysis.tables.timing import busy_note, largest_load
+from qdsweep.analysis.timing import busy_note, largest_load
 from qdsweep.config.cluster import Cluster
 from qdsweep.config.compose import compose
 from qdsweep.config.experiment import Experiment

@@ -31,8 +31,7 @@ from qdsweep.analysis.figures.style import (
     style,
 )
 from qdsweep.analysis.marks import COLORMAP, Mark
-from qdsweep.analysis.selection import Tables, read_tables
-from qdsweep.analysis.tables.comparisons import short_names
+from qdsweep.analysis.selection import Tables, read_tables, short_names
 from qdsweep.config.sweep import Rollouts
 from qdsweep.elites.film import write_gif
 from qdsweep.elites.rollout import rollout, slug

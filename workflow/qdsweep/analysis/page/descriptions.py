@@ -42,7 +42,7 @@ def plain(text: str) -> str:
 
 def latex(text: str) -> str:
     r"""Returns a text as LaTeX, with citations as `\citep{key}`."""
-    from qdsweep.analysis.tables.sheet import escape_latex
+    from qdsweep.analysis.sheet import escape_latex
 
     parts, end = [], 0
     for found in _CITATION.finditer(text):

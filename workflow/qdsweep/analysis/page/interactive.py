@@ -15,8 +15,7 @@ from qdsweep.analysis.figures.combinations import Combinations, Upright, combina
 from qdsweep.analysis.figures.search import search_combinations, stopped_early
 from qdsweep.analysis.marks import COLORMAP, Mark
 from qdsweep.analysis.search import Searched
-from qdsweep.analysis.selection import Tables
-from qdsweep.analysis.tables.comparisons import short_names
+from qdsweep.analysis.selection import Tables, short_names
 from qdsweep.records.plan import Plan
 from qdsweep.text import (
     common_decimals,

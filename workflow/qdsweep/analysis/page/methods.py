@@ -15,9 +15,8 @@ from typing import Any
 
 from qdsweep.analysis.page import descriptions
 from qdsweep.analysis.page.descriptions import bibtex, cite, latex, plain
-from qdsweep.analysis.selection import Tables
+from qdsweep.analysis.selection import Tables, task_score
 from qdsweep.analysis.statistics import ENOUGH_SEEDS
-from qdsweep.analysis.tables.over_tasks import task_score
 from qdsweep.config.imported import MARK
 from qdsweep.elites.reevaluation import core_seconds_of
 from qdsweep.experiment.load import Run

@@ -24,9 +24,9 @@ from qdsweep.analysis.page.methods import methods
 from qdsweep.analysis.page.search import SECTION, how_searched, search_section
 from qdsweep.analysis.search import read_search
 from qdsweep.analysis.selection import Tables
+from qdsweep.analysis.sheet import Sheet, number_cell, read_sheet, text_cell
 from qdsweep.analysis.stages import STAGES
 from qdsweep.analysis.tables.search import TABLES as SEARCH_TABLES
-from qdsweep.analysis.tables.sheet import Sheet, number_cell, read_sheet, text_cell
 from qdsweep.config.base import value_text
 from qdsweep.experiment.load import Run
 from qdsweep.files import write_text

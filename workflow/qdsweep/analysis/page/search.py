@@ -8,8 +8,8 @@ from qdsweep.analysis.figures.search_curves import warnings as rank_warnings
 from qdsweep.analysis.page.descriptions import cite
 from qdsweep.analysis.page.gallery import Shown
 from qdsweep.analysis.search import Searched, ancestors, level_text
+from qdsweep.analysis.sheet import Sheet
 from qdsweep.analysis.tables.search import TABLES
-from qdsweep.analysis.tables.sheet import Sheet
 from qdsweep.config.search import EARLIEST, Search
 from qdsweep.files import read_csv
 from qdsweep.records.paths import SweepDir

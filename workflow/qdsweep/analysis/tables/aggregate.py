@@ -12,6 +12,7 @@ import numpy as np
 
 from qdsweep.analysis.marks import group_names
 from qdsweep.analysis.selection import score_scales_of
+from qdsweep.analysis.sheet import write_sheet
 from qdsweep.analysis.statistics import OF_SEEDS, standard_error
 from qdsweep.analysis.tables.comparisons import write_comparisons, write_factors
 from qdsweep.analysis.tables.groups import first_batches, first_policies, group_sheet, group_table
@@ -30,7 +31,6 @@ from qdsweep.analysis.tables.runs import (
     read_results,
     write_cache,
 )
-from qdsweep.analysis.tables.sheet import write_sheet
 from qdsweep.analysis.tables.timing import write_timing
 from qdsweep.config.experiment import BUDGETS
 from qdsweep.errors import BadInput

@@ -17,7 +17,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qdsweep.analysis.marks import Called
-from qdsweep.analysis.selection import compared_metric, in_percent
+from qdsweep.analysis.selection import compared_metric, in_percent, short_names
+from qdsweep.analysis.sheet import (
+    Cell,
+    Sheet,
+    number_cell,
+    remove_sheet,
+    text_cell,
+    write_sheet,
+)
 from qdsweep.analysis.statistics import (
     ALPHA,
     ENOUGH_SEEDS,
@@ -29,14 +37,6 @@ from qdsweep.analysis.statistics import (
     probability_of_improvement,
     seeds_to_decide,
     welch,
-)
-from qdsweep.analysis.tables.sheet import (
-    Cell,
-    Sheet,
-    number_cell,
-    remove_sheet,
-    text_cell,
-    write_sheet,
 )
 from qdsweep.metrics import Metric
 from qdsweep.records.paths import SweepDir
@@ -326,16 +326,6 @@ def _none_note(seeds: int) -> str:
         " of their own and comparable QD scores (one domain, archive and offset)."
     )
     return text + (cannot_decide(seeds, seeds, 1) if 0 < seeds < MIN_SEEDS else "")
-
-
-def short_names(score_scales: list[str]) -> list[str]:
-    """Returns score scales in so many of their parts (domain, archive, ...) that all differ."""
-    parts = [scale.split("; ") for scale in score_scales]
-    for count in range(1, max(map(len, parts), default=1) + 1):
-        names = ["; ".join(part[:count]) for part in parts]
-        if len(set(names)) == len(names):
-            return names
-    return score_scales
 
 
 NAME = "factors"

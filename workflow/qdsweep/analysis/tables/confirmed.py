@@ -14,9 +14,9 @@ import numpy as np
 
 from qdsweep.analysis.marks import group_names
 from qdsweep.analysis.selection import Tables, compared_metric, read_tables
+from qdsweep.analysis.sheet import Cell, Sheet, number_cell, text_cell, write_sheet
 from qdsweep.analysis.statistics import mean_error_count
 from qdsweep.analysis.tables.runs import read_results
-from qdsweep.analysis.tables.sheet import Cell, Sheet, number_cell, text_cell, write_sheet
 from qdsweep.config.compose import compose
 from qdsweep.config.experiment import BUDGETS
 from qdsweep.errors import BadInput

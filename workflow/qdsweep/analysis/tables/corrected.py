@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from qdsweep.analysis.marks import group_names
 from qdsweep.analysis.selection import read_tables, score_scale_of
+from qdsweep.analysis.sheet import Sheet, number_cell, text_cell, write_sheet
 from qdsweep.analysis.statistics import standard_error
-from qdsweep.analysis.tables.sheet import Sheet, number_cell, text_cell, write_sheet
 from qdsweep.config.sweep import Reevaluate
 from qdsweep.elites.corrected_archive import METRICS
 from qdsweep.errors import BadInput

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from qdsweep.analysis.selection import compared_metric, in_percent, score_scales_of
+from qdsweep.analysis.sheet import Cell, Sheet, number_cell, text_cell
 from qdsweep.analysis.statistics import (
     ENOUGH_SEEDS,
     MIN_SEEDS,
@@ -15,7 +16,6 @@ from qdsweep.analysis.statistics import (
 )
 from qdsweep.analysis.tables.comparisons import compare, runs_of
 from qdsweep.analysis.tables.runs import column_names
-from qdsweep.analysis.tables.sheet import Cell, Sheet, number_cell, text_cell
 from qdsweep.config.files import listed
 from qdsweep.metrics import RETURN, Metric, shown_metrics
 from qdsweep.records.plan import Plan

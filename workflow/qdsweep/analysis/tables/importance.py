@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from qdsweep.analysis.search import Searched, read_search
 from qdsweep.analysis.selection import compared_metric, read_tables
-from qdsweep.analysis.tables.sheet import Cell, Sheet, number_cell, text_cell, write_sheet
+from qdsweep.analysis.sheet import Cell, Sheet, number_cell, text_cell, write_sheet
 from qdsweep.config.base import value_text
 from qdsweep.config.requirements import require_packages
 from qdsweep.errors import BadInput
@@ -218,7 +218,7 @@ def _sheet(plan: Plan, data: "pd.DataFrame", remarks: Sequence[str]) -> Sheet:
         for row in data.to_dict("records")
     ]
     columns = ["settings", "value", "PED-ANOVA (%)", "by chance", "fANOVA (%)", "by chance"]
-    note = " ".join([*([ASKED, BOLD] if rows else []), *remarks]) or CHANGING
+    note = " ".join([*([_ASKED, _BOLD] if rows else []), *remarks]) or CHANGING
     return Sheet(NAME, TITLE, note, columns, 2, rows)
 
 
@@ -231,7 +231,7 @@ def _pair(found: float, chance: float) -> tuple[Cell, Cell]:
 
 
 CHANGING = "In population-based training values change while a run lasts: no score is of one value."
-ASKED = (
+_ASKED = (
     "PED-ANOVA asks which value sets the best settings apart (the best tenth, at least five): its"
     " share of what does, together 100 %. fANOVA asks which value moves the score over its whole"
     " range: the share of the variance that it explains alone; what is missing to 100 % are values"
@@ -240,4 +240,4 @@ ASKED = (
     " where its condition holds, and has no fANOVA. At the largest budget of a halving are the"
     " settings that went on: what they share is not seen there."
 )
-BOLD = "Bold: more than by chance."
+_BOLD = "Bold: more than by chance."

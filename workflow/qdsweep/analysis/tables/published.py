@@ -8,8 +8,8 @@ import numpy as np
 
 from qdsweep.analysis.marks import group_names
 from qdsweep.analysis.selection import read_tables
+from qdsweep.analysis.sheet import Cell, Sheet, number_cell, text_cell, write_sheet
 from qdsweep.analysis.statistics import mean_error_count
-from qdsweep.analysis.tables.sheet import Cell, Sheet, number_cell, text_cell, write_sheet
 from qdsweep.metrics import Metric
 from qdsweep.records.paths import SweepDir
 from qdsweep.records.plan import Plan, read_plan

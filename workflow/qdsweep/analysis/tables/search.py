@@ -16,7 +16,7 @@ from qdsweep.analysis.search import (
     level_text,
     read_search,
 )
-from qdsweep.analysis.tables.sheet import Cell, Sheet, number_cell, text_cell, write_sheet
+from qdsweep.analysis.sheet import Cell, Sheet, number_cell, text_cell, write_sheet
 from qdsweep.config.base import typed, value_text
 from qdsweep.config.experiment import BUDGETS
 from qdsweep.errors import BadInput

@@ -51,6 +51,11 @@ class Sheet:
     text: int
     rows: list[list[Cell]] = field(default_factory=list)
 
+    @property
+    def plain_note(self) -> str:
+        """The note for a figure of the same data: without the sentence on bold cells."""
+        return re.sub(r" Bold: [^.]*\.", "", self.note)
+
 
 def text_cell(value: object) -> Cell:
     """Returns a cell of text."""
