@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from qdsweep.config.base import typed
 from qdsweep.errors import BadInput
 from qdsweep.host.machine import require_memory
 from qdsweep.text import cut
@@ -66,8 +67,6 @@ def sweep_name(text: str) -> str:
 
 def overrides(settings: list[str]) -> dict[str, Any]:
     """Returns the values of `--set`, by name."""
-    from qdsweep.config.base import typed
-
     values = {}
     for setting in settings:
         key, equals, value = setting.partition("=")

@@ -5,19 +5,27 @@ The commands of a search's jobs: place and decide.
 
 import argparse
 import os
+import signal
 import sys
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from qdsweep.cli.arguments import CLUSTER, RESULTS, SET, Add, cluster_of, overrides, sweep_name
+from qdsweep.config.base import typed
+from qdsweep.config.files import quoted
 from qdsweep.errors import STOPPED, BadInput
-from qdsweep.files import await_listed, damaged
+from qdsweep.files import await_listed, damaged, read_json_if_whole
+from qdsweep.host.lock import Lock
+from qdsweep.host.machine import apply_baseline
+from qdsweep.host.process import RANKS, die_with_parent
+from qdsweep.records.paths import Results, RunDir, run_of_connection
+from qdsweep.records.plan import read_plan
+from qdsweep.records.sources import identity_in
 
 if TYPE_CHECKING:
     from qdsweep.config.cluster import Cluster
     from qdsweep.config.experiment import Experiment
-    from qdsweep.records.paths import RunDir
 
 
 RUN = """\
@@ -154,8 +162,6 @@ def _run(arguments: argparse.Namespace) -> int:
 
 def _adopt(arguments: argparse.Namespace) -> int:
     from qdsweep.experiment.reload import adopt
-    from qdsweep.host.lock import Lock
-    from qdsweep.records.paths import RunDir
 
     for folder in arguments.run_dirs:
         run = RunDir(folder)
@@ -175,8 +181,6 @@ def _adopt(arguments: argparse.Namespace) -> int:
 
 def _check_run(arguments: argparse.Namespace) -> None:
     """Refuses a folder that cannot be one, and no time at all."""
-    from qdsweep.config.files import quoted
-
     limit, out = arguments.max_seconds, arguments.out
     if limit is not None and not limit > 0:
         raise BadInput(f"--max-seconds {limit:g}: a number above 0 is needed")
@@ -190,8 +194,6 @@ def _check_run(arguments: argparse.Namespace) -> None:
 
 
 def _launch(arguments: argparse.Namespace) -> int:
-    from qdsweep.records.paths import RunDir
-
     run = RunDir(arguments.runs / arguments.run)
     try:
         experiment, cluster = planned(run, arguments.budget, arguments.cluster, arguments.cores)
@@ -204,7 +206,7 @@ def _launch(arguments: argparse.Namespace) -> int:
 
 
 def start_planned(
-    experiment: "Experiment", run: "RunDir", cluster: "Cluster", attempt: int = 1
+    experiment: "Experiment", run: RunDir, cluster: "Cluster", attempt: int = 1
 ) -> int:
     """Computes a run in a job of Snakemake's, and returns the exit code."""
     from qdsweep.experiment.options import Options
@@ -222,7 +224,7 @@ def start_planned(
 
 
 def planned(
-    run: "RunDir", budget: str, cluster_name: str, cores: int | None
+    run: RunDir, budget: str, cluster_name: str, cores: int | None
 ) -> "tuple[Experiment, Cluster]":
     """Returns what the start of the sweep planned for a run, which must still be that run.
 
@@ -235,10 +237,8 @@ def planned(
     Raises:
         BadInput: The plan is damaged, or is another run by now.
     """
-    from qdsweep.config.base import typed
     from qdsweep.config.cluster import read_cluster
     from qdsweep.config.compose import compose
-    from qdsweep.records.sources import identity_in
 
     unit, _, amount = budget.partition("=")
     file = run.state.config
@@ -261,8 +261,6 @@ def planned(
 
 def _worker(arguments: argparse.Namespace) -> int:
     from qdsweep.engines.executors import dask_worker, ray_worker
-    from qdsweep.files import read_json_if_whole
-    from qdsweep.records.paths import RunDir, run_of_connection
 
     if arguments.workers < 1:
         raise BadInput(f"--workers {arguments.workers}: at least 1 is needed")
@@ -292,11 +290,7 @@ def _worker(arguments: argparse.Namespace) -> int:
 
 def _end_with_main() -> None:
     """Ends this worker with the main process that has started it, also before it has found that."""
-    import os
-    import signal
-
     from qdsweep.engines.allocation import MAIN
-    from qdsweep.host.process import die_with_parent
 
     main = os.environ.pop(MAIN, None)
     if main is not None:
@@ -304,8 +298,6 @@ def _end_with_main() -> None:
 
 
 def _check(arguments: argparse.Namespace) -> int:
-    from qdsweep.host.machine import apply_baseline
-
     if arguments.algorithm is not None:
         return _check_algorithm(arguments)
     if arguments.domain is None:
@@ -321,8 +313,6 @@ def _check(arguments: argparse.Namespace) -> int:
 
 
 def _check_algorithm(arguments: argparse.Namespace) -> int:
-    from qdsweep.host.machine import apply_baseline
-
     apply_baseline("avx2")
     from qdsweep.algorithms.check import check_algorithm, small_experiment, trace_elsewhere
 
@@ -355,9 +345,6 @@ def add_search_commands(add: Add) -> None:
 
 
 def _place(arguments: argparse.Namespace) -> int:
-    from qdsweep.host.process import RANKS
-    from qdsweep.records.paths import Results
-    from qdsweep.records.plan import read_plan
     from qdsweep.search.decide import given, level_of, take_place
 
     sweep = Results(arguments.results).sweep(arguments.name)
@@ -368,7 +355,7 @@ def _place(arguments: argparse.Namespace) -> int:
         run = given(sweep, plan.candidates, level, arguments.place).runs[arguments.seed]
         return start(sweep.results.run(run))
 
-    def said(run: "RunDir") -> int:
+    def logged(run: RunDir) -> int:
         print(
             f"qdsweep: {run.name} to {level.budget:,} {plan.unit}; its log: {run.state.log}. With "
             "no line below, the process was killed or ended by itself (os._exit, a crash)",
@@ -379,17 +366,15 @@ def _place(arguments: argparse.Namespace) -> int:
         print(f"qdsweep: {run.name} ended with exit code {code}", file=sys.stderr)
         return code
 
-    return take_place(sweep, plan, arguments.level, arguments.place, arguments.seed, said)
+    return take_place(sweep, plan, arguments.level, arguments.place, arguments.seed, logged)
 
 
-def _start(arguments: argparse.Namespace, budget: str, run: "RunDir") -> int:
-
+def _start(arguments: argparse.Namespace, budget: str, run: RunDir) -> int:
     experiment, cluster = planned(run, budget, arguments.cluster, arguments.cores)
     return start_planned(experiment, run, cluster)
 
 
 def _decide(arguments: argparse.Namespace) -> int:
-    from qdsweep.records.paths import Results
     from qdsweep.search.decide import decide
 
     decide(Results(arguments.results).sweep(arguments.name), arguments.level, arguments.block)

@@ -5,17 +5,15 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
-from qdsweep.config.base import Model
+from qdsweep.config.base import TARGET, Model
 from qdsweep.metrics import TAKEN, Metric
-
-_TARGET = r"^[A-Za-z_][\w.]*:[A-Za-z_]\w*$"
 
 
 class OwnMetric(Model):
     """A number that a function of the user's measures after each iteration."""
 
     function: str = Field(
-        pattern=_TARGET,
+        pattern=TARGET,
         description="`module:function`, from config/plugins/ or any importable module",
     )
     name: str | None = Field(
@@ -73,7 +71,7 @@ def _check(metrics: list[str | OwnMetric]) -> list[str | OwnMetric]:
 
 
 OwnMetrics = Annotated[
-    list[Annotated[str, Field(pattern=_TARGET)] | OwnMetric], AfterValidator(_check)
+    list[Annotated[str, Field(pattern=TARGET)] | OwnMetric], AfterValidator(_check)
 ]
 
 

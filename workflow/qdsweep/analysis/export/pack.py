@@ -21,6 +21,7 @@ from qdsweep.analysis.export.blind import AUTHORS, Secret, findings, secrets_of
 from qdsweep.analysis.export.crate import NAME as CRATE
 from qdsweep.analysis.export.crate import metadata, readme
 from qdsweep.analysis.stages import STAGES
+from qdsweep.config.base import TARGET
 from qdsweep.config.compose import compose
 from qdsweep.config.plugin import INSTALLED, without_comments
 from qdsweep.config.sweep import Reevaluate
@@ -39,7 +40,6 @@ from qdsweep.text import plural
 
 # Where `qdsweep run` looks for it in the unpacked folder.
 FOLDER = "config/plugins"
-_TARGET = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
 
 
 def plugin_files(runs: Mapping[str, RunFiles], results: Results) -> dict[str, bytes]:
@@ -83,7 +83,7 @@ def _one_of_each_kind(runs: Mapping[str, RunFiles]) -> Iterator[tuple[str, RunFi
 
 def _names(data: Any) -> Iterator[str]:
     """Yields what looks like a `module:Class`."""
-    if isinstance(data, str) and _TARGET.fullmatch(data):
+    if isinstance(data, str) and re.fullmatch(TARGET, data):
         yield data
     elif isinstance(data, dict | list):
         for value in data.values() if isinstance(data, dict) else data:
