@@ -161,7 +161,8 @@ DRAWN = drawn_of(METRICS)
 
 def shown_metrics(metrics: Iterable[Metric]) -> list[Metric]:
     """Returns those that a reader sees: what matters most comes first, what it cost last."""
-    return sorted((one for one in metrics if one.label), key=lambda one: (one.cost, not one.main))
+    labelled = [metric for metric in metrics if metric.label]
+    return sorted(labelled, key=lambda metric: (metric.cost, not metric.main))
 
 
 @dataclass(frozen=True)

@@ -93,7 +93,7 @@ class Stage:
         Raises:
             BadInput: A file that it reads has changed since it was written, or its own work failed.
         """
-        for stage in (one for one in STAGES if one.name in self.reads):
+        for stage in (stage for stage in STAGES if stage.name in self.reads):
             stage.await_files(sweep_dir)
             stage.require_as_written(sweep_dir)
         for path in self.damaged(sweep_dir):
@@ -289,7 +289,7 @@ def forget(settings: "SweepFile", sweep_dir: Path) -> None:
 def maker_of(path: Path) -> Stage:
     """Returns the stage that writes a file of a sweep's folder: aggregate, if no other does."""
     makers = [stage for stage in STAGES for output in stage.outputs if _is_at(path, output)]
-    return makers[0] if makers else next(one for one in STAGES if one.name == "aggregate")
+    return makers[0] if makers else next(stage for stage in STAGES if stage.name == "aggregate")
 
 
 def _is_at(path: Path, output: str) -> bool:

@@ -88,12 +88,12 @@ def interquartile_mean(strata: Strata) -> Estimate:
     if min(map(len, strata)) < MIN_SEEDS:
         return Estimate(value, math.nan, math.nan)
     cut = int(_TRIM * count)
-    low, high, kept = pooled[cut], pooled[count - 1 - cut], count - 2 * cut
+    low, high, remaining = pooled[cut], pooled[count - 1 - cut], count - 2 * cut
     spread = np.array([len(runs) * np.clip(runs, low, high).var(ddof=1) for runs in strata])
     if not spread.any():  # the interval is unknown, unless all runs are equal
         return Estimate(value, *([value] * 2 if pooled[0] == pooled[-1] else [math.nan] * 2))
     freedom = np.array([max(((runs >= low) & (runs <= high)).sum() - 1, 1) for runs in strata])
-    error = math.sqrt(spread.sum() * (count - 1) / count / (kept * (kept - 1)))
+    error = math.sqrt(spread.sum() * (count - 1) / count / (remaining * (remaining - 1)))
     half = error * stats.t.ppf(1 - ALPHA / 2, spread.sum() ** 2 / (spread**2 / freedom).sum())
     return Estimate(value, value - half, value + half)
 

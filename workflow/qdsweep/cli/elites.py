@@ -66,20 +66,20 @@ def add_commands(add: Add) -> None:
     )
     rollout.set_defaults(command=_rollout)
 
-    again = add("reevaluate", "Evaluate the elites of a run again: how much was luck?", REEVALUATE)
-    again.add_argument("run_dir", type=Path, metavar="RUN_DIR", help="a finished run's folder")
-    again.add_argument("--times", type=int, default=10, help="evaluations per elite (default: 10)")
-    again.add_argument(
+    parser = add("reevaluate", "Evaluate the elites of a run again: how much was luck?", REEVALUATE)
+    parser.add_argument("run_dir", type=Path, metavar="RUN_DIR", help="a finished run's folder")
+    parser.add_argument("--times", type=int, default=10, help="evaluations per elite (default: 10)")
+    parser.add_argument(
         "--seed", type=int, default=1_000_003, help="of the fresh seeds (default: 1000003)"
     )
-    again.add_argument(
+    parser.add_argument(
         "--cluster",
         default="local",
         help="a YAML file or a preset; one node of it (default: local)",
     )
-    again.add_argument("--workers", type=int, help="workers (default: the cluster's)")
-    again.add_argument("--cores", type=int, help=argparse.SUPPRESS)  # used by the rule reevaluate
-    again.set_defaults(command=_reevaluate)
+    parser.add_argument("--workers", type=int, help="workers (default: the cluster's)")
+    parser.add_argument("--cores", type=int, help=argparse.SUPPRESS)  # used by the rule reevaluate
+    parser.set_defaults(command=_reevaluate)
 
 
 def point(text: str) -> list[float]:

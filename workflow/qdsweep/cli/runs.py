@@ -307,8 +307,8 @@ def _check(arguments: argparse.Namespace) -> int:
     apply_baseline("avx2")
     from qdsweep.domains.plugin import check_elsewhere
 
-    found = check_elsewhere(arguments.domain)
-    print(f"{arguments.domain}: fit for use", found, sep="\n")
+    report = check_elsewhere(arguments.domain)
+    print(f"{arguments.domain}: fit for use", report, sep="\n")
     return 0
 
 

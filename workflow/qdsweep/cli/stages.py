@@ -93,12 +93,12 @@ def _import(arguments: argparse.Namespace) -> int:
     from qdsweep.experiment.foreign_results import read_foreign, write_run
 
     for run in read_all(map(str, arguments.files)):
-        found = read_foreign(run)
-        for warning in found.warnings:
+        results = read_foreign(run)
+        for warning in results.warnings:
             print(f"qdsweep: warning: {run.archive}: {warning}", file=sys.stderr)
         if not arguments.check:
-            write_run(run, found, Results(arguments.results).runs)
-        print(f"{run.id}: {found}{', fits' if arguments.check else ''}")
+            write_run(run, results, Results(arguments.results).runs)
+        print(f"{run.id}: {results}{', fits' if arguments.check else ''}")
     return 0
 
 

@@ -328,21 +328,21 @@ def _validate(draft: _Draft) -> Experiment:
     for change in experiment.schedule:
         source = f"{draft.sources[('schedule',)]}: schedule, at {change.at}"
         now = _Draft(copy.deepcopy(now.data), dict(now.sources))
-        found: dict[Path, Any] = {}
+        settings: dict[Path, Any] = {}
         for name, value in change.set.items():
             try:
                 path = resolve(name, paths, _owners(now.data))
                 refuse_fixed(experiment, path)
             except BadInput as error:
                 raise BadInput(f"{source}: {error}") from None
-            if path in found:
+            if path in settings:
                 raise BadInput(f"{source}: the key {dotted(path)} is given twice, also as {name}")
             if value is None:
                 raise BadInput(f"{source}: {name} = null: a change needs a value")
-            found[path] = value
+            settings[path] = value
             now.put(path, value, source)
         then = _experiment(now).model_dump(mode="json")
-        values = {dotted(path): _value(then, path) for path in sorted(found, key=dotted)}
+        values = {dotted(path): _value(then, path) for path in sorted(settings, key=dotted)}
         changes.append(Change(at=change.at, set=values))
     return experiment.model_copy(update={"schedule": changes})
 

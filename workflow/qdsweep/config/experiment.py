@@ -239,12 +239,12 @@ class Experiment(Model):
 
     def evaluations_after(self, iterations: int) -> int:
         """Returns the evaluations of so many iterations, at least one (of a bandit, on average)."""
-        found, done, batch_size = self.first_iteration, 1, self.batch_size
+        evaluations, done, batch_size = self.first_iteration, 1, self.batch_size
         for change in self.schedule:
             at = min(change.at, iterations)
-            found += (at - done) * self.num_emitters * batch_size
+            evaluations += (at - done) * self.num_emitters * batch_size
             done, batch_size = at, change.set.get("batch_size", batch_size)
-        return found + (iterations - done) * self.num_emitters * batch_size
+        return evaluations + (iterations - done) * self.num_emitters * batch_size
 
     def changes_after(self, iteration: int) -> dict[str, Any]:
         """Returns what changes between an iteration and the next: dotted key -> new value."""

@@ -224,7 +224,7 @@ def nearest(name: str, known: Iterable[str]) -> str:
 
     Papers write names in capitals and with hyphens (CMA-ME).
     """
-    plain = {_spelled(one): one for one in known}
+    plain = {_spelled(spelling): spelling for spelling in known}
     match = difflib.get_close_matches(_spelled(name), plain, n=1)
     return f"did you mean {plain[match[0]]!r}? " if match else ""
 

@@ -54,17 +54,17 @@ class OwnMetric(Model):
 
 def _check(metrics: list[str | OwnMetric]) -> list[str | OwnMetric]:
     columns: set[str] = set()
-    for one in own_metrics(metrics):
-        name = one.column
+    for metric in own_metrics(metrics):
+        name = metric.column
         if name in TAKEN or name.startswith("seconds_"):
             raise ValueError(
-                f"{one.function} would be the column {name}, which tables have already: give it "
-                f'another name, {{function: "{one.function}", name: my_{name}}}'
+                f"{metric.function} would be the column {name}, which tables have already: give it "
+                f'another name, {{function: "{metric.function}", name: my_{name}}}'
             )
         if name in columns:
             raise ValueError(
                 f"two metrics would be the column {name}: give one of them another name, "
-                f'{{function: "{one.function}", name: other_{name}}}'
+                f'{{function: "{metric.function}", name: other_{name}}}'
             )
         columns.add(name)
     return metrics
@@ -77,4 +77,4 @@ OwnMetrics = Annotated[
 
 def own_metrics(metrics: Iterable[str | OwnMetric]) -> list[OwnMetric]:
     """Returns the metrics of the key `metrics`, those that stand for themselves filled in."""
-    return [OwnMetric(function=one) if isinstance(one, str) else one for one in metrics]
+    return [OwnMetric(function=metric) if isinstance(metric, str) else metric for metric in metrics]

@@ -117,8 +117,8 @@ def load_class(target: str) -> type:
         BadInput: There is no such module or class, importing the module fails, or its name is
             taken.
     """
-    found: type = _load(target, "class", lambda value: isinstance(value, type))
-    return found
+    loaded: type = _load(target, "class", lambda value: isinstance(value, type))
+    return loaded
 
 
 def load_function(target: str) -> Callable[..., Any]:
@@ -131,14 +131,14 @@ def load_function(target: str) -> Callable[..., Any]:
         BadInput: There is no such module or function, importing the module fails, or its name is
             taken.
     """
-    found: Callable[..., Any] = _load(target, "function", callable)
-    return found
+    loaded: Callable[..., Any] = _load(target, "function", callable)
+    return loaded
 
 
 def load_plugin(target: str) -> Callable[..., Any]:
     """Imports a class or function; see `load_function`."""
-    found: Callable[..., Any] = _load(target, "class or function", callable)
-    return found
+    loaded: Callable[..., Any] = _load(target, "class or function", callable)
+    return loaded
 
 
 def _load(target: str, what: str, fits: Callable[[Any], bool]) -> Any:
@@ -159,8 +159,8 @@ def _load(target: str, what: str, fits: Callable[[Any], bool]) -> Any:
             f"{target}: another module has the name {module_name} already "
             f"({module.__file__ or 'built in'}); rename {source}"
         )
-    found = getattr(module, name, None)
-    if not fits(found):
+    loaded = getattr(module, name, None)
+    if not fits(loaded):
         known = [
             name
             for name, value in vars(module).items()
@@ -170,7 +170,7 @@ def _load(target: str, what: str, fits: Callable[[Any], bool]) -> Any:
             f"{target}: {source} has no {what} {name}; {nearest(name, known)}"
             f"known there: {listed(known) or 'none'}"
         )
-    return found
+    return loaded
 
 
 def require_source(target: str) -> None:
@@ -326,12 +326,12 @@ def _parameters(name: str, named: dict[str, ast.ClassDef | _Function]) -> tuple[
     own = [] if init is None else _names(init)[1:]
     if init is not None and init.args.kwarg is None:
         return own, True
-    found, complete = own, True
+    parameters, complete = own, True
     for base in node.bases:
         inner, whole = _parameters(ast.unparse(base), named)
-        found += [parameter for parameter in inner if parameter not in found]
+        parameters += [parameter for parameter in inner if parameter not in parameters]
         complete = complete and whole
-    return found, complete
+    return parameters, complete
 
 
 def _names(function: _Function) -> list[str]:
@@ -358,7 +358,7 @@ def needed_files(targets: Iterable[str]) -> dict[str, bytes]:
     Raises:
         BadInput: There is no such module, or one of the files is no Python.
     """
-    found: dict[str, bytes] = {}
+    contents: dict[str, bytes] = {}
     targets = list(targets)
     open_modules = [target.split(":")[0] for target in targets]
     seen = set(open_modules)
@@ -366,13 +366,13 @@ def needed_files(targets: Iterable[str]) -> dict[str, bytes]:
         module = target.split(":")[0]
         if _plugin(module) is None:
             source = find_source(target)
-            found[f"{INSTALLED}/{_place(module, source)}"] = source.read_bytes()
+            contents[f"{INSTALLED}/{_place(module, source)}"] = source.read_bytes()
     while open_modules:
         module = open_modules.pop()
         path = _plugin(module)
         if path is None:
             continue
-        found[_place(module, path)] = text = path.read_bytes()
+        contents[_place(module, path)] = text = path.read_bytes()
         package = module if path.name == "__init__.py" else module.rpartition(".")[0]
         try:
             names = list(_imported(text, package))
@@ -382,7 +382,7 @@ def needed_files(targets: Iterable[str]) -> dict[str, bytes]:
             if name not in seen:
                 seen.add(name)
                 open_modules.append(name)
-    return found
+    return contents
 
 
 def places(target: str) -> list[str]:

@@ -79,11 +79,11 @@ class Halving(Model):
         """What each rung gives a setting of the whole budget."""
         if self.rungs is not None:
             return [fraction(share) for share in self.rungs]
-        found, share = [], EARLIEST if self.first is None else fraction(self.first)
+        shares, share = [], EARLIEST if self.first is None else fraction(self.first)
         while share < 1:
-            found.append(share)
+            shares.append(share)
             share *= self.eta
-        return [*found, Fraction(1)]
+        return [*shares, Fraction(1)]
 
     @property
     def num_brackets(self) -> int:
@@ -175,8 +175,8 @@ class Search(Model):
     @property
     def metric(self) -> str | None:
         """The metric that decides; None: that of `rank`."""
-        one = self.halving or self.pbt
-        return one.metric if one else None
+        method = self.halving or self.pbt
+        return method.metric if method else None
 
     @property
     def plain(self) -> dict[str, Any]:

@@ -252,10 +252,10 @@ def _run(study: Study, workers: int, folder: Path) -> None:
     if done.returncode == STOPPED:
         raise Stopped(f"{folder} was stopped before its end: the same command measures it anew")
     if done.returncode != 0:
-        said = [line for line in done.stderr.splitlines() if line.strip()]
+        messages = [line for line in done.stderr.splitlines() if line.strip()]
         raise QdsweepError(
             f"{folder}: the run failed (exit code {done.returncode}): "
-            f"{said[-1] if said else 'without a word'} (all of it: {RunDir(folder).log})"
+            f"{messages[-1] if messages else 'without a word'} (all of it: {RunDir(folder).log})"
         )
 
 
@@ -331,7 +331,7 @@ def fit_amdahl(workers: Sequence[int], seconds: Sequence[float]) -> Fit:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", OptimizeWarning)  # too few times: the error is nan then
         (one_worker, serial), covariance = curve_fit(
-            lambda n, one, s: one * (s + (1 - s) / n),
+            lambda n, alone, s: alone * (s + (1 - s) / n),
             n,
             times,
             p0=(times[n.argmin()] * n.min(), 0.1),

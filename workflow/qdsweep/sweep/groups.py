@@ -196,13 +196,13 @@ def slots_of(
         rows: The swept values of each row, as text.
         before: What this returned for the sweep as it was.
     """
-    found = {}
+    slots = {}
     for name in group_columns(columns, rows):
-        values, kept = values_of(rows, name), before.get(name, [])
-        both = list(dict.fromkeys([*kept, *values]))
+        values, earlier = values_of(rows, name), before.get(name, [])
+        both = list(dict.fromkeys([*earlier, *values]))
         crowded = len(both) > max(MOST_COLORS, len(values))
-        found[name] = values if crowded or not set(kept) & set(values) else both
-    return found
+        slots[name] = values if crowded or not set(earlier) & set(values) else both
+    return slots
 
 
 def values_of(rows: Sequence[Mapping[str, str]], name: str) -> list[str]:
@@ -283,7 +283,7 @@ def figure_names(
     labels = group_labels(columns, called, default, figures.names)
     short = group_labels(rest, called, default, figures.names) if parted else labels
     facets = [values_label(row, shown.facets, figures.names) for row in called]
-    found: dict[str, Name] = {}
+    by_group: dict[str, Name] = {}
     own: dict[str, str] = {}
     for position, (group, part) in enumerate(zip(groups, series, strict=True)):
         label = figures.labels.get(group, labels[position])
@@ -291,15 +291,15 @@ def figure_names(
         color = figures.colors.get(group, figures.colors.get(part))
         value = "" if shown.color is None else rows[position][shown.color]
         named = len(shown.lines) > 1 and bool({group, part} & {*figures.labels, *figures.colors})
-        found[group] = Name(
+        by_group[group] = Name(
             label, brief, facets[position], color or figures.colors.get(value), named
         )
         own[group] = part
-    _distinct(found)
+    _distinct(by_group)
     place = {name: position for position, name in reversed(list(enumerate(figures.order)))}
     last = len(figures.order)
     return dict(
-        sorted(found.items(), key=lambda item: place.get(item[0], place.get(own[item[0]], last)))
+        sorted(by_group.items(), key=lambda item: place.get(item[0], place.get(own[item[0]], last)))
     )
 
 
@@ -451,9 +451,9 @@ class Groups:
             )
 
 
-def _same(one: Any, other: Any) -> bool:
+def _same(first: Any, second: Any) -> bool:
     """Returns whether two values are the same: 1 is 1.0, but true is not 1."""
-    return bool(one == other) and isinstance(one, bool) == isinstance(other, bool)
+    return bool(first == second) and isinstance(first, bool) == isinstance(second, bool)
 
 
 def _few(texts: Sequence[str]) -> str:

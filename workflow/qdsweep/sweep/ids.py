@@ -54,7 +54,7 @@ def decisive(experiment: Experiment, source: Hash = source_hash) -> dict[str, An
     part["domain_version"] = _seen("domain", domain.type, source) if own else domain.version
     parts = experiment.algorithm.own_parts
     if parts:
-        part["emitter_versions"] = [_seen(key, one.type, source) for key, one in parts.items()]
+        part["emitter_versions"] = [_seen(key, spec.type, source) for key, spec in parts.items()]
     return part
 
 

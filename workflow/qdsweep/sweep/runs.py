@@ -120,15 +120,15 @@ class Sweep:
                     "metrics cannot be swept, as they change no result: list all of them in the "
                     "experiment, and every run has them"
                 )
-        found: dict[str, OwnMetric] = {}
+        by_column: dict[str, OwnMetric] = {}
         for experiment in self.runs.values():
-            for one in own_metrics(experiment.metrics):
-                if found.setdefault(one.column, one) != one:
+            for metric in own_metrics(experiment.metrics):
+                if by_column.setdefault(metric.column, metric) != metric:
                     raise BadInput(
-                        f"metrics: {one.column} is one metric in some runs of the sweep, and "
+                        f"metrics: {metric.column} is one metric in some runs of the sweep, and "
                         "another in others: give one of the two another name"
                     )
-        return found
+        return by_column
 
     def plan(self, **about: Any) -> dict[str, Any]:
         """Returns the sweep as plain data, for the stages that only read files."""
@@ -143,7 +143,7 @@ class Sweep:
             for row in self.rows
         ]
         rows += [run.row(self.columns) for run in self.imported]
-        own = {name: one.model_dump(mode="json") for name, one in self.own_metrics.items()}
+        own = {name: metric.model_dump(mode="json") for name, metric in self.own_metrics.items()}
         measured = {"metrics": list(own.values())} if own else {}
         return {**about, **measured, "columns": list(self.columns), "rows": rows}
 

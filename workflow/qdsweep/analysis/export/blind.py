@@ -69,11 +69,14 @@ def secrets_of(
     too), the user's names, paths, Slurm jobs, and what any address or home directory looks like.
     """
     attempts = list(attempts)
-    hosts = {socket.gethostname(), *(str(one["host"]) for one in attempts if one.get("host"))}
+    hosts = {
+        socket.gethostname(),
+        *(str(attempt["host"]) for attempt in attempts if attempt.get("host")),
+    }
     words = {part: "the host name" for host in hosts for part in _parts(host)}
     words |= dict.fromkeys(_user_names(), "the user name")
     skipped = {"", *NOBODY, *(word.lower() for word in allowed)}
-    jobs = {str(one["slurm_job"]) for one in attempts if one.get("slurm_job")}
+    jobs = {str(attempt["slurm_job"]) for attempt in attempts if attempt.get("slurm_job")}
     return [
         *(_word(kind, word) for word, kind in words.items() if word.lower() not in skipped),
         *(_path(path) for path in _paths(results)),
@@ -91,9 +94,9 @@ def findings(name: str, content: bytes, secrets: Iterable[Secret]) -> Iterator[s
     """
     text = _text(name, content)
     for secret in secrets:
-        found = secret.found_in(text)
-        if found is not None:
-            yield f"{name}: {secret.kind} {found!r}"
+        match = secret.found_in(text)
+        if match is not None:
+            yield f"{name}: {secret.kind} {match!r}"
 
 
 def _text(name: str, content: bytes) -> str:

@@ -170,11 +170,11 @@ def readme(name: str, summaries: list[dict[str, Any]], *, searched: bool = False
         summaries: summary.json of its runs.
         searched: Whether a search has chosen them.
     """
-    found: dict[str, set[str]] = {}
+    libraries: dict[str, set[str]] = {}
     for summary in summaries:
         for library, version in summary.get("versions", {}).items():
-            found.setdefault(library, set()).add(version)
-    lines = [f"  {name:14} {', '.join(sorted(seen))}" for name, seen in sorted(found.items())]
+            libraries.setdefault(library, set()).add(version)
+    lines = [f"  {name:14} {', '.join(sorted(seen))}" for name, seen in sorted(libraries.items())]
     title, versions = f"The sweep {name}", "\n".join(lines)
     return _TEXT.format(
         title=title,

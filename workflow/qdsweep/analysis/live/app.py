@@ -31,13 +31,13 @@ from qdsweep.text import cut, duration, plural, short_number
 
 def log_tail(path: Path, count: int) -> list[str]:
     """Returns the last lines of a log, without its text plots."""
-    kept, in_plot = [], False
+    lines, in_plot = [], False
     for line in last_lines(path):
         dated = line[:4].isdigit() and line[4:5] == "-"
         in_plot = line.endswith("over evaluations:") or (in_plot and not dated)
         if line.strip() and not in_plot:
-            kept.append(printable(line))
-    return kept[-count:]
+            lines.append(printable(line))
+    return lines[-count:]
 
 
 def printable(text: str) -> str:

@@ -137,10 +137,12 @@ SEARCH_EVERY = 20
 
 
 class Followed:
-    """A run that is followed; `again` is the file of its re-evaluation, if one is planned."""
+    """A run that is followed; `corrected` is the file of its re-evaluation, if one is planned."""
 
-    def __init__(self, folder: RunDir, run: PlannedRun, again: Path | None, metric: Metric) -> None:
-        self.folder, self.run, self.again, self.metric = folder, run, again, metric
+    def __init__(
+        self, folder: RunDir, run: PlannedRun, corrected: Path | None, metric: Metric
+    ) -> None:
+        self.folder, self.run, self.corrected, self.metric = folder, run, corrected, metric
         self.reevaluated = False
         self.why = ""  # what a search did with it
         self.curve = Curve(folder.state.metrics, metric)
@@ -158,8 +160,8 @@ class Followed:
 
     def look(self) -> bool:
         """Reads the run's files if they have changed; returns whether its standing has."""
-        if self.again is not None and self.standing.state == "finished":
-            self.reevaluated = self.reevaluated or signature(self.again) is not None
+        if self.corrected is not None and self.standing.state == "finished":
+            self.reevaluated = self.reevaluated or signature(self.corrected) is not None
         lock, status = signature(self._lock), signature(self._status)
         if self.seen is None or lock != self.seen[0]:
             self._owner = read_owner(self._lock) if lock and lock[1] else None
@@ -216,7 +218,7 @@ class Follow:
     @property
     def reevaluated(self) -> tuple[int, int]:
         """Of how many runs the elites were evaluated again, and are to be."""
-        asked = [run for run in self.runs.values() if run.again is not None]
+        asked = [run for run in self.runs.values() if run.corrected is not None]
         return sum(run.reevaluated for run in asked), len(asked)
 
     @property
@@ -275,10 +277,10 @@ class Follow:
         for run in (*(run for run, _ in asked.values()), *others):
             folder = self.results.run(run.id)
             # Those that confirm it are not evaluated again.
-            again = folder.corrected(stem) if stem and not run.confirms else None
+            corrected = folder.corrected(stem) if stem and not run.confirms else None
             known = before.get(run.id)
-            now = (run, again, plan.rank.drawn)
-            if known is None or (known.run, known.again, known.metric) != now:
+            now = (run, corrected, plan.rank.drawn)
+            if known is None or (known.run, known.corrected, known.metric) != now:
                 known = Followed(folder, *now)
             known.explain(asked[run.id][1] if run.id in asked else "")
             self.runs[run.id] = known

@@ -175,12 +175,12 @@ def _curves(plan: Plan, results: list[Result]) -> tuple["pd.DataFrame", "pd.Data
             | {over: grid}
             for run, curve in by_group[group].items()
         }
-        of_all = {name: np.stack([one[name] for one in own.values()]) for name in (*drawn, *PLACES)}
+        of_all = {name: np.stack([run[name] for run in own.values()]) for name in (*drawn, *PLACES)}
         columns: dict[str, Any] = {"group": group}
         columns.update({names[name]: rows[0].values[name] for name in plan.group_columns})
         columns["evaluations"] = grid
         if over != "evaluations":
-            columns["evaluations"] = np.mean([one["evaluations"] for one in own.values()], axis=0)
+            columns["evaluations"] = np.mean([run["evaluations"] for run in own.values()], axis=0)
         columns["n"] = len(members)
         for name in drawn:
             columns[f"{name}_mean"] = of_all[name].mean(axis=0)

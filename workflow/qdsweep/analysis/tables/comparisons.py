@@ -155,12 +155,12 @@ def pair_records(groups: Mapping[str, Runs], pairs: Pairs, sign: int) -> Records
     records = []
     tests = (pairs.first, pairs.second, pairs.welch, pairs.holm)
     for i, j, welch_p, holm_p in zip(*tests, strict=True):
-        one, other = (pairs.groups[position] for position in (i, j)[::sign])
-        higher, lower = groups[one].scores, groups[other].scores
+        better, worse = (pairs.groups[position] for position in (i, j)[::sign])
+        higher, lower = groups[better].scores, groups[worse].scores
         improvement = probability_of_improvement([higher], [lower])
         variances = [scores.var(ddof=1) / len(scores) for scores in (higher, lower)]
         values = (
-            *(one, other, len(higher), len(lower)),
+            *(better, worse, len(higher), len(lower)),
             *(higher.mean(), lower.mean(), higher.mean() - lower.mean(), np.sqrt(sum(variances))),
             *(improvement.value, improvement.low, improvement.high),
             *(welch_p, holm_p, mann_whitney(higher, lower)),
@@ -286,13 +286,13 @@ def tasks(
     """
     summary = in_percent(summary)
     names = short_names(list(score_scales)) if len(score_scales) > 1 else [""] * len(score_scales)
-    found = []
+    scales = []
     for (scale, groups), name in zip(score_scales.items(), names, strict=True):
         metric = compared_metric(rank, summary, groups)
         of_metric = runs_of(summary, metric.column)
         there = {group: of_metric[group] for group in groups if group in of_metric}
-        found.append((scale, name, metric, there))
-    return found
+        scales.append((scale, name, metric, there))
+    return scales
 
 
 def tests_text(rank: Metric, family: str) -> str:
@@ -401,12 +401,12 @@ def factors_of(plan: Plan, groups: list[str]) -> list[Factor]:
     names = label_columns(plan.columns, values)
     if len(names) < 2:
         return []
-    found = []
+    factors = []
     for name in names:
-        others = group_labels([one for one in names if one != name], values, "")
+        others = group_labels([another for another in names if another != name], values, "")
         own = [row[name] for row in values]
-        found.append(Factor(name, *(dict(zip(groups, of, strict=True)) for of in (own, others))))
-    return found
+        factors.append(Factor(name, *(dict(zip(groups, of, strict=True)) for of in (own, others))))
+    return factors
 
 
 def _shown(order: list[str], groups: Mapping[str, Runs], factor: Factor, sign: int) -> list[str]:
@@ -418,13 +418,13 @@ def _shown(order: list[str], groups: Mapping[str, Runs], factor: Factor, sign: i
     for group, runs in groups.items():
         mean, within = sign * float(runs.scores.mean()), factor.within[group]
         best[within] = max(best.get(within, mean), mean)
-    kept, count = set[str](), 0
+    shown, count = set[str](), 0
     for within in sorted(best, key=lambda within: -best[within]):
         count += order.count(within)
-        if count > SHOWN_PAIRS and kept:
+        if count > SHOWN_PAIRS and shown:
             break
-        kept.add(within)
-    return [within for within in best if within in kept]
+        shown.add(within)
+    return [within for within in best if within in shown]
 
 
 def _note(plan: Plan, left_out: bool) -> str:

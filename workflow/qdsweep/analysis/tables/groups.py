@@ -51,15 +51,15 @@ def telling_columns(plan: Plan, table: "pd.DataFrame", counts: "pd.Series") -> l
     named = composed != list(plan.groups)  # the values do not show the label of a whole group
     swept = label_columns(plan.columns, values)
     first = [*(["group"] if named or not swept else []), *swept, "n"]
-    measured = [one for one in shown_metrics(plan.metrics) if table[f"{one.column}_n"].any()]
-    twins = {one.instead for one in measured if table[f"{one.column}_n"].all()}
+    measured = [m for m in shown_metrics(plan.metrics) if table[f"{m.column}_n"].any()]
+    twins = {metric.instead for metric in measured if table[f"{metric.column}_n"].all()}
     used = table["evaluations_mean"]
     same = {"evaluations"} if len(used) > 1 and used.nunique() == 1 else set()
     left_out = (twins | same) - {plan.rank.name}
-    kept = [one for one in measured if one.name not in left_out]
+    shown = [metric for metric in measured if metric.name not in left_out]
     iqm = ["iqm"] if (counts >= ENOUGH_SEEDS).any() and plan.rank in measured else []
-    results = [one.name for one in kept if not one.cost]
-    return [*first, *results, *iqm, *(one.name for one in kept if one.cost)]
+    results = [metric.name for metric in shown if not metric.cost]
+    return [*first, *results, *iqm, *(metric.name for metric in shown if metric.cost)]
 
 
 def column_notes(
@@ -165,10 +165,10 @@ def group_sheet(plan: Plan, summary: "pd.DataFrame", table: "pd.DataFrame") -> S
 def _name_cells(plan: Plan) -> dict[str, list[Cell]]:
     """Returns the groups and their swept values."""
     values = {group: rows[0].values for group, rows in plan.groups.items()}
-    found = {"group": [text_cell(group) for group in values]}
+    cells = {"group": [text_cell(group) for group in values]}
     for name in plan.group_columns:
-        found[name] = [text_cell(row[name]) for row in values.values()]
-    return found
+        cells[name] = [text_cell(row[name]) for row in values.values()]
+    return cells
 
 
 def _metric_cells(table: "pd.DataFrame", metric: Metric, best: Places, tied: Places) -> list[Cell]:
@@ -183,7 +183,9 @@ def _metric_cells(table: "pd.DataFrame", metric: Metric, best: Places, tied: Pla
 
 def _own_note(own: Iterable[Metric], table: "pd.DataFrame", counts: "pd.Series") -> str:
     """Returns where the smallest is the best, and what some runs have not measured."""
-    text = "".join(f" {one.label}: the lowest mean is the best." for one in own if one.smaller)
+    text = "".join(
+        f" {metric.label}: the lowest mean is the best." for metric in own if metric.smaller
+    )
     for metric in own:
         measured, runs = int(table[f"{metric.column}_n"].sum()), int(counts.sum())
         if measured < runs:
@@ -275,17 +277,16 @@ def best_and_tied(
     for groups in score_scales.values():
         if len(groups) < 2:
             continue
-        for one in dict.fromkeys(
-            compared_metric(metric, summary, groups) for metric in (rank, *main)
-        ):
-            metric = one.column
-            values = one.sign * means.loc[groups, f"{metric}_mean"].dropna()
+        compared = (compared_metric(metric, summary, groups) for metric in (rank, *main))
+        for metric in dict.fromkeys(compared):
+            column = metric.column
+            values = metric.sign * means.loc[groups, f"{column}_mean"].dropna()
             if values.empty:
                 continue
-            best |= {(metric, group) for group in values.index[values == values.max()]}
-            runs = runs_of(summary, metric)
-            pairs = compare({group: runs[group] for group in values.index}, one.sign)
-            tied |= {(metric, group) for group in pairs.tied_with(str(values.idxmax()))}
+            best |= {(column, group) for group in values.index[values == values.max()]}
+            runs = runs_of(summary, column)
+            pairs = compare({group: runs[group] for group in values.index}, metric.sign)
+            tied |= {(column, group) for group in pairs.tied_with(str(values.idxmax()))}
     return best, tied - best
 
 

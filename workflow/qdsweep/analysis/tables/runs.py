@@ -128,14 +128,14 @@ def thin_curve(
     workers: int = 1,
 ) -> Curve:
     """Returns at most `POINTS` rows up to `position`, evenly spaced, first and last included."""
-    kept = np.unique(np.linspace(0, position, min(position + 1, POINTS)).round().astype(int))
+    places = np.unique(np.linspace(0, position, min(position + 1, POINTS)).round().astype(int))
     names = (metric.name for metric in curves_of(measured))
-    columns = {name: metrics[name].to_numpy(float)[kept] for name in names}
+    columns = {name: metrics[name].to_numpy(float)[places] for name in names}
     seconds = metrics[list(SECONDS)].to_numpy(float).sum(axis=1) + own_seconds(metrics)
-    columns["steps"] = metrics["steps"].to_numpy(float)[kept]
-    columns["seconds"] = np.cumsum(seconds if is_timed(metrics) else seconds * np.nan)[kept]
+    columns["steps"] = metrics["steps"].to_numpy(float)[places]
+    columns["seconds"] = np.cumsum(seconds if is_timed(metrics) else seconds * np.nan)[places]
     columns["core_seconds"] = workers * columns["seconds"]
-    return Curve(metrics["evaluations"].to_numpy()[kept], columns)
+    return Curve(metrics["evaluations"].to_numpy()[places], columns)
 
 
 def common_grid(curves: list[Curve], over: str = "evaluations") -> np.ndarray:
@@ -301,10 +301,10 @@ def _unpack(
 ) -> Kept:
     if values.shape != (len(names), len(evaluations)):
         return {}
-    kept: Kept = {}
+    cached: Kept = {}
     start = 0
     for run, (key, results) in about["runs"].items():
-        kept[run] = (key, [])
+        cached[run] = (key, [])
         if len(results) != len(key[1]):  # one result for each row
             return {}
         for record, points in results:
@@ -313,18 +313,18 @@ def _unpack(
             part = slice(start, start + (points or 0))
             columns = dict(zip(names, values[:, part], strict=True))
             curve = Curve(evaluations[part], columns) if points else None
-            kept[run][1].append(Result(record, curve))
+            cached[run][1].append(Result(record, curve))
             start = part.stop
-    return kept if start == len(evaluations) else {}
+    return cached if start == len(evaluations) else {}
 
 
-def write_cache(sweep: SweepDir, kept: Kept, metrics: tuple[Metric, ...]) -> None:
+def write_cache(sweep: SweepDir, cached: Kept, metrics: tuple[Metric, ...]) -> None:
     """Writes what was read of each run."""
     runs = {
         run: [key, [[r.record, len(r.curve.evaluations) if r.curve else None] for r in results]]
-        for run, (key, results) in kept.items()
+        for run, (key, results) in cached.items()
     }
-    curves = [r.curve for _, results in kept.values() for r in results if r.curve]
+    curves = [r.curve for _, results in cached.values() for r in results if r.curve]
     evaluations = np.concatenate([np.empty(0, int), *(c.evaluations for c in curves)])
     names = _columns(metrics)
     values = np.empty((len(names), len(evaluations)))
