@@ -31,7 +31,7 @@ def listed(words: Sequence[str], last: str = "and") -> str:
 
 
 def short(value: float, digits: int = 6) -> str:
-    """Returns a number as it comes, at most `digits` significant ones, and powers of ten.
+    """Returns a number with at most `digits` significant digits, and powers of ten.
 
     A missing number is a dash.
     """
@@ -43,21 +43,21 @@ def short(value: float, digits: int = 6) -> str:
 
 
 def mean_and_error(mean: float, error: float, decimals: int = 0) -> str:
-    """Returns `mean ± standard error`, or the mean alone where there is no error."""
+    """Returns `mean ± standard error`, or only the mean where there is no error."""
     if not math.isfinite(error):
         return number(mean, decimals)
     return f"{number(mean, decimals)} ± {number(error, decimals)}"
 
 
 def with_interval(value: float, low: float, high: float, decimals: int = 0) -> str:
-    """Returns `value [low, high]`, or the value alone where there is no interval."""
+    """Returns `value [low, high]`, or only the value where there is no interval."""
     if not (math.isfinite(low) and math.isfinite(high)):
         return number(value, decimals)
     return f"{number(value, decimals)} [{number(low, decimals)}, {number(high, decimals)}]"
 
 
 def p_value(p: float) -> str:
-    """Returns a p value with as many decimals as mean anything."""
+    """Returns a p value with its meaningful decimals."""
     return "< 0.001" if p < 0.001 else number(p, 3)
 
 
@@ -77,7 +77,7 @@ def common_decimals(means: Iterable[float], errors: Iterable[float]) -> int:
 
 
 def cut(text: str, width: int) -> str:
-    """Returns a text cut to this many characters in its middle, as its ends tell runs apart."""
+    """Returns a text cut in its middle to this many characters, as its ends distinguish runs."""
     if len(text) <= width:
         return text
     head = (width - 1) // 2
@@ -147,7 +147,7 @@ def _shifted(match: re.Match[str]) -> str:
 
 
 def for_plotly(text: str) -> str:
-    """Returns text that plotly shows as it is: it reads `<b>`, `&lt;` and `%{x}` as its own.
+    """Returns text that plotly shows literally, without reading `<b>`, `&lt;` or `%{x}` as markup.
 
     Formulas are set in plain letters.
     """

@@ -1,11 +1,11 @@
-"""Statistics over seeds. The unit of replication is the seed: one number a run.
+"""Statistics over seeds. The unit of replication is the seed: one number per run.
 
 Scores of one algorithm come as strata: an array of runs for each task. With one task that is one
 array. Point values are those of Agarwal et al. 2021 ("Deep reinforcement learning at the edge of
-the statistical precipice") as their library rliable computes them. The intervals are others where
-theirs, percentiles of a bootstrap over runs, are too narrow for the few seeds of a sweep.
+the statistical precipice") as their library rliable computes them. Where their intervals,
+percentiles of a bootstrap over runs, are too narrow for the few seeds of a sweep, ours differ.
 
-Lines and bands of curves over seeds, as `figures.band` of the sweep file asks for.
+`figures.band` of the sweep file chooses the lines and bands of curves over seeds.
 """
 
 import itertools
@@ -218,7 +218,7 @@ def mann_whitney(first: Scores, second: Scores) -> float:
     """Returns the two-sided p value of the Mann-Whitney U test, exact for few runs.
 
     With ties scipy takes the normal approximation, which for few runs falls below any p value that
-    ranks can give: that one is then the answer.
+    ranks can give. The smallest possible p value is returned then.
     """
     from scipy import stats
 
@@ -235,7 +235,7 @@ def least_mann_whitney(first: int, second: int) -> float:
 
 
 def seeds_to_decide(tests: int) -> int:
-    """Returns from how many seeds a group on the rank test can be below 5 %, times `tests`."""
+    """Returns the fewest seeds per group with which `tests` rank tests can reach 5 %."""
     return next(n for n in itertools.count(2) if tests * least_mann_whitney(n, n) < ALPHA)
 
 
@@ -251,7 +251,7 @@ def holm(p: Scores) -> Scores:
     return np.minimum(corrected, 1.0)
 
 
-# What needs each seed's curve, which only then is kept in curves_by_seed.csv.
+# Bands that need the curve of each seed; curves_by_seed.csv is written only for these.
 OF_SEEDS = ("quartiles", "seeds")
 _WORDS = {
     "error": "mean ± standard error over {}",

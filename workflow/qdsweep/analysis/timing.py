@@ -1,4 +1,4 @@
-"""Where the time of a sweep's runs went: seconds of each phase, of runs and of groups."""
+"""The time of a sweep's runs and groups: seconds of each phase."""
 
 import math
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ TIMES = (*PHASES, OWN, "wall", "core_seconds", "compile", "rest", "start_up")
 
 
 def run_times(tables: Tables, runs_dir: Path) -> "pd.DataFrame":
-    """Reads where the time of each run went, up to its row's budget.
+    """Reads the times of each run, up to its row's budget.
 
     Returns:
         A row for each run in a group: group, id, workers, seconds of each phase and of the user's
@@ -33,7 +33,7 @@ def run_times(tables: Tables, runs_dir: Path) -> "pd.DataFrame":
     import pandas as pd
 
     done = tables.with_results.drop_duplicates(["group", "id"])
-    done = done[done["wall_seconds"].notna()]  # nobody knows it of imported runs
+    done = done[done["wall_seconds"].notna()]  # unknown for imported runs
     return pd.DataFrame([_run_time(row, runs_dir) for row in done.to_dict("records")])
 
 
@@ -70,7 +70,7 @@ def largest_load(attempts: list[dict[str, Any]]) -> float:
 
 
 def busy_note(loads: Sequence[float]) -> str:
-    """Returns a warning about runs of these loads, for a note; nothing on machines of their own."""
+    """Returns a warning about runs of these loads, for a note; empty if none shared a machine."""
     busy = [load for load in loads if load > BUSY]
     if not busy:
         return ""
@@ -84,7 +84,7 @@ def _rest(attempts: list[dict[str, Any]], known: float) -> float:
     """Seconds between the iterations: log, metrics, last save; on several nodes also the wait.
 
     Attempts are stamped in whole seconds, so less than a second for each counts as nothing.
-    Where an attempt ended without a word, nothing is known.
+    If an attempt was killed, they are unknown and count as 0.
     """
     if not attempts or not all({"started", "ended"} <= attempt.keys() for attempt in attempts):
         return 0.0

@@ -1,7 +1,4 @@
-"""What several commands share: their arguments, and how they read them.
-
-Text in columns, as wide as a common terminal: a line for each row, and no line is longer.
-"""
+"""Arguments that several commands share, and text in columns for a terminal."""
 
 import argparse
 import textwrap
@@ -18,7 +15,7 @@ if TYPE_CHECKING:
     from qdsweep.config.cluster import Cluster
 
 
-# A worker process takes more; measured: 57 MB [bytes].
+# A worker process takes more (measured: 57 MB) [bytes].
 _WORKER = 10_000_000
 
 # Adds a command: its name, what it does, and its examples.
@@ -42,7 +39,7 @@ SET: dict[str, Any] = {
 
 
 def adder(parser: argparse.ArgumentParser) -> Add:
-    """Returns what adds commands to a parser."""
+    """Returns the function that adds commands to a parser."""
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
     def add(name: str, text: str, epilog: str = "", **options: Any) -> argparse.ArgumentParser:
@@ -95,7 +92,7 @@ def cluster_of(arguments: argparse.Namespace) -> "Cluster":
 
 
 WIDTH = 120
-_LABEL = 44  # of the longest label; a longer one is cut in its middle
+_LABEL = 44  # longest label; a longer one is cut in its middle
 
 
 def lines(sides: str, rows: Sequence[Sequence[str]], label: int) -> Iterator[str]:

@@ -1,7 +1,4 @@
-"""The commands of a run: run, launch, worker; and check, for its domain.
-
-The commands of a search's jobs: place and decide.
-"""
+"""The commands of runs (run, launch, adopt, worker, check) and of a search's jobs."""
 
 import argparse
 import os
@@ -137,7 +134,7 @@ def _run(arguments: argparse.Namespace) -> int:
     experiment = compose(arguments.experiment, overrides(arguments.set), source="--set")
     check_cited([experiment])
     try:
-        if not arguments.out.exists():  # else it may be finished, by a larger machine
+        if not arguments.out.exists():  # otherwise a larger machine may have finished it
             check_sizes(experiment)
             require_packages_of(experiment)
         require_own_code(experiment)
@@ -180,7 +177,7 @@ def _adopt(arguments: argparse.Namespace) -> int:
 
 
 def _check_run(arguments: argparse.Namespace) -> None:
-    """Refuses a folder that cannot be one, and no time at all."""
+    """Refuses an impossible run folder, and a time limit of 0 or less."""
     limit, out = arguments.max_seconds, arguments.out
     if limit is not None and not limit > 0:
         raise BadInput(f"--max-seconds {limit:g}: a number above 0 is needed")
@@ -208,7 +205,7 @@ def _launch(arguments: argparse.Namespace) -> int:
 def start_planned(
     experiment: "Experiment", run: RunDir, cluster: "Cluster", attempt: int = 1
 ) -> int:
-    """Computes a run in a job of Snakemake's, and returns the exit code."""
+    """Computes a run in a Snakemake job, and returns the exit code."""
     from qdsweep.experiment.options import Options
     from qdsweep.experiment.start import start
 
@@ -226,7 +223,7 @@ def start_planned(
 def planned(
     run: RunDir, budget: str, cluster_name: str, cores: int | None
 ) -> "tuple[Experiment, Cluster]":
-    """Returns what the start of the sweep planned for a run, which must still be that run.
+    """Returns the planned experiment and cluster of a run, which must still be that run.
 
     Args:
         run: The run's folder.
@@ -235,7 +232,7 @@ def planned(
         cores: Cores of this machine that it may use; None: those of the cluster.
 
     Raises:
-        BadInput: The plan is damaged, or is another run by now.
+        BadInput: The plan is damaged, or now describes another run.
     """
     from qdsweep.config.cluster import read_cluster
     from qdsweep.config.compose import compose
@@ -272,7 +269,9 @@ def _worker(arguments: argparse.Namespace) -> int:
             expected = RunDir(Path("RUN")).state.connection
             raise BadInput(f"--connect {arguments.connect}: {expected} was expected")
         work = ray_worker.work if arguments.engine == "ray" else dask_worker.work
-        work(run.path, arguments.workers, patience=600.0)  # it may have to start itself
+        work(
+            run.path, arguments.workers, patience=600.0
+        )  # the main process may still have to start
         return 0
     if not arguments.join.is_dir():
         raise BadInput(f"--join {arguments.join}: there is no such folder")
@@ -289,7 +288,7 @@ def _worker(arguments: argparse.Namespace) -> int:
 
 
 def _end_with_main() -> None:
-    """Ends this worker with the main process that has started it, also before it has found that."""
+    """Ends this worker when the main process that started it ends."""
     from qdsweep.engines.allocation import MAIN
 
     main = os.environ.pop(MAIN, None)
@@ -351,7 +350,7 @@ def _place(arguments: argparse.Namespace) -> int:
     plan = read_plan(sweep)
     level = level_of(plan, arguments.level)
     start = partial(_start, arguments, f"{plan.unit}={level.budget}")
-    if RANKS in os.environ:  # the process that started the ranks writes the marker
+    if RANKS in os.environ:  # the process that starts the ranks writes the marker
         run = given(sweep, plan.candidates, level, arguments.place).runs[arguments.seed]
         return start(sweep.results.run(run))
 

@@ -1,9 +1,4 @@
-"""The commands of the stages: what makes tables, figures and the report of a sweep.
-
-The command import.
-
-The command scale.
-"""
+"""The commands of the stages (tables, figures, report), import and scale."""
 
 import argparse
 import sys
@@ -41,7 +36,7 @@ def add_commands(add: Add) -> None:
         ]
         parser.set_defaults(command=_command(stage, options))
         if stage.name == "aggregate":
-            parser.add_argument("--at", help=argparse.SUPPRESS)  # a new value is a new job
+            parser.add_argument("--at", help=argparse.SUPPRESS)  # a new value makes a new job
 
 
 def _command(stage: Stage, options: list[str]) -> Callable[[argparse.Namespace], int]:

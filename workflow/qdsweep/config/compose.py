@@ -103,7 +103,7 @@ class _Draft:
             raise BadInput(f"{source}: give one of {dotted(_FIRST)} and {dotted(path)}")
 
     def fold_arguments(self) -> None:
-        """Moves what stands beside the `type` of a user's part of an algorithm to `arguments`."""
+        """Moves the other keys of a user's part of an algorithm to `arguments`."""
         for path, model in _OWN:
             part = self._at(path)
             groups = part if isinstance(part, list) else [part]
@@ -236,7 +236,7 @@ def _base(experiment: str | Mapping[str, Any], presets: dict[str, str], source: 
         named = part if isinstance(part, str) else own.pop("preset", None)
         preset = presets.get(kind, named)
         if named is None and kind in presets:
-            own = {}  # it stood for the whole part, and was no change of a preset
+            own = {}  # it replaced the whole part, and did not change a preset
         if preset is not None:
             by = source if kind in presets else file
             try:
@@ -279,7 +279,7 @@ def _base(experiment: str | Mapping[str, Any], presets: dict[str, str], source: 
 def _goes_with_its_own(name: str, experiment: str | Mapping[str, Any], source: str) -> bool:
     """Returns whether a short name of a file is a key of its own algorithm or domain.
 
-    Where another one stands in its place, the key has gone with it.
+    If another part replaces it, the key no longer exists.
     """
     own = _base(experiment, {}, source)
     path = resolve(name, _keys_of(_as_json(own.data)), _owners(own.data))

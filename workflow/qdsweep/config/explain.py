@@ -1,7 +1,4 @@
-"""Messages for pydantic's errors: they name file, key, value and remedy.
-
-The file that a key of a sweep stands in, for messages.
-"""
+"""Messages for pydantic's errors: they name file, key, value and remedy."""
 
 import contextlib
 import re

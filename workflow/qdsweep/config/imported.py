@@ -1,4 +1,4 @@
-"""Runs of others: a YAML file that says what foreign results are, one group of runs a file."""
+"""External results: a YAML file describes one group of runs."""
 
 import hashlib
 import json
@@ -87,7 +87,7 @@ class Log(Model):
 
     @model_validator(mode="after")
     def _check(self) -> "Log":
-        # Others may be metrics of the user's.
+        # Others may be the user's metrics.
         for key, names in (("columns", self.columns), ("times", self.times)):
             near = {name: 0 for name in names if name not in _LOG and nearest(name, _LOG)}
             _known(f"metrics.{key}", near, _LOG)
@@ -230,7 +230,7 @@ def read_imported(path: Path) -> list[ImportedRun]:
 
 
 def read_all(files: Iterable[str]) -> tuple[ImportedRun, ...]:
-    """Reads several descriptions and returns all runs.
+    """Reads several descriptions and returns all their runs.
 
     Raises:
         BadInput: One is missing or wrong, or two describe the same run.

@@ -1,4 +1,4 @@
-"""A metric of the user's: `module:function`, a column of metrics.csv."""
+"""A user's metric: `module:function`, a column of metrics.csv."""
 
 from collections.abc import Iterable
 from typing import Annotated
@@ -38,7 +38,7 @@ class OwnMetric(Model):
 
     @property
     def metric(self) -> Metric:
-        """What tables and figures know of it."""
+        """Its declaration for tables and figures."""
         words = self.column.replace("_", " ").strip()
         return Metric(
             self.column,
@@ -76,5 +76,5 @@ OwnMetrics = Annotated[
 
 
 def own_metrics(metrics: Iterable[str | OwnMetric]) -> list[OwnMetric]:
-    """Returns the metrics of the key `metrics`, those that stand for themselves filled in."""
+    """Returns the metrics of the key `metrics`, with those given as text filled in."""
     return [OwnMetric(function=metric) if isinstance(metric, str) else metric for metric in metrics]

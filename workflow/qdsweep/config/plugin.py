@@ -1,12 +1,7 @@
-"""A user's own classes, `module:Class`: how they are found, loaded and hashed.
+"""A user's classes and functions, `module:Class`: how they are found, loaded and hashed.
 
-What of a Python source is executed, and its hash: no comment, no docstring, no layout.
-
-What a user's class or function takes, read from its source: nothing of it is imported.
-
-So the arguments can be swept by name where numpy and pyribs must not be imported.
-
-The files that a user's classes need: their sources, and what these import from plug-ins.
+The hash of a source ignores comments, docstrings and layout. Parameters are read from the source
+without importing it, so they can be swept where numpy and pyribs must not be imported.
 """
 
 import ast
@@ -68,7 +63,7 @@ def without_comments(source: bytes) -> bytes:
 
 
 def _lines(text: str) -> Iterator[tuple[int, list[str]]]:
-    """Yields depth and tokens of each logical line, but of those that are nothing but a string."""
+    """Yields depth and tokens of each logical line, except lines that are only a string."""
     depth, tokens, only_strings = 0, list[str](), True
     for kind, token in _tokens(text):
         depth += (kind == "INDENT") - (kind == "DEDENT")
@@ -145,7 +140,9 @@ def _load(target: str, what: str, fits: Callable[[Any], bool]) -> Any:
     module_name, name = target.split(":")
     source = find_source(target)
     cached = sys.dont_write_bytecode
-    sys.dont_write_bytecode = True  # no __pycache__ in a user's folder for what may be refused
+    sys.dont_write_bytecode = (
+        True  # no __pycache__ in a user's folder for a module that may be refused
+    )
     try:
         module = importlib.import_module(module_name)
     except (Exception, SystemExit) as error:
@@ -176,7 +173,7 @@ def _load(target: str, what: str, fits: Callable[[Any], bool]) -> Any:
 def require_source(target: str) -> None:
     """Refuses a `module:name` whose file is missing, is no Python or defines no such name.
 
-    Nothing is imported, so it can be asked before any job starts.
+    Nothing is imported, so it can run before any job starts.
 
     Raises:
         BadInput: The message names the file, and what it defines.

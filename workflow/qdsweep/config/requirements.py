@@ -1,6 +1,6 @@
-"""Packages that only some runs need, and how the known ones of them are installed.
+"""Packages that only some runs need, and how the known ones are installed.
 
-The BibTeX entries of config/references.bib, which presets and models cite by their keys.
+It also reads the BibTeX entries of config/references.bib, which presets cite by their keys.
 """
 
 import re

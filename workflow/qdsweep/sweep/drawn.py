@@ -1,6 +1,6 @@
 """Drawn sources of a sweep: `:::~ NAME KIND ARGUMENTS [if NAME=VALUE,...]`.
 
-The words of a sweep's text, cut as bash cuts them, and errors that show their place.
+It also splits a sweep's text into words as bash does, and shows the place of errors.
 """
 
 import math
@@ -32,7 +32,7 @@ class Word(NamedTuple):
 
 
 def words(text: str) -> Iterator[Word]:
-    r"""Cuts a text into words as bash does: `a 'b c' "d"\ e` has the words `a`, `b c`, `d e`.
+    r"""Splits a text into words as bash does: `a 'b c' "d"\ e` has the words `a`, `b c`, `d e`.
 
     Raises:
         BadInput: A quote that is not closed, or a backslash at the very end.
@@ -105,7 +105,7 @@ class Drawn:
         name: The key that is swept.
         kind: The distribution.
         arguments: Its numbers, or the values to choose from, as written.
-        condition: Names and values of other sources, all of which must hold; else it has no value.
+        condition: Names and values of other sources. It has a value only if all of them hold.
     """
 
     name: str

@@ -1,6 +1,6 @@
 """The table of runs: a sweep's rows, each with its experiment and its run.
 
-Rows that a sweep leaves out: `exclude: ["NAME=VALUE,..."]`.
+The key `exclude: ["NAME=VALUE,..."]` leaves out rows.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -23,7 +23,7 @@ from qdsweep.sweep.ids import run_id
 def left(
     rows: Sequence[Mapping[str, str]], columns: Sequence[str], excluded: Sequence[str]
 ) -> Iterator[int]:
-    """Finds the rows that none of the exclusions names.
+    """Finds the rows that match no exclusion.
 
     Args:
         rows: The rows, name -> value as written.
@@ -112,7 +112,7 @@ class Sweep:
         """The user's metrics of its runs, by their columns.
 
         Raises:
-            BadInput: Two runs have different ones under one name, or the metrics are swept.
+            BadInput: Two runs have different metrics of one name, or the metrics are swept.
         """
         for row in self.rows:
             if row.experiment.metrics != self.runs[row.id].metrics:

@@ -1,6 +1,6 @@
-"""A sweep as one zip for a paper's supplement: nothing in it says who computed it, or where.
+"""A sweep as one zip for the supplement of a paper, without names of people or machines.
 
-The user's code that the runs of a sweep were made with, as an export packs it.
+It includes the user's code that the runs were made with.
 """
 
 import datetime
@@ -43,10 +43,10 @@ FOLDER = "config/plugins"
 
 
 def plugin_files(runs: Mapping[str, RunFiles], results: Results) -> dict[str, bytes]:
-    """Returns the sources of the plug-ins of some runs, and what these import of config/plugins/.
+    """Returns the sources of the plug-ins of some runs, with their imports of config/plugins/.
 
-    They have no comments, in which people are named; their hash is the same. What is not known any
-    more is said on standard error.
+    They have no comments, as these may name people; their hash is the same. Standard error lists
+    sources that are no longer known.
 
     Args:
         runs: Run id -> its files.
@@ -131,8 +131,8 @@ Member = tuple[str, bytes]
 def export(results: Path, name: str, out: Path, *, allowed: Iterable[str] = ()) -> str:
     """Packs configs, tables, figures, archives and metrics of a sweep.
 
-    Every file is made of harmless fields only, or was written by this package from such fields;
-    in the end all text in the finished file is searched as well.
+    Every file is made only of harmless fields, or was written by this package from such fields.
+    Finally all text in the finished file is searched too.
 
     Args:
         results: The folder of the results.
@@ -142,7 +142,7 @@ def export(results: Path, name: str, out: Path, *, allowed: Iterable[str] = ()) 
 
     Raises:
         BadInput: There is no such sweep, it has no tables and figures, or runs are unfinished.
-        QdsweepError: Something personal was found; there is no file then.
+        QdsweepError: Personal data was found; no file is written.
     """
     there = Results(results)
     sweep = there.sweep(name)
@@ -255,7 +255,7 @@ def _members(
 
 
 def _sweep(plan: Plan) -> dict[str, Any]:
-    """Returns the keys of the sweep file that say what was computed and shown."""
+    """Returns the keys of the sweep file that define what was computed and shown."""
     about: dict[str, Any] = {"name": plan.name, "experiment": plan.experiment, "sweep": plan.sweep}
     for key in ("figures", "reevaluate", "rollouts", "confirm"):
         model = getattr(plan, key)
@@ -327,7 +327,7 @@ def _write(
     summaries: Mapping[str, dict[str, Any]],
     day: str,
 ) -> int:
-    """Writes the members and what they are, with fixed dates; returns how many files there are."""
+    """Writes the members and their metadata with fixed dates; returns the number of files."""
     sums = {}
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
         for path, content in members:
@@ -353,7 +353,7 @@ def _check(path: Path, secrets: list[Secret]) -> None:
     """Searches the finished file.
 
     Raises:
-        QdsweepError: Something was found that says who made it.
+        QdsweepError: Text was found that identifies its author.
     """
     traces: list[str] = []
     with zipfile.ZipFile(path) as archive:

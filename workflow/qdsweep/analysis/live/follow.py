@@ -1,6 +1,6 @@
-"""A sweep that is followed: what the files of each run say, read again when they change.
+"""A sweep that is followed: the files of its runs are read again when they change.
 
-A metric over evaluations, from metrics.csv: a few points, and then only what is appended.
+Of metrics.csv a few points are read, and then only appended lines.
 """
 
 import math
@@ -144,13 +144,13 @@ class Followed:
     ) -> None:
         self.folder, self.run, self.corrected, self.metric = folder, run, corrected, metric
         self.reevaluated = False
-        self.why = ""  # what a search did with it
+        self.why = ""  # the decision of a search about it
         self.curve = Curve(folder.state.metrics, metric)
         self.standing = Standing(run)
         self.seen: Any = None  # what the files looked like when they were read
         self._lock, self._status = folder.state.lock, folder.state.status
         self._owner: dict[str, Any] | None = None
-        self._heard = 0.0  # when its owner gave a sign of life, as `time.monotonic` counts
+        self._heard = 0.0  # last heartbeat of its owner, by `time.monotonic`
 
     @property
     def score(self) -> float | None:
@@ -165,7 +165,7 @@ class Followed:
         lock, status = signature(self._lock), signature(self._status)
         if self.seen is None or lock != self.seen[0]:
             self._owner = read_owner(self._lock) if lock and lock[1] else None
-            # At first its time is believed; later only that it has changed.
+            # The time of the file counts only at first; later only that it has changed.
             age = max(0.0, time.time() - lock[0] / 1e9) if lock and self.seen is None else 0.0
             self._heard = time.monotonic() - age
         seen = (lock, status, self._is_alive(lock))
@@ -176,12 +176,12 @@ class Followed:
         return self.standing != before
 
     def explain(self, why: str) -> None:
-        """Says what a search did with it; its files are read again."""
+        """Sets the decision of a search about it; its files are read again."""
         if why != self.why:
             self.why, self.seen = why, None
 
     def _is_alive(self, lock: Signature) -> bool:
-        """Returns whether somebody computes it, without touching the lock.
+        """Returns whether a process computes it, without touching the lock.
 
         The owner writes its name into it, touches it every few seconds, and empties it at the end.
         """
@@ -212,12 +212,12 @@ class Follow:
 
     @property
     def outlook(self) -> Outlook:
-        """Where the sweep stands."""
+        """Progress and cost of the sweep."""
         return outlook([run.standing for run in self.runs.values()])
 
     @property
     def reevaluated(self) -> tuple[int, int]:
-        """Of how many runs the elites were evaluated again, and are to be."""
+        """How many runs have re-evaluated elites, and how many shall have them."""
         asked = [run for run in self.runs.values() if run.corrected is not None]
         return sum(run.reevaluated for run in asked), len(asked)
 
@@ -251,7 +251,7 @@ class Follow:
         return changed
 
     def _look_at_plan(self) -> bool:
-        """Reads the plan again if it has changed; a torn plan changes nothing."""
+        """Reads the plan again if it has changed; a truncated plan changes nothing."""
         if self.name is None:
             self.name = next(iter(self.known), None)
         if self.name is None:

@@ -1,7 +1,4 @@
-"""Run directories -> tables: runs.tsv, summary.csv, table.*, curves.csv and tables/.
-
-All tables of a sweep's runs, as the stage aggregate writes them.
-"""
+"""The stage aggregate: runs.tsv, summary.csv, table.*, curves.csv and tables/ of a sweep."""
 
 import csv
 from dataclasses import replace
@@ -74,7 +71,7 @@ def aggregate(sweep_dir: Path, runs_dir: Path, *, partial: bool = False) -> None
             f" in {runs_dir}: nothing to aggregate. Run `snakemake` to compute them."
         )
     summary = pd.DataFrame(_records(plan, results))
-    # Nullable integers: else a row without results would turn its column into floats.
+    # Nullable integers: otherwise a row without results turns its column into floats.
     summary = summary.astype(dict.fromkeys(_INTEGERS, "Int64"))
     write_csv(summary, sweep.summary)
     curves, by_seed = _curves(plan, results)
@@ -207,7 +204,7 @@ def write_tables(sweep_dir: Path, runs_dir: Path, *, partial: bool = False) -> N
 
 
 def _take_snapshots(sweep_dir: Path, runs_dir: Path) -> None:
-    """Takes a snapshot of each unfinished run of a sweep and says which have nothing yet."""
+    """Takes a snapshot of each unfinished run of a sweep and prints those without results."""
     from qdsweep.experiment.results import snapshot
 
     for run in dict.fromkeys(row.run for row in read_plan(SweepDir(sweep_dir)).rows):

@@ -1,10 +1,6 @@
-"""The table of the differences between groups: all pairs of those that compare.
+"""Tests between groups of one scale, corrected for the number of pairs.
 
-Tests between the groups of a scale, corrected for the number of pairs.
-
-Pairs of groups as rows of a table, and what so few seeds can tell at all.
-
-The table of what each swept name does alone: groups that differ in it and in nothing else.
+`comparisons` has all pairs of a scale; `factors` has pairs that differ in one swept name only.
 """
 
 import math
@@ -85,7 +81,7 @@ class Pairs:
         return Pairs(self.groups, first, second, self.welch[wanted], self.holm[wanted])
 
     def tied_with(self, best: str) -> set[str]:
-        """Returns the groups that the corrected test does not tell from the best one."""
+        """Returns the groups that do not differ significantly from the best one."""
         if not self.groups or self.groups[0] != best:
             return set()
         open_ones = self.second[(self.first == 0) & (self.holm > ALPHA)]
@@ -93,7 +89,7 @@ class Pairs:
 
 
 def runs_of(summary: "pd.DataFrame", metric: str) -> dict[str, Runs]:
-    """Returns the results of each group that has any. A run that stands there twice counts once."""
+    """Returns the results of each group that has any. A run that is listed twice counts once."""
     there = summary[np.isfinite(summary[metric].to_numpy(float))]
     return {
         str(group): Runs(frozenset(runs["id"]), runs[metric].to_numpy(float))
@@ -223,7 +219,7 @@ def few_text(records: Records, tests: int) -> str:
 
 
 def cannot_decide(first: int, second: int, tests: int) -> str:
-    """Returns why so few runs of two groups decide nothing, and how many it takes."""
+    """Returns why too few runs of two groups decide nothing, and how many are needed."""
     counts = f"n = {first}" if first == second else f"n = {first} and {second}"
     enough, corrected = seeds_to_decide(1), seeds_to_decide(tests)
     least = least_mann_whitney(first, second)
@@ -320,7 +316,7 @@ def _pairs_note(rank: Metric, left_out: bool) -> str:
 
 
 def _none_note(seeds: int) -> str:
-    """`seeds`: of the group with the second most ones of a scale, so of the best pair."""
+    """`seeds`: the second largest number of seeds in a scale: that of the best pair."""
     text = (
         f"Nothing can be tested: that takes two groups of at least {MIN_SEEDS} seeds with runs"
         " of their own and comparable QD scores (one domain, archive and offset)."
@@ -396,7 +392,7 @@ def write_factors(
 
 
 def factors_of(plan: Plan, groups: list[str]) -> list[Factor]:
-    """Returns the swept names that tell groups apart; none where that is one name alone."""
+    """Returns the swept names that distinguish groups; none where there is only one."""
     values = [plan.groups[group][0].values for group in groups]
     names = label_columns(plan.columns, values)
     if len(names) < 2:

@@ -1,8 +1,8 @@
 """The winners of a sweep, on seeds that did not choose them.
 
-The best of many groups owes a part of its mean to the seeds that it was chosen by: selection bias
-(Cawley and Talbot 2010, Journal of Machine Learning Research 11:2079-2107). Its mean on unseen
-seeds has none.
+The mean of the best of many groups is partly due to the seeds that chose it: selection bias
+(Cawley and Talbot 2010, Journal of Machine Learning Research 11:2079-2107). Its mean on held-out
+seeds is not biased.
 """
 
 import math
@@ -119,7 +119,7 @@ def write_confirmed(sweep_dir: Path, runs_dir: Path) -> Sheet:
     plan = read_plan(sweep)
     named = group_names(plan).dressed(data)
     metrics = [tables.metric(name) for name in data["metric"].unique()]
-    # A search has chosen among more than those that came to its end.
+    # A search has chosen among more configurations than those of its last level.
     count = settings_count(plan.levels) or len(tables.table)
     sheet = _sheet(named, metrics, count, min(numbers), max(numbers))
     write_sheet(sweep.tables, sheet, data)

@@ -1,4 +1,4 @@
-"""How much of a sweep's QD score is luck: the table of the corrected archives."""
+"""The table of corrected archives: how far luck raises the QD scores of a sweep."""
 
 import math
 from pathlib import Path
@@ -117,7 +117,7 @@ def _sheet(data: "pd.DataFrame", note: str) -> Sheet:
 
 
 def _decimals(data: "pd.DataFrame", name: str) -> int:
-    """As many for a metric as reported as for the corrected one."""
+    """The same number of decimals for a metric as reported and as corrected."""
     pair = [
         own for own in _METRICS if own.removeprefix("corrected_") == name.removeprefix("corrected_")
     ]

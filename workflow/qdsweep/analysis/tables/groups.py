@@ -1,7 +1,4 @@
-"""The main table of a sweep: a row for each group, over its seeds.
-
-Which columns the table of groups has, where the sweep file does not choose them.
-"""
+"""The main table of a sweep: a row for each group, with its statistics over seeds."""
 
 from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -35,11 +32,11 @@ class Column(NamedTuple):
 
 
 def telling_columns(plan: Plan, table: "pd.DataFrame", counts: "pd.Series") -> list[str]:
-    """Returns the columns that say something of their own.
+    """Returns the columns of the table where the sweep file does not choose them.
 
-    Left out: swept names that follow from others, metrics that no run has, the QD score beside its
-    normalised twin, a number of evaluations that is the same everywhere, and the interquartile mean
-    of few seeds, which has no interval.
+    Left out are swept names that follow from others, metrics that no run has, and the QD score
+    where its normalised twin is shown. So are a constant number of evaluations and the
+    interquartile mean of few seeds, which has no interval.
 
     Args:
         plan: The sweep.
@@ -86,7 +83,7 @@ def column_notes(
 
 
 TIED = "†"
-# The share of a budget that is worth a word where the first batch takes it.
+# The share of a budget from which on a first batch is mentioned.
 _LARGE = 0.05
 
 ScoreScales = Mapping[str, list[str]]
@@ -263,12 +260,11 @@ def best_and_tied(
     table: "pd.DataFrame",
     score_scales: ScoreScales,
 ) -> tuple[Places, Places]:
-    """Returns where the best means of each scale stand, and what is not told from them.
+    """Returns the places of the best means of each scale, and of means tied with them.
 
     Best: the highest mean of the metric that ranks and of the main ones, such as the normalised QD
-    score (the QD score where there are no cells); the lowest where the smaller is the better. Tied:
-    Welch's t test with Holm's correction for all pairs of the scale does not tell the two apart at
-    5 %.
+    score (the QD score where there are no cells); the lowest where the smaller is the better.
+    Tied: not significantly different at 5 % (Welch's t test, Holm's correction within the scale).
     """
     best: Places = set()
     tied: Places = set()
@@ -303,7 +299,7 @@ def format_metric(table: "pd.DataFrame", metric: Metric) -> list[str]:
 def _iqm_cells(table: "pd.DataFrame", metric: str) -> list[Cell]:
     decimals = common_decimals(table[f"{metric}_mean"], table[f"{metric}_se"])
     columns = [table[f"{metric}_iqm{end}"] for end in ("", "_low", "_high")]
-    enough = table[f"{metric}_n"] >= ENOUGH_SEEDS  # with fewer seeds it says nothing
+    enough = table[f"{metric}_n"] >= ENOUGH_SEEDS  # too uncertain with fewer seeds
     columns[1:] = [end.where(enough) for end in columns[1:]]
     return [
         number_cell(with_interval(value, low, high, decimals), value)

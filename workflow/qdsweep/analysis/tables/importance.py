@@ -1,9 +1,8 @@
-"""The table of which swept value of a search matters, at its smallest and its largest budget.
+"""The table of hyperparameter importance, at the smallest and the largest budget of a search.
 
-Which swept value matters: two importances of a search's settings, by Optuna.
-
-PED-ANOVA asks what sets the best settings apart, fANOVA what moves the score over the whole range.
-Both find something in any few settings: beside them stands what they find by chance alone.
+Optuna computes both importances: PED-ANOVA asks what distinguishes the best settings, fANOVA what
+changes the score over the whole range. Both report something for any few settings, so the table
+also has the values that they report by chance.
 
 Sources: Watanabe et al. (2023), PED-ANOVA, arXiv:2304.10255, and its conditional form (2026),
 arXiv:2601.20800; Hutter et al. (2014), An efficient approach for assessing hyperparameter
@@ -47,7 +46,7 @@ class Importance(NamedTuple):
 
     Attributes:
         name: What was swept.
-        ped_anova: Its share of what sets the best settings apart from all [fraction]; the shares
+        ped_anova: Its share of what distinguishes the best settings [fraction]; the shares
             of all names sum to 1.
         fanova: The share of the score's variance that it explains alone [fraction]; nan where not
             every setting has it.
@@ -69,7 +68,7 @@ def best_of(settings: int) -> int:
 
 
 def lacking(sources: Sequence[Drawn], settings: Sequence[Told]) -> str:
-    """Returns why nothing can be said of these settings; empty if something can."""
+    """Returns why no importance can be computed from these settings; empty if one can."""
     names = [source.name for source, values in _columns(sources, settings) if len(set(values)) > 1]
     if len(names) < 2:
         return "fewer than two values vary, so that nothing is to be compared"
@@ -145,7 +144,7 @@ Scored = tuple[Mapping[str, str], float | None]
 
 
 def write_importance(sweep_dir: Path, runs_dir: Path) -> None:
-    """Writes `tables/importance.*`; without rows, and with the reason, where nothing can be said.
+    """Writes `tables/importance.*`; without rows, but with the reason, where none can be computed.
 
     Raises:
         BadInput: A table or a marker is missing or damaged.
@@ -225,7 +224,7 @@ def _sheet(plan: Plan, data: "pd.DataFrame", remarks: Sequence[str]) -> Sheet:
 
 
 def _pair(value: float, chance: float) -> tuple[Cell, Cell]:
-    """Returns an importance, bold where it is more than chance, and what chance gives."""
+    """Returns an importance, bold where it is above chance, and the value by chance."""
     return (
         number_cell(number(100 * value, 1), value, bold=value > chance),
         number_cell(number(100 * chance, 1), chance),

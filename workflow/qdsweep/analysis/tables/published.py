@@ -1,4 +1,4 @@
-"""The sweep beside the literature: does a group's mean agree with what was published?"""
+"""The comparison with published results: does a group's mean agree with the published one?"""
 
 import math
 from pathlib import Path
@@ -74,7 +74,7 @@ def compare(plan: Plan, summary: "pd.DataFrame") -> "pd.DataFrame":
 
 
 def verdict(difference: float, tolerance: float) -> str:
-    """Returns what a reader concludes: agrees, differs or no results."""
+    """Returns the conclusion: agrees, differs or no results."""
     if math.isnan(difference):
         return "no results"
     # A difference of 0.1 is within a tolerance of 0.1, whatever rounding does to both.

@@ -1,10 +1,7 @@
-"""One run's results at the budgets of a sweep's rows.
+"""One run's results at the budgets of a sweep's rows, and the cache of what was read.
 
-One run's metrics: read once, cut at a row's budget, thinned to a short curve.
-
-Keeps what was read of a sweep's runs, so that only changed ones are read again.
-
-One file, `.aggregated.npz`: arrays of numbers, and JSON as bytes; never a pickle.
+metrics.csv is read once, cut at a row's budget and thinned to a short curve. The cache of a sweep,
+`.aggregated.npz`, has arrays and JSON as bytes, without pickles. Only changed runs are read again.
 """
 
 import json
@@ -32,7 +29,7 @@ if TYPE_CHECKING:
 POINTS = 500
 
 
-# What curves are drawn over besides evaluations.
+# The horizontal axes of curves in addition to evaluations.
 PLACES = ("seconds", "steps", "core_seconds")
 
 
@@ -44,7 +41,7 @@ class Curve:
         evaluations: ``(k,)`` numbers of evaluations, ascending.
         values: Name of a metric that is drawn -> ``(k,)`` its values; and of `PLACES`: seconds
             since the run's start (the sum of all phases, without compilation and pauses between
-            attempts), environment steps, NaN where nobody counted them, and core-seconds.
+            attempts), environment steps (NaN where they were not counted) and core-seconds.
     """
 
     evaluations: np.ndarray
@@ -83,12 +80,12 @@ def curve_metrics(
 
 
 def is_timed(metrics: "pd.DataFrame") -> bool:
-    """Returns whether anybody knows what the iterations took; of imported runs nobody does."""
+    """Returns whether the time of the iterations is known; it is not for imported runs."""
     return bool(metrics[list(SECONDS)].notna().any(axis=None))
 
 
 def own_seconds(metrics: "pd.DataFrame") -> np.ndarray:
-    """Returns what the user's metrics took in each iteration, 0 where there are none [s]."""
+    """Returns the time of the user's metrics in each iteration, 0 where there are none [s]."""
     if OWN_SECONDS not in metrics:
         return np.zeros(len(metrics))
     return np.nan_to_num(metrics[OWN_SECONDS].to_numpy(float))
@@ -242,7 +239,7 @@ def _result(
         # 1: an archive full of elites with the highest objective that there is.
         "qd_score_fraction": state[NORM_QD_SCORE] / width,
         **seconds,
-        COMPILE: float(table[COMPILE].iloc[: position + 1].sum()),  # 0 where nobody knows
+        COMPILE: float(table[COMPILE].iloc[: position + 1].sum()),  # 0 where it is unknown
         "wall_seconds": wall,
         "core_seconds": wall * workers,
     }
@@ -255,7 +252,7 @@ def column_names(plan: Plan) -> dict[str, str]:
     return {name: f"swept_{name}" if name in taken else name for name in plan.columns}
 
 
-# To be raised when the meaning of what is kept changes; its names are checked anyway.
+# To be raised when the meaning of the cached values changes; their names are checked anyway.
 _FORMAT = [2, *RESULTS]
 
 # Run id -> (key, its results).
@@ -284,7 +281,7 @@ def _format(metrics: tuple[Metric, ...]) -> list[Any]:
 
 
 def read_cache(sweep: SweepDir, metrics: tuple[Metric, ...]) -> Kept:
-    """Reads what was kept; nothing where that is damaged, or of another release or metrics."""
+    """Reads the cache; empty where it is damaged, or of another release or other metrics."""
     try:
         with np.load(sweep.cache, allow_pickle=False) as file:
             about = json.loads(file["about"].tobytes())
@@ -292,7 +289,7 @@ def read_cache(sweep: SweepDir, metrics: tuple[Metric, ...]) -> Kept:
         if about["format"] != _format(metrics):
             return {}
         return _unpack(about, evaluations, values, _columns(metrics))
-    except Exception:  # whatever is wrong, the file is made anew
+    except Exception:  # whatever is wrong, the file is rebuilt
         return {}
 
 

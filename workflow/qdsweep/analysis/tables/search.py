@@ -1,6 +1,6 @@
 """The tables of a search: search.csv has a row for each place, the page one for each setting.
 
-What a search has found: the rows of the ordinary tables, of runs that used the whole budget.
+search.json lists the runs of the last levels, which are the rows of the ordinary tables.
 """
 
 import math
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 def write_rows(sweep_dir: Path, runs_dir: Path) -> None:
-    """Writes search.json: the runs of the last levels alone, as others stopped before.
+    """Writes search.json: only the runs of the last levels, as others stopped before.
 
     Raises:
         BadInput: A marker is missing or damaged, or all runs of the last levels failed.

@@ -36,7 +36,7 @@ def write_timing(sweep_dir: Path, runs_dir: Path) -> None:
     called = group_names(read_plan(sweep))
     sheet = timing_sheet(called.dressed(groups), list(runs["load"]))
     write_sheet(sweep.tables, sheet, groups)
-    for old in sweep.tables.glob("workers.*"):  # an earlier version estimated more
+    for old in sweep.tables.glob("workers.*"):  # written by an earlier version
         old.unlink(missing_ok=True)
 
 
