@@ -92,7 +92,7 @@ class Sweep:
     unpaired: tuple[str, ...] = ()
     """What linked sources have left out, a line for each of them."""
     imported: tuple[ImportedRun, ...] = ()
-    """Runs of others, which are shown beside them."""
+    """External runs, which are shown next to them."""
 
     @property
     def texts(self) -> list[dict[str, str]]:

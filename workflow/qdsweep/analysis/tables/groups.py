@@ -31,7 +31,7 @@ class Column(NamedTuple):
     is_text: bool = False
 
 
-def telling_columns(plan: Plan, table: "pd.DataFrame", counts: "pd.Series") -> list[str]:
+def default_columns(plan: Plan, table: "pd.DataFrame", counts: "pd.Series") -> list[str]:
     """Returns the columns of the table where the sweep file does not choose them.
 
     Left out are swept names that follow from others, metrics that no run has, and the QD score
@@ -136,7 +136,7 @@ def group_sheet(plan: Plan, summary: "pd.DataFrame", table: "pd.DataFrame") -> S
         cells = _metric_cells(table, metric, best, tied)
         columns[metric.name] = Column(metric.heading, cells)
     columns["iqm"] = Column("IQM [95 %]", _iqm_cells(table, plan.rank.column))
-    chosen = plan.tables.columns or telling_columns(plan, table, counts)
+    chosen = plan.tables.columns or default_columns(plan, table, counts)
     # A stable sort: what is text, and aligned so, stands first.
     shown = sorted((columns[name] for name in chosen), key=lambda column: not column.is_text)
     partial = bool((summary["status"] == "partial").any())
