@@ -132,3 +132,10 @@ def test_these_folders_are_light_as_a_whole(folder: str):
     assert paths
     code = [f"import {'.'.join(path.parts).removesuffix('.__init__')}" for path in paths]
     assert heavy_after("\n".join(code)) == []
+
+
+@pytest.mark.parametrize(("folder", "other"), [("tables", "figures"), ("figures", "tables")])
+def test_tables_and_figures_do_not_import_each_other(folder: str, other: str):
+    files = (PACKAGE / "analysis" / folder).glob("*.py")
+    found = {name for file in files for name in modules_in(file.read_text())}
+    assert not [name for name in found if name.startswith(f"qdsweep.analysis.{other}")]

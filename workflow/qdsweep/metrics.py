@@ -90,7 +90,7 @@ class Metric:
         keeps_capitals = self.label[:2].isupper()  # QD score
         return self.label if keeps_capitals else self.label[:1].lower() + self.label[1:]
 
-    def said(self, value: float) -> str:
+    def with_value(self, value: float) -> str:
         """Returns its name and value in a line of text."""
         text = f"{100 * value:.2f} %" if self.percent else f"{value:.6g}"
         return f"{self.phrase} {text}"

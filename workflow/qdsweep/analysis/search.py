@@ -325,7 +325,9 @@ def led_by(search: Searched, best: Placed | None) -> str:
     """Returns who leads, and with what score; nothing before any has one."""
     if best is None or best.score is None:
         return ""
-    return f"leader: {search.label(best)}, {search.metric.said(search.metric.sign * best.score)}"
+    return (
+        f"leader: {search.label(best)}, {search.metric.with_value(search.metric.sign * best.score)}"
+    )
 
 
 def search_line(search: Searched, standings: Iterable[Standing]) -> str:

@@ -128,7 +128,7 @@ class Progress:
 def _said(row: dict[str, Any]) -> str:
     """The metrics of a row that learning curves show."""
     values = ((metric, row.get(metric.name)) for metric in DRAWN)
-    return ", ".join(metric.said(value) for metric, value in values if value is not None)
+    return ", ".join(metric.with_value(value) for metric, value in values if value is not None)
 
 
 def text_plot(metrics: Path, width: int = 100, height: int = 12) -> str:

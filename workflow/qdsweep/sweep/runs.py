@@ -20,7 +20,7 @@ from qdsweep.sweep.grammar import Draw, Table, expand
 from qdsweep.sweep.ids import run_id
 
 
-def left(
+def remaining(
     rows: Sequence[Mapping[str, str]], columns: Sequence[str], excluded: Sequence[str]
 ) -> Iterator[int]:
     """Finds the rows that match no exclusion.
@@ -164,7 +164,7 @@ def table_of_runs(
         directory: Where the files of `::::` sources are looked for.
         find: Returns the id of an experiment's run.
         draw: Draws the values of `:::~` sources.
-        excluded: The rows to leave out; see `left`.
+        excluded: The rows to leave out; see `remaining`.
 
     Raises:
         BadInput: The sweep or one of its experiments is wrong.
@@ -174,7 +174,7 @@ def table_of_runs(
     require_memory(_RUN * len(table.rows), f"sweep: {len(table.rows):,} rows: so many runs")
     named = [dict(zip(table.names, cells, strict=True)) for cells in table.rows]
     rows = []
-    for place in left(named, table.names, excluded) if excluded else range(len(named)):
+    for place in remaining(named, table.names, excluded) if excluded else range(len(named)):
         values = {name: typed(cell) for name, cell in named[place].items()}
         unset = table.unset(named[place])
         keys = {name: value for name, value in values.items() if name not in unset}
