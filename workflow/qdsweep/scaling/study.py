@@ -22,7 +22,6 @@ from qdsweep.analysis.figures.figure import Drawn, Omitted, save_figures
 from qdsweep.analysis.figures.style import style
 from qdsweep.analysis.marks import COLORS
 from qdsweep.analysis.sheet import Sheet, as_latex, as_markdown, number_cell
-from qdsweep.analysis.tables.runs import SECONDS
 from qdsweep.analysis.timing import busy_note, largest_load
 from qdsweep.config.cluster import Cluster
 from qdsweep.config.compose import compose
@@ -36,6 +35,7 @@ from qdsweep.host.machine import BUSY
 from qdsweep.host.process import die_with_parent
 from qdsweep.planning.checks import check_fit
 from qdsweep.planning.outlook import planned_evaluations
+from qdsweep.records.metrics import SECONDS
 from qdsweep.records.paths import Results, RunDir
 from qdsweep.sweep.ids import run_id
 from qdsweep.text import common_decimals, mean_and_error, number, plural

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from qdsweep.analysis.marks import Called
 from qdsweep.analysis.selection import Tables, compared_metric
-from qdsweep.analysis.tables.comparisons import MIN_SEEDS
+from qdsweep.analysis.statistics import MIN_SEEDS
 from qdsweep.analysis.tables.groups import best_and_tied, format_metric, unequal_budgets
 from qdsweep.files import read_csv
 from qdsweep.metrics import Metric
