@@ -13,7 +13,7 @@ from in_process import qdsweep
 from qdsweep import load
 from qdsweep.config.cluster import Cluster
 from qdsweep.config.compose import compose
-from qdsweep.config.plugin import file_hash
+from qdsweep.config.source import file_hash
 from qdsweep.experiment.run import compute
 from qdsweep.experiment.stop import Stop
 from qdsweep.planning.outlook import forecast

@@ -5,11 +5,11 @@ a caption in workflow/report/ for each output that Snakemake's own report shows.
 imported: the Snakefile reads this file in every job.
 """
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from qdsweep.errors import BadInput
 from qdsweep.files import await_listed, write_text
@@ -37,6 +37,16 @@ class Shown:
     labels: Mapping[str, str]
     caption: str
     pattern: str | None = None
+
+    def flag(self, path: str) -> Any:
+        """Returns an output of a rule with the flags by which Snakemake's report shows it."""
+        from snakemake.io import directory, report
+
+        labels = {"sweep": "{sweep}", **self.labels}
+        about = {"caption": f"../report/{self.caption}.rst", "category": self.category}
+        if self.pattern is None:
+            return report(path, **about, labels=labels)
+        return report(directory(path), **about, labels=labels, patterns=[self.pattern])
 
 
 @dataclass(frozen=True)
@@ -72,6 +82,19 @@ class Stage:
         """Returns whether a sweep of these settings and runs has it."""
         by_key = not self.key or getattr(settings, self.key) is not None
         return by_key and (self.of_partial or not settings.partial) and self.fits(runs)
+
+    @property
+    def outputs_below_results(self) -> list[str]:
+        """Its outputs in the folder results/ of any sweep."""
+        return [f"sweeps/{{sweep}}/{path}" for path in self.outputs]
+
+    def rule_outputs(self) -> list[Any]:
+        """Returns its outputs as a rule declares them."""
+        paths = [f"results/{path}" for path in self.outputs_below_results]
+        return [
+            shown.flag(path) if shown else path
+            for path, shown in zip(paths, self.outputs.values(), strict=True)
+        ]
 
     def is_done(self, sweep_dir: Path) -> bool:
         """Returns whether its outputs are there."""
@@ -273,6 +296,23 @@ STAGES = (
         rule="report_page",
     ),
 )
+
+
+def stages_of(settings: "SweepFile", runs: "Collection[Experiment]") -> dict[str, Stage]:
+    """Returns the stages that a sweep asks for, in the order of the data."""
+    return {stage.name: stage for stage in STAGES if stage.is_asked_for(settings, runs)}
+
+
+def files_of(stages: Mapping[str, Stage], names: Iterable[str]) -> list[str]:
+    """Returns the files of some stages, as far as a sweep has them, as a rule declares them."""
+    chosen = [stages[name] for name in names if name in stages]
+    return [f"results/{path}" for stage in chosen for path in stage.outputs_below_results]
+
+
+def damaged(stages: Mapping[str, Stage], sweep_dir: Path) -> dict[str, list[Path]]:
+    """Returns the stages with a file that has changed since it was written, and these files."""
+    files = {name: stage.damaged(sweep_dir) for name, stage in stages.items()}
+    return {name: paths for name, paths in files.items() if paths}
 
 
 def forget(settings: "SweepFile", sweep_dir: Path) -> None:

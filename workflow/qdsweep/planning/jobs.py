@@ -40,6 +40,11 @@ from qdsweep.records.plan import read_confirm, read_plan
 from qdsweep.records.status import Status, read_last_stop, read_status
 
 GROWTH = 1.5
+# The resources of a run's Slurm job that `slurm_request` may ask for.
+REQUESTED = (
+    *("runtime", "nodes", "tasks", "cpus_per_task", "mpi", "gres", "tasks_per_gpu"),
+    "slurm_extra",
+)
 
 
 def launch_budget(budget: Mapping[str, int], run_dir: RunDir) -> str:
@@ -100,16 +105,15 @@ def slurm_request(cluster: Cluster) -> dict[str, int | str]:
     return request
 
 
-def check_request(cluster: Cluster, name: str, place: Mapping[str, str]) -> str:
+def require_request(cluster: Cluster, name: str, place: Mapping[str, str]) -> None:
     """Asks Slurm whether it would take the jobs, before any is submitted.
+
+    Warns where Slurm would refuse them now but perhaps not later.
 
     Args:
         cluster: The cluster config.
         name: Its name, for the message.
         place: `slurm_account` and `slurm_partition`, where they are set.
-
-    Returns:
-        Why Slurm would refuse them now but perhaps not later; empty if it would take them.
 
     Raises:
         BadInput: Slurm refuses them for good.
@@ -129,14 +133,14 @@ def check_request(cluster: Cluster, name: str, place: Mapping[str, str]) -> str:
     words += str(request.get("slurm_extra", "")).split()
     text, wrong = objection(words)
     if not text:
-        return ""
+        return
     message = (
         f"cluster {name}: Slurm says of a run's job: {text} (asked for: {' '.join(words)}; "
         "account and partition: profiles/slurm/profile.yaml)"
     )
     if wrong:
         raise BadInput(message)
-    return message
+    print(f"qdsweep: warning: {message}", file=sys.stderr)
 
 
 def is_of_runs(command_line: Sequence[str]) -> bool:
@@ -260,6 +264,11 @@ def may_leave_out(workflow: Any, results: Results) -> bool:
     )
     triggers = {trigger.name for trigger in asked.rerun_triggers}
     return not any(chosen) and triggers <= _TRIGGERS
+
+
+def left_out(workflow: Any, settled_runs: Settled, results: Results) -> frozenset[str]:
+    """Returns the runs that a start needs no job for."""
+    return settled_runs.whole if may_leave_out(workflow, results) else frozenset()
 
 
 # The rules whose jobs compute runs; in a module of another workflow they have a prefix.

@@ -3,27 +3,21 @@
 import re
 import shlex
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from snakemake.common.configfile import load_configfile
+from snakemake.exceptions import WorkflowError
 
 from qdsweep import __version__
 from qdsweep.config.files import HOME, find_config
-from qdsweep.errors import BadInput
+from qdsweep.errors import BadInput, StorageError
+from qdsweep.planning.start import Given
 from qdsweep.records.paths import Results
 
 _EXPONENT = re.compile(r"[-+]?([0-9]+(\.[0-9]*)?|\.[0-9]+)[eE][-+]?[0-9]+")
-
-
-class Given(NamedTuple):
-    """A sweep's config, as `settings.read_sweep` takes it."""
-
-    config: Mapping[str, Any]
-    command_line: Sequence[str]
-    files: Sequence[str | Path]
-    where: str
 
 
 def given_config(workflow: Any, config: Mapping[str, Any]) -> Given:
@@ -87,6 +81,21 @@ def warn_of_other_rules(workflow: Any) -> None:
             )
 
 
+@contextmanager
+def clear_errors(folder: Path = Path("results")) -> Iterator[None]:
+    """Gives Snakemake the messages of bad input and of a full or broken disk, no traceback.
+
+    Args:
+        folder: The folder of an error that names no file.
+    """
+    try:
+        yield
+    except BadInput as error:
+        raise WorkflowError(str(error)) from None
+    except OSError as error:
+        raise WorkflowError(str(StorageError(error, folder))) from None
+
+
 def results_folder(workflow: Any) -> Results:
     """Returns the folder results/, which `prefix:` of a module moves.
 
@@ -100,6 +109,26 @@ def results_folder(workflow: Any) -> Results:
             "take letters, digits, - and _ alone"
         )
     return Results(folder)
+
+
+def is_remote(workflow: Any) -> bool:
+    """Returns whether the jobs of this Snakemake run elsewhere.
+
+    The executor is not known before the DAG is made. The Snakemake of a Slurm job executes on its
+    node, but knows that it does so for another one.
+    """
+    plugin = workflow.executor_plugin
+    return workflow.remote_exec or not (plugin is None or plugin.common_settings.local_exec)
+
+
+def slurm_defaults(workflow: Any) -> dict[str, str]:
+    """Returns account and partition of Slurm, where `--default-resources` sets them."""
+    defaults = workflow.resource_settings.default_resources or {}
+    return {
+        key: str(getattr(defaults[key], "raw", defaults[key])).strip("'\"")
+        for key in ("slurm_account", "slurm_partition")
+        if key in defaults
+    }
 
 
 def option(name: str, folder: Path, default: str) -> str:

@@ -5,7 +5,7 @@ The lines at every start of a search: what it will compute, what is done, what i
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -145,6 +145,35 @@ def basis(settings: SweepFile, level: Level, block: int) -> str:
         keys = pbt and pbt.model_dump(mode="json", exclude={"generations"})
         found += [settings.sweep, settings.search.seed, keys]
     return hashlib.sha256(json.dumps(found).encode()).hexdigest()[:16]
+
+
+def markers(levels: Iterable[Level], places: Iterable[int] | None = None) -> list[str]:
+    """Returns the marker files of levels, or of some of their places, as outputs of a rule."""
+    return [
+        f"results/sweeps/{{sweep}}/search/{level.name}/{place}-s{seed}.json"
+        for level in levels
+        for place in (range(level.places) if places is None else places)
+        for seed in level.seeds
+    ]
+
+
+def decision_of(level: Level, place: int) -> list[str]:
+    """Returns the table of decisions that gives a place its run, if it is not known beforehand."""
+    if level.kind == "known":
+        return []
+    block = level.block_of(place)
+    return [f"results/sweeps/{{sweep}}/search/{level.name}/decided-{block}.json"]
+
+
+def decided_by(levels: Mapping[str, Level], name: str, block: int) -> list[str]:
+    """Returns what a table of decisions is made from: new markers, and the table before it."""
+    level = levels[name]
+    below = [levels[lower] for lower in level.below]
+    if level.kind != "promoted":
+        return markers(below)
+    first, last, _ = level.sees(block, below[0].places)
+    table = f"results/sweeps/{{sweep}}/search/{name}/decided-{block - 1}.json"
+    return markers(below, range(first, last)) + [table] * bool(block)
 
 
 def _settings(sweep: Sweep, search: Search, *, is_drawn: bool) -> list[Setting]:

@@ -23,7 +23,8 @@ from qdsweep.analysis.export.crate import metadata, readme
 from qdsweep.analysis.stages import STAGES
 from qdsweep.config.base import TARGET
 from qdsweep.config.compose import compose
-from qdsweep.config.plugin import INSTALLED, without_comments
+from qdsweep.config.plugin import INSTALLED
+from qdsweep.config.source import without_comments
 from qdsweep.config.sweep import Reevaluate
 from qdsweep.errors import BadInput, QdsweepError
 from qdsweep.files import AGAIN, atomic, read_arrays, read_csv, require
