@@ -19,8 +19,6 @@ from qdsweep.host.machine import apply_baseline
 
 apply_baseline("avx2")  # before numpy is imported
 
-from walk import cost, walk
-
 from qdsweep.algorithms import make_algorithm
 from qdsweep.config.base import typed
 from qdsweep.config.compose import compose
@@ -36,6 +34,7 @@ from qdsweep.records.search import Level, Seen
 from qdsweep.search.draws import drawn_by
 from qdsweep.search.levels import levels, ranked
 from qdsweep.search.pbt import exploit
+from qdsweep.search.tpe import cost, walk
 from qdsweep.sweep.grammar import drawn_in, expand
 from qdsweep.sweep.groups import CHANGES
 

@@ -36,7 +36,6 @@ from qdsweep.search.pbt import refuse_population
 from qdsweep.search.tpe import count_settings, swept_sources
 from qdsweep.sweep.drawn import SAMPLE
 from qdsweep.sweep.runs import Row, Sweep
-from qdsweep.text import plural
 
 SEED = "seed"
 
@@ -247,10 +246,8 @@ def _warnings(search: Search, found: Sequence[Setting]) -> list[str]:
             f"loses in the end (measured: docs/searches.md); take {EARLIEST} or more"
         )
     if halving is not None and _is_single(search) and len(found) < halving.eta:
-        said.append(
-            f"{plural(len(found), 'setting')} and eta = {halving.eta}: nothing is decided before "
-            "the last rung"
-        )
+        count = f"{len(found)} setting{'' if len(found) == 1 else 's'}"
+        said.append(f"{count} and eta = {halving.eta}: nothing is decided before the last rung")
     return said
 
 

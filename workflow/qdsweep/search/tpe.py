@@ -14,6 +14,8 @@ Recorded settings as a study of Optuna, for what it proposes and what it finds i
 
 Each source stands on the scale of its own quantiles, in [0, 1], where its distribution is uniform;
 a choice stands as the place of its value. A source whose condition does not hold is not there.
+
+A search in memory, by the decisions of a sweep: on a table of curves, or any function.
 """
 
 import hashlib
@@ -26,8 +28,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeGuard
 
 from qdsweep.config.base import typed, value_text
 from qdsweep.errors import BadInput
-from qdsweep.records.search import Level, Seen
+from qdsweep.records.search import Chosen, Decision, Level, Seen
 from qdsweep.search.draws import random_row
+from qdsweep.search.levels import promote
 from qdsweep.sweep.drawn import SAMPLE, Drawn
 from qdsweep.sweep.grammar import drawn_in
 
@@ -147,8 +150,75 @@ def _place(source: Drawn, text: str) -> float | int:
 
 
 Values = Mapping[str, Any]
+# Setting, its values, seed, budget -> score, larger is better; None where it failed.
+Score = Callable[[int, Values, str, int], float | None]
 # What was seen of all levels below -> values of so many new settings.
 Ask = Callable[[Sequence[tuple[Level, Sequence[Seen]]], Level], Sequence[Values]]
+
+
+def walk(
+    levels: Sequence[Level], known: Sequence[Values], score: Score, ask: Ask | None = None
+) -> dict[str, list[Seen]]:
+    """Runs a search.
+
+    Args:
+        levels: Of `strategies.levels.levels`.
+        known: The values of the settings that are known beforehand.
+        score: Gives a setting's score after so much of the budget.
+        ask: Gives the values of levels that are asked for.
+
+    Returns:
+        Level -> what was seen of its settings, in the order of its places.
+    """
+    by_name = {level.name: level for level in levels}
+    seen: dict[str, list[Seen]] = {}
+    for level in levels:
+        chosen = _chosen(level, known, seen, by_name, ask)
+        seen[level.name] = [_look(one, level, score) for one in chosen]
+    return seen
+
+
+def _chosen(
+    level: Level,
+    known: Sequence[Values],
+    seen: Mapping[str, list[Seen]],
+    by_name: Mapping[str, Level],
+    ask: Ask | None,
+) -> list[Chosen]:
+    if level.kind == "promoted":
+        below = seen[level.below[0]]
+        decision = Decision([], [])
+        for block in range(level.blocks):
+            first, last, upto = level.sees(block, len(below))
+            decision = promote(below[first:last], decision, upto)
+        return decision.chosen
+    if level.kind == "asked":
+        assert ask is not None, "nobody to ask"
+        found = ask([(by_name[name], seen[name]) for name in level.below], level)
+    else:
+        found = known[level.first : level.first + level.places]
+    return [
+        Chosen(place, level.first + place, values, level.kind) for place, values in enumerate(found)
+    ]
+
+
+def _look(one: Chosen, level: Level, score: Score) -> Seen:
+    scores = [score(one.setting, one.values, seed, level.budget) for seed in level.seeds]
+    known = [each for each in scores if each is not None]
+    mean = sum(known) / len(known) if len(known) == len(scores) else None
+    failed = None if mean is not None else "it failed"
+    return Seen(one.place, one.setting, one.values, mean, failed)
+
+
+def cost(levels: Sequence[Level], chosen: Mapping[str, Sequence[Seen]]) -> int:
+    """Returns the budget that a walk has used, where runs go on from where they stood."""
+    reached: dict[tuple[int, str], int] = {}
+    for level in levels:
+        for one in chosen[level.name]:
+            for seed in level.seeds:
+                key = (one.setting, seed)
+                reached[key] = max(reached.get(key, 0), level.budget)
+    return sum(reached.values())
 
 
 # How often a setting is asked for that is not there yet, then how often one is drawn.
