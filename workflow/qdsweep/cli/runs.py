@@ -134,7 +134,7 @@ def _run(arguments: argparse.Namespace) -> int:
     experiment = compose(arguments.experiment, overrides(arguments.set), source="--set")
     check_cited([experiment])
     try:
-        if not arguments.out.exists():  # otherwise a larger machine may have finished it
+        if not arguments.out.exists():  # else it may be finished, by a larger machine
             check_sizes(experiment)
             require_packages_of(experiment)
         require_own_code(experiment)

@@ -119,7 +119,7 @@ def write_confirmed(sweep_dir: Path, runs_dir: Path) -> Sheet:
     plan = read_plan(sweep)
     named = group_names(plan).dressed(data)
     metrics = [tables.metric(name) for name in data["metric"].unique()]
-    # A search has chosen among more configurations than those of its last level.
+    # A search has chosen among more than those that came to its end.
     count = settings_count(plan.levels) or len(tables.table)
     sheet = _sheet(named, metrics, count, min(numbers), max(numbers))
     write_sheet(sweep.tables, sheet, data)
