@@ -252,7 +252,7 @@ def column_names(plan: Plan) -> dict[str, str]:
     return {name: f"swept_{name}" if name in taken else name for name in plan.columns}
 
 
-# To be raised when the meaning of the cached values changes; their names are checked anyway.
+# To be raised when the meaning of what is kept changes; its names are checked anyway.
 _FORMAT = [2, *RESULTS]
 
 # Run id -> (key, its results).
@@ -281,7 +281,7 @@ def _format(metrics: tuple[Metric, ...]) -> list[Any]:
 
 
 def read_cache(sweep: SweepDir, metrics: tuple[Metric, ...]) -> Kept:
-    """Reads the cache; empty where it is damaged, or of another release or other metrics."""
+    """Reads what was kept; nothing where that is damaged, or of another release or metrics."""
     try:
         with np.load(sweep.cache, allow_pickle=False) as file:
             about = json.loads(file["about"].tobytes())
@@ -289,7 +289,7 @@ def read_cache(sweep: SweepDir, metrics: tuple[Metric, ...]) -> Kept:
         if about["format"] != _format(metrics):
             return {}
         return _unpack(about, evaluations, values, _columns(metrics))
-    except Exception:  # whatever is wrong, the file is rebuilt
+    except Exception:  # whatever is wrong, the file is made anew
         return {}
 
 
@@ -298,10 +298,10 @@ def _unpack(
 ) -> Kept:
     if values.shape != (len(names), len(evaluations)):
         return {}
-    cached: Kept = {}
+    kept: Kept = {}
     start = 0
     for run, (key, results) in about["runs"].items():
-        cached[run] = (key, [])
+        kept[run] = (key, [])
         if len(results) != len(key[1]):  # one result for each row
             return {}
         for record, points in results:
@@ -310,18 +310,18 @@ def _unpack(
             part = slice(start, start + (points or 0))
             columns = dict(zip(names, values[:, part], strict=True))
             curve = Curve(evaluations[part], columns) if points else None
-            cached[run][1].append(Result(record, curve))
+            kept[run][1].append(Result(record, curve))
             start = part.stop
-    return cached if start == len(evaluations) else {}
+    return kept if start == len(evaluations) else {}
 
 
-def write_cache(sweep: SweepDir, cached: Kept, metrics: tuple[Metric, ...]) -> None:
+def write_cache(sweep: SweepDir, kept: Kept, metrics: tuple[Metric, ...]) -> None:
     """Writes what was read of each run."""
     runs = {
         run: [key, [[r.record, len(r.curve.evaluations) if r.curve else None] for r in results]]
-        for run, (key, results) in cached.items()
+        for run, (key, results) in kept.items()
     }
-    curves = [r.curve for _, results in cached.values() for r in results if r.curve]
+    curves = [r.curve for _, results in kept.values() for r in results if r.curve]
     evaluations = np.concatenate([np.empty(0, int), *(c.evaluations for c in curves)])
     names = _columns(metrics)
     values = np.empty((len(names), len(evaluations)))
