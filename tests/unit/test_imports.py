@@ -13,9 +13,9 @@ from support import REPO
 PACKAGE = REPO / "workflow/qdsweep"
 # A later one may import an earlier one, never back, also not in a function.
 ORDER = (
-    *("errors", "files", "versions", "metrics", "host", "config", "sweep", "records", "search"),
-    *("planning", "domains", "algorithms", "engines", "container", "experiment", "elites"),
-    *("analysis", "scaling", "cli", "warm"),
+    *("errors", "files", "versions", "text", "metrics", "host", "config", "sweep", "records"),
+    *("search", "planning", "domains", "algorithms", "engines", "container", "experiment"),
+    *("elites", "analysis", "scaling", "cli", "warm"),
 )
 # The package itself: `from qdsweep import load`, and `python -m qdsweep`.
 AROUND = ("__init__", "__main__")
@@ -200,3 +200,10 @@ HELP = "from qdsweep.cli import main\ntry: main(['--help'])\nexcept SystemExit: 
 def test_what_an_entry_imports(entry: str, may_import: set[str]):
     """Each worker of a batch, and each job, waits for this."""
     assert heavy_after(entry) == may_import
+
+
+@pytest.mark.parametrize(("folder", "other"), [("tables", "figures"), ("figures", "tables")])
+def test_tables_and_figures_do_not_import_each_other(folder: str, other: str):
+    files = (PACKAGE / "analysis" / folder).glob("*.py")
+    imported = {module for file in files for module in modules_in(file.read_text())}
+    assert not [module for module in imported if module.startswith(f"analysis.{other}")]

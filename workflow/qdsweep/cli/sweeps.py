@@ -285,7 +285,7 @@ def _plan(arguments: argparse.Namespace) -> int:
 
 def _table(rows: "Iterable[Forecast]") -> Iterator[str]:
     """Yields heading and rows."""
-    from qdsweep.experiment.run_log import duration
+    from qdsweep.text import duration
 
     rows = list(rows)
     units = {row.unit for row in rows}

@@ -146,7 +146,7 @@ class Composition(AlgorithmConfig):
         """Returns the number of solutions of the first iteration (of a bandit, on average)."""
         if not self.draws_first:
             drawn = None
-        own = [one for one in self.emitters if drawn is None or not one.draws_first]
+        own = [emitter for emitter in self.emitters if drawn is None or not emitter.draws_first]
         each = sum(emitter.first_batch(batch_size) for emitter in own)
         total = self.of_each_group(num_emitters) * each + (drawn or 0)
         return total // len(self.emitters) if isinstance(self.scheduler, Bandit) else total

@@ -1,10 +1,7 @@
-"""A user's own classes, `module:Class`: how they are found, loaded and hashed.
+"""A user's classes and functions, `module:Class`: how they are found, loaded and hashed.
 
-What a user's class or function takes, read from its source: nothing of it is imported.
-
-So the arguments can be swept by name where numpy and pyribs must not be imported.
-
-The files that a user's classes need: their sources, and what these import from plug-ins.
+Parameters are read from the source without importing it, so they can be swept where numpy and
+pyribs must not be imported.
 """
 
 import ast
@@ -38,8 +35,8 @@ def load_class(target: str) -> type:
         BadInput: There is no such module or class, importing the module fails, or its name is
             taken.
     """
-    found: type = _load(target, "class", lambda value: isinstance(value, type))
-    return found
+    loaded: type = _load(target, "class", lambda value: isinstance(value, type))
+    return loaded
 
 
 def load_function(target: str) -> Callable[..., Any]:
@@ -52,21 +49,23 @@ def load_function(target: str) -> Callable[..., Any]:
         BadInput: There is no such module or function, importing the module fails, or its name is
             taken.
     """
-    found: Callable[..., Any] = _load(target, "function", callable)
-    return found
+    loaded: Callable[..., Any] = _load(target, "function", callable)
+    return loaded
 
 
 def load_plugin(target: str) -> Callable[..., Any]:
     """Imports a class or function; see `load_function`."""
-    found: Callable[..., Any] = _load(target, "class or function", callable)
-    return found
+    loaded: Callable[..., Any] = _load(target, "class or function", callable)
+    return loaded
 
 
 def _load(target: str, what: str, fits: Callable[[Any], bool]) -> Any:
     module_name, name = target.split(":")
     source = find_source(target)
     cached = sys.dont_write_bytecode
-    sys.dont_write_bytecode = True  # no __pycache__ in a user's folder for what may be refused
+    sys.dont_write_bytecode = (
+        True  # no __pycache__ in a user's folder for a module that may be refused
+    )
     try:
         module = importlib.import_module(module_name)
     except (Exception, SystemExit) as error:
@@ -80,8 +79,8 @@ def _load(target: str, what: str, fits: Callable[[Any], bool]) -> Any:
             f"{target}: another module has the name {module_name} already "
             f"({module.__file__ or 'built in'}); rename {source}"
         )
-    found = getattr(module, name, None)
-    if not fits(found):
+    loaded = getattr(module, name, None)
+    if not fits(loaded):
         known = [
             name
             for name, value in vars(module).items()
@@ -91,13 +90,13 @@ def _load(target: str, what: str, fits: Callable[[Any], bool]) -> Any:
             f"{target}: {source} has no {what} {name}; {nearest(name, known)}"
             f"known there: {listed(known) or 'none'}"
         )
-    return found
+    return loaded
 
 
 def require_source(target: str) -> None:
     """Refuses a `module:name` whose file is missing, is no Python or defines no such name.
 
-    Nothing is imported, so it can be asked before any job starts.
+    Nothing is imported, so it can run before any job starts.
 
     Raises:
         BadInput: The message names the file, and what it defines.
@@ -247,12 +246,12 @@ def _parameters(name: str, named: dict[str, ast.ClassDef | _Function]) -> tuple[
     own = [] if init is None else _names(init)[1:]
     if init is not None and init.args.kwarg is None:
         return own, True
-    found, complete = own, True
+    parameters, complete = own, True
     for base in node.bases:
         inner, whole = _parameters(ast.unparse(base), named)
-        found += [parameter for parameter in inner if parameter not in found]
+        parameters += [parameter for parameter in inner if parameter not in parameters]
         complete = complete and whole
-    return found, complete
+    return parameters, complete
 
 
 def _names(function: _Function) -> list[str]:
@@ -279,7 +278,7 @@ def needed_files(targets: Iterable[str]) -> dict[str, bytes]:
     Raises:
         BadInput: There is no such module, or one of the files is no Python.
     """
-    found: dict[str, bytes] = {}
+    contents: dict[str, bytes] = {}
     targets = list(targets)
     open_modules = [target.split(":")[0] for target in targets]
     seen = set(open_modules)
@@ -287,13 +286,13 @@ def needed_files(targets: Iterable[str]) -> dict[str, bytes]:
         module = target.split(":")[0]
         if _plugin(module) is None:
             source = find_source(target)
-            found[f"{INSTALLED}/{_place(module, source)}"] = source.read_bytes()
+            contents[f"{INSTALLED}/{_place(module, source)}"] = source.read_bytes()
     while open_modules:
         module = open_modules.pop()
         path = _plugin(module)
         if path is None:
             continue
-        found[_place(module, path)] = text = path.read_bytes()
+        contents[_place(module, path)] = text = path.read_bytes()
         package = module if path.name == "__init__.py" else module.rpartition(".")[0]
         try:
             names = list(_imported(text, package))
@@ -303,7 +302,7 @@ def needed_files(targets: Iterable[str]) -> dict[str, bytes]:
             if name not in seen:
                 seen.add(name)
                 open_modules.append(name)
-    return found
+    return contents
 
 
 def places(target: str) -> list[str]:

@@ -1,6 +1,6 @@
-"""Packages that only some runs need, and how the known ones of them are installed.
+"""Packages that only some runs need, and how the known ones are installed.
 
-The BibTeX entries of config/references.bib, which presets and models cite by their keys.
+It also reads the BibTeX entries of config/references.bib, which presets cite by their keys.
 """
 
 import os
@@ -115,12 +115,12 @@ def check_installed(cluster: Cluster) -> None:
 @cache
 def bibliography() -> dict[str, str]:
     """Returns key -> BibTeX entry, from qdsweep's file and the working directory's."""
-    found: dict[str, str] = {}
+    entries_by_key: dict[str, str] = {}
     for path in (PRESETS / "references.bib", Path("config/references.bib")):
         text = path.read_text(encoding="utf-8") if path.is_file() else ""
         entries = re.split(r"\n(?=@)", text)
-        found |= {entry[1]: entry[0] for entry in map(_keyed, entries) if entry}
-    return found
+        entries_by_key |= {entry[1]: entry[0] for entry in map(_keyed, entries) if entry}
+    return entries_by_key
 
 
 def _keyed(entry: str) -> tuple[str, str] | None:

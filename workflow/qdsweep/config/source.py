@@ -1,6 +1,6 @@
-"""What of a Python source is executed, and its hash: no comment, no docstring, no layout.
+"""The hash of the executed part of a Python source, without comments, docstrings and layout.
 
-It imports the standard library alone: a test runs it with Pythons that have nothing else.
+It imports only the standard library: a test runs it with Pythons that have nothing else.
 """
 
 import functools
@@ -52,7 +52,7 @@ def without_comments(source: bytes) -> bytes:
 
 
 def _lines(text: str) -> Iterator[tuple[int, list[str]]]:
-    """Yields depth and tokens of each logical line, but of those that are nothing but a string."""
+    """Yields depth and tokens of each logical line, except lines that are only a string."""
     depth, tokens, only_strings = 0, list[str](), True
     for kind, token in _tokens(text):
         depth += (kind == "INDENT") - (kind == "DEDENT")

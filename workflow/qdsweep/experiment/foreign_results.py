@@ -14,6 +14,7 @@ from qdsweep.algorithms.ribs.archives import ResultArchive, empty_archive
 from qdsweep.config.imported import ImportedRun
 from qdsweep.errors import BadInput
 from qdsweep.files import atomic, damaged, read_arrays, write_csv, write_text
+from qdsweep.metrics import NORM_QD_SCORE
 from qdsweep.records.archive import archive_digest
 from qdsweep.records.metrics import COLUMNS
 from qdsweep.records.paths import RunDir
@@ -325,8 +326,8 @@ def _completed(table: "pd.DataFrame", cells: int) -> "pd.DataFrame":
     for name, other, factor in (
         ("coverage", "num_elites", 1 / cells),
         ("num_elites", "coverage", cells),
-        ("norm_qd_score", "qd_score", 1 / cells),
-        ("qd_score", "norm_qd_score", cells),
+        (NORM_QD_SCORE, "qd_score", 1 / cells),
+        ("qd_score", NORM_QD_SCORE, cells),
     ):
         if name not in table and other in table:
             table[name] = factor * table[other]

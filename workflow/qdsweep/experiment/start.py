@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from qdsweep.config.cluster import Cluster
 from qdsweep.config.experiment import Experiment
 from qdsweep.config.requirements import check_installed, require_packages_of
-from qdsweep.errors import BadInput, QdsweepError, StorageError
+from qdsweep.errors import STOPPED, BadInput, QdsweepError, StorageError
 from qdsweep.experiment.options import Options
 from qdsweep.experiment.stop import Interrupted, Stop
 from qdsweep.files import read_json_if_whole
@@ -30,8 +30,6 @@ from qdsweep.sweep.ids import Identity
 
 if TYPE_CHECKING:
     from qdsweep.engines.allocation import Helpers
-
-STOPPED = 75  # EX_TEMPFAIL: the same command goes on
 
 
 def start(experiment: Experiment, out: Path, cluster: Cluster, options: Options) -> int:

@@ -20,6 +20,7 @@ from qdsweep.planning.outlook import unfinished
 from qdsweep.records.paths import Results
 from qdsweep.sweep.groups import Groups, figure_names, group_columns, group_labels, label_columns
 from qdsweep.sweep.runs import Sweep
+from qdsweep.text import plural
 
 
 def check_sweep(settings: SweepFile, sweep: Sweep, sources: Mapping[Path, str]) -> None:
@@ -245,7 +246,7 @@ def _check_top(top: int, sweep: Sweep) -> None:
     if top > most:
         where = "" if len(groups) == 1 else " of one domain"
         raise BadInput(
-            f"confirm.top = {top}: the sweep has {most} group{'' if most == 1 else 's'}{where} to "
+            f"confirm.top = {top}: the sweep has {plural(most, 'group')}{where} to "
             f"choose from; write {most} or less"
         )
 

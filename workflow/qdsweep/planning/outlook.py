@@ -24,6 +24,7 @@ from qdsweep.records.sources import changed, kept_code, replaced
 from qdsweep.records.status import read_status
 from qdsweep.sweep.ids import decisive
 from qdsweep.sweep.runs import Sweep
+from qdsweep.text import plural
 
 
 class Change(NamedTuple):
@@ -141,9 +142,9 @@ def _line(
 ) -> str:
     open_runs = [now for now in standings if now.state != "finished"]
     finished = len(standings) - len(open_runs)
-    line = f"qdsweep: {name}: {_count(len(standings), 'run')}, {finished} finished"
+    line = f"qdsweep: {name}: {plural(len(standings), 'run')}, {finished} finished"
     if sweep.duplicates:
-        line += f" ({_count(sweep.duplicates, 'duplicate row')} of the sweep run once)"
+        line += f" ({plural(sweep.duplicates, 'duplicate row')} of the sweep run once)"
     if not open_runs:
         return line + ", nothing left"
     evaluations = sum(
@@ -169,7 +170,7 @@ def _late_changes(runs: Mapping[str, Experiment]) -> Iterator[str]:
         those = [run for one, run in late if one == at]
         yield (
             f"qdsweep: warning: schedule: the change after iteration {at} never comes in "
-            f"{_count(len(those), 'run')}, such as {those[0]}: the budget ends before"
+            f"{plural(len(those), 'run')}, such as {those[0]}: the budget ends before"
         )
 
 
@@ -178,7 +179,7 @@ def _first_policies(runs: Mapping[str, Experiment]) -> Iterator[str]:
     those = [run for run, one in runs.items() if one.judges_its_first_policy_alone]
     if those:
         yield (
-            f"qdsweep: warning: algorithm.evaluate_every: in {_count(len(those), 'run')}, such as "
+            f"qdsweep: warning: algorithm.evaluate_every: in {plural(len(those), 'run')}, such as "
             f"{those[0]}, the budget ends before the second greedy episodes, so `return` and the "
             "archive are of the first policy alone: give a smaller evaluate_every"
         )
@@ -193,7 +194,7 @@ def _changes(changes: Mapping[str, Change], runs: Mapping[str, Experiment]) -> I
         evaluations = sum(planned_evaluations(runs[run]) for run in anew)
         back = f"what is in {kept}" if kept else "the code of then and start once"
         yield (
-            f"qdsweep: warning: {names} has changed, so {_count(len(anew), 'finished run')} will "
+            f"qdsweep: warning: {names} has changed, so {plural(len(anew), 'finished run')} will "
             f"be computed anew ({least}{evaluations:,} evaluations): to keep them, put back {back} "
             "(comments, docstrings and layout may change at no cost)"
         )
@@ -229,10 +230,6 @@ def planned_evaluations(experiment: Experiment) -> int:
     if experiment.evaluations is not None:
         return experiment.evaluations
     return experiment.evaluations_after(experiment.iterations or 1)
-
-
-def _count(number: int, thing: str) -> str:
-    return f"{number:,} {thing}{'' if number == 1 else 's'}"
 
 
 class Forecast(NamedTuple):

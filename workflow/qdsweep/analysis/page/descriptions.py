@@ -8,7 +8,6 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 from typing import Any
 
-from qdsweep.analysis.text import TIMES, listed, number, short
 from qdsweep.config.algorithm import Algorithm, Bandit
 from qdsweep.config.archives import ARCHIVES
 from qdsweep.config.base import Model, value_text
@@ -21,6 +20,7 @@ from qdsweep.config.learning import TD3
 from qdsweep.config.plugin import load_class, parameters
 from qdsweep.config.requirements import bibliography
 from qdsweep.experiment.load import Run
+from qdsweep.text import TIMES, listed, number, short
 
 # `[@key]` or `[@key; @key]` in a text, with the blank before it.
 _CITATION = re.compile(r" ?\[(@[^\s;\]]+(?:; @[^\s;\]]+)*)\]")
@@ -46,7 +46,7 @@ def plain(text: str) -> str:
 
 def latex(text: str) -> str:
     r"""Returns a text as LaTeX, with citations as `\citep{key}`."""
-    from qdsweep.analysis.tables.sheet import escape_latex
+    from qdsweep.analysis.sheet import escape_latex
 
     parts, end = [], 0
     for found in _CITATION.finditer(text):

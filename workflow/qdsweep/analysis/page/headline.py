@@ -5,9 +5,14 @@ from typing import TYPE_CHECKING
 
 from qdsweep.analysis.marks import Called
 from qdsweep.analysis.selection import Tables, compared_metric
-from qdsweep.analysis.tables.comparisons import MIN_SEEDS
+from qdsweep.analysis.statistics import MIN_SEEDS
 from qdsweep.analysis.tables.groups import best_and_tied, format_metric, unequal_budgets
-from qdsweep.analysis.text import (
+from qdsweep.files import read_csv
+from qdsweep.metrics import Metric
+from qdsweep.records.paths import SweepDir
+from qdsweep.records.plan import Plan, read_confirm
+from qdsweep.search.levels import count_candidates, search_cost
+from qdsweep.text import (
     common_decimals,
     core_time,
     listed,
@@ -16,11 +21,6 @@ from qdsweep.analysis.text import (
     plural,
     seeds_text,
 )
-from qdsweep.files import read_csv
-from qdsweep.metrics import Metric
-from qdsweep.records.paths import SweepDir
-from qdsweep.records.plan import Plan, read_confirm
-from qdsweep.search.levels import count_candidates, search_cost
 
 if TYPE_CHECKING:
     import pandas as pd
