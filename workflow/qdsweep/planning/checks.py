@@ -143,7 +143,8 @@ def _check_search(settings: SweepFile, sweep: Sweep) -> None:
     key = "search: metric" if search.metric else "search: rank"
     metric = _ranking(key, search.metric or settings.rank, sweep)
     if not metric.recorded:
-        known = [one.name for one in (*METRICS, *_own(sweep)) if one.ranks and one.recorded]
+        metrics = (*METRICS, *_own(sweep))
+        known = [metric.name for metric in metrics if metric.ranks and metric.recorded]
         raise BadInput(
             f"{key} = {metric.name}: a search decides by what metrics.csv has; set the metric of "
             f"halving or pbt to one of {', '.join(known)}"
@@ -151,7 +152,7 @@ def _check_search(settings: SweepFile, sweep: Sweep) -> None:
 
 
 def _check_tables(settings: SweepFile, sweep: Sweep) -> None:
-    metrics = [one.name for one in (*METRICS, *_own(sweep)) if one.label]
+    metrics = [metric.name for metric in (*METRICS, *_own(sweep)) if metric.label]
     known = [*group_columns(sweep.columns, sweep.texts), *TABLE_COLUMNS, *metrics]
     for name in settings.tables.columns:
         if name not in known:
@@ -164,7 +165,7 @@ def _check_tables(settings: SweepFile, sweep: Sweep) -> None:
 
 
 def _own(sweep: Sweep) -> list[Metric]:
-    return [one.metric for one in sweep.own_metrics.values()]
+    return [own.metric for own in sweep.own_metrics.values()]
 
 
 def _ranking(key: str, name: str, sweep: Sweep) -> Metric:
@@ -176,7 +177,7 @@ def _ranking(key: str, name: str, sweep: Sweep) -> Metric:
             f"{', '.join(known)}"
         )
     if known[name].always.needs_cells:
-        defined = [one.name for one in METRICS if one.ranks and not one.needs_cells]
+        defined = [metric.name for metric in METRICS if metric.ranks and not metric.needs_cells]
         for run, experiment in sweep.runs.items():
             archive = experiment.algorithm.reported_archive
             if archive.cells is None:
@@ -210,7 +211,7 @@ def _check_rollouts(settings: SweepFile, sweep: Sweep) -> None:
 def _check_reevaluate(settings: SweepFile, sweep: Sweep) -> None:
     """Refuses re-evaluation if no evaluation depends on its seed."""
     domains = [experiment.domain for experiment in sweep.runs.values()]
-    if settings.reevaluate and all(one.is_deterministic for one in domains):
+    if settings.reevaluate and all(domain.is_deterministic for domain in domains):
         names = dict.fromkeys(domain.name or domain.type for domain in domains)
         raise BadInput(
             f"reevaluate: an evaluation of {', '.join(names)} gives the same with every seed, so "

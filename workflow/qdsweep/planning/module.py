@@ -29,7 +29,7 @@ def given_config(workflow: Any, config: Mapping[str, Any]) -> Given:
 
     Args:
         workflow: Snakemake's.
-        config: What the Snakefile sees as its config.
+        config: The config in the Snakefile.
     """
     settings, modifier = workflow.config_settings, workflow.modifier
     typed = list(settings.config_args or ())
@@ -47,7 +47,7 @@ def given_config(workflow: Any, config: Mapping[str, Any]) -> Given:
         if (key := entry.partition("=")[0]) in config
         and config[key] == settings.overwrite_config.get(key, missing)
     ]
-    # Snakemake has those of the command line first, although they win.
+    # Snakemake has the files of the command line first, although they win.
     files = [Path(file) for file in workflow.configfiles]
     files = [file for file in files if file not in chosen] + chosen
     read: dict[str, Any] = {}
@@ -69,7 +69,7 @@ def _with_numbers(value: Any) -> Any:
 
 
 def warn_of_other_rules(workflow: Any) -> None:
-    """Says on stderr where a module's rules are not those of the package that they call."""
+    """Warns of rules of a module that are of another release than the package."""
     rules = workflow.current_basedir.join("rules/common.smk")
     with workflow.sourcecache.open(rules) as file:
         own = (HOME / "workflow/rules/common.smk").read_text(encoding="utf-8")

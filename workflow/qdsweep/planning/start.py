@@ -86,7 +86,7 @@ class Start:
         sources: Where each key stands, for messages.
         folder: The sweep's folder.
         sweep: Its runs; none in a job.
-        search: What a search computes instead of them; None where all are computed whole.
+        search: The plan of a search; None where all runs are computed whole.
         confirming: The runs that confirm it, as far as an earlier start has chosen them.
         clusters: Name -> cluster config: both that `auto` may become.
         plan: The sweep as plain data: what plan.json says of it.
@@ -143,7 +143,7 @@ class Start:
 
     @cached_property
     def finished(self) -> dict[str, Status]:
-        """What is known of the finished runs of a large sweep."""
+        """The finished runs of a large sweep."""
         if not self._is_main or self.search is not None:
             return {}
         return read_finished(self.folder, list(self.runs))
@@ -156,14 +156,15 @@ class Start:
     @cached_property
     def unsettled(self) -> dict[str, Experiment]:
         """The runs that are not known to be finished and published."""
-        return {run: one for run, one in self.runs.items() if run not in self.settled.whole}
+        whole = self.settled.whole
+        return {run: experiment for run, experiment in self.runs.items() if run not in whole}
 
     @cached_property
     def too_short(self) -> frozenset[str]:
         """The runs that Snakemake would take for finished.
 
-        It compares a budget with that of the job that it has started itself: it knows nothing of a
-        run that was computed by hand, or that was taken further than was published.
+        Snakemake compares a budget with that of its own last job. It does not know of a run that
+        was computed by hand, or that has gone further than was published.
         """
         return self.settled.torn | {
             run
@@ -244,7 +245,7 @@ class Start:
         return forecast(self._plan, self._standings, self.runs, self._changes)
 
     def lines(self) -> Iterator[str]:
-        """Yields what is done and left, and what of it costs something that nobody may expect."""
+        """Yields the lines of a start: finished and remaining work, and its unexpected costs."""
         if self.search is not None:
             return search_outlook(
                 self.settings, self.search, self.sweep, self.spoiled, self.results
@@ -375,7 +376,7 @@ def key_sources(
     return sources | {(name,): f"--config {name}" for name in names}
 
 
-# With one of these drawn, iterations are no measure of work.
+# With one of these drawn, iterations do not measure work.
 BATCHES = ("batch_size", "num_emitters")
 
 
@@ -455,10 +456,10 @@ def confirming(settings: SweepFile, sweep: Sweep, results: Results) -> Sweep:
     runs: dict[str, Experiment] = {}
     folder = results.sweep(settings.name)
     rows = read_confirm(folder) if settings.confirm else []
-    found = {row["id"] for row in read_search_rows(folder)} if settings.staged_search else set()
+    chosen = {row["id"] for row in read_search_rows(folder)} if settings.staged_search else set()
     for row in rows:
         like = sweep.runs.get(row["like"])
-        if like is None and row["like"] in found:  # a search has met it on its way
+        if like is None and row["like"] in chosen:  # on the way of a search
             like = compose(str(results.run(row["like"]).state.config))
         if like is None:
             continue  # from an earlier version of the sweep: its winners will be chosen again
