@@ -167,20 +167,20 @@ def _late_changes(runs: Mapping[str, Experiment]) -> Iterator[str]:
     for run, experiment in runs.items():
         for at in experiment.late_changes:
             late.setdefault(at, []).append(run)
-    for at, affected in sorted(late.items()):
+    for at, ids in sorted(late.items()):
         yield (
             f"qdsweep: warning: schedule: the change after iteration {at} never comes in "
-            f"{plural(len(affected), 'run')}, such as {affected[0]}: the budget ends before"
+            f"{plural(len(ids), 'run')}, such as {ids[0]}: the budget ends before"
         )
 
 
 def _first_policies(runs: Mapping[str, Experiment]) -> Iterator[str]:
     """Yields a line where `return` will be that of first policies, and never of a learned one."""
-    affected = [run for run, experiment in runs.items() if experiment.judges_its_first_policy_alone]
-    if affected:
+    ids = [run for run, experiment in runs.items() if experiment.judges_its_first_policy_alone]
+    if ids:
         yield (
-            f"qdsweep: warning: algorithm.evaluate_every: in {plural(len(affected), 'run')}, such as "
-            f"{affected[0]}, the budget ends before the second greedy episodes, so `return` and the "
+            f"qdsweep: warning: algorithm.evaluate_every: in {plural(len(ids), 'run')}, such as "
+            f"{ids[0]}, the budget ends before the second greedy episodes, so `return` and the "
             "archive are of the first policy alone: give a smaller evaluate_every"
         )
 
@@ -188,13 +188,13 @@ def _first_policies(runs: Mapping[str, Experiment]) -> Iterator[str]:
 def _changes(changes: Mapping[str, Change], runs: Mapping[str, Experiment]) -> Iterator[str]:
     """Yields a line for each change of the user's code: its cost, and how to undo it."""
     for files, kept in dict.fromkeys(changes.values()):
-        affected = [run for run, change in changes.items() if change == (files, kept)]
+        ids = [run for run, change in changes.items() if change == (files, kept)]
         names = ", ".join(map(shown, files))
-        least = "at least " * any(runs[run].may_evaluate_more for run in affected)
-        evaluations = sum(planned_evaluations(runs[run]) for run in affected)
+        least = "at least " * any(runs[run].may_evaluate_more for run in ids)
+        evaluations = sum(planned_evaluations(runs[run]) for run in ids)
         back = f"what is in {kept}" if kept else "the code of then and start once"
         yield (
-            f"qdsweep: warning: {names} has changed, so {plural(len(affected), 'finished run')} will "
+            f"qdsweep: warning: {names} has changed, so {plural(len(ids), 'finished run')} will "
             f"be computed anew ({least}{evaluations:,} evaluations): to keep them, put back {back} "
             "(comments, docstrings and layout may change at no cost)"
         )
