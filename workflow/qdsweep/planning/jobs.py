@@ -100,13 +100,13 @@ def slurm_request(cluster: Cluster) -> dict[str, int | str]:
     return request
 
 
-def check_request(cluster: Cluster, name: str, place: Mapping[str, str]) -> str:
+def check_request(cluster: Cluster, name: str, defaults: Mapping[str, str]) -> str:
     """Asks Slurm whether it would take the jobs, before any is submitted.
 
     Args:
         cluster: The cluster config.
         name: Its name, for the message.
-        place: `slurm_account` and `slurm_partition`, where they are set.
+        defaults: `slurm_account` and `slurm_partition`, where they are set.
 
     Returns:
         Why Slurm would refuse them now but perhaps not later; empty if it would take them.
@@ -122,8 +122,8 @@ def check_request(cluster: Cluster, name: str, place: Mapping[str, str]) -> str:
         "--cpus-per-task": cluster.workers_per_node,
         "--mem": cluster.mem_mb_main + cluster.workers_per_node * cluster.mem_mb_per_worker,
         "--gres": request.get("gres"),
-        "--account": place.get("slurm_account"),
-        "--partition": place.get("slurm_partition"),
+        "--account": defaults.get("slurm_account"),
+        "--partition": defaults.get("slurm_partition"),
     }
     words = [f"{key}={value}" for key, value in options.items() if value is not None]
     words += str(request.get("slurm_extra", "")).split()
