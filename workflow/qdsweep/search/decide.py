@@ -24,8 +24,6 @@ from qdsweep.records.search import (
     Chosen,
     Decision,
     Level,
-    decision_path,
-    is_whole,
     marker_path,
     read_decision,
     seen_in,
@@ -150,12 +148,11 @@ def chosen_at(
 def run_of_place(
     sweep: SweepDir, candidates: Sequence[Mapping[str, Any]], level: Level, place: int, seed: str
 ) -> RunDir | None:
-    """Returns the run that a place was given; None where that is not decided yet."""
-    if level.kind != "known" and not is_whole(
-        decision_path(sweep, level.name, level.block_of(place))
-    ):
+    """Returns the run of a place; None where it is not decided yet."""
+    try:
+        return sweep.results.run(chosen_at(sweep, candidates, level, place).runs[seed])
+    except BadInput:
         return None
-    return sweep.results.run(chosen_at(sweep, candidates, level, place).runs[seed])
 
 
 def take_place(
