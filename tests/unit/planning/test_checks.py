@@ -6,8 +6,6 @@ import pytest
 from in_process import checked_sweep
 from support import TINY, write_yaml
 
-from qdsweep.config.cluster import Cluster
-from qdsweep.config.requirements import check_installed
 from qdsweep.errors import BadInput
 
 SWEEP = "::: algorithm map_elites cma_mae ::: seed 1 2"
@@ -77,14 +75,6 @@ def test_a_sweep_file_has_no_repeated_keys(tmp_path):
     config.write_text(config.read_text() + "name: other\n")
     with pytest.raises(BadInput, match=r"mine\.yaml.*\n?.*stands here twice"):
         checked_sweep(config)
-
-
-@pytest.mark.parametrize(("engine", "library"), [("ray", "ray"), ("mpi", "mpi4py")])
-def test_an_engine_that_is_not_installed_is_refused(monkeypatch, engine, library):
-    monkeypatch.setitem(sys.modules, library, None)  # as if it were not there
-    with pytest.raises(BadInput, match=rf"engine {engine} needs {library}: .*`make extras`"):
-        check_installed(Cluster(engine=engine))
-    check_installed(Cluster(engine="dask"))
 
 
 @pytest.mark.parametrize(

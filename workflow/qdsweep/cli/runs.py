@@ -345,14 +345,14 @@ def add_search_commands(add: Add) -> None:
 
 
 def _place(arguments: argparse.Namespace) -> int:
-    from qdsweep.search.decide import given, level_of, take_place
+    from qdsweep.search.decide import chosen_at, level_of, take_place
 
     sweep = Results(arguments.results).sweep(arguments.name)
     plan = read_plan(sweep)
     level = level_of(plan, arguments.level)
     start = partial(_start, arguments, f"{plan.unit}={level.budget}")
-    if RANKS in os.environ:  # the process that starts the ranks writes the marker
-        run = given(sweep, plan.candidates, level, arguments.place).runs[arguments.seed]
+    if RANKS in os.environ:  # the process that started the ranks writes the marker
+        run = chosen_at(sweep, plan.candidates, level, arguments.place).runs[arguments.seed]
         return start(sweep.results.run(run))
 
     def logged(run: RunDir) -> int:
@@ -366,7 +366,7 @@ def _place(arguments: argparse.Namespace) -> int:
         print(f"qdsweep: {run.name} ended with exit code {code}", file=sys.stderr)
         return code
 
-    return take_place(sweep, plan, arguments.level, arguments.place, arguments.seed, logged)
+    return take_place(sweep, plan, level, arguments.place, arguments.seed, logged)
 
 
 def _start(arguments: argparse.Namespace, budget: str, run: RunDir) -> int:

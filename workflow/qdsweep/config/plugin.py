@@ -286,13 +286,13 @@ def needed_files(targets: Iterable[str]) -> dict[str, bytes]:
         module = target.split(":")[0]
         if _plugin(module) is None:
             source = find_source(target)
-            contents[f"{INSTALLED}/{_place(module, source)}"] = source.read_bytes()
+            contents[f"{INSTALLED}/{_source_path(module, source)}"] = source.read_bytes()
     while open_modules:
         module = open_modules.pop()
         path = _plugin(module)
         if path is None:
             continue
-        contents[_place(module, path)] = text = path.read_bytes()
+        contents[_source_path(module, path)] = text = path.read_bytes()
         package = module if path.name == "__init__.py" else module.rpartition(".")[0]
         try:
             names = list(_imported(text, package))
@@ -305,7 +305,7 @@ def needed_files(targets: Iterable[str]) -> dict[str, bytes]:
     return contents
 
 
-def places(target: str) -> list[str]:
+def source_paths(target: str) -> list[str]:
     """Returns where `needed_files` may have put the source of a `module:Class`."""
     base = target.split(":")[0].replace(".", "/")
     files = (f"{base}.py", f"{base}/__init__.py")
@@ -322,7 +322,7 @@ def _plugin(module: str) -> Path | None:
     return None
 
 
-def _place(module: str, path: Path) -> str:
+def _source_path(module: str, path: Path) -> str:
     base = module.replace(".", "/")
     return f"{base}/__init__.py" if path.name == "__init__.py" else f"{base}.py"
 

@@ -185,11 +185,9 @@ class Search(Model):
     @property
     def plain(self) -> dict[str, Any]:
         """Its keys as plain data, without those of later releases at their defaults."""
-        return self.model_dump(mode="json", exclude=self._at_default(), exclude_none=True)
-
-    def _at_default(self) -> set[str]:
-        later = ("batches", "halving", "pbt")
-        return {k for k in later if getattr(self, k) == type(self).model_fields[k].default}
+        later, fields = ("batches", "halving", "pbt"), type(self).model_fields
+        unset = {key for key in later if getattr(self, key) == fields[key].default}
+        return self.model_dump(mode="json", exclude=unset, exclude_none=True)
 
     @model_validator(mode="after")
     def _check(self) -> "Search":

@@ -4,7 +4,7 @@
 >>> run.archive.stats.qd_score, run.metrics["coverage"].iloc[-1], run.config["seed"]
 >>> run.replay(run.best()).objective
 
-Evaluates solutions again as their run did: with its CPU settings, wherever Python started.
+Solutions are evaluated again as their run did: with its CPU settings, wherever Python started.
 """
 
 import weakref
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 def start_worker(experiment: Experiment) -> "Children | None":
     """Starts a process with the CPU settings of an experiment.
 
-    They act when numpy is imported, which a notebook has done long before.
+    They act when numpy is imported, which a notebook has usually done before.
 
     Returns:
         The process; None where this one has the settings.
@@ -97,7 +97,7 @@ def _scored(experiment: Experiment) -> float | None:
 
 @dataclass(frozen=True)
 class Run:
-    """A run's results. Each part is read when it is first asked for.
+    """A run's results. Each part is read at its first use.
 
     Attributes:
         path: The run's folder.
@@ -107,12 +107,12 @@ class Run:
 
     @property
     def files(self) -> RunFiles:
-        """Where they are."""
+        """Paths of the files."""
         return RunFiles(self.path)
 
     @cached_property
     def summary(self) -> dict[str, Any]:
-        """What summary.json has, as id, status, final metrics, timings, versions, attempts."""
+        """The content of summary.json: id, status, final metrics, timings, versions, attempts."""
         return read_summary(self.files)
 
     @cached_property
@@ -127,31 +127,30 @@ class Run:
 
     @cached_property
     def arrays(self) -> dict[str, np.ndarray]:
-        """What archive.npz has, as index, objective, measures, solution and extra fields."""
+        """The arrays of archive.npz: index, objective, measures, solution and extra fields."""
         return read_arrays(self.files.archive)
 
     @cached_property
     def archive(self) -> "ArchiveBase":
-        """The final archive as pyribs has it, every elite in its cell, for any use of pyribs."""
+        """The final archive as an archive of pyribs, every elite in its cell."""
         from qdsweep.algorithms.ribs.archives import rebuild_archive
 
         return rebuild_archive(self.summary["archive"], self.arrays)
 
     @cached_property
     def experiment(self) -> Experiment:
-        """The experiment, for the code of now.
+        """The experiment, for today's code.
 
         Raises:
-            BadInput: The code of now is another, so that it would compute another run; or the run
-                is one of others.
+            BadInput: Today's code would compute another run, or the run was imported.
         """
         if is_imported(self.summary["id"]):
             raise BadInput(f"{self.path} was imported: nothing here evaluates its elites again")
         experiment = compose(str(self.files.config))
-        now = identity_in(experiment, RunDir(self.path)).id
-        if self.summary.get("id") != now:
+        today = identity_in(experiment, RunDir(self.path)).id
+        if self.summary.get("id") != today:
             raise BadInput(
-                f"{self.path} is {self.summary.get('id')}, but its config.yaml stands for {now} "
+                f"{self.path} is {self.summary.get('id')}, but its config.yaml stands for {today} "
                 "now: the source of its domain or emitters has changed since, or the file was; "
                 "run it again before its elites are evaluated again"
             )
@@ -223,8 +222,8 @@ class Run:
         Args:
             solutions: ``(n, d)`` solutions, or one ``(d,)`` for all seeds.
             seeds: ``(n,)`` evaluation seeds, or one for all solutions.
-            elite: Where the domain learns from all evaluations of a run (`normalize_observations`):
-                what it had learned when it evaluated this elite is taken.
+            elite: Gives what the domain had learned when it evaluated this elite, where the
+                domain learns from all evaluations of a run (`normalize_observations`).
 
         Raises:
             BadInput: The domain learns, and no elite is given.
@@ -241,8 +240,8 @@ class Run:
     def seed_of(self, elite: Elite) -> int:
         """Returns the seed that an elite was evaluated with.
 
-        Runs of earlier releases did not keep it. There the history tells the iteration; of its
-        seeds, the one that gives the elite's objective and measures is searched.
+        Runs of earlier releases did not keep it. Of the seeds of its iteration, which the history
+        tells, it is the one that gives the elite's objective and measures.
 
         Raises:
             BadInput: It is unknown.
@@ -253,9 +252,9 @@ class Run:
         if len(seeds) == 1:
             return int(seeds[0])
         if len(seeds):
-            found = self.evaluate(elite.solution, seeds, elite)
-            same = (found.objective == elite.objective) & (found.measures == elite.measures).all(1)
-            seeds = seeds[same]
+            result = self.evaluate(elite.solution, seeds, elite)
+            same_measures = (result.measures == elite.measures).all(1)
+            seeds = seeds[(result.objective == elite.objective) & same_measures]
         if not len(seeds):
             raise BadInput(
                 f"the evaluation seed of elite {elite.row} of {self.path} is unknown: the run was "
@@ -303,9 +302,9 @@ def load_sweep(name: str, results: str | PathLike[str] = "results") -> "pd.DataF
     Raises:
         BadInput: There is no such sweep, or it has no tables yet.
     """
-    there = Results(Path(results))
-    known = sorted(sweep.name for sweep in there.known_sweeps())
-    sweep = there.sweep(name)
+    folder = Results(Path(results))
+    known = sorted(sweep.name for sweep in folder.known_sweeps())
+    sweep = folder.sweep(name)
     require(sweep.path, f"The sweeps there: {', '.join(known) or 'none'}.")
     require_as_written(sweep.summary, sums=sweep.sums("aggregate"))
     return read_csv(sweep.summary, "Run `snakemake`, which makes it.")

@@ -96,7 +96,7 @@ def slurm_request(cluster: Cluster) -> dict[str, int | str]:
     return request
 
 
-def require_request(cluster: Cluster, name: str, place: Mapping[str, str]) -> None:
+def require_request(cluster: Cluster, name: str, defaults: Mapping[str, str]) -> None:
     """Asks Slurm whether it would take the jobs, before any is submitted.
 
     Warns where Slurm would refuse them now but perhaps not later.
@@ -104,7 +104,7 @@ def require_request(cluster: Cluster, name: str, place: Mapping[str, str]) -> No
     Args:
         cluster: The cluster config.
         name: Its name, for the message.
-        place: `slurm_account` and `slurm_partition`, where they are set.
+        defaults: `slurm_account` and `slurm_partition`, where they are set.
 
     Raises:
         BadInput: Slurm refuses them for good.
@@ -117,8 +117,8 @@ def require_request(cluster: Cluster, name: str, place: Mapping[str, str]) -> No
         "--cpus-per-task": cluster.workers_per_node,
         "--mem": cluster.mem_mb_main + cluster.workers_per_node * cluster.mem_mb_per_worker,
         "--gres": request.get("gres"),
-        "--account": place.get("slurm_account"),
-        "--partition": place.get("slurm_partition"),
+        "--account": defaults.get("slurm_account"),
+        "--partition": defaults.get("slurm_partition"),
     }
     words = [f"{key}={value}" for key, value in options.items() if value is not None]
     words += str(request.get("slurm_extra", "")).split()

@@ -1,6 +1,6 @@
 """Where every file of a run is: results/runs/ID and what lies in it.
 
-A folder under results/ and the places of its files.
+A folder under results/ and the paths of its files.
 
 Where every file of a sweep is, and the folder results/ as a whole.
 """
@@ -29,8 +29,8 @@ class Folder:
         return self.path.name
 
 
-class Place:
-    """The place of a file, or of a folder without a class of its own, inside a `Folder`.
+class Entry:
+    """A file inside a `Folder`, or a folder without a class of its own.
 
     Args:
         name: Its path, relative to the folder.
@@ -46,29 +46,29 @@ class Place:
 class RunFiles(Folder):
     """The results of a run; its folder, its `state/` and a snapshot of it have the same ones."""
 
-    config = Place("config.yaml")
-    metrics = Place("metrics.csv")
-    archive = Place("archive.npz")
-    history = Place("history.npz")
-    summary = Place("summary.json")
+    config = Entry("config.yaml")
+    metrics = Entry("metrics.csv")
+    archive = Entry("archive.npz")
+    history = Entry("history.npz")
+    summary = Entry("summary.json")
 
 
 class StateDir(RunFiles):
     """The folder `state/` of a run, which Snakemake does not know and which is the truth."""
 
-    sums = Place("SHA256SUMS")
+    sums = Entry("SHA256SUMS")
     """Of the results of a finished run; nothing else has any."""
-    log = Place("run.log")
-    status = Place("status.json")
-    lock = Place("lock")
-    last_stop = Place("last_stop.json")
-    failure = Place("failure.json")
-    failed_solution = Place("failed_solution.npz")
-    insertions = Place("history.bin")
+    log = Entry("run.log")
+    status = Entry("status.json")
+    lock = Entry("lock")
+    last_stop = Entry("last_stop.json")
+    failure = Entry("failure.json")
+    failed_solution = Entry("failed_solution.npz")
+    insertions = Entry("history.bin")
     """The history of a run that is not finished."""
-    workers = Place("workers")
+    workers = Entry("workers")
     """A folder with the logs of workers."""
-    connection = Place("connection/scheduler.json")
+    connection = Entry("connection/scheduler.json")
     """Where workers find the main process; its folder is readable for the owner alone."""
 
     @property
@@ -77,7 +77,7 @@ class StateDir(RunFiles):
         return RunFiles(self.path / "partial")
 
     def reload(self, iteration: int) -> Path:
-        """Returns the place of the reload file of an iteration."""
+        """Returns the path of the reload file of an iteration."""
         return self.path / f"reload-{iteration:09d}.pkl"
 
     def reloads(self) -> list[Path]:
@@ -94,11 +94,11 @@ class StateDir(RunFiles):
         self.sums.unlink(missing_ok=True)
 
     def samples(self, stem: str) -> Path:
-        """Returns the place of what a re-evaluation has evaluated so far."""
+        """Returns the path of what a re-evaluation has evaluated so far."""
         return self.path / f"{stem}.npz"
 
     def corrected_sums(self, stem: str) -> Path:
-        """Returns the place of the checksums of a re-evaluation."""
+        """Returns the path of the checksums of a re-evaluation."""
         return self.path / f"{stem}.sha256"
 
     def torn(self) -> Iterator[Path]:
@@ -109,9 +109,9 @@ class StateDir(RunFiles):
 class RunDir(RunFiles):
     """The folder of a run."""
 
-    log = Place("run.log")
-    reload = Place("reload.pkl")
-    rollouts = Place("rollouts")
+    log = Entry("run.log")
+    reload = Entry("reload.pkl")
+    rollouts = Entry("rollouts")
 
     @property
     def state(self) -> StateDir:
@@ -131,7 +131,7 @@ class RunDir(RunFiles):
         return runs.parent / "centroids" if runs.name == "runs" else self.state.path
 
     def corrected(self, stem: str) -> Path:
-        """Returns the place of the summary of a re-evaluation.
+        """Returns the path of the summary of a re-evaluation.
 
         Its arrays (.npz) and its log (.log) lie beside it.
 
@@ -169,36 +169,36 @@ def run_of_connection(connection: Path) -> RunDir | None:
 class SweepDir(Folder):
     """The folder of a sweep, results/sweeps/NAME."""
 
-    plan = Place("plan.json")
-    confirm = Place("confirm.json")
-    search = Place("search")
+    plan = Entry("plan.json")
+    confirm = Entry("confirm.json")
+    search = Entry("search")
     """Markers and tables of decisions of a search."""
-    search_rows = Place("search.json")
+    search_rows = Entry("search.json")
     """The rows of a search, once it has found them."""
-    search_table = Place("search.csv")
-    runs = Place("runs.tsv")
-    summary = Place("summary.csv")
-    curves = Place("curves.csv")
-    seed_curves = Place("curves_by_seed.csv")
+    search_table = Entry("search.csv")
+    runs = Entry("runs.tsv")
+    summary = Entry("summary.csv")
+    curves = Entry("curves.csv")
+    seed_curves = Entry("curves_by_seed.csv")
     """Only where `figures.band` needs them."""
-    cache = Place(".aggregated.npz")
-    kept = Place(".kept")
+    cache = Entry(".aggregated.npz")
+    kept = Entry(".kept")
     """Pictures that take long to make, by what they are made of."""
-    finished = Place(".finished.npz")
+    finished = Entry(".finished.npz")
     """What is known of finished runs, in a large sweep."""
-    color_limits = Place(".color_limits.json")
+    color_limits = Entry(".color_limits.json")
     """Of the pictures in `archives`, by scale."""
-    report = Place("report.html")
-    table = Place("table.json")
+    report = Entry("report.html")
+    table = Entry("table.json")
     """The table of groups; it lies beside the folder with the others."""
-    tables = Place("tables")
-    plots = Place("plots")
-    archives = Place("plots/archives")
-    evolution = Place("plots/evolution")
-    rollouts = Place("plots/rollouts")
+    tables = Entry("tables")
+    plots = Entry("plots")
+    archives = Entry("plots/archives")
+    evolution = Entry("plots/evolution")
+    rollouts = Entry("plots/rollouts")
 
     def sums(self, stage: str) -> Path:
-        """Returns the place of the checksums of what a stage has written."""
+        """Returns the path of the checksums of what a stage has written."""
         return self.path / "state" / f"{stage}.sha256"
 
     @property
@@ -210,10 +210,10 @@ class SweepDir(Folder):
 class Results(Folder):
     """The folder results/."""
 
-    runs = Place("runs")
-    sweeps = Place("sweeps")
-    centroids = Place("centroids")
-    sources = Place("sources")
+    runs = Entry("runs")
+    sweeps = Entry("sweeps")
+    centroids = Entry("centroids")
+    sources = Entry("sources")
 
     def run(self, run: str) -> RunDir:
         """Returns the folder of a run."""

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from qdsweep.config.experiment import Experiment
-from qdsweep.config.plugin import needed_files, places, read_source
+from qdsweep.config.plugin import needed_files, read_source, source_paths
 from qdsweep.config.source import code_hash, file_hash
 from qdsweep.errors import BadInput
 from qdsweep.files import naming
@@ -43,8 +43,8 @@ def keep_sources(experiments: Iterable[Experiment], results: Results) -> None:
         return
     torn = folder.with_name(f".{digest}.{os.getpid()}.tmp")
     try:
-        for place, content in files.items():
-            path = torn / place
+        for name, content in files.items():
+            path = torn / name
             path.parent.mkdir(parents=True, exist_ok=True)
             with naming(path):
                 path.write_bytes(content)
@@ -70,7 +70,7 @@ def kept_code(folder: Path, targets: Iterable[str]) -> Code | None:
 
 @functools.lru_cache(maxsize=1024)  # for each row of a sweep
 def _kept(folder: Path, target: str) -> bytes | None:
-    paths = (folder / place for place in places(target))
+    paths = (folder / name for name in source_paths(target))
     return next((path.read_bytes() for path in paths if path.is_file()), None)
 
 
@@ -148,7 +148,7 @@ def code_of_run(run: str, experiment: Experiment, results: Results) -> dict[str,
     """
     for files in _states(experiment.own_code, results):
         texts = {
-            target: next((files[place] for place in places(target) if place in files), None)
+            target: next((files[name] for name in source_paths(target) if name in files), None)
             for target in experiment.plugins
         }
         code = {target: text for target, text in texts.items() if text is not None}

@@ -24,8 +24,6 @@ from qdsweep.records.search import (
     Chosen,
     Decision,
     Level,
-    decision_path,
-    is_whole,
     marker_path,
     read_decision,
     seen_in,
@@ -35,7 +33,7 @@ from qdsweep.records.search import (
 from qdsweep.records.sources import finder
 from qdsweep.records.status import read_failure
 from qdsweep.search.levels import promote
-from qdsweep.search.pbt import exploited
+from qdsweep.search.pbt import decide_generation
 from qdsweep.search.plan import SEED, compose_candidate
 from qdsweep.search.tpe import Row, SeenLevels, asker, for_model, swept_sources
 from qdsweep.sweep.drawn import SAMPLE
@@ -102,7 +100,7 @@ def decide(sweep: SweepDir, name: str, block: int) -> None:
     level = level_of(plan, name)
     below = [level_of(plan, name) for name in level.below]
     if level.kind == "exploited":
-        decision = exploited(sweep, plan, level, below[0])
+        decision = decide_generation(sweep, plan, level, below[0])
     elif level.kind == "asked":
         seen = [(each, seen_in(sweep, each, range(each.places))) for each in below]
         decision = propose_candidates(plan, level, seen, sweep.results)
@@ -126,10 +124,10 @@ def level_of(plan: Plan, name: str) -> Level:
     raise BadInput(f"the sweep {plan.name} has no level {name!r}; known: {known}")
 
 
-def given(
+def chosen_at(
     sweep: SweepDir, candidates: Sequence[Mapping[str, Any]], level: Level, place: int
 ) -> Chosen:
-    """Returns what a place was given.
+    """Returns the candidate of a place.
 
     Args:
         sweep: The sweep's folder.
@@ -150,23 +148,27 @@ def given(
 def run_of_place(
     sweep: SweepDir, candidates: Sequence[Mapping[str, Any]], level: Level, place: int, seed: str
 ) -> RunDir | None:
-    """Returns the run that a place was given; None where that is not decided yet."""
-    if level.kind != "known" and not is_whole(
-        decision_path(sweep, level.name, level.block_of(place))
-    ):
+    """Returns the run of a place; None where it is not decided yet."""
+    try:
+        return sweep.results.run(chosen_at(sweep, candidates, level, place).runs[seed])
+    except BadInput:
         return None
-    return sweep.results.run(given(sweep, candidates, level, place).runs[seed])
 
 
 def take_place(
-    sweep: SweepDir, plan: Plan, name: str, place: int, seed: str, start: Callable[[RunDir], int]
+    sweep: SweepDir,
+    plan: Plan,
+    level: Level,
+    place: int,
+    seed: str,
+    start: Callable[[RunDir], int],
 ) -> int:
     """Lengthens a place's run and writes the marker.
 
     Args:
         sweep: The sweep's folder.
         plan: Its plan.
-        name: The level.
+        level: The level.
         place: The place.
         seed: The swept seed; empty where none is swept.
         start: Lengthens a run to the level's budget, and returns the exit code.
@@ -178,8 +180,7 @@ def take_place(
     Raises:
         QdsweepError: The run cannot go on, and another start may mend that.
     """
-    level = level_of(plan, name)
-    candidate = given(sweep, plan.candidates, level, place)
+    candidate = chosen_at(sweep, plan.candidates, level, place)
     run = sweep.results.run(candidate.runs[seed])
     failed, score = candidate.failed, None
     if failed is None:
@@ -190,7 +191,7 @@ def take_place(
         score = score_at(run, plan.decider, plan.unit, level.budget)
         failed = f"it has no {plan.decider.name}" if score is None else None
     marker = {
-        "level": name,
+        "level": level.name,
         "place": place,
         "setting": candidate.setting,
         "values": dict(candidate.values),
@@ -203,7 +204,7 @@ def take_place(
         "score": score,
         "failed": failed,
     }
-    write_sealed(marker_path(sweep, name, place, seed), marker)
+    write_sealed(marker_path(sweep, level.name, place, seed), marker)
     return 0
 
 

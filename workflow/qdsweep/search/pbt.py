@@ -165,7 +165,7 @@ def with_changes(settings: SweepFile, experiments: Sequence[Experiment]) -> list
     ]
 
 
-def exploited(sweep: SweepDir, plan: Plan, level: Level, below: Level) -> Decision:
+def decide_generation(sweep: SweepDir, plan: Plan, level: Level, below: Level) -> Decision:
     """Decides about a generation; the runs that take over are given their donors' state.
 
     Args:

@@ -267,10 +267,8 @@ def compose_candidate(
     return compose(base, keys, source="search")
 
 
-_LISTED = 3  # files that are made again for one reason, before they are counted
-
-
 _EDITED = "it was edited or torn"
+_LISTED = 3  # files that are made again for one reason, before they are counted
 
 
 def spoiled(name: str, plan: SearchPlan, results: Results) -> dict[str, str]:
