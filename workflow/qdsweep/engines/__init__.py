@@ -33,7 +33,7 @@ def make_engine(
         cluster: The cluster config.
         experiment: The experiment.
         domain: Its domain, for an engine in this process.
-        run: The run's folder, where the workers log; None to leave what they print alone.
+        run: The run's folder, where the workers log; None: their output is not redirected.
         helpers: What starts the workers, if the engine needs that (`Cluster.has_helpers`).
         versions: Library -> version, equal in all workers.
     """

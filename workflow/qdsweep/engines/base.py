@@ -1,4 +1,4 @@
-"""What an engine is: it evaluates a batch in parts, here or elsewhere."""
+"""The interface of an engine, which evaluates a batch in parts, here or elsewhere."""
 
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple, Protocol
@@ -81,7 +81,7 @@ class Outcome(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """What a worker says of a part.
+    """The answer of a worker to a part.
 
     Attributes:
         result: The results, or the evaluation that failed if the experiment has no `on_failure`.

@@ -26,7 +26,7 @@ from qdsweep.records.status import (
     write_last_stop,
 )
 
-# Causes for which a retry of Snakemake helps: it goes on from the reload file.
+# Causes for which a retry of Snakemake helps: it resumes from the reload file.
 CURABLE = ("stopped", "memory", "storage", "workers")
 
 

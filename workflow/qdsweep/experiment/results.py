@@ -43,7 +43,7 @@ def write_results(
         experiment: The experiment.
         domain: Its domain.
         state: The state, between two iterations.
-        about: What else summary.json says: status, versions, engine, workers, attempts.
+        about: The rest of summary.json: status, versions, engine, workers, attempts.
     """
     archive = state.algorithm.archive
     rows = archive.rows()
@@ -72,7 +72,7 @@ def write_results(
 
 
 def describe_archive(archive: Archive, domain: Domain) -> dict[str, Any]:
-    """The geometry of an archive, for whoever reads archive.npz."""
+    """The geometry of an archive, for readers of archive.npz."""
     return {
         **archive.describe(),
         "ranges": [[float(low), float(high)] for low, high in domain.measures.values()],

@@ -79,7 +79,7 @@ def kept_by_forks() -> dict[str, str]:
 
 
 def has_avx2() -> bool:
-    """Returns whether this CPU has AVX2 (True if the system does not tell)."""
+    """Returns whether this CPU has AVX2 (True if the system does not report it)."""
     try:
         flags = Path("/proc/cpuinfo").read_text()
     except OSError:
@@ -131,7 +131,7 @@ def _memory() -> int:
     return memory + 1024 * sum(swap)
 
 
-# From so many processes a core on, they wait for one another.
+# From this many processes a core on, they wait for one another.
 BUSY = 1.25
 
 
@@ -157,7 +157,7 @@ class Load:
 
 
 def others() -> int:
-    """Returns how many other threads of the machine want a core now; 0 where nobody tells."""
+    """Returns how many other threads of the machine want a core now; 0 where it is unknown."""
     try:
         runnable = Path("/proc/loadavg").read_text().split()[3].partition("/")[0]
     except OSError:

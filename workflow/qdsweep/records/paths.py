@@ -1,9 +1,4 @@
-"""Where every file of a run is: results/runs/ID and what lies in it.
-
-A folder under results/ and the places of its files.
-
-Where every file of a sweep is, and the folder results/ as a whole.
-"""
+"""The paths of all files under results/: those of a run, of a sweep, and of all of them."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -69,7 +64,7 @@ class StateDir(RunFiles):
     workers = Place("workers")
     """A folder with the logs of workers."""
     connection = Place("connection/scheduler.json")
-    """Where workers find the main process; its folder is readable for the owner alone."""
+    """Where workers find the main process; only the owner can read its folder."""
 
     @property
     def partial(self) -> RunFiles:
@@ -133,7 +128,7 @@ class RunDir(RunFiles):
     def corrected(self, stem: str) -> Path:
         """Returns the place of the summary of a re-evaluation.
 
-        Its arrays (.npz) and its log (.log) lie beside it.
+        Its arrays (.npz) and its log (.log) are next to it.
 
         Args:
             stem: `Reevaluate.stem`.
@@ -144,7 +139,7 @@ class RunDir(RunFiles):
         """Gives the results in `state/` their declared names.
 
         Snakemake deletes declared files when it starts a job. Each is a second name (a hard link)
-        of a file in `state/`, so that they come back in no time.
+        of a file in `state/`, so that they come back at once.
         """
         state = self.state
         for source, target in (
@@ -182,15 +177,16 @@ class SweepDir(Folder):
     seed_curves = Place("curves_by_seed.csv")
     """Only where `figures.band` needs them."""
     cache = Place(".aggregated.npz")
+    """The index of its runs' results."""
     kept = Place(".kept")
-    """Pictures that take long to make, by what they are made of."""
+    """Pictures that take long to make, by the digest of all that they depend on."""
     finished = Place(".finished.npz")
-    """What is known of finished runs, in a large sweep."""
+    """The index of its finished runs, in a large sweep."""
     color_limits = Place(".color_limits.json")
     """Of the pictures in `archives`, by scale."""
     report = Place("report.html")
     table = Place("table.json")
-    """The table of groups; it lies beside the folder with the others."""
+    """The table of groups, next to the folder with the others."""
     tables = Place("tables")
     plots = Place("plots")
     archives = Place("plots/archives")

@@ -59,8 +59,8 @@ class Row:
         steps: Its budget, if that is in environment steps.
         group: Its group.
         typed: Its swept values as they were meant.
-        imported: Whether it is a run of others, which nobody computes here; it has no budget, and
-            its swept values are empty where nobody knows them.
+        imported: Whether it is an external run, which is not computed here; it has no budget, and
+            its swept values are empty where they are unknown.
     """
 
     values: dict[str, str]
@@ -78,7 +78,7 @@ class PlannedRun(NamedTuple):
 
     Attributes:
         id: The run.
-        group: Its group, or the one that it confirms, as a person is told it.
+        group: Its group, or the one that it confirms, as messages name it.
         unit: Of the budget: iterations, evaluations or steps.
         budget: The largest amount that a row asks for.
         seed: Its swept seed as text; empty where none is swept.
@@ -107,7 +107,7 @@ class Plan:
         experiment: The experiment that is swept.
         sweep: The text of the sweep grammar.
         columns: Names of the swept values.
-        group_columns: Those that tell groups apart: all but `seed` and a constant budget.
+        group_columns: Those that distinguish groups: all but `seed` and a constant budget.
         rows: In the order of the sweep.
         figures: The key of the sweep file, as those that follow.
         reevaluate: None: not to be done.
@@ -160,12 +160,12 @@ class Plan:
 
     @classmethod
     def of(cls, data: Mapping[str, Any]) -> "Plan":
-        """Returns the plan that plain data stand for, from `Sweep.plan` or plan.json.
+        """Returns the plan of plain data, from `Sweep.plan` or plan.json.
 
         Keys of other releases are passed over.
 
         Raises:
-            KeyError, TypeError, ValueError: They stand for none.
+            KeyError, TypeError, ValueError: They are not those of a plan.
         """
         columns, planned = list(data["columns"]), _ROWS.validate_python(data["rows"])
         values = [{name: value_text(row["values"][name]) for name in columns} for row in planned]
@@ -240,7 +240,7 @@ class Plan:
         rows = [firsts[group] for group in dict.fromkeys(row.group for row in self.computed)]
         try:
             names = figure_names(self.figures, self.columns, rows, self.experiment)
-        except BadInput:  # a start and each table say it; a list of runs can do without
+        except BadInput:  # a start and each table report it; a list of runs does not need it
             return {}
         return {group: name.label for group, name in names.items() if "$" not in name.label}
 
@@ -250,7 +250,7 @@ class Plan:
 
     @property
     def imported_groups(self) -> set[str]:
-        """The groups of runs of others."""
+        """The groups of external runs."""
         return {row.group for row in self.rows if row.imported}
 
     @property
@@ -266,7 +266,7 @@ class Plan:
 
         Args:
             confirming: The rows of confirm.json; those of an earlier version of the sweep, whose
-                winners are chosen anew, are passed over.
+                winners are chosen again, are passed over.
         """
         runs: dict[str, PlannedRun] = {}
         for row in self.computed:

@@ -1,6 +1,6 @@
 """MPI: every rank but 0 is a worker. A lost rank ends the whole job, as MPI has it.
 
-Nobody waits inside of MPI, which would keep a core busy: ranks look for messages now and then.
+No rank waits inside of MPI, which would keep a core busy: ranks look for messages repeatedly.
 """
 
 import logging

@@ -90,7 +90,7 @@ def work(run: Path, workers: int, patience: float) -> None:
 
 
 def answers(address: str) -> bool:
-    """Returns whether there is somebody at HOST:PORT."""
+    """Returns whether a process listens at HOST:PORT."""
     host, _, port = address.rpartition(":")
     try:
         socket.create_connection((host, int(port)), timeout=30).close()
