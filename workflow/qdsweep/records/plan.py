@@ -1,6 +1,6 @@
 """plan.json: a sweep as the workflow planned it; the rows and the groups that they form.
 
-confirm.json: the runs that confirm a sweep, its winners with seeds that did not choose them.
+confirm.json: the runs that confirm a sweep, its winners with held-out seeds.
 """
 
 import hashlib
@@ -34,7 +34,7 @@ _REMEDY = "start snakemake with that sweep, which writes it anew, or remove the 
 
 
 class RowData(TypedDict):
-    """A row of plan.json; keys of other releases are passed over."""
+    """A row of plan.json; keys of other releases are ignored."""
 
     id: str
     values: dict[str, Any]
@@ -189,8 +189,8 @@ class Plan:
             for row, texts, label in zip(planned, values, labels, strict=True)
         ]
         own = tuple(
-            OwnMetric.model_validate_json(json.dumps(one)).metric
-            for one in data.get("metrics") or ()
+            OwnMetric.model_validate_json(json.dumps(metric)).metric
+            for metric in data.get("metrics") or ()
         )
         return cls(
             name=data["name"],
@@ -204,10 +204,10 @@ class Plan:
             rollouts=_setting(Rollouts, data.get("rollouts")),
             confirm=_setting(Confirm, data.get("confirm")),
             published=[
-                Published.model_validate_json(json.dumps(one))
-                for one in data.get("published") or ()
+                Published.model_validate_json(json.dumps(result))
+                for result in data.get("published") or ()
             ],
-            rank={one.name: one for one in (*METRICS, *own)}[data.get("rank", RANK.name)],
+            rank={metric.name: metric for metric in (*METRICS, *own)}[data.get("rank", RANK.name)],
             own=own,
             slots=slots_of(columns, own_values) | dict(data.get("slots", {})),
             tables=_setting(Tables, data.get("tables")) or Tables(),
@@ -220,9 +220,9 @@ class Plan:
 
     @property
     def decider(self) -> Metric:
-        """The metric that a search goes by."""
-        name = self.search.metric if self.search else None
-        return next(one for one in self.metrics if one.name == (name or self.rank.name))
+        """The metric by which a search decides."""
+        name = (self.search and self.search.metric) or self.rank.name
+        return next(metric for metric in self.metrics if metric.name == name)
 
     def called(self, name: str) -> str:
         """Returns what the report calls a swept name."""
@@ -266,18 +266,18 @@ class Plan:
 
         Args:
             confirming: The rows of confirm.json; those of an earlier version of the sweep, whose
-                winners are chosen again, are passed over.
+                winners are chosen again, are ignored.
         """
         runs: dict[str, PlannedRun] = {}
         for row in self.computed:
             seed = row.values.get("seed", "")
             group = self._labels.get(row.group, row.group)
             _keep_longest(runs, PlannedRun(row.run, group, *_budget(vars(row)), seed))
-        for one in confirming:
-            if one["like"] in runs and not runs[one["like"]].confirms:
-                seed = str(one["values"]["seed"])
-                group = self._labels.get(one["group"], one["group"])
-                _keep_longest(runs, PlannedRun(one["id"], group, *_budget(one), seed, True))
+        for data in confirming:
+            if data["like"] in runs and not runs[data["like"]].confirms:
+                seed = str(data["values"]["seed"])
+                group = self._labels.get(data["group"], data["group"])
+                _keep_longest(runs, PlannedRun(data["id"], group, *_budget(data), seed, True))
         return list(runs.values())
 
 
@@ -311,7 +311,7 @@ def read_plan(sweep: SweepDir) -> Plan:
             damaged.
     """
     if not sweep.plan.exists():
-        known = ", ".join(sorted(one.name for one in sweep.results.known_sweeps())) or "none"
+        known = ", ".join(sorted(other.name for other in sweep.results.known_sweeps())) or "none"
         raise BadInput(
             f"{sweep.plan} does not exist: there is no such sweep here; known: {known} (a sweep is "
             "known from its first start on)"

@@ -32,7 +32,9 @@ def keep_sources(experiments: Iterable[Experiment], results: Results) -> None:
         experiments: What is about to be computed.
         results: The folder results/.
     """
-    files = needed_files(sorted({name for one in experiments for name in one.own_code}))
+    files = needed_files(
+        sorted({name for experiment in experiments for name in experiment.own_code})
+    )
     if not files:
         return
     digest = hashlib.sha256(repr(sorted(files.items())).encode()).hexdigest()[:10]
