@@ -34,7 +34,7 @@ def make_engine(
         experiment: The experiment.
         domain: Its domain, for an engine in this process.
         run: The run's folder, where the workers log; None: their output is not redirected.
-        helpers: What starts the workers, if the engine needs that (`Cluster.has_helpers`).
+        helpers: The process that starts the workers, for engines with `Cluster.has_helpers`.
         versions: Library -> version, equal in all workers.
     """
     scored = experiment.on_failure.objective if experiment.on_failure else None

@@ -23,7 +23,7 @@ MAIN = "QDSWEEP_MAIN"
 
 
 def start_helpers(cluster: Cluster, run: Path, qdsweep: Sequence[str] = PYTHON) -> int:
-    """Starts `qdsweep worker` on each node, and returns the pid of what started it.
+    """Starts `qdsweep worker` on each node, and returns the pid of the process that did.
 
     Workers start, and import what they need, while the main process does the same.
 
@@ -55,10 +55,10 @@ def start_helpers(cluster: Cluster, run: Path, qdsweep: Sequence[str] = PYTHON) 
 
 
 class Helpers:
-    """What `start_helpers` has started, as the main process sees it.
+    """The processes that `start_helpers` has started, as the main process sees them.
 
     Args:
-        pid: What it returned; the process may run outside of this process's image.
+        pid: Its result; the process may run outside of this process's image.
         run: The run's folder.
 
     Attributes:

@@ -33,9 +33,9 @@ class Children:
     """Some worker processes. One that dies is replaced.
 
     Args:
-        order: What they must know.
+        order: The settings of all workers.
         number: How many.
-        name: What they are called in the run's log; their own number follows.
+        name: Their name in the run's log; their own number follows.
     """
 
     def __init__(self, order: Order, number: int, name: str) -> None:

@@ -75,7 +75,7 @@ class WorkerLog(io.TextIOBase):
 
 
 class Order(NamedTuple):
-    """What every worker of a run must know.
+    """The settings of all workers of a run.
 
     Attributes:
         domain: The domain's config; each worker makes its own.
@@ -100,7 +100,7 @@ class Evaluator:
     """The domain of a process that works for only one run.
 
     Args:
-        order: What it must know.
+        order: The settings of all workers.
         name: The worker's name in the run's log.
 
     Attributes:
@@ -145,7 +145,7 @@ class Evaluator:
 
 
 def _difference(order: Order) -> str:
-    """Returns in what this process differs from the run, so that its results could."""
+    """Returns the settings in which this process differs from the run; empty if none."""
     has = installed_versions(order.versions) | settings() | {"qdsweep": qdsweep.__version__}
     wrong = [
         f"{what} {has.get(what)} (the run has {value})"

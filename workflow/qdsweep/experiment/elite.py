@@ -31,7 +31,7 @@ class Elite:
         measures: ``(m,)`` its measures.
         evaluation_seed: The seed that it was evaluated with; None in a run of an earlier release,
             where `Run.seed_of` finds it.
-        fields: What else the domain keeps with it, by name.
+        fields: The domain's other fields of it, by name.
     """
 
     row: int

@@ -36,8 +36,8 @@ class Foreign:
     Attributes:
         archive: Their elites in our cells.
         measured: The metrics of that archive.
-        table: metrics.csv: their rows, the last one with what was measured.
-        warnings: Where theirs is not what their elites give.
+        table: metrics.csv: their rows, the last one with the measured values.
+        warnings: The metrics that do not agree with their elites.
     """
 
     archive: ResultArchive
@@ -76,8 +76,8 @@ def write_run(run: ImportedRun, results: Foreign, runs_dir: Path) -> None:
     """Writes `results/runs/ID` of foreign results.
 
     Args:
-        run: What they are.
-        results: The results.
+        run: Their description.
+        results: Its results.
         runs_dir: `results/runs`.
     """
     about = run.about

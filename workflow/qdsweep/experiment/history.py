@@ -19,7 +19,7 @@ log = logging.getLogger("qdsweep")
 class Insertions:
     """The insertions of a run, appended; cut to the reload file's iteration on a new start.
 
-    A file that is torn is given up: the run itself does not need it.
+    A truncated file is given up: the run itself does not need it.
 
     Args:
         out: The run's folder.
@@ -36,7 +36,7 @@ class Insertions:
         try:
             rows = self._file.read()
             if rows is None and state.iterations:
-                return  # begun by an older release: what is lost cannot be known
+                return  # started by an older release: the earlier insertions are lost
             self._resume(np.empty(0, ROW) if rows is None else rows, state, checksum)
         except (BadInput, ValueError, IndexError) as error:
             log.warning(

@@ -1,4 +1,4 @@
-"""The user's metrics of a run: measured after each iteration, and never in its way."""
+"""The user's metrics of a run, measured after each iteration; they never change its results."""
 
 import contextlib
 import copy
@@ -19,7 +19,7 @@ from qdsweep.experiment.state import State
 
 log = logging.getLogger("qdsweep")
 
-# What would change an archive, or draw from its generator, and so the run's results.
+# Methods that change an archive, or draw from its generator, and so change the run's results.
 _CHANGES = ("add", "add_single", "clear", "sample_elites")
 
 
@@ -42,7 +42,7 @@ class ReadOnly:
         return len(self._archive)
 
     def __iter__(self) -> Any:
-        # Copies: pyribs gives what the archive itself keeps.
+        # Copies: pyribs gives the archive's own arrays.
         return (copy.deepcopy(elite) for elite in self._archive)
 
 
@@ -50,7 +50,7 @@ class OwnMetrics:
     """The metrics that the key `metrics` of an experiment lists.
 
     Each function is called once an iteration with the archive that results are of (pyribs' own,
-    to be read only) and all evaluations of the iteration. What fails, or gives no finite number,
+    to be read only) and all evaluations of the iteration. An error, or a value that is not finite,
     leaves an empty cell; the log reports it the first time, and how often at the end.
 
     Args:

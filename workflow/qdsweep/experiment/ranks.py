@@ -81,7 +81,7 @@ def launcher(cluster: Cluster) -> list[str]:
     program, *options = shlex.split(_launcher(cluster))
     if Path(program).name != "srun":
         return [program, *options]
-    # Rank 0, which is no worker, comes on top of the first node's; a lost rank ends them all.
+    # Rank 0, which is not a worker, comes on top of the first node's; a lost rank ends them all.
     place = ["--overlap", "--overcommit", "--distribution=cyclic", "--cpu-bind=none"]
     place += [f"--nodes={cluster.nodes}", "--kill-on-bad-exit=1", "--job-name=qdsweep-ranks"]
     return [program, *place, *options]
@@ -92,7 +92,7 @@ def _launcher(cluster: Cluster) -> str:
 
 
 def work(cluster: Cluster, run: Path, main: Callable[[], int]) -> int:
-    """Does what this rank is for: rank 0 computes the run, the others evaluate for it.
+    """Does the work of this rank: rank 0 computes the run, the others evaluate for it.
 
     Args:
         cluster: The cluster config.

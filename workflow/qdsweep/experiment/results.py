@@ -1,4 +1,4 @@
-"""What a run's state amounts to: archive.npz and summary.json."""
+"""The results of a run's state: archive.npz and summary.json."""
 
 import platform
 import shutil
@@ -129,6 +129,6 @@ def snapshot(run_dir: Path) -> Path | None:
         "workers": status.workers,
         "attempts": status.attempts,
     }
-    # The source of a user's class may have been edited since: the run is what it was.
+    # The source of a user's class may have been edited since: the run keeps its id.
     write_results(target, status.id or run_id(experiment), experiment, domain, state, about)
     return target.path

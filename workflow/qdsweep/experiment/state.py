@@ -55,7 +55,7 @@ class Pending:
         return Evaluation(
             fields.pop("objective"),
             fields.pop("measures"),
-            fields,  # what is left in the end
+            fields,  # the remaining arrays
             jacobian=fields.pop("jacobian", None),
             tally=fields.pop("tally", None),
             experience=records,

@@ -1,13 +1,13 @@
 """The lock of a run: one process at a time writes to its folder.
 
 flock() keeps them apart where the file system does it well. Where it does nothing, or only within a
-node, or is refused, the lock rests on what every file system has: a file that only one process can
-create (O_EXCL), the owner's name, and its sign of life.
+node, or is refused, the lock rests on properties of every file system: a file that only one process
+can create (O_EXCL), the owner's name, and its sign of life.
 
 It also reads the holder of a lock from its file, and whether that process still lives.
 
-The clocks of other nodes and of the file system may be wrong: for what is decided here, how long a
-file has not changed is measured only by the clock of this process.
+The clocks of other nodes and of the file system may be wrong: decisions here measure only by the
+clock of this process how long a file has not changed.
 """
 
 import fcntl

@@ -47,8 +47,8 @@ def answer_of(module: str, about: str, name: str, env: Mapping[str, str]) -> str
 
     Args:
         module: The module, which calls `answer`.
-        about: What it is given on its standard input.
-        name: What is checked, for the message.
+        about: The text of its standard input.
+        name: The name of the checked thing, for the message.
         env: Further variables of its environment.
 
     Raises:
@@ -69,12 +69,12 @@ def answer_of(module: str, about: str, name: str, env: Mapping[str, str]) -> str
             f"{name}: it ended its process with exit code {done.returncode}"
             f"{': ' * bool(last)}{last}. Usual causes: os._exit, exit(), a crash of a library"
         )
-    sys.stderr.write(done.stderr)  # what it printed, and warnings
+    sys.stderr.write(done.stderr)  # its output, and warnings
     return done.stdout
 
 
 def answer(check: Callable[[str], str]) -> int:
-    """Checks what is on standard input; prints the answer, or what is wrong.
+    """Checks the text on standard input; prints the answer, or the error.
 
     Args:
         check: Is given standard input, and returns the answer, or raises BadInput.
@@ -83,7 +83,7 @@ def answer(check: Callable[[str], str]) -> int:
         The exit code.
     """
     try:
-        with contextlib.redirect_stdout(sys.stderr):  # what it prints is not the answer
+        with contextlib.redirect_stdout(sys.stderr):  # its output is not the answer
             result = check(sys.stdin.read())
     except BadInput as error:
         print(error)

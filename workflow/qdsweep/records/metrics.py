@@ -33,7 +33,7 @@ COLUMNS = (
     *SECONDS,
     COMPILE,
 )
-# What the user's metrics took; only where there are some.
+# The time of the user's metrics; only where there are some.
 OWN_SECONDS = "seconds_metrics"
 
 
@@ -45,13 +45,13 @@ def column_of(unit: str) -> str:
 class Metrics:
     """The metrics file of a run.
 
-    A file that another release has begun keeps its columns, and gets those that it lacks; cells
+    A file of another release keeps its columns, and gets those that it lacks; cells
     that were not measured are empty.
 
     Args:
         path: `state/metrics.csv`.
         iteration: The iteration that the run resumes from; later rows are cut off.
-        own: The columns of the user's metrics; what they cost is another one.
+        own: The columns of the user's metrics; their cost is another one.
     """
 
     def __init__(self, path: Path, iteration: int, own: Sequence[str] = ()) -> None:

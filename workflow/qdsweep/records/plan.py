@@ -124,7 +124,7 @@ class Plan:
         levels: The levels of that search.
         unit: The unit of their budgets.
         candidates: Its settings that were known beforehand, each with `values` and `runs`.
-        base: The experiment that is swept; settings that are found on the way are composed of it.
+        base: The experiment that is swept; settings that a search finds are composed of it.
     """
 
     name: str

@@ -164,7 +164,7 @@ def read_standing(run_dir: RunDir, run: PlannedRun, *, alive: bool | None = None
 
     Args:
         run_dir: Its folder.
-        run: What the sweep asks of it.
+        run: Its planned budget and group.
         alive: Whether it is being computed; None: its lock is asked.
     """
     files = run_dir.state
@@ -214,11 +214,11 @@ def _state(files: StateDir, status: Status, alive: bool, reached: bool) -> tuple
 def core_seconds_left(standings: Collection[Standing]) -> dict[str, float | None]:
     """Estimates what each run of a sweep still costs.
 
-    At its own rate; one that has not begun is taken to cost what others of its group do, or else
-    of its domain and algorithm, or else all of them.
+    At its own rate; a run that has not started is assumed to cost what others of its group do, or
+    else of its domain and algorithm, or else all of them.
 
     Returns:
-        Run id -> core-seconds, None where no run of that unit has begun.
+        Run id -> core-seconds, None where no run of that unit has started.
     """
     spent: dict[Any, tuple[float, int]] = {}
     for now in standings:

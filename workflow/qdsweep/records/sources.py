@@ -2,7 +2,7 @@
 
 A run's id follows the code of its plug-ins. Before 0.2 it followed the whole file, comments too:
 such runs are found again by the files that are kept here. They also show which file has changed
-since, and are what `qdsweep export` packs.
+since, and `qdsweep export` packs them.
 """
 
 import contextlib
@@ -29,7 +29,7 @@ def keep_sources(experiments: Iterable[Experiment], results: Results) -> None:
     """Copies the user's code, unless it is kept already; the newest folder is the current one.
 
     Args:
-        experiments: What is about to be computed.
+        experiments: Those that are about to be computed.
         results: The folder results/.
     """
     files = needed_files(

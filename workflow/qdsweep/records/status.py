@@ -25,8 +25,8 @@ class Status:
         evaluations: Evaluations of those.
         steps: Environment steps of those, 0 where they are not counted.
         metrics: Name -> value after them, of those that have one.
-        seconds: What they took [s].
-        engine: What evaluated them.
+        seconds: Their time [s].
+        engine: The engine that evaluated them.
         workers: How many workers did.
         budget: The budget key and its amount.
         attempts: The attempts at the run, the last one last.
@@ -98,7 +98,7 @@ def write_status(state: StateDir, status: dict[str, Any]) -> None:
     Args:
         state: The run's `state/`.
         status: id, status, budget, iteration, metrics (the user's are named in `own_metrics`),
-            seconds of each phase, engine, workers, attempts and what else is good to know.
+            seconds of each phase, engine, workers, attempts and further details.
     """
     write_json(state.status, status)
 
@@ -164,7 +164,7 @@ def write_failure(state: StateDir, stop: LastStop, about: dict[str, Any]) -> Non
     Args:
         state: The run's `state/`.
         stop: Why it stopped.
-        about: The exception, and what else is known of the evaluation that failed.
+        about: The exception, and details of the evaluation that failed.
     """
     write_json(state.failure, {**asdict(stop), **about})
 

@@ -17,7 +17,7 @@ def sums_of(folder: Path, files: Iterable[Path]) -> str:
     """Returns the lines of checksums.
 
     Args:
-        folder: What names are relative to.
+        folder: The folder of relative names.
         files: Files below it; those that do not exist are left out.
     """
     there = (path for path in files if path.is_file())

@@ -234,7 +234,7 @@ class Dask:
     """The workers of a Dask cluster, those that come later too.
 
     Args:
-        order: What the workers must know.
+        order: The settings of all workers.
         cluster: The Dask cluster.
         wanted: How many workers the run has asked for.
     """

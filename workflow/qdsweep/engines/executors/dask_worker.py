@@ -39,7 +39,7 @@ SETTINGS = {
     "distributed.comm.timeouts.tcp": "30s",  # then a node that does not answer is lost
 }
 
-# The name of what a Dask worker does for a run.
+# The name of a Dask worker's operation for a run.
 OPERATION = "qdsweep"
 
 _is_ours = False  # whether this process is a worker of `qdsweep worker`

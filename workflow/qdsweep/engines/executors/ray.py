@@ -83,7 +83,7 @@ class OwnCluster:
     Args:
         cluster: The cluster config.
         state: The run's state, where the other nodes find address and token.
-        order: What the workers must know.
+        order: The settings of all workers.
     """
 
     def __init__(self, cluster: config.Cluster, state: StateDir, order: Order) -> None:
@@ -140,7 +140,7 @@ class JoinedCluster:
 
     Args:
         address: Where it is, as Ray names it.
-        order: What the workers must know.
+        order: The settings of all workers.
     """
 
     def __init__(self, address: str, order: Order) -> None:

@@ -82,7 +82,7 @@ class Ray:
     """The run's actors in a Ray cluster.
 
     Args:
-        order: What the workers must know.
+        order: The settings of all workers.
         cluster: The Ray cluster.
         wanted: How many workers the run has asked for.
     """
