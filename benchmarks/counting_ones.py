@@ -15,12 +15,13 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
+from walk import cost, walk
 
 from qdsweep.config.base import typed
 from qdsweep.config.search import Search
 from qdsweep.search.draws import drawn_by
 from qdsweep.search.levels import levels, ranked
-from qdsweep.search.tpe import asker, cost, walk
+from qdsweep.search.tpe import asker
 from qdsweep.sweep.drawn import Drawn
 
 FLIPS = 729

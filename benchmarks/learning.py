@@ -33,7 +33,7 @@ from qdsweep.config.compose import compose  # noqa: E402
 from qdsweep.domains import make_domain  # noqa: E402
 from qdsweep.engines import make_engine  # noqa: E402
 from qdsweep.engines.base import Batch, Engine, Outcome, nothing  # noqa: E402
-from qdsweep.experiment.loop import search  # noqa: E402
+from qdsweep.experiment.loop import run_loop  # noqa: E402
 from qdsweep.experiment.state import State  # noqa: E402
 from qdsweep.experiment.stop import Stop  # noqa: E402
 from qdsweep.records.archive import archive_digest  # noqa: E402
@@ -130,7 +130,7 @@ def run(workers: int, *, hides: bool = True) -> tuple[Watched, list[float], list
         times.append((time.process_time(), time.perf_counter()))
 
     try:
-        search(experiment, state, watched, Stop(), after_iteration)
+        run_loop(experiment, state, watched, Stop(), after_iteration)
     finally:
         engine.close()
     cpu, wall = ([late - early for early, late in pairwise(of)] for of in zip(*times, strict=True))

@@ -19,6 +19,8 @@ from qdsweep.host.machine import apply_baseline
 
 apply_baseline("avx2")  # before numpy is imported
 
+from walk import cost, walk
+
 from qdsweep.algorithms import make_algorithm
 from qdsweep.config.base import typed
 from qdsweep.config.compose import compose
@@ -34,7 +36,6 @@ from qdsweep.records.search import Level, Seen
 from qdsweep.search.draws import drawn_by
 from qdsweep.search.levels import levels, ranked
 from qdsweep.search.pbt import exploit
-from qdsweep.search.tpe import cost, walk
 from qdsweep.sweep.grammar import drawn_in, expand
 from qdsweep.sweep.groups import CHANGES
 
@@ -142,7 +143,7 @@ class Run:
     def score_at(self, iterations: int) -> float:
         """Its normalised QD score after so many iterations."""
         short = self.experiment.model_copy(update={"iterations": iterations})
-        loop.search(short, self.state, Serial(self.domain), Stop(), lambda *_: None)
+        loop.run_loop(short, self.state, Serial(self.domain), Stop(), lambda *_: None)
         return float(self.state.algorithm.metrics()["norm_qd_score"])
 
     def forked(self, experiment: Experiment) -> "Run":

@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from walk import cost, walk
 
 from qdsweep.config.search import Search
 from qdsweep.search.levels import levels, ranked, samples_of
-from qdsweep.search.tpe import cost, walk
 
 TABLE = Path(__file__).with_name("search_table.npz")
 Curves = np.ndarray[Any, np.dtype[np.float32]]

@@ -57,7 +57,7 @@ def run(made: Experiment, workers: int = 1) -> Any:
     """Computes a run in this process; returns its final state."""
     from qdsweep.algorithms import make_algorithm
     from qdsweep.engines import make_engine
-    from qdsweep.experiment.loop import search
+    from qdsweep.experiment.loop import run_loop
     from qdsweep.experiment.state import State
     from qdsweep.experiment.stop import Stop
 
@@ -71,7 +71,7 @@ def run(made: Experiment, workers: int = 1) -> Any:
             for phase, value in seconds.items():
                 state.seconds[phase] = state.seconds.get(phase, 0.0) + value
 
-        search(made, state, engine, Stop(), after)
+        run_loop(made, state, engine, Stop(), after)
     finally:
         engine.close()
     return state

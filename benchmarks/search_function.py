@@ -10,7 +10,7 @@ from qdsweep.algorithms import make_algorithm
 from qdsweep.config.compose import compose
 from qdsweep.domains import make_domain
 from qdsweep.engines.pool import Serial
-from qdsweep.experiment.loop import search
+from qdsweep.experiment.loop import run_loop
 from qdsweep.experiment.state import State
 from qdsweep.experiment.stop import Stop
 
@@ -73,7 +73,7 @@ class Run:
         """The normalized QD score after so many evaluations in all."""
         budget = self.experiment.model_copy(update={"evaluations": evaluations})
         engine = Serial(make_domain(self.experiment.domain))
-        search(budget, self.state, engine, Stop(), lambda state, seconds: None)
+        run_loop(budget, self.state, engine, Stop(), lambda state, seconds: None)
         return float(self.state.algorithm.metrics()["norm_qd_score"])
 
 

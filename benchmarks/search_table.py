@@ -79,7 +79,7 @@ def curve(task: str, setting: dict[str, Any], seed: int) -> list[float]:
     from qdsweep.config.compose import compose
     from qdsweep.domains import make_domain
     from qdsweep.engines.pool import Serial
-    from qdsweep.experiment.loop import search
+    from qdsweep.experiment.loop import run_loop
     from qdsweep.experiment.state import State
     from qdsweep.experiment.stop import Stop
 
@@ -93,7 +93,7 @@ def curve(task: str, setting: dict[str, Any], seed: int) -> list[float]:
             score = float(state.algorithm.metrics()["norm_qd_score"])
             scores.extend([score] * (reached - len(scores)))
 
-    search(
+    run_loop(
         experiment, State(make_algorithm(experiment, domain, None)), Serial(domain), Stop(), record
     )
     return scores[:POINTS]

@@ -58,7 +58,7 @@ if [[ -z $archive ]]; then
 fi
 
 cd "$root"
-version=$(sed -n 's/^__version__ = "\(.*\)"/\1/p' workflow/qdsweep/__init__.py)
+version=$(sed -n 's/^__version__ = "\(.*\)"/\1/p' workflow/qdsweep/versions.py)
 commit=$(git describe --always --dirty --abbrev=12 2>/dev/null || echo unknown)
 tag=localhost/qdsweep:$version
 echo "building $tag with $engine"

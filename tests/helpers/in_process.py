@@ -78,7 +78,7 @@ def compute_run(experiment: object, out: Path, **changes: object) -> Path:
 
     (out / "state").mkdir(parents=True, exist_ok=True)
     source = str(experiment) if isinstance(experiment, Path) else experiment
-    compute(compose(source, changes), out, Cluster(), Stop())
+    compute(compose(source, changes), RunDir(out), Cluster(), Stop())
     RunDir(out).publish()
     return out
 
@@ -100,8 +100,9 @@ def compute_sweep(results: Path, experiment, sweep: str, name: str = "tiny", **r
     plan = made.plan(name=name, experiment="tiny", sweep=sweep, **reporting)
     write_plan(plan, made.runs, Results(results))
     for run_id, resolved in made.runs.items():
-        compute(resolved, results / "runs" / run_id, Cluster(), Stop())
-        Results(results).run(run_id).publish()
+        run = Results(results).run(run_id)
+        compute(resolved, run, Cluster(), Stop())
+        run.publish()
     aggregate(results / "sweeps" / name, results / "runs")
     forget_sums(results)
     return results / "sweeps" / name

@@ -25,7 +25,7 @@ from qdsweep.config.compose import compose
 from qdsweep.planning.start import plan_data, read_sweep
 from qdsweep.records.paths import Results
 from qdsweep.records.plan import read_confirm, read_plan, write_plan
-from qdsweep.search.places import places_of
+from qdsweep.search.plan import search_plan
 
 LONG = bool(os.environ.get("QDSWEEP_TORTURE"))  # make torture
 ERRORS = ("ENOSPC", "EIO", "EDQUOT")
@@ -225,7 +225,7 @@ def planned(folder: Path, sweep: dict) -> Results:
         settings = read_sweep({}, (), (file,))
         made = checked_sweep(file)
         write_plan(
-            plan_data(settings, made, places_of(settings, made)),
+            plan_data(settings, made, search_plan(settings, made)),
             made.runs,
             Results(folder / "results"),
         )

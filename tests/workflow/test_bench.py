@@ -9,12 +9,12 @@ import subprocess
 import pytest
 import searches
 from support import BIN, copy_project
+from walk import cost, walk
 
 from qdsweep.config.sweep import SweepFile
 from qdsweep.planning.start import sweep_of
 from qdsweep.records.paths import Results
 from qdsweep.search.levels import levels
-from qdsweep.search.tpe import cost, walk
 
 SMALL = """
 import bench

@@ -10,12 +10,15 @@ From Python:
 
 from typing import Any
 
-__version__ = "0.2.0"
 __all__ = ["Elite", "Run", "load", "load_sweep"]
 
 
 def __getattr__(name: str) -> Any:
     # Lazily: most commands need neither pandas nor ribs, and their settings come first.
+    if name == "__version__":
+        from qdsweep import versions
+
+        return versions.__version__
     if name in __all__:
         from qdsweep.experiment import load as module
 

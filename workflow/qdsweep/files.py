@@ -1,4 +1,4 @@
-"""Writing files so that a reader, or a kill, never meets half of one; and reading them."""
+"""Files: read with clear errors, and written whole or not at all."""
 
 import json
 import os
@@ -17,7 +17,7 @@ from qdsweep.errors import BadInput
 if TYPE_CHECKING:
     import pandas as pd
 
-# What to do about a file of ours that is damaged, and about one that is missing.
+# Remedies for a damaged and for a missing file of qdsweep.
 ANEW = "remove it, and start snakemake again, which makes it anew"
 AGAIN = "Run `snakemake` again to make it."
 
@@ -26,7 +26,7 @@ Signature = tuple[int, int, int] | None
 
 @contextmanager
 def naming(path: Path) -> Iterator[None]:
-    """Names the file in errors of the system; those of write, fsync and close name none."""
+    """Names the file in errors of write, fsync and close, which name none."""
     try:
         yield
     except OSError as error:
@@ -39,13 +39,13 @@ def naming(path: Path) -> Iterator[None]:
 def atomic(
     path: Path, mode: str = "wb", *, durable: bool = False, private: bool = False
 ) -> Iterator[IO[Any]]:
-    """Opens a temporary file beside `path` that takes its place when the block ends well.
+    """Opens a temporary file next to `path` that replaces it when the block succeeds.
 
     Args:
         path: The file to make or to replace.
         mode: "wb", or "w" for UTF-8.
         durable: Also wait until the disk has it (fsync of the file and of its folder).
-        private: Readable for the owner alone, from the first moment.
+        private: Readable only by the owner from the start.
     """
     with _replacing(path) as temporary:
         if private:
@@ -61,7 +61,7 @@ def atomic(
 
 @contextmanager
 def _replacing(path: Path) -> Iterator[Path]:
-    """Yields a temporary name, which replaces `path` when the block ends well."""
+    """Yields a temporary name, which replaces `path` when the block succeeds."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         yield temporary
@@ -87,19 +87,19 @@ class Appended:
         self._file: IO[Any] = path.open(mode)
 
     def write(self, content: str | bytes) -> None:
-        """Adds to it; what is added may wait in memory for `flush`."""
+        """Appends; the content may stay in memory until `flush`."""
         with naming(self._path):
             self._file.write(content)
 
     def flush(self, *, durable: bool = False) -> None:
-        """Hands all to the system, and on demand waits until the disk has it."""
+        """Passes all to the system, and on demand waits until the disk has it."""
         with naming(self._path):
             self._file.flush()
             if durable:
                 os.fsync(self._file.fileno())
 
     def close(self) -> None:
-        """Writes what waits and closes the file."""
+        """Writes what is in memory and closes the file."""
         with naming(self._path):
             self._file.close()
 
@@ -111,7 +111,7 @@ def write_text(path: Path, text: str) -> None:
 
 
 def write_private(path: Path, text: str) -> None:
-    """Writes a text file that its owner alone can read, in a folder that is the owner's alone."""
+    """Writes a text file that only its owner can read, in a folder only for its owner."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     path.parent.chmod(0o700)
     with atomic(path, "w", private=True) as file:
@@ -124,7 +124,7 @@ def write_json(path: Path, data: Any) -> None:
 
 
 def signature(path: str | Path) -> Signature:
-    """Returns what changes when a file does: time, size and inode; None if there is no file."""
+    """Returns time, size and inode, by which a change is seen; None if there is no file."""
     try:
         stat = os.stat(path)  # noqa: PTH116 - called by the thousand
     except OSError:
@@ -136,7 +136,7 @@ def require(path: Path, remedy: str) -> Path:
     """Returns `path` if it exists.
 
     Raises:
-        BadInput: It does not; the message names it and says what to do.
+        BadInput: It does not exist; the message names it and the remedy.
     """
     if not path.exists():
         await_listed(path.parent)
@@ -231,7 +231,7 @@ def read_arrays(path: Path, *names: str, remedy: str = ANEW) -> dict[str, Any]:
 
 
 def damaged(path: Path, error: Exception, remedy: str = ANEW) -> BadInput:
-    """Returns the error for a file that is not as its writer leaves it."""
+    """Returns the error for a damaged file."""
     reason: object = f"it has no {error}" if isinstance(error, KeyError) else error
     if isinstance(error, ValidationError):
         first = error.errors()[0]
@@ -252,14 +252,14 @@ def sync_folder(folder: Path) -> None:
 def await_listed(folder: Path, seconds: float = 5.0) -> None:
     """Waits until a folder is listed as it is, and what it lists can be opened.
 
-    What another node has written comes a moment late. A node may go on with an old listing until it
-    changes something in the folder itself (NFS).
+    Files of another node appear with a delay. A node may keep an old listing until it changes the
+    folder itself (NFS).
 
     Args:
         folder: The folder, which may be missing.
         seconds: How long to wait at most.
     """
-    with suppress(OSError):  # one of others, which only they can write
+    with suppress(OSError):  # a folder that this user cannot write
         probe = folder / f".listing.{os.getpid()}.tmp"
         probe.touch()
         probe.unlink()
@@ -270,9 +270,9 @@ def await_listed(folder: Path, seconds: float = 5.0) -> None:
 
 
 def link(source: Path, target: Path) -> None:
-    """Makes `target` another name of `source`'s file, replacing what is there.
+    """Makes `target` a hard link to `source`, replacing an earlier file.
 
-    On a file system without hard links it is copied.
+    On a file system without hard links the file is copied.
     """
     with _replacing(target) as temporary:
         temporary.unlink(missing_ok=True)

@@ -1,18 +1,24 @@
-"""What is measured of a run: each metric and each horizontal axis, declared once.
+"""The metrics of a run and the horizontal axes, each declared once.
 
-A metric that an algorithm computes needs a row here, and then has its column in metrics.csv,
-summary.csv and table.csv, its place in tables and figures, and can be chosen by `rank:` of a sweep
-file if it may rank. A run of an earlier release, or of an algorithm that does not measure it, has
-empty cells. Metrics of the user's (`metrics:` of an experiment) join them, sweep by sweep.
+A metric that an algorithm computes needs a row here. It then has a column in metrics.csv,
+summary.csv and table.csv and a place in tables and figures. `rank:` of a sweep file can choose it
+if it may rank. Runs that did not measure it have empty cells. The user's metrics (`metrics:` of an
+experiment) are added in each sweep.
 """
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+NORM_QD_SCORE = "norm_qd_score"
+# The metrics of every archive, in the order of metrics.csv.
+ARCHIVE_METRICS = (
+    *("num_elites", "coverage", "qd_score", NORM_QD_SCORE, "obj_max", "obj_mean", "restarts"),
+)
+
 
 @dataclass(frozen=True)
 class Metric:
-    """A number that tells how a run is doing.
+    """A number that measures a run.
 
     Attributes:
         name: Its column in metrics.csv and summary.csv.
@@ -27,12 +33,12 @@ class Metric:
         stairs: Whether that curve keeps each value until the next one was measured.
         interval: Whether table.csv has its median and interquartile mean.
         cost: Whether it is what a run has spent.
-        optional: Whether it is left out for the reader of a sweep none of whose runs has it.
-        recorded: Whether metrics.csv has it; else it is computed from what that has.
+        optional: Whether it is left out where no run of a sweep has it.
+        recorded: Whether metrics.csv has it; otherwise it is computed from metrics.csv.
         needs_cells: Whether it is undefined for an archive without cells.
         instead: The metric that stands for it in such an archive. It is this one times a constant
             of the archive, so that both rank alike.
-        function: The user's `module:function` that measures it; nothing of ours has one.
+        function: The user's `module:function` that measures it; empty for built-in metrics.
     """
 
     name: str
@@ -65,17 +71,17 @@ class Metric:
 
     @property
     def factor(self) -> int:
-        """From the unit of metrics.csv to that of a reader."""
+        """The factor from the unit of metrics.csv to that of a reader."""
         return 100 if self.percent else 1
 
     @property
     def sign(self) -> int:
-        """What makes the larger value the better one, as a factor."""
+        """The factor that makes larger values better."""
         return -1 if self.smaller else 1
 
     @property
     def extreme(self) -> str:
-        """What the best mean is called: highest, or lowest."""
+        """The word for the best mean: highest or lowest."""
         return "lowest" if self.smaller else "highest"
 
     @property
@@ -84,7 +90,7 @@ class Metric:
         keeps_capitals = self.label[:2].isupper()  # QD score
         return self.label if keeps_capitals else self.label[:1].lower() + self.label[1:]
 
-    def said(self, value: float) -> str:
+    def with_value(self, value: float) -> str:
         """Returns its name and value in a line of text."""
         text = f"{100 * value:.2f} %" if self.percent else f"{value:.6g}"
         return f"{self.phrase} {text}"
@@ -107,7 +113,7 @@ METRICS = (
     Metric("num_elites", whole=True),
     Metric("qd_score", "QD score", ranks=True, curve=True),
     Metric(
-        "norm_qd_score", "Normalised QD score", ranks=True, main=True, curve=True, interval=True,
+        NORM_QD_SCORE, "Normalised QD score", ranks=True, main=True, curve=True, interval=True,
         needs_cells=True, instead="qd_score",
     ),
     Metric(
@@ -126,10 +132,10 @@ METRICS = (
 )  # fmt: skip
 BY_NAME = {metric.name: metric for metric in METRICS}
 RECORDED = tuple(metric for metric in METRICS if metric.recorded)
-RANK = BY_NAME["norm_qd_score"]
-# Of a learner's policy of now, in greedy episodes; the best objective is of all that ever was.
+RANK = BY_NAME[NORM_QD_SCORE]
+# Of a learner's current policy in greedy episodes; the best objective is that of the whole run.
 RETURN = BY_NAME["return"]
-# Columns of summary.csv and table.csv that are no metrics; of seconds there are more.
+# Columns of summary.csv and table.csv that are not metrics, in addition to seconds.
 NO_METRICS = frozenset(
     (
         *("id", "group", "status", "runs", "qd_score_fraction", "wall_seconds", "engine"),
@@ -145,7 +151,7 @@ def curves_of(metrics: Iterable[Metric]) -> tuple[Metric, ...]:
 
 
 def drawn_of(metrics: Iterable[Metric]) -> tuple[Metric, ...]:
-    """Returns their curves in print: of two that rank alike, the one that needs no cells."""
+    """Returns those drawn in print: of two that rank alike, the one that needs no cells."""
     return tuple(metric for metric in curves_of(metrics) if not metric.instead)
 
 
@@ -155,19 +161,20 @@ DRAWN = drawn_of(METRICS)
 
 def shown_metrics(metrics: Iterable[Metric]) -> list[Metric]:
     """Returns those that a reader sees: what matters most comes first, what it cost last."""
-    return sorted((one for one in metrics if one.label), key=lambda one: (one.cost, not one.main))
+    labelled = [metric for metric in metrics if metric.label]
+    return sorted(labelled, key=lambda metric: (metric.cost, not metric.main))
 
 
 @dataclass(frozen=True)
 class XAxis:
-    """What learning curves are drawn over.
+    """A horizontal axis of learning curves.
 
     Attributes:
         name: Its column in curves.csv.
         label: What a reader calls it.
         unit: What its numbers count, as a reader sees them one by one.
         sizes: (smallest value, unit, its size) of the units that a printed axis may have, the
-            largest first; none: there is but one.
+            largest first; none: there is only one.
         whole: Whether it counts something; its label then says what.
     """
 
@@ -178,7 +185,7 @@ class XAxis:
     whole: bool = False
 
     def title(self, unit: str = "") -> str:
-        """Returns the label with a unit, its own unless it is given another."""
+        """Returns the label with a unit, by default its own."""
         return self.label if self.whole else f"{self.label} ({unit or self.unit})"
 
     def unit_for(self, longest: float) -> tuple[str, float]:

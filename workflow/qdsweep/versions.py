@@ -8,11 +8,11 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
-import qdsweep
+__version__ = "0.2.0"
 
 
 def installed_versions(libraries: Iterable[str]) -> dict[str, str]:
-    """The versions of distributions; one that is not installed is left out.
+    """Returns the versions of distributions; one that is not installed is left out.
 
     `box2d` is also built as `ufal-pybox2d`, which has wheels for more Pythons: its 2.3.10.5 is the
     fifth build of 2.3.10, with the same bits.
@@ -29,7 +29,7 @@ def installed_versions(libraries: Iterable[str]) -> dict[str, str]:
 
 
 def torch_build() -> dict[str, str]:
-    """The version of torch with its build, as 2.13.0+cpu; empty where torch is not installed.
+    """Returns the version of torch with its build, as 2.13.0+cpu; empty where it is not installed.
 
     The name of a distribution from a public index lacks the build; torch's own file has it.
     """
@@ -42,7 +42,7 @@ def torch_build() -> dict[str, str]:
 
 
 def requirements(library: str) -> list[str]:
-    """The distributions that a distribution requires, without its extras; none if it is absent."""
+    """Returns what a distribution requires without its extras; nothing if it is absent."""
     try:
         lines = importlib.metadata.requires(library) or []
     except importlib.metadata.PackageNotFoundError:
@@ -52,11 +52,11 @@ def requirements(library: str) -> list[str]:
 
 
 def own_version() -> str:
-    """Name, version and code of this package: what differs between an image and its project."""
+    """Returns name, version and code of this package, which tell an image from its project."""
     folder = Path(__file__).parent
     code = hashlib.sha256()
     for file in sorted(folder.rglob("*.py")):
         path = file.relative_to(folder)
         if path.parts[0] != "data":  # a wheel's presets, which a clone has elsewhere
             code.update(f"{path}\n".encode() + file.read_bytes())
-    return f"qdsweep {qdsweep.__version__} (code {code.hexdigest()[:8]})"
+    return f"qdsweep {__version__} (code {code.hexdigest()[:8]})"

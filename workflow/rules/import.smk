@@ -3,8 +3,8 @@
 
 IMPORTED = []
 
-for number, path in enumerate(dict.fromkeys(run.path for run in SWEEP.imported)):
-    runs = [run for run in SWEEP.imported if run.path == path]
+for number, path in enumerate(dict.fromkeys(run.path for run in START.sweep.imported)):
+    runs = [run for run in START.sweep.imported if run.path == path]
     ids = [run.id for run in runs]
     files = expand(
         "results/runs/{run}/{file}",

@@ -15,16 +15,12 @@ if SETTINGS.reevaluate is not None:
             f"results/runs/{{run}}/{SETTINGS.reevaluate.stem}.log",
         conda:
             CONDA
-        threads: lambda wildcards: CLUSTERS[cluster_name()].workers_per_node
+        threads: workers
         resources:
+            **START.slurm_request(on_one_node=True),
             cluster_config=cluster_name,
             image=IMAGE,
             mem_mb=memory_of,
-            runtime=slurm("runtime", on_one_node=True),
-            cpus_per_task=slurm("cpus_per_task", on_one_node=True),
-            gres=slurm("gres", on_one_node=True),
-            tasks_per_gpu=slurm("tasks_per_gpu", on_one_node=True),
-            slurm_extra=slurm("slurm_extra", on_one_node=True),
         params:
             times=SETTINGS.reevaluate.times,
             seed=SETTINGS.reevaluate.seed,

@@ -3,7 +3,7 @@
 
 rule qd_run:
     input:
-        lengthened if TOO_SHORT else [],
+        forced("runs/{run}/summary.json") if START.too_short else [],
     output:
         config="results/runs/{run}/config.yaml",
         metrics="results/runs/{run}/metrics.csv",
@@ -16,7 +16,7 @@ rule qd_run:
     priority: 1
     conda:
         CONDA
-    threads: lambda wildcards: CLUSTERS[cluster_name()].workers_per_node
+    threads: workers
     resources:
         **RUN_RESOURCES,
         mem_mb=memory_of,

@@ -2,12 +2,16 @@
 # generation has is known beforehand, only not which: a job is a place, and a table of decisions
 # says which run it lengthens. So `-n` counts every job, and a kill loses no decision.
 
+from qdsweep.search.plan import basis, decided_by, decision_of
 
 if SETTINGS.staged_search is not None:
 
     rule search_place:
         input:
-            decision_of,
+            lambda wildcards: decision_of(
+                START.levels[wildcards.level], int(wildcards.place)
+            ),
+            forced("sweeps/{sweep}/search/{level}/{place}-s{seed}.json"),
         output:
             "results/sweeps/{sweep}/search/{level}/{place}-s{seed}.json",
         log:
@@ -15,12 +19,12 @@ if SETTINGS.staged_search is not None:
         priority: 1
         conda:
             CONDA
-        threads: lambda wildcards: CLUSTERS[cluster_name()].workers_per_node
+        threads: workers
         resources:
             **RUN_RESOURCES,
-            mem_mb=memory_of_place,
+            mem_mb=memory_of,
         params:
-            budget=lambda wildcards: LEVELS[wildcards.level].budget,
+            budget=lambda wildcards: START.levels[wildcards.level].budget,
             metric=SETTINGS.staged_search.metric or SETTINGS.rank,
         message:
             "search {wildcards.level}: place {wildcards.place}, seed {wildcards.seed}"
@@ -33,7 +37,10 @@ if SETTINGS.staged_search is not None:
 
     rule search_decide:
         input:
-            decided_by,
+            lambda wildcards: decided_by(
+                START.levels, wildcards.level, int(wildcards.block)
+            ),
+            forced("sweeps/{sweep}/search/{level}/decided-{block}.json"),
         output:
             "results/sweeps/{sweep}/search/{level}/decided-{block}.json",
         log:
@@ -41,7 +48,9 @@ if SETTINGS.staged_search is not None:
         priority: 2
         localrule: True
         params:
-            basis=basis_of,
+            basis=lambda wildcards: basis(
+                SETTINGS, START.levels[wildcards.level], int(wildcards.block)
+            ),
         message:
             "search {wildcards.level}: who goes on ({wildcards.block})"
         shell:

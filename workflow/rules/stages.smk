@@ -1,34 +1,37 @@
 # From run directories to tables, figures and the page: a rule for each stage of
 # workflow/qdsweep/analysis/stages.py that this sweep asks for.
 
+from qdsweep.records.plan import digest
+from qdsweep.search.plan import markers
+
 # What stages need besides the outputs of others, and what makes them anew besides their inputs.
 INPUTS = {
-    "search": markers(LEVELS.values()),
+    "search": markers(START.levels.values()),
     # No later stage lists the runs anew: it is felt with 10,000 of them.
     "aggregate": summaries,
     "corrected": REEVALUATED,
     "confirmed": confirming_summaries,
 }
 PARAMS = {
-    "search": {"plan": digest(PLAN)},
-    "aggregate": {"plan": digest(PLAN), "partial": PARTIAL},
+    "search": {"plan": digest(START.plan)},
+    "aggregate": {"plan": digest(START.plan), "partial": PARTIAL},
 }
 OPTIONS = {"aggregate": PARTIAL}
 
 
 for stage in STAGES.values():
     if stage.name == "winners":
-        continue  # see confirm.smk
+        continue
 
     rule:
         name:
             stage.rule or stage.name
         input:
-            files_of(stage.reads),
+            files_of(STAGES, stage.reads),
             INPUTS.get(stage.name, []),
-            again_if_damaged(stage),
+            forced(*stage.outputs_below_results),
         output:
-            outputs_of(stage),
+            stage.rule_outputs(),
         log:
             f"results/sweeps/{{sweep}}/logs/{stage.name}.log",
         retries: 0
@@ -46,4 +49,31 @@ for stage in STAGES.values():
         shell:
             "python -m qdsweep --image={resources.image:q}"
             " {resources.stage} {wildcards.sweep} {resources.options}"
+            f"{AT_RESULTS} 2> {{log}}"
+
+
+# The winners of the sweep, where the sweep file has the key `confirm`. Nobody knows them before the
+# tables are written: hence a checkpoint.
+if "winners" in STAGES:
+
+    checkpoint choose_winners:
+        input:
+            files_of(STAGES, STAGES["winners"].reads),
+            forced(*STAGES["winners"].outputs_below_results),
+        output:
+            files_of(STAGES, ["winners"]),
+        log:
+            "results/sweeps/{sweep}/logs/winners.log",
+        retries: 0
+        localrule: True
+        conda:
+            CONDA
+        resources:
+            image=IMAGE,
+        params:
+            confirm=SETTINGS.confirm.model_dump(mode="json"),
+        message:
+            STAGES["winners"].message
+        shell:
+            "python -m qdsweep --image={resources.image:q} winners {wildcards.sweep}"
             f"{AT_RESULTS} 2> {{log}}"

@@ -22,12 +22,12 @@ from qdsweep.domains import make_domain
 from qdsweep.engines.pool import Serial
 from qdsweep.errors import BadInput, QdsweepError
 from qdsweep.experiment import reload
-from qdsweep.experiment.loop import search
+from qdsweep.experiment.loop import run_loop
 from qdsweep.experiment.run import compute
 from qdsweep.experiment.state import State
 from qdsweep.experiment.stop import Interrupted, Stop
 from qdsweep.files import read_json
-from qdsweep.records.paths import StateDir
+from qdsweep.records.paths import RunDir, StateDir
 
 
 class Best(Archive):
@@ -110,7 +110,7 @@ def family(monkeypatch) -> None:
 
 def test_a_whole_run_of_another_family(family, tmp_path):
     (tmp_path / "state").mkdir()
-    compute(compose(TINY, {"iterations": 4}), tmp_path, Cluster(), Stop())
+    compute(compose(TINY, {"iterations": 4}), RunDir(tmp_path), Cluster(), Stop())
     summary = read_json(tmp_path / "state/summary.json")
     assert (summary["iterations"], summary["evaluations"]) == (4, 60)
     assert summary["archive"]["cells"] == summary["num_elites"] == 1
@@ -125,13 +125,13 @@ def test_it_trains_once_an_iteration_wherever_it_was_stopped(family, tmp_path, b
     domain = make_domain(exp.domain)
     state, stop = State(make_algorithm(exp, domain, None)), Stop()
     with pytest.raises(Interrupted):
-        search(exp, state, Ends(domain, stop, batches), stop, lambda *_: None)
+        run_loop(exp, state, Ends(domain, stop, batches), stop, lambda *_: None)
     reload.save(state, StateDir(tmp_path), "f", {})
     state = reload.newest(StateDir(tmp_path), "f", {}).state
-    search(exp, state, Serial(domain), Stop(), lambda *_: None)
+    run_loop(exp, state, Serial(domain), Stop(), lambda *_: None)
     assert state.algorithm.trained == state.iterations == 2
     straight = State(make_algorithm(exp, domain, None))
-    search(exp, straight, Serial(domain), Stop(), lambda *_: None)
+    run_loop(exp, straight, Serial(domain), Stop(), lambda *_: None)
     assert state.algorithm.metrics() == straight.algorithm.metrics()
 
 
@@ -157,7 +157,7 @@ def digest_with(exp: Experiment, changes: dict[str, object] | None = None) -> st
     state = State(make_algorithm(exp, domain, None))
     for key, value in (changes or {}).items():
         state.algorithm.change(key, value)
-    search(exp, state, Serial(domain), Stop(), lambda *_: None)
+    run_loop(exp, state, Serial(domain), Stop(), lambda *_: None)
     return digest_of(state)
 
 
@@ -244,5 +244,5 @@ def test_a_random_first_batch_is_of_the_emitters_and_asks_for_no_gradients(chang
     domain = make_domain(exp.domain)
     state = State(make_algorithm(exp, domain, None))
     assert [len(each.initial_solutions) for each in state.algorithm.emitters] == first
-    search(exp, state, Serial(domain), Stop(), lambda *_: None)
+    run_loop(exp, state, Serial(domain), Stop(), lambda *_: None)
     assert state.evaluations == sum(first) + 3 * 6 == exp.evaluations_after(2)

@@ -14,7 +14,7 @@ from qdsweep.config.plugin import load_plugin
 from qdsweep.domains import make_domain
 from qdsweep.errors import BadInput
 from qdsweep.experiment.load import load
-from qdsweep.experiment.loop import search
+from qdsweep.experiment.loop import run_loop
 from qdsweep.experiment.run import compute
 from qdsweep.experiment.state import evaluation_seeds
 from qdsweep.experiment.stop import Interrupted, Stop
@@ -37,7 +37,7 @@ def part(**parts: object) -> dict[str, object]:
 
 def finished(exp, folder):
     (folder / "state").mkdir(parents=True)
-    compute(exp, folder, Cluster(), Stop())
+    compute(exp, RunDir(folder), Cluster(), Stop())
     return folder / "state"
 
 
@@ -87,7 +87,7 @@ def test_it_is_stopped_goes_on_and_is_read_like_any_other(tmp_path, algorithm):
     straight = finished(exp, tmp_path / "straight")
     half = compose({**TINY, "algorithm": algorithm}, {"iterations": 3})
     finished(half, tmp_path / "resumed")
-    compute(exp, tmp_path / "resumed", Cluster(), Stop())
+    compute(exp, RunDir(tmp_path / "resumed"), Cluster(), Stop())
     one, other = (
         read_json(folder / "summary.json") for folder in (straight, tmp_path / "resumed/state")
     )
@@ -117,7 +117,7 @@ def test_a_score_has_the_domains_offset_whatever_the_archive_was_given(tmp_path)
         domain = {**TINY["domain"], "objective_range": [low, 100.0]}
         exp = compose({**TINY, "algorithm": "lab:make", "domain": domain, "iterations": 2})
         state, engine = fresh(exp, tmp_path)
-        search(exp, state, engine, Stop(), lambda *_: None)
+        run_loop(exp, state, engine, Stop(), lambda *_: None)
         rows[low] = state.algorithm.metrics()
     assert rows[0.0]["num_elites"] == rows[-50.0]["num_elites"]
     gained = 50.0 * rows[0.0]["num_elites"]
@@ -166,8 +166,8 @@ def test_a_stop_within_an_iteration_keeps_the_users_state(tmp_path):
     stop = Stop()
     stop.ask("test")
     with pytest.raises(Interrupted):
-        search(exp, state, engine, stop, lambda *_: None)
-    search(exp, state, engine, Stop(), lambda *_: None)
+        run_loop(exp, state, engine, stop, lambda *_: None)
+    run_loop(exp, state, engine, Stop(), lambda *_: None)
     assert state.algorithm.ribs_scheduler.told == 6
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from qdsweep.analysis.text import plain
+from qdsweep.text import plain
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 
 from qdsweep.analysis.tables.importance import FEWEST, importances, lacking
 from qdsweep.search.draws import random_row
-from qdsweep.search.tpe import Told, swept_sources
+from qdsweep.search.tpe import Observation, swept_sources
 from qdsweep.sweep.drawn import Drawn
 
 SOURCES = [
@@ -19,10 +19,11 @@ SOURCES = [
 ]
 
 
-def told(settings: int) -> list[Told]:
+def told(settings: int) -> list[Observation]:
     """sigma0 alone has an effect; one setting fails."""
     rows = [random_row(SOURCES, 0, number) for number in range(settings)]
-    return [Told(row, -abs(math.log(float(row[0]))) if i else None) for i, row in enumerate(rows)]
+    scores = [-abs(math.log(float(row[0]))) if i else None for i, row in enumerate(rows)]
+    return list(map(Observation, rows, scores))
 
 
 def test_what_has_an_effect_is_above_chance_and_the_rest_is_not():
@@ -47,7 +48,7 @@ def test_why_nothing_can_be_said(monkeypatch):
     assert lacking(SOURCES, [one._replace(score=None) for one in enough]) == (
         "no two settings have different scores"
     )
-    one = [Told(each.row[:1], each.score) for each in enough]
+    one = [Observation(each.row[:1], each.score) for each in enough]
     assert "fewer than two values vary" in lacking(SOURCES[:1], one)
     assert lacking(SOURCES, enough) == ""
     monkeypatch.setitem(sys.modules, "optuna", None)

@@ -15,9 +15,9 @@ from qdsweep.analysis.figures.combinations import combinations
 from qdsweep.analysis.figures.style import read_dressed
 from qdsweep.analysis.page.headline import headline
 from qdsweep.analysis.page.methods import imported
+from qdsweep.analysis.sheet import read_sheet
 from qdsweep.analysis.tables.aggregate import write_tables
 from qdsweep.analysis.tables.confirmed import winners
-from qdsweep.analysis.tables.sheet import read_sheet
 from qdsweep.cli.sweeps import orphans
 from qdsweep.config.imported import read_all
 from qdsweep.experiment.foreign_results import read_foreign, write_run

@@ -15,9 +15,9 @@ from qdsweep.analysis.live.follow import Follow
 from qdsweep.analysis.page.headline import headline
 from qdsweep.analysis.search import table
 from qdsweep.analysis.selection import read_tables
+from qdsweep.analysis.sheet import read_sheet
 from qdsweep.analysis.tables.aggregate import aggregate
 from qdsweep.analysis.tables.confirmed import winners
-from qdsweep.analysis.tables.sheet import read_sheet
 from qdsweep.config.sweep import SweepFile
 from qdsweep.errors import BadInput
 from qdsweep.metrics import BY_NAME, METRICS, RANK, RETURN, STEPS

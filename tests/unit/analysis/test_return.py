@@ -11,8 +11,8 @@ from qdsweep.analysis.curves import curve_lines, is_defined, page_views
 from qdsweep.analysis.figures.curves import learning_curves
 from qdsweep.analysis.page.interactive import _learning_curves
 from qdsweep.analysis.selection import read_tables
+from qdsweep.analysis.sheet import read_sheet
 from qdsweep.analysis.tables.aggregate import aggregate
-from qdsweep.analysis.tables.sheet import read_sheet
 from qdsweep.metrics import CORE_SECONDS, RANK, RETURN, STEPS, WALL_TIME
 
 # Environment steps of an iteration: learners' episodes become longer, each seed's in its own way.

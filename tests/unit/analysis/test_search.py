@@ -10,7 +10,7 @@ from qdsweep.analysis.search import (
 from qdsweep.config.search import Search
 from qdsweep.records.paths import SweepDir
 from qdsweep.records.plan import read_plan
-from qdsweep.search.levels import cost, levels, search_cost, settings_count, share_of_whole
+from qdsweep.search.levels import cost, count_candidates, levels, search_cost, share_of_whole
 
 
 def test_each_place_says_why_its_setting_stopped():
@@ -48,7 +48,7 @@ def test_a_setting_is_shown_where_it_got_furthest():
 def test_what_a_search_costs():
     planned = halving()
     assert [cost(planned, level) for level in planned] == [81_000, 54_000, 135_000]
-    assert search_cost(planned) == 270_000 and settings_count(planned) == 27
+    assert search_cost(planned) == 270_000 and count_candidates(planned) == 27
     assert round(100 * share_of_whole(planned, 27)) == 37
 
 

@@ -5,10 +5,10 @@ import math
 import numpy as np
 import pytest
 
+from qdsweep.analysis.sheet import Sheet, as_latex, escape_latex, text_cell
 from qdsweep.analysis.statistics import band_text, mean_error_count
-from qdsweep.analysis.tables.sheet import Sheet, as_latex, escape_latex, text_cell
-from qdsweep.analysis.text import TIMES, common_decimals, mean_and_error, short
 from qdsweep.config.base import value_text
+from qdsweep.text import TIMES, common_decimals, mean_and_error, short
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 from pythons import VERSIONS, other_pythons
 
-from qdsweep.config import plugin
-from qdsweep.config.plugin import code_hash, load_class, needed_files
+from qdsweep.config import source
+from qdsweep.config.plugin import load_class, needed_files
+from qdsweep.config.source import code_hash
 from qdsweep.errors import BadInput
 
 FIXTURE = Path(__file__).parents[2] / "fixtures/golden_source.py.txt"
@@ -70,7 +71,7 @@ def test_golden_hash_on_another_python(version: str):
     """f-strings are several tokens since 3.12."""
     if version not in other_pythons():
         pytest.skip(f"no other Python {version}: uv python install {version}")
-    code = f"import sys; sys.path.insert(0, {str(Path(plugin.__file__).parent)!r}); import source; "
+    code = f"import sys; sys.path.insert(0, {str(Path(source.__file__).parent)!r}); import source; "
     code += f"print(source.code_hash(open({str(FIXTURE)!r}, 'rb').read()))"
     words = [other_pythons()[version], "-I", "-B", "-c", code]
     done = subprocess.run(words, capture_output=True, text=True, check=False)

@@ -13,7 +13,7 @@ from qdsweep.engines import make_engine
 from qdsweep.engines.base import Batch
 from qdsweep.engines.failures import evaluate_safely
 from qdsweep.experiment import reload
-from qdsweep.experiment.loop import search
+from qdsweep.experiment.loop import run_loop
 from qdsweep.experiment.state import State
 from qdsweep.experiment.stop import Interrupted, Stop
 from qdsweep.records.archive import archive_digest
@@ -31,7 +31,7 @@ def begin():
 
 def go(experiment, domain, state, engine=None, stop=None, after=lambda *_: None):
     engine = engine or make_engine(Cluster(), experiment, domain, None, None, {})
-    search(experiment, state, engine, stop or Stop(), after)
+    run_loop(experiment, state, engine, stop or Stop(), after)
     engine.close()
     return archive_digest(state.algorithm.archive.rows())
 

@@ -31,7 +31,7 @@ CHANGES = {
 def run(out, iterations, change):
     (out / "state").mkdir(parents=True, exist_ok=True)
     keys = {key: value for key, value in TINY.items() if key not in change}
-    compute(compose({**keys, **change}, {"iterations": iterations}), out, Cluster(), Stop())
+    compute(compose({**keys, **change}, {"iterations": iterations}), RunDir(out), Cluster(), Stop())
     RunDir(out).publish()
     with np.load(out / "archive.npz") as arrays:
         return arrays["index"], arrays["objective"]
@@ -68,7 +68,9 @@ def same_histories(straight, out):
 def interruptible_run(out, iterations, change):
     """In a process of its own: SIGTERM saves in the middle of an iteration."""
     with Stop() as stop, suppress(Interrupted):
-        compute(compose({**TINY, **change}, {"iterations": iterations}), out, Cluster(), stop)
+        compute(
+            compose({**TINY, **change}, {"iterations": iterations}), RunDir(out), Cluster(), stop
+        )
 
 
 def test_kills_at_random_iterations_leave_the_history_of_a_run_with_gradients(tmp_path):

@@ -1,6 +1,8 @@
 """What a reload file without the user's own digest may name."""
 
+import copyreg
 import io
+import pickle
 import sys
 from pathlib import Path
 
@@ -10,6 +12,7 @@ from small_runs import payload_of
 from support import TINY
 
 from qdsweep.algorithms import make_algorithm
+from qdsweep.algorithms.learning.td3 import TD3
 from qdsweep.domains import make_domain
 from qdsweep.experiment.reload import UnknownName, load
 from qdsweep.experiment.state import State
@@ -40,8 +43,25 @@ def test_they_are_enough_for_every_algorithm(name, tmp_path):
     experiment = installed(with_algorithm(name, TINY))
     domain = make_domain(experiment.domain)
     state = State(make_algorithm(experiment, domain, tmp_path), steps=0)
-    read = load(io.BytesIO(payload_of(state)), is_own=False)
+    payload = payload_of(state)
+    assert b"qdsweep.config" not in payload
+    read = load(io.BytesIO(payload), is_own=False)
     assert type(read.algorithm) is type(state.algorithm)
+    assert getattr(read.algorithm, "settings", 0) == getattr(state.algorithm, "settings", 0)
+
+
+@pytest.mark.parametrize("name", ["ga", "td3", "cma_mega_td3_es"])
+def test_settings_that_earlier_releases_pickled_as_models_are_read(name, monkeypatch):
+    experiment = with_algorithm(name, TINY)
+    state = State(make_algorithm(experiment, make_domain(experiment.domain), None), steps=0)
+    monkeypatch.delattr(TD3, "__getstate__")
+    buffer = io.BytesIO()
+    pickler = pickle.Pickler(buffer, protocol=5)
+    pickler.dispatch_table = {**copyreg.dispatch_table, **state.algorithm.reducers}
+    pickler.dump(state)
+    assert b"qdsweep.config.learning" in buffer.getvalue()
+    read = load(io.BytesIO(buffer.getvalue()), is_own=False)
+    assert read.algorithm.settings == state.algorithm.settings
 
 
 @pytest.fixture

@@ -20,19 +20,20 @@ from qdsweep.config.experiment import Experiment
 from qdsweep.domains import make_domain
 from qdsweep.engines import make_engine
 from qdsweep.engines.base import Batch
-from qdsweep.experiment.loop import search, timed
+from qdsweep.experiment.loop import run_loop, timed
 from qdsweep.experiment.run import compute
 from qdsweep.experiment.state import State, evaluation_seeds, no_seconds
 from qdsweep.experiment.stop import Interrupted, Stop
 from qdsweep.records.archive import archive_digest
 from qdsweep.records.metrics import read_rows
+from qdsweep.records.paths import RunDir
 
 ALGORITHMS = sorted(path.stem for path in (REPO / "config/algorithms").glob("*.yaml"))
 
 
 def straight(exp: Experiment, folder: Path) -> str:
     state, engine = fresh(exp, folder)
-    search(exp, state, engine, Stop(), lambda state, seconds: None)
+    run_loop(exp, state, engine, Stop(), lambda state, seconds: None)
     return digest_of(state)
 
 
@@ -43,7 +44,7 @@ def test_every_preset_goes_on_bit_for_bit_after_every_iteration(algorithm, tmp_p
     state, engine = fresh(exp, tmp_path)
     for last in range(1, 9):
         short = exp.model_copy(update={"iterations": last})
-        search(short, state, engine, Stop(), lambda state, seconds: None)
+        run_loop(short, state, engine, Stop(), lambda state, seconds: None)
         state = pickle.loads(payload_of(state))
     assert digest_of(state) == straight(exp, tmp_path)
 
@@ -60,10 +61,10 @@ def test_stopped_during_evaluations_it_goes_on_bit_for_bit(algorithm, tmp_path, 
     for count in parts:
         stop = Stop()
         try:
-            search(exp, state, StopsAfter(engine.domain, stop, count), stop, lambda *_: None)
+            run_loop(exp, state, StopsAfter(engine.domain, stop, count), stop, lambda *_: None)
         except Interrupted:
             state = pickle.loads(payload_of(state))
-    search(exp, state, engine, Stop(), lambda *_: None)
+    run_loop(exp, state, engine, Stop(), lambda *_: None)
     assert digest_of(state) == straight(exp, tmp_path)
 
 
@@ -73,7 +74,7 @@ def test_equal_states_have_equal_bytes(tmp_path):
     states = []
     for _ in range(2):
         state, engine = fresh(exp, tmp_path)
-        search(exp, state, engine, Stop(), lambda *_: None)
+        run_loop(exp, state, engine, Stop(), lambda *_: None)
         states.append(payload_of(state))
     assert states[0] == states[1]
     full = pickle.dumps(pickle.loads(states[0]))
@@ -108,7 +109,7 @@ def test_torn_centroids_are_computed_again(tmp_path):
 def test_compute_writes_what_design_names(tmp_path):
     out = tmp_path / "run"
     (out / "state").mkdir(parents=True)
-    compute(experiment(), out, Cluster(), Stop())
+    compute(experiment(), RunDir(out), Cluster(), Stop())
     summary = json.loads((out / "state/summary.json").read_text())
     rows = np.load(out / "state/archive.npz", allow_pickle=False)
     assert summary["status"] == "finished"
@@ -150,14 +151,14 @@ def test_a_state_saved_while_a_batch_is_evaluated_goes_on_bit_for_bit(tmp_path):
         return 0.5
 
     rows = []
-    search(exp, state, engine, Stop(), lambda state, seconds: rows.append(seconds), save)
+    run_loop(exp, state, engine, Stop(), lambda state, seconds: rows.append(seconds), save)
     assert digest_of(state) == expected
     assert len(kept) == 5
     assert all(row["reload"] == 0.5 for row in rows), "what the save took is no evaluation's"
     for content in kept:
         again = pickle.loads(content)
         assert again.pending is not None
-        search(exp, again, engine, Stop(), lambda *_: None)
+        run_loop(exp, again, engine, Stop(), lambda *_: None)
         assert digest_of(again) == expected
 
 

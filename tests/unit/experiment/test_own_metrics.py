@@ -18,6 +18,7 @@ from qdsweep.experiment.own_metrics import ReadOnly
 from qdsweep.experiment.run import compute
 from qdsweep.experiment.stop import Interrupted, Stop
 from qdsweep.files import read_json
+from qdsweep.records.paths import RunDir
 from qdsweep.sweep.ids import run_id
 from qdsweep.sweep.runs import table_of_runs
 
@@ -79,7 +80,7 @@ def rows_of(out: Path) -> list[dict[str, str]]:
 
 def computed(exp, out: Path) -> tuple[list[dict[str, str]], str]:
     (out / "state").mkdir(parents=True, exist_ok=True)
-    compute(exp, out, Cluster(), Stop())
+    compute(exp, RunDir(out), Cluster(), Stop())
     return rows_of(out), read_json(out / "state/summary.json")["archive_digest"]
 
 
@@ -109,7 +110,7 @@ def test_columns_are_the_same_after_a_stop_between_two_batches(tmp_path, monkeyp
     engine = StopsIn(make_domain(exp.domain), stop, batches)
     with monkeypatch.context() as patch, pytest.raises(Interrupted):
         patch.setattr(run_module, "make_engine", lambda *_: engine)
-        compute(exp, stopped, Cluster(), stop)
+        compute(exp, RunDir(stopped), Cluster(), stop)
     assert computed(exp, stopped) == (rows, digest)
     summary = read_json(stopped / "state/summary.json")
     assert summary["evaluated"] == float(rows[-1]["evaluated"])

@@ -12,7 +12,7 @@ from small_runs import experiment, fresh
 from qdsweep.cli import main
 from qdsweep.errors import BadInput
 from qdsweep.experiment import reload
-from qdsweep.experiment.loop import search
+from qdsweep.experiment.loop import run_loop
 from qdsweep.experiment.state import State
 from qdsweep.experiment.stop import Interrupted, Stop
 from qdsweep.records.paths import StateDir
@@ -194,6 +194,6 @@ def test_a_signal_during_a_save_waits_for_its_end(tmp_path):
         return 0.0
 
     with pytest.raises(Interrupted):
-        search(exp, state, engine, stop, lambda *_: None, save)
+        run_loop(exp, state, engine, stop, lambda *_: None, save)
     assert events == ["saved"]
     assert not state.pending.done.any()

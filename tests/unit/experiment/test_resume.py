@@ -20,6 +20,7 @@ from qdsweep.experiment.run import compute
 from qdsweep.experiment.stop import Interrupted, Stop
 from qdsweep.files import read_json
 from qdsweep.records.metrics import read_rows
+from qdsweep.records.paths import RunDir
 
 # Every iteration is saved, so that a kill can come anywhere between two saves.
 EXPERIMENT = {**TINY, "reload": {"min_seconds": 0.0, "max_cost": 1.0}}
@@ -65,7 +66,7 @@ def straight(iterations: int) -> Results:
             out = Path(folder)
             (out / "state").mkdir()
             experiment = compose(EXPERIMENT, {"iterations": iterations})
-            compute(experiment, out, Cluster(), Stop())
+            compute(experiment, RunDir(out), Cluster(), Stop())
             _straight[iterations] = results(out)
     return _straight[iterations]
 
@@ -90,7 +91,7 @@ class Run(RuleBasedStateMachine):
         engine = Chunky(make_domain(experiment.domain), stop, size, parts, kill)
         make, run_module.make_engine = run_module.make_engine, lambda *_: engine
         try:
-            compute(experiment, self.out, Cluster(), stop)
+            compute(experiment, RunDir(self.out), Cluster(), stop)
             self.finished = True
         except (Interrupted, Killed):
             self.finished = False

@@ -12,9 +12,10 @@ from qdsweep.config.cluster import Cluster
 from qdsweep.config.compose import compose
 from qdsweep.config.experiment import Experiment
 from qdsweep.errors import BadInput
-from qdsweep.experiment.loop import search
+from qdsweep.experiment.loop import run_loop
 from qdsweep.experiment.run import compute
 from qdsweep.experiment.stop import Interrupted, Stop
+from qdsweep.records.paths import RunDir
 
 GRADIENT = {"archive": {"type": "grid"}, "emitters": [{"type": "gradient_operator"}]}
 # One case for each key of an emitter, an archive or an experiment that can change in mid-run.
@@ -41,7 +42,7 @@ def scheduled(algorithm, *changes: tuple[int, dict], **keys: object) -> Experime
 
 def straight(exp: Experiment, folder) -> str:
     state, engine = fresh(exp, folder)
-    search(exp, state, engine, Stop(), lambda *_: None)
+    run_loop(exp, state, engine, Stop(), lambda *_: None)
     return digest_of(state)
 
 
@@ -53,7 +54,7 @@ def test_a_changed_run_goes_on_bit_for_bit_after_every_iteration(algorithm, valu
     state, engine = fresh(exp, tmp_path)
     for last in range(1, 10):
         short = exp.model_copy(update={"iterations": last})
-        search(short, state, engine, Stop(), lambda *_: None)
+        run_loop(short, state, engine, Stop(), lambda *_: None)
         state = pickle.loads(payload_of(state))
     expected = straight(exp, tmp_path)
     assert digest_of(state) == expected != straight(exp.donor, tmp_path)
@@ -78,9 +79,9 @@ def test_a_run_that_was_stopped_in_an_evaluation_changes_once(
     state, engine = fresh(exp, tmp_path)
     stop = Stop()
     with pytest.raises(Interrupted):
-        search(exp, state, StopsAfter(engine.domain, stop, parts), stop, lambda *_: None)
+        run_loop(exp, state, StopsAfter(engine.domain, stop, parts), stop, lambda *_: None)
     state = pickle.loads(payload_of(state))
-    search(exp, state, engine, Stop(), lambda *_: None)
+    run_loop(exp, state, engine, Stop(), lambda *_: None)
     assert made == [*exp.schedule[0].set, *exp.schedule[1].set]
     assert digest_of(state) == expected
 
@@ -90,10 +91,10 @@ def test_a_change_after_the_last_iteration_waits_for_a_larger_budget(tmp_path, c
     exp = scheduled("map_elites", (4, {"sigma": 0.05}), iterations=4)
     assert exp.late_changes == [4]
     state, engine = fresh(exp, tmp_path)
-    search(exp, state, engine, Stop(), lambda *_: None)
+    run_loop(exp, state, engine, Stop(), lambda *_: None)
     assert "sigma" not in caplog.text
     longer = exp.model_copy(update={"iterations": 9})
-    search(longer, state, engine, Stop(), lambda *_: None)
+    run_loop(longer, state, engine, Stop(), lambda *_: None)
     assert "after iteration 4: algorithm.emitters.0.sigma = 0.05" in caplog.text
     assert digest_of(state) == straight(longer, tmp_path)
 
@@ -144,5 +145,5 @@ def test_what_a_class_of_the_user_refuses_ends_the_run_before_it_begins(
     plugins("lab", OWN)
     (tmp_path / "run/state").mkdir(parents=True)
     with pytest.raises(BadInput, match=message):
-        compute(own(name, change), tmp_path / "run", Cluster(), Stop())
+        compute(own(name, change), RunDir(tmp_path / "run"), Cluster(), Stop())
     assert not list((tmp_path / "run/state").glob("reload-*"))

@@ -9,7 +9,7 @@ from support import command, write_yaml
 
 from qdsweep.config.compose import compose
 from qdsweep.errors import BadInput
-from qdsweep.experiment.loop import search
+from qdsweep.experiment.loop import run_loop
 from qdsweep.experiment.stop import Stop
 
 CARTPOLE = {
@@ -30,7 +30,7 @@ def cartpole(**changes):
 def test_a_run_ends_with_the_first_iteration_that_reaches_its_steps(tmp_path):
     state, engine = fresh(cartpole(), tmp_path)
     seen = []
-    search(cartpole(), state, engine, Stop(), lambda state, _: seen.append(state.steps))
+    run_loop(cartpole(), state, engine, Stop(), lambda state, _: seen.append(state.steps))
     assert seen == sorted(seen)
     assert seen[-1] >= 4000 > seen[-2]
     assert state.steps == seen[-1]
@@ -39,10 +39,10 @@ def test_a_run_ends_with_the_first_iteration_that_reaches_its_steps(tmp_path):
 def test_steps_are_the_same_wherever_it_was_interrupted(tmp_path):
     exp = cartpole()
     straight, engine = fresh(exp, tmp_path)
-    search(exp, straight, engine, Stop(), lambda *_: None)
+    run_loop(exp, straight, engine, Stop(), lambda *_: None)
     parts, engine = fresh(cartpole(steps=1), tmp_path)
     for steps in (1, 100, 2000, 4000):  # lengthened
-        search(cartpole(steps=steps), parts, engine, Stop(), lambda *_: None)
+        run_loop(cartpole(steps=steps), parts, engine, Stop(), lambda *_: None)
     assert (parts.steps, parts.iterations) == (straight.steps, straight.iterations)
 
 
@@ -53,14 +53,14 @@ def test_who_counts_no_steps_has_no_such_budget(tmp_path):
     state, engine = fresh(exp, tmp_path)
     state.steps = None  # as in a reload file of an earlier release
     with pytest.raises(BadInput, match="did not count them; give evaluations or iterations"):
-        search(exp, state, engine, Stop(), lambda *_: None)
+        run_loop(exp, state, engine, Stop(), lambda *_: None)
 
 
 def test_steps_of_an_earlier_release_stay_unknown(tmp_path):
     exp = cartpole(steps=None, evaluations=20)
     state, engine = fresh(exp, tmp_path)
     state.steps = None
-    search(exp, state, engine, Stop(), lambda *_: None)
+    run_loop(exp, state, engine, Stop(), lambda *_: None)
     assert state.steps is None
 
 

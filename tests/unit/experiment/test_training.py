@@ -19,7 +19,7 @@ from qdsweep.domains.base import Exploration
 from qdsweep.engines import make_engine
 from qdsweep.engines.pool import Serial
 from qdsweep.errors import BadInput
-from qdsweep.experiment.loop import search
+from qdsweep.experiment.loop import run_loop
 from qdsweep.experiment.state import State
 from qdsweep.experiment.stop import Interrupted, Stop
 
@@ -90,7 +90,7 @@ def outcome(state: State) -> tuple[list[float], float, int]:
 @pytest.fixture
 def straight(exp):
     state, engine = learner(exp)
-    search(exp, state, engine, Stop(), lambda *_: None)
+    run_loop(exp, state, engine, Stop(), lambda *_: None)
     assert state.algorithm.trained == ITERATIONS
     return outcome(state)
 
@@ -105,12 +105,12 @@ def test_a_signal_during_training_never_trains_twice(exp, straight, iteration):
     stop = Stop()
     hooks.append(lambda: state.algorithm.trained == iteration and stop.ask("SIGTERM"))
     with pytest.raises(Interrupted):
-        search(exp, state, engine, stop, lambda *_: None)
+        run_loop(exp, state, engine, stop, lambda *_: None)
     hooks.clear()
     state = reloaded(state)
     assert state.trained and state.algorithm.trained == iteration
     assert not state.pending.done.any()
-    search(exp, state, engine, Stop(), lambda *_: None)
+    run_loop(exp, state, engine, Stop(), lambda *_: None)
     assert outcome(state) == straight
 
 
@@ -119,12 +119,12 @@ def test_stopped_in_mid_batch_the_reload_file_has_the_learner_and_the_records(ex
     state, engine = learner(exp)
     stop = Stop()
     with pytest.raises(Interrupted):
-        search(exp, state, StopsAfter(engine.domain, stop, rows), stop, lambda *_: None)
+        run_loop(exp, state, StopsAfter(engine.domain, stop, rows), stop, lambda *_: None)
     state = reloaded(state)
     done = rows % ROWS
     assert sorted(state.pending.experience) == list(range(done))
     assert state.trained and state.algorithm.trained == rows // ROWS + 1
-    search(exp, state, engine, Stop(), lambda *_: None)
+    run_loop(exp, state, engine, Stop(), lambda *_: None)
     assert outcome(state) == straight
 
 
@@ -136,11 +136,11 @@ def test_every_file_that_is_saved_while_workers_evaluate_goes_on_alike(exp, stra
         kept.append(payload_of(state))
         return 0.0
 
-    search(exp, state, engine, Stop(), lambda *_: None, save)
+    run_loop(exp, state, engine, Stop(), lambda *_: None, save)
     assert [pickle.loads(one).algorithm.trained for one in kept] == [1, 2, 3, 4]
     for one in kept:
         again = pickle.loads(one)
-        search(exp, again, engine, Stop(), lambda *_: None)
+        run_loop(exp, again, engine, Stop(), lambda *_: None)
         assert outcome(again) == straight
 
 
@@ -151,7 +151,7 @@ def test_a_record_costs_the_reload_file_its_own_bytes_alone(exp):
     for rows in (1, 2, 3):
         stop = Stop()
         with pytest.raises(Interrupted):
-            search(exp, state, StopsAfter(engine.domain, stop, 1), stop, lambda *_: None)
+            run_loop(exp, state, StopsAfter(engine.domain, stop, 1), stop, lambda *_: None)
         sizes.append(len(payload_of(state)))
         assert len(state.pending.experience) == rows
         state = reloaded(state)
@@ -167,7 +167,7 @@ def test_workers_send_the_records_and_a_lost_engine_changes_nothing(exp, straigh
         )
         short = exp.model_copy(update={"iterations": last})
         try:
-            search(short, state, made, Stop(), lambda *_: None)
+            run_loop(short, state, made, Stop(), lambda *_: None)
         finally:
             made.close()
         state = reloaded(state)

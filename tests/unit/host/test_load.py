@@ -9,8 +9,9 @@ import pytest
 from in_process import compute_sweep
 from support import TINY
 
-from qdsweep.analysis.tables.sheet import read_sheet
-from qdsweep.analysis.tables.timing import busy_note, largest_load, write_timing
+from qdsweep.analysis.sheet import read_sheet
+from qdsweep.analysis.tables.timing import write_timing
+from qdsweep.analysis.timing import busy_note, largest_load
 from qdsweep.host import machine
 
 

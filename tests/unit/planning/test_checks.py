@@ -7,8 +7,8 @@ from in_process import checked_sweep
 from support import TINY, write_yaml
 
 from qdsweep.config.cluster import Cluster
+from qdsweep.config.requirements import check_installed
 from qdsweep.errors import BadInput
-from qdsweep.planning.checks import check_installed
 
 SWEEP = "::: algorithm map_elites cma_mae ::: seed 1 2"
 LINE = {**TINY, "algorithm": "map_elites_line"}

@@ -13,7 +13,7 @@ from in_process import qdsweep
 from qdsweep import load
 from qdsweep.config.cluster import Cluster
 from qdsweep.config.compose import compose
-from qdsweep.config.plugin import file_hash
+from qdsweep.config.source import file_hash
 from qdsweep.experiment.run import compute
 from qdsweep.experiment.stop import Stop
 from qdsweep.planning.outlook import forecast
@@ -77,7 +77,7 @@ def start(find=None, **changes) -> Sweep:
 def finish(sweep: Sweep, *, identity=None) -> None:
     for run, experiment in sweep.runs.items():
         known = identity and identity(experiment)
-        compute(experiment, RESULTS.run(run).path, Cluster(), Stop(), identity=known)
+        compute(experiment, RESULTS.run(run), Cluster(), Stop(), identity=known)
         RESULTS.run(run).publish()
 
 
@@ -142,7 +142,7 @@ def test_runs_under_the_hash_of_the_file_are_found_lengthened_and_keep_their_ids
     for run, experiment in longer.runs.items():
         straight = RunDir(Path(f"straight-{run}"))
         straight.state.path.mkdir(parents=True)
-        compute(experiment, straight.path, Cluster(), Stop())
+        compute(experiment, straight, Cluster(), Stop())
         straight.publish()
         about = load(RESULTS.run(run).path).summary
         assert about["id"] == run and about["iterations"] == 6

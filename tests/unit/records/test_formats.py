@@ -206,7 +206,7 @@ def test_a_run_whose_source_is_edited_meanwhile_stays_itself(tmp_path):
     with contextlib.chdir(tmp_path):
         experiment = compose({**TINY, "domain": domain, "iterations": 4})
         before = run_id(experiment)
-        compute(experiment, Path("out"), Cluster(), Stop())
+        compute(experiment, RunDir(Path("out")), Cluster(), Stop())
         assert run_id(experiment) != before, "it was edited"
         assert read_status(run.state).id == read_summary(run.state)["id"] == before
         assert snapshot(run.path)

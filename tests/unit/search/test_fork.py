@@ -32,7 +32,7 @@ def member(*changes: tuple[int, dict], iterations: int, algorithm: str = "cma_ma
 def computed(experiment: Experiment, folder: Path) -> RunDir:
     run = RunDir(folder)
     run.state.path.mkdir(parents=True, exist_ok=True)
-    compute(experiment, folder, Cluster(), Stop())
+    compute(experiment, RunDir(folder), Cluster(), Stop())
     return run
 
 
@@ -118,7 +118,7 @@ def test_a_donor_that_stopped_in_the_next_iteration_gives_nothing(tmp_path, monk
     (tmp_path / "donor/state").mkdir(parents=True)
     with monkeypatch.context() as patch, pytest.raises(Interrupted):
         patch.setattr(run_module, "make_engine", lambda *_: engine)
-        compute(longer, tmp_path / "donor", Cluster(), stop)
+        compute(longer, RunDir(tmp_path / "donor"), Cluster(), stop)
     child = RunDir(tmp_path / "child")
     assert fork(RunDir(tmp_path / "donor"), child, 4)
     changed = member((4, {"ranker": "rd"}), iterations=6)
@@ -137,4 +137,4 @@ def test_the_file_of_any_other_run_is_refused(tmp_path):
         member((2, {"ranker": "rd"}), (4, {"ranker": "imp"}), iterations=6),
     ):
         with pytest.raises(BadInput, match="is a reload file of another experiment"):
-            compute(wrong, tmp_path / "child", Cluster(), Stop())
+            compute(wrong, RunDir(tmp_path / "child"), Cluster(), Stop())

@@ -3,12 +3,12 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from walk import cost, walk
 
 from qdsweep.config.search import Halving, Search
 from qdsweep.errors import BadInput
 from qdsweep.records.search import Level
 from qdsweep.search.levels import levels, samples_of
-from qdsweep.search.tpe import cost, walk
 
 SEEDS = ("1", "2", "3")
 

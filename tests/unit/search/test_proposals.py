@@ -7,8 +7,8 @@ from qdsweep.records.paths import Results
 from qdsweep.records.plan import Plan
 from qdsweep.records.results import read_config
 from qdsweep.records.search import Seen
-from qdsweep.search.decide import propose_settings
-from qdsweep.search.places import places_of
+from qdsweep.search.decide import propose_candidates
+from qdsweep.search.plan import search_plan
 
 EXPERIMENT = {"domain": "lp_sphere", "algorithm": "cma_me", "archive": {"dims": [9, 9]}}
 
@@ -16,19 +16,19 @@ EXPERIMENT = {"domain": "lp_sphere", "algorithm": "cma_me", "archive": {"dims": 
 def test_values_that_do_not_go_together_are_not_proposed(tmp_path, monkeypatch):
     monkeypatch.setattr("qdsweep.search.decide.apply_baseline", lambda baseline: None)
     sweep = ":::~ archive.dims choice [9,9] [5,5] :::~ batch_size int 2 40 ::: seed 1 2"
-    search = {"sampling": "tpe", "samples": 24, "batches": 2}
+    drawn = {"sampling": "tpe", "samples": 24, "batches": 2}
     data = {"name": "s", "experiment": EXPERIMENT | {"evaluations": 900}, "sweep": sweep}
-    settings = read_sweep({**data, "search": search})
+    settings = read_sweep({**data, "search": drawn})
     table = sweep_of(settings, Results(tmp_path))
-    places = places_of(settings, table)
-    plan = Plan.of(plan_data(settings, table, places))
+    search = search_plan(settings, table)
+    plan = Plan.of(plan_data(settings, table, search))
     plan = replace(plan, sweep=sweep.replace("[5,5]", "[5,5] [5,5,5]"))  # of two measures
-    first, asked = places.levels
+    first, asked = search.levels
     seen = [
         Seen(i, i, one.values, float(one.values["batch_size"]))
-        for i, one in enumerate(places.settings)
+        for i, one in enumerate(search.candidates)
     ]
-    found = propose_settings(plan, asked, [(first, seen)], Results(tmp_path))
+    found = propose_candidates(plan, asked, [(first, seen)], Results(tmp_path))
     assert found.seen == seen
     assert {one.reason for one in found.chosen} == {"tpe, from 12 settings"}
     for number, one in enumerate(found.chosen, start=12):

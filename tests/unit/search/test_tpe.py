@@ -12,7 +12,7 @@ import pytest
 from qdsweep.errors import BadInput
 from qdsweep.records.search import Level, Seen
 from qdsweep.search.draws import random_row
-from qdsweep.search.tpe import Told, asker, count_settings, propose, to_tell
+from qdsweep.search.tpe import Observation, asker, count_rows, for_model, propose
 from qdsweep.sweep.drawn import Drawn
 
 SOURCES = [
@@ -40,17 +40,17 @@ def score(row: tuple[str, ...]) -> float | None:
     return (algorithm == "cma_mae") + float(rate or 0) + int(emitters) / 5 - abs(float(sigma0) - 1)
 
 
-def absent_of(told: list[Told]) -> Callable[[tuple[str, ...]], bool]:
+def absent_of(told: list[Observation]) -> Callable[[tuple[str, ...]], bool]:
     taken = {one.row for one in told}
     return lambda row: row not in taken
 
 
 def batches(number: int, size: int = 12) -> list[tuple[str, ...]]:
     """A search without budgets: a random batch, then what is proposed from it."""
-    told = [Told(row := random_row(SOURCES, 0, i), score(row)) for i in range(size)]
+    told = [Observation(row := random_row(SOURCES, 0, i), score(row)) for i in range(size)]
     for batch in range(1, number):
         new = propose(SOURCES, told, 0, batch * size, size, absent_of(told))
-        told += [Told(row, score(row)) for row in new]
+        told += [Observation(row, score(row)) for row in new]
     return [one.row for one in told]
 
 
@@ -88,13 +88,13 @@ def test_values_stay_in_their_ranges_and_conditions_hold():
 
 
 def test_more_settings_in_a_batch_keep_the_first_ones():
-    told = [Told(row := random_row(SOURCES, 0, i), score(row)) for i in range(12)]
+    told = [Observation(row := random_row(SOURCES, 0, i), score(row)) for i in range(12)]
     few, many = (propose(SOURCES, told, 0, 12, n, lambda row: True) for n in (3, 5))
     assert many[:3] == few
 
 
 def test_nothing_is_proposed_that_is_there_until_nothing_is_left():
-    told = [Told(row, 1.0) for row in (("1e-1", "1"), ("true", "2"), ("1", "3"), ("1", "2"))]
+    told = [Observation(row, 1.0) for row in (("1e-1", "1"), ("true", "2"), ("1", "3"), ("1", "2"))]
     taken = {one.row for one in told} | {("1", "1")}  # excluded
     found = propose(SMALL, told, 0, 4, 4, lambda row: row not in taken)
     assert len({*found, *taken}) == 9
@@ -109,7 +109,7 @@ def test_the_model_is_of_the_largest_budget_with_enough_settings():
         return Level(f"rung-{budget}", count, ("",), budget), seen
 
     def told(*seen: tuple[Level, list[Seen]]) -> int:
-        return len(to_tell([*SMALL, Drawn("c", "choice", ("alone",))], seen))
+        return len(for_model([*SMALL, Drawn("c", "choice", ("alone",))], seen))
 
     assert told(level(1, 9), level(9, 7), level(27, 4)) == 7
     assert told(level(1, 9), level(9, 7, "it raised")) == 9
@@ -152,9 +152,9 @@ def test_too_few_settings_or_failures_alone_are_no_model_and_the_next_ones_are_r
 
 def test_how_many_settings_there_are():
     rank = Drawn("rank", "choice", ("x", "y"), (("b", "2"),))
-    assert count_settings(SMALL, 100) == 9
-    assert count_settings([*SMALL, rank], 100) == 3 * (1 + 2 + 1)
-    assert count_settings([*SMALL, Drawn("c", "uniform", ("0", "1"))], 40) == 40
+    assert count_rows(SMALL, 100) == 9
+    assert count_rows([*SMALL, rank], 100) == 3 * (1 + 2 + 1)
+    assert count_rows([*SMALL, Drawn("c", "uniform", ("0", "1"))], 40) == 40
 
 
 def test_brackets_side_by_side_share_no_setting():

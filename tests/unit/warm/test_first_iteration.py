@@ -41,7 +41,7 @@ from qdsweep.algorithms import make_algorithm
 from qdsweep.config.experiment import Experiment
 from qdsweep.domains import make_domain
 from qdsweep.engines.pool import Serial
-from qdsweep.experiment.loop import search
+from qdsweep.experiment.loop import run_loop
 from qdsweep.experiment.state import State
 from qdsweep.experiment.stop import Stop
 from qdsweep.warm.server import prepare
@@ -51,7 +51,7 @@ def times(data, iterations):
     domain = make_domain(experiment.domain)
     state = State(make_algorithm(experiment, domain, None))
     ends = [time.process_time()]
-    search(experiment, state, Serial(domain), Stop(),
+    run_loop(experiment, state, Serial(domain), Stop(),
            lambda *_: ends.append(time.process_time()))
     return [end - start for start, end in zip(ends, ends[1:])]
 

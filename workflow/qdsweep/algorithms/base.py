@@ -14,7 +14,6 @@ from qdsweep.config.experiment import Experiment
 from qdsweep.domains.base import Actor, Domain, Evaluation, Exploration, Floats, Seeds
 from qdsweep.errors import BadInput
 
-METRICS = ("num_elites", "coverage", "qd_score", "norm_qd_score", "obj_max", "obj_mean", "restarts")
 Arrays = dict[str, NDArray[Any]]
 Cells = NDArray[np.int64]
 # Name -> shape and type of what an archive keeps with each elite besides.
@@ -112,7 +111,7 @@ class Algorithm(ABC):
 
     @abstractmethod
     def metrics(self) -> dict[str, Any]:
-        """Name -> value, None where one means nothing; the names are those of `METRICS`.
+        """Name -> value, None where one means nothing; as `qdsweep.metrics.ARCHIVE_METRICS`.
 
         And `return`, if it learns a policy: the mean objective of its latest greedy episodes.
         Called in every iteration: nothing of O(archive) in it.

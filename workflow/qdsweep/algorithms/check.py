@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from qdsweep.algorithms import import_plugins, make_algorithm, try_changes
-from qdsweep.algorithms.base import METRICS, Algorithm, Candidates
+from qdsweep.algorithms.base import Algorithm, Candidates
 from qdsweep.algorithms.own import raised
 from qdsweep.config.compose import compose, read_domain, read_part
 from qdsweep.config.experiment import Experiment
@@ -30,6 +30,7 @@ from qdsweep.domains import make_domain
 from qdsweep.domains.base import Domain
 from qdsweep.errors import BadInput
 from qdsweep.host.process import answer, answer_of
+from qdsweep.metrics import ARCHIVE_METRICS
 from qdsweep.records.archive import archive_digest
 
 ITERATIONS = 4
@@ -188,7 +189,7 @@ class _Check:
     def digest(self, algorithm: Algorithm) -> str:
         """What results would be written from, looked at and digested."""
         metrics = self._call("metrics", algorithm.metrics)
-        lacks = [name for name in METRICS if name not in metrics]
+        lacks = [name for name in ARCHIVE_METRICS if name not in metrics]
         if lacks:
             raise BadInput(f"{self.name}: metrics lacks {', '.join(lacks)} (None means nothing)")
         rows = self._call("archive.rows", algorithm.archive.rows)

@@ -1,4 +1,4 @@
-"""A user's own parts, `module:name`: a function that returns a scheduler, or a class."""
+"""How a user's own parts, `module:name`, are called: what they are given and how they fail."""
 
 import inspect
 import traceback
@@ -6,60 +6,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from qdsweep.algorithms.base import SEED, Algorithm, Fields
-from qdsweep.config.algorithm import PluginAlgorithm
+from qdsweep.algorithms.base import Fields
 from qdsweep.config.experiment import Experiment
 from qdsweep.config.files import nearest
 from qdsweep.config.plugin import load_plugin
 from qdsweep.domains.base import Domain
 from qdsweep.errors import BadInput
-
-
-def make(experiment: Experiment, domain: Domain, shared: Path | None) -> Algorithm:
-    """Calls the user's function or class.
-
-    Args:
-        experiment: The experiment, whose algorithm is a `PluginAlgorithm`.
-        domain: Its domain.
-        shared: Not used.
-
-    Raises:
-        BadInput: It refuses its arguments, raises, or gives nothing that can be run.
-    """
-    part = experiment.algorithm
-    assert isinstance(part, PluginAlgorithm)
-    fields: Fields = {name: (shape, np.float64) for name, shape in domain.fields.items()}
-    given = {
-        **what_is_given(experiment, domain, {**fields, SEED: ((), np.uint32)}),
-        "x0": domain.x0,
-        "step": domain.step,
-        "num_emitters": experiment.num_emitters,
-        "batch_size": experiment.batch_size,
-        # As it stands, so that a script gives the same archive here and there.
-        "seed": experiment.seed,
-    }
-    made = call_own("algorithm", part.type, part.arguments, given)
-    if isinstance(made, Algorithm):
-        return made
-    lacks = [name for name in ("ask", "tell", "archive") if not hasattr(made, name)]
-    if lacks:
-        raise BadInput(
-            f"algorithm: {part.type} gives a {type(made).__name__} without "
-            f"{', '.join(lacks)}: it should give a scheduler of pyribs, anything with ask, tell "
-            "and an archive, or an `Algorithm` of qdsweep.algorithms.base"
-        )
-    from qdsweep.algorithms.ribs.algorithm import RibsAlgorithm
-    from qdsweep.algorithms.ribs.archives import require_archive
-
-    try:
-        result = getattr(made, "result_archive", None)
-        reported = made.archive if result is None else result
-    except Exception as error:
-        raise BadInput(f"algorithm: {part.type}: its archive raised {raised(error)}") from error
-    require_archive(reported, part.type, domain)
-    return RibsAlgorithm(made, groups=0, qd_score_offset=domain.objective_range[0])
 
 
 def what_is_given(experiment: Experiment, domain: Domain, fields: Fields) -> dict[str, Any]:

@@ -7,7 +7,6 @@ import numpy as np
 
 from qdsweep.analysis.selection import Tables
 from qdsweep.analysis.statistics import Band, around, spread
-from qdsweep.analysis.text import short
 from qdsweep.metrics import (
     CORE_SECONDS,
     EVALUATIONS,
@@ -20,6 +19,7 @@ from qdsweep.metrics import (
     curves_of,
     drawn_of,
 )
+from qdsweep.text import short
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -11,10 +11,8 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from qdsweep.analysis.text import number, plural
 from qdsweep.config.base import value_text
 from qdsweep.errors import BadInput
-from qdsweep.experiment.run_log import duration
 from qdsweep.metrics import Metric
 from qdsweep.records.paths import SweepDir
 from qdsweep.records.plan import Plan, PlannedRun
@@ -32,6 +30,7 @@ from qdsweep.records.status import last_line
 from qdsweep.search.levels import GO_ON, ranked, search_cost, whole_budget
 from qdsweep.sweep.drawn import SAMPLE, Drawn
 from qdsweep.sweep.grammar import drawn_in
+from qdsweep.text import duration, number, plural
 
 # Parts of a level's name.
 PARTS = ("batch", "bracket", "rung", "generation")
@@ -326,7 +325,9 @@ def led_by(search: Searched, best: Placed | None) -> str:
     """Returns who leads, and with what score; nothing before any has one."""
     if best is None or best.score is None:
         return ""
-    return f"leader: {search.label(best)}, {search.metric.said(search.metric.sign * best.score)}"
+    return (
+        f"leader: {search.label(best)}, {search.metric.with_value(search.metric.sign * best.score)}"
+    )
 
 
 def search_line(search: Searched, standings: Iterable[Standing]) -> str:

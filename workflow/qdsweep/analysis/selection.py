@@ -8,17 +8,17 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from qdsweep.analysis.marks import Block, Marks, plain_marks
 from qdsweep.analysis.stages import maker_of
 from qdsweep.analysis.statistics import OF_SEEDS, band_text
-from qdsweep.analysis.text import TIMES, plural, short
 from qdsweep.files import damaged, read_csv, require
 from qdsweep.metrics import METRICS, RANK, Metric, curves_of
 from qdsweep.records.paths import RunFiles, SweepDir
 from qdsweep.records.plan import read_plan
 from qdsweep.records.results import read_config
+from qdsweep.text import TIMES, plural, short
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -302,3 +302,43 @@ def domain_name(run_dir: Path) -> str:
 def _plain(name: str) -> str:
     """Returns the letters of a name, without the version of an environment."""
     return "".join(filter(str.isalpha, re.sub(r"-v\d+$", "", name))).lower()
+
+
+def short_names(score_scales: list[str]) -> list[str]:
+    """Returns score scales in so many of their parts (domain, archive, ...) that all differ."""
+    parts = [scale.split("; ") for scale in score_scales]
+    for count in range(1, max(map(len, parts), default=1) + 1):
+        names = ["; ".join(part[:count]) for part in parts]
+        if len(set(names)) == len(names):
+            return names
+    return score_scales
+
+
+class TaskScore(NamedTuple):
+    """A score from 0 to 1 that compares between tasks.
+
+    Attributes:
+        column: Its column in summary.csv.
+        text: What scores are, the end of a sentence.
+        phrase: What they are, inside a sentence.
+        best: What a score of 1 is.
+    """
+
+    column: str
+    text: str
+    phrase: str
+    best: str
+
+
+_QD_SCORE = TaskScore(
+    "qd_score_fraction",
+    "normalised QD scores divided by the width of the domain's objective range",
+    "scores that are normalised by the range of objectives",
+    "an archive full of elites with the highest objective",
+)
+_SCORES = {"coverage": TaskScore("coverage", "coverages", "the coverage", "a full archive")}
+
+
+def task_score(rank: Metric) -> TaskScore:
+    """Returns what tasks are compared in: that of the QD score where `rank` has none of its own."""
+    return _SCORES.get(rank.name, _QD_SCORE)

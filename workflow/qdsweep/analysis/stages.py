@@ -1,15 +1,15 @@
-"""The stages after a sweep's runs. Each is declared here, once, with all that is known of it.
+"""The stages after a sweep's runs, each declared once.
 
-Rules, command line and page take it from here. A new one needs an entry, the function that it
-names, and a caption in workflow/report/ for what Snakemake's own report shows of it. Nothing heavy
-is imported: the Snakefile reads this in every job.
+Rules, command line and page read these declarations. A new stage needs an entry, its function, and
+a caption in workflow/report/ for each output that Snakemake's own report shows. Nothing heavy is
+imported: the Snakefile reads this file in every job.
 """
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from qdsweep.errors import BadInput
 from qdsweep.files import await_listed, write_text
@@ -28,7 +28,7 @@ class Shown:
 
     Attributes:
         category: Its heading.
-        labels: What tells it from others under the heading.
+        labels: What distinguishes it from others under the heading.
         caption: The file in workflow/report/, without .rst.
         pattern: Of the files that are shown, where the output is a folder.
     """
@@ -38,6 +38,16 @@ class Shown:
     caption: str
     pattern: str | None = None
 
+    def flag(self, path: str) -> Any:
+        """Returns an output of a rule with the flags by which Snakemake's report shows it."""
+        from snakemake.io import directory, report
+
+        labels = {"sweep": "{sweep}", **self.labels}
+        about = {"caption": f"../report/{self.caption}.rst", "category": self.category}
+        if self.pattern is None:
+            return report(path, **about, labels=labels)
+        return report(directory(path), **about, labels=labels, patterns=[self.pattern])
+
 
 @dataclass(frozen=True)
 class Stage:
@@ -46,12 +56,12 @@ class Stage:
     Attributes:
         name: Its command, `qdsweep NAME SWEEP`, and its log.
         help: What the command does.
-        message: What Snakemake says of it.
+        message: What Snakemake prints for it.
         function: `module:function` below qdsweep.analysis, called with the folders of the sweep
             and of the runs.
         outputs: What it writes into results/sweeps/NAME, each with how it is shown, if it is.
         reads: The stages whose outputs it needs.
-        rule: The name of its rule, where that is another one.
+        rule: The name of its rule, where that differs.
         key: The attribute of the sweep file that asks for it; empty where every sweep has it.
         fits: Whether runs have what it shows.
         of_partial: Whether it is made of unfinished runs too.
@@ -73,6 +83,19 @@ class Stage:
         by_key = not self.key or getattr(settings, self.key) is not None
         return by_key and (self.of_partial or not settings.partial) and self.fits(runs)
 
+    @property
+    def outputs_below_results(self) -> list[str]:
+        """Its outputs in the folder results/ of any sweep."""
+        return [f"sweeps/{{sweep}}/{path}" for path in self.outputs]
+
+    def rule_outputs(self) -> list[Any]:
+        """Returns its outputs as a rule declares them."""
+        paths = [f"results/{path}" for path in self.outputs_below_results]
+        return [
+            shown.flag(path) if shown else path
+            for path, shown in zip(paths, self.outputs.values(), strict=True)
+        ]
+
     def is_done(self, sweep_dir: Path) -> bool:
         """Returns whether its outputs are there."""
         return all((sweep_dir / path).exists() for path in self.outputs)
@@ -93,11 +116,11 @@ class Stage:
         Raises:
             BadInput: A file that it reads has changed since it was written, or its own work failed.
         """
-        for stage in (one for one in STAGES if one.name in self.reads):
+        for stage in (stage for stage in STAGES if stage.name in self.reads):
             stage.await_files(sweep_dir)
             stage.require_as_written(sweep_dir)
         for path in self.damaged(sweep_dir):
-            path.unlink(missing_ok=True)  # pictures that are kept, too
+            path.unlink(missing_ok=True)  # cached pictures too
         sums = self._sums(sweep_dir)
         sums.unlink(missing_ok=True)
         apply_baseline("avx2" if has_avx2() else "native")
@@ -106,14 +129,14 @@ class Stage:
         write_text(sums, sums_of(sweep_dir, self._files(sweep_dir)))
 
     def await_files(self, sweep_dir: Path) -> None:
-        """Waits for what it has just written on another node, also in folders."""
+        """Waits for the outputs that it has just written on another node."""
         paths = [self._sums(sweep_dir), *(sweep_dir / output for output in self.outputs)]
         folders = {path.parent for path in paths} | {path for path in paths if path.is_dir()}
         for folder in folders:
             await_listed(folder)
 
     def require_as_written(self, sweep_dir: Path) -> None:
-        """Refuses to go on from a file of it that has changed.
+        """Refuses an output that has changed since it was written.
 
         Raises:
             BadInput: There is one.
@@ -122,14 +145,14 @@ class Stage:
             raise BadInput(f"{path} has changed since it was written: {self.anew}")
 
     def damaged(self, sweep_dir: Path) -> list[Path]:
-        """Returns files of it that have changed since it has written them."""
+        """Returns its outputs that have changed since it wrote them."""
         return damaged_files(self._sums(sweep_dir), sweep_dir)
 
     def _sums(self, sweep_dir: Path) -> Path:
         return SweepDir(sweep_dir).sums(self.name)
 
     def _files(self, sweep_dir: Path) -> Iterator[Path]:
-        """Yields what it has written; of a folder, also what is kept of it for the next time."""
+        """Yields its outputs; for a folder also the cached files."""
         for path in (sweep_dir / output for output in self.outputs):
             if path.is_dir():
                 yield from sorted(path.rglob("*"))
@@ -252,7 +275,7 @@ STAGES = (
         "animations of how the archives of {wildcards.sweep} filled",
         "figures.animations:evolution",
         _folder("plots/evolution", ".gif", "Evolution", "run", "evolution"),
-        # Only archives whose cells stay have one.
+        # Only archives with fixed cells have one.
         fits=lambda runs: any(run.has_history for run in runs),
     ),
     Stage(
@@ -275,10 +298,27 @@ STAGES = (
 )
 
 
+def stages_of(settings: "SweepFile", runs: "Collection[Experiment]") -> dict[str, Stage]:
+    """Returns the stages that a sweep asks for, in the order of the data."""
+    return {stage.name: stage for stage in STAGES if stage.is_asked_for(settings, runs)}
+
+
+def files_of(stages: Mapping[str, Stage], names: Iterable[str]) -> list[str]:
+    """Returns the files of some stages, as far as a sweep has them, as a rule declares them."""
+    chosen = [stages[name] for name in names if name in stages]
+    return [f"results/{path}" for stage in chosen for path in stage.outputs_below_results]
+
+
+def damaged(stages: Mapping[str, Stage], sweep_dir: Path) -> dict[str, list[Path]]:
+    """Returns the stages with a file that has changed since it was written, and these files."""
+    files = {name: stage.damaged(sweep_dir) for name, stage in stages.items()}
+    return {name: paths for name, paths in files.items() if paths}
+
+
 def forget(settings: "SweepFile", sweep_dir: Path) -> None:
     """Removes what an earlier start left for a key that the sweep file no longer has.
 
-    Only files: animations are dear, and no table or number of the page is of them.
+    It removes only files: animations are expensive, and no table or number depends on them.
     """
     for stage in STAGES:
         if stage.key and getattr(settings, stage.key) is None:
@@ -287,9 +327,9 @@ def forget(settings: "SweepFile", sweep_dir: Path) -> None:
 
 
 def maker_of(path: Path) -> Stage:
-    """Returns the stage that writes a file of a sweep's folder: aggregate, if no other does."""
+    """Returns the stage that writes a file of a sweep's folder; by default aggregate."""
     makers = [stage for stage in STAGES for output in stage.outputs if _is_at(path, output)]
-    return makers[0] if makers else next(one for one in STAGES if one.name == "aggregate")
+    return makers[0] if makers else next(stage for stage in STAGES if stage.name == "aggregate")
 
 
 def _is_at(path: Path, output: str) -> bool:

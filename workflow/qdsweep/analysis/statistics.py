@@ -1,11 +1,11 @@
-"""Statistics over seeds. The unit of replication is the seed: one number a run.
+"""Statistics over seeds. The unit of replication is the seed: one number per run.
 
 Scores of one algorithm come as strata: an array of runs for each task. With one task that is one
 array. Point values are those of Agarwal et al. 2021 ("Deep reinforcement learning at the edge of
-the statistical precipice") as their library rliable computes them. The intervals are others where
-theirs, percentiles of a bootstrap over runs, are too narrow for the few seeds of a sweep.
+the statistical precipice") as their library rliable computes them. Where their intervals,
+percentiles of a bootstrap over runs, are too narrow for the few seeds of a sweep, ours differ.
 
-Lines and bands of curves over seeds, as `figures.band` of the sweep file asks for.
+`figures.band` of the sweep file chooses the lines and bands of curves over seeds.
 """
 
 import itertools
@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from qdsweep.analysis.text import plural
+from qdsweep.text import plural
 
 Scores = NDArray[np.float64]
 Strata = Sequence[Scores]
@@ -88,12 +88,12 @@ def interquartile_mean(strata: Strata) -> Estimate:
     if min(map(len, strata)) < MIN_SEEDS:
         return Estimate(value, math.nan, math.nan)
     cut = int(_TRIM * count)
-    low, high, kept = pooled[cut], pooled[count - 1 - cut], count - 2 * cut
+    low, high, remaining = pooled[cut], pooled[count - 1 - cut], count - 2 * cut
     spread = np.array([len(runs) * np.clip(runs, low, high).var(ddof=1) for runs in strata])
     if not spread.any():  # the interval is unknown, unless all runs are equal
         return Estimate(value, *([value] * 2 if pooled[0] == pooled[-1] else [math.nan] * 2))
     freedom = np.array([max(((runs >= low) & (runs <= high)).sum() - 1, 1) for runs in strata])
-    error = math.sqrt(spread.sum() * (count - 1) / count / (kept * (kept - 1)))
+    error = math.sqrt(spread.sum() * (count - 1) / count / (remaining * (remaining - 1)))
     half = error * stats.t.ppf(1 - ALPHA / 2, spread.sum() ** 2 / (spread**2 / freedom).sum())
     return Estimate(value, value - half, value + half)
 
@@ -218,7 +218,7 @@ def mann_whitney(first: Scores, second: Scores) -> float:
     """Returns the two-sided p value of the Mann-Whitney U test, exact for few runs.
 
     With ties scipy takes the normal approximation, which for few runs falls below any p value that
-    ranks can give: that one is then the answer.
+    ranks can give. The smallest possible p value is returned then.
     """
     from scipy import stats
 
@@ -235,7 +235,7 @@ def least_mann_whitney(first: int, second: int) -> float:
 
 
 def seeds_to_decide(tests: int) -> int:
-    """Returns from how many seeds a group on the rank test can be below 5 %, times `tests`."""
+    """Returns the fewest seeds per group with which `tests` rank tests can reach 5 %."""
     return next(n for n in itertools.count(2) if tests * least_mann_whitney(n, n) < ALPHA)
 
 
@@ -251,7 +251,7 @@ def holm(p: Scores) -> Scores:
     return np.minimum(corrected, 1.0)
 
 
-# What needs each seed's curve, which only then is kept in curves_by_seed.csv.
+# Bands that need the curve of each seed; curves_by_seed.csv is written only for these.
 OF_SEEDS = ("quartiles", "seeds")
 _WORDS = {
     "error": "mean ± standard error over {}",

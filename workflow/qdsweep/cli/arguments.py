@@ -1,7 +1,4 @@
-"""What several commands share: their arguments, and how they read them.
-
-Text in columns, as wide as a common terminal: a line for each row, and no line is longer.
-"""
+"""Arguments that several commands share, and text in columns for a terminal."""
 
 import argparse
 import textwrap
@@ -9,15 +6,16 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from qdsweep.analysis.text import cut
+from qdsweep.config.base import typed
 from qdsweep.errors import BadInput
 from qdsweep.host.machine import require_memory
+from qdsweep.text import cut
 
 if TYPE_CHECKING:
     from qdsweep.config.cluster import Cluster
 
 
-# A worker process takes more; measured: 57 MB [bytes].
+# A worker process takes more (measured: 57 MB) [bytes].
 _WORKER = 10_000_000
 
 # Adds a command: its name, what it does, and its examples.
@@ -41,7 +39,7 @@ SET: dict[str, Any] = {
 
 
 def adder(parser: argparse.ArgumentParser) -> Add:
-    """Returns what adds commands to a parser."""
+    """Returns the function that adds commands to a parser."""
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
     def add(name: str, text: str, epilog: str = "", **options: Any) -> argparse.ArgumentParser:
@@ -66,8 +64,6 @@ def sweep_name(text: str) -> str:
 
 def overrides(settings: list[str]) -> dict[str, Any]:
     """Returns the values of `--set`, by name."""
-    from qdsweep.config.base import typed
-
     values = {}
     for setting in settings:
         key, equals, value = setting.partition("=")
@@ -96,7 +92,7 @@ def cluster_of(arguments: argparse.Namespace) -> "Cluster":
 
 
 WIDTH = 120
-_LABEL = 44  # of the longest label; a longer one is cut in its middle
+_LABEL = 44  # longest label; a longer one is cut in its middle
 
 
 def lines(sides: str, rows: Sequence[Sequence[str]], label: int) -> Iterator[str]:

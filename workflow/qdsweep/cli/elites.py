@@ -6,7 +6,11 @@ import re
 from pathlib import Path
 
 from qdsweep.cli.arguments import Add, cluster_of
+from qdsweep.config.imported import is_imported
 from qdsweep.errors import BadInput
+from qdsweep.files import require, write_json
+from qdsweep.host.machine import apply_baseline
+from qdsweep.records.paths import RunDir
 
 ROLLOUT = """\
 examples:
@@ -62,20 +66,20 @@ def add_commands(add: Add) -> None:
     )
     rollout.set_defaults(command=_rollout)
 
-    again = add("reevaluate", "Evaluate the elites of a run again: how much was luck?", REEVALUATE)
-    again.add_argument("run_dir", type=Path, metavar="RUN_DIR", help="a finished run's folder")
-    again.add_argument("--times", type=int, default=10, help="evaluations per elite (default: 10)")
-    again.add_argument(
+    parser = add("reevaluate", "Evaluate the elites of a run again: how much was luck?", REEVALUATE)
+    parser.add_argument("run_dir", type=Path, metavar="RUN_DIR", help="a finished run's folder")
+    parser.add_argument("--times", type=int, default=10, help="evaluations per elite (default: 10)")
+    parser.add_argument(
         "--seed", type=int, default=1_000_003, help="of the fresh seeds (default: 1000003)"
     )
-    again.add_argument(
+    parser.add_argument(
         "--cluster",
         default="local",
         help="a YAML file or a preset; one node of it (default: local)",
     )
-    again.add_argument("--workers", type=int, help="workers (default: the cluster's)")
-    again.add_argument("--cores", type=int, help=argparse.SUPPRESS)  # used by the rule reevaluate
-    again.set_defaults(command=_reevaluate)
+    parser.add_argument("--workers", type=int, help="workers (default: the cluster's)")
+    parser.add_argument("--cores", type=int, help=argparse.SUPPRESS)  # used by the rule reevaluate
+    parser.set_defaults(command=_reevaluate)
 
 
 def point(text: str) -> list[float]:
@@ -92,9 +96,6 @@ def point(text: str) -> list[float]:
 def _rollout(arguments: argparse.Namespace) -> int:
     from qdsweep.config.compose import compose
     from qdsweep.config.episodes import require_episodes
-    from qdsweep.files import require
-    from qdsweep.host.machine import apply_baseline
-    from qdsweep.records.paths import RunDir
 
     if not arguments.seconds > 0:
         raise BadInput(f"--seconds {arguments.seconds:g}: more than 0 is needed")
@@ -105,7 +106,6 @@ def _rollout(arguments: argparse.Namespace) -> int:
     require_episodes(experiment.domain)
     apply_baseline(experiment.cpu_baseline)
     from qdsweep.elites.rollout import rollout
-    from qdsweep.files import write_json
 
     folder, at = arguments.folder or run.rollouts, arguments.at
     elites = arguments.elites or ([] if at else ELITES)
@@ -119,8 +119,6 @@ def _rollout(arguments: argparse.Namespace) -> int:
 
 
 def _refuse_imported(run_dir: Path) -> None:
-    from qdsweep.config.imported import is_imported
-
     if is_imported(run_dir.resolve().name):
         raise BadInput(f"{run_dir} was imported: nothing here evaluates its elites again")
 

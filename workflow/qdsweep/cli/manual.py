@@ -10,7 +10,6 @@ from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
-from qdsweep.analysis.text import listed
 from qdsweep.config.base import Model
 from qdsweep.config.cluster import Cluster
 from qdsweep.config.compose import compose
@@ -20,6 +19,7 @@ from qdsweep.config.files import HOME, PRESETS
 from qdsweep.config.imported import Imported
 from qdsweep.config.sweep import SweepFile
 from qdsweep.sweep.ids import run_id
+from qdsweep.text import listed
 
 SCHEMAS: dict[str, type[Model]] = {"experiment": Experiment, "cluster": Cluster, "sweep": SweepFile}
 # Types and limits of JSON schemas, in words.

@@ -1,23 +1,28 @@
-"""The commands of a run: run, launch, worker; and check, for its domain.
-
-The commands of a search's jobs: place and decide.
-"""
+"""The commands of runs (run, launch, adopt, worker, check) and of a search's jobs."""
 
 import argparse
 import os
+import signal
 import sys
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from qdsweep.cli.arguments import CLUSTER, RESULTS, SET, Add, cluster_of, overrides, sweep_name
-from qdsweep.errors import BadInput
-from qdsweep.files import await_listed, damaged
+from qdsweep.config.base import typed
+from qdsweep.config.files import quoted
+from qdsweep.errors import STOPPED, BadInput
+from qdsweep.files import await_listed, damaged, read_json_if_whole
+from qdsweep.host.lock import Lock
+from qdsweep.host.machine import apply_baseline
+from qdsweep.host.process import RANKS, die_with_parent
+from qdsweep.records.paths import Results, RunDir, run_of_connection
+from qdsweep.records.plan import read_plan
+from qdsweep.records.sources import identity_in
 
 if TYPE_CHECKING:
     from qdsweep.config.cluster import Cluster
     from qdsweep.config.experiment import Experiment
-    from qdsweep.records.paths import RunDir
 
 
 RUN = """\
@@ -122,15 +127,16 @@ def add_commands(add: Add) -> None:
 
 def _run(arguments: argparse.Namespace) -> int:
     from qdsweep.config.compose import compose
+    from qdsweep.config.memory import require_memory_of
     from qdsweep.config.requirements import check_cited, require_packages_of
-    from qdsweep.planning.checks import check_sizes, require_own_code
+    from qdsweep.planning.checks import require_own_code
 
     _check_run(arguments)
     experiment = compose(arguments.experiment, overrides(arguments.set), source="--set")
     check_cited([experiment])
     try:
         if not arguments.out.exists():  # else it may be finished, by a larger machine
-            check_sizes(experiment)
+            require_memory_of(experiment)
             require_packages_of(experiment)
         require_own_code(experiment)
     except BadInput as error:
@@ -154,8 +160,6 @@ def _run(arguments: argparse.Namespace) -> int:
 
 def _adopt(arguments: argparse.Namespace) -> int:
     from qdsweep.experiment.reload import adopt
-    from qdsweep.host.lock import Lock
-    from qdsweep.records.paths import RunDir
 
     for folder in arguments.run_dirs:
         run = RunDir(folder)
@@ -174,9 +178,7 @@ def _adopt(arguments: argparse.Namespace) -> int:
 
 
 def _check_run(arguments: argparse.Namespace) -> None:
-    """Refuses a folder that cannot be one, and no time at all."""
-    from qdsweep.config.files import quoted
-
+    """Refuses an impossible run folder, and a time limit of 0 or less."""
     limit, out = arguments.max_seconds, arguments.out
     if limit is not None and not limit > 0:
         raise BadInput(f"--max-seconds {limit:g}: a number above 0 is needed")
@@ -190,8 +192,6 @@ def _check_run(arguments: argparse.Namespace) -> None:
 
 
 def _launch(arguments: argparse.Namespace) -> int:
-    from qdsweep.records.paths import RunDir
-
     run = RunDir(arguments.runs / arguments.run)
     try:
         experiment, cluster = planned(run, arguments.budget, arguments.cluster, arguments.cores)
@@ -204,11 +204,11 @@ def _launch(arguments: argparse.Namespace) -> int:
 
 
 def start_planned(
-    experiment: "Experiment", run: "RunDir", cluster: "Cluster", attempt: int = 1
+    experiment: "Experiment", run: RunDir, cluster: "Cluster", attempt: int = 1
 ) -> int:
-    """Computes a run in a job of Snakemake's, and returns the exit code."""
+    """Computes a run in a Snakemake job, and returns the exit code."""
     from qdsweep.experiment.options import Options
-    from qdsweep.experiment.start import STOPPED, start
+    from qdsweep.experiment.start import start
 
     options = Options(max_seconds=cluster.max_seconds, attempt=attempt)
     code = start(experiment, run.path, cluster, options)
@@ -222,9 +222,9 @@ def start_planned(
 
 
 def planned(
-    run: "RunDir", budget: str, cluster_name: str, cores: int | None
+    run: RunDir, budget: str, cluster_name: str, cores: int | None
 ) -> "tuple[Experiment, Cluster]":
-    """Returns what the start of the sweep planned for a run, which must still be that run.
+    """Returns the planned experiment and cluster of a run, which must still be that run.
 
     Args:
         run: The run's folder.
@@ -233,12 +233,10 @@ def planned(
         cores: Cores of this machine that it may use; None: those of the cluster.
 
     Raises:
-        BadInput: The plan is damaged, or is another run by now.
+        BadInput: The plan is damaged, or now describes another run.
     """
-    from qdsweep.config.base import typed
     from qdsweep.config.cluster import read_cluster
     from qdsweep.config.compose import compose
-    from qdsweep.records.sources import identity_in
 
     unit, _, amount = budget.partition("=")
     file = run.state.config
@@ -261,8 +259,6 @@ def planned(
 
 def _worker(arguments: argparse.Namespace) -> int:
     from qdsweep.engines.executors import dask_worker, ray_worker
-    from qdsweep.files import read_json_if_whole
-    from qdsweep.records.paths import RunDir, run_of_connection
 
     if arguments.workers < 1:
         raise BadInput(f"--workers {arguments.workers}: at least 1 is needed")
@@ -274,7 +270,9 @@ def _worker(arguments: argparse.Namespace) -> int:
             expected = RunDir(Path("RUN")).state.connection
             raise BadInput(f"--connect {arguments.connect}: {expected} was expected")
         work = ray_worker.work if arguments.engine == "ray" else dask_worker.work
-        work(run.path, arguments.workers, patience=600.0)  # it may have to start itself
+        work(
+            run.path, arguments.workers, patience=600.0
+        )  # the main process may still have to start
         return 0
     if not arguments.join.is_dir():
         raise BadInput(f"--join {arguments.join}: there is no such folder")
@@ -291,12 +289,8 @@ def _worker(arguments: argparse.Namespace) -> int:
 
 
 def _end_with_main() -> None:
-    """Ends this worker with the main process that has started it, also before it has found that."""
-    import os
-    import signal
-
+    """Ends this worker when the main process that started it ends."""
     from qdsweep.engines.allocation import MAIN
-    from qdsweep.host.process import die_with_parent
 
     main = os.environ.pop(MAIN, None)
     if main is not None:
@@ -304,8 +298,6 @@ def _end_with_main() -> None:
 
 
 def _check(arguments: argparse.Namespace) -> int:
-    from qdsweep.host.machine import apply_baseline
-
     if arguments.algorithm is not None:
         return _check_algorithm(arguments)
     if arguments.domain is None:
@@ -315,14 +307,12 @@ def _check(arguments: argparse.Namespace) -> int:
     apply_baseline("avx2")
     from qdsweep.domains.plugin import check_elsewhere
 
-    found = check_elsewhere(arguments.domain)
-    print(f"{arguments.domain}: fit for use", found, sep="\n")
+    report = check_elsewhere(arguments.domain)
+    print(f"{arguments.domain}: fit for use", report, sep="\n")
     return 0
 
 
 def _check_algorithm(arguments: argparse.Namespace) -> int:
-    from qdsweep.host.machine import apply_baseline
-
     apply_baseline("avx2")
     from qdsweep.algorithms.check import check_algorithm, small_experiment, trace_elsewhere
 
@@ -355,20 +345,17 @@ def add_search_commands(add: Add) -> None:
 
 
 def _place(arguments: argparse.Namespace) -> int:
-    from qdsweep.host.process import RANKS
-    from qdsweep.records.paths import Results
-    from qdsweep.records.plan import read_plan
     from qdsweep.search.decide import given, level_of, take_place
 
     sweep = Results(arguments.results).sweep(arguments.name)
     plan = read_plan(sweep)
     level = level_of(plan, arguments.level)
     start = partial(_start, arguments, f"{plan.unit}={level.budget}")
-    if RANKS in os.environ:  # the process that started the ranks writes the marker
+    if RANKS in os.environ:  # the process that starts the ranks writes the marker
         run = given(sweep, plan.candidates, level, arguments.place).runs[arguments.seed]
         return start(sweep.results.run(run))
 
-    def said(run: "RunDir") -> int:
+    def logged(run: RunDir) -> int:
         print(
             f"qdsweep: {run.name} to {level.budget:,} {plan.unit}; its log: {run.state.log}. With "
             "no line below, the process was killed or ended by itself (os._exit, a crash)",
@@ -379,17 +366,15 @@ def _place(arguments: argparse.Namespace) -> int:
         print(f"qdsweep: {run.name} ended with exit code {code}", file=sys.stderr)
         return code
 
-    return take_place(sweep, plan, arguments.level, arguments.place, arguments.seed, said)
+    return take_place(sweep, plan, arguments.level, arguments.place, arguments.seed, logged)
 
 
-def _start(arguments: argparse.Namespace, budget: str, run: "RunDir") -> int:
-
+def _start(arguments: argparse.Namespace, budget: str, run: RunDir) -> int:
     experiment, cluster = planned(run, budget, arguments.cluster, arguments.cores)
     return start_planned(experiment, run, cluster)
 
 
 def _decide(arguments: argparse.Namespace) -> int:
-    from qdsweep.records.paths import Results
     from qdsweep.search.decide import decide
 
     decide(Results(arguments.results).sweep(arguments.name), arguments.level, arguments.block)

@@ -1,9 +1,4 @@
-"""The commands of the stages: what makes tables, figures and the report of a sweep.
-
-The command import.
-
-The command scale.
-"""
+"""The commands of the stages (tables, figures, report), import and scale."""
 
 import argparse
 import sys
@@ -13,6 +8,7 @@ from typing import Any
 
 from qdsweep.analysis.stages import STAGES, Stage
 from qdsweep.cli.arguments import CLUSTER, RESULTS, SET, Add, overrides, sweep_name
+from qdsweep.errors import STOPPED
 from qdsweep.records.paths import Results
 
 # Stage -> its own options, which its function takes as keyword arguments.
@@ -40,7 +36,7 @@ def add_commands(add: Add) -> None:
         ]
         parser.set_defaults(command=_command(stage, options))
         if stage.name == "aggregate":
-            parser.add_argument("--at", help=argparse.SUPPRESS)  # a new value is a new job
+            parser.add_argument("--at", help=argparse.SUPPRESS)  # a new value makes a new job
 
 
 def _command(stage: Stage, options: list[str]) -> Callable[[argparse.Namespace], int]:
@@ -92,12 +88,12 @@ def _import(arguments: argparse.Namespace) -> int:
     from qdsweep.experiment.foreign_results import read_foreign, write_run
 
     for run in read_all(map(str, arguments.files)):
-        found = read_foreign(run)
-        for warning in found.warnings:
+        results = read_foreign(run)
+        for warning in results.warnings:
             print(f"qdsweep: warning: {run.archive}: {warning}", file=sys.stderr)
         if not arguments.check:
-            write_run(run, found, Results(arguments.results).runs)
-        print(f"{run.id}: {found}{', fits' if arguments.check else ''}")
+            write_run(run, results, Results(arguments.results).runs)
+        print(f"{run.id}: {results}{', fits' if arguments.check else ''}")
     return 0
 
 
@@ -157,8 +153,8 @@ def _scale(arguments: argparse.Namespace) -> int:
         times = measure(study)
     except KeyboardInterrupt:
         print("qdsweep: stopped; the same command goes on", file=sys.stderr)
-        return 75
-    from qdsweep.analysis.tables.sheet import as_markdown
+        return STOPPED
+    from qdsweep.analysis.sheet import as_markdown
     from qdsweep.scaling.study import write_scaling
 
     print(as_markdown(write_scaling(study, times)))

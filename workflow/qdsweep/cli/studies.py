@@ -30,7 +30,7 @@ _NO_CACHES = shutil.ignore_patterns("__pycache__")
 _NAME = "my_study"  # in the templates
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_.\-]")
 _TEMPLATE = Path(__file__).parent / "study"
-# What tells Snakemake where jobs run.
+# Options of Snakemake that choose where jobs run.
 _PLACES = ("-c", "--cores", "-j", "--jobs", "-e", "--executor", "--profile", "--workflow-profile")
 
 
@@ -40,7 +40,7 @@ def add_commands(add: Add) -> None:
     init.add_argument("folder", type=Path, metavar="FOLDER", help="a new folder, or an empty one")
     init.add_argument("--minimal", action="store_true", help="leave out the example of a domain")
     init.set_defaults(command=_init)
-    # No word is an option of its own: all are Snakemake's.
+    # All options are Snakemake's.
     text = "Run a sweep with the workflow that comes with qdsweep."
     usage = "qdsweep sweep [CONFIG] [WORD ...]"
     sweep = add("sweep", text, SWEEP, usage=usage, prefix_chars="\0", add_help=False)
@@ -83,7 +83,7 @@ def _sweep(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> in
     chosen = []
     if words and not words[0].startswith("-"):
         file = find_preset("sweeps", words[0])
-        read_yaml(file)  # of a file that is no YAML, Snakemake would not say the name
+        read_yaml(file)  # Snakemake would not name a file that is not YAML
         chosen = ["--configfile", str(file)]
         words = words[1:]
     if not any(word.startswith(_PLACES) for word in words):

@@ -266,54 +266,26 @@ def add_plan_commands(add: Add) -> None:
 
 def _plan(arguments: argparse.Namespace) -> int:
     from qdsweep.config.files import find_config, find_preset
-    from qdsweep.planning.checks import check_fit, check_sweep
-    from qdsweep.planning.outlook import find_changes, first_batches, forecast, outlook
-    from qdsweep.planning.start import (
-        clusters_of,
-        confirming,
-        key_sources,
-        plan_data,
-        read_sweep,
-        sweep_of,
-    )
-    from qdsweep.records.paths import Results
-    from qdsweep.records.plan import Plan
-    from qdsweep.records.progress import read_standings
-    from qdsweep.search.places import places_of, search_outlook, spoiled
+    from qdsweep.planning.outlook import first_batches
+    from qdsweep.planning.start import Given, Start
 
     file = arguments.file or find_config("config.yaml")
     if not Path(file).exists():
         file = find_preset("sweeps", file)
-    results, files = Results(arguments.results), [file]
-    settings = read_sweep({}, (), files)
-    sources = key_sources((), files)
-    sweep = sweep_of(settings, results, sources)
-    check_sweep(settings, sweep, sources)
-    for name, cluster in clusters_of(settings, sources).items():
-        if settings.cluster != "auto":  # else it is not known before the executor is
-            check_fit(cluster, name, sweep.runs)
-    places = places_of(settings, sweep, sources)
-    if places is not None:
-        again = spoiled(settings.name, places, results)
-        for line in search_outlook(settings, places, sweep, again, results):
-            print(line.removeprefix("qdsweep: "))
+    start = Start(Results(arguments.results), Given({}, files=[file]))
+    outlook = [line.removeprefix("qdsweep: ") for line in start.lines()]
+    if start.search is not None:
+        print(*outlook, sep="\n")
         return 0
-    confirm = confirming(settings, sweep, results)
-    plan = Plan.of(plan_data(settings, sweep))
-    runs = sweep.runs | confirm.runs
-    standings = read_standings(results.sweep(settings.name), plan)
-    changes = find_changes(settings.name, sweep, confirm, results)
-    for line in _table(forecast(plan, standings, runs, changes)):
-        print(line)
-    said = outlook(settings.name, sweep, confirm, standings, changes, results)
-    for line in (*first_batches(runs), *(line.removeprefix("qdsweep: ") for line in said)):
+    print(*_table(start.forecast()), sep="\n")
+    for line in (*first_batches(start.runs), *outlook):
         print(paragraph(line))
     return 0
 
 
 def _table(rows: "Iterable[Forecast]") -> Iterator[str]:
     """Yields heading and rows."""
-    from qdsweep.experiment.run_log import duration
+    from qdsweep.text import duration
 
     rows = list(rows)
     units = {row.unit for row in rows}

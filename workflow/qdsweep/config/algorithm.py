@@ -23,9 +23,13 @@ class Bandit(Model):
 
     type: Literal["bandit"]
     reselect: Literal["terminated", "all"] = Field(
-        default="terminated", description="which emitters are chosen anew after an iteration"
+        title="... emitters chosen anew",
+        default="terminated",
+        description="which emitters are chosen anew after an iteration",
     )
-    zeta: float = Field(default=0.05, ge=0, description="weight of exploration in UCB1")
+    zeta: float = Field(
+        title="exploration weight", default=0.05, ge=0, description="weight of exploration in UCB1"
+    )
 
 
 class RoundRobin(Model):
@@ -67,6 +71,7 @@ class Composition(AlgorithmConfig):
 
     archive: Archive = Field(description="the archive that the emitters search with")
     result_archive: bool = Field(
+        title="... for its results",
         default=False,
         description=(
             "keep the best solutions in a second, elitist archive of the same cells (a grid for a "
@@ -141,7 +146,7 @@ class Composition(AlgorithmConfig):
         """Returns the number of solutions of the first iteration (of a bandit, on average)."""
         if not self.draws_first:
             drawn = None
-        own = [one for one in self.emitters if drawn is None or not one.draws_first]
+        own = [emitter for emitter in self.emitters if drawn is None or not emitter.draws_first]
         each = sum(emitter.first_batch(batch_size) for emitter in own)
         total = self.of_each_group(num_emitters) * each + (drawn or 0)
         return total // len(self.emitters) if isinstance(self.scheduler, Bandit) else total
@@ -203,7 +208,7 @@ class PluginAlgorithm(AlgorithmConfig):
     an `archive` that pickles.
     """
 
-    code = "qdsweep.algorithms.own:make"
+    code = "qdsweep.algorithms.plugin:make"
 
     type: str = Field(
         pattern=TARGET,

@@ -64,6 +64,7 @@ class _Annealed(_ArchiveKind):
     """An archive kind that may have CMA-MAE's thresholds, which rise as solutions are added."""
 
     learning_rate: float | None = Field(
+        title="archive learning rate",
         default=None,
         ge=0,
         le=1,
@@ -71,6 +72,7 @@ class _Annealed(_ArchiveKind):
         json_schema_extra=NOW,
     )
     threshold_min: float | None = Field(
+        title="first threshold",
         default=None,
         description=(
             "CMA-MAE's first threshold; null for the lowest objective of the domain "

@@ -103,7 +103,7 @@ class _Draft:
             raise BadInput(f"{source}: give one of {dotted(_FIRST)} and {dotted(path)}")
 
     def fold_arguments(self) -> None:
-        """Moves what stands beside the `type` of a user's part of an algorithm to `arguments`."""
+        """Moves the other keys of a user's part of an algorithm to `arguments`."""
         for path, model in _OWN:
             part = self._at(path)
             groups = part if isinstance(part, list) else [part]
@@ -236,7 +236,7 @@ def _base(experiment: str | Mapping[str, Any], presets: dict[str, str], source: 
         named = part if isinstance(part, str) else own.pop("preset", None)
         preset = presets.get(kind, named)
         if named is None and kind in presets:
-            own = {}  # it stood for the whole part, and was no change of a preset
+            own = {}  # it replaced the whole part, and did not change a preset
         if preset is not None:
             by = source if kind in presets else file
             try:
@@ -279,7 +279,7 @@ def _base(experiment: str | Mapping[str, Any], presets: dict[str, str], source: 
 def _goes_with_its_own(name: str, experiment: str | Mapping[str, Any], source: str) -> bool:
     """Returns whether a short name of a file is a key of its own algorithm or domain.
 
-    Where another one stands in its place, the key has gone with it.
+    If another part replaces it, the key no longer exists.
     """
     own = _base(experiment, {}, source)
     path = resolve(name, _keys_of(_as_json(own.data)), _owners(own.data))
@@ -328,21 +328,21 @@ def _validate(draft: _Draft) -> Experiment:
     for change in experiment.schedule:
         source = f"{draft.sources[('schedule',)]}: schedule, at {change.at}"
         now = _Draft(copy.deepcopy(now.data), dict(now.sources))
-        found: dict[Path, Any] = {}
+        settings: dict[Path, Any] = {}
         for name, value in change.set.items():
             try:
                 path = resolve(name, paths, _owners(now.data))
                 refuse_fixed(experiment, path)
             except BadInput as error:
                 raise BadInput(f"{source}: {error}") from None
-            if path in found:
+            if path in settings:
                 raise BadInput(f"{source}: the key {dotted(path)} is given twice, also as {name}")
             if value is None:
                 raise BadInput(f"{source}: {name} = null: a change needs a value")
-            found[path] = value
+            settings[path] = value
             now.put(path, value, source)
         then = _experiment(now).model_dump(mode="json")
-        values = {dotted(path): _value(then, path) for path in sorted(found, key=dotted)}
+        values = {dotted(path): _value(then, path) for path in sorted(settings, key=dotted)}
         changes.append(Change(at=change.at, set=values))
     return experiment.model_copy(update={"schedule": changes})
 

@@ -128,10 +128,10 @@ class Atari(PolicyDomain):
 @cache
 def _roms() -> list[str]:
     """Returns the names of the ALE's files, none where it is absent; nothing is imported."""
-    found = importlib.util.find_spec("ale_py")
-    if found is None or found.origin is None:
+    spec = importlib.util.find_spec("ale_py")
+    if spec is None or spec.origin is None:
         return []
-    names = json.loads(Path(found.origin).with_name("roms").joinpath("md5.json").read_text())
+    names = json.loads(Path(spec.origin).with_name("roms").joinpath("md5.json").read_text())
     return [name.partition(".")[0] for name in names]
 
 

@@ -50,7 +50,8 @@ class EmitterKind(Model):
     needs_jacobian: ClassVar[bool] = False
     # Whether its first batch can be random solutions.
     draws_first: ClassVar[bool] = False
-    # Its papers: keys of config/references.bib.
+    # What emitters of the kind are called in a text, and its papers: keys of references.bib.
+    title: ClassVar[str]
     cite: ClassVar[tuple[str, ...]] = ()
 
     type: str = Field(description="which kind")
@@ -98,6 +99,7 @@ class _Initial(EmitterKind):
     draws_first = True
 
     initial_solutions: int = Field(
+        title="... random initial solutions per emitter",
         default=0,
         ge=0,
         description=(
@@ -123,10 +125,12 @@ class _Initial(EmitterKind):
 class Gaussian(_Initial):
     """pyribs' GaussianEmitter: an elite plus Gaussian noise (MAP-Elites)."""
 
+    title = "Gaussian emitters"
     cite = ("mouret2015illuminating",)
 
     type: Literal["gaussian"]
     sigma: float | None = Field(
+        title="mutation scale",
         default=None,
         gt=0,
         description=(
@@ -139,10 +143,12 @@ class Gaussian(_Initial):
 class IsoLine(_Initial):
     """pyribs' IsoLineEmitter: isotropic noise plus noise along the line to another elite."""
 
+    title = "line emitters"
     cite = ("vassiliades2018discovering", "mouret2015illuminating")
 
     type: Literal["iso_line"]
     iso_sigma: float | None = Field(
+        title="isotropic mutation scale",
         default=None,
         gt=0,
         description=(
@@ -152,6 +158,7 @@ class IsoLine(_Initial):
         json_schema_extra=NOW,
     )
     line_sigma: float = Field(
+        title="line mutation scale",
         default=0.2,
         ge=0,
         description="standard deviation of the noise along the line [fraction of the distance]",
@@ -163,12 +170,13 @@ class _Adaptive(EmitterKind):
     """An emitter around an evolution strategy."""
 
     ranker: Ranker = Field(
+        title="... ranking",
         default="2imp",
         description="how solutions are ranked for the update",
         json_schema_extra=NOW,
     )
     es: Literal["cma_es", "sep_cma_es", "lm_ma_es", "openai_es"] = Field(
-        default="cma_es", description="the evolution strategy"
+        title="... as evolution strategy", default="cma_es", description="the evolution strategy"
     )
     es_kwargs: dict[str, bool | int | float] = Field(
         default={},
@@ -178,11 +186,13 @@ class _Adaptive(EmitterKind):
         ),
     )
     selection_rule: SelectionRule = Field(
+        title="... selection",
         default="filter",
         description="parents of the update: the better half (mu) or the new elites (filter)",
         json_schema_extra=NOW,
     )
     restart_rule: RestartRule = Field(
+        title="restart rule",
         default="no_improvement",
         description=(
             "when the strategy restarts from an elite: no_improvement, basic, or a number "
@@ -238,8 +248,11 @@ class _Adaptive(EmitterKind):
 class EvolutionStrategy(_Adaptive):
     """pyribs' EvolutionStrategyEmitter (CMA-ME, CMA-MAE, and plain strategies with ranker obj)."""
 
+    title = "evolution-strategy emitters"
+
     type: Literal["evolution_strategy"]
     sigma0: float | None = Field(
+        title="initial step size",
         default=None,
         gt=0,
         description="initial step size; null for the domain's `step` [parameter units]",
@@ -271,17 +284,20 @@ class EvolutionStrategy(_Adaptive):
 class GradientArborescence(_Adaptive):
     """pyribs' GradientArborescenceEmitter (CMA-MEGA, CMA-MAEGA); needs the domain's jacobian."""
 
+    title = "gradient-arborescence emitters"
     needs_jacobian = True
     cite = ("fontaine2021differentiable",)
 
     type: Literal["gradient_arborescence"]
     sigma0: float = Field(
+        title="initial step size",
         default=10.0,
         gt=0,
         description="initial step size in the space of gradient coefficients",
         json_schema_extra=RESTART,
     )
     lr: float = Field(
+        title="gradient learning rate",
         default=1.0,
         gt=0,
         description="learning rate of the gradient optimiser",
@@ -306,11 +322,13 @@ class GradientArborescence(_Adaptive):
 class GradientOperator(_Initial):
     """pyribs' GradientOperatorEmitter (OMG-MEGA and relatives); needs the domain's jacobian."""
 
+    title = "gradient-operator emitters"
     needs_jacobian = True
     cite = ("fontaine2021differentiable",)
 
     type: Literal["gradient_operator"]
     sigma: float | None = Field(
+        title="mutation scale",
         default=None,
         gt=0,
         description=(
@@ -326,6 +344,7 @@ class GradientOperator(_Initial):
         json_schema_extra=NOW,
     )
     line_sigma: float = Field(
+        title="line mutation scale",
         default=0.0,
         ge=0,
         description="standard deviation of the noise along the line [fraction of the distance]",
@@ -363,7 +382,10 @@ class GradientOperator(_Initial):
 class PluginEmitter(EmitterKind):
     """An emitter of yours: `Class(archive, x0=..., batch_size=..., seed=..., **arguments)`."""
 
+    title = "emitters of the class"
+
     type: str = Field(
+        title="emitters of the class",
         pattern=TARGET,
         description="`module:Class`, from config/plugins/ or any importable module",
     )

@@ -13,7 +13,7 @@ from qdsweep.config.keys import Schedule
 from qdsweep.config.own_metric import OwnMetrics, own_metrics
 from qdsweep.config.rl import ReinforcementLearning
 
-# Part of every run id. It is raised when a default or the meaning of a key changes.
+# Part of every run id; raised when a default or the meaning of a key changes.
 MODEL_VERSION = 1
 
 
@@ -90,8 +90,11 @@ class Experiment(Model):
     domain: Domain = Field(description="the objective and the measures")
     algorithm: Algorithm = Field(description="archive, emitters and scheduler")
     archive: ArchiveSize = Field(description="the number of cells")
-    num_emitters: int = Field(default=5, ge=1, description="number of emitters [emitters]")
+    num_emitters: int = Field(
+        title="... emitters", default=5, ge=1, description="number of emitters [emitters]"
+    )
     batch_size: int = Field(
+        title="batch size",
         default=30,
         ge=1,
         description=(
@@ -100,6 +103,7 @@ class Experiment(Model):
         json_schema_extra=NOW,
     )
     first_batch: int | None = Field(
+        title="... random initial solutions in all",
         default=None,
         ge=1,
         description=(
@@ -188,13 +192,13 @@ class Experiment(Model):
 
     @property
     def own_code(self) -> list[str]:
-        """The `module:NAME` of all that is the user's, its metrics too."""
+        """The `module:NAME` of all user code, including metrics."""
         metrics = (metric.function for metric in own_metrics(self.metrics))
         return list(dict.fromkeys([*self.plugins, *metrics]))
 
     @property
     def has_history(self) -> bool:
-        """Whether its runs write history.npz: the cells of their results must never move."""
+        """Whether its runs write history.npz, which needs cells that never move."""
         return self.algorithm.reported_archive.has_fixed_cells
 
     @property
@@ -206,9 +210,9 @@ class Experiment(Model):
 
     @property
     def late_changes(self) -> list[int]:
-        """After which iterations changes are scheduled that never come: the budget ends before.
+        """The iterations of scheduled changes that the budget does not reach.
 
-        Nobody knows it of a budget in steps.
+        They are unknown for a budget in steps.
         """
         return [change.at for change in self.schedule if self._ends_by(change.at)]
 
@@ -222,7 +226,7 @@ class Experiment(Model):
 
     @property
     def judges_its_first_policy_alone(self) -> bool:
-        """Whether the budget ends before greedy episodes come a second time."""
+        """Whether the budget ends before the second greedy episodes."""
         algorithm = self.algorithm
         if not isinstance(algorithm, ReinforcementLearning):
             return False
@@ -239,12 +243,12 @@ class Experiment(Model):
 
     def evaluations_after(self, iterations: int) -> int:
         """Returns the evaluations of so many iterations, at least one (of a bandit, on average)."""
-        found, done, batch_size = self.first_iteration, 1, self.batch_size
+        evaluations, done, batch_size = self.first_iteration, 1, self.batch_size
         for change in self.schedule:
             at = min(change.at, iterations)
-            found += (at - done) * self.num_emitters * batch_size
+            evaluations += (at - done) * self.num_emitters * batch_size
             done, batch_size = at, change.set.get("batch_size", batch_size)
-        return found + (iterations - done) * self.num_emitters * batch_size
+        return evaluations + (iterations - done) * self.num_emitters * batch_size
 
     def changes_after(self, iteration: int) -> dict[str, Any]:
         """Returns what changes between an iteration and the next: dotted key -> new value."""

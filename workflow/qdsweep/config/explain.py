@@ -1,7 +1,4 @@
-"""Messages for pydantic's errors: they name file, key, value and remedy.
-
-The file that a key of a sweep stands in, for messages.
-"""
+"""Messages for pydantic's errors: they name file, key, value and remedy."""
 
 import contextlib
 import re
@@ -126,9 +123,9 @@ def _real_path(loc: tuple[int | str, ...], data: Any, *, absent: bool) -> Path:
 def _source(path: Path, sources: Mapping[Path, str]) -> str:
     """Returns the source of a value, or of the part that it belongs to."""
     for length in range(len(path), 0, -1):
-        found = {source for key, source in sources.items() if key[:length] == path[:length]}
-        if found:
-            return " + ".join(sorted(found))
+        names = {source for key, source in sources.items() if key[:length] == path[:length]}
+        if names:
+            return " + ".join(sorted(names))
     return sources.get((), " + ".join(dict.fromkeys(sources.values())) or "config")
 
 

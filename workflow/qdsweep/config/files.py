@@ -1,7 +1,4 @@
-"""Config files: where they are found and how YAML is read.
-
-Names of algorithms that are known elsewhere, why they are none here, and what to take.
-"""
+"""Config files: where they are found and how YAML is read."""
 
 import difflib
 import functools
@@ -15,6 +12,7 @@ import yaml
 
 from qdsweep.errors import BadInput
 
+# Algorithms of other libraries -> why qdsweep does not have them, and what to take instead.
 ALGORITHMS = {
     "apex": "its actors and its learner race, so a run could not be repeated; take apex_dqn, which "
     "is Ape-X DQN in step",
@@ -39,9 +37,9 @@ HOME = _PACKAGE / "data" if (_PACKAGE / "data").is_dir() else _PACKAGE.parents[1
 # The presets that come with qdsweep. Those of the working directory's config/ come before them.
 PRESETS = HOME / "config"
 
-# What is shorter and has no aliases can be read without a look at it first [characters].
+# A shorter text without aliases is read without a check of its size [characters].
 _HARMLESS = 10_000
-# A number has at most so many digits; float has room for those of none that is longer.
+# The most digits of a number; a longer one does not fit into a float.
 LONGEST_INT = 300
 _DEEPEST = 200
 _MOST_VALUES = 1_000_000
@@ -129,7 +127,7 @@ def read_yaml(path: Path) -> dict[str, Any]:
 
 
 def _refuse_bomb(text: str) -> None:
-    """Refuses what is small as a text and fills the memory, or the stack, once it is read.
+    """Refuses a small text that would fill the memory, or the stack, once it is read.
 
     Raises:
         yaml.YAMLError: Values are nested too deeply, or aliases multiply them.
@@ -224,7 +222,7 @@ def nearest(name: str, known: Iterable[str]) -> str:
 
     Papers write names in capitals and with hyphens (CMA-ME).
     """
-    plain = {_spelled(one): one for one in known}
+    plain = {_spelled(spelling): spelling for spelling in known}
     match = difflib.get_close_matches(_spelled(name), plain, n=1)
     return f"did you mean {plain[match[0]]!r}? " if match else ""
 
@@ -240,7 +238,7 @@ def quoted(value: object) -> str:
 
 
 def listed(known: Sequence[str], between: str = ", ", most: int = 20) -> str:
-    """Returns names for a message, so many of them at most."""
+    """Returns names for a message, at most `most` of them."""
     return between.join([*known[:most], *["..."] * (len(known) > most)])
 
 

@@ -1,4 +1,4 @@
-"""Runs of others: a YAML file that says what foreign results are, one group of runs a file."""
+"""External results: a YAML file describes one group of runs."""
 
 import hashlib
 import json
@@ -87,7 +87,7 @@ class Log(Model):
 
     @model_validator(mode="after")
     def _check(self) -> "Log":
-        # Others may be metrics of the user's.
+        # Others may be the user's metrics.
         for key, names in (("columns", self.columns), ("times", self.times)):
             near = {name: 0 for name in names if name not in _LOG and nearest(name, _LOG)}
             _known(f"metrics.{key}", near, _LOG)
@@ -184,9 +184,9 @@ class ImportedRun:
         """Returns its row of a sweep with these swept names, as plain data of plan.json."""
         about = self.about
         own = {name: about.values[name] for name in columns if name in about.values}
-        told = [f"{name} {value_text(value)}" for name, value in own.items()]
+        texts = [f"{name} {value_text(value)}" for name, value in own.items()]
         if "domain" in columns:
-            told.insert(0, about.domain)
+            texts.insert(0, about.domain)
         known = {
             "algorithm": about.algorithm + MARK,
             "domain": about.domain,
@@ -196,7 +196,7 @@ class ImportedRun:
         return {
             "values": {name: known.get(name, "") for name in columns},
             "id": self.id,
-            "imported": ", ".join([about.algorithm, *told]) + MARK,
+            "imported": ", ".join([about.algorithm, *texts]) + MARK,
         }
 
     def _file(self, pattern: str) -> Path:
@@ -230,21 +230,21 @@ def read_imported(path: Path) -> list[ImportedRun]:
 
 
 def read_all(files: Iterable[str]) -> tuple[ImportedRun, ...]:
-    """Reads several descriptions and returns all runs.
+    """Reads several descriptions and returns all their runs.
 
     Raises:
         BadInput: One is missing or wrong, or two describe the same run.
     """
-    found: dict[str, ImportedRun] = {}
+    runs: dict[str, ImportedRun] = {}
     for run in (run for file in files for run in read_imported(Path(file))):
-        other = found.setdefault(run.id, run)
+        other = runs.setdefault(run.id, run)
         if other is not run:
             raise BadInput(
                 f"imported: {run.path} and {other.path} describe the same run (algorithm "
                 f"{run.about.algorithm!r}, domain, archive, values and seed {run.seed}): leave one "
                 "out, or tell them apart by another name of the algorithm"
             )
-    return tuple(found.values())
+    return tuple(runs.values())
 
 
 def is_imported(run: str) -> bool:

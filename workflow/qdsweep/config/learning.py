@@ -24,39 +24,66 @@ class TD3(Model):
     cite: ClassVar[tuple[str, ...]] = ("fujimoto2018addressing",)
 
     critic_hidden: list[Units] = Field(
+        title="critics with hidden layers of ... units",
         default=[256, 256],
         min_length=1,
         description="sizes of the hidden layers of each of the two critics, relu [units]",
     )
     actor_lr: float = Field(
-        default=3e-4, gt=0, description="learning rate of the greedy actor's Adam"
+        title="actor learning rate",
+        default=3e-4,
+        gt=0,
+        description="learning rate of the greedy actor's Adam",
     )
-    critic_lr: float = Field(default=3e-4, gt=0, description="learning rate of the critics' Adam")
+    critic_lr: float = Field(
+        title="critic learning rate",
+        default=3e-4,
+        gt=0,
+        description="learning rate of the critics' Adam",
+    )
     minibatch: int = Field(
-        default=256, ge=1, description="transitions that a training step looks at [transitions]"
+        title="minibatches of ... transitions",
+        default=256,
+        ge=1,
+        description="transitions that a training step looks at [transitions]",
     )
-    gamma: float = Field(default=0.99, ge=0, le=1, description="discount of later rewards")
+    gamma: float = Field(
+        title="discount factor", default=0.99, ge=0, le=1, description="discount of later rewards"
+    )
     tau: float = Field(
-        default=0.005, gt=0, le=1, description="how far the target networks follow in an update"
+        title="target update rate",
+        default=0.005,
+        gt=0,
+        le=1,
+        description="how far the target networks follow in an update",
     )
     policy_delay: int = Field(
-        default=2, ge=1, description="critic steps between two of the greedy actor [steps]"
+        title="policy delay",
+        default=2,
+        ge=1,
+        description="critic steps between two of the greedy actor [steps]",
     )
     policy_noise: float = Field(
+        title="target policy noise",
         default=0.2,
         ge=0,
         description="standard deviation of the target actions' noise [half ranges of the action]",
     )
     noise_clip: float = Field(
-        default=0.5, ge=0, description="where that noise is cut [half ranges of the action]"
+        title="noise clipped at",
+        default=0.5,
+        ge=0,
+        description="where that noise is cut [half ranges of the action]",
     )
     replay_size: int = Field(
+        title="a replay buffer of ... transitions",
         default=1_000_000,
         ge=1,
         description="latest transitions that are kept; a full buffer makes large reload files "
         "[transitions]",
     )
     limit_is_end: bool = Field(
+        title="the time limit as an end of episodes:",
         default=True,
         description="whether a step at which the time limit cuts an episode counts as its end, as "
         "in DQD-RL; false: its value goes on, as in TD3's paper",
@@ -116,6 +143,7 @@ class PGAMapElites(_Learner):
 
     type: Literal["pga_me"]
     training_steps: int = Field(
+        title="... critic steps per iteration",
         default=300,
         ge=0,
         description="critic steps in an iteration, from the second on, while its solutions are "
@@ -123,6 +151,7 @@ class PGAMapElites(_Learner):
         json_schema_extra=NOW,
     )
     gradient_fraction: float = Field(
+        title="a share of ... of the solutions by policy gradients",
         default=0.5,
         ge=0,
         le=1,
@@ -131,12 +160,14 @@ class PGAMapElites(_Learner):
         json_schema_extra=NOW,
     )
     iso_sigma: float = Field(
+        title="isotropic mutation scale",
         default=0.005,
         ge=0,
         description="standard deviation of the isotropic noise of mutants [parameter units]",
         json_schema_extra=NOW,
     )
     line_sigma: float = Field(
+        title="line mutation scale",
         default=0.05,
         ge=0,
         description="standard deviation of the noise along the line to a second elite [fraction of "
@@ -144,21 +175,28 @@ class PGAMapElites(_Learner):
         json_schema_extra=NOW,
     )
     first_sigma: float = Field(
+        title="initial mutation scale",
         default=0.02,
         ge=0,
         description="standard deviation of the noise around x0 in the first iteration, of those "
         "solutions that the critic will make later; iso_sigma of the others [parameter units]",
     )
     gradient_steps: int = Field(
+        title="... policy-gradient steps",
         default=10,
         ge=1,
         description="Adam steps up the critic's mean value [steps]",
         json_schema_extra=NOW,
     )
     gradient_lr: float = Field(
-        default=1e-3, gt=0, description="learning rate of that Adam", json_schema_extra=NOW
+        title="policy-gradient learning rate",
+        default=1e-3,
+        gt=0,
+        description="learning rate of that Adam",
+        json_schema_extra=NOW,
     )
     gradient_minibatch: int = Field(
+        title="... observations per policy-gradient step",
         default=256,
         ge=1,
         description="observations of each of these steps [observations]",
@@ -178,6 +216,7 @@ class TD3Search(_Learner):
 
     type: Literal["td3"]
     sigma: float = Field(
+        title="noise of standard deviation ... on solutions",
         default=0.02,
         ge=0,
         description="standard deviation of the noise on the greedy actor's weights "
@@ -185,6 +224,7 @@ class TD3Search(_Learner):
         json_schema_extra=NOW,
     )
     training_ratio: float = Field(
+        title="... critic steps per environment step",
         default=0.1,
         ge=0,
         description="critic steps for each environment step of the iteration before, made while "
@@ -199,6 +239,7 @@ class _Sampling(Family):
     own_papers: ClassVar[tuple[str, ...]] = ("salimans2017evolution",)
 
     sigma: float | None = Field(
+        title="noise of standard deviation ... on solutions",
         default=None,
         gt=0,
         description=(
@@ -220,6 +261,7 @@ class EstimatedCMAMEGA(_Sampling):
     code = "qdsweep.algorithms.learning.cma_mega:EstimatingCMAMEGA"
 
     samples: int | None = Field(
+        title="... samples per gradient estimate",
         default=None,
         ge=2,
         description=(
@@ -285,6 +327,7 @@ class CMAMEGATD3ES(EstimatedCMAMEGA):
     type: Literal["cma_mega_td3_es"]
     learner: TD3 = Field(default=TD3(), description="settings of the learner TD3")
     training_steps: int = Field(
+        title="... critic steps per iteration",
         default=600,
         ge=0,
         description="critic steps in an iteration, from the second on, while its samples are "
@@ -292,6 +335,7 @@ class CMAMEGATD3ES(EstimatedCMAMEGA):
         json_schema_extra=NOW,
     )
     gradient_observations: int = Field(
+        title="... observations per critic gradient",
         default=65_536,
         ge=1,
         description="observations at which the critic's gradient is taken [observations]",
@@ -321,18 +365,26 @@ class MEES(_Sampling):
 
     type: Literal["me_es"]
     generations: int = Field(
+        title="... iterations from each elite",
         default=10,
         ge=1,
         description="steps from an elite before another one is the parent [iterations]",
         json_schema_extra=NOW,
     )
     lr: float = Field(
-        default=0.01, gt=0, description="learning rate of Adam, which is made anew for each elite"
+        title="gradient learning rate",
+        default=0.01,
+        gt=0,
+        description="learning rate of Adam, which is made anew for each elite",
     )
     l2: float = Field(
-        default=0.005, ge=0, description="coefficient of the L2 penalty on the parameters"
+        title="L2 coefficient",
+        default=0.005,
+        ge=0,
+        description="coefficient of the L2 penalty on the parameters",
     )
     neighbors: int = Field(
+        title="novelty by ... nearest neighbours",
         default=10,
         ge=1,
         description="nearest earlier parents that novelty is the mean squared distance to",
@@ -376,6 +428,7 @@ class GA(Family):
         json_schema_extra=NOW,
     )
     sigma: float | None = Field(
+        title="noise of standard deviation ... on solutions",
         default=None,
         gt=0,
         description=(

@@ -1,21 +1,19 @@
-"""A metric of the user's: `module:function`, a column of metrics.csv."""
+"""A user's metric: `module:function`, a column of metrics.csv."""
 
 from collections.abc import Iterable
 from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
-from qdsweep.config.base import Model
+from qdsweep.config.base import TARGET, Model
 from qdsweep.metrics import TAKEN, Metric
-
-_TARGET = r"^[A-Za-z_][\w.]*:[A-Za-z_]\w*$"
 
 
 class OwnMetric(Model):
     """A number that a function of the user's measures after each iteration."""
 
     function: str = Field(
-        pattern=_TARGET,
+        pattern=TARGET,
         description="`module:function`, from config/plugins/ or any importable module",
     )
     name: str | None = Field(
@@ -40,7 +38,7 @@ class OwnMetric(Model):
 
     @property
     def metric(self) -> Metric:
-        """What tables and figures know of it."""
+        """Its declaration for tables and figures."""
         words = self.column.replace("_", " ").strip()
         return Metric(
             self.column,
@@ -56,27 +54,27 @@ class OwnMetric(Model):
 
 def _check(metrics: list[str | OwnMetric]) -> list[str | OwnMetric]:
     columns: set[str] = set()
-    for one in own_metrics(metrics):
-        name = one.column
+    for metric in own_metrics(metrics):
+        name = metric.column
         if name in TAKEN or name.startswith("seconds_"):
             raise ValueError(
-                f"{one.function} would be the column {name}, which tables have already: give it "
-                f'another name, {{function: "{one.function}", name: my_{name}}}'
+                f"{metric.function} would be the column {name}, which tables have already: give it "
+                f'another name, {{function: "{metric.function}", name: my_{name}}}'
             )
         if name in columns:
             raise ValueError(
                 f"two metrics would be the column {name}: give one of them another name, "
-                f'{{function: "{one.function}", name: other_{name}}}'
+                f'{{function: "{metric.function}", name: other_{name}}}'
             )
         columns.add(name)
     return metrics
 
 
 OwnMetrics = Annotated[
-    list[Annotated[str, Field(pattern=_TARGET)] | OwnMetric], AfterValidator(_check)
+    list[Annotated[str, Field(pattern=TARGET)] | OwnMetric], AfterValidator(_check)
 ]
 
 
 def own_metrics(metrics: Iterable[str | OwnMetric]) -> list[OwnMetric]:
-    """Returns the metrics of the key `metrics`, those that stand for themselves filled in."""
-    return [OwnMetric(function=one) if isinstance(one, str) else one for one in metrics]
+    """Returns the metrics of the key `metrics`, with those given as text filled in."""
+    return [OwnMetric(function=metric) if isinstance(metric, str) else metric for metric in metrics]

@@ -1,104 +1,22 @@
-"""A user's own classes, `module:Class`: how they are found, loaded and hashed.
+"""A user's classes and functions, `module:Class`: how they are found, loaded and hashed.
 
-What of a Python source is executed, and its hash: no comment, no docstring, no layout.
-
-What a user's class or function takes, read from its source: nothing of it is imported.
-
-So the arguments can be swept by name where numpy and pyribs must not be imported.
-
-The files that a user's classes need: their sources, and what these import from plug-ins.
+Parameters are read from the source without importing it, so they can be swept where numpy and
+pyribs must not be imported.
 """
 
 import ast
-import functools
-import hashlib
 import importlib
 import importlib.util
-import io
-import json
 import re
 import sys
-import tokenize
 from collections.abc import Callable, Iterable, Iterator
 from importlib.machinery import ModuleSpec, PathFinder
-from itertools import accumulate
 from pathlib import Path
-from token import tok_name
 from typing import Any
 
 from qdsweep.config.files import PRESETS, listed, nearest
+from qdsweep.config.source import code_hash
 from qdsweep.errors import BadInput
-
-_LAYOUT = {"COMMENT", "NL", "ENCODING", "ENDMARKER", "INDENT", "DEDENT"}
-
-
-@functools.lru_cache(maxsize=256)  # of one file for each row of a sweep
-def code_hash(source: bytes) -> str:
-    """Returns the SHA-256 of what is executed of a Python file [hex].
-
-    It is equal on Python 3.11 to 3.14, and unaffected by comments, docstrings, blank lines, the
-    width of an indent, line breaks inside brackets and the line ends of another system.
-
-    Args:
-        source: The file as it is.
-
-    Raises:
-        SyntaxError, ValueError: It is no Python.
-    """
-    compile(source, "<source>", "exec", dont_inherit=True)
-    # A mark for the end of each line and its depth: both decide what the tokens mean.
-    lines = [[depth, *tokens] for depth, tokens in _lines(importlib.util.decode_source(source))]
-    return hashlib.sha256(json.dumps(lines).encode()).hexdigest()
-
-
-def file_hash(source: bytes) -> str:
-    """Returns the SHA-256 of a file as it is [hex], which ids were made of before 0.2."""
-    return hashlib.sha256(source).hexdigest()
-
-
-def without_comments(source: bytes) -> bytes:
-    """Returns a Python file with the same `code_hash`, in UTF-8, without its comments."""
-    text = importlib.util.decode_source(source)
-    lines = text.split("\n")
-    for token in tokenize.generate_tokens(io.StringIO(text).readline):
-        if token.type == tokenize.COMMENT:
-            row, column = token.start
-            lines[row - 1] = lines[row - 1][:column].rstrip()
-    return "\n".join(lines).encode()
-
-
-def _lines(text: str) -> Iterator[tuple[int, list[str]]]:
-    """Yields depth and tokens of each logical line, but of those that are nothing but a string."""
-    depth, tokens, only_strings = 0, list[str](), True
-    for kind, token in _tokens(text):
-        depth += (kind == "INDENT") - (kind == "DEDENT")
-        if kind == "NEWLINE":
-            if not only_strings:
-                yield depth, tokens
-            tokens, only_strings = [], True
-        elif kind not in _LAYOUT:
-            tokens.append(token)
-            only_strings &= kind == "STRING"
-
-
-def _tokens(text: str) -> Iterator[tuple[str, str]]:
-    """Yields kind and text of each token; an f-string is one, as it was before Python 3.12."""
-    starts = [0, *accumulate(len(line) + 1 for line in text.split("\n"))]
-    depth = begin = 0
-    for token in tokenize.generate_tokens(io.StringIO(text).readline):
-        kind = tok_name[token.type]
-        if kind in ("FSTRING_START", "TSTRING_START"):
-            if depth == 0:
-                begin = starts[token.start[0] - 1] + token.start[1]
-            depth += 1
-        elif kind in ("FSTRING_END", "TSTRING_END"):
-            depth -= 1
-            if depth == 0:
-                yield "FORMATTED", text[begin : starts[token.end[0] - 1] + token.end[1]]
-        elif depth == 0:
-            prefix = token.string.partition('"')[0].partition("'")[0].lower()
-            formatted = kind == "STRING" and "f" in prefix
-            yield "FORMATTED" if formatted else kind, token.string
 
 
 def plugin_folders() -> list[Path]:
@@ -117,8 +35,8 @@ def load_class(target: str) -> type:
         BadInput: There is no such module or class, importing the module fails, or its name is
             taken.
     """
-    found: type = _load(target, "class", lambda value: isinstance(value, type))
-    return found
+    loaded: type = _load(target, "class", lambda value: isinstance(value, type))
+    return loaded
 
 
 def load_function(target: str) -> Callable[..., Any]:
@@ -131,21 +49,23 @@ def load_function(target: str) -> Callable[..., Any]:
         BadInput: There is no such module or function, importing the module fails, or its name is
             taken.
     """
-    found: Callable[..., Any] = _load(target, "function", callable)
-    return found
+    loaded: Callable[..., Any] = _load(target, "function", callable)
+    return loaded
 
 
 def load_plugin(target: str) -> Callable[..., Any]:
     """Imports a class or function; see `load_function`."""
-    found: Callable[..., Any] = _load(target, "class or function", callable)
-    return found
+    loaded: Callable[..., Any] = _load(target, "class or function", callable)
+    return loaded
 
 
 def _load(target: str, what: str, fits: Callable[[Any], bool]) -> Any:
     module_name, name = target.split(":")
     source = find_source(target)
     cached = sys.dont_write_bytecode
-    sys.dont_write_bytecode = True  # no __pycache__ in a user's folder for what may be refused
+    sys.dont_write_bytecode = (
+        True  # no __pycache__ in a user's folder for a module that may be refused
+    )
     try:
         module = importlib.import_module(module_name)
     except (Exception, SystemExit) as error:
@@ -159,8 +79,8 @@ def _load(target: str, what: str, fits: Callable[[Any], bool]) -> Any:
             f"{target}: another module has the name {module_name} already "
             f"({module.__file__ or 'built in'}); rename {source}"
         )
-    found = getattr(module, name, None)
-    if not fits(found):
+    loaded = getattr(module, name, None)
+    if not fits(loaded):
         known = [
             name
             for name, value in vars(module).items()
@@ -170,13 +90,13 @@ def _load(target: str, what: str, fits: Callable[[Any], bool]) -> Any:
             f"{target}: {source} has no {what} {name}; {nearest(name, known)}"
             f"known there: {listed(known) or 'none'}"
         )
-    return found
+    return loaded
 
 
 def require_source(target: str) -> None:
     """Refuses a `module:name` whose file is missing, is no Python or defines no such name.
 
-    Nothing is imported, so it can be asked before any job starts.
+    Nothing is imported, so it can run before any job starts.
 
     Raises:
         BadInput: The message names the file, and what it defines.
@@ -326,12 +246,12 @@ def _parameters(name: str, named: dict[str, ast.ClassDef | _Function]) -> tuple[
     own = [] if init is None else _names(init)[1:]
     if init is not None and init.args.kwarg is None:
         return own, True
-    found, complete = own, True
+    parameters, complete = own, True
     for base in node.bases:
         inner, whole = _parameters(ast.unparse(base), named)
-        found += [parameter for parameter in inner if parameter not in found]
+        parameters += [parameter for parameter in inner if parameter not in parameters]
         complete = complete and whole
-    return found, complete
+    return parameters, complete
 
 
 def _names(function: _Function) -> list[str]:
@@ -358,7 +278,7 @@ def needed_files(targets: Iterable[str]) -> dict[str, bytes]:
     Raises:
         BadInput: There is no such module, or one of the files is no Python.
     """
-    found: dict[str, bytes] = {}
+    contents: dict[str, bytes] = {}
     targets = list(targets)
     open_modules = [target.split(":")[0] for target in targets]
     seen = set(open_modules)
@@ -366,13 +286,13 @@ def needed_files(targets: Iterable[str]) -> dict[str, bytes]:
         module = target.split(":")[0]
         if _plugin(module) is None:
             source = find_source(target)
-            found[f"{INSTALLED}/{_place(module, source)}"] = source.read_bytes()
+            contents[f"{INSTALLED}/{_place(module, source)}"] = source.read_bytes()
     while open_modules:
         module = open_modules.pop()
         path = _plugin(module)
         if path is None:
             continue
-        found[_place(module, path)] = text = path.read_bytes()
+        contents[_place(module, path)] = text = path.read_bytes()
         package = module if path.name == "__init__.py" else module.rpartition(".")[0]
         try:
             names = list(_imported(text, package))
@@ -382,7 +302,7 @@ def needed_files(targets: Iterable[str]) -> dict[str, bytes]:
             if name not in seen:
                 seen.add(name)
                 open_modules.append(name)
-    return found
+    return contents
 
 
 def places(target: str) -> list[str]:

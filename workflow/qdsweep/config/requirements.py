@@ -1,17 +1,21 @@
-"""Packages that only some runs need, and how the known ones of them are installed.
+"""Packages that only some runs need, and how the known ones are installed.
 
-The BibTeX entries of config/references.bib, which presets and models cite by their keys.
+It also reads the BibTeX entries of config/references.bib, which presets cite by their keys.
 """
 
+import os
 import re
+import shlex
 from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 
+from qdsweep.config.cluster import LIBRARIES, Cluster
 from qdsweep.config.experiment import Experiment
 from qdsweep.config.files import PRESETS, nearest
 from qdsweep.config.plugin import find_source
 from qdsweep.errors import BadInput
+from qdsweep.host.process import RANKS, which
 
 _ENGINE = "`make extras` installs it (envs/{0}.lock); for an image: EXTRAS={0} containers/build.sh"
 _RL = "`make rl` installs it, elsewhere `pip install 'qdsweep[rl]'`"
@@ -89,15 +93,34 @@ def require_packages_of(experiment: Experiment) -> None:
     require_packages(f"algorithm {algorithm.name}", *algorithm.packages)
 
 
+def check_installed(cluster: Cluster) -> None:
+    """Refuses an engine whose library is not installed here, or what it is to use is not there.
+
+    Raises:
+        BadInput: The library is an extra of its own; a program or a file is missing.
+    """
+    engine = cluster.engine
+    if engine in LIBRARIES:
+        require_packages(f"engine {engine}", LIBRARIES[engine])
+    file = cluster.dask.scheduler_file
+    if file is not None and not Path(file).exists():
+        raise BadInput(f"cluster: dask: scheduler_file = {file!r}: there is no such file")
+    # A rank has been started, perhaps into an image that has no launcher.
+    launcher = None if RANKS in os.environ else cluster.mpi.launcher
+    program = shlex.split(launcher or "")[:1]
+    if program and which(program[0]) is None:
+        raise BadInput(f"cluster: mpi: launcher: {program[0]!r} is not a program on the PATH")
+
+
 @cache
 def bibliography() -> dict[str, str]:
     """Returns key -> BibTeX entry, from qdsweep's file and the working directory's."""
-    found: dict[str, str] = {}
+    entries_by_key: dict[str, str] = {}
     for path in (PRESETS / "references.bib", Path("config/references.bib")):
         text = path.read_text(encoding="utf-8") if path.is_file() else ""
         entries = re.split(r"\n(?=@)", text)
-        found |= {entry[1]: entry[0] for entry in map(_keyed, entries) if entry}
-    return found
+        entries_by_key |= {entry[1]: entry[0] for entry in map(_keyed, entries) if entry}
+    return entries_by_key
 
 
 def _keyed(entry: str) -> tuple[str, str] | None:

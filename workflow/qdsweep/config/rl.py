@@ -12,10 +12,23 @@ from qdsweep.config.learning import Family, Units
 
 # Keys of several learners, each with a default of its own.
 LearningRate = Annotated[
-    float, Field(gt=0, description="learning rate of the optimiser", json_schema_extra=NOW)
+    float,
+    Field(
+        title="learning rate",
+        gt=0,
+        description="learning rate of the optimiser",
+        json_schema_extra=NOW,
+    ),
 ]
 Gamma = Annotated[
-    float, Field(ge=0, le=1, description="discount of later rewards", json_schema_extra=NOW)
+    float,
+    Field(
+        title="discount factor",
+        ge=0,
+        le=1,
+        description="discount of later rewards",
+        json_schema_extra=NOW,
+    ),
 ]
 SampledSteps = Annotated[
     int,
@@ -29,6 +42,7 @@ SampledSteps = Annotated[
 GAELambda = Annotated[
     float,
     Field(
+        title="GAE parameter",
         ge=0,
         le=1,
         description="generalised advantage estimation: 1 takes the returns as they were, 0 trusts "
@@ -73,6 +87,7 @@ class ReinforcementLearning(Family):
     )
 
     decay_steps: int | None = Field(
+        title="a linear decay to 0 in ... environment steps",
         default=None,
         ge=1,
         description="environment steps in which learning_rate (and PPO's clip_range) fall linearly "
@@ -125,6 +140,7 @@ class ActorCritic(ReinforcementLearning):
     )
     max_grad_norm: MaxGradNorm = 0.5
     vf_hidden: list[Units] = Field(
+        title="a value function with hidden layers of ... units",
         default=[64, 64],
         description="sizes of the hidden layers of the value function, which has the activation of "
         "the domain's `policy` [units]",
@@ -159,18 +175,21 @@ class PPO(OnPolicy):
     gae_lambda: GAELambda = 0.95
     normalize_advantage: NormalizeAdvantage = True
     minibatch: int = Field(
+        title="minibatches of ... transitions",
         default=64,
         ge=2,
         description="transitions of a gradient step (stable-baselines3's batch_size) [transitions]",
         json_schema_extra=NOW,
     )
     n_epochs: int = Field(
+        title="... epochs",
         default=10,
         ge=1,
         description="how often an iteration's transitions are gone through [epochs]",
         json_schema_extra=NOW,
     )
     clip_range: float = Field(
+        title="clip range",
         default=0.2,
         gt=0,
         description="how far the ratio of new and old probability may be from 1",
@@ -218,6 +237,7 @@ class _ValueBased(ReinforcementLearning):
     """A network of the values of actions, the best of which the policy takes."""
 
     buffer_size: int = Field(
+        title="a replay buffer of ... transitions",
         default=1_000_000,
         ge=1,
         description="latest transitions that are kept; a full buffer makes large reload files "
@@ -230,6 +250,7 @@ class _ValueBased(ReinforcementLearning):
         json_schema_extra=NOW,
     )
     minibatch: int = Field(
+        title="minibatches of ... transitions",
         default=32,
         ge=1,
         description="transitions of a gradient step (stable-baselines3's batch_size) [transitions]",
@@ -244,6 +265,7 @@ class _ValueBased(ReinforcementLearning):
         json_schema_extra=NOW,
     )
     gradient_steps: int = Field(
+        title="... gradient steps per training",
         default=1,
         ge=1,
         description="gradient steps of a training [steps]",
@@ -257,6 +279,7 @@ class _ValueBased(ReinforcementLearning):
         json_schema_extra=NOW,
     )
     tau: float = Field(
+        title="target update rate",
         default=1.0,
         gt=0,
         le=1,
@@ -350,6 +373,7 @@ class IMPALA(ActorCritic):
         json_schema_extra=NOW,
     )
     minibatch: int = Field(
+        title="minibatches of ... unrolls",
         default=32,
         ge=1,
         description="unrolls of a gradient step; each is used once [unrolls]",

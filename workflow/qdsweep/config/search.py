@@ -14,7 +14,7 @@ EARLIEST = Fraction(1, 9)
 
 
 def _part(value: str | float) -> str | float:
-    """Refuses what is no share of the whole budget."""
+    """Refuses a value that is no share of the whole budget."""
     try:
         if 0 < fraction(value) <= 1:
             return value
@@ -79,11 +79,11 @@ class Halving(Model):
         """What each rung gives a setting of the whole budget."""
         if self.rungs is not None:
             return [fraction(share) for share in self.rungs]
-        found, share = [], EARLIEST if self.first is None else fraction(self.first)
+        shares, share = [], EARLIEST if self.first is None else fraction(self.first)
         while share < 1:
-            found.append(share)
+            shares.append(share)
             share *= self.eta
-        return [*found, Fraction(1)]
+        return [*shares, Fraction(1)]
 
     @property
     def num_brackets(self) -> int:
@@ -163,20 +163,24 @@ class Search(Model):
 
     @property
     def is_staged(self) -> bool:
-        """Whether what is computed depends on what was; else all runs are known beforehand."""
+        """Whether results decide what is computed next; else all runs are known beforehand."""
         return bool(self.halving or self.pbt or self.sampling == "tpe")
 
     @property
+    def has_brackets(self) -> bool:
+        """Whether it runs several halvings side by side, as Hyperband does."""
+        return self.halving is not None and self.halving.num_brackets > 1
+
+    @property
     def needs_different(self) -> bool:
-        """Whether it has so many places, each of which needs a setting of its own."""
-        is_banded = self.halving is not None and self.halving.num_brackets > 1
-        return bool(self.pbt or self.sampling == "tpe" or is_banded)
+        """Whether its number of candidates is fixed, and all of them must differ."""
+        return bool(self.pbt or self.sampling == "tpe" or self.has_brackets)
 
     @property
     def metric(self) -> str | None:
         """The metric that decides; None: that of `rank`."""
-        one = self.halving or self.pbt
-        return one.metric if one else None
+        method = self.halving or self.pbt
+        return method.metric if method else None
 
     @property
     def plain(self) -> dict[str, Any]:
@@ -189,29 +193,28 @@ class Search(Model):
 
     @model_validator(mode="after")
     def _check(self) -> "Search":
-        banded = self.halving is not None and self.halving.num_brackets > 1
         if self.pbt and (self.halving or self.sampling == "tpe" or self.samples is not None):
             raise ValueError(
                 "search.pbt stands alone: its population is drawn at random or evenly (sampling), "
                 "so leave out samples, halving and tpe"
             )
-        if banded and self.samples is not None:
+        if self.has_brackets and self.samples is not None:
             raise ValueError(
                 "search.samples: brackets say themselves how many settings they need; leave it "
                 "out, and write batches for more rounds of them"
             )
-        if self.batches > 1 and not banded and self.sampling != "tpe":
+        if self.batches > 1 and not self.has_brackets and self.sampling != "tpe":
             raise ValueError("search.batches: only tpe asks in batches, and brackets have rounds")
         if self.sampling == "tpe" and self.batches == 1:
             raise ValueError(
                 "search.sampling = tpe: the first batch is random, so write batches: 2 or more"
             )
         each, rest = divmod(self.samples or 0, self.batches)
-        if self.sampling == "tpe" and not banded and rest:
+        if self.sampling == "tpe" and not self.has_brackets and rest:
             raise ValueError(
                 f"search.samples = {self.samples}: a whole number of settings in each of the "
                 f"{self.batches} batches is needed; write {(each + 1) * self.batches}, for example"
             )
-        if self.sampling == "lhs" and self.is_staged and not (self.halving and not banded):
+        if self.sampling == "lhs" and (self.pbt or self.has_brackets):
             raise ValueError("search.sampling = lhs: draw with sobol, halton or random here")
         return self

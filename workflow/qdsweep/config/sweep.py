@@ -228,11 +228,11 @@ class SweepFile(Model):
             keys.add("rank")
         if self.tables != Tables():
             keys.add("tables")
-        found = self.model_dump(mode="json", include=keys)
+        data = self.model_dump(mode="json", include=keys)
         for key in ("names", "encode", "band"):  # for the same reason
             if getattr(self.figures, key) == Figures.model_fields[key].default:
-                del found["figures"][key]
-        return found
+                del data["figures"][key]
+        return data
 
     @property
     def title(self) -> str:

@@ -12,6 +12,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 from contextlib import suppress
 from pathlib import Path
 
@@ -160,6 +161,16 @@ def _pull(program: str, url: str) -> None:
 
 
 _PACKAGE = Path(__file__).resolve().parents[1]
+
+
+def find_own_python() -> None:
+    """Makes `python` in a shell command this one, with or without an active environment.
+
+    In a conda environment of `--sdm conda` it is the environment's, which finds the package here.
+    """
+    first = {"PATH": Path(sys.executable).parent, "PYTHONPATH": package_folder()}
+    for name, folder in first.items():
+        os.environ[name] = os.pathsep.join([str(folder), *filter(None, [os.environ.get(name)])])
 
 
 def package_folder() -> Path:

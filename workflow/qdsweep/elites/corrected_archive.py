@@ -16,6 +16,7 @@ from qdsweep.config.archives import GEOMETRY
 from qdsweep.config.sweep import Reevaluate
 from qdsweep.experiment.load import Run, load
 from qdsweep.files import atomic, read_arrays, write_json, write_text
+from qdsweep.metrics import NORM_QD_SCORE
 from qdsweep.records.archive import archive_digest
 from qdsweep.records.paths import RunDir
 from qdsweep.records.sums import sums_of
@@ -23,7 +24,7 @@ from qdsweep.records.sums import sums_of
 if TYPE_CHECKING:
     from qdsweep.algorithms.ribs.archives import ResultArchive
 
-METRICS = ("num_elites", "coverage", "qd_score", "norm_qd_score", "obj_max")
+METRICS = ("num_elites", "coverage", "qd_score", NORM_QD_SCORE, "obj_max")
 
 
 @dataclass(frozen=True)

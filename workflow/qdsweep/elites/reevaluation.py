@@ -29,10 +29,9 @@ from qdsweep.domains.base import Evaluation, Floats, Seeds
 from qdsweep.engines import make_engine
 from qdsweep.engines.base import Batch, Engine
 from qdsweep.engines.failures import EvaluationFailed, describe_failure
-from qdsweep.errors import BadInput, QdsweepError, StorageError
+from qdsweep.errors import STOPPED, BadInput, QdsweepError, StorageError
 from qdsweep.experiment.elite import elite_contexts
 from qdsweep.experiment.load import Run
-from qdsweep.experiment.start import STOPPED
 from qdsweep.experiment.stop import Interrupted, Stop
 from qdsweep.files import atomic, read_arrays
 from qdsweep.host.slurm import seconds_left

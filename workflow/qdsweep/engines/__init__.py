@@ -42,11 +42,11 @@ def make_engine(
         from qdsweep.engines.pool import Serial
 
         return Serial(domain, scored)
-    import qdsweep
     from qdsweep.engines.evaluator import Order
     from qdsweep.engines.pool import Pool
     from qdsweep.host.machine import settings
     from qdsweep.records.paths import RunDir
+    from qdsweep.versions import __version__
 
     state = None if run is None else RunDir(run).state
     if state is not None:
@@ -54,7 +54,7 @@ def make_engine(
     order = Order(
         experiment.domain,
         scored,
-        qdsweep.__version__,
+        __version__,
         versions,
         settings(),
         str(Path.cwd()),

@@ -12,13 +12,12 @@ import sys
 from pathlib import Path
 from typing import NamedTuple
 
-import qdsweep
 from qdsweep.config.domain import Domain as DomainConfig
 from qdsweep.domains import make_domain
 from qdsweep.engines.base import Answer, Batch, Failure, Outcome
 from qdsweep.engines.failures import EvaluationFailed, UnfitWorker, evaluate_safely
 from qdsweep.host.machine import settings
-from qdsweep.versions import installed_versions
+from qdsweep.versions import __version__, installed_versions
 
 # At most this many lines of a part reach the run's log; the file has all of them.
 LIMIT = 20
@@ -146,7 +145,7 @@ class Evaluator:
 
 def _difference(order: Order) -> str:
     """Returns the settings in which this process differs from the run; empty if none."""
-    has = installed_versions(order.versions) | settings() | {"qdsweep": qdsweep.__version__}
+    has = installed_versions(order.versions) | settings() | {"qdsweep": __version__}
     wrong = [
         f"{what} {has.get(what)} (the run has {value})"
         for what, value in ({"qdsweep": order.version} | order.versions | order.settings).items()

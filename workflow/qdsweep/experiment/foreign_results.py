@@ -9,17 +9,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-import qdsweep
 from qdsweep.algorithms.base import Arrays
 from qdsweep.algorithms.ribs.archives import ResultArchive, empty_archive
 from qdsweep.config.imported import ImportedRun
 from qdsweep.errors import BadInput
 from qdsweep.files import atomic, damaged, read_arrays, write_csv, write_text
+from qdsweep.metrics import NORM_QD_SCORE
 from qdsweep.records.archive import archive_digest
 from qdsweep.records.metrics import COLUMNS
 from qdsweep.records.paths import RunDir
 from qdsweep.records.results import write_summary
 from qdsweep.records.status import write_status
+from qdsweep.versions import __version__
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -106,7 +107,7 @@ def write_run(run: ImportedRun, results: Foreign, runs_dir: Path) -> None:
             "solution_dim": int(rows["solution"].shape[1]),
         },
         "timings": {},
-        "versions": {"qdsweep": qdsweep.__version__},
+        "versions": {"qdsweep": __version__},
         "engine": ENGINE,
         "workers": 1,
         "attempts": [],
@@ -328,8 +329,8 @@ def _completed(table: "pd.DataFrame", cells: int) -> "pd.DataFrame":
     for name, other, factor in (
         ("coverage", "num_elites", 1 / cells),
         ("num_elites", "coverage", cells),
-        ("norm_qd_score", "qd_score", 1 / cells),
-        ("qd_score", "norm_qd_score", cells),
+        (NORM_QD_SCORE, "qd_score", 1 / cells),
+        ("qd_score", NORM_QD_SCORE, cells),
     ):
         if name not in table and other in table:
             table[name] = factor * table[other]

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-import qdsweep
 from qdsweep.config.compose import compose
 from qdsweep.config.experiment import Experiment
 from qdsweep.config.imported import is_imported
@@ -41,6 +40,7 @@ from qdsweep.records.paths import Results, RunDir, RunFiles
 from qdsweep.records.results import read_config, read_summary
 from qdsweep.records.sources import identity_in
 from qdsweep.records.sums import require_as_written
+from qdsweep.versions import __version__
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -63,7 +63,7 @@ def start_worker(experiment: Experiment) -> "Children | None":
     from qdsweep.engines.children import Children
     from qdsweep.engines.evaluator import Order
 
-    directory, version = str(Path.cwd()), qdsweep.__version__
+    directory, version = str(Path.cwd()), __version__
     order = Order(experiment.domain, _scored(experiment), version, {}, missing, directory, None)
     return Children(order, 1, "replay")
 

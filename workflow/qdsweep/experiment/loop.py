@@ -1,9 +1,8 @@
 """The QD loop: ask, evaluate, tell, and now and then a reload file.
 
-How long numba has compiled in this process: that is the time of no phase of an iteration.
-
-pyribs compiles the parts of its CMA emitters when they are first called. Each process that does so
-pays for it anew, unless it is a fork of the warm one.
+The time of numba's compilation in this process, which belongs to no phase of an iteration. pyribs
+compiles the parts of its CMA emitters at their first call, in each process but a fork of the warm
+one.
 """
 
 import logging
@@ -56,28 +55,28 @@ def compiled() -> float:
 log = logging.getLogger("qdsweep")
 
 
-def search(
+def run_loop(
     experiment: Experiment,
     state: State,
     engine: Engine,
     stop: Stop,
     after_iteration: Callable[[State, dict[str, float]], None],
     save_if_due: Callable[[State], float] = lambda state: 0.0,
-    told: Callable[[Evaluation], None] = lambda evaluation: None,
+    after_tell: Callable[[Evaluation], None] = lambda evaluation: None,
 ) -> None:
     """Runs an experiment from `state` to the end of its budget.
 
     Args:
         experiment: The experiment.
-        state: Where it stands; it is changed in place, and can be saved whenever this returns
-            or raises `Interrupted`.
+        state: Its state, changed in place; it can be saved whenever this returns or raises
+            `Interrupted`.
         engine: Evaluates the solutions.
         stop: Says when to stop before the end.
         after_iteration: Called with the state and the seconds of each phase of the iteration;
             writes metrics.
         save_if_due: Called while the workers evaluate; writes a reload file when the time has
             come, and returns the seconds that it took.
-        told: Called with the evaluation that the algorithm was just told.
+        after_tell: Called with each evaluation that the algorithm has received.
 
     Raises:
         Interrupted: The run was asked to stop.
@@ -90,13 +89,13 @@ def search(
         seconds = no_seconds()
         while ask(experiment, state, seconds):
             evaluate(experiment, state, engine, stop, save_if_due, seconds)
-            tell(state, told, seconds)
+            tell(state, after_tell, seconds)
         state.end_iteration()
         after_iteration(state, seconds)
 
 
 def require_steps(experiment: Experiment, state: State) -> None:
-    """Refuses a budget that nobody counts.
+    """Refuses a budget in steps that are not counted.
 
     Raises:
         BadInput: The budget is in steps, which are unknown.
@@ -112,8 +111,7 @@ def require_steps(experiment: Experiment, state: State) -> None:
 def change(experiment: Experiment, state: State) -> None:
     """Makes the changes of the schedule, if the coming iteration is the first one with them.
 
-    A reload file that was saved between two iterations has not had them yet; one that was saved
-    within an iteration has.
+    The state of a reload file between two iterations lacks them, one within an iteration has them.
     """
     if state.is_between_iterations:
         for key, value in experiment.changes_after(state.iterations).items():
@@ -133,7 +131,7 @@ def ask(experiment: Experiment, state: State, seconds: dict[str, float]) -> bool
         candidates = state.algorithm.ask()
         if candidates is None:
             return False
-        # A list, or single precision, of an algorithm of the user's.
+        # The user's own algorithm may give a list, or single precision.
         solutions = np.asarray(candidates.solutions, dtype=np.float64)
         seeds = evaluation_seeds(
             experiment.domain.evaluation_seed,
@@ -156,7 +154,7 @@ def evaluate(
     save_if_due: Callable[[State], float],
     seconds: dict[str, float],
 ) -> None:
-    """Evaluates what is missing of the pending batch; meanwhile the algorithm trains."""
+    """Evaluates the missing rows of the pending batch; meanwhile the algorithm trains."""
     pending = state.pending
     assert pending is not None
 
@@ -178,13 +176,13 @@ def evaluate(
                 log.warning("scored, not evaluated: %s", describe_failure(failure))
 
 
-def tell(state: State, told: Callable[[Evaluation], None], seconds: dict[str, float]) -> None:
+def tell(state: State, after_tell: Callable[[Evaluation], None], seconds: dict[str, float]) -> None:
     """Tells the algorithm the results of the pending batch, and adds up what the domain learned."""
     assert state.pending is not None
     with timed(seconds, "tell"):
         batch, evaluation = state.pending.batch, state.pending.evaluation()
         if state.context is not None and evaluation.tally is not None:
-            for tally in evaluation.tally:  # in this order, whoever evaluated what
+            for tally in evaluation.tally:  # in this order, whichever worker evaluated it
                 state.context = state.context + tally
         candidates = Candidates(
             batch.solutions, batch.gradients, batch.seeds, batch.experience, batch.exploration
@@ -192,7 +190,7 @@ def tell(state: State, told: Callable[[Evaluation], None], seconds: dict[str, fl
         state.algorithm.tell(candidates, evaluation)
         state.steps = added(state.steps, evaluation.steps)
         state.pending = None
-        told(evaluation)
+        after_tell(evaluation)
 
 
 def added(before: int | None, steps: NDArray[np.int64] | None) -> int | None:

@@ -29,7 +29,11 @@ from types import FunctionType
 from typing import IO, Any, NamedTuple
 
 import numpy as np
+from pydantic import TypeAdapter
 
+from qdsweep.config.algorithm import Algorithm
+from qdsweep.config.keys import models_in
+from qdsweep.config.learning import Family
 from qdsweep.config.plugin import plugin_folders
 from qdsweep.errors import BadInput
 from qdsweep.experiment.state import State, no_seconds
@@ -64,6 +68,10 @@ _NAMES = {
     "scipy.spatial._kdtree": {"KDTree"},
     "sortedcontainers.sortedlist": {"SortedList"},
     "qdsweep.algorithms.ribs.internals": {"restore_store"},
+    "qdsweep.domains.base": {"Actor", "Exploration", "Record"},
+    "qdsweep.engines.base": {"Batch", "_repeated"},
+    "qdsweep.experiment.reload": {"read_settings"},
+    # Of earlier releases, whose reload files held an algorithm's settings as models.
     "qdsweep.config.archives": {
         *("CVTArchive", "DNSArchive", "GridArchive", "ProximityArchive"),
         "SlidingBoundariesArchive",
@@ -75,8 +83,6 @@ _NAMES = {
         *("CMAMEGAES", "CMAMEGATD3ES", "GA", "MEES", "PGAMapElites", "TD3", "TD3Search"),
     },
     "qdsweep.config.rl": {"A2C", "ApexDQN", "DQN", "IMPALA", "PPO"},
-    "qdsweep.domains.base": {"Actor", "Exploration", "Record"},
-    "qdsweep.engines.base": {"Batch", "_repeated"},
 }
 
 
@@ -288,8 +294,27 @@ def fits(files: StateDir) -> Callable[[dict[str, Any]], bool]:
 def dump(state: State, file: Any) -> None:
     """Writes the payload of a reload file."""
     pickler = pickle.Pickler(file, protocol=5)
-    pickler.dispatch_table = {**copyreg.dispatch_table, **state.algorithm.reducers}
+    families = (model for model in models_in(Algorithm) if issubclass(model, Family))
+    plain = dict.fromkeys(families, _reduce_settings)
+    pickler.dispatch_table = {**copyreg.dispatch_table, **plain, **state.algorithm.reducers}
     pickler.dump(state)
+
+
+def _reduce_settings(settings: Family) -> tuple[Any, ...]:
+    """Pickles an algorithm's settings as plain data, without a name of a config class."""
+    return read_settings, (settings.model_dump(),)
+
+
+def read_settings(data: dict[str, Any]) -> Family:
+    """Returns the settings that `_reduce_settings` was given. Reload files name this function.
+
+    Texts and mappings are validated, as they decide the classes. Other values are taken as they
+    are, as they may have changed since the run started.
+    """
+    parts = {key: value for key, value in data.items() if isinstance(value, str | dict)}
+    model: Any = TypeAdapter(Algorithm).validate_python(parts)
+    read: Family = model.model_copy(update={key: data[key] for key in data.keys() - parts.keys()})
+    return read
 
 
 def adopt(files: StateDir) -> list[Path]:

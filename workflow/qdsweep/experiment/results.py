@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-import qdsweep
 from qdsweep.algorithms import import_plugins
 from qdsweep.algorithms.base import Archive
 from qdsweep.config.cluster import LIBRARIES
@@ -24,7 +23,7 @@ from qdsweep.records.paths import RunDir, RunFiles
 from qdsweep.records.results import write_summary
 from qdsweep.records.status import read_status
 from qdsweep.sweep.ids import run_id
-from qdsweep.versions import installed_versions, torch_build
+from qdsweep.versions import __version__, installed_versions, torch_build
 
 
 def write_results(
@@ -88,7 +87,7 @@ def all_versions(decisive: dict[str, str], engine: str) -> dict[str, str]:
     others = installed_versions(("gymnasium", "pandas", "dask", LIBRARIES.get(engine, "dask")))
     build = torch_build() if "torch" in decisive else {}
     python = platform.python_version()
-    return {"qdsweep": qdsweep.__version__, **others, **decisive, **build, "python": python}
+    return {"qdsweep": __version__, **others, **decisive, **build, "python": python}
 
 
 def snapshot(run_dir: Path) -> Path | None:

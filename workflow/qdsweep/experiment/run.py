@@ -1,4 +1,4 @@
-"""One run, from its experiment to its folder: go on from the reload file, or start."""
+"""One run, from its experiment to its folder: it continues from the reload file, or starts."""
 
 import contextlib
 import logging
@@ -7,8 +7,8 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import InitVar, dataclass
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ import psutil
 from qdsweep.algorithms import import_plugins, make_algorithm, try_changes
 from qdsweep.config.cluster import Cluster
 from qdsweep.config.experiment import Experiment
+from qdsweep.config.memory import require_memory_of
 from qdsweep.domains import make_domain
 from qdsweep.domains.base import Domain, Evaluation
 from qdsweep.engines import make_engine
@@ -26,7 +27,7 @@ from qdsweep.engines.failures import EvaluationFailed, NoWorkers, WorkerDied
 from qdsweep.experiment import reload
 from qdsweep.experiment.endings import explain_kill
 from qdsweep.experiment.history import Insertions
-from qdsweep.experiment.loop import search, timed
+from qdsweep.experiment.loop import run_loop, timed
 from qdsweep.experiment.options import Options
 from qdsweep.experiment.own_metrics import OwnMetrics
 from qdsweep.experiment.results import all_versions, write_results
@@ -36,9 +37,8 @@ from qdsweep.experiment.stop import Hanging, Interrupted, Stop
 from qdsweep.host.lock import this_process
 from qdsweep.host.machine import Load
 from qdsweep.host.process import image
-from qdsweep.planning.checks import check_sizes
 from qdsweep.records.metrics import Metrics
-from qdsweep.records.paths import Results, RunDir
+from qdsweep.records.paths import Results, RunDir, StateDir
 from qdsweep.records.results import write_config
 from qdsweep.records.sources import identities, identity_in
 from qdsweep.records.status import read_status, write_status
@@ -48,17 +48,17 @@ from qdsweep.versions import installed_versions
 log = logging.getLogger("qdsweep")
 
 STATUS_SECONDS = 1.0
-# Besides three times a save, and training: closing the workers, writing the last files [s].
+# To close the workers and write the last files, on top of three saves and training [s].
 WALL_TIME_MARGIN = 5.0
-# A longer time between two saves is worth a word in the log [s].
-WORTH_A_WORD = 60.0
-# The bits of a result may depend on these; the domain names its own libraries besides.
+# The log names a longer time between two saves [s].
+LOGGED_INTERVAL = 60.0
+# The bits of a result may depend on these; the domain adds its own libraries.
 DECISIVE = ("numpy", "scipy", "ribs", "scikit-learn")
 
 
 def compute(
     experiment: Experiment,
-    out: Path,
+    run: RunDir,
     cluster: Cluster,
     stop: Stop,
     options: Options = Options(),  # noqa: B008 - immutable
@@ -70,26 +70,25 @@ def compute(
 
     Args:
         experiment: The experiment.
-        out: The run's folder, locked by the caller.
+        run: The run's folder, locked by the caller.
         cluster: Where the evaluations are computed.
         stop: Says when to stop before the end.
         options: How.
         deadline: When the process must have ended, as `time.monotonic` counts.
-        helpers: What starts the workers, if the engine needs that.
-        identity: What the run is, where the caller has found it out.
+        helpers: Starts the workers, if the engine needs that.
+        identity: The run's identity, where the caller knows it.
 
     Raises:
         Interrupted: The run was asked to stop; its state is saved.
-        QdsweepError: It cannot go on.
+        QdsweepError: It cannot continue.
     """
-    run = RunDir(out)
     identity = identity or identity_in(experiment, run)
     of_workers = installed_versions((*DECISIVE, *experiment.domain.libraries))
     versions = of_workers | installed_versions(experiment.algorithm.libraries)
     domain = make_domain(experiment.domain, experiment.seed)
     if hasattr(domain, "remark"):
         log.info(domain.remark)
-    check_sizes(experiment, domain.solution_dim)
+    require_memory_of(experiment, domain.solution_dim)
     import_plugins(experiment)
     saved = reload.newest(
         run.state,
@@ -114,72 +113,70 @@ def compute(
     write_config(run.state.config, experiment)
     bar = options.terminal and sys.stderr.isatty()
     with stop.interruptible():
-        engine = make_engine(cluster, experiment, domain, out, helpers, of_workers)
+        engine = make_engine(cluster, experiment, domain, run.path, helpers, of_workers)
     log.info("engine %s, %d worker(s)", engine.name, engine.workers)
-    load = Load(cluster.workers_per_node)
     history = Insertions(run, state, saved.header.get("history") if saved else None)
     recorder = Recorder(
-        experiment, domain, run, identity, versions, state, own, engine, load, history, bar=bar
+        experiment,
+        domain,
+        run.state,
+        identity,
+        versions,
+        state,
+        own,
+        engine,
+        Load(cluster.workers_per_node),
+        history,
+        stop,
+        deadline,
+        bar,
     )
-    recorder.deadline = deadline
-    with recorder.attempt(state, stop):
+    with recorder.attempt(state):
         try:
             with stop.interruptible():
                 engine.wait()
-            search(
-                experiment,
-                state,
-                engine,
-                stop,
-                recorder.after_iteration,
-                recorder.save_if_due,
-                recorder.told,
+            after_iteration, after_tell = recorder.after_iteration, recorder.after_tell
+            run_loop(
+                experiment, state, engine, stop, after_iteration, recorder.save_if_due, after_tell
             )
         finally:
             engine.close()  # before the last save, which then has the machine for itself
 
 
 def _inherited(experiment: Experiment, run: RunDir) -> reload.Inherited | None:
-    """What of a donor's the run may have been given (`records.fork`), if it has a schedule."""
+    """Returns what the run may have from a donor (`search.fork`), if it has a schedule."""
     donor = experiment.donor
     if donor is None:
         return None
     known = identities(donor, Results(run.path.parent.parent))
-    fingerprints = frozenset(one.fingerprint for one in known)
+    fingerprints = frozenset(identity.fingerprint for identity in known)
     return reload.Inherited(experiment.schedule[-1].at, fingerprints)
 
 
+@dataclass(eq=False)
 class Recorder:
     """Writes what a run leaves behind: metrics, status, log, reload files, results."""
 
-    def __init__(
-        self,
-        experiment: Experiment,
-        domain: Domain,
-        run: RunDir,
-        identity: Identity,
-        versions: dict[str, str],
-        state: State,
-        own: OwnMetrics,
-        engine: Engine,
-        load: Load,
-        history: Insertions,
-        *,
-        bar: bool,
-    ) -> None:
-        self.experiment = experiment
-        self.domain = domain
-        self.files = run.state
-        self.identity = identity
-        self.versions = versions
-        self.engine = engine
-        self.own = own
+    experiment: Experiment
+    domain: Domain
+    files: StateDir
+    identity: Identity
+    versions: dict[str, str]
+    state: InitVar[State]
+    own: OwnMetrics
+    engine: Engine
+    load: Load
+    history: Insertions
+    stop: Stop
+    deadline: float | None
+    bar: InitVar[bool]
+
+    def __post_init__(self, state: State, bar: bool) -> None:
+        """Opens metrics.csv and the progress, and begins an attempt."""
         self.metrics = Metrics(self.files.metrics, state.iterations, self.own.columns)
-        self.history = history
-        ((unit, _),) = experiment.budget.items()
-        self.progress = Progress(
-            experiment.budget, getattr(state, unit), self.files.metrics, bar=bar
-        )
+        ((unit, _),) = self.experiment.budget.items()
+        done = getattr(state, unit)
+        self.progress = Progress(self.experiment.budget, done, self.files.metrics, bar=bar)
         self.attempts = read_status(self.files).attempts
         for lost in self.attempts:
             if "how" not in lost:  # it ended without a word
@@ -188,22 +185,19 @@ class Recorder:
         self.attempts.append(
             {**this_process(), "image": image(), "started": now(), "from": state.iterations}
         )
-        self.load = load
         self.save_seconds = 0.0
-        self.interval_said = WORTH_A_WORD / 2
+        self.logged_interval = LOGGED_INTERVAL / 2
         self.saved = self.files.reload(state.iterations)
-        self.deadline: float | None = None
-        self.stop: Stop | None = None
         self.saved_at = self.status_at = time.monotonic()
         self.row: dict[str, Any] = measure(state)
 
-    def told(self, evaluation: Evaluation) -> None:
-        """Takes note of what the algorithm was just told."""
+    def after_tell(self, evaluation: Evaluation) -> None:
+        """Records an evaluation that the algorithm has just received."""
         self.history.told(evaluation.measures)
         self.own.told(evaluation)
 
     def after_iteration(self, state: State, seconds: dict[str, float]) -> None:
-        """Takes down an iteration."""
+        """Records an iteration."""
         if "first_evaluation" not in self.attempts[-1]:
             self._note_start(seconds)
         self._add_row(state, seconds)
@@ -216,11 +210,11 @@ class Recorder:
         if time.monotonic() - self.saved_at < self._interval():
             return 0.0
         self.save(state)
-        self._say_interval()
+        self._log_interval()
         return self.save_seconds
 
     def _note_start(self, seconds: dict[str, float]) -> None:
-        """Notes how long it took to the first evaluation: imports, workers, the first ask."""
+        """Records the time to the first evaluation: imports, workers, the first ask."""
         began = psutil.Process().create_time()
         later = seconds["evaluate"] + seconds["tell"] + seconds["compile"]
         since = time.time() - began - later
@@ -232,7 +226,7 @@ class Recorder:
         )
 
     def _interval(self) -> float:
-        """Seconds between two saves: as rare as their cost wants, within the bounds."""
+        """Returns the time between two saves [s]: longer for costly ones, within bounds."""
         limits = self.experiment.reload
         by_cost = self.save_seconds / limits.max_cost
         return min(limits.max_seconds, max(limits.min_seconds, by_cost))
@@ -255,19 +249,19 @@ class Recorder:
         start = time.perf_counter()
         self.metrics.flush(durable=True)
         self.history.flush()
-        beside = {"metrics": self.metrics.fingerprint, "history": self.history.checksum}
+        checksums = {"metrics": self.metrics.fingerprint, "history": self.history.checksum}
         self.saved = reload.save(
-            state, self.files, self.identity.fingerprint, self.versions, beside
+            state, self.files, self.identity.fingerprint, self.versions, checksums
         )
         self.saved_at = time.monotonic()
         self.save_seconds = time.perf_counter() - start
         self._watch_wall_time()
 
-    def _say_interval(self) -> None:
-        """Says what a kill may lose where saving is dear, again whenever that has doubled."""
+    def _log_interval(self) -> None:
+        """Logs what a kill may lose where saving is costly, each time that it has doubled."""
         interval = self._interval()
-        if interval >= 2 * self.interval_said:
-            self.interval_said = interval
+        if interval >= 2 * self.logged_interval:
+            self.logged_interval = interval
             log.info(
                 "a reload file of %.0f MB takes %.1f s: saved every %.0f s (reload.max_cost, "
                 "reload.max_seconds), in whole iterations; a kill loses at most that, a signal "
@@ -278,8 +272,8 @@ class Recorder:
             )
 
     def _watch_wall_time(self) -> None:
-        """Stops the run in time for one more save, by what the last one and training cost."""
-        if self.deadline is not None and self.stop is not None:
+        """Stops the run in time for one more save, by the cost of the last one and training."""
+        if self.deadline is not None:
             margin = WALL_TIME_MARGIN + 3 * self.save_seconds + self.stop.longest_delay
             self.stop.before(self.deadline - margin)
 
@@ -307,15 +301,14 @@ class Recorder:
         )
 
     @contextmanager
-    def attempt(self, state: State, stop: Stop) -> Iterator[None]:
-        """Around the search: whatever ends it, state, status and log say how."""
-        self.stop = stop
+    def attempt(self, state: State) -> Iterator[None]:
+        """Saves the state after the loop, and records in status and log how the loop ended."""
         self._watch_wall_time()
         self.write_status(state, "running")
         try:
             yield
         except (Interrupted, EvaluationFailed, Hanging, NoWorkers, WorkerDied) as error:
-            # All raised while solutions are evaluated, where the state is whole.
+            # All are raised while solutions are evaluated, where the state is whole.
             self.save(state)
             stopped = isinstance(error, Interrupted)
             self._end(state, "stopped" if stopped else "failed", str(error))
@@ -342,7 +335,7 @@ class Recorder:
         self.write_status(state, status)
 
     def _write_results(self, state: State) -> None:
-        """Writes archive.npz and summary.json, and drops what they make superfluous."""
+        """Writes archive.npz and summary.json, and removes what they make superfluous."""
         self.attempts[-1] |= {"ended": now(), "how": "finished", "iteration": state.iterations}
         about = {
             "status": "finished",
@@ -362,5 +355,5 @@ class Recorder:
 
 
 def now() -> str:
-    """The time, as files show it."""
+    """Returns the time, as files show it."""
     return datetime.now(UTC).isoformat(timespec="seconds")

@@ -9,6 +9,7 @@ from typing import Any
 
 from qdsweep.metrics import DRAWN
 from qdsweep.records.metrics import COMPILE, column_of, read_lines
+from qdsweep.text import duration
 
 log = logging.getLogger("qdsweep")
 
@@ -127,7 +128,7 @@ class Progress:
 def _said(row: dict[str, Any]) -> str:
     """The metrics of a row that learning curves show."""
     values = ((metric, row.get(metric.name)) for metric in DRAWN)
-    return ", ".join(metric.said(value) for metric, value in values if value is not None)
+    return ", ".join(metric.with_value(value) for metric, value in values if value is not None)
 
 
 def text_plot(metrics: Path, width: int = 100, height: int = 12) -> str:
@@ -170,12 +171,3 @@ def text_plot(metrics: Path, width: int = 100, height: int = 12) -> str:
         plot.title(title)
         plot.xfrequency(2)
     return plotext.uncolorize(plotext.build())
-
-
-def duration(seconds: float) -> str:
-    """Returns a time in words: 42 s, 3 min, 2.5 h."""
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    if seconds < 5400:
-        return f"{seconds / 60:.0f} min"
-    return f"{seconds / 3600:.1f} h"

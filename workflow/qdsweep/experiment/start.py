@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 from qdsweep.config.cluster import Cluster
 from qdsweep.config.experiment import Experiment
-from qdsweep.config.requirements import require_packages_of
-from qdsweep.errors import BadInput, QdsweepError, StorageError
+from qdsweep.config.requirements import check_installed, require_packages_of
+from qdsweep.errors import STOPPED, BadInput, QdsweepError, StorageError
 from qdsweep.experiment.options import Options
 from qdsweep.experiment.stop import Interrupted, Stop
 from qdsweep.files import read_json_if_whole
@@ -21,7 +21,6 @@ from qdsweep.host import process
 from qdsweep.host.lock import Lock, describe, this_process
 from qdsweep.host.machine import apply_baseline
 from qdsweep.host.slurm import job_details, seconds_left
-from qdsweep.planning.checks import check_installed
 from qdsweep.records.metrics import read_rows
 from qdsweep.records.paths import RunDir, StateDir
 from qdsweep.records.sources import identity_in
@@ -31,8 +30,6 @@ from qdsweep.sweep.ids import Identity
 
 if TYPE_CHECKING:
     from qdsweep.engines.allocation import Helpers
-
-STOPPED = 75  # EX_TEMPFAIL: the same command goes on
 
 
 def start(experiment: Experiment, out: Path, cluster: Cluster, options: Options) -> int:
@@ -143,7 +140,7 @@ def _locked(
         try:
             from qdsweep.experiment.run import compute
 
-            compute(experiment, run.path, cluster, stop, options, deadline, helpers, identity)
+            compute(experiment, run, cluster, stop, options, deadline, helpers, identity)
         except BaseException as error:
             with suppress(OSError):  # a full disk must not hide the error
                 write_ending(files, error, identity.fingerprint)

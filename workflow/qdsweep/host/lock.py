@@ -23,7 +23,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from qdsweep.errors import QdsweepError
+from qdsweep.errors import STOPPED, QdsweepError
 from qdsweep.files import naming, read_json_if_whole
 from qdsweep.host.slurm import has_ended, job_details
 
@@ -137,9 +137,9 @@ SETTLE_SECONDS = 3.0
 
 
 class Locked(QdsweepError):
-    """Another process has the run. Exit code 75: try again later."""
+    """Another process has the run; the same command can be tried later."""
 
-    exit_code = 75
+    exit_code = STOPPED
 
 
 class Lock:

@@ -1,112 +1,26 @@
-"""All checks of a sweep file against the runs that it asks for, before any job starts.
+"""All checks of a sweep file against the runs that it asks for, before any job starts."""
 
-Sizes that no memory holds, of an experiment's archive, emitters and solutions.
+from collections.abc import Mapping
 
-Whether what the runs of a sweep need is installed, before any of them starts.
-"""
-
-import os
-import pathlib
-import shlex
-from collections.abc import Iterator, Mapping
-from itertools import pairwise
-
-from qdsweep.config.algorithm import Composition
-from qdsweep.config.archives import CVTArchive, PluginArchive
-from qdsweep.config.cluster import LIBRARIES, Cluster
+from qdsweep.config.cluster import Cluster
 from qdsweep.config.domain import Plugin
-from qdsweep.config.emitters import EvolutionStrategy
 from qdsweep.config.episodes import require_episodes
 from qdsweep.config.experiment import Experiment
 from qdsweep.config.explain import naming_file
 from qdsweep.config.files import nearest
 from qdsweep.config.keys import Path
+from qdsweep.config.memory import require_memory_of
 from qdsweep.config.own_metric import own_metrics
 from qdsweep.config.plugin import refuse_unknown, require_source
 from qdsweep.config.requirements import check_cited, require_packages, require_packages_of
-from qdsweep.config.rl import ActorCritic, OnPolicy
 from qdsweep.config.sweep import TABLE_COLUMNS, Figures, SweepFile
 from qdsweep.errors import BadInput
-from qdsweep.host.machine import grants_all, require_memory
-from qdsweep.host.process import RANKS, which
 from qdsweep.metrics import METRICS, Metric
 from qdsweep.planning.outlook import unfinished
 from qdsweep.records.paths import Results
 from qdsweep.sweep.groups import Groups, figure_names, group_columns, group_labels, label_columns
 from qdsweep.sweep.runs import Sweep
-
-_NUMBER = 8  # of a float64 [bytes]
-# What each takes at the very least [bytes]; of an emitter 500 were measured, of the smallest.
-_EMITTER = 400
-_TRANSITION = 28  # of a replay buffer: two observations of one number, and what belongs to them
-_WEIGHT = 12  # with its gradient and one moment of the optimiser, in float32
-
-
-def check_sizes(
-    experiment: Experiment, solution_dim: int | None = None, *, anywhere: bool = False
-) -> None:
-    """Refuses sizes that cannot fit in memory.
-
-    Compared is the least that they can take: whatever has ever run is accepted.
-
-    Args:
-        experiment: The experiment.
-        solution_dim: Parameters of a solution, where the domain's code has told them.
-        anywhere: Whether it may be computed on another machine than this one.
-
-    Raises:
-        BadInput: They cannot; the message names the keys.
-    """
-    dim = solution_dim or experiment.domain.known_solution_dim or 1
-    for size, what in _arrays(experiment, dim):
-        require_memory(size, what, anywhere=anywhere)
-    for cells, what in _archives(experiment):
-        # pyribs makes it whole, and fills a row at a time.
-        each = f"{cells:,} solutions of {dim:,} parameter(s)"
-        whole = f"{what}: an archive with {each}"
-        require_memory(_NUMBER * cells * dim, whole, anywhere=anywhere or grants_all())
-
-
-def _archives(experiment: Experiment) -> Iterator[tuple[int, str]]:
-    """Yields the cells of an archive that pyribs makes, and the key that they stand in."""
-    algorithm, archive = experiment.algorithm, experiment.archive
-    kinds = [getattr(algorithm, "archive", None), algorithm.reported_archive]
-    if any(kind and kind.cells and not isinstance(kind, PluginArchive) for kind in kinds):
-        key = "cells" if archive.dims is None else "dims"
-        yield archive.size, f"archive.{key} = {getattr(archive, key)}"
-
-
-def _arrays(experiment: Experiment, dim: int) -> Iterator[tuple[int, str]]:
-    """Yields what is filled in each iteration or at the start [bytes], and its keys."""
-    algorithm, emitters = experiment.algorithm, experiment.num_emitters
-    sizes = f"num_emitters = {emitters}, batch_size = {experiment.batch_size}"
-    solutions = emitters * experiment.batch_size
-    each = f"solutions of {dim:,} parameter(s) in an iteration"
-    yield _NUMBER * solutions * dim, f"{sizes}: {solutions:,} {each}"
-    first = experiment.first_iteration
-    key = "initial_solutions of the emitters"
-    if (greedy := getattr(algorithm, "evaluation_episodes", None)) is not None:
-        key = f"algorithm.evaluation_episodes = {greedy}"
-    if experiment.first_batch is not None:
-        key = f"first_batch = {experiment.first_batch}"
-    yield _NUMBER * first * dim, f"{key}: {first:,} {each}"
-    yield _EMITTER * emitters, f"num_emitters = {emitters}: so many emitters"
-    # Off-policy, n_steps is a length of returns or unrolls, which the end of an episode cuts.
-    for key in ("n_steps",) if isinstance(algorithm, OnPolicy) else ("buffer_size",):
-        kept = getattr(algorithm, key, 0)
-        yield _TRANSITION * kept, f"algorithm.{key} = {kept}: a buffer of so many transitions"
-    if isinstance(algorithm, ActorCritic):
-        hidden = algorithm.vf_hidden
-        weights = sum(ins * outs for ins, outs in pairwise((1, *hidden, 1)))
-        yield _WEIGHT * weights, f"algorithm.vf_hidden = {hidden}: a network of such layers"
-    if isinstance(algorithm, Composition):
-        for number, emitter in enumerate(algorithm.emitters):
-            if isinstance(emitter, EvolutionStrategy) and emitter.es == "cma_es":
-                what = f"algorithm.emitters.{number}.es = cma_es: a matrix of {dim:,} x {dim:,}"
-                yield _NUMBER * dim**2, f"{what} numbers (sep_cma_es has none)"
-    if isinstance(algorithm.reported_archive, CVTArchive):
-        samples = algorithm.reported_archive.samples
-        yield _NUMBER * samples, f"algorithm.archive.samples = {samples}: so many points"
+from qdsweep.text import plural
 
 
 def check_sweep(settings: SweepFile, sweep: Sweep, sources: Mapping[Path, str]) -> None:
@@ -178,25 +92,6 @@ def require_own_code(experiment: Experiment) -> None:
             raise BadInput(f"{key} = {error}") from None
 
 
-def check_installed(cluster: Cluster) -> None:
-    """Refuses an engine whose library is not installed here, or what it is to use is not there.
-
-    Raises:
-        BadInput: The library is an extra of its own; a program or a file is missing.
-    """
-    engine = cluster.engine
-    if engine in LIBRARIES:
-        require_packages(f"engine {engine}", LIBRARIES[engine])
-    file = cluster.dask.scheduler_file
-    if file is not None and not pathlib.Path(file).exists():
-        raise BadInput(f"cluster: dask: scheduler_file = {file!r}: there is no such file")
-    # A rank has been started, perhaps into an image that has no launcher.
-    launcher = None if RANKS in os.environ else cluster.mpi.launcher
-    program = shlex.split(launcher or "")[:1]
-    if program and which(program[0]) is None:
-        raise BadInput(f"cluster: mpi: launcher: {program[0]!r} is not a program on the PATH")
-
-
 def _check_experiments(settings: SweepFile, sweep: Sweep) -> None:
     """Refuses what cites or names what is not there, and arguments that a user's part lacks."""
     check_cited(sweep.runs.values())
@@ -204,7 +99,7 @@ def _check_experiments(settings: SweepFile, sweep: Sweep) -> None:
     file = f"experiment {settings.experiment}: " if isinstance(settings.experiment, str) else ""
     for experiment in sweep.runs.values():
         try:
-            check_sizes(experiment, anywhere=True)  # jobs may run on other machines
+            require_memory_of(experiment, anywhere=True)  # jobs may run on other machines
         except BadInput as error:
             raise BadInput(f"{file}{error}") from None
         if (code := tuple(experiment.own_code)) not in seen:
@@ -248,7 +143,8 @@ def _check_search(settings: SweepFile, sweep: Sweep) -> None:
     key = "search: metric" if search.metric else "search: rank"
     metric = _ranking(key, search.metric or settings.rank, sweep)
     if not metric.recorded:
-        known = [one.name for one in (*METRICS, *_own(sweep)) if one.ranks and one.recorded]
+        metrics = (*METRICS, *_own(sweep))
+        known = [metric.name for metric in metrics if metric.ranks and metric.recorded]
         raise BadInput(
             f"{key} = {metric.name}: a search decides by what metrics.csv has; set the metric of "
             f"halving or pbt to one of {', '.join(known)}"
@@ -256,7 +152,7 @@ def _check_search(settings: SweepFile, sweep: Sweep) -> None:
 
 
 def _check_tables(settings: SweepFile, sweep: Sweep) -> None:
-    metrics = [one.name for one in (*METRICS, *_own(sweep)) if one.label]
+    metrics = [metric.name for metric in (*METRICS, *_own(sweep)) if metric.label]
     known = [*group_columns(sweep.columns, sweep.texts), *TABLE_COLUMNS, *metrics]
     for name in settings.tables.columns:
         if name not in known:
@@ -269,7 +165,7 @@ def _check_tables(settings: SweepFile, sweep: Sweep) -> None:
 
 
 def _own(sweep: Sweep) -> list[Metric]:
-    return [one.metric for one in sweep.own_metrics.values()]
+    return [own.metric for own in sweep.own_metrics.values()]
 
 
 def _ranking(key: str, name: str, sweep: Sweep) -> Metric:
@@ -281,7 +177,7 @@ def _ranking(key: str, name: str, sweep: Sweep) -> Metric:
             f"{', '.join(known)}"
         )
     if known[name].always.needs_cells:
-        defined = [one.name for one in METRICS if one.ranks and not one.needs_cells]
+        defined = [metric.name for metric in METRICS if metric.ranks and not metric.needs_cells]
         for run, experiment in sweep.runs.items():
             archive = experiment.algorithm.reported_archive
             if archive.cells is None:
@@ -315,7 +211,7 @@ def _check_rollouts(settings: SweepFile, sweep: Sweep) -> None:
 def _check_reevaluate(settings: SweepFile, sweep: Sweep) -> None:
     """Refuses re-evaluation if no evaluation depends on its seed."""
     domains = [experiment.domain for experiment in sweep.runs.values()]
-    if settings.reevaluate and all(one.is_deterministic for one in domains):
+    if settings.reevaluate and all(domain.is_deterministic for domain in domains):
         names = dict.fromkeys(domain.name or domain.type for domain in domains)
         raise BadInput(
             f"reevaluate: an evaluation of {', '.join(names)} gives the same with every seed, so "
@@ -351,7 +247,7 @@ def _check_top(top: int, sweep: Sweep) -> None:
     if top > most:
         where = "" if len(groups) == 1 else " of one domain"
         raise BadInput(
-            f"confirm.top = {top}: the sweep has {most} group{'' if most == 1 else 's'}{where} to "
+            f"confirm.top = {top}: the sweep has {plural(most, 'group')}{where} to "
             f"choose from; write {most} or less"
         )
 

@@ -1,23 +1,14 @@
-"""What a run needs from Snakemake: its budget, and the resources of its Slurm job.
+"""The jobs of runs: budget, memory, Slurm request, and the runs and jobs that need none.
 
-What the Snakemake of a Slurm job needs of a sweep: nothing but the job's own run.
+A large sweep leaves out the runs that are finished and published: a job takes Snakemake
+milliseconds and kilobytes, which was most of a start with 100,000 finished runs.
 
-Runs of a large sweep that need no job of Snakemake's: finished, and published as they are.
+Slurm jobs outlive the main Snakemake. The next one makes its jobs wait for them in the queue: else
+a new job would hold its cores while it waits for the run's lock, and give up after a minute.
 
-A job takes Snakemake milliseconds, and kilobytes, to find out that nothing is to be done. With
-100,000 finished runs that was most of a start.
-
-Slurm jobs that outlive a main Snakemake: those of the next start wait for them in the queue.
-
-Else a run's new job would hold its cores to wait for the run's lock, and give up after a minute.
-Slurm starts it when the other one has ended, however it did: then there is nothing to compute, or
-it goes on.
-
-Slurm jobs that have lost their first node, with the main process, are queued again.
-
-A job over several nodes survives a lost node (--no-kill). If that was the first one, the others
-stay allocated with nothing to do until the wall time ends, and no process is left there that could
-report it. The main Snakemake sees it by the run's lock, which nobody touches any more.
+A job over several nodes survives a lost node (--no-kill). Without the first node, which has the
+main process, the others would idle until the wall time ends. The main Snakemake notices by the
+run's lock, which nobody updates then, and requeues the job.
 """
 
 import itertools
@@ -40,16 +31,21 @@ from qdsweep.records.plan import read_confirm, read_plan
 from qdsweep.records.status import Status, read_last_stop, read_status
 
 GROWTH = 1.5
+# The resources of a run's Slurm job that `slurm_request` may ask for.
+REQUESTED = (
+    *("runtime", "nodes", "tasks", "cpus_per_task", "mpi", "gres", "tasks_per_gpu"),
+    "slurm_extra",
+)
 
 
 def launch_budget(budget: Mapping[str, int], run_dir: RunDir) -> str:
-    """Returns the budget of a run as `launch` takes it: a larger one lengthens the run.
+    """Returns the budget of a run as `launch` takes it: a larger one extends the run.
 
     If a run has finished with a larger budget, for another sweep or an earlier version of this
-    one, it keeps that budget: for Snakemake nothing has changed then.
+    one, it keeps that budget, so that nothing has changed for Snakemake.
 
     Args:
-        budget: What the sweep asks for, as `Experiment.budget` has it.
+        budget: Of the sweep, as `Experiment.budget` has it.
         run_dir: The run's folder.
     """
     ((unit, amount),) = budget.items()
@@ -64,7 +60,7 @@ def memory_mb(cluster: Cluster, run_dir: RunDir | None) -> int:
 
     Args:
         cluster: The cluster config.
-        run_dir: The run's folder, whose files say how it stopped; None: nobody knows the run yet.
+        run_dir: The run's folder, whose files record its last stop; None: not decided yet.
     """
     stops = 0
     if run_dir is not None:
@@ -100,16 +96,15 @@ def slurm_request(cluster: Cluster) -> dict[str, int | str]:
     return request
 
 
-def check_request(cluster: Cluster, name: str, place: Mapping[str, str]) -> str:
+def require_request(cluster: Cluster, name: str, place: Mapping[str, str]) -> None:
     """Asks Slurm whether it would take the jobs, before any is submitted.
+
+    Warns where Slurm would refuse them now but perhaps not later.
 
     Args:
         cluster: The cluster config.
         name: Its name, for the message.
         place: `slurm_account` and `slurm_partition`, where they are set.
-
-    Returns:
-        Why Slurm would refuse them now but perhaps not later; empty if it would take them.
 
     Raises:
         BadInput: Slurm refuses them for good.
@@ -129,21 +124,21 @@ def check_request(cluster: Cluster, name: str, place: Mapping[str, str]) -> str:
     words += str(request.get("slurm_extra", "")).split()
     text, wrong = objection(words)
     if not text:
-        return ""
+        return
     message = (
         f"cluster {name}: Slurm says of a run's job: {text} (asked for: {' '.join(words)}; "
         "account and partition: profiles/slurm/profile.yaml)"
     )
     if wrong:
         raise BadInput(message)
-    return message
+    print(f"qdsweep: warning: {message}", file=sys.stderr)
 
 
 def is_of_runs(command_line: Sequence[str]) -> bool:
     """Returns whether a Snakemake was started for jobs of single runs or places of a search.
 
-    Such a one needs no other run. Parsing the Snakefile must not take longer for 10,000 runs than
-    for 10, and while it is parsed, only the command line tells the targets.
+    It needs no other run. Parsing the Snakefile must not take longer for 10,000 runs than for 10,
+    and while it is parsed, only the command line contains the targets.
 
     Args:
         command_line: Of that Snakemake, such as `[..., "--target-jobs", "qd_run:run=ID", ...]`.
@@ -166,10 +161,10 @@ def planned_budget(sweep: SweepDir, run: str) -> dict[str, int]:
         BadInput: The plan is missing or damaged, or does not have this run.
     """
     plan = read_plan(sweep)
-    found = [planned for planned in plan.runs() if planned.id == run]
-    found = found or [planned for planned in plan.runs(read_confirm(sweep)) if planned.id == run]
-    if found:
-        return {found[0].unit: found[0].budget}
+    for runs in (plan.runs, lambda: plan.runs(read_confirm(sweep))):
+        for planned in runs():
+            if planned.id == run:
+                return {planned.unit: planned.budget}
     raise BadInput(
         f"{sweep.plan} does not have the run {run}: start snakemake with that sweep again, which "
         "writes it anew"
@@ -184,7 +179,7 @@ _SAME = tuple(path.name for path in (_RUN.metrics, _RUN.archive, _RUN.summary))
 
 
 class Settled(NamedTuple):
-    """What of a sweep's finished runs needs no job, and what needs one.
+    """The finished runs of a sweep that need no job, and those that need one.
 
     Attributes:
         whole: The runs whose published files are those in `state/`.
@@ -200,44 +195,44 @@ def settled(
 ) -> Settled:
     """Compares the published files of runs that have reached their budget with those in `state/`.
 
-    A run that lacks one, or has one that is older than what it is of, is neither whole nor torn:
-    it has a job, and Snakemake decides.
+    A run without one of them, or with one that is older than its source, is neither whole nor
+    torn: it has a job, and Snakemake decides.
 
     Args:
         runs: Run id -> experiment.
-        finished: What is known of finished runs, from `read_finished`.
+        finished: The finished runs, from `read_finished`.
         results: The folder results/.
     """
-    found: dict[bool | None, list[str]] = {True: [], False: [], None: []}
+    runs_by: dict[bool | None, list[str]] = {True: [], False: [], None: []}
     for run, experiment in runs.items():
         status = finished.get(run)
         if status is not None and status.has_reached(experiment.budget):
-            found[_is_whole(f"{results.runs}/{run}")].append(run)
-    return Settled(frozenset(found[True]), frozenset(found[False]))
+            runs_by[_is_whole(f"{results.runs}/{run}")].append(run)
+    return Settled(frozenset(runs_by[True]), frozenset(runs_by[False]))
 
 
 def _is_whole(run: str) -> bool | None:
-    """Returns whether all that a run publishes is as in `state/`; None where nobody can say.
+    """Returns whether all published files are those of `state/`; None where that is unknown.
 
-    A second name of a file has its inode, which a listing tells: no file needs to be looked at.
+    A hard link has the inode of its file, which a listing contains: no file is opened.
     """
     try:
-        here, state = ({one.name: one for one in os.scandir(at)} for at in (run, f"{run}/state"))
+        here, state = ({file.name: file for file in os.scandir(at)} for at in (run, f"{run}/state"))
         pairs = [(here[name], state[name]) for name in _SAME]
         newest = max(name for name in state if name.startswith("reload-"))
         pairs.append((here[_RUN.reload.name], state[newest]))
         copies = [
-            (one.stat(), other.stat()) for one, other in pairs if one.inode() != other.inode()
+            (file.stat(), other.stat()) for file, other in pairs if file.inode() != other.inode()
         ]
-        # A changed list of metrics writes that in state/ anew, and the published one stays.
+        # A changed list of metrics rewrites the one in state/, and the published one stays.
         config = here[_RUN.config.name]
         if config.inode() != state[config.name].inode() and not config.stat().st_size:
             return False
-    except (OSError, KeyError, ValueError):  # one is missing
+    except (OSError, KeyError, ValueError):  # a file is missing
         return None
-    if any(one.st_size != other.st_size for one, other in copies):
+    if any(file.st_size != other.st_size for file, other in copies):
         return False
-    return True if all(one.st_mtime >= other.st_mtime for one, other in copies) else None
+    return True if all(file.st_mtime >= other.st_mtime for file, other in copies) else None
 
 
 def may_leave_out(workflow: Any, results: Results) -> bool:
@@ -262,6 +257,11 @@ def may_leave_out(workflow: Any, results: Results) -> bool:
     return not any(chosen) and triggers <= _TRIGGERS
 
 
+def left_out(workflow: Any, settled_runs: Settled, results: Results) -> frozenset[str]:
+    """Returns the runs that a start needs no job for."""
+    return settled_runs.whole if may_leave_out(workflow, results) else frozenset()
+
+
 # The rules whose jobs compute runs; in a module of another workflow they have a prefix.
 RULES = ("qd_run", "search_place")
 
@@ -278,19 +278,19 @@ class EarlierJobs:
 
     @cached_property
     def _by_wildcards(self) -> dict[str, list[str]]:
-        found: dict[str, list[str]] = {}
+        by_wildcards: dict[str, list[str]] = {}
         for comment, jobs in queued_jobs(self._folder).items():
             rule, _, wildcards = comment.partition("_wildcards_")  # as the plugin makes it
             if rule.endswith(RULES):
-                found.setdefault(wildcards, []).extend(jobs)
-        if found:
-            count = sum(map(len, found.values()))
+                by_wildcards.setdefault(wildcards, []).extend(jobs)
+        if by_wildcards:
+            count = sum(map(len, by_wildcards.values()))
             print(
                 f"qdsweep: {count} Slurm job(s) of an earlier start wait or run: what they compute "
                 "is waited for",
                 file=sys.stderr,
             )
-        return found
+        return by_wildcards
 
     def option(self, wildcards: Iterable[str]) -> str:
         """Returns the option of sbatch that makes a job wait for earlier ones like it, if any.

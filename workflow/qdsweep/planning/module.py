@@ -3,27 +3,21 @@
 import re
 import shlex
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from snakemake.common.configfile import load_configfile
+from snakemake.exceptions import WorkflowError
 
-from qdsweep import __version__
 from qdsweep.config.files import HOME, find_config
-from qdsweep.errors import BadInput
+from qdsweep.errors import BadInput, StorageError
+from qdsweep.planning.start import Given
 from qdsweep.records.paths import Results
+from qdsweep.versions import __version__
 
 _EXPONENT = re.compile(r"[-+]?([0-9]+(\.[0-9]*)?|\.[0-9]+)[eE][-+]?[0-9]+")
-
-
-class Given(NamedTuple):
-    """A sweep's config, as `settings.read_sweep` takes it."""
-
-    config: Mapping[str, Any]
-    command_line: Sequence[str]
-    files: Sequence[str | Path]
-    where: str
 
 
 def given_config(workflow: Any, config: Mapping[str, Any]) -> Given:
@@ -35,7 +29,7 @@ def given_config(workflow: Any, config: Mapping[str, Any]) -> Given:
 
     Args:
         workflow: Snakemake's.
-        config: What the Snakefile sees as its config.
+        config: The config in the Snakefile.
     """
     settings, modifier = workflow.config_settings, workflow.modifier
     typed = list(settings.config_args or ())
@@ -53,7 +47,7 @@ def given_config(workflow: Any, config: Mapping[str, Any]) -> Given:
         if (key := entry.partition("=")[0]) in config
         and config[key] == settings.overwrite_config.get(key, missing)
     ]
-    # Snakemake has those of the command line first, although they win.
+    # Snakemake has the files of the command line first, although they win.
     files = [Path(file) for file in workflow.configfiles]
     files = [file for file in files if file not in chosen] + chosen
     read: dict[str, Any] = {}
@@ -75,7 +69,7 @@ def _with_numbers(value: Any) -> Any:
 
 
 def warn_of_other_rules(workflow: Any) -> None:
-    """Says on stderr where a module's rules are not those of the package that they call."""
+    """Warns of rules of a module that are of another release than the package."""
     rules = workflow.current_basedir.join("rules/common.smk")
     with workflow.sourcecache.open(rules) as file:
         own = (HOME / "workflow/rules/common.smk").read_text(encoding="utf-8")
@@ -85,6 +79,21 @@ def warn_of_other_rules(workflow: Any) -> None:
                 "install that of the same tag",
                 file=sys.stderr,
             )
+
+
+@contextmanager
+def clear_errors(folder: Path = Path("results")) -> Iterator[None]:
+    """Gives Snakemake the messages of bad input and of a full or broken disk, no traceback.
+
+    Args:
+        folder: The folder of an error that names no file.
+    """
+    try:
+        yield
+    except BadInput as error:
+        raise WorkflowError(str(error)) from None
+    except OSError as error:
+        raise WorkflowError(str(StorageError(error, folder))) from None
 
 
 def results_folder(workflow: Any) -> Results:
@@ -100,6 +109,26 @@ def results_folder(workflow: Any) -> Results:
             "take letters, digits, - and _ alone"
         )
     return Results(folder)
+
+
+def is_remote(workflow: Any) -> bool:
+    """Returns whether the jobs of this Snakemake run elsewhere.
+
+    The executor is not known before the DAG is made. The Snakemake of a Slurm job executes on its
+    node, but knows that it does so for another one.
+    """
+    plugin = workflow.executor_plugin
+    return workflow.remote_exec or not (plugin is None or plugin.common_settings.local_exec)
+
+
+def slurm_defaults(workflow: Any) -> dict[str, str]:
+    """Returns account and partition of Slurm, where `--default-resources` sets them."""
+    defaults = workflow.resource_settings.default_resources or {}
+    return {
+        key: str(getattr(defaults[key], "raw", defaults[key])).strip("'\"")
+        for key in ("slurm_account", "slurm_partition")
+        if key in defaults
+    }
 
 
 def option(name: str, folder: Path, default: str) -> str:

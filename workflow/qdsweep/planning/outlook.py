@@ -1,8 +1,6 @@
-"""The lines at every start: what of a sweep is done and left, and what runs elsewhere.
+"""The forecast of a start: finished and remaining work, its cost, and the reason for each row.
 
-What a change of the user's code costs: finished runs that are computed anew.
-
-What a start of a sweep would do with each of its rows, and why.
+It includes the cost of a change in the user's code: finished runs that are computed again.
 """
 
 import functools
@@ -24,15 +22,16 @@ from qdsweep.records.sources import changed, kept_code, replaced
 from qdsweep.records.status import read_status
 from qdsweep.sweep.ids import decisive
 from qdsweep.sweep.runs import Sweep
+from qdsweep.text import plural
 
 
 class Change(NamedTuple):
-    """Why a run that has not begun was finished once.
+    """The reason why a run that was finished once has not begun now.
 
     Attributes:
-        files: What has changed since.
-        kept: The folder of the code as it was; None for runs of before 0.2, of which nobody kept
-            it.
+        files: The files that have changed since.
+        kept: The folder with the previous code; None for runs of releases before 0.2, which did
+            not keep it.
     """
 
     files: tuple[Path, ...]
@@ -40,7 +39,7 @@ class Change(NamedTuple):
 
 
 def find_changes(name: str, sweep: Sweep, confirming: Sweep, results: Results) -> dict[str, Change]:
-    """Returns what of some runs was finished with other code of the user's.
+    """Returns the runs that were finished with other code of the user.
 
     Args:
         name: The sweep's name.
@@ -49,7 +48,7 @@ def find_changes(name: str, sweep: Sweep, confirming: Sweep, results: Results) -
         results: The folder results/.
     """
     code = functools.cache(read_source)
-    found = {}
+    changes = {}
     before: dict[str, str] | None = None
     for run, experiment in (sweep.runs | confirming.runs).items():
         targets = tuple(experiment.plugins)
@@ -57,19 +56,19 @@ def find_changes(name: str, sweep: Sweep, confirming: Sweep, results: Results) -
             continue
         kept = replaced(experiment, results, code)
         if kept is not None:
-            found[run] = Change(_files(targets, kept), kept)
+            changes[run] = Change(_files(targets, kept), kept)
             continue
         before = _before(name, sweep, results) if before is None else before
         if run in before and _was_finished(before[run], experiment, results):
-            found[run] = Change(_files(targets, None), None)
-    return found
+            changes[run] = Change(_files(targets, None), None)
+    return changes
 
 
 @functools.lru_cache  # for each run of a sweep
 def _files(targets: tuple[str, ...], kept: Path | None) -> tuple[Path, ...]:
-    """Returns the files whose code has changed since; all of them where nobody knows."""
-    then = kept_code(kept, targets) if kept else None
-    others = changed(targets, read_source, then) if then else targets
+    """Returns the files whose code has changed since; all of them where that is unknown."""
+    previous = kept_code(kept, targets) if kept else None
+    others = changed(targets, read_source, previous) if previous else targets
     return tuple(sorted({find_source(target) for target in others}))
 
 
@@ -89,7 +88,7 @@ def _key(values: Mapping[str, Any]) -> str:
 
 
 def _was_finished(run: str, experiment: Experiment, results: Results) -> bool:
-    """Returns whether a run is finished, and was of this experiment but for the user's code."""
+    """Returns whether a run of this experiment, but for the user's code, is finished."""
     folder = results.run(run)
     if read_status(folder.state).status != "finished":
         return False
@@ -114,8 +113,8 @@ def outlook(
         name: The sweep's name.
         sweep: Its runs.
         confirming: The runs that confirm it.
-        standings: Where all of them stand.
-        changes: What of them other code has computed before, of `find_changes`.
+        standings: The state of each run.
+        changes: The runs that other code has computed before, from `find_changes`.
         results: The folder results/.
 
     Yields:
@@ -141,9 +140,9 @@ def _line(
 ) -> str:
     open_runs = [now for now in standings if now.state != "finished"]
     finished = len(standings) - len(open_runs)
-    line = f"qdsweep: {name}: {_count(len(standings), 'run')}, {finished} finished"
+    line = f"qdsweep: {name}: {plural(len(standings), 'run')}, {finished} finished"
     if sweep.duplicates:
-        line += f" ({_count(sweep.duplicates, 'duplicate row')} of the sweep run once)"
+        line += f" ({plural(sweep.duplicates, 'duplicate row')} of the sweep run once)"
     if not open_runs:
         return line + ", nothing left"
     evaluations = sum(
@@ -164,36 +163,38 @@ def _line(
 
 def _late_changes(runs: Mapping[str, Experiment]) -> Iterator[str]:
     """Yields a line for each change of a schedule that never comes."""
-    late = [(at, run) for run, one in runs.items() for at in one.late_changes]
-    for at in sorted({at for at, _ in late}):
-        those = [run for one, run in late if one == at]
+    late: dict[int, list[str]] = {}
+    for run, experiment in runs.items():
+        for at in experiment.late_changes:
+            late.setdefault(at, []).append(run)
+    for at, ids in sorted(late.items()):
         yield (
             f"qdsweep: warning: schedule: the change after iteration {at} never comes in "
-            f"{_count(len(those), 'run')}, such as {those[0]}: the budget ends before"
+            f"{plural(len(ids), 'run')}, such as {ids[0]}: the budget ends before"
         )
 
 
 def _first_policies(runs: Mapping[str, Experiment]) -> Iterator[str]:
-    """Yields a line where `return` will be of first policies, and never of what was learned."""
-    those = [run for run, one in runs.items() if one.judges_its_first_policy_alone]
-    if those:
+    """Yields a line where `return` will be that of first policies, and never of a learned one."""
+    ids = [run for run, experiment in runs.items() if experiment.judges_its_first_policy_alone]
+    if ids:
         yield (
-            f"qdsweep: warning: algorithm.evaluate_every: in {_count(len(those), 'run')}, such as "
-            f"{those[0]}, the budget ends before the second greedy episodes, so `return` and the "
+            f"qdsweep: warning: algorithm.evaluate_every: in {plural(len(ids), 'run')}, such as "
+            f"{ids[0]}, the budget ends before the second greedy episodes, so `return` and the "
             "archive are of the first policy alone: give a smaller evaluate_every"
         )
 
 
 def _changes(changes: Mapping[str, Change], runs: Mapping[str, Experiment]) -> Iterator[str]:
-    """Yields a line for each change of the user's code: what it costs, and how to take it back."""
-    for files, kept in dict.fromkeys((one.files, one.kept) for one in changes.values()):
-        anew = [run for run, one in changes.items() if (one.files, one.kept) == (files, kept)]
+    """Yields a line for each change of the user's code: its cost, and how to undo it."""
+    for files, kept in dict.fromkeys(changes.values()):
+        ids = [run for run, change in changes.items() if change == (files, kept)]
         names = ", ".join(map(shown, files))
-        least = "at least " * any(runs[run].may_evaluate_more for run in anew)
-        evaluations = sum(planned_evaluations(runs[run]) for run in anew)
+        least = "at least " * any(runs[run].may_evaluate_more for run in ids)
+        evaluations = sum(planned_evaluations(runs[run]) for run in ids)
         back = f"what is in {kept}" if kept else "the code of then and start once"
         yield (
-            f"qdsweep: warning: {names} has changed, so {_count(len(anew), 'finished run')} will "
+            f"qdsweep: warning: {names} has changed, so {plural(len(ids), 'finished run')} will "
             f"be computed anew ({least}{evaluations:,} evaluations): to keep them, put back {back} "
             "(comments, docstrings and layout may change at no cost)"
         )
@@ -213,16 +214,16 @@ def _elsewhere(run: RunDir) -> str:
 def unfinished(runs: Mapping[str, Experiment], results: Results) -> list[Experiment]:
     """Returns the runs that have not reached their budget."""
     return [
-        one
-        for run, one in runs.items()
-        if not read_status(results.run(run).state).has_reached(one.budget)
+        experiment
+        for run, experiment in runs.items()
+        if not read_status(results.run(run).state).has_reached(experiment.budget)
     ]
 
 
 def planned_evaluations(experiment: Experiment) -> int:
-    """Returns the evaluations of a whole run, 0 where nobody knows: its budget is in steps.
+    """Returns the evaluations of a whole run, 0 where they are unknown: its budget is in steps.
 
-    Of a run that `may_evaluate_more` they are the least.
+    A run that `may_evaluate_more` has at least these.
     """
     if experiment.steps is not None:
         return 0
@@ -231,12 +232,8 @@ def planned_evaluations(experiment: Experiment) -> int:
     return experiment.evaluations_after(experiment.iterations or 1)
 
 
-def _count(number: int, thing: str) -> str:
-    return f"{number:,} {thing}{'' if number == 1 else 's'}"
-
-
 class Forecast(NamedTuple):
-    """What will be done for a row of a sweep.
+    """The forecast for a row of a sweep.
 
     Attributes:
         label: What was swept.

@@ -19,12 +19,12 @@ def check_shared_files(storage: StorageSettingsExecutorInterface) -> None:
     """Refuses to keep results anywhere but in a folder that all jobs share.
 
     Raises:
-        BadInput: Snakemake was given a storage provider for them, or told that there is no such
+        BadInput: Snakemake was given a storage provider for them, or an option that denies such a
             folder.
     """
     provider = storage.default_storage_provider
     if provider is not None:
         raise BadInput(f"--default-storage-provider {provider}: {_WHY}")
     if SharedFSUsage.INPUT_OUTPUT not in storage.shared_fs_usage:
-        said = " ".join(sorted(usage.item_to_choice() for usage in storage.shared_fs_usage))
-        raise BadInput(f"--shared-fs-usage {said or 'none'} lacks input-output: {_WHY}")
+        usage = " ".join(sorted(kind.item_to_choice() for kind in storage.shared_fs_usage))
+        raise BadInput(f"--shared-fs-usage {usage or 'none'} lacks input-output: {_WHY}")

@@ -1,17 +1,13 @@
-"""The settings of a sweep, from what Snakemake made of files and command line.
-
-The table of runs of a sweep file, and what one of drawn values must keep.
-
-The confirmation of a sweep: its winners run again, with seeds that did not choose them.
-"""
+"""The start of a sweep: what it reads, checks, forecasts and prints. Rules and `plan` ask it."""
 
 import json
 import os
 import pathlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 
@@ -23,21 +19,251 @@ from qdsweep.config.explain import explain, naming_file
 from qdsweep.config.files import nearest, read_yaml, shown
 from qdsweep.config.imported import read_all
 from qdsweep.config.keys import Path
+from qdsweep.config.memory import require_memory_of
 from qdsweep.config.sweep import SweepFile
 from qdsweep.errors import BadInput
 from qdsweep.files import read_json_if_whole
-from qdsweep.records.paths import Results
-from qdsweep.records.plan import read_confirm
-from qdsweep.records.search import read_search_rows
+from qdsweep.planning.checks import check_fit, check_packages, check_sweep
+from qdsweep.planning.jobs import (
+    REQUESTED,
+    Settled,
+    launch_budget,
+    memory_mb,
+    planned_budget,
+    settled,
+    slurm_request,
+)
+from qdsweep.planning.outlook import Change, Forecast, find_changes, forecast, outlook, unfinished
+from qdsweep.records.paths import Results, RunDir
+from qdsweep.records.plan import Plan, read_confirm, read_plan, write_plan
+from qdsweep.records.progress import Standing, read_finished, read_standings
+from qdsweep.records.search import Level, read_search_rows
 from qdsweep.records.sources import finder
+from qdsweep.records.status import Status, is_too_short
+from qdsweep.search.decide import run_of_place
 from qdsweep.search.draws import drawn_by
 from qdsweep.search.levels import samples_of
-from qdsweep.search.places import Places
+from qdsweep.search.pbt import with_changes
+from qdsweep.search.plan import SearchPlan, search_outlook, search_plan, spoiled
 from qdsweep.sweep.drawn import SAMPLE
 from qdsweep.sweep.grammar import recover
 from qdsweep.sweep.groups import CHANGES, MEMBER
 from qdsweep.sweep.ids import adhoc_name
 from qdsweep.sweep.runs import Sweep, table_of_runs
+
+
+class Given(NamedTuple):
+    """The config of a sweep, as Snakemake made it of files and command line.
+
+    Attributes:
+        config: Snakemake's config.
+        command_line: The `KEY=VALUE` of `--config` as they were typed.
+        files: The config files, later ones over earlier ones.
+        where: Where the config stands if there are no files.
+    """
+
+    config: Mapping[str, Any]
+    command_line: Iterable[str] = ()
+    files: Iterable[str | os.PathLike[str]] = ()
+    where: str = "--config"
+
+
+class Start:
+    """A start of a sweep.
+
+    Args:
+        results: The folder results/.
+        given: The config of the sweep.
+        is_job: Whether this is the Snakemake of a job on a run: it needs the run's plan alone, so
+            nothing is expanded, composed and hashed.
+        is_main: Whether this is the main Snakemake, which decides what has a job.
+
+    Raises:
+        BadInput: A file, a key or a value is wrong, or the keys do not fit together.
+
+    Attributes:
+        settings: The sweep file.
+        sources: Where each key stands, for messages.
+        folder: The sweep's folder.
+        sweep: Its runs; none in a job.
+        search: The plan of a search; None where all runs are computed whole.
+        confirming: The runs that confirm it, as far as an earlier start has chosen them.
+        clusters: Name -> cluster config: both that `auto` may become.
+        plan: The sweep as plain data: what plan.json says of it.
+    """
+
+    def __init__(
+        self, results: Results, given: Given, *, is_job: bool = False, is_main: bool = True
+    ) -> None:
+        self.results = results
+        self.settings = read_sweep(*given)
+        self.sources = key_sources(*given[1:])
+        self.folder = results.sweep(self.settings.name)
+        self.sweep = self.confirming = Sweep((), (), {})
+        self.search: SearchPlan | None = None
+        self._is_job, self._is_main = is_job, is_main
+        if not is_job:
+            self.sweep = sweep_of(self.settings, results, self.sources)
+            check_sweep(self.settings, self.sweep, self.sources)
+            self.search = search_plan(self.settings, self.sweep, self.sources)
+            self.confirming = self.confirming_now()
+        self.clusters = clusters_of(self.settings, self.sources)
+        if self.settings.cluster != "auto":  # else it is not known before the executor is
+            self.check_fit(self.settings.cluster)
+        self.plan = plan_data(self.settings, self.sweep, self.search)
+
+    @cached_property
+    def runs(self) -> dict[str, Experiment]:
+        """The runs of the sweep, and those known to confirm it: id -> experiment."""
+        return dict(self.sweep.runs | self.confirming.runs)
+
+    @cached_property
+    def levels(self) -> dict[str, Level]:
+        """The levels of a search; none where there is no search."""
+        if not self.settings.staged_search:
+            return {}
+        return {level.name: level for level in self._searched.levels}
+
+    @cached_property
+    def candidates(self) -> Sequence[Mapping[str, Any]]:
+        """The candidates that are known before a search starts."""
+        return self._searched.candidates
+
+    @cached_property
+    def _searched(self) -> Plan:
+        """The plan of a search, which a job reads from the sweep's folder."""
+        return Plan.of(self.plan) if self.search else read_plan(self.folder)
+
+    @cached_property
+    def spoiled(self) -> dict[str, str]:
+        """Files of a search that were edited, truncated or are of runs that were removed: why."""
+        if self.search is None:
+            return {}
+        return spoiled(self.settings.name, self.search, self.results)
+
+    @cached_property
+    def finished(self) -> dict[str, Status]:
+        """The finished runs of a large sweep."""
+        if not self._is_main or self.search is not None:
+            return {}
+        return read_finished(self.folder, list(self.runs))
+
+    @cached_property
+    def settled(self) -> Settled:
+        """The finished runs that need no job, and those that need one."""
+        return settled(self.runs, self.finished, self.results)
+
+    @cached_property
+    def unsettled(self) -> dict[str, Experiment]:
+        """The runs that are not known to be finished and published."""
+        whole = self.settled.whole
+        return {run: experiment for run, experiment in self.runs.items() if run not in whole}
+
+    @cached_property
+    def too_short(self) -> frozenset[str]:
+        """The runs that Snakemake would take for finished.
+
+        Snakemake compares a budget with that of its own last job. It does not know of a run that
+        was computed by hand, or that has gone further than was published.
+        """
+        return self.settled.torn | {
+            run
+            for run, experiment in self.unsettled.items()
+            if is_too_short(self.results.run(run), experiment.budget)
+        }
+
+    @property
+    def forced(self) -> set[str]:
+        """The files of runs and of a search that are to be written again."""
+        return {str(self.results.run(run).summary) for run in self.too_short} | self.spoiled.keys()
+
+    def confirming_now(self) -> Sweep:
+        """Returns the runs known to confirm the sweep: all of them once its winners are chosen."""
+        return confirming(self.settings, self.sweep, self.results)
+
+    @cached_property
+    def unfinished(self) -> list[Experiment]:
+        """The runs that have not reached their budget."""
+        return unfinished(self.unsettled, self.results)
+
+    def check_fit(self, cluster: str) -> None:
+        """Refuses more workers than a run has solutions at a time."""
+        check_fit(self.clusters[cluster], cluster, self.sweep.runs)
+
+    def check_packages(self) -> None:
+        """Refuses runs that need a package which is not installed here."""
+        check_packages(self.runs, self.results)
+
+    def check_sizes(self) -> None:
+        """Refuses unfinished runs that this machine's memory cannot hold."""
+        with naming_file(self.sources, "experiment"):
+            for experiment in self.unfinished:
+                require_memory_of(experiment)
+
+    def algorithms(self) -> list[Experiment]:
+        """Returns unfinished runs with all that their algorithms may become on the way."""
+        return with_changes(self.settings, self.unfinished)
+
+    def write_plan(self) -> None:
+        """Writes plan.json and the configs of the runs."""
+        write_plan(self.plan, self.runs, self.results)
+
+    def memory_mb(self, cluster: str, wildcards: Mapping[str, str]) -> int:
+        """Returns the memory of a job's run on each node [MB].
+
+        Args:
+            cluster: The cluster config.
+            wildcards: Those of the job: of a run, or of a place of a search.
+        """
+        if "run" in wildcards:
+            run: RunDir | None = self.results.run(wildcards["run"])
+        else:
+            level, place = self.levels[wildcards["level"]], int(wildcards["place"])
+            run = run_of_place(self.folder, self.candidates, level, place, wildcards["seed"])
+        return memory_mb(self.clusters[cluster], run)
+
+    def slurm_request(self, *, on_one_node: bool = False) -> dict[str, int | str | None]:
+        """Returns the resources of a run's Slurm job, or of a job on one node; None: not asked for.
+
+        Only Slurm looks at them.
+        """
+        auto = self.settings.cluster == "auto"
+        cluster = self.clusters["slurm" if auto else self.settings.cluster]
+        request = slurm_request(cluster.on_one_node() if on_one_node else cluster)
+        return {key: request.get(key) for key in REQUESTED}
+
+    def budget_of(self, run: str) -> str:
+        """Returns the budget of a run as `launch` takes it: a larger one extends the run."""
+        if self._is_job:
+            budget = planned_budget(self.folder, run)
+        else:
+            budget = (self.sweep.runs.get(run) or self.confirming_now().runs[run]).budget
+        return launch_budget(budget, self.results.run(run))
+
+    def forecast(self) -> Iterator[Forecast]:
+        """Yields what will be done for each row of the sweep, and why."""
+        return forecast(self._plan, self._standings, self.runs, self._changes)
+
+    def lines(self) -> Iterator[str]:
+        """Yields the lines of a start: finished and remaining work, and its unexpected costs."""
+        if self.search is not None:
+            return search_outlook(
+                self.settings, self.search, self.sweep, self.spoiled, self.results
+            )
+        parts = self.settings.name, self.sweep, self.confirming
+        return outlook(*parts, self._standings, self._changes, self.results)
+
+    @cached_property
+    def _plan(self) -> Plan:
+        return Plan.of(self.plan)
+
+    @cached_property
+    def _standings(self) -> list[Standing]:
+        return read_standings(self.folder, self._plan, self.finished)
+
+    @cached_property
+    def _changes(self) -> dict[str, Change]:
+        return find_changes(self.settings.name, self.sweep, self.confirming, self.results)
 
 
 def read_sweep(
@@ -46,14 +272,9 @@ def read_sweep(
     files: Iterable[str | os.PathLike[str]] = (),
     where: str = "--config",
 ) -> SweepFile:
-    """Reads what Snakemake made of the sweep's files and of `--config`.
+    """Reads what Snakemake made of the sweep's files and of `--config`; for arguments see `Given`.
 
-    Args:
-        config: Snakemake's config.
-        command_line: The `KEY=VALUE` of `--config` as they were typed.
-        files: The config files, later ones over earlier ones. They are read again: Snakemake's
-            YAML reads `1e-3` as text, and accepts a key that stands twice.
-        where: Where the config stands if there are no files.
+    The files are read again: Snakemake's YAML reads `1e-3` as text, and accepts a key twice.
 
     Raises:
         BadInput: A file, a key or a value is wrong.
@@ -114,16 +335,18 @@ def clusters_of(settings: SweepFile, sources: Mapping[Path, str]) -> dict[str, C
         return {name: read_cluster(name) for name in names}
 
 
-def plan_data(settings: SweepFile, sweep: Sweep, places: Places | None = None) -> dict[str, Any]:
+def plan_data(
+    settings: SweepFile, sweep: Sweep, search: SearchPlan | None = None
+) -> dict[str, Any]:
     """Returns a sweep as plain data: what plan.json says of it."""
     about = {"name": settings.name, "experiment": settings.title, "sweep": settings.sweep}
     plan = sweep.plan(**about, **settings.drawing, **settings.reporting)
-    if places is None:
+    if search is None:
         return plan
     if settings.search and settings.search.pbt:
         plan["columns"] = [MEMBER, *sweep.columns, CHANGES]
     # Its rows are known at its end; until then there is what they are chosen from.
-    return {**plan, "rows": [], "base": settings.experiment, **places.plan}
+    return {**plan, "rows": [], "base": settings.experiment, **search.entries}
 
 
 def _typed(value: Any) -> Any:
@@ -153,7 +376,7 @@ def key_sources(
     return sources | {(name,): f"--config {name}" for name in names}
 
 
-# With one of these drawn, iterations are no measure of work.
+# With one of these drawn, iterations do not measure work.
 BATCHES = ("batch_size", "num_emitters")
 
 
@@ -233,10 +456,10 @@ def confirming(settings: SweepFile, sweep: Sweep, results: Results) -> Sweep:
     runs: dict[str, Experiment] = {}
     folder = results.sweep(settings.name)
     rows = read_confirm(folder) if settings.confirm else []
-    found = {row["id"] for row in read_search_rows(folder)} if settings.staged_search else set()
+    chosen = {row["id"] for row in read_search_rows(folder)} if settings.staged_search else set()
     for row in rows:
         like = sweep.runs.get(row["like"])
-        if like is None and row["like"] in found:  # a search has met it on its way
+        if like is None and row["like"] in chosen:  # on the way of a search
             like = compose(str(results.run(row["like"]).state.config))
         if like is None:
             continue  # from an earlier version of the sweep: its winners will be chosen again

@@ -10,17 +10,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from qdsweep.files import AGAIN, Appended, atomic, damaged, read_csv
-from qdsweep.metrics import RECORDED
+from qdsweep.metrics import ARCHIVE_METRICS, RECORDED
 from qdsweep.records.sums import require_as_written
 
 if TYPE_CHECKING:
     import pandas as pd
 
 # The first release has them, and so every file; metrics that were declared since follow them.
-_FIRST = (
-    *("iteration", "evaluations", "num_elites", "coverage", "qd_score", "norm_qd_score"),
-    *("obj_max", "obj_mean", "restarts"),
-)
+_FIRST = ("iteration", "evaluations", *ARCHIVE_METRICS)
 # The phases of an iteration; their times add up to its wall time.
 PHASES = ("ask", "evaluate", "tell", "reload")
 SECONDS = tuple(f"seconds_{phase}" for phase in PHASES)

@@ -18,15 +18,18 @@ from qdsweep.records.sums import read_checked
 
 
 class Level(NamedTuple):
-    """A rung, a batch or a generation: so many places, each lengthens a run for each seed.
+    """A rung, a batch or a generation.
+
+    It has a fixed number of places. Each place is given a candidate, whose run it lengthens for
+    each seed.
 
     Attributes:
         name: Its folder below `search/` of the sweep.
-        places: Settings at a time.
+        places: Candidates at a time.
         seeds: Swept seeds as text; `("",)` where none is swept.
         budget: Of each of its runs, in the experiment's unit.
-        kind: known (settings `first`, `first + 1`, ...), promoted, asked or exploited.
-        first: Number of its first setting.
+        kind: known (candidates `first`, `first + 1`, ...), promoted, asked or exploited.
+        first: Number of its first candidate.
         below: The levels whose markers its decisions read.
         block: Places of a table of decisions, one of a chain; 0: all in one.
     """
@@ -60,7 +63,7 @@ class Level(NamedTuple):
 
         Returns:
             The first place below that it is the first to see, the one after the last, and how many
-            settings have gone on after it.
+            candidates are promoted after it.
         """
         if not self.block:
             return 0, below, self.places
@@ -71,7 +74,7 @@ class Level(NamedTuple):
     def basis(self, block: int) -> tuple[int, ...]:
         """Returns what changes whenever a table of decisions must be made again.
 
-        Tables of more samples stay as they are where what they have seen does.
+        A table stays as it is with more samples, where it has seen the same ones.
         """
         if self.kind != "promoted" or not self.block:
             return (self.places,)
@@ -79,7 +82,7 @@ class Level(NamedTuple):
 
 
 class Seen(NamedTuple):
-    """What a decision knows of a setting.
+    """What a decision knows of a candidate.
 
     Attributes:
         place: Its place in the level below.
@@ -97,17 +100,21 @@ class Seen(NamedTuple):
     failed: str | None = None
     runs: Mapping[str, str] = MappingProxyType({})
 
+    def chosen_for(self, place: int, reason: str) -> "Chosen":
+        """Returns the decision that gives the candidate as it is to a place."""
+        return Chosen(place, self.setting, self.values, reason, self.place, self.failed, self.runs)
+
 
 class Chosen(NamedTuple):
-    """What a place is given by a decision.
+    """The candidate that a decision gives to a place.
 
     Attributes:
         place: The place.
-        setting: The number of the setting.
+        setting: The number of the candidate.
         values: Its swept values, without the seed.
         reason: Why, for a reader.
         parent: Its place in the level below, or its donor's; None where it has none.
-        failed: Why the setting failed before, so that nothing is computed; None where it did not.
+        failed: Why it failed before, so that nothing is computed; None where it did not.
         runs: Swept seed -> its run.
     """
 
@@ -121,7 +128,7 @@ class Chosen(NamedTuple):
 
 
 class Decision(NamedTuple):
-    """What decisions have seen, and what they have chosen, up to one of a chain."""
+    """All that the decisions of a chain have seen and chosen, up to one of them."""
 
     seen: list[Seen]
     chosen: list[Chosen]
@@ -170,21 +177,20 @@ def seen_in(sweep: SweepDir, level: Level, places: Sequence[int]) -> list[Seen]:
     Raises:
         BadInput: A marker is missing or damaged.
     """
-    found = []
-    for place in places:
-        rows = [read_sealed(marker_path(sweep, level.name, place, seed)) for seed in level.seeds]
-        found.append(seen_of(rows))
-    return found
+    return [
+        seen_of([read_sealed(marker_path(sweep, level.name, place, seed)) for seed in level.seeds])
+        for place in places
+    ]
 
 
-def seen_of(rows: Sequence[Mapping[str, Any]]) -> Seen:
-    """Returns what the markers of a place, one a seed, say of its setting."""
-    failed = next((row["failed"] for row in rows if row["failed"] is not None), None)
-    scores = [row["score"] for row in rows]
+def seen_of(markers: Sequence[Mapping[str, Any]]) -> Seen:
+    """Returns what the markers of a place, one for each seed, say of its candidate."""
+    failed = next((marker["failed"] for marker in markers if marker["failed"] is not None), None)
+    scores = [marker["score"] for marker in markers]
     whole = failed is None and None not in scores
     score = sum(scores) / len(scores) if whole else None
-    one = rows[0]
-    return Seen(one["place"], one["setting"], one["values"], score, failed, one["runs"])
+    first = markers[0]
+    return Seen(first["place"], first["setting"], first["values"], score, failed, first["runs"])
 
 
 def write_decision(sweep: SweepDir, level: Level, block: int, decision: Decision) -> None:
@@ -192,8 +198,8 @@ def write_decision(sweep: SweepDir, level: Level, block: int, decision: Decision
     data = {
         "level": level.name,
         "block": block,
-        "seen": [{**one._asdict(), "runs": dict(one.runs)} for one in decision.seen],
-        "places": [{**one._asdict(), "runs": dict(one.runs)} for one in decision.chosen],
+        "seen": [{**seen._asdict(), "runs": dict(seen.runs)} for seen in decision.seen],
+        "places": [{**chosen._asdict(), "runs": dict(chosen.runs)} for chosen in decision.chosen],
     }
     write_sealed(decision_path(sweep, level.name, block), data)
 
@@ -205,22 +211,28 @@ def read_decision(sweep: SweepDir, level: Level, block: int) -> Decision:
         BadInput: It is missing, torn or was edited.
     """
     data = read_sealed(decision_path(sweep, level.name, block))
-    seen = [Seen(**one) for one in data["seen"]]
-    return Decision(seen, [Chosen(**one) for one in data["places"]])
+    seen = [Seen(**entry) for entry in data["seen"]]
+    return Decision(seen, [Chosen(**entry) for entry in data["places"]])
+
+
+def markers_in(sweep: SweepDir, level: Level) -> Iterator[tuple[int, Path]]:
+    """Yields the existing markers of a level with their places, seed by seed of each."""
+    for place in range(level.places):
+        for seed in level.seeds:
+            path = marker_path(sweep, level.name, place, seed)
+            if path.exists():
+                yield place, path
 
 
 def read_markers(sweep: SweepDir, levels: Sequence[Level]) -> Iterator[dict[str, Any]]:
-    """Yields the markers that there are, level by level, place by place, seed by seed."""
+    """Yields the existing markers, level by level, place by place, seed by seed."""
     for level in levels:
-        for place in range(level.places):
-            for seed in level.seeds:
-                path = marker_path(sweep, level.name, place, seed)
-                if path.exists():
-                    yield read_sealed(path)
+        for _, path in markers_in(sweep, level):
+            yield read_sealed(path)
 
 
 def read_decisions(sweep: SweepDir, level: Level) -> Decision:
-    """Reads all that is decided of a level, up to the last table that there is.
+    """Reads all that is decided about a level, up to its last existing table.
 
     Raises:
         BadInput: It is torn or was edited.
@@ -237,19 +249,23 @@ def chosen_runs(sweep: SweepDir, levels: Sequence[Level]) -> set[str]:
     Raises:
         BadInput: A table of decisions is torn or was edited, so that nobody knows them.
     """
-    chosen = (one for level in levels for one in read_decisions(sweep, level).chosen)
-    return {run for one in chosen for run in one.runs.values()}
+    return {
+        run
+        for level in levels
+        for chosen in read_decisions(sweep, level).chosen
+        for run in chosen.runs.values()
+    }
 
 
 def levels_of(plan: Mapping[str, Any]) -> tuple[Level, ...]:
     """Returns the levels that plan.json has.
 
     Raises:
-        TypeError, ValueError: They are none.
+        TypeError, ValueError: An entry is no level.
     """
-    levels = [Level(**one) for one in plan.get("levels", ())]
     return tuple(
-        level._replace(seeds=tuple(level.seeds), below=tuple(level.below)) for level in levels
+        level._replace(seeds=tuple(level.seeds), below=tuple(level.below))
+        for level in (Level(**entry) for entry in plan.get("levels", ()))
     )
 
 

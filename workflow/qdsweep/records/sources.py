@@ -14,7 +14,8 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from qdsweep.config.experiment import Experiment
-from qdsweep.config.plugin import code_hash, file_hash, needed_files, places, read_source
+from qdsweep.config.plugin import needed_files, places, read_source
+from qdsweep.config.source import code_hash, file_hash
 from qdsweep.errors import BadInput
 from qdsweep.files import naming
 from qdsweep.records.paths import Results, RunDir

@@ -1,8 +1,6 @@
-"""`qdsweep scale`: one experiment with several numbers of workers, timed.
+"""`qdsweep scale`: one experiment timed with several numbers of workers.
 
-Amdahl's law: what more workers bring to an experiment.
-
-What `qdsweep scale` writes: table, fit and figure of the measured times.
+It fits Amdahl's law to the times, and writes the table, the fit and the figure.
 """
 
 import functools
@@ -23,16 +21,13 @@ import numpy as np
 from qdsweep.analysis.figures.figure import Drawn, Omitted, save_figures
 from qdsweep.analysis.figures.style import style
 from qdsweep.analysis.marks import COLORS
-from qdsweep.analysis.tables.runs import SECONDS
-from qdsweep.analysis.tables.sheet import Sheet, as_latex, as_markdown, number_cell
-from qdsweep.analysis.tables.timing import busy_note, largest_load
-from qdsweep.analysis.text import common_decimals, mean_and_error, number, plural
+from qdsweep.analysis.sheet import Sheet, as_latex, as_markdown, number_cell
+from qdsweep.analysis.timing import busy_note, largest_load
 from qdsweep.config.cluster import Cluster
 from qdsweep.config.compose import compose
 from qdsweep.config.experiment import Experiment
-from qdsweep.errors import BadInput, QdsweepError
+from qdsweep.errors import STOPPED, BadInput, QdsweepError
 from qdsweep.experiment.load import load
-from qdsweep.experiment.start import STOPPED
 from qdsweep.files import read_json_if_whole, write_csv, write_json, write_text
 from qdsweep.host import process
 from qdsweep.host.lock import Lock
@@ -40,15 +35,17 @@ from qdsweep.host.machine import BUSY
 from qdsweep.host.process import die_with_parent
 from qdsweep.planning.checks import check_fit
 from qdsweep.planning.outlook import planned_evaluations
+from qdsweep.records.metrics import SECONDS
 from qdsweep.records.paths import Results, RunDir
 from qdsweep.sweep.ids import run_id
+from qdsweep.text import common_decimals, mean_and_error, number, plural
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
 class Stopped(QdsweepError):
-    """A run stopped before its end, on purpose: the same command goes on."""
+    """A run stopped on purpose before its end: the same command resumes."""
 
     exit_code = STOPPED
 
@@ -76,7 +73,7 @@ class Study:
         return Results(self.out).runs / f"w{workers}-r{repeat}"
 
     def schedule(self) -> Iterator[tuple[int, int]]:
-        """Yields workers and repeat of each run; the order turns: no number is always first."""
+        """Yields workers and repeat of each run; the order rotates: no number is always first."""
         order = list(self.clusters)
         for repeat in range(1, self.repeats + 1):
             yield from ((workers, repeat) for workers in order)
@@ -122,7 +119,7 @@ def read_workers(text: str) -> list[int]:
 
 
 def check_study(study: Study, name: str) -> None:
-    """Refuses what cannot be measured, before anything is; `name` is of the cluster's file.
+    """Refuses a study that cannot be measured; `name` is that of the cluster's file.
 
     Raises:
         BadInput: Too few iterations, too many workers, or the folder is another study's.
@@ -165,11 +162,11 @@ def usable_cores() -> int:
 
 
 def measure(study: Study) -> list[Time]:
-    """Runs what has not been run yet.
+    """Runs the remaining measurements.
 
     Raises:
         QdsweepError: A run failed, or its archive is not that of the others.
-        Stopped: A run was stopped; the same command goes on.
+        Stopped: A run was stopped; the same command resumes.
     """
     times: list[Time] = []
     schedule = list(study.schedule())
@@ -198,7 +195,7 @@ def measure(study: Study) -> list[Time]:
 
 
 def _has_files(folder: Path) -> bool:
-    """Returns whether a folder has more than a run that was killed at once leaves."""
+    """Returns whether a folder has more than the files of a run that was killed at once."""
     return any(path.is_file() and path.name != "lock" for path in folder.rglob("*"))
 
 
@@ -235,7 +232,7 @@ def _budget(experiment: Experiment) -> str:
 
 
 def _run(study: Study, workers: int, folder: Path) -> None:
-    """Runs it from its beginning: the time of an interrupted run would not count."""
+    """Runs it from the beginning, as the time of an interrupted run is not valid."""
     if folder.exists():
         with Lock(RunDir(folder).state.lock):  # another process may hold it
             pass
@@ -253,10 +250,10 @@ def _run(study: Study, workers: int, folder: Path) -> None:
     if done.returncode == STOPPED:
         raise Stopped(f"{folder} was stopped before its end: the same command measures it anew")
     if done.returncode != 0:
-        said = [line for line in done.stderr.splitlines() if line.strip()]
+        messages = [line for line in done.stderr.splitlines() if line.strip()]
         raise QdsweepError(
             f"{folder}: the run failed (exit code {done.returncode}): "
-            f"{said[-1] if said else 'without a word'} (all of it: {RunDir(folder).log})"
+            f"{messages[-1] if messages else 'without a word'} (all of it: {RunDir(folder).log})"
         )
 
 
@@ -277,7 +274,7 @@ def _read(study: Study, workers: int, repeat: int) -> Time:
 
 Workers = TypeVar("Workers", float, np.ndarray)
 
-# The efficiency from which on one more worker is worth its core.
+# The lowest efficiency at which one more worker is worthwhile.
 WORTHWHILE = 0.8
 
 
@@ -310,7 +307,7 @@ def efficiency(serial: float, workers: Workers) -> Workers:
 def recommended_workers(serial: float, most: int) -> int:
     """Returns the largest number of workers with an efficiency of at least `WORTHWHILE`.
 
-    At most as many as an iteration has solutions: further ones have nothing to do.
+    It is at most the number of solutions of an iteration, as further workers would idle.
     """
     if serial <= 0:
         return most
@@ -332,7 +329,7 @@ def fit_amdahl(workers: Sequence[int], seconds: Sequence[float]) -> Fit:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", OptimizeWarning)  # too few times: the error is nan then
         (one_worker, serial), covariance = curve_fit(
-            lambda n, one, s: one * (s + (1 - s) / n),
+            lambda n, alone, s: alone * (s + (1 - s) / n),
             n,
             times,
             p0=(times[n.argmin()] * n.min(), 0.1),
@@ -346,7 +343,7 @@ def fit_amdahl(workers: Sequence[int], seconds: Sequence[float]) -> Fit:
 
 
 NAME = "scaling"
-# Shorter times are not exact enough [s].
+# Shorter times are too inexact [s].
 SHORTEST = 1.0
 _SECTION, _TITLE = "Time", "Scaling"
 
@@ -462,7 +459,7 @@ def _note(study: Study, times: list[Time], fit: Fit, fitted: list[int], advice: 
 
 
 def advise(fit: Fit, shortest: float, batch: int) -> tuple[int | None, str]:
-    """Returns how many workers to take, and why; None if the times are not enough to tell.
+    """Returns the recommended number of workers, and why; None if the times do not suffice.
 
     Args:
         fit: Amdahl's law. Its serial fraction is taken two standard errors larger, as it may be.

@@ -1,11 +1,9 @@
-"""A table of decisions: which settings the places of a level are given, from markers below it.
+"""A table of decisions: which candidates the places of a level are given, from markers below it.
 
-New settings of a search, from what was seen of earlier ones; their runs are planned at once.
+New candidates of a search, from what was seen of earlier ones; their runs are planned at once.
 
-A place of a search: the run that it was given is lengthened, and its marker says how far it got.
-
-Its metric is read from the row of metrics.csv at the budget, never from where the run stands now:
-another sweep may have taken it further.
+A place of a search: its run is lengthened, and its marker says how far it got. The run's metric is
+read from the row of metrics.csv at the budget, as another sweep may have lengthened the run more.
 """
 
 import csv
@@ -38,13 +36,13 @@ from qdsweep.records.sources import finder
 from qdsweep.records.status import read_failure
 from qdsweep.search.levels import promote
 from qdsweep.search.pbt import exploited
-from qdsweep.search.places import SEED, compose_setting
-from qdsweep.search.tpe import Looks, Row, asker, swept_sources, to_tell
+from qdsweep.search.plan import SEED, compose_candidate
+from qdsweep.search.tpe import Row, SeenLevels, asker, for_model, swept_sources
 from qdsweep.sweep.drawn import SAMPLE
 
 
-def propose_settings(plan: Plan, level: Level, seen: Looks, results: Results) -> Decision:
-    """Asks for the settings of a level, and plans their runs.
+def propose_candidates(plan: Plan, level: Level, seen: SeenLevels, results: Results) -> Decision:
+    """Asks for the candidates of a level, and plans their runs.
 
     Args:
         plan: The sweep, whose search samples by tpe.
@@ -53,54 +51,40 @@ def propose_settings(plan: Plan, level: Level, seen: Looks, results: Results) ->
         results: The folder results/.
 
     Returns:
-        What the model was told, and the new settings.
+        What the model is made of, and the new candidates.
 
     Raises:
-        BadInput: There are not so many different settings.
+        BadInput: There are not so many different candidates.
     """
     assert plan.search is not None
     apply_baseline("avx2" if has_avx2() else "native")  # before numpy is imported
-    settings = [one["values"] for one in plan.candidates]
-    sources = swept_sources(plan.sweep, settings, results.path.parent)
-    told = to_tell(sources, seen)
-    reason = f"tpe, from {len(told)} settings" if told else "random: too few settings for a model"
+    known = [candidate["values"] for candidate in plan.candidates]
+    sources = swept_sources(plan.sweep, known, results.path.parent)
+    model = for_model(sources, seen)
+    reason = f"tpe, from {len(model)} settings" if model else "random: too few settings for a model"
     names, seeds = [source.name for source in sources], [*plan.candidates[0]["runs"]]
 
-    def can_be(row: Row) -> bool:
-        """Values that may each be drawn need not go together."""
+    def is_valid(row: Row) -> bool:
+        """Returns whether the values of a row, which are drawn apart, go together."""
         try:
             values = dict(zip(names, map(typed, row), strict=True))
-            compose_setting(plan.base, values, seeds[0])
+            compose_candidate(plan.base, values, seeds[0])
         except BadInput:
             return False
         return True
 
-    chosen = []
-    for place, proposed in enumerate(asker(sources, plan.search.seed, can_be)(seen, level)):
-        number = level.first + place
-        found = {SAMPLE: number, **proposed}
-        values = {name: found[name] for name in plan.columns if name != SEED}
-        runs = plan_setting(plan, values, results)
-        chosen.append(Chosen(place, number, values, reason, runs=runs))
-    return Decision(told, chosen)
-
-
-def plan_setting(plan: Plan, values: Mapping[str, Any], results: Results) -> dict[str, str]:
-    """Writes the experiments of a setting that was chosen on the way, one for each swept seed.
-
-    Returns:
-        Swept seed -> run.
-
-    Raises:
-        BadInput: There is no such experiment.
-    """
     find = finder(results)
-    runs = {}
-    for seed in plan.candidates[0]["runs"]:
-        experiment = compose_setting(plan.base, values, seed)
-        runs[seed] = find(experiment)
-        write_configs({runs[seed]: experiment}, results)
-    return runs
+    chosen = []
+    for place, proposed in enumerate(asker(sources, plan.search.seed, is_valid)(seen, level)):
+        number = level.first + place
+        row = {SAMPLE: number, **proposed}
+        values = {name: row[name] for name in plan.columns if name != SEED}
+        experiments = [compose_candidate(plan.base, values, seed) for seed in seeds]
+        runs = [find(experiment) for experiment in experiments]
+        write_configs(dict(zip(runs, experiments, strict=True)), results)
+        by_seed = dict(zip(seeds, runs, strict=True))
+        chosen.append(Chosen(place, number, values, reason, runs=by_seed))
+    return Decision(model, chosen)
 
 
 def decide(sweep: SweepDir, name: str, block: int) -> None:
@@ -116,7 +100,16 @@ def decide(sweep: SweepDir, name: str, block: int) -> None:
     """
     plan = read_plan(sweep)
     level = level_of(plan, name)
-    decision = _WAYS[level.kind](sweep, plan, level, block)
+    below = [level_of(plan, name) for name in level.below]
+    if level.kind == "exploited":
+        decision = exploited(sweep, plan, level, below[0])
+    elif level.kind == "asked":
+        seen = [(each, seen_in(sweep, each, range(each.places))) for each in below]
+        decision = propose_candidates(plan, level, seen, sweep.results)
+    else:
+        first, last, upto = level.sees(block, below[0].places)
+        before = read_decision(sweep, level, block - 1) if block else Decision([], [])
+        decision = promote(seen_in(sweep, below[0], range(first, last)), before, upto)
     write_decision(sweep, level, block, decision)
 
 
@@ -149,8 +142,8 @@ def given(
     """
     if level.kind == "known":
         number = level.first + place
-        one = candidates[number]
-        return Chosen(place, number, one["values"], "", runs=one["runs"])
+        candidate = candidates[number]
+        return Chosen(place, number, candidate["values"], "", runs=candidate["runs"])
     return read_decision(sweep, level, level.block_of(place)).chosen[place]
 
 
@@ -163,31 +156,6 @@ def run_of_place(
     ):
         return None
     return sweep.results.run(given(sweep, candidates, level, place).runs[seed])
-
-
-def _promoted(sweep: SweepDir, plan: Plan, level: Level, block: int) -> Decision:
-    below = level_of(plan, level.below[0])
-    first, last, upto = level.sees(block, below.places)
-    before = read_decision(sweep, level, block - 1) if block else Decision([], [])
-    return promote(seen_in(sweep, below, range(first, last)), before, upto)
-
-
-def _asked(sweep: SweepDir, plan: Plan, level: Level, block: int) -> Decision:
-    below = [level_of(plan, name) for name in level.below]
-    seen = [(one, seen_in(sweep, one, range(one.places))) for one in below]
-    return propose_settings(plan, level, seen, sweep.results)
-
-
-def _exploited(sweep: SweepDir, plan: Plan, level: Level, block: int) -> Decision:
-    return exploited(sweep, plan, level, level_of(plan, level.below[0]))
-
-
-# Kind of a level -> what decides about it.
-_WAYS: dict[str, Callable[[SweepDir, Plan, Level, int], Decision]] = {
-    "promoted": _promoted,
-    "asked": _asked,
-    "exploited": _exploited,
-}
 
 
 def take_place(
@@ -204,16 +172,16 @@ def take_place(
         start: Lengthens a run to the level's budget, and returns the exit code.
 
     Returns:
-        The exit code; 0 also where the run fails by a fault of its own, twice alike: its setting
+        The exit code; 0 also where the run fails by a fault of its own, twice alike: its candidate
         ranks last.
 
     Raises:
         QdsweepError: The run cannot go on, and another start may mend that.
     """
     level = level_of(plan, name)
-    one = given(sweep, plan.candidates, level, place)
-    run = sweep.results.run(one.runs[seed])
-    failed, score = one.failed, None
+    candidate = given(sweep, plan.candidates, level, place)
+    run = sweep.results.run(candidate.runs[seed])
+    failed, score = candidate.failed, None
     if failed is None:
         failed, code = _compute(run, start)
         if code:
@@ -224,11 +192,11 @@ def take_place(
     marker = {
         "level": name,
         "place": place,
-        "setting": one.setting,
-        "values": dict(one.values),
+        "setting": candidate.setting,
+        "values": dict(candidate.values),
         "seed": seed,
         "run": run.name,
-        "runs": dict(one.runs),
+        "runs": dict(candidate.runs),
         "unit": plan.unit,
         "budget": level.budget,
         "metric": plan.decider.name,

@@ -1,7 +1,7 @@
-"""Which values a drawn sweep has: random, Sobol, Halton, Latin hypercube.
+"""The values of a drawn sweep: random, Sobol, Halton, Latin hypercube.
 
-A sample depends on nothing but the seed and its number, so that more samples leave the first ones
-as they are; the points of a Latin hypercube depend on how many they are.
+A sample depends on nothing but the seed and its number, so more samples leave the first ones as
+they are. The points of a Latin hypercube depend on their number.
 """
 
 import hashlib
@@ -15,7 +15,7 @@ from qdsweep.sweep.drawn import Drawn
 from qdsweep.sweep.grammar import Draw
 
 _Item = TypeVar("_Item")
-# How many times as many are drawn until enough of them differ.
+# So many times the number is drawn, until enough of them differ.
 _FURTHER = (1, 2, 4, 16, 64)
 
 
@@ -30,10 +30,10 @@ def drawn_by(search: Search) -> Draw:
             rows = _rows(search, sources, count * further)
             different: dict[tuple[str, ...], tuple[str, ...]] = {}
             for row in rows:
-                different.setdefault(_held(sources, row), row)
+                different.setdefault(_active(sources, row), row)
             if len(different) >= count:
                 return list(different.values())[:count]
-        return rows[:count]  # who needs them says that they are too few
+        return rows[:count]  # the caller refuses that they are too few
 
     return draw
 
@@ -45,7 +45,7 @@ def _rows(search: Search, sources: Sequence[Drawn], count: int) -> list[tuple[st
     ]
 
 
-def _held(sources: Sequence[Drawn], values: Sequence[str]) -> tuple[str, ...]:
+def _active(sources: Sequence[Drawn], values: Sequence[str]) -> tuple[str, ...]:
     """Returns the values of a row; empty where a condition on another drawn one does not hold."""
     row: dict[str, str] = {}
     for source, value in zip(sources, values, strict=True):
@@ -64,13 +64,13 @@ def random_row(sources: Sequence[Drawn], seed: int, number: int) -> tuple[str, .
 
 
 def uniform(seed: int, name: str, number: int) -> float:
-    """Returns a number of [0, 1): a stream of its own for each name."""
+    """Returns a number of [0, 1): each name has its own stream."""
     digest = hashlib.sha256(f"{seed} {number} {name}".encode()).digest()
     return (int.from_bytes(digest[:8], "big") >> 11) / 2**53
 
 
 def shuffled(items: Sequence[_Item], seed: int) -> list[_Item]:
-    """Returns things in an order that only the seed and their number decide."""
+    """Returns items in an order that only the seed and their number decide."""
     order = sorted(range(len(items)), key=lambda number: uniform(seed, "order", number))
     return [items[number] for number in order]
 
@@ -86,5 +86,5 @@ def _points(search: Search, names: Sequence[str], count: int) -> list[list[float
     with warnings.catch_warnings():  # a number of samples that is no power of 2 is fine
         warnings.simplefilter("ignore")
         points = sampler[search.sampling](len(names), rng=search.seed).random(count)
-    found: list[list[float]] = points.tolist()
-    return found
+    coordinates: list[list[float]] = points.tolist()
+    return coordinates

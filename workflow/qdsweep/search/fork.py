@@ -1,4 +1,4 @@
-"""A run that begins as another one did: it is given that run's state, which only saves time."""
+"""A run that begins as another one did is given the other's state, which only saves time."""
 
 import numpy as np
 
@@ -13,9 +13,9 @@ from qdsweep.records.paths import RunDir
 def fork(donor: RunDir, child: RunDir, iteration: int) -> bool:
     """Gives a run that has not begun its donor's state after an iteration.
 
-    Its experiment is the donor's with one more change of the schedule, after this iteration. It
-    goes on from there as if it had been computed from nothing: with the donor's reload file (a
-    hard link), its rows of metrics.csv and its insertions into the archive.
+    Its experiment is the donor's with one more change of the schedule, after this iteration. The
+    run continues from there with the same bits as one computed from the start. It is given the
+    donor's reload file (a hard link), rows of metrics.csv and insertions into the archive.
 
     Args:
         donor: The donor's folder.
@@ -23,8 +23,8 @@ def fork(donor: RunDir, child: RunDir, iteration: int) -> bool:
         iteration: The last iteration that both have in common.
 
     Returns:
-        Whether it was given something; not where it has begun, or where the donor has no reload
-        file of exactly this iteration any more. It is computed from nothing then.
+        Whether it was given the state. Where it has begun, or where the donor has no reload file
+        of exactly this iteration any more, it is computed from the start.
     """
     reload = donor.state.reload(iteration)
     try:
@@ -35,7 +35,7 @@ def fork(donor: RunDir, child: RunDir, iteration: int) -> bool:
                 return False
             copy_rows(donor.state.metrics, child.state.metrics, iteration)
             _copy_insertions(donor, child, iteration)
-            link(reload, child.state.reload(iteration))  # last: a run goes on from it
+            link(reload, child.state.reload(iteration))  # last: a run continues from it
     except Locked:  # another sweep computes it
         return False
     return True
@@ -44,7 +44,7 @@ def fork(donor: RunDir, child: RunDir, iteration: int) -> bool:
 def _copy_insertions(donor: RunDir, child: RunDir, iteration: int) -> None:
     try:
         rows = HistoryFile(donor.state).read()
-    except (BadInput, ValueError):  # torn: the run is as good without it
+    except (BadInput, ValueError):  # torn: the run does not need it
         return
     if rows is None:
         return

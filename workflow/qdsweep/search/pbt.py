@@ -1,10 +1,8 @@
 """Population-based training: the worst take over the state of the best, with other values.
 
 Truncation selection of Jaderberg et al. (2017), Population based training of neural networks. All
-members of a generation are ranked together, at equal budgets, so that nothing depends on who was
-quicker; every draw has a stream of its own, by the search's seed, generation, place and name.
-
-Generations of population-based training: what they can change, and how one follows another.
+members of a generation are ranked together, at equal budgets, so that speed decides nothing. Every
+draw has its own stream, by the search's seed, generation, place and name.
 """
 
 from collections.abc import Mapping, Sequence
@@ -38,9 +36,9 @@ def exploit(
 ) -> Decision:
     """Returns the next generation.
 
-    Of each that takes over, `parent` is its donor's place, `values` has the values from now on, and
-    `CHANGES` in it those before: `0 sigma=0.5; 900 sigma=0.4`. No two of them are the same
-    experiment.
+    Of a member that takes over, `parent` is its donor's place, and `values` has the values from now
+    on. Its entry `CHANGES` has those before: `0 sigma=0.5; 900 sigma=0.4`. No two members are the
+    same experiment.
 
     Args:
         search: With its key `pbt`.
@@ -52,32 +50,26 @@ def exploit(
     assert search.pbt is not None
     order = ranked(seen)
     count = max(1, int(search.pbt.exploit * len(order)))
-    donors = [one for one in order[:count] if one.score is not None]
-    best = {one.place for one in donors}
-    replaced = {one.place for one in order[-count:]}
-    replaced |= {one.place for one in order if one.score is None}
-    chosen, taken = [], {(one.setting, _text(sources, one.values)) for one in seen}
-    for rank, one in enumerate(order, start=1):
-        stands = f"{ordinal(rank)} of {len(order)}"
-        about = one.setting, one.values, stands, one.place, one.failed, one.runs
-        stays = Chosen(one.place, *about)
-        if not donors or one.place in best or one.place not in replaced:
-            chosen.append(stays)
-            continue
-        for number in range(_TRIES):
-            stream = f"{generation} {one.place} {number}"
+    donors = [donor for donor in order[:count] if donor.score is not None]
+    replaced = [] if not donors else order[-count:] + [bad for bad in order if bad.score is None]
+    best, worst = ({member.place for member in group} for group in (donors, replaced))
+    chosen, taken = [], {(member.setting, _text(sources, member.values)) for member in seen}
+    for rank, member in enumerate(order, start=1):
+        place, standing = member.place, f"{ordinal(rank)} of {len(order)}"
+        chosen.append(member.chosen_for(place, standing))
+        for number in range(_TRIES) if place in worst - best else ():
+            stream = f"{generation} {place} {number}"
             donor = donors[int(uniform(search.seed, f"donor {stream}", 0) * len(donors))]
             values = _explored(search, sources, donor.values, stream)
-            if (donor.setting, _text(sources, values)) not in taken:
-                taken.add((donor.setting, _text(sources, values)))
-                setting = generation * len(order) + one.place
+            experiment = donor.setting, _text(sources, values)
+            if experiment not in taken:
+                taken.add(experiment)
+                setting = generation * len(order) + place
                 values[CHANGES] = _history(sources, donor.values, values, at)
-                reason = f"{stands}: takes over place {donor.place}"
-                chosen.append(Chosen(one.place, setting, values, reason, donor.place))
+                reason = f"{standing}: takes over place {donor.place}"
+                chosen[-1] = Chosen(place, setting, values, reason, donor.place)
                 break
-        else:  # there is nothing else to try
-            chosen.append(stays)
-    return Decision(list(seen), sorted(chosen, key=lambda one: one.place))
+    return Decision(list(seen), sorted(chosen, key=lambda member: member.place))
 
 
 def change_of(sources: Sequence[Drawn], values: Mapping[str, Any]) -> dict[str, Any]:
@@ -88,19 +80,20 @@ def change_of(sources: Sequence[Drawn], values: Mapping[str, Any]) -> dict[str, 
 def _explored(
     search: Search, sources: Sequence[Drawn], values: Mapping[str, Any], stream: str
 ) -> dict[str, Any]:
-    """Returns values near those of a donor, or drawn anew."""
+    """Returns values near those of a donor, or drawn again."""
     assert search.pbt is not None
-    found = dict(values)
+    explored = dict(values)
     for source in sources:
-        anew, which, where = (
+        resample, which, quantile = (
             uniform(search.seed, f"{source.name} {stream}", number) for number in range(3)
         )
-        if anew < search.pbt.resample:
-            found[source.name] = typed(source.value(where))
+        if resample < search.pbt.resample:
+            text = source.value(quantile)
         else:
             factor = search.pbt.factors[int(which * len(search.pbt.factors))]
-            found[source.name] = typed(source.scaled(values[source.name], factor))
-    return found
+            text = source.scaled(values[source.name], factor)
+        explored[source.name] = typed(text)
+    return explored
 
 
 def _text(sources: Sequence[Drawn], values: Mapping[str, Any]) -> str:
@@ -157,7 +150,7 @@ def refuse_population(text: str, sweep: Sweep, unit: str) -> None:
 def with_changes(settings: SweepFile, experiments: Sequence[Experiment]) -> list[Experiment]:
     """Returns experiments to try before a start: those of a population with a change in mid-run.
 
-    A part of the user's may refuse it, which its next generation would find out.
+    The user's own code may refuse a change, which would otherwise stop the next generation.
 
     Args:
         settings: The sweep file.
@@ -167,8 +160,8 @@ def with_changes(settings: SweepFile, experiments: Sequence[Experiment]) -> list
         return list(experiments)
     names = [source.name for source in drawn_in(settings.sweep)]
     return [
-        one if one.schedule else one.model_copy(update={"schedule": [unchanging(one, names)]})
-        for one in experiments
+        each if each.schedule else each.model_copy(update={"schedule": [unchanging(each, names)]})
+        for each in experiments
     ]
 
 
@@ -192,18 +185,15 @@ def exploited(sweep: SweepDir, plan: Plan, level: Level, below: Level) -> Decisi
     number = plan.levels.index(level)
     decision = exploit(plan.search, sources, seen, number, below.budget)
     results, at, chosen = sweep.results, below.budget, []
-    for one in decision.chosen:
-        if one.runs:
-            chosen.append(one)
-            continue
-        assert one.parent is not None
-        runs = {}
-        for seed, donor in seen[one.parent].runs.items():
-            child = _child(results.run(donor), at, change_of(sources, one.values))
+    for member in decision.chosen:
+        runs = dict(member.runs)
+        donors = {} if runs or member.parent is None else seen[member.parent].runs
+        for seed, donor in donors.items():
+            child = _child(results.run(donor), at, change_of(sources, member.values))
             runs[seed] = find_run(child, results)
             write_configs({runs[seed]: child}, results)
             fork(results.run(donor), results.run(runs[seed]), at)
-        chosen.append(one._replace(runs=runs))
+        chosen.append(member._replace(runs=runs))
     return decision._replace(chosen=chosen)
 
 

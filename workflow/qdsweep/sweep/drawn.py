@@ -1,6 +1,6 @@
 """Drawn sources of a sweep: `:::~ NAME KIND ARGUMENTS [if NAME=VALUE,...]`.
 
-The words of a sweep's text, cut as bash cuts them, and errors that show their place.
+It also splits a sweep's text into words as bash does, and shows the place of errors.
 """
 
 import math
@@ -32,7 +32,7 @@ class Word(NamedTuple):
 
 
 def words(text: str) -> Iterator[Word]:
-    r"""Cuts a text into words as bash does: `a 'b c' "d"\ e` has the words `a`, `b c`, `d e`.
+    r"""Splits a text into words as bash does: `a 'b c' "d"\ e` has the words `a`, `b c`, `d e`.
 
     Raises:
         BadInput: A quote that is not closed, or a backslash at the very end.
@@ -105,7 +105,7 @@ class Drawn:
         name: The key that is swept.
         kind: The distribution.
         arguments: Its numbers, or the values to choose from, as written.
-        condition: Names and values of other sources, all of which must hold; else it has no value.
+        condition: Names and values of other sources. It has a value only if all of them hold.
     """
 
     name: str
@@ -125,10 +125,10 @@ class Drawn:
         first, second = map(float, self.arguments)
         if self.kind == "normal":
             return repr(_rounded(NormalDist(first, second).inv_cdf(u)))
-        found = _QUANTILES[self.kind](first, second, u)
+        quantile = _QUANTILES[self.kind](first, second, u)
         if self.kind.endswith("int"):
-            return str(int(min(max(found, first), second)))
-        return repr(min(max(_rounded(found), first), second))
+            return str(int(min(max(quantile, first), second)))
+        return repr(min(max(_rounded(quantile), first), second))
 
     def quantile(self, text: str) -> float:
         """Returns the quantile of a number: the middle of those that give a whole number.
@@ -166,8 +166,8 @@ class Drawn:
         if not self.kind.endswith("int"):
             return repr(min(max(_rounded(value * factor), first), second))
         step = 0 if factor == 1 else 1 if factor > 1 else -1
-        found = round(value * factor)
-        return str(int(min(max(value + step if found == value else found, first), second)))
+        product = round(value * factor)
+        return str(int(min(max(value + step if product == value else product, first), second)))
 
     def holds(self, row: Mapping[str, str], *, unknown: bool = False) -> bool:
         """Returns whether it has a value in a row: name -> value, as written.
@@ -266,18 +266,18 @@ def _problem(kind: str, values: tuple[str, ...]) -> str:
 
 def _pairs(text: str, place: Word, before: Mapping[str, Sequence[str]]) -> list[tuple[str, str]]:
     """Reads `NAME=VALUE,...`, of which each can hold."""
-    found: dict[str, str] = {}
+    conditions: dict[str, str] = {}
     for part in place.text.split(","):
         name, sign, value = part.partition("=")
         if not sign or name not in before:
             remedy = f"Write if NAME=VALUE,... with a source before it: {', '.join(before) or '-'}."
             fail(text, place, f"{part!r} is no condition on a source before this one", remedy)
-        if name in found:
+        if name in conditions:
             remedy = "Name each source once; write a second :::~ source for another value."
             fail(text, place, f"the condition names {name!r} twice", remedy)
         can = before[name]
-        if can and typed(value) not in [typed(one) for one in can]:
+        if can and typed(value) not in [typed(possible) for possible in can]:
             remedy = f"{name} is one of {', '.join(can)}."
             fail(text, place, f"{part!r} never holds", remedy)
-        found[name] = value
-    return list(found.items())
+        conditions[name] = value
+    return list(conditions.items())

@@ -72,7 +72,7 @@ class Table:
 
     def unset(self, row: Mapping[str, str]) -> set[str]:
         """Returns the columns of a row that set no key: the draw's number, and empty ones."""
-        empty = {one.name for one in self.drawn if one.condition and row[one.name] == ""}
+        empty = {draw.name for draw in self.drawn if draw.condition and row[draw.name] == ""}
         return {SAMPLE, *empty} if self.drawn else empty
 
 
@@ -107,7 +107,7 @@ def expand(text: str, directory: Path = Path(), draw: Draw | None = None) -> Tab
     for before, source in zip([sources[0], *sources], sources, strict=False):
         if isinstance(source, Drawn):
             if draw is not None and SAMPLE not in names:
-                names += [SAMPLE, *(one.name for one in drawn)]
+                names += [SAMPLE, *(source.name for source in drawn)]
                 blocks.append([(str(i), *values) for i, values in enumerate(draw(drawn))])
             continue
         names.append(source.name)
@@ -178,7 +178,8 @@ def parse(text: str, directory: Path = Path()) -> list[Source | Drawn]:
         for place, (name, *values) in _contents(text, operator, arguments, directory):
             _check(text, place, name, values, [source.name for source in sources])
             sources.append(Source(name, tuple(values), linked))
-    if SAMPLE in [one.name for one in sources] and any(isinstance(one, Drawn) for one in sources):
+    is_drawn = any(isinstance(source, Drawn) for source in sources)
+    if is_drawn and SAMPLE in [source.name for source in sources]:
         raise BadInput(f"sweep: {SAMPLE} is the number of a draw: no source can have this name")
     return sources
 

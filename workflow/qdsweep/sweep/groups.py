@@ -1,10 +1,7 @@
-"""The groups of a sweep: rows that differ in nothing but the seed.
+"""The groups of a sweep: rows that differ only in the seed.
 
-Which swept name the lines of a figure show by colour, dashes, marks and panels.
-
-What figures call the groups of a sweep: the key `figures` of the sweep file.
-
-The group of a sweep that a published value belongs to.
+It has their labels, their names and encoding in figures (colour, dashes, marks, panels; the key
+`figures` of the sweep file), and the group that a published value belongs to.
 """
 
 import json
@@ -31,7 +28,7 @@ SHOWN_WITHOUT_NAME = ("experiment", "algorithm", "domain")
 
 
 def group_columns(columns: Sequence[str], rows: Sequence[Mapping[str, str]]) -> list[str]:
-    """Returns the swept names that tell groups apart.
+    """Returns the swept names that distinguish groups.
 
     They are all but the seed, the number of a draw, a lineage and a constant budget.
 
@@ -66,7 +63,7 @@ def group_labels(
 
 
 def label_columns(columns: Sequence[str], rows: Sequence[Mapping[str, str]]) -> list[str]:
-    """Returns the swept names that stand in a group's label.
+    """Returns the swept names that are part of a group's label.
 
     They are those whose values differ, without those that follow from the algorithm, domain and
     experiment of a row (as `num_emitters` does in `::: algorithm map_elites cma_me :::+
@@ -107,7 +104,7 @@ def values_label(
     return ", ".join(parts)
 
 
-# What a reader tells apart.
+# The numbers that a reader can distinguish.
 MOST_COLORS = 7
 MOST_DASHES = 4
 MOST_PANELS = 6
@@ -120,10 +117,10 @@ class Encoding:
 
     Attributes:
         color: Where `dash` is the same name, neighbours differ in both. Where no name has a trait,
-            each line has a look of its own.
+            each line has its own look.
         dash: The dashes of the line.
         marker: The marks on the line.
-        facets: Names whose values have a panel of their own.
+        facets: Names whose values have their own panels.
     """
 
     color: str | None = None
@@ -133,7 +130,7 @@ class Encoding:
 
     @property
     def lines(self) -> list[str]:
-        """The names that tell the lines of a panel apart."""
+        """The names that distinguish the lines of a panel."""
         names = (self.color, self.dash, self.marker)
         return list(dict.fromkeys(name for name in names if name))
 
@@ -141,12 +138,11 @@ class Encoding:
 def encoding(
     figures: Figures, columns: Sequence[str], rows: Sequence[Mapping[str, str]]
 ) -> Encoding:
-    """Returns what the sweep file asks for, and gives the other names what is left.
+    """Returns the encoding of the sweep file, and gives the other names the remaining traits.
 
     The algorithm has the colour, the next name in the sweep's order the dashes; tasks and all
-    further names have panels. A name of more values than there are dashes has the colour. Names
-    that would need too many panels, as those of a drawn sweep do, leave every group to itself: what
-    is not asked for has no trait.
+    further names have panels. A name of more values than there are dashes has the colour. Where
+    the names would need too many panels, as in a drawn sweep, only the requested traits are given.
 
     Args:
         figures: The key `figures` of the sweep file, its names known to the sweep.
@@ -188,21 +184,21 @@ def slots_of(
 ) -> dict[str, list[str]]:
     """Returns the values of each swept name, in the order that gives them colours and dashes.
 
-    A value keeps its place when others are put before it or taken out. What was taken out keeps
-    its own, too, while there are colours enough.
+    A value keeps its place when others are put before it or taken out. A removed value keeps
+    its place too, while there are enough colours.
 
     Args:
         columns: The swept names.
         rows: The swept values of each row, as text.
         before: What this returned for the sweep as it was.
     """
-    found = {}
+    slots = {}
     for name in group_columns(columns, rows):
-        values, kept = values_of(rows, name), before.get(name, [])
-        both = list(dict.fromkeys([*kept, *values]))
+        values, earlier = values_of(rows, name), before.get(name, [])
+        both = list(dict.fromkeys([*earlier, *values]))
         crowded = len(both) > max(MOST_COLORS, len(values))
-        found[name] = values if crowded or not set(kept) & set(values) else both
-    return found
+        slots[name] = values if crowded or not set(earlier) & set(values) else both
+    return slots
 
 
 def values_of(rows: Sequence[Mapping[str, str]], name: str) -> list[str]:
@@ -283,7 +279,7 @@ def figure_names(
     labels = group_labels(columns, called, default, figures.names)
     short = group_labels(rest, called, default, figures.names) if parted else labels
     facets = [values_label(row, shown.facets, figures.names) for row in called]
-    found: dict[str, Name] = {}
+    by_group: dict[str, Name] = {}
     own: dict[str, str] = {}
     for position, (group, part) in enumerate(zip(groups, series, strict=True)):
         label = figures.labels.get(group, labels[position])
@@ -291,15 +287,15 @@ def figure_names(
         color = figures.colors.get(group, figures.colors.get(part))
         value = "" if shown.color is None else rows[position][shown.color]
         named = len(shown.lines) > 1 and bool({group, part} & {*figures.labels, *figures.colors})
-        found[group] = Name(
+        by_group[group] = Name(
             label, brief, facets[position], color or figures.colors.get(value), named
         )
         own[group] = part
-    _distinct(found)
+    _distinct(by_group)
     place = {name: position for position, name in reversed(list(enumerate(figures.order)))}
     last = len(figures.order)
     return dict(
-        sorted(found.items(), key=lambda item: place.get(item[0], place.get(own[item[0]], last)))
+        sorted(by_group.items(), key=lambda item: place.get(item[0], place.get(own[item[0]], last)))
     )
 
 
@@ -451,9 +447,9 @@ class Groups:
             )
 
 
-def _same(one: Any, other: Any) -> bool:
+def _same(first: Any, second: Any) -> bool:
     """Returns whether two values are the same: 1 is 1.0, but true is not 1."""
-    return bool(one == other) and isinstance(one, bool) == isinstance(other, bool)
+    return bool(first == second) and isinstance(first, bool) == isinstance(second, bool)
 
 
 def _few(texts: Sequence[str]) -> str:

@@ -1,4 +1,4 @@
-"""Run ids: the same experiment has the same id, whatever sweep asks for it."""
+"""Run ids: the same experiment has the same id in every sweep."""
 
 import hashlib
 import json
@@ -25,7 +25,7 @@ _NOT_IDENTITY: Any = {
 
 
 class Identity(NamedTuple):
-    """What a run is, found out once: a user's source may be edited while the run lasts.
+    """The identity of a run, computed once: a user's source may be edited during the run.
 
     Attributes:
         id: The run's id.
@@ -54,7 +54,7 @@ def decisive(experiment: Experiment, source: Hash = source_hash) -> dict[str, An
     part["domain_version"] = _seen("domain", domain.type, source) if own else domain.version
     parts = experiment.algorithm.own_parts
     if parts:
-        part["emitter_versions"] = [_seen(key, one.type, source) for key, one in parts.items()]
+        part["emitter_versions"] = [_seen(key, spec.type, source) for key, spec in parts.items()]
     return part
 
 
@@ -87,9 +87,9 @@ def fingerprint(experiment: Experiment, source: Hash = source_hash) -> str:
 
 
 def identify(experiment: Experiment, source: Hash = source_hash) -> Identity:
-    """Returns the run that an experiment is.
+    """Returns the identity of an experiment's run.
 
-    Its id is `DOMAIN-ALGORITHM-sSEED-HASH`, of the characters `[A-Za-z0-9_.-]` alone.
+    Its id is `DOMAIN-ALGORITHM-sSEED-HASH`, with only the characters `[A-Za-z0-9_.-]`.
 
     Args:
         experiment: The experiment.

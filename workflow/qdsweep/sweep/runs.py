@@ -1,6 +1,6 @@
 """The table of runs: a sweep's rows, each with its experiment and its run.
 
-Rows that a sweep leaves out: `exclude: ["NAME=VALUE,..."]`.
+The key `exclude: ["NAME=VALUE,..."]` leaves out rows.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -20,10 +20,10 @@ from qdsweep.sweep.grammar import Draw, Table, expand
 from qdsweep.sweep.ids import run_id
 
 
-def left(
+def remaining(
     rows: Sequence[Mapping[str, str]], columns: Sequence[str], excluded: Sequence[str]
 ) -> Iterator[int]:
-    """Finds the rows that none of the exclusions names.
+    """Finds the rows that match no exclusion.
 
     Args:
         rows: The rows, name -> value as written.
@@ -92,7 +92,7 @@ class Sweep:
     unpaired: tuple[str, ...] = ()
     """What linked sources have left out, a line for each of them."""
     imported: tuple[ImportedRun, ...] = ()
-    """Runs of others, which are shown beside them."""
+    """External runs, which are shown next to them."""
 
     @property
     def texts(self) -> list[dict[str, str]]:
@@ -112,7 +112,7 @@ class Sweep:
         """The user's metrics of its runs, by their columns.
 
         Raises:
-            BadInput: Two runs have different ones under one name, or the metrics are swept.
+            BadInput: Two runs have different metrics of one name, or the metrics are swept.
         """
         for row in self.rows:
             if row.experiment.metrics != self.runs[row.id].metrics:
@@ -120,15 +120,15 @@ class Sweep:
                     "metrics cannot be swept, as they change no result: list all of them in the "
                     "experiment, and every run has them"
                 )
-        found: dict[str, OwnMetric] = {}
+        by_column: dict[str, OwnMetric] = {}
         for experiment in self.runs.values():
-            for one in own_metrics(experiment.metrics):
-                if found.setdefault(one.column, one) != one:
+            for metric in own_metrics(experiment.metrics):
+                if by_column.setdefault(metric.column, metric) != metric:
                     raise BadInput(
-                        f"metrics: {one.column} is one metric in some runs of the sweep, and "
+                        f"metrics: {metric.column} is one metric in some runs of the sweep, and "
                         "another in others: give one of the two another name"
                     )
-        return found
+        return by_column
 
     def plan(self, **about: Any) -> dict[str, Any]:
         """Returns the sweep as plain data, for the stages that only read files."""
@@ -143,7 +143,7 @@ class Sweep:
             for row in self.rows
         ]
         rows += [run.row(self.columns) for run in self.imported]
-        own = {name: one.model_dump(mode="json") for name, one in self.own_metrics.items()}
+        own = {name: metric.model_dump(mode="json") for name, metric in self.own_metrics.items()}
         measured = {"metrics": list(own.values())} if own else {}
         return {**about, **measured, "columns": list(self.columns), "rows": rows}
 
@@ -164,7 +164,7 @@ def table_of_runs(
         directory: Where the files of `::::` sources are looked for.
         find: Returns the id of an experiment's run.
         draw: Draws the values of `:::~` sources.
-        excluded: The rows to leave out; see `left`.
+        excluded: The rows to leave out; see `remaining`.
 
     Raises:
         BadInput: The sweep or one of its experiments is wrong.
@@ -174,7 +174,7 @@ def table_of_runs(
     require_memory(_RUN * len(table.rows), f"sweep: {len(table.rows):,} rows: so many runs")
     named = [dict(zip(table.names, cells, strict=True)) for cells in table.rows]
     rows = []
-    for place in left(named, table.names, excluded) if excluded else range(len(named)):
+    for place in remaining(named, table.names, excluded) if excluded else range(len(named)):
         values = {name: typed(cell) for name, cell in named[place].items()}
         unset = table.unset(named[place])
         keys = {name: value for name, value in values.items() if name not in unset}

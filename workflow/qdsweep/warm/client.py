@@ -12,11 +12,11 @@ import struct
 import sys
 from types import FrameType
 
+from qdsweep.errors import STOPPED
 from qdsweep.host.signals import SIGNALS
 
 # The warm process's socket, set by the main Snakemake. `off`: start no warm process.
 VARIABLE = "QDSWEEP_WARM"
-STOPPED = 75
 LENGTH = struct.Struct("!I")
 
 

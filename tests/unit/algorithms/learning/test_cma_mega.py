@@ -10,7 +10,7 @@ from qdsweep.config.compose import compose
 from qdsweep.domains import make_domain
 from qdsweep.domains.base import Actor, Evaluation, Record
 from qdsweep.errors import BadInput
-from qdsweep.experiment.loop import search
+from qdsweep.experiment.loop import run_loop
 from qdsweep.experiment.stop import Stop
 
 ES = {"algorithm": "cma_mega_es", "num_emitters": 1, "batch_size": 24}
@@ -84,7 +84,7 @@ def test_many_samples_find_what_the_exact_gradients_do(tmp_path):
         for seed in range(3):
             keys = {"algorithm": algorithm, "sigma0": 10.0, "seed": seed, **sizes, **changes}
             state, engine = fresh(experiment(**keys), tmp_path)
-            search(experiment(**keys), state, engine, Stop(), lambda state, seconds: None)
+            run_loop(experiment(**keys), state, engine, Stop(), lambda state, seconds: None)
             found.append(state.algorithm.metrics()["norm_qd_score"])
         return np.mean(found)
 

@@ -13,7 +13,7 @@ from qdsweep.algorithms.base import SEED, Candidates
 from qdsweep.config.compose import compose
 from qdsweep.domains import make_domain
 from qdsweep.errors import BadInput
-from qdsweep.experiment.loop import search
+from qdsweep.experiment.loop import run_loop
 from qdsweep.experiment.stop import Stop
 
 TASK = {
@@ -86,7 +86,7 @@ def test_settings_change_in_mid_run(tmp_path):
     schedule = "2 batch_size=7 gradient_fraction=0.2 training_steps=1"
     experiment = with_algorithm("pga_me", {**TASK, "schedule": schedule})
     state, engine = fresh(experiment, tmp_path)
-    search(experiment, state, engine, Stop(), lambda *_: None)
+    run_loop(experiment, state, engine, Stop(), lambda *_: None)
     assert state.evaluations == 2 * 10 + 2 * 7 == experiment.evaluations_after(4)
     assert state.algorithm.settings.gradient_fraction == 0.2
 
@@ -101,7 +101,7 @@ def test_any_archive_will_do(kind, tmp_path):
         {"training_steps": 2, "gradient_minibatch": 8},
     )
     state, engine = fresh(experiment, tmp_path)
-    search(experiment, state, engine, Stop(), lambda *_: None)
+    run_loop(experiment, state, engine, Stop(), lambda *_: None)
     assert state.algorithm.metrics()["num_elites"] > 0
 
 

@@ -12,7 +12,7 @@ from qdsweep.algorithms import make_algorithm
 from qdsweep.config.cluster import Cluster
 from qdsweep.domains import make_domain
 from qdsweep.engines import make_engine
-from qdsweep.experiment.loop import search
+from qdsweep.experiment.loop import run_loop
 from qdsweep.experiment.stop import Stop
 
 PRESETS = {
@@ -91,7 +91,7 @@ def test_any_number_of_workers_gives_one_digest(preset, tmp_path):
             engine = make_engine(cluster, experiment, engine.domain, None, None, {})
         try:
             engine.wait()
-            search(experiment, state, engine, Stop(), lambda *_: None)
+            run_loop(experiment, state, engine, Stop(), lambda *_: None)
         finally:
             engine.close()
         found.add((digest_of(state), state.algorithm.learner.policy.tobytes(), state.steps))

@@ -18,7 +18,7 @@ from qdsweep.config.compose import compose
 from qdsweep.domains import make_domain
 from qdsweep.domains.base import CUT, TERMINATED, Record
 from qdsweep.engines import make_engine
-from qdsweep.experiment.loop import search
+from qdsweep.experiment.loop import run_loop
 from qdsweep.experiment.stop import Interrupted, Stop
 
 KINDS = {"ppo": PPO, "a2c": A2C}
@@ -133,7 +133,7 @@ def outcome(state):
 
 def straight(exp, folder):
     state, engine = fresh(exp, folder)
-    search(exp, state, engine, Stop(), lambda *_: None)
+    run_loop(exp, state, engine, Stop(), lambda *_: None)
     return outcome(state)
 
 
@@ -144,20 +144,20 @@ def test_killed_anywhere_and_resumed_it_is_the_same_run(kind, task, tmp_path):
     for rows in (0, ROWS + GREEDY, ROWS + GREEDY + 1):  # before, between and within batches
         (state, engine), stop = fresh(exp, tmp_path), Stop()
         with pytest.raises(Interrupted):
-            search(exp, state, StopsAfter(engine.domain, stop, rows), stop, lambda *_: None)
+            run_loop(exp, state, StopsAfter(engine.domain, stop, rows), stop, lambda *_: None)
         np.random.seed()  # another process
         state = pickle.loads(payload_of(state))
-        search(exp, state, engine, Stop(), lambda *_: None)
+        run_loop(exp, state, engine, Stop(), lambda *_: None)
         assert outcome(state) == wanted, rows
 
 
 def test_a_reload_file_of_each_iteration_goes_on_alike(tmp_path):
     exp, kept = small("ppo"), []
     state, engine = fresh(exp, tmp_path)
-    search(exp, state, engine, Stop(), lambda state, _: kept.append(payload_of(state)))
+    run_loop(exp, state, engine, Stop(), lambda state, _: kept.append(payload_of(state)))
     for one in kept:
         again = pickle.loads(one)
-        search(exp, again, engine, Stop(), lambda *_: None)
+        run_loop(exp, again, engine, Stop(), lambda *_: None)
         assert outcome(again) == outcome(state)
 
 
@@ -169,7 +169,7 @@ def test_any_number_of_workers_gives_one_digest(workers, tmp_path):
     engine = make_engine(cluster, exp, engine.domain, None, None, {})
     try:
         engine.wait()
-        search(exp, state, engine, Stop(), lambda *_: None)
+        run_loop(exp, state, engine, Stop(), lambda *_: None)
     finally:
         engine.close()
     assert outcome(state) == straight(exp, tmp_path)
@@ -212,7 +212,7 @@ def test_settings_change_in_mid_run_and_weights_stay(tmp_path):
     exp = small("ppo", schedule="2 algorithm.learning_rate=1e-9 batch_size=5")
     state, engine = fresh(exp, tmp_path)
     policies = []
-    search(
+    run_loop(
         exp, state, engine, Stop(), lambda state, _: policies.append(state.algorithm.learner.policy)
     )
     assert np.abs(policies[1] - policies[0]).max() > 1e-4
@@ -229,7 +229,7 @@ def test_rates_fall_linearly_and_stay_at_zero(tmp_path):
         learner = state.algorithm.learner
         seen.append((learner.steps, learner.model.policy.optimizer.param_groups[0]["lr"]))
 
-    search(exp, state, engine, Stop(), after)
+    run_loop(exp, state, engine, Stop(), after)
     rate = exp.algorithm.learning_rate
     for steps, found in seen:
         assert found == pytest.approx(rate * max(1 - steps / 200, 0))
@@ -248,7 +248,7 @@ def test_the_draws_of_others_are_not_disturbed(tmp_path):
 def test_a_linear_policy_has_no_biases_and_gets_none(tmp_path):
     exp = small("a2c", policy={"type": "linear"})
     state, engine = fresh(exp, tmp_path)
-    search(exp, state, engine, Stop(), lambda *_: None)
+    run_loop(exp, state, engine, Stop(), lambda *_: None)
     learner = state.algorithm.learner
     assert learner.policy.shape == (engine.domain.solution_dim,)
     assert not learner.model.policy.action_net.bias.any()

@@ -12,9 +12,9 @@ from qdsweep.analysis.figures.figure import Omitted
 from qdsweep.analysis.figures.style import style
 from qdsweep.analysis.figures.sweep_views import sweep_views
 from qdsweep.analysis.selection import read_tables
-from qdsweep.analysis.text import TIMES
 from qdsweep.records.paths import SweepDir
 from qdsweep.records.plan import read_plan
+from qdsweep.text import TIMES
 
 SWEEP = """
 ::: algorithm map_elites cma_me ::: batch_size 4 8 ::: domain.step 0.01 2 ::: seed 1 2

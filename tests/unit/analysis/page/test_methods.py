@@ -13,10 +13,10 @@ from in_process import compute_run
 from qdsweep.analysis.page import descriptions, methods
 from qdsweep.analysis.page.descriptions import bibtex, cite, cited, latex, plain
 from qdsweep.analysis.page.report import settings
-from qdsweep.analysis.text import TIMES, core_time, listed, seeds_text, spans
 from qdsweep.config.compose import compose, read_part
 from qdsweep.config.requirements import bibliography
 from qdsweep.experiment.load import load
+from qdsweep.text import TIMES, core_time, listed, seeds_text, spans
 
 SOURCES = {
     "map_elites": ["mouret2015illuminating"],

@@ -7,11 +7,12 @@ import pytest
 from given import THREE, make_sweep, read
 from scipy import stats
 
-from qdsweep.analysis.tables.aggregate import aggregate
-from qdsweep.analysis.tables.comparisons import SHOWN_GROUPS, short_names
-from qdsweep.analysis.tables.sheet import (
+from qdsweep.analysis.selection import short_names
+from qdsweep.analysis.sheet import (
     read_sheet,
 )
+from qdsweep.analysis.tables.aggregate import aggregate
+from qdsweep.analysis.tables.comparisons import SHOWN_GROUPS
 
 
 def test_every_pair_is_tested_and_corrected(tmp_path):

@@ -6,8 +6,8 @@ import pytest
 from given import make_sweep, read
 from scipy import stats
 
+from qdsweep.analysis.sheet import read_sheet
 from qdsweep.analysis.tables.aggregate import aggregate
-from qdsweep.analysis.tables.sheet import read_sheet
 
 multitest = pytest.importorskip(
     "statsmodels.stats.multitest", reason="statsmodels has no wheel for Python 3.14"

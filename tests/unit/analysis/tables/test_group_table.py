@@ -8,11 +8,11 @@ import pytest
 from given import THREE, make_sweep, read
 from scipy import stats
 
-from qdsweep.analysis.tables.aggregate import aggregate
-from qdsweep.analysis.tables.groups import first_batches, first_policies
-from qdsweep.analysis.tables.sheet import (
+from qdsweep.analysis.sheet import (
     read_sheet,
 )
+from qdsweep.analysis.tables.aggregate import aggregate
+from qdsweep.analysis.tables.groups import first_batches, first_policies
 
 
 def test_qd_auc_and_seconds(tmp_path):

@@ -8,8 +8,8 @@ from searching import computed, grid, halving
 
 from qdsweep.analysis.figures.bars import importance_figure
 from qdsweep.analysis.figures.figure import Drawn, Omitted
+from qdsweep.analysis.sheet import Sheet, read_sheet, remove_sheet
 from qdsweep.analysis.tables.importance import write_importance
-from qdsweep.analysis.tables.sheet import Sheet, read_sheet, remove_sheet
 from qdsweep.records.paths import Results, SweepDir
 from qdsweep.records.plan import read_plan
 from qdsweep.records.search import marker_path, write_decision, write_sealed

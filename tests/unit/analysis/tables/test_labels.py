@@ -10,12 +10,12 @@ from qdsweep.analysis.figures.style import read_dressed
 from qdsweep.analysis.page.headline import headline
 from qdsweep.analysis.page.methods import confirmation, correction
 from qdsweep.analysis.page.report import commands
+from qdsweep.analysis.sheet import (
+    read_sheet,
+)
 from qdsweep.analysis.tables.confirmed import write_confirmed
 from qdsweep.analysis.tables.corrected import write_corrected
 from qdsweep.analysis.tables.published import write_published
-from qdsweep.analysis.tables.sheet import (
-    read_sheet,
-)
 from qdsweep.analysis.tables.timing import write_timing
 
 LABELS = {"map_elites": "MAP-Elites", "lp_sphere": "Sphere", "lp_sphere, cma_me": "Ours"}

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 from given import again, read
 
-from qdsweep.analysis.tables.comparisons import SHOWN_GROUPS
-from qdsweep.analysis.tables.over_tasks import SHEETS, write_over_tasks
-from qdsweep.analysis.tables.sheet import (
+from qdsweep.analysis.sheet import (
     read_sheet,
 )
+from qdsweep.analysis.tables.comparisons import SHOWN_GROUPS
+from qdsweep.analysis.tables.over_tasks import SHEETS, write_over_tasks
 
 metrics = pytest.importorskip("rliable.metrics", reason="rliable has no wheel for Python 3.14")
 

@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 from given import entry
 
+from qdsweep.analysis.sheet import read_sheet
 from qdsweep.analysis.tables.published import compare, verdict, write_published
-from qdsweep.analysis.tables.sheet import read_sheet
 from qdsweep.records.plan import Plan
 
 

@@ -12,9 +12,10 @@ from qdsweep.analysis.figures.bars import timing_figure
 from qdsweep.analysis.figures.figure import save_figures
 from qdsweep.analysis.figures.style import style
 from qdsweep.analysis.selection import read_tables
+from qdsweep.analysis.sheet import read_sheet
 from qdsweep.analysis.tables.aggregate import aggregate
-from qdsweep.analysis.tables.sheet import read_sheet
-from qdsweep.analysis.tables.timing import group_times, run_times, write_timing
+from qdsweep.analysis.tables.timing import write_timing
+from qdsweep.analysis.timing import group_times, run_times
 from qdsweep.records.metrics import PHASES, SECONDS
 from qdsweep.records.paths import SweepDir
 from qdsweep.records.plan import read_plan

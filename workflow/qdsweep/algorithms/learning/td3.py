@@ -336,6 +336,15 @@ class TD3:
         self._critic_adam = Adam(self.critics.size, settings.critic_lr, self.dtype)
         self.replay = Replay(settings.replay_size, observations, actions)
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Plain data for the settings."""
+        return {**vars(self), "_settings": self._settings.model_dump()}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Reads the settings; earlier releases pickled their model."""
+        vars(self).update(state)
+        self._settings = config.TD3.model_validate(state["_settings"])
+
     @property
     def greedy(self) -> Floats:
         """The greedy actor, a solution ``(d,)`` of the domain.

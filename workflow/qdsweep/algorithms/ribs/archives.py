@@ -37,6 +37,7 @@ from qdsweep.domains.base import Domain, Floats
 from qdsweep.errors import BadInput
 from qdsweep.files import atomic
 from qdsweep.host.lock import Lock
+from qdsweep.metrics import NORM_QD_SCORE
 from qdsweep.records.archive import ROWS, archive_rows, field_names
 
 
@@ -434,4 +435,4 @@ class ResultArchive(Archive):
         if self.cells is not None:
             coverage = found["num_elites"] / self.cells
             norm = found["qd_score"] / self.cells
-        return {**found, "coverage": coverage, "norm_qd_score": norm}
+        return {**found, "coverage": coverage, NORM_QD_SCORE: norm}

@@ -1,4 +1,4 @@
-"""Finds what tells who made a file: names, paths, addresses and jobs, in all its text."""
+"""Finds what identifies the author of a file: names, paths, addresses and jobs."""
 
 import getpass
 import html
@@ -17,7 +17,7 @@ import numpy as np
 
 from qdsweep.config.files import HOME
 
-# They exist on every machine and name nobody.
+# They exist on every machine and identify no user.
 NOBODY = ("root", "localhost", "localdomain", "localhost.localdomain")
 _LONG = 5  # a shorter name may stand inside another word
 _ESCAPED_SIGN = re.compile(r"\\([!-/:-@\[-`{-~])")
@@ -28,14 +28,14 @@ _STREAM = re.compile(rb"stream\r?\n.*?endstream", re.DOTALL)
 
 @dataclass(frozen=True)
 class Secret:
-    """Something that must not be found, by its kind in words and by what it looks like."""
+    """A kind of text that must not be in an export: its name and its pattern."""
 
     kind: str
     hint: str  # a part of it in lower case, which is quick to look for first
     pattern: re.Pattern[str]
 
     def found_in(self, text: str) -> str | None:
-        """Returns what of it is in a text, as it stands there."""
+        """Returns the first match in a text."""
         match = self.pattern.search(text) if self.hint in text.lower() else None
         return match[0] if match else None
 
@@ -63,17 +63,20 @@ AUTHORS = (
 def secrets_of(
     results: Path, attempts: Iterable[dict[str, Any]], allowed: Iterable[str] = ()
 ) -> list[Secret]:
-    """Returns what would tell who made a sweep, and where, except for the allowed names.
+    """Returns what would identify the author or machine of a sweep, except for the allowed names.
 
     These are host names (of this machine and of the attempts; their first part and their domain,
     too), the user's names, paths, Slurm jobs, and what any address or home directory looks like.
     """
     attempts = list(attempts)
-    hosts = {socket.gethostname(), *(str(one["host"]) for one in attempts if one.get("host"))}
+    hosts = {
+        socket.gethostname(),
+        *(str(attempt["host"]) for attempt in attempts if attempt.get("host")),
+    }
     words = {part: "the host name" for host in hosts for part in _parts(host)}
     words |= dict.fromkeys(_user_names(), "the user name")
     skipped = {"", *NOBODY, *(word.lower() for word in allowed)}
-    jobs = {str(one["slurm_job"]) for one in attempts if one.get("slurm_job")}
+    jobs = {str(attempt["slurm_job"]) for attempt in attempts if attempt.get("slurm_job")}
     return [
         *(_word(kind, word) for word, kind in words.items() if word.lower() not in skipped),
         *(_path(path) for path in _paths(results)),
@@ -83,17 +86,17 @@ def secrets_of(
 
 
 def findings(name: str, content: bytes, secrets: Iterable[Secret]) -> Iterator[str]:
-    r"""Yields what is in a file that must not be there, in words.
+    r"""Yields a sentence for each match in a file.
 
     Codes of letters (`\u00fc`) stay as they are: nothing in a packed file is written with them.
-    Of arrays (`.npz`) it searches names, fields and values that are text; of a PDF what stands
-    outside of its drawings, such as metadata (the words in a drawing stand in the SVG, too).
+    Of arrays (`.npz`) it searches names, fields and values that are text; of a PDF the text
+    outside its drawings, such as metadata (the words of a drawing are in the SVG too).
     """
     text = _text(name, content)
     for secret in secrets:
-        found = secret.found_in(text)
-        if found is not None:
-            yield f"{name}: {secret.kind} {found!r}"
+        match = secret.found_in(text)
+        if match is not None:
+            yield f"{name}: {secret.kind} {match!r}"
 
 
 def _text(name: str, content: bytes) -> str:
@@ -139,14 +142,14 @@ def _user_names() -> set[str]:
 
 
 def _paths(results: Path) -> list[str]:
-    """Returns the folders of this machine that files may name; not /, nor one right below it."""
+    """Returns the folders of this machine that files may name; not / and none directly below it."""
     home = Path.home()
     places = {home, home.resolve(), Path.cwd(), results.resolve(), HOME}
     return sorted(str(p) for p in places if len(p.parts) > 2 or (p == home and p != Path("/")))
 
 
 def _word(kind: str, word: str) -> Secret:
-    """Returns a long name anywhere in a text; a short one, met in other words, only as a word."""
+    """Returns the pattern of a name: a long one anywhere, a short one only as a whole word."""
     word = _plain(word)
     own = re.escape(word)
     pattern = own if len(word) >= _LONG else rf"(?<!\w){own}(?!\w)"

@@ -1,7 +1,4 @@
-"""What an exported sweep is, for programs: metadata as RO-Crate 1.1 has them.
-
-The README.txt in an exported sweep.
-"""
+"""The metadata of an exported sweep (RO-Crate 1.1) and its README.txt."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -9,7 +6,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 NAME = "ro-crate-metadata.json"
-# What Python's `mimetypes` knows on some machines only.
+# Types that Python's `mimetypes` knows only on some machines.
 _FORMATS = {
     ".csv": "text/csv",
     ".html": "text/html",
@@ -29,7 +26,7 @@ _FORMATS = {
 def metadata(
     name: str, files: Iterable[str], summaries: Mapping[str, dict[str, Any]], date: str
 ) -> bytes:
-    """Returns ro-crate-metadata.json: files, runs, and the software that made them; nobody's name.
+    """Returns ro-crate-metadata.json: files, runs and software, without any name.
 
     Args:
         name: The sweep.
@@ -170,11 +167,11 @@ def readme(name: str, summaries: list[dict[str, Any]], *, searched: bool = False
         summaries: summary.json of its runs.
         searched: Whether a search has chosen them.
     """
-    found: dict[str, set[str]] = {}
+    libraries: dict[str, set[str]] = {}
     for summary in summaries:
         for library, version in summary.get("versions", {}).items():
-            found.setdefault(library, set()).add(version)
-    lines = [f"  {name:14} {', '.join(sorted(seen))}" for name, seen in sorted(found.items())]
+            libraries.setdefault(library, set()).add(version)
+    lines = [f"  {name:14} {', '.join(sorted(seen))}" for name, seen in sorted(libraries.items())]
     title, versions = f"The sweep {name}", "\n".join(lines)
     return _TEXT.format(
         title=title,

@@ -1,6 +1,6 @@
-"""A sweep as one zip for a paper's supplement: nothing in it says who computed it, or where.
+"""A sweep as one zip for the supplement of a paper, without names of people or machines.
 
-The user's code that the runs of a sweep were made with, as an export packs it.
+It includes the user's code that the runs were made with.
 """
 
 import datetime
@@ -21,9 +21,10 @@ from qdsweep.analysis.export.blind import AUTHORS, Secret, findings, secrets_of
 from qdsweep.analysis.export.crate import NAME as CRATE
 from qdsweep.analysis.export.crate import metadata, readme
 from qdsweep.analysis.stages import STAGES
-from qdsweep.analysis.text import plural
+from qdsweep.config.base import TARGET
 from qdsweep.config.compose import compose
-from qdsweep.config.plugin import INSTALLED, without_comments
+from qdsweep.config.plugin import INSTALLED
+from qdsweep.config.source import without_comments
 from qdsweep.config.sweep import Reevaluate
 from qdsweep.errors import BadInput, QdsweepError
 from qdsweep.files import AGAIN, atomic, read_arrays, read_csv, require
@@ -36,17 +37,17 @@ from qdsweep.records.results import read_config, read_summary
 from qdsweep.records.sources import code_of_run
 from qdsweep.records.status import read_attempts
 from qdsweep.records.sums import read_checked
+from qdsweep.text import plural
 
 # Where `qdsweep run` looks for it in the unpacked folder.
 FOLDER = "config/plugins"
-_TARGET = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
 
 
 def plugin_files(runs: Mapping[str, RunFiles], results: Results) -> dict[str, bytes]:
-    """Returns the sources of the plug-ins of some runs, and what these import of config/plugins/.
+    """Returns the sources of the plug-ins of some runs, with their imports of config/plugins/.
 
-    They have no comments, in which people are named; their hash is the same. What is not known any
-    more is said on standard error.
+    They have no comments, as these may name people; their hash is the same. Standard error lists
+    sources that are no longer known.
 
     Args:
         runs: Run id -> its files.
@@ -55,7 +56,7 @@ def plugin_files(runs: Mapping[str, RunFiles], results: Results) -> dict[str, by
     Returns:
         Path in the unpacked folder -> content.
     """
-    found: dict[str, bytes] = {}
+    sources: dict[str, bytes] = {}
     for run, files in _one_of_each_kind(runs):
         experiment = compose(str(files.config))
         code = code_of_run(run, experiment, results)
@@ -67,8 +68,8 @@ def plugin_files(runs: Mapping[str, RunFiles], results: Results) -> dict[str, by
             )
         for place, source in code.items():
             if not place.startswith(f"{INSTALLED}/"):
-                found.setdefault(f"{FOLDER}/{place}", without_comments(source))
-    return found
+                sources.setdefault(f"{FOLDER}/{place}", without_comments(source))
+    return sources
 
 
 def _one_of_each_kind(runs: Mapping[str, RunFiles]) -> Iterator[tuple[str, RunFiles]]:
@@ -83,7 +84,7 @@ def _one_of_each_kind(runs: Mapping[str, RunFiles]) -> Iterator[tuple[str, RunFi
 
 def _names(data: Any) -> Iterator[str]:
     """Yields what looks like a `module:Class`."""
-    if isinstance(data, str) and _TARGET.fullmatch(data):
+    if isinstance(data, str) and re.fullmatch(TARGET, data):
         yield data
     elif isinstance(data, dict | list):
         for value in data.values() if isinstance(data, dict) else data:
@@ -131,8 +132,8 @@ Member = tuple[str, bytes]
 def export(results: Path, name: str, out: Path, *, allowed: Iterable[str] = ()) -> str:
     """Packs configs, tables, figures, archives and metrics of a sweep.
 
-    Every file is made of harmless fields only, or was written by this package from such fields;
-    in the end all text in the finished file is searched as well.
+    Every file is made only of harmless fields, or was written by this package from such fields.
+    Finally all text in the finished file is searched too.
 
     Args:
         results: The folder of the results.
@@ -142,7 +143,7 @@ def export(results: Path, name: str, out: Path, *, allowed: Iterable[str] = ()) 
 
     Raises:
         BadInput: There is no such sweep, it has no tables and figures, or runs are unfinished.
-        QdsweepError: Something personal was found; there is no file then.
+        QdsweepError: Personal data was found; no file is written.
     """
     there = Results(results)
     sweep = there.sweep(name)
@@ -158,7 +159,7 @@ def export(results: Path, name: str, out: Path, *, allowed: Iterable[str] = ()) 
         raise BadInput(f"--out {out}: that is a folder; give a file, such as {out / name}.zip")
     if not out.parent.is_dir():
         raise BadInput(f"--out {out}: there is no folder {out.parent}; make it, or name another")
-    attempts = [one for run in runs for one in _attempts(there.run(run))]
+    attempts = [attempt for run in runs for attempt in _attempts(there.run(run))]
     secrets = secrets_of(results, attempts, allowed)
     summaries = {run: read_summary(files) for run, files in sorted(runs.items())}
     with atomic(out) as file:
@@ -188,8 +189,8 @@ def _runs(sweep: SweepDir, plan: Plan, planned: Iterable[str]) -> dict[str, RunF
         raise BadInput(f"{path} is of other runs than the sweep has now: run `snakemake` first")
     known = {row.id: row.status for row in status.itertuples() if row.status != "finished"}
     states = dict.fromkeys(planned, "finished") | known
-    found = {run: sweep.results.run(run).results for run in planned}
-    for run, files in found.items():
+    results = {run: sweep.results.run(run).results for run in planned}
+    for run, files in results.items():
         if states[run] == "finished" and not files.summary.exists():
             states[run] = "missing"
     open_runs = [f"{run} ({state})" for run, state in states.items() if state != "finished"]
@@ -205,13 +206,13 @@ def _runs(sweep: SweepDir, plan: Plan, planned: Iterable[str]) -> dict[str, RunF
         )
     if open_runs:
         print(f"qdsweep: not finished: {', '.join(open_runs)}", file=sys.stderr)
-    return {run: files for run, files in found.items() if files.summary.exists()}
+    return {run: files for run, files in results.items() if files.summary.exists()}
 
 
 def _attempts(run: RunDir) -> list[dict[str, Any]]:
     """Returns all attempts at a run, the owner of its lock, and the hosts that its log names."""
     files = (run.summary, run.state.summary, run.state.status)
-    attempts = [one for file in files for one in read_attempts(file)]
+    attempts = [attempt for file in files for attempt in read_attempts(file)]
     log = run.state.log
     hosts = set(_HOST.findall(log.read_text(errors="replace"))) if log.exists() else set()
     attempts += [{"host": host} for host in sorted(hosts)]
@@ -241,11 +242,11 @@ def _members(
             continue
         yield f"figures/{path.relative_to(sweep.plots)}", path.read_bytes()
     for page in _own(sweep.path, [sweep.report], (".html",)):
-        found = next(findings(page.name, page.read_bytes(), secrets), None)
-        if found is None:
+        finding = next(findings(page.name, page.read_bytes(), secrets), None)
+        if finding is None:
             yield page.name, page.read_bytes()
         else:
-            print(f"qdsweep: left out, {found}", file=sys.stderr)
+            print(f"qdsweep: left out, {finding}", file=sys.stderr)
     for run, files in sorted(runs.items()):
         unit, amount = planned[run].unit, planned[run].budget
         summary = {key: summaries[run][key] for key in SUMMARY if key in summaries[run]}
@@ -255,12 +256,12 @@ def _members(
 
 
 def _sweep(plan: Plan) -> dict[str, Any]:
-    """Returns the keys of the sweep file that say what was computed and shown."""
+    """Returns the keys of the sweep file that define what was computed and shown."""
     about: dict[str, Any] = {"name": plan.name, "experiment": plan.experiment, "sweep": plan.sweep}
     for key in ("figures", "reevaluate", "rollouts", "confirm"):
         model = getattr(plan, key)
         about[key] = model and model.model_dump(mode="json")
-    about["published"] = [one.model_dump(mode="json") for one in plan.published]
+    about["published"] = [row.model_dump(mode="json") for row in plan.published]
     if plan.rank != RANK:
         about["rank"] = plan.rank.name
     return {key: value for key, value in about.items() if value}
@@ -315,7 +316,7 @@ def _yaml(data: dict[str, Any]) -> bytes:
 
 def _last_day(attempts: Iterable[dict[str, Any]]) -> str:
     """Returns the day on which the last run ended; today where all are imported."""
-    ends = [one.get("ended") or one.get("started") for one in attempts]
+    ends = [attempt.get("ended") or attempt.get("started") for attempt in attempts]
     today = datetime.datetime.now(datetime.UTC).isoformat()
     return max((end for end in ends if end), default=today)[:10]
 
@@ -327,7 +328,7 @@ def _write(
     summaries: Mapping[str, dict[str, Any]],
     day: str,
 ) -> int:
-    """Writes the members and what they are, with fixed dates; returns how many files there are."""
+    """Writes the members and their metadata with fixed dates; returns the number of files."""
     sums = {}
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
         for path, content in members:
@@ -353,20 +354,20 @@ def _check(path: Path, secrets: list[Secret]) -> None:
     """Searches the finished file.
 
     Raises:
-        QdsweepError: Something was found that says who made it.
+        QdsweepError: Text was found that identifies its author.
     """
-    found: list[str] = []
+    traces: list[str] = []
     with zipfile.ZipFile(path) as archive:
         names = archive.namelist()
-        found += findings("names of files", "\n".join(names).encode(), secrets)
+        traces += findings("names of files", "\n".join(names).encode(), secrets)
         for name in names:
             sought = [*secrets, *AUTHORS] if f"/{FOLDER}/" in name else secrets
-            found += findings(name, archive.read(name), sought)
-    if found:
-        more = f"\nand {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
+            traces += findings(name, archive.read(name), sought)
+    if traces:
+        more = f"\nand {len(traces) - _SHOWN} more" if len(traces) > _SHOWN else ""
         raise QdsweepError(
             "nothing was written, because it would tell who made it:\n"
-            + "\n".join(found[:_SHOWN])
+            + "\n".join(traces[:_SHOWN])
             + more
             + "\nA config that names a folder or a person: change it there and run `snakemake` "
             "again. A plug-in: its docstrings may be changed at no cost. A name that is a common "

@@ -31,9 +31,7 @@ from qdsweep.analysis.figures.style import (
     style,
 )
 from qdsweep.analysis.marks import COLORMAP, Mark
-from qdsweep.analysis.selection import Tables, read_tables
-from qdsweep.analysis.tables.comparisons import short_names
-from qdsweep.analysis.text import number, plural
+from qdsweep.analysis.selection import Tables, read_tables, short_names
 from qdsweep.config.sweep import Rollouts
 from qdsweep.elites.film import write_gif
 from qdsweep.elites.rollout import rollout, slug
@@ -43,6 +41,7 @@ from qdsweep.files import write_json
 from qdsweep.records.history import History, read_history
 from qdsweep.records.paths import RunDir, SweepDir
 from qdsweep.records.plan import read_plan
+from qdsweep.text import number, plural
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -18,15 +18,14 @@ from qdsweep.analysis.figures.heatmap import objective_limits
 from qdsweep.analysis.figures.layout import MAX_LINES, MAX_PANELS, lay_out, level
 from qdsweep.analysis.figures.style import THIN, Look, draw_line, figure_width, short_numbers
 from qdsweep.analysis.marks import DASHES, Block, place_mark
-from qdsweep.analysis.selection import Tables, shown_text
+from qdsweep.analysis.selection import Tables, shown_text, task_score
 from qdsweep.analysis.statistics import Band, spread, standard_error
-from qdsweep.analysis.tables.over_tasks import task_score
-from qdsweep.analysis.text import number, plural
 from qdsweep.config.archives import ARCHIVES
 from qdsweep.experiment.load import Run, load
 from qdsweep.files import read_arrays, read_csv
 from qdsweep.records.history import History, read_history
 from qdsweep.records.paths import RunDir, SweepDir
+from qdsweep.text import number, plural
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -38,10 +38,10 @@ from qdsweep.analysis.figures.style import (
     wrap,
 )
 from qdsweep.analysis.selection import Tables, shown_text
-from qdsweep.analysis.text import number
 from qdsweep.experiment.load import Run, load
 from qdsweep.files import write_text
 from qdsweep.records.paths import RunDir, SweepDir
+from qdsweep.text import number
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -15,9 +15,8 @@ from qdsweep.analysis.figures.search_curves import SECTION
 from qdsweep.analysis.figures.style import add_heading, figure_width, wrap
 from qdsweep.analysis.marks import COLORS, Block, Mark
 from qdsweep.analysis.selection import Tables
-from qdsweep.analysis.tables.importance import BOLD, NAME, TITLE
-from qdsweep.analysis.tables.sheet import read_sheet
-from qdsweep.analysis.tables.timing import group_times, run_times
+from qdsweep.analysis.sheet import read_sheet
+from qdsweep.analysis.timing import group_times, run_times
 from qdsweep.files import read_csv
 from qdsweep.records.paths import SweepDir
 from qdsweep.records.plan import Plan
@@ -88,14 +87,13 @@ def importance_figure(sweep_dir: Path, plan: Plan) -> list[Drawn | Omitted]:
     from matplotlib.figure import Figure
 
     folder = SweepDir(sweep_dir).tables
-    if not (folder / f"{NAME}.csv").exists():
+    if not (folder / "importance.csv").exists():
         return []
-    data = read_csv(
-        folder / f"{NAME}.csv", "Run `snakemake` first.", dtype={"of": str, "name": str}
-    )
-    note = read_sheet(folder / f"{NAME}.json").note
+    types = {"of": str, "name": str}
+    data = read_csv(folder / "importance.csv", "Run `snakemake` first.", dtype=types)
+    sheet = read_sheet(folder / "importance.json")
     if data.empty:
-        return [Omitted(NAME, SECTION, TITLE, note.rstrip("."))]
+        return [Omitted(sheet.name, SECTION, sheet.title, sheet.note.rstrip("."))]
     parts = [(str(of), rows.head(MOST_NAMES)) for of, rows in data.groupby("of", sort=False)]
     width = figure_width(3.6 * len(parts) + 0.6)
     height = 0.46 * max(len(rows) for _, rows in parts) + 1.1
@@ -110,7 +108,7 @@ def importance_figure(sweep_dir: Path, plan: Plan) -> list[Drawn | Omitted]:
     handles, labels = ax.get_legend_handles_labels()
     handles, labels = handles[1:] + handles[:1], labels[1:] + labels[:1]  # lines come first
     figure.legend(handles, labels, loc="outside lower center", ncols=3)
-    return [Drawn(NAME, SECTION, TITLE, note.replace(f" {BOLD}", ""), figure, data)]
+    return [Drawn(sheet.name, SECTION, sheet.title, sheet.plain_note, figure, data)]
 
 
 def _bars(ax: "Axes", data: "pd.DataFrame", names: list[str]) -> None:

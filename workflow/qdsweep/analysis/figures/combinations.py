@@ -14,13 +14,13 @@ import numpy as np
 
 from qdsweep.analysis.figures.figure import Drawn
 from qdsweep.analysis.figures.heatmap import add_parallel_lines
-from qdsweep.analysis.figures.style import figure_width, short_number
+from qdsweep.analysis.figures.style import figure_width
 from qdsweep.analysis.marks import COLORMAP
 from qdsweep.analysis.selection import Tables, compared_metric
-from qdsweep.analysis.text import TIMES, plural, short
 from qdsweep.metrics import Metric
 from qdsweep.records.plan import Plan
 from qdsweep.sweep.groups import MEMBER, label_columns
+from qdsweep.text import TIMES, plural, short, short_number
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -15,9 +15,9 @@ from qdsweep.analysis.figures.style import (
     wrap,
 )
 from qdsweep.analysis.selection import Tables, domain_name
-from qdsweep.analysis.text import TIMES, plural, short
 from qdsweep.experiment.load import Run
 from qdsweep.metrics import BY_NAME, Metric
+from qdsweep.text import TIMES, plural, short
 
 if TYPE_CHECKING:
     import pandas as pd

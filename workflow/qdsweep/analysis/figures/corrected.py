@@ -17,13 +17,13 @@ from qdsweep.analysis.figures.style import (
 )
 from qdsweep.analysis.marks import COLORS
 from qdsweep.analysis.selection import Tables, shown_text
-from qdsweep.analysis.text import number, plural
 from qdsweep.config.sweep import Reevaluate
 from qdsweep.elites.corrected_archive import CorrectedRun
 from qdsweep.experiment.load import Run, load
 from qdsweep.files import read_csv
 from qdsweep.records.paths import Results, SweepDir
 from qdsweep.records.plan import read_plan
+from qdsweep.text import number, plural
 
 if TYPE_CHECKING:
     import pandas as pd

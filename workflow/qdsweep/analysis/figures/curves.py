@@ -9,8 +9,8 @@ from qdsweep.analysis.figures.layout import MAX_LINES, MAX_PANELS, lay_out, leve
 from qdsweep.analysis.figures.style import DRAWN, THIN, draw_line, figure_width, short_numbers
 from qdsweep.analysis.marks import DASHES
 from qdsweep.analysis.selection import Tables, shown_text
-from qdsweep.analysis.text import listed
 from qdsweep.metrics import EVALUATIONS, STEPS
+from qdsweep.text import listed
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -15,11 +15,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import qdsweep
 from qdsweep.analysis.figures.style import save
 from qdsweep.analysis.stages import maker_of
 from qdsweep.files import damaged, link, read_json_if_whole, write_csv, write_json, write_text
 from qdsweep.records.paths import SweepDir
+from qdsweep.versions import __version__
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -113,7 +113,7 @@ def _write_index(path: Path, entries: list[dict[str, str]]) -> None:
 
 
 # The number is to be raised when pictures of the same things look different.
-_VERSION = f"1 {qdsweep.__version__}"
+_VERSION = f"1 {__version__}"
 
 
 def stamp(path: Path) -> str:

@@ -11,9 +11,9 @@ import numpy as np
 
 from qdsweep.analysis.figures.style import EMPTY_CELL, NOTE, short_numbers, wrap
 from qdsweep.analysis.marks import COLORMAP
-from qdsweep.analysis.text import short
 from qdsweep.config.archives import ARCHIVES
 from qdsweep.experiment.load import Run
+from qdsweep.text import short
 
 if TYPE_CHECKING:
     import pandas as pd

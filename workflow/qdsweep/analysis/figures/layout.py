@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from qdsweep.analysis.figures.style import add_heading, line_style, wrap
 from qdsweep.analysis.marks import Block
-from qdsweep.analysis.text import plain
 from qdsweep.sweep.groups import MOST_PANELS
+from qdsweep.text import plain
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist

@@ -30,8 +30,8 @@ from qdsweep.analysis.figures.search_curves import (
 from qdsweep.analysis.figures.style import figure_width, short_numbers
 from qdsweep.analysis.marks import COLORMAP, COLORS
 from qdsweep.analysis.search import Searched, ancestors, next_levels
-from qdsweep.analysis.text import listed, plural, short
 from qdsweep.config.base import value_text
+from qdsweep.text import listed, plural, short
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -15,20 +15,14 @@ import numpy as np
 
 from qdsweep.analysis.figures.figure import Drawn, Omitted
 from qdsweep.analysis.figures.layout import lay_out
-from qdsweep.analysis.figures.style import (
-    NOTE,
-    draw_line,
-    figure_width,
-    short_number,
-    short_numbers,
-)
+from qdsweep.analysis.figures.style import NOTE, draw_line, figure_width, short_numbers
 from qdsweep.analysis.marks import COLORS, NEUTRAL, Block, Mark
 from qdsweep.analysis.search import Placed, Searched
-from qdsweep.analysis.text import number, plural
 from qdsweep.metrics import Metric
 from qdsweep.records.metrics import column_of, read_metrics, read_rows
 from qdsweep.records.paths import RunDir
 from qdsweep.search.levels import cost, whole_budget
+from qdsweep.text import number, plural, short_number
 
 if TYPE_CHECKING:
     import pandas as pd

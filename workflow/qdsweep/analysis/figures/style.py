@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any
 
 from qdsweep.analysis.marks import DASHES, MARKERS, Called, Mark, group_names, sweep_marks
 from qdsweep.analysis.selection import Tables, arrange, read_tables
-from qdsweep.analysis.text import plain, short
 from qdsweep.files import atomic
 from qdsweep.records.paths import SweepDir
 from qdsweep.records.plan import Plan, read_plan
+from qdsweep.text import plain, short_number
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -160,14 +160,6 @@ def short_numbers(axis: "Axis", bins: int = 5) -> None:
 
     axis.set_major_locator(MaxNLocator(bins, steps=[1, 2, 2.5, 5, 10]))
     axis.set_major_formatter(FuncFormatter(lambda value, _: short_number(value)))
-
-
-def short_number(value: float) -> str:
-    """Returns a number as 950, 2.5k, 100k or 1.5M, with a true minus."""
-    for size, unit in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
-        if abs(value) >= size:
-            return short(value / size) + unit
-    return short(value)
 
 
 def wrap(text: str, inches: float, points: float = 9) -> str:

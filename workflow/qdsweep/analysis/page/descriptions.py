@@ -4,19 +4,23 @@ What a paper on a sweep should cite: exactly what its runs used.
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from functools import cache
 from typing import Any
 
-from qdsweep.analysis.text import TIMES, listed, number, short
-from qdsweep.config.algorithm import Algorithm
+from qdsweep.config.algorithm import Algorithm, Bandit
 from qdsweep.config.archives import ARCHIVES
-from qdsweep.config.base import value_text
+from qdsweep.config.base import Model, value_text
 from qdsweep.config.compose import read_part
 from qdsweep.config.domain import Domain
-from qdsweep.config.emitters import STRATEGIES
+from qdsweep.config.emitters import STRATEGIES, EmitterKind
+from qdsweep.config.experiment import Experiment
+from qdsweep.config.keys import models_in
+from qdsweep.config.learning import TD3
 from qdsweep.config.plugin import load_class, parameters
 from qdsweep.config.requirements import bibliography
 from qdsweep.experiment.load import Run
+from qdsweep.text import TIMES, listed, number, short
 
 # `[@key]` or `[@key; @key]` in a text, with the blank before it.
 _CITATION = re.compile(r" ?\[(@[^\s;\]]+(?:; @[^\s;\]]+)*)\]")
@@ -42,7 +46,7 @@ def plain(text: str) -> str:
 
 def latex(text: str) -> str:
     r"""Returns a text as LaTeX, with citations as `\citep{key}`."""
-    from qdsweep.analysis.tables.sheet import escape_latex
+    from qdsweep.analysis.sheet import escape_latex
 
     parts, end = [], 0
     for found in _CITATION.finditer(text):
@@ -74,76 +78,10 @@ def _short(key: str) -> str:
     return f"{listed}, {fields['year']}"
 
 
-# Key of an emitter or archive -> how a sentence says it; others are given as key = value.
-_PHRASES = {
-    "num_emitters": "{} emitters",
-    "batch_size": "batch size {}",
-    "es": "{} as evolution strategy",
-    "ranker": "{} ranking",
-    "selection_rule": "{} selection",
-    "restart_rule": "restart rule {}",
-    "sigma": "mutation scale {}",
-    "sigma0": "initial step size {}",
-    "iso_sigma": "isotropic mutation scale {}",
-    "line_sigma": "line mutation scale {}",
-    "lr": "gradient learning rate {}",
-    "initial_solutions": "{} random initial solutions per emitter",
-    "first_batch": "{} random initial solutions in all",
-    "learning_rate": "archive learning rate {}",
-    "threshold_min": "first threshold {}",
-    "result_archive": "{} for its results",
-    "type": "emitters of the class {}",
-    "zeta": "exploration weight {}",
-    "reselect": "{} emitters chosen anew",
-    "gradient_fraction": "a share of {} of the solutions by policy gradients",
-    "first_sigma": "initial mutation scale {}",
-    "gradient_steps": "{} policy-gradient steps",
-    "gradient_lr": "policy-gradient learning rate {}",
-    "gradient_minibatch": "{} observations per policy-gradient step",
-    "training_steps": "{} critic steps per iteration",
-    "training_ratio": "{} critic steps per environment step",
-    "critic_hidden": "critics with hidden layers of {} units",
-    "actor_lr": "actor learning rate {}",
-    "critic_lr": "critic learning rate {}",
-    "minibatch": "minibatches of {} transitions",
-    "gamma": "discount factor {}",
-    "tau": "target update rate {}",
-    "policy_delay": "policy delay {}",
-    "policy_noise": "target policy noise {}",
-    "noise_clip": "noise clipped at {}",
-    "replay_size": "a replay buffer of {} transitions",
-    "limit_is_end": "the time limit as an end of episodes: {}",
-    "noise": "noise of standard deviation {} on solutions",
-    "samples": "{} samples per gradient estimate",
-    "gradient_observations": "{} observations per critic gradient",
-    "generations": "{} iterations from each elite",
-    "l2": "L2 coefficient {}",
-    "neighbors": "novelty by {} nearest neighbours",
-    "optimiser_rate": "learning rate {}",
-    "decay_steps": "a linear decay to 0 in {} environment steps",
-    "buffer_size": "a replay buffer of {} transitions",
-    "steps_of_training": "{} gradient steps per training",
-    "unrolls": "minibatches of {} unrolls",
-    "vf_hidden": "a value function with hidden layers of {} units",
-    "gae_lambda": "GAE parameter {}",
-    "n_epochs": "{} epochs",
-    "clip_range": "clip range {}",
-}
-# Keys of reinforcement learning that mean something else in other algorithms -> a key of _PHRASES.
-_OF_LEARNERS = {"learning_rate": "optimiser_rate", "gradient_steps": "steps_of_training"}
-_OF_IMPALA = {**_OF_LEARNERS, "minibatch": "unrolls"}
 # Keys of a family that are no hyper-parameters, or that hold others.
 _NOT_ITS_OWN = ("type", "name", "title", "cite", "archive", "learner", "emitter")
 _MAY_BE_ZERO = ("learning_rate", "threshold_min", "zeta")
 _SCALES = ("sigma", "sigma0", "iso_sigma")  # null: the domain's step
-# Type of an emitter -> what its kind is called where an algorithm mixes several.
-_KINDS = {
-    "gaussian": "Gaussian emitters",
-    "iso_line": "line emitters",
-    "evolution_strategy": "evolution-strategy emitters",
-    "gradient_arborescence": "gradient-arborescence emitters",
-    "gradient_operator": "gradient-operator emitters",
-}
 _BANDIT = "bandit"
 _SEEDS = {
     "fixed": "with one evaluation seed per run",
@@ -213,21 +151,19 @@ def algorithm(name: str, configs: list[dict[str, Any]], title: str | None = None
         configs: The resolved experiments that use it; what was swept gets all its values.
         title: What the report calls it; None: as papers do.
     """
-    values: dict[str, list[str]] = {}
-    for config in configs:
-        for key, value in _hyper_parameters(config).items():
+    models: list[Algorithm] = [read_part("algorithm", config["algorithm"]) for config in configs]
+    values: dict[tuple[str, str], list[str]] = {}
+    facts: dict[str, list[str]] = {}
+    for config, model in zip(configs, models, strict=True):
+        facts |= {kind: [] for kind, *_ in _emitters(config["algorithm"], model)}
+        for key, value in _hyper_parameters(config, model).items():
             if value not in values.setdefault(key, []):
                 values[key].append(value)
-    of_each = [_kinds_of(_groups(config["algorithm"])) for config in configs]
-    facts: dict[str, list[str]] = {
-        where.removesuffix(": "): [] for kinds in of_each for where, _ in kinds
-    }
-    for key, options in values.items():
-        where, _, last = key.rpartition(": ")
-        phrase = _PHRASES.get(last, f"{last} = {{}}").format(listed(options, "or"))
-        facts.setdefault(where, []).append(phrase)
-    used: Algorithm = read_part("algorithm", configs[0]["algorithm"])
-    title = f"{title or used.title or name}{cite(used.papers)}"
+    for (kind, phrase), options in values.items():
+        before, _, after = phrase.partition("...")
+        fact = f"{before.rstrip()} {listed(options, 'or')}{after}".lstrip()
+        facts.setdefault(kind, []).append(fact)
+    title = f"{title or models[0].title or name}{cite(models[0].papers)}"
     own, bandit = facts.pop("", []), facts.pop(_BANDIT, [])
     text = f"{title} has {listed(own)}." if own else f"{title} was run."
     mixed = listed([_kind_text(kind.partition("#")[0], of) for kind, of in facts.items()])
@@ -239,61 +175,81 @@ def algorithm(name: str, configs: list[dict[str, Any]], title: str | None = None
     return text
 
 
-def _hyper_parameters(config: dict[str, Any]) -> dict[str, str]:
-    """Returns the hyper-parameters of an algorithm as text, without those that are not set.
+def _hyper_parameters(config: dict[str, Any], model: Algorithm) -> dict[tuple[str, str], str]:
+    """Returns (kind of emitters, phrase) -> value as text, without what is not set.
 
-    Those of a kind of emitters stand under `KIND: KEY` where there are several.
+    The phrase of a key is the title of its field; the value replaces its `...`, or follows it.
+
+    Args:
+        config: The resolved experiment.
+        model: Its algorithm.
     """
-    algorithm = config["algorithm"]
+    texts = {}
+    for kind, part, keys in _parts(config, model):
+        titles = _titles() | {key: of.title for key, of in part.model_fields.items() if of.title}
+        for key, value in keys.items():
+            if value is None or value == {} or (value == 0 and key not in _MAY_BE_ZERO):
+                continue
+            if isinstance(value, list) and key in titles:
+                value = listed([str(item) for item in value])
+            phrase = titles.get(key, f"{key} =")
+            texts[kind, phrase] = value_text(value)
+    return texts
+
+
+def _parts(
+    config: dict[str, Any], model: Algorithm
+) -> Iterator[tuple[str, type[Model], dict[str, Any]]]:
+    """Yields kind of emitters (empty but for several), config model and keys of each part."""
+    algorithm, step = config["algorithm"], _step(config)
     sizes = ["num_emitters", "batch_size"]
     if ":" in algorithm.get("type", ""):  # what its signature does not name, it is not given
         sizes = [key for key in sizes if key in parameters(algorithm["type"])[0]]
     elif "type" in algorithm:  # one emitter by itself
         sizes = ["batch_size"]
-    found: dict[str, Any] = {key: config[key] for key in sizes if key in config}
+    yield "", Experiment, {key: config[key] for key in sizes if key in config}
     if "type" in algorithm and ":" not in algorithm["type"]:
-        words: dict[str, str] = {}
-        if read_part("algorithm", algorithm).explores:
-            words = _OF_IMPALA if algorithm["type"] == "impala" else _OF_LEARNERS
-        own = {key: value for key, value in algorithm.items() if key not in _NOT_ITS_OWN}
-        found |= {words.get(key, key): value for key, value in own.items()}
-        found |= algorithm.get("learner", {})
-        for key in {"critic_hidden", "vf_hidden"} & found.keys():
-            found[key] = listed([str(units) for units in found[key]])
+        keys = {key: value for key, value in algorithm.items() if key not in _NOT_ITS_OWN}
         # What stands for null: see the models.
-        if found.get("samples", 0) is None:
-            found["samples"], _ = read_part("algorithm", algorithm).sizes(config["batch_size"])
-        if "sigma" in found:
-            sigma = found.pop("sigma")
-            found["noise"] = _step(config) if sigma is None else sigma
+        if keys.get("samples", 0) is None:
+            keys["samples"], _ = model.sizes(config["batch_size"])  # type: ignore[union-attr]
+        sigma = {key: keys.pop(key) for key in ("sigma",) if key in keys}
+        yield "", type(model), keys
+        yield "", TD3, algorithm.get("learner", {})
+        yield "", type(model), {key: step if sigma[key] is None else sigma[key] for key in sigma}
     if any("initial_solutions" in emitter for emitter in algorithm.get("emitters", [])):
-        found["first_batch"] = config.get("first_batch")
-    found |= algorithm.get("arguments", {})
-    for where, emitter in _kinds_of(_groups(algorithm)):
-        for key, value in _with_arguments(emitter).items():
-            if key == "type":
-                value = value if ":" in value and not where else None
-            elif key == "es":
-                value = STRATEGIES[value][0]
-            elif key in _SCALES and value is None:
-                value = _step(config)
-            found[where + key] = value
-    kept = _with_arguments(algorithm.get("archive", {}))
-    found |= {key: value for key, value in kept.items() if key != "type"}
-    if kept.get("learning_rate") is not None and kept.get("threshold_min") is None:
-        found["threshold_min"] = "at the lower end of the objectives"
+        yield "", Experiment, {"first_batch": config.get("first_batch")}
+    yield "", type(model), algorithm.get("arguments", {})
+    for kind, emitter, part in _emitters(algorithm, model):
+        keys = _with_arguments(emitter)
+        keys["type"] = keys["type"] if ":" in keys["type"] and not kind else None
+        if "es" in keys:
+            keys["es"] = STRATEGIES[keys["es"]][0]
+        scales = {key: step for key in _SCALES if keys.get(key, 0) is None}
+        yield kind, type(part), keys | scales
+    archive = _with_arguments(algorithm.get("archive", {}))
+    if archive.get("learning_rate") is not None and archive.get("threshold_min") is None:
+        archive["threshold_min"] = "at the lower end of the objectives"
+    holder: Model = getattr(model, "archive", model)
+    yield "", type(holder), {key: value for key, value in archive.items() if key != "type"}
     scheduler = algorithm.get("scheduler", {})
     if scheduler.get("type") == "bandit":
-        found |= {f"{_BANDIT}: {key}": scheduler.get(key) for key in ("zeta", "reselect")}
+        yield _BANDIT, Bandit, {key: scheduler.get(key) for key in ("zeta", "reselect")}
     if algorithm.get("result_archive"):
-        found["result_archive"] = "a passive elitist archive"
-    return {
-        key: value_text(value)
-        for key, value in found.items()
-        if value is not None
-        and value != {}
-        and (value != 0 or key.rpartition(": ")[2] in _MAY_BE_ZERO)
-    }
+        yield "", type(model), {"result_archive": "a passive elitist archive"}
+
+
+@cache
+def _titles() -> dict[str, str]:
+    """Returns the title of each key, for the arguments of a user's class: the first one it has."""
+
+    def titles_in(annotation: Any) -> Iterator[tuple[str, str]]:
+        for model in models_in(annotation):
+            for key, field in model.model_fields.items():
+                yield from titles_in(field.annotation)
+                yield from [(key, field.title)] if field.title else []
+
+    return dict(reversed(list(titles_in(Experiment))))
 
 
 def _with_arguments(part: dict[str, Any]) -> dict[str, Any]:
@@ -307,18 +263,21 @@ def _kind_text(kind: str, facts: list[str]) -> str:
     return f"{kind} ({', '.join(facts)})" if facts else kind
 
 
-def _groups(algorithm: dict[str, Any]) -> list[dict[str, Any]]:
-    """Returns the groups of emitters of an algorithm, or the one emitter that it works with."""
-    return algorithm.get("emitters") or [algorithm[key] for key in ("emitter",) if key in algorithm]
-
-
-def _kinds_of(groups: list[dict[str, Any]]) -> list[tuple[str, dict[str, Any]]]:
-    """Returns each group of emitters with what its keys begin with: nothing if there is but one."""
+def _emitters(
+    algorithm: dict[str, Any], model: Algorithm
+) -> list[tuple[str, dict[str, Any], EmitterKind]]:
+    """Returns kind, keys and model of each group of emitters; no kind where there is one group."""
+    groups = algorithm.get("emitters") or [
+        algorithm[key] for key in ("emitter",) if key in algorithm
+    ]
+    models: list[EmitterKind] = getattr(model, "emitters", None) or [
+        getattr(model, "emitter", None)
+    ]
     if len(groups) < 2:
-        return [("", group) for group in groups]
-    names = [_KINDS.get(one["type"], f"emitters of the class {one['type']}") for one in groups]
+        return [("", group, part) for group, part in zip(groups, models, strict=False)]
+    names = [f"{part.title} {part.type}" if ":" in part.type else part.title for part in models]
     # The number keeps apart groups of one kind.
-    return [(f"{name}#{place}: ", groups[place]) for place, name in enumerate(names)]
+    return [(f"{name}#{place}", groups[place], models[place]) for place, name in enumerate(names)]
 
 
 def _step(config: dict[str, Any]) -> float | None:

@@ -5,9 +5,14 @@ from typing import TYPE_CHECKING
 
 from qdsweep.analysis.marks import Called
 from qdsweep.analysis.selection import Tables, compared_metric
-from qdsweep.analysis.tables.comparisons import MIN_SEEDS
+from qdsweep.analysis.statistics import MIN_SEEDS
 from qdsweep.analysis.tables.groups import best_and_tied, format_metric, unequal_budgets
-from qdsweep.analysis.text import (
+from qdsweep.files import read_csv
+from qdsweep.metrics import Metric
+from qdsweep.records.paths import SweepDir
+from qdsweep.records.plan import Plan, read_confirm
+from qdsweep.search.levels import count_candidates, search_cost
+from qdsweep.text import (
     common_decimals,
     core_time,
     listed,
@@ -16,11 +21,6 @@ from qdsweep.analysis.text import (
     plural,
     seeds_text,
 )
-from qdsweep.files import read_csv
-from qdsweep.metrics import Metric
-from qdsweep.records.paths import SweepDir
-from qdsweep.records.plan import Plan, read_confirm
-from qdsweep.search.levels import search_cost, settings_count
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -41,7 +41,7 @@ def headline(plan: Plan, tables: Tables, sweep_dir: Path, called: Called) -> str
     )
     if plan.levels:
         text += (
-            f" They are the finalists of a search among {settings_count(plan.levels)} settings,"
+            f" They are the finalists of a search among {count_candidates(plan.levels)} settings,"
             f" which took {number(search_cost(plan.levels))} {plan.unit} in all."
         )
     partial = int((tables.summary["status"] == "partial").sum())

@@ -15,9 +15,9 @@ from qdsweep.analysis.figures.combinations import Combinations, Upright, combina
 from qdsweep.analysis.figures.search import search_combinations, stopped_early
 from qdsweep.analysis.marks import COLORMAP, Mark
 from qdsweep.analysis.search import Searched
-from qdsweep.analysis.selection import Tables
-from qdsweep.analysis.tables.comparisons import short_names
-from qdsweep.analysis.text import (
+from qdsweep.analysis.selection import Tables, short_names
+from qdsweep.records.plan import Plan
+from qdsweep.text import (
     common_decimals,
     for_plotly,
     mean_and_error,
@@ -25,7 +25,6 @@ from qdsweep.analysis.text import (
     plural,
     with_interval,
 )
-from qdsweep.records.plan import Plan
 
 MAX_RUNS = 200
 

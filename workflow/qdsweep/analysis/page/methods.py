@@ -15,18 +15,17 @@ from typing import Any
 
 from qdsweep.analysis.page import descriptions
 from qdsweep.analysis.page.descriptions import bibtex, cite, latex, plain
-from qdsweep.analysis.selection import Tables
+from qdsweep.analysis.selection import Tables, task_score
 from qdsweep.analysis.statistics import ENOUGH_SEEDS
-from qdsweep.analysis.tables.over_tasks import task_score
-from qdsweep.analysis.text import core_time, listed, number, plural, seeds_text
 from qdsweep.config.imported import MARK
 from qdsweep.elites.reevaluation import core_seconds_of
 from qdsweep.experiment.load import Run
-from qdsweep.metrics import RANK
+from qdsweep.metrics import NORM_QD_SCORE, RANK
 from qdsweep.records.paths import RunDir, SweepDir
 from qdsweep.records.plan import Plan, Row, read_confirm, read_plan
 from qdsweep.records.results import read_config, read_summary
 from qdsweep.records.sums import read_checked
+from qdsweep.text import core_time, listed, number, plural, seeds_text
 from qdsweep.versions import installed_versions
 
 # Distribution -> its name in a paper and what to cite for it, if the domain does not cite it.
@@ -278,7 +277,7 @@ def _budget(plan: Plan, tables: Tables, runs: dict[str, Run]) -> str:
 def _figures_of_merit(tables: Tables) -> str:
     score = f"the QD score{cite(['pugh2016quality'])} (the sum, over all elites, of the"
     score += " objective minus the lower end of its nominal range"
-    if tables.table["norm_qd_score_n"].any():
+    if tables.table[f"{NORM_QD_SCORE}_n"].any():
         score += "; normalised: divided by the number of cells), coverage"
     else:
         score += ")"

@@ -24,10 +24,9 @@ from qdsweep.analysis.page.methods import methods
 from qdsweep.analysis.page.search import SECTION, how_searched, search_section
 from qdsweep.analysis.search import read_search
 from qdsweep.analysis.selection import Tables
+from qdsweep.analysis.sheet import Sheet, number_cell, read_sheet, text_cell
 from qdsweep.analysis.stages import STAGES
 from qdsweep.analysis.tables.search import TABLES as SEARCH_TABLES
-from qdsweep.analysis.tables.sheet import Sheet, number_cell, read_sheet, text_cell
-from qdsweep.analysis.text import number, plain
 from qdsweep.config.base import value_text
 from qdsweep.experiment.load import Run
 from qdsweep.files import write_text
@@ -35,6 +34,7 @@ from qdsweep.metrics import shown_metrics
 from qdsweep.records.paths import RunDir, SweepDir
 from qdsweep.records.plan import Plan
 from qdsweep.sweep.groups import values_label
+from qdsweep.text import number, plain
 
 if TYPE_CHECKING:
     import pandas as pd

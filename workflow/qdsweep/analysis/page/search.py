@@ -8,9 +8,14 @@ from qdsweep.analysis.figures.search_curves import warnings as rank_warnings
 from qdsweep.analysis.page.descriptions import cite
 from qdsweep.analysis.page.gallery import Shown
 from qdsweep.analysis.search import Searched, ancestors, level_text
+from qdsweep.analysis.sheet import Sheet
 from qdsweep.analysis.tables.search import TABLES
-from qdsweep.analysis.tables.sheet import Sheet
-from qdsweep.analysis.text import (
+from qdsweep.config.search import EARLIEST, Search
+from qdsweep.files import read_csv
+from qdsweep.records.paths import SweepDir
+from qdsweep.records.plan import Plan, read_confirm
+from qdsweep.search.levels import search_cost, share_of_whole
+from qdsweep.text import (
     common_decimals,
     listed,
     mean_and_error,
@@ -18,11 +23,6 @@ from qdsweep.analysis.text import (
     plural,
     seeds_text,
 )
-from qdsweep.config.search import EARLIEST, Search
-from qdsweep.files import read_csv
-from qdsweep.records.paths import SweepDir
-from qdsweep.records.plan import Plan, read_confirm
-from qdsweep.search.levels import search_cost, share_of_whole
 
 if TYPE_CHECKING:
     from qdsweep.analysis.page.gallery import Download

@@ -1,7 +1,4 @@
-"""Run directories -> tables: runs.tsv, summary.csv, table.*, curves.csv and tables/.
-
-All tables of a sweep's runs, as the stage aggregate writes them.
-"""
+"""The stage aggregate: runs.tsv, summary.csv, table.*, curves.csv and tables/ of a sweep."""
 
 import csv
 from dataclasses import replace
@@ -12,6 +9,7 @@ import numpy as np
 
 from qdsweep.analysis.marks import group_names
 from qdsweep.analysis.selection import score_scales_of
+from qdsweep.analysis.sheet import write_sheet
 from qdsweep.analysis.statistics import OF_SEEDS, standard_error
 from qdsweep.analysis.tables.comparisons import write_comparisons, write_factors
 from qdsweep.analysis.tables.groups import first_batches, first_policies, group_sheet, group_table
@@ -28,7 +26,6 @@ from qdsweep.analysis.tables.runs import (
     read_results,
     result_index,
 )
-from qdsweep.analysis.tables.sheet import write_sheet
 from qdsweep.analysis.tables.timing import write_timing
 from qdsweep.config.experiment import BUDGETS
 from qdsweep.errors import BadInput
@@ -72,7 +69,7 @@ def aggregate(sweep_dir: Path, runs_dir: Path, *, partial: bool = False) -> None
             f" in {runs_dir}: nothing to aggregate. Run `snakemake` to compute them."
         )
     summary = pd.DataFrame(_records(plan, results))
-    # Nullable integers: else a row without results would turn its column into floats.
+    # Nullable integers: otherwise a row without results turns its column into floats.
     summary = summary.astype(dict.fromkeys(_INTEGERS, "Int64"))
     write_csv(summary, sweep.summary)
     curves, by_seed = _curves(plan, results)
@@ -165,12 +162,12 @@ def _curves(plan: Plan, results: list[Result]) -> tuple["pd.DataFrame", "pd.Data
             | {over: grid}
             for run, curve in by_group[group].items()
         }
-        of_all = {name: np.stack([one[name] for one in own.values()]) for name in (*drawn, *PLACES)}
+        of_all = {name: np.stack([run[name] for run in own.values()]) for name in (*drawn, *PLACES)}
         columns: dict[str, Any] = {"group": group}
         columns.update({names[name]: rows[0].values[name] for name in plan.group_columns})
         columns["evaluations"] = grid
         if over != "evaluations":
-            columns["evaluations"] = np.mean([one["evaluations"] for one in own.values()], axis=0)
+            columns["evaluations"] = np.mean([run["evaluations"] for run in own.values()], axis=0)
         columns["n"] = len(members)
         for name in drawn:
             columns[f"{name}_mean"] = of_all[name].mean(axis=0)
@@ -197,7 +194,7 @@ def write_tables(sweep_dir: Path, runs_dir: Path, *, partial: bool = False) -> N
 
 
 def _take_snapshots(sweep_dir: Path, runs_dir: Path) -> None:
-    """Takes a snapshot of each unfinished run of a sweep and says which have nothing yet."""
+    """Takes a snapshot of each unfinished run of a sweep and prints those without results."""
     from qdsweep.experiment.results import snapshot
 
     for run in dict.fromkeys(row.run for row in read_plan(SweepDir(sweep_dir)).rows):

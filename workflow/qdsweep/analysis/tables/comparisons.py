@@ -1,10 +1,6 @@
-"""The table of the differences between groups: all pairs of those that compare.
+"""Tests between groups of one scale, corrected for the number of pairs.
 
-Tests between the groups of a scale, corrected for the number of pairs.
-
-Pairs of groups as rows of a table, and what so few seeds can tell at all.
-
-The table of what each swept name does alone: groups that differ in it and in nothing else.
+`comparisons` has all pairs of a scale; `factors` has pairs that differ in one swept name only.
 """
 
 import math
@@ -17,7 +13,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qdsweep.analysis.marks import Called
-from qdsweep.analysis.selection import compared_metric, in_percent
+from qdsweep.analysis.selection import compared_metric, in_percent, short_names
+from qdsweep.analysis.sheet import (
+    Cell,
+    Sheet,
+    number_cell,
+    remove_sheet,
+    text_cell,
+    write_sheet,
+)
 from qdsweep.analysis.statistics import (
     ALPHA,
     ENOUGH_SEEDS,
@@ -30,19 +34,11 @@ from qdsweep.analysis.statistics import (
     seeds_to_decide,
     welch,
 )
-from qdsweep.analysis.tables.sheet import (
-    Cell,
-    Sheet,
-    number_cell,
-    remove_sheet,
-    text_cell,
-    write_sheet,
-)
-from qdsweep.analysis.text import common_decimals, number, p_value, plural, with_interval
 from qdsweep.metrics import Metric
 from qdsweep.records.paths import SweepDir
 from qdsweep.records.plan import Plan
 from qdsweep.sweep.groups import group_labels, label_columns
+from qdsweep.text import common_decimals, number, p_value, plural, with_interval
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -85,7 +81,7 @@ class Pairs:
         return Pairs(self.groups, first, second, self.welch[wanted], self.holm[wanted])
 
     def tied_with(self, best: str) -> set[str]:
-        """Returns the groups that the corrected test does not tell from the best one."""
+        """Returns the groups that do not differ significantly from the best one."""
         if not self.groups or self.groups[0] != best:
             return set()
         open_ones = self.second[(self.first == 0) & (self.holm > ALPHA)]
@@ -93,7 +89,7 @@ class Pairs:
 
 
 def runs_of(summary: "pd.DataFrame", metric: str) -> dict[str, Runs]:
-    """Returns the results of each group that has any. A run that stands there twice counts once."""
+    """Returns the results of each group that has any. A run that is listed twice counts once."""
     there = summary[np.isfinite(summary[metric].to_numpy(float))]
     return {
         str(group): Runs(frozenset(runs["id"]), runs[metric].to_numpy(float))
@@ -155,12 +151,12 @@ def pair_records(groups: Mapping[str, Runs], pairs: Pairs, sign: int) -> Records
     records = []
     tests = (pairs.first, pairs.second, pairs.welch, pairs.holm)
     for i, j, welch_p, holm_p in zip(*tests, strict=True):
-        one, other = (pairs.groups[position] for position in (i, j)[::sign])
-        higher, lower = groups[one].scores, groups[other].scores
+        better, worse = (pairs.groups[position] for position in (i, j)[::sign])
+        higher, lower = groups[better].scores, groups[worse].scores
         improvement = probability_of_improvement([higher], [lower])
         variances = [scores.var(ddof=1) / len(scores) for scores in (higher, lower)]
         values = (
-            *(one, other, len(higher), len(lower)),
+            *(better, worse, len(higher), len(lower)),
             *(higher.mean(), lower.mean(), higher.mean() - lower.mean(), np.sqrt(sum(variances))),
             *(improvement.value, improvement.low, improvement.high),
             *(welch_p, holm_p, mann_whitney(higher, lower)),
@@ -223,7 +219,7 @@ def few_text(records: Records, tests: int) -> str:
 
 
 def cannot_decide(first: int, second: int, tests: int) -> str:
-    """Returns why so few runs of two groups decide nothing, and how many it takes."""
+    """Returns why too few runs of two groups decide nothing, and how many are needed."""
     counts = f"n = {first}" if first == second else f"n = {first} and {second}"
     enough, corrected = seeds_to_decide(1), seeds_to_decide(tests)
     least = least_mann_whitney(first, second)
@@ -286,13 +282,13 @@ def tasks(
     """
     summary = in_percent(summary)
     names = short_names(list(score_scales)) if len(score_scales) > 1 else [""] * len(score_scales)
-    found = []
+    scales = []
     for (scale, groups), name in zip(score_scales.items(), names, strict=True):
         metric = compared_metric(rank, summary, groups)
         of_metric = runs_of(summary, metric.column)
         there = {group: of_metric[group] for group in groups if group in of_metric}
-        found.append((scale, name, metric, there))
-    return found
+        scales.append((scale, name, metric, there))
+    return scales
 
 
 def tests_text(rank: Metric, family: str) -> str:
@@ -320,22 +316,12 @@ def _pairs_note(rank: Metric, left_out: bool) -> str:
 
 
 def _none_note(seeds: int) -> str:
-    """`seeds`: of the group with the second most ones of a scale, so of the best pair."""
+    """`seeds`: the second largest number of seeds in a scale: that of the best pair."""
     text = (
         f"Nothing can be tested: that takes two groups of at least {MIN_SEEDS} seeds with runs"
         " of their own and comparable QD scores (one domain, archive and offset)."
     )
     return text + (cannot_decide(seeds, seeds, 1) if 0 < seeds < MIN_SEEDS else "")
-
-
-def short_names(score_scales: list[str]) -> list[str]:
-    """Returns score scales in so many of their parts (domain, archive, ...) that all differ."""
-    parts = [scale.split("; ") for scale in score_scales]
-    for count in range(1, max(map(len, parts), default=1) + 1):
-        names = ["; ".join(part[:count]) for part in parts]
-        if len(set(names)) == len(names):
-            return names
-    return score_scales
 
 
 NAME = "factors"
@@ -406,17 +392,17 @@ def write_factors(
 
 
 def factors_of(plan: Plan, groups: list[str]) -> list[Factor]:
-    """Returns the swept names that tell groups apart; none where that is one name alone."""
+    """Returns the swept names that distinguish groups; none where there is only one."""
     values = [plan.groups[group][0].values for group in groups]
     names = label_columns(plan.columns, values)
     if len(names) < 2:
         return []
-    found = []
+    factors = []
     for name in names:
-        others = group_labels([one for one in names if one != name], values, "")
+        others = group_labels([another for another in names if another != name], values, "")
         own = [row[name] for row in values]
-        found.append(Factor(name, *(dict(zip(groups, of, strict=True)) for of in (own, others))))
-    return found
+        factors.append(Factor(name, *(dict(zip(groups, of, strict=True)) for of in (own, others))))
+    return factors
 
 
 def _shown(order: list[str], groups: Mapping[str, Runs], factor: Factor, sign: int) -> list[str]:
@@ -428,13 +414,13 @@ def _shown(order: list[str], groups: Mapping[str, Runs], factor: Factor, sign: i
     for group, runs in groups.items():
         mean, within = sign * float(runs.scores.mean()), factor.within[group]
         best[within] = max(best.get(within, mean), mean)
-    kept, count = set[str](), 0
+    shown, count = set[str](), 0
     for within in sorted(best, key=lambda within: -best[within]):
         count += order.count(within)
-        if count > SHOWN_PAIRS and kept:
+        if count > SHOWN_PAIRS and shown:
             break
-        kept.add(within)
-    return [within for within in best if within in kept]
+        shown.add(within)
+    return [within for within in best if within in shown]
 
 
 def _note(plan: Plan, left_out: bool) -> str:

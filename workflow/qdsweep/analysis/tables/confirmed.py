@@ -1,8 +1,8 @@
 """The winners of a sweep, on seeds that did not choose them.
 
-The best of many groups owes a part of its mean to the seeds that it was chosen by: selection bias
-(Cawley and Talbot 2010, Journal of Machine Learning Research 11:2079-2107). Its mean on unseen
-seeds has none.
+The mean of the best of many groups is partly due to the seeds that chose it: selection bias
+(Cawley and Talbot 2010, Journal of Machine Learning Research 11:2079-2107). Its mean on held-out
+seeds is not biased.
 """
 
 import math
@@ -14,10 +14,9 @@ import numpy as np
 
 from qdsweep.analysis.marks import group_names
 from qdsweep.analysis.selection import Tables, compared_metric, read_tables
+from qdsweep.analysis.sheet import Cell, Sheet, number_cell, text_cell, write_sheet
 from qdsweep.analysis.statistics import mean_error_count
 from qdsweep.analysis.tables.runs import read_results
-from qdsweep.analysis.tables.sheet import Cell, Sheet, number_cell, text_cell, write_sheet
-from qdsweep.analysis.text import common_decimals, mean_and_error, plural
 from qdsweep.config.compose import compose
 from qdsweep.config.experiment import BUDGETS
 from qdsweep.errors import BadInput
@@ -26,7 +25,8 @@ from qdsweep.records.paths import RunDir, SweepDir
 from qdsweep.records.plan import ConfirmingRow, Row, read_confirm, read_plan, write_confirm
 from qdsweep.records.results import write_configs
 from qdsweep.records.sources import find_run
-from qdsweep.search.levels import settings_count
+from qdsweep.search.levels import count_candidates
+from qdsweep.text import common_decimals, mean_and_error, plural
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -120,7 +120,7 @@ def write_confirmed(sweep_dir: Path, runs_dir: Path) -> Sheet:
     named = group_names(plan).dressed(data)
     metrics = [tables.metric(name) for name in data["metric"].unique()]
     # A search has chosen among more than those that came to its end.
-    count = settings_count(plan.levels) or len(tables.table)
+    count = count_candidates(plan.levels) or len(tables.table)
     sheet = _sheet(named, metrics, count, min(numbers), max(numbers))
     write_sheet(sweep.tables, sheet, data)
     return sheet

@@ -1,4 +1,4 @@
-"""How much of a sweep's QD score is luck: the table of the corrected archives."""
+"""The table of corrected archives: how far luck raises the QD scores of a sweep."""
 
 import math
 from pathlib import Path
@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from qdsweep.analysis.marks import group_names
 from qdsweep.analysis.selection import read_tables, score_scale_of
+from qdsweep.analysis.sheet import Sheet, number_cell, text_cell, write_sheet
 from qdsweep.analysis.statistics import standard_error
-from qdsweep.analysis.tables.sheet import Sheet, number_cell, text_cell, write_sheet
-from qdsweep.analysis.text import common_decimals, mean_and_error, plural
 from qdsweep.config.sweep import Reevaluate
 from qdsweep.elites.corrected_archive import METRICS
 from qdsweep.errors import BadInput
@@ -18,6 +17,7 @@ from qdsweep.records.paths import RunDir, SweepDir
 from qdsweep.records.plan import read_plan
 from qdsweep.records.results import read_summary
 from qdsweep.records.sums import read_checked
+from qdsweep.text import common_decimals, mean_and_error, plural
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -117,7 +117,7 @@ def _sheet(data: "pd.DataFrame", note: str) -> Sheet:
 
 
 def _decimals(data: "pd.DataFrame", name: str) -> int:
-    """As many for a metric as reported as for the corrected one."""
+    """The same number of decimals for a metric as reported and as corrected."""
     pair = [
         own for own in _METRICS if own.removeprefix("corrected_") == name.removeprefix("corrected_")
     ]

@@ -1,12 +1,10 @@
-"""The main table of a sweep: a row for each group, over its seeds.
-
-Which columns the table of groups has, where the sweep file does not choose them.
-"""
+"""The main table of a sweep: a row for each group, with its statistics over seeds."""
 
 from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from qdsweep.analysis.selection import compared_metric, in_percent, score_scales_of
+from qdsweep.analysis.sheet import Cell, Sheet, number_cell, text_cell
 from qdsweep.analysis.statistics import (
     ENOUGH_SEEDS,
     MIN_SEEDS,
@@ -15,12 +13,11 @@ from qdsweep.analysis.statistics import (
 )
 from qdsweep.analysis.tables.comparisons import compare, runs_of
 from qdsweep.analysis.tables.runs import column_names
-from qdsweep.analysis.tables.sheet import Cell, Sheet, number_cell, text_cell
-from qdsweep.analysis.text import common_decimals, mean_and_error, number, with_interval
 from qdsweep.config.files import listed
 from qdsweep.metrics import RETURN, Metric, shown_metrics
 from qdsweep.records.plan import Plan
 from qdsweep.sweep.groups import group_labels, label_columns
+from qdsweep.text import common_decimals, mean_and_error, number, with_interval
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -34,12 +31,12 @@ class Column(NamedTuple):
     is_text: bool = False
 
 
-def telling_columns(plan: Plan, table: "pd.DataFrame", counts: "pd.Series") -> list[str]:
-    """Returns the columns that say something of their own.
+def default_columns(plan: Plan, table: "pd.DataFrame", counts: "pd.Series") -> list[str]:
+    """Returns the columns of the table where the sweep file does not choose them.
 
-    Left out: swept names that follow from others, metrics that no run has, the QD score beside its
-    normalised twin, a number of evaluations that is the same everywhere, and the interquartile mean
-    of few seeds, which has no interval.
+    Left out are swept names that follow from others, metrics that no run has, and the QD score
+    where its normalised twin is shown. So are a constant number of evaluations and the
+    interquartile mean of few seeds, which has no interval.
 
     Args:
         plan: The sweep.
@@ -51,15 +48,15 @@ def telling_columns(plan: Plan, table: "pd.DataFrame", counts: "pd.Series") -> l
     named = composed != list(plan.groups)  # the values do not show the label of a whole group
     swept = label_columns(plan.columns, values)
     first = [*(["group"] if named or not swept else []), *swept, "n"]
-    measured = [one for one in shown_metrics(plan.metrics) if table[f"{one.column}_n"].any()]
-    twins = {one.instead for one in measured if table[f"{one.column}_n"].all()}
+    measured = [m for m in shown_metrics(plan.metrics) if table[f"{m.column}_n"].any()]
+    twins = {metric.instead for metric in measured if table[f"{metric.column}_n"].all()}
     used = table["evaluations_mean"]
     same = {"evaluations"} if len(used) > 1 and used.nunique() == 1 else set()
     left_out = (twins | same) - {plan.rank.name}
-    kept = [one for one in measured if one.name not in left_out]
+    shown = [metric for metric in measured if metric.name not in left_out]
     iqm = ["iqm"] if (counts >= ENOUGH_SEEDS).any() and plan.rank in measured else []
-    results = [one.name for one in kept if not one.cost]
-    return [*first, *results, *iqm, *(one.name for one in kept if one.cost)]
+    results = [metric.name for metric in shown if not metric.cost]
+    return [*first, *results, *iqm, *(metric.name for metric in shown if metric.cost)]
 
 
 def column_notes(
@@ -86,7 +83,7 @@ def column_notes(
 
 
 TIED = "†"
-# The share of a budget that is worth a word where the first batch takes it.
+# The share of a budget from which on a first batch is mentioned.
 _LARGE = 0.05
 
 ScoreScales = Mapping[str, list[str]]
@@ -139,7 +136,7 @@ def group_sheet(plan: Plan, summary: "pd.DataFrame", table: "pd.DataFrame") -> S
         cells = _metric_cells(table, metric, best, tied)
         columns[metric.name] = Column(metric.heading, cells)
     columns["iqm"] = Column("IQM [95 %]", _iqm_cells(table, plan.rank.column))
-    chosen = plan.tables.columns or telling_columns(plan, table, counts)
+    chosen = plan.tables.columns or default_columns(plan, table, counts)
     # A stable sort: what is text, and aligned so, stands first.
     shown = sorted((columns[name] for name in chosen), key=lambda column: not column.is_text)
     partial = bool((summary["status"] == "partial").any())
@@ -165,10 +162,10 @@ def group_sheet(plan: Plan, summary: "pd.DataFrame", table: "pd.DataFrame") -> S
 def _name_cells(plan: Plan) -> dict[str, list[Cell]]:
     """Returns the groups and their swept values."""
     values = {group: rows[0].values for group, rows in plan.groups.items()}
-    found = {"group": [text_cell(group) for group in values]}
+    cells = {"group": [text_cell(group) for group in values]}
     for name in plan.group_columns:
-        found[name] = [text_cell(row[name]) for row in values.values()]
-    return found
+        cells[name] = [text_cell(row[name]) for row in values.values()]
+    return cells
 
 
 def _metric_cells(table: "pd.DataFrame", metric: Metric, best: Places, tied: Places) -> list[Cell]:
@@ -183,7 +180,9 @@ def _metric_cells(table: "pd.DataFrame", metric: Metric, best: Places, tied: Pla
 
 def _own_note(own: Iterable[Metric], table: "pd.DataFrame", counts: "pd.Series") -> str:
     """Returns where the smallest is the best, and what some runs have not measured."""
-    text = "".join(f" {one.label}: the lowest mean is the best." for one in own if one.smaller)
+    text = "".join(
+        f" {metric.label}: the lowest mean is the best." for metric in own if metric.smaller
+    )
     for metric in own:
         measured, runs = int(table[f"{metric.column}_n"].sum()), int(counts.sum())
         if measured < runs:
@@ -261,12 +260,11 @@ def best_and_tied(
     table: "pd.DataFrame",
     score_scales: ScoreScales,
 ) -> tuple[Places, Places]:
-    """Returns where the best means of each scale stand, and what is not told from them.
+    """Returns the places of the best means of each scale, and of means tied with them.
 
     Best: the highest mean of the metric that ranks and of the main ones, such as the normalised QD
-    score (the QD score where there are no cells); the lowest where the smaller is the better. Tied:
-    Welch's t test with Holm's correction for all pairs of the scale does not tell the two apart at
-    5 %.
+    score (the QD score where there are no cells); the lowest where the smaller is the better.
+    Tied: not significantly different at 5 % (Welch's t test, Holm's correction within the scale).
     """
     best: Places = set()
     tied: Places = set()
@@ -275,17 +273,16 @@ def best_and_tied(
     for groups in score_scales.values():
         if len(groups) < 2:
             continue
-        for one in dict.fromkeys(
-            compared_metric(metric, summary, groups) for metric in (rank, *main)
-        ):
-            metric = one.column
-            values = one.sign * means.loc[groups, f"{metric}_mean"].dropna()
+        compared = (compared_metric(metric, summary, groups) for metric in (rank, *main))
+        for metric in dict.fromkeys(compared):
+            column = metric.column
+            values = metric.sign * means.loc[groups, f"{column}_mean"].dropna()
             if values.empty:
                 continue
-            best |= {(metric, group) for group in values.index[values == values.max()]}
-            runs = runs_of(summary, metric)
-            pairs = compare({group: runs[group] for group in values.index}, one.sign)
-            tied |= {(metric, group) for group in pairs.tied_with(str(values.idxmax()))}
+            best |= {(column, group) for group in values.index[values == values.max()]}
+            runs = runs_of(summary, column)
+            pairs = compare({group: runs[group] for group in values.index}, metric.sign)
+            tied |= {(column, group) for group in pairs.tied_with(str(values.idxmax()))}
     return best, tied - best
 
 
@@ -302,7 +299,7 @@ def format_metric(table: "pd.DataFrame", metric: Metric) -> list[str]:
 def _iqm_cells(table: "pd.DataFrame", metric: str) -> list[Cell]:
     decimals = common_decimals(table[f"{metric}_mean"], table[f"{metric}_se"])
     columns = [table[f"{metric}_iqm{end}"] for end in ("", "_low", "_high")]
-    enough = table[f"{metric}_n"] >= ENOUGH_SEEDS  # with fewer seeds it says nothing
+    enough = table[f"{metric}_n"] >= ENOUGH_SEEDS  # too uncertain with fewer seeds
     columns[1:] = [end.where(enough) for end in columns[1:]]
     return [
         number_cell(with_interval(value, low, high, decimals), value)

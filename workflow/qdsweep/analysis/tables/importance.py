@@ -1,9 +1,8 @@
-"""The table of which swept value of a search matters, at its smallest and its largest budget.
+"""The table of hyperparameter importance, at the smallest and the largest budget of a search.
 
-Which swept value matters: two importances of a search's settings, by Optuna.
-
-PED-ANOVA asks what sets the best settings apart, fANOVA what moves the score over the whole range.
-Both find something in any few settings: beside them stands what they find by chance alone.
+Optuna computes both importances: PED-ANOVA asks what distinguishes the best settings, fANOVA what
+changes the score over the whole range. Both report something for any few settings, so the table
+also has the values that they report by chance.
 
 Sources: Watanabe et al. (2023), PED-ANOVA, arXiv:2304.10255, and its conditional form (2026),
 arXiv:2601.20800; Hutter et al. (2014), An efficient approach for assessing hyperparameter
@@ -19,15 +18,15 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from qdsweep.analysis.search import Searched, read_search
 from qdsweep.analysis.selection import compared_metric, read_tables
-from qdsweep.analysis.tables.sheet import Cell, Sheet, number_cell, text_cell, write_sheet
-from qdsweep.analysis.text import number
+from qdsweep.analysis.sheet import Cell, Sheet, number_cell, text_cell, write_sheet
 from qdsweep.config.base import value_text
 from qdsweep.config.requirements import require_packages
 from qdsweep.errors import BadInput
 from qdsweep.records.paths import SweepDir
 from qdsweep.records.plan import Plan, read_plan
-from qdsweep.search.tpe import Told, is_score, study_of, swept_sources
+from qdsweep.search.tpe import Observation, is_score, study_of, swept_sources
 from qdsweep.sweep.drawn import Drawn
+from qdsweep.text import number
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -47,7 +46,7 @@ class Importance(NamedTuple):
 
     Attributes:
         name: What was swept.
-        ped_anova: Its share of what sets the best settings apart from all [fraction]; the shares
+        ped_anova: Its share of what distinguishes the best settings [fraction]; the shares
             of all names sum to 1.
         fanova: The share of the score's variance that it explains alone [fraction]; nan where not
             every setting has it.
@@ -68,14 +67,14 @@ def best_of(settings: int) -> int:
     return max(math.ceil(_BEST * settings), _FEWEST_BEST)
 
 
-def lacking(sources: Sequence[Drawn], told: Sequence[Told]) -> str:
-    """Returns why nothing can be said of these settings; empty if something can."""
-    names = [source.name for source, values in _columns(sources, told) if len(set(values)) > 1]
+def lacking(sources: Sequence[Drawn], settings: Sequence[Observation]) -> str:
+    """Returns why no importance can be computed from these settings; empty if one can."""
+    names = [source.name for source, values in _columns(sources, settings) if len(set(values)) > 1]
     if len(names) < 2:
         return "fewer than two values vary, so that nothing is to be compared"
-    if len(told) < FEWEST:
-        return f"{len(told)} settings are too few ({FEWEST} are needed)"
-    if len({one.score for one in told if is_score(one.score)}) < 2:
+    if len(settings) < FEWEST:
+        return f"{len(settings)} settings are too few ({FEWEST} are needed)"
+    if len({setting.score for setting in settings if is_score(setting.score)}) < 2:
         return "no two settings have different scores"
     try:
         require_packages("it", "optuna")
@@ -84,58 +83,58 @@ def lacking(sources: Sequence[Drawn], told: Sequence[Told]) -> str:
     return ""
 
 
-def importances(sources: Sequence[Drawn], told: Sequence[Told]) -> list[Importance]:
+def importances(sources: Sequence[Drawn], settings: Sequence[Observation]) -> list[Importance]:
     """Returns how much each value matters, by PED-ANOVA the most important first.
 
     A setting that failed counts as the worst. The same settings always give the same.
 
     Args:
         sources: What was swept.
-        told: The settings; `lacking` says nothing of them.
+        settings: The settings; `lacking` returns nothing for them.
     """
-    columns = list(_columns(sources, told))
+    columns = list(_columns(sources, settings))
     varied = [source.name for source, values in columns if len({*values} - {""}) > 1]
     always = [source.name for source, values in columns if source.name in varied and all(values)]
-    ped, fanova = _both(sources, told, varied, always)
-    by_chance = [_both(sources, _shuffled(told, i), varied, always) for i in range(SHUFFLES)]
+    ped, fanova = _both(sources, settings, varied, always)
+    by_chance = [_both(sources, _shuffled(settings, i), varied, always) for i in range(SHUFFLES)]
     whole = sum(ped.values()) or 1.0
-    found = [
+    shares = [
         Importance(
             name,
             ped[name] / whole,
             fanova.get(name, math.nan),
-            max(one[name] for one, _ in by_chance) / whole,
-            max(one.get(name, math.nan) for _, one in by_chance),
+            max(share[name] for share, _ in by_chance) / whole,
+            max(share.get(name, math.nan) for _, share in by_chance),
         )
         for name in varied
     ]
-    return sorted(found, key=lambda one: -one.ped_anova)
+    return sorted(shares, key=lambda share: -share.ped_anova)
 
 
 def _both(
-    sources: Sequence[Drawn], told: Sequence[Told], varied: list[str], always: list[str]
+    sources: Sequence[Drawn], settings: Sequence[Observation], varied: list[str], always: list[str]
 ) -> tuple[Mapping[str, float], Mapping[str, float]]:
     """Returns Pearson divergences by PED-ANOVA, and shares of the variance by fANOVA."""
     from optuna.importance import FanovaImportanceEvaluator, PedAnovaImportanceEvaluator
 
-    study = study_of(sources, told)
-    ped = PedAnovaImportanceEvaluator(target_quantile=best_of(len(told)) / len(told))
+    study = study_of(sources, settings)
+    ped = PedAnovaImportanceEvaluator(target_quantile=best_of(len(settings)) / len(settings))
     fanova = FanovaImportanceEvaluator(seed=0, n_trees=_TREES)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # few settings with a condition, and settings that tie
         return ped.evaluate(study, varied), fanova.evaluate(study, always) if always else {}
 
 
-def _shuffled(told: Sequence[Told], seed: int) -> list[Told]:
-    scores = [one.score for one in told]
+def _shuffled(settings: Sequence[Observation], seed: int) -> list[Observation]:
+    scores = [setting.score for setting in settings]
     random.Random(seed).shuffle(scores)
-    return [one._replace(score=score) for one, score in zip(told, scores, strict=True)]
+    return [setting._replace(score=score) for setting, score in zip(settings, scores, strict=True)]
 
 
 def _columns(
-    sources: Sequence[Drawn], told: Sequence[Told]
+    sources: Sequence[Drawn], settings: Sequence[Observation]
 ) -> "zip[tuple[Drawn, tuple[str, ...]]]":
-    return zip(sources, zip(*(one.row for one in told), strict=True), strict=True)
+    return zip(sources, zip(*(setting.row for setting in settings), strict=True), strict=True)
 
 
 NAME, TITLE = "importance", "Importance of swept values"
@@ -145,7 +144,7 @@ Scored = tuple[Mapping[str, str], float | None]
 
 
 def write_importance(sweep_dir: Path, runs_dir: Path) -> None:
-    """Writes `tables/importance.*`; without rows, and with the reason, where nothing can be said.
+    """Writes `tables/importance.*`; without rows, but with the reason, where none can be computed.
 
     Raises:
         BadInput: A table or a marker is missing or damaged.
@@ -160,19 +159,21 @@ def write_importance(sweep_dir: Path, runs_dir: Path) -> None:
     records, remarks = [], []
     for heading, settings in parts:
         sources = swept_sources(plan.sweep, [values for values, _ in settings], place)
-        told = [Told(tuple(v[source.name] for source in sources), one) for v, one in settings]
-        why = lacking(sources, told)
+        computed = [
+            Observation(tuple(v[source.name] for source in sources), score) for v, score in settings
+        ]
+        why = lacking(sources, computed)
         if why:
             remarks.append(f"{heading}: {why}.")
             continue
-        if len(told) > MOST:
-            remarks.append(f"{heading}: the first {MOST} of {len(told)} settings.")
-            told = told[:MOST]
-        failed = sum(not is_score(one.score) for one in told)
+        if len(computed) > MOST:
+            remarks.append(f"{heading}: the first {MOST} of {len(computed)} settings.")
+            computed = computed[:MOST]
+        failed = sum(not is_score(setting.score) for setting in computed)
         if failed:
             remarks.append(f"{heading}: the {failed} that failed count as the worst.")
-        about = {"of": heading, "settings": len(told), "best": best_of(len(told))}
-        records += [{**about, **one._asdict()} for one in importances(sources, told)]
+        about = {"of": heading, "settings": len(computed), "best": best_of(len(computed))}
+        records += [{**about, **share._asdict()} for share in importances(sources, computed)]
     data = pd.DataFrame(records, columns=list(COLUMNS))
     write_sheet(sweep.tables, _sheet(plan, data, remarks), data)
 
@@ -183,11 +184,11 @@ def _at_budgets(search: Searched) -> Iterator[tuple[str, list[Scored]]]:
         return
     budgets = sorted({level.budget for level in search.levels})
     for budget in dict.fromkeys((budgets[0], budgets[-1])):
-        at = {one.setting: one for one in search.placed if one.level.budget == budget}
+        placed = {p.setting: p for p in search.placed if p.level.budget == budget}
         texts: list[Scored] = [
-            ({name: value_text(value) for name, value in one.values.items()}, one.score)
-            for _, one in sorted(at.items())
-            if one.is_done
+            ({name: value_text(value) for name, value in candidate.values.items()}, candidate.score)
+            for _, candidate in sorted(placed.items())
+            if candidate.is_done
         ]
         if texts:
             yield f"after {number(budget)} {search.unit}", texts
@@ -218,20 +219,20 @@ def _sheet(plan: Plan, data: "pd.DataFrame", remarks: Sequence[str]) -> Sheet:
         for row in data.to_dict("records")
     ]
     columns = ["settings", "value", "PED-ANOVA (%)", "by chance", "fANOVA (%)", "by chance"]
-    note = " ".join([*([ASKED, BOLD] if rows else []), *remarks]) or CHANGING
+    note = " ".join([*([_ASKED, _BOLD] if rows else []), *remarks]) or CHANGING
     return Sheet(NAME, TITLE, note, columns, 2, rows)
 
 
-def _pair(found: float, chance: float) -> tuple[Cell, Cell]:
-    """Returns an importance, bold where it is more than chance, and what chance gives."""
+def _pair(value: float, chance: float) -> tuple[Cell, Cell]:
+    """Returns an importance, bold where it is above chance, and the value by chance."""
     return (
-        number_cell(number(100 * found, 1), found, bold=found > chance),
+        number_cell(number(100 * value, 1), value, bold=value > chance),
         number_cell(number(100 * chance, 1), chance),
     )
 
 
 CHANGING = "In population-based training values change while a run lasts: no score is of one value."
-ASKED = (
+_ASKED = (
     "PED-ANOVA asks which value sets the best settings apart (the best tenth, at least five): its"
     " share of what does, together 100 %. fANOVA asks which value moves the score over its whole"
     " range: the share of the variance that it explains alone; what is missing to 100 % are values"
@@ -240,4 +241,4 @@ ASKED = (
     " where its condition holds, and has no fANOVA. At the largest budget of a halving are the"
     " settings that went on: what they share is not seen there."
 )
-BOLD = "Bold: more than by chance."
+_BOLD = "Bold: more than by chance."

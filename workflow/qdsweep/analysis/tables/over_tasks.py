@@ -4,10 +4,19 @@ import math
 from collections.abc import Callable, Mapping
 from itertools import combinations
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from qdsweep.analysis.selection import TaskScore, task_score
+from qdsweep.analysis.sheet import (
+    Cell,
+    Sheet,
+    number_cell,
+    remove_sheet,
+    text_cell,
+    write_sheet,
+)
 from qdsweep.analysis.statistics import (
     ENOUGH_SEEDS,
     MIN_SEEDS,
@@ -17,20 +26,12 @@ from qdsweep.analysis.statistics import (
     probability_of_improvement,
 )
 from qdsweep.analysis.tables.comparisons import SHOWN_GROUPS, runs_of
-from qdsweep.analysis.tables.sheet import (
-    Cell,
-    Sheet,
-    number_cell,
-    remove_sheet,
-    text_cell,
-    write_sheet,
-)
-from qdsweep.analysis.text import common_decimals, number, with_interval
 from qdsweep.files import write_csv
 from qdsweep.metrics import RANK, Metric
 from qdsweep.records.paths import SweepDir
 from qdsweep.records.plan import Plan
 from qdsweep.sweep.groups import group_labels
+from qdsweep.text import common_decimals, number, with_interval
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -38,36 +39,6 @@ if TYPE_CHECKING:
 Label = Callable[[str], str]
 SHEETS = ("over_tasks", "improvement")
 _TAUS = 101
-
-
-class TaskScore(NamedTuple):
-    """A score from 0 to 1 that compares between tasks.
-
-    Attributes:
-        column: Its column in summary.csv.
-        text: What scores are, the end of a sentence.
-        phrase: What they are, inside a sentence.
-        best: What a score of 1 is.
-    """
-
-    column: str
-    text: str
-    phrase: str
-    best: str
-
-
-_QD_SCORE = TaskScore(
-    "qd_score_fraction",
-    "normalised QD scores divided by the width of the domain's objective range",
-    "scores that are normalised by the range of objectives",
-    "an archive full of elites with the highest objective",
-)
-_SCORES = {"coverage": TaskScore("coverage", "coverages", "the coverage", "a full archive")}
-
-
-def task_score(rank: Metric) -> TaskScore:
-    """Returns what tasks are compared in: that of the QD score where `rank` has none of its own."""
-    return _SCORES.get(rank.name, _QD_SCORE)
 
 
 def scores_by_task(

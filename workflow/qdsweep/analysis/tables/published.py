@@ -1,4 +1,4 @@
-"""The sweep beside the literature: does a group's mean agree with what was published?"""
+"""The comparison with published results: does a group's mean agree with the published one?"""
 
 import math
 from pathlib import Path
@@ -8,13 +8,13 @@ import numpy as np
 
 from qdsweep.analysis.marks import group_names
 from qdsweep.analysis.selection import read_tables
+from qdsweep.analysis.sheet import Cell, Sheet, number_cell, text_cell, write_sheet
 from qdsweep.analysis.statistics import mean_error_count
-from qdsweep.analysis.tables.sheet import Cell, Sheet, number_cell, text_cell, write_sheet
-from qdsweep.analysis.text import mean_and_error, number
 from qdsweep.metrics import Metric
 from qdsweep.records.paths import SweepDir
 from qdsweep.records.plan import Plan, read_plan
 from qdsweep.sweep.groups import Groups
+from qdsweep.text import mean_and_error, number
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -74,7 +74,7 @@ def compare(plan: Plan, summary: "pd.DataFrame") -> "pd.DataFrame":
 
 
 def verdict(difference: float, tolerance: float) -> str:
-    """Returns what a reader concludes: agrees, differs or no results."""
+    """Returns the conclusion: agrees, differs or no results."""
     if math.isnan(difference):
         return "no results"
     # A difference of 0.1 is within a tolerance of 0.1, whatever rounding does to both.

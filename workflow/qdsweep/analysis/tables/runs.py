@@ -1,7 +1,4 @@
-"""One run's results at the budgets of a sweep's rows.
-
-One run's metrics: read once, cut at a row's budget, thinned to a short curve.
-"""
+"""One run's results at the budgets of a sweep's rows: its metrics, cut there and thinned."""
 
 import math
 from collections.abc import Iterator
@@ -15,7 +12,7 @@ from qdsweep.analysis.selection import score_scale_of
 from qdsweep.config.archives import ARCHIVES
 from qdsweep.config.experiment import BUDGETS
 from qdsweep.files import damaged
-from qdsweep.metrics import METRICS, RECORDED, Metric, curves_of
+from qdsweep.metrics import METRICS, NORM_QD_SCORE, RECORDED, Metric, curves_of
 from qdsweep.records.index import Index, signatures
 from qdsweep.records.metrics import COMPILE, OWN_SECONDS, SECONDS, column_of, read_metrics
 from qdsweep.records.paths import RunFiles, SweepDir
@@ -29,7 +26,7 @@ if TYPE_CHECKING:
 POINTS = 500
 
 
-# What curves are drawn over besides evaluations.
+# The horizontal axes of curves in addition to evaluations.
 PLACES = ("seconds", "steps", "core_seconds")
 
 
@@ -41,7 +38,7 @@ class Curve:
         evaluations: ``(k,)`` numbers of evaluations, ascending.
         values: Name of a metric that is drawn -> ``(k,)`` its values; and of `PLACES`: seconds
             since the run's start (the sum of all phases, without compilation and pauses between
-            attempts), environment steps, NaN where nobody counted them, and core-seconds.
+            attempts), environment steps (NaN where they were not counted) and core-seconds.
     """
 
     evaluations: np.ndarray
@@ -80,12 +77,12 @@ def curve_metrics(
 
 
 def is_timed(metrics: "pd.DataFrame") -> bool:
-    """Returns whether anybody knows what the iterations took; of imported runs nobody does."""
+    """Returns whether the time of the iterations is known; it is not for imported runs."""
     return bool(metrics[list(SECONDS)].notna().any(axis=None))
 
 
 def own_seconds(metrics: "pd.DataFrame") -> np.ndarray:
-    """Returns what the user's metrics took in each iteration, 0 where there are none [s]."""
+    """Returns the time of the user's metrics in each iteration, 0 where there are none [s]."""
     if OWN_SECONDS not in metrics:
         return np.zeros(len(metrics))
     return np.nan_to_num(metrics[OWN_SECONDS].to_numpy(float))
@@ -125,14 +122,14 @@ def thin_curve(
     workers: int = 1,
 ) -> Curve:
     """Returns at most `POINTS` rows up to `position`, evenly spaced, first and last included."""
-    kept = np.unique(np.linspace(0, position, min(position + 1, POINTS)).round().astype(int))
+    places = np.unique(np.linspace(0, position, min(position + 1, POINTS)).round().astype(int))
     names = (metric.name for metric in curves_of(measured))
-    columns = {name: metrics[name].to_numpy(float)[kept] for name in names}
+    columns = {name: metrics[name].to_numpy(float)[places] for name in names}
     seconds = metrics[list(SECONDS)].to_numpy(float).sum(axis=1) + own_seconds(metrics)
-    columns["steps"] = metrics["steps"].to_numpy(float)[kept]
-    columns["seconds"] = np.cumsum(seconds if is_timed(metrics) else seconds * np.nan)[kept]
+    columns["steps"] = metrics["steps"].to_numpy(float)[places]
+    columns["seconds"] = np.cumsum(seconds if is_timed(metrics) else seconds * np.nan)[places]
     columns["core_seconds"] = workers * columns["seconds"]
-    return Curve(metrics["evaluations"].to_numpy()[kept], columns)
+    return Curve(metrics["evaluations"].to_numpy()[places], columns)
 
 
 def common_grid(curves: list[Curve], over: str = "evaluations") -> np.ndarray:
@@ -237,9 +234,9 @@ def _result(
         **state,
         "qd_auc": qd_auc(table, position),
         # 1: an archive full of elites with the highest objective that there is.
-        "qd_score_fraction": state["norm_qd_score"] / width,
+        "qd_score_fraction": state[NORM_QD_SCORE] / width,
         **seconds,
-        COMPILE: float(table[COMPILE].iloc[: position + 1].sum()),  # 0 where nobody knows
+        COMPILE: float(table[COMPILE].iloc[: position + 1].sum()),  # 0 where it is unknown
         "wall_seconds": wall,
         "core_seconds": wall * workers,
     }

@@ -1,6 +1,6 @@
 """The tables of a search: search.csv has a row for each place, the page one for each setting.
 
-What a search has found: the rows of the ordinary tables, of runs that used the whole budget.
+search.json lists the runs of the last levels, which are the rows of the ordinary tables.
 """
 
 import math
@@ -16,24 +16,24 @@ from qdsweep.analysis.search import (
     level_text,
     read_search,
 )
-from qdsweep.analysis.tables.sheet import Cell, Sheet, number_cell, text_cell, write_sheet
-from qdsweep.analysis.text import common_decimals, number, short
+from qdsweep.analysis.sheet import Cell, Sheet, number_cell, text_cell, write_sheet
 from qdsweep.config.base import typed, value_text
 from qdsweep.config.experiment import BUDGETS
 from qdsweep.errors import BadInput
 from qdsweep.files import write_csv
 from qdsweep.records.paths import SweepDir
 from qdsweep.records.plan import read_plan
-from qdsweep.records.search import marker_path, ordinal, read_sealed, write_search_rows
+from qdsweep.records.search import Level, marker_path, ordinal, read_sealed, write_search_rows
 from qdsweep.search.levels import cost, whole_budget
 from qdsweep.sweep.groups import CHANGES, MEMBER
+from qdsweep.text import common_decimals, number, short
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
 def write_rows(sweep_dir: Path, runs_dir: Path) -> None:
-    """Writes search.json: the runs of the last levels alone, as others stopped before.
+    """Writes search.json: only the runs of the last levels, as others stopped before.
 
     Raises:
         BadInput: A marker is missing or damaged, or all runs of the last levels failed.
@@ -85,7 +85,7 @@ def write_search(sweep_dir: Path, runs_dir: Path) -> None:
     assert search is not None, "write_rows has its levels"
     places = place_table(search)
     write_csv(places, sweep.search_table)
-    last = [(one.level.name, one.place) for one in search.last]
+    last = [(placed.level.name, placed.place) for placed in search.last]
     furthest = places.set_index(["level", "place"]).loc[last].reset_index()
     write_sheet(sweep.tables, setting_sheet(search), furthest)
     write_sheet(sweep.tables, level_sheet(search), level_table(search))
@@ -99,7 +99,7 @@ def place_table(search: Searched) -> "pd.DataFrame":
     """
     import pandas as pd
 
-    table = pd.DataFrame([_record(one, search) for one in search.placed])
+    table = pd.DataFrame([_record(placed, search) for placed in search.placed])
     whole = [*PARTS, "rank", "parent"]
     return table.astype(dict.fromkeys(whole, "Int64") | {"went_on": "boolean"})
 
@@ -109,27 +109,27 @@ def column_of(name: str) -> str:
     return f"swept_{name}" if name in TAKEN else name
 
 
-def _record(one: Placed, search: Searched) -> dict[str, Any]:
-    level, parts, metric = one.level, level_parts(one.level.name), search.metric
-    swept = {column_of(name): value_text(one.values[name]) for name in search.names}
+def _record(placed: Placed, search: Searched) -> dict[str, Any]:
+    level, parts, metric = placed.level, level_parts(placed.level.name), search.metric
+    swept = {column_of(name): value_text(placed.values[name]) for name in search.names}
     return {
         "level": level.name,
         **{part: parts.get(part) for part in PARTS},
-        "place": one.place,
-        "setting": one.setting,
+        "place": placed.place,
+        "setting": placed.setting,
         **swept,
         "seeds": " ".join(level.seeds),
         "budget": level.budget,
         "unit": search.unit,
         "metric": metric.name,
-        "score": None if one.score is None else metric.sign * one.score,
-        "rank": one.rank,
-        "went_on": one.went_on,
-        "parent": one.parent,
-        "reason": one.reason,
-        "why_stopped": one.why,
-        "failed": one.failed,
-        "runs": " ".join(one.runs.values()),
+        "score": None if placed.score is None else metric.sign * placed.score,
+        "rank": placed.rank,
+        "went_on": placed.went_on,
+        "parent": placed.parent,
+        "reason": placed.reason,
+        "why_stopped": placed.why,
+        "failed": placed.failed,
+        "runs": " ".join(placed.runs.values()),
     }
 
 
@@ -137,16 +137,16 @@ def setting_sheet(search: Searched) -> Sheet:
     """Returns the table of settings: each where it got furthest, and why it stopped there."""
     rows, names = search.last, search.names
     decimals = _decimals(search, rows)
-    has_parent = any(one.parent is not None for one in rows)
+    has_parent = any(placed.parent is not None for placed in rows)
     cells = []
-    for position, one in enumerate(rows):
-        place = Cell(level_text(one.level.name), float(search.levels.index(one.level)))
-        line = [*(_value(one.values[name]) for name in names), place, text_cell(_story(one))]
-        line.append(Cell(str(one.setting), float(one.setting)))
+    for position, placed in enumerate(rows):
+        place = Cell(level_text(placed.level.name), float(search.levels.index(placed.level)))
+        line = [*(_value(placed.values[name]) for name in names), place, text_cell(_story(placed))]
+        line.append(Cell(str(placed.setting), float(placed.setting)))
         if has_parent:
-            line.append(Cell("", None) if one.parent is None else _whole(one.parent))
-        line.append(_whole(one.level.budget))
-        line.append(_score(search, one, decimals, bold=position == 0))
+            line.append(Cell("", None) if placed.parent is None else _whole(placed.parent))
+        line.append(_whole(placed.level.budget))
+        line.append(_score(search, placed, decimals, bold=position == 0))
         cells.append(line)
     columns = [*map(search.name, names), "Reached", "Why it stopped", "Setting"]
     columns += ["Parent"] * has_parent + [search.unit.capitalize(), search.metric.heading]
@@ -162,13 +162,12 @@ def setting_sheet(search: Searched) -> Sheet:
 
 def level_sheet(search: Searched) -> Sheet:
     """Returns the table of levels: what each had, cost and found."""
-    leaders = [one for level in search.levels for one in [leader(search, level)] if one is not None]
+    leaders = [*filter(None, (leader(search, level) for level in search.levels))]
     decimals = _decimals(search, leaders)
     rows = []
     for level in search.levels:
         best = leader(search, level)
         seeds = Cell(", ".join(level.seeds), float(len(level.seeds)))
-        failed = sum(one.failed is not None for one in search.placed if one.level == level)
         rows.append(
             [
                 text_cell(level_text(level.name)),
@@ -177,7 +176,7 @@ def level_sheet(search: Searched) -> Sheet:
                 *([seeds] if any(level.seeds) else []),
                 _whole(level.budget),
                 _whole(cost(search.levels, level)),
-                _whole(failed),
+                _whole(_failures(search, level)),
                 Cell("", None) if best is None else _score(search, best, decimals),
             ]
         )
@@ -208,9 +207,7 @@ def level_table(search: Searched) -> "pd.DataFrame":
                 "seeds": " ".join(level.seeds),
                 f"{search.unit}_each": level.budget,
                 f"{search.unit}_in_all": cost(search.levels, level),
-                "failed": sum(
-                    one.failed is not None for one in search.placed if one.level == level
-                ),
+                "failed": _failures(search, level),
                 "leader": best.setting if (best := leader(search, level)) else None,
             }
             for level in search.levels
@@ -218,23 +215,27 @@ def level_table(search: Searched) -> "pd.DataFrame":
     ).astype({"leader": "Int64"})
 
 
-def _story(one: Placed) -> str:
+def _failures(search: Searched, level: Level) -> int:
+    return sum(placed.failed is not None for placed in search.placed if placed.level == level)
+
+
+def _story(placed: Placed) -> str:
     """Returns why a setting stopped where it did."""
-    if one.failed is not None:
-        return f"failed: {one.failed}"
-    if one.why:
-        return one.why.partition(": ")[2]
-    rank = "" if one.rank is None else f"{ordinal(one.rank)} of {one.level.places}, "
+    if placed.failed is not None:
+        return f"failed: {placed.failed}"
+    if placed.why:
+        return placed.why.partition(": ")[2]
+    rank = "" if placed.rank is None else f"{ordinal(placed.rank)} of {placed.level.places}, "
     return f"{rank}the whole budget"
 
 
 def _decimals(search: Searched, rows: list[Placed]) -> int:
-    scores = [search.shown(one.score) for one in rows if one.score is not None]
+    scores = [search.shown(placed.score) for placed in rows if placed.score is not None]
     return common_decimals(scores, [])
 
 
-def _score(search: Searched, one: Placed, decimals: int, *, bold: bool = False) -> Cell:
-    score = math.nan if one.score is None else search.shown(one.score)
+def _score(search: Searched, placed: Placed, decimals: int, *, bold: bool = False) -> Cell:
+    score = math.nan if placed.score is None else search.shown(placed.score)
     return number_cell(number(score, decimals), score, bold=bold)
 
 

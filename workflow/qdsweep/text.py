@@ -1,8 +1,6 @@
-"""How values and measurements are written for a human reader.
+"""How numbers, times, counts, lists and formulas are written for a reader.
 
-Formulas of labels where nothing can set them: in the page, in Markdown, on a terminal.
-
-Lists of numbers, and times, as a sentence has them; and text for plotly.
+The Snakefile imports it, so it imports nothing heavy.
 """
 
 import html
@@ -33,7 +31,7 @@ def listed(words: Sequence[str], last: str = "and") -> str:
 
 
 def short(value: float, digits: int = 6) -> str:
-    """Returns a number as it comes, at most `digits` significant ones, and powers of ten.
+    """Returns a number with at most `digits` significant digits, and powers of ten.
 
     A missing number is a dash.
     """
@@ -45,21 +43,21 @@ def short(value: float, digits: int = 6) -> str:
 
 
 def mean_and_error(mean: float, error: float, decimals: int = 0) -> str:
-    """Returns `mean ± standard error`, or the mean alone where there is no error."""
+    """Returns `mean ± standard error`, or only the mean where there is no error."""
     if not math.isfinite(error):
         return number(mean, decimals)
     return f"{number(mean, decimals)} ± {number(error, decimals)}"
 
 
 def with_interval(value: float, low: float, high: float, decimals: int = 0) -> str:
-    """Returns `value [low, high]`, or the value alone where there is no interval."""
+    """Returns `value [low, high]`, or only the value where there is no interval."""
     if not (math.isfinite(low) and math.isfinite(high)):
         return number(value, decimals)
     return f"{number(value, decimals)} [{number(low, decimals)}, {number(high, decimals)}]"
 
 
 def p_value(p: float) -> str:
-    """Returns a p value with as many decimals as mean anything."""
+    """Returns a p value with its meaningful decimals."""
     return "< 0.001" if p < 0.001 else number(p, 3)
 
 
@@ -79,7 +77,7 @@ def common_decimals(means: Iterable[float], errors: Iterable[float]) -> int:
 
 
 def cut(text: str, width: int) -> str:
-    """Returns a text cut to this many characters in its middle, as its ends tell runs apart."""
+    """Returns a text cut in its middle to this many characters, as its ends distinguish runs."""
     if len(text) <= width:
         return text
     head = (width - 1) // 2
@@ -102,7 +100,7 @@ _SIGNS = {
     "ge": "≥",
     "geq": "≥",
     "to": "→",
-    "ell": "ℓ",
+    "ell": "\u2113",
     "quad": " ",
 }
 _LOW = dict(
@@ -116,7 +114,7 @@ def plain(text: str) -> str:
 
     What Unicode has no letter for stays as it was written, without backslashes and braces.
     """
-    return _FORMULA.sub(lambda found: _set(found[1]), text) if text.count("$") > 1 else text
+    return _FORMULA.sub(lambda match: _set(match[1]), text) if text.count("$") > 1 else text
 
 
 def _set(formula: str) -> str:
@@ -124,7 +122,7 @@ def _set(formula: str) -> str:
     formula = re.sub(r"\\(?:math[a-z]+|text[a-z]*|operatorname)\s*\{([^{}]*)\}", r"{\1}", formula)
     formula = formula.replace("{{", "{").replace("}}", "}")
     formula = re.sub(r"\\[,;:! ]", " ", formula)
-    formula = re.sub(r"\\([A-Za-z]+)\s*", lambda found: _sign(found[1]), formula)
+    formula = re.sub(r"\\([A-Za-z]+)\s*", lambda match: _sign(match[1]), formula)
     formula = re.sub(r"([_^])(?:\{([^{}]*)\}|(\S))", _shifted, formula)
     return formula.replace("{", "").replace("}", "").replace("\\", "").replace("-", "\u2212")
 
@@ -140,16 +138,16 @@ def _sign(name: str) -> str:
         return name
 
 
-def _shifted(found: re.Match[str]) -> str:
-    letters = found[2] if found[2] is not None else found[3]
-    table = _LOW if found[1] == "_" else _HIGH
+def _shifted(match: re.Match[str]) -> str:
+    letters = match[2] if match[2] is not None else match[3]
+    table = _LOW if match[1] == "_" else _HIGH
     if all(letter in table for letter in letters):
         return "".join(table[letter] for letter in letters)
-    return f"{found[1]}{letters}"
+    return f"{match[1]}{letters}"
 
 
 def for_plotly(text: str) -> str:
-    """Returns text that plotly shows as it is: it reads `<b>`, `&lt;` and `%{x}` as its own.
+    """Returns text that plotly shows literally, without reading `<b>`, `&lt;` or `%{x}` as markup.
 
     Formulas are set in plain letters.
     """
@@ -158,19 +156,36 @@ def for_plotly(text: str) -> str:
 
 def spans(numbers: list[int]) -> str:
     """Returns sorted numbers with spans: 1 to 5, 101 to 110, joined by dashes."""
-    found: list[list[int]] = []
+    runs: list[list[int]] = []
     for value in numbers:
-        if found and value == found[-1][-1] + 1:
-            found[-1][1:] = [value]
+        if runs and value == runs[-1][-1] + 1:
+            runs[-1][1:] = [value]
         else:
-            found.append([value])
-    return ", ".join("–".join(map(str, span)) for span in found)
+            runs.append([value])
+    return ", ".join(_DASH.join(map(str, span)) for span in runs)
 
 
 def seeds_text(seeds: Iterable[int | str]) -> str:
     """Returns `seed 1`, or `seeds 1-5, 7` with dashes."""
     numbers = sorted(set(map(int, seeds)))
     return f"{'seed' if len(numbers) == 1 else 'seeds'} {spans(numbers)}"
+
+
+def short_number(value: float) -> str:
+    """Returns a number as 950, 2.5k, 100k or 1.5M, with a true minus."""
+    for size, unit in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if abs(value) >= size:
+            return short(value / size) + unit
+    return short(value)
+
+
+def duration(seconds: float) -> str:
+    """Returns a time in words: 42 s, 3 min, 2.5 h."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    if seconds < 5400:
+        return f"{seconds / 60:.0f} min"
+    return f"{seconds / 3600:.1f} h"
 
 
 def core_time(seconds: float) -> str:

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from qdsweep.analysis.stages import maker_of
-from qdsweep.analysis.text import plain
 from qdsweep.files import damaged, require, write_csv, write_text
+from qdsweep.text import plain
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -50,6 +50,11 @@ class Sheet:
     columns: list[str]
     text: int
     rows: list[list[Cell]] = field(default_factory=list)
+
+    @property
+    def plain_note(self) -> str:
+        """The note for a figure of the same data: without the sentence on bold cells."""
+        return re.sub(r" Bold: [^.]*\.", "", self.note)
 
 
 def text_cell(value: object) -> Cell:

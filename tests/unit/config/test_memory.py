@@ -6,8 +6,8 @@ from small_runs import experiment
 from support import TINY
 
 from qdsweep.config.compose import compose
+from qdsweep.config.memory import require_memory_of
 from qdsweep.errors import BadInput
-from qdsweep.planning.checks import check_sizes
 
 
 @pytest.mark.parametrize(
@@ -21,26 +21,26 @@ from qdsweep.planning.checks import check_sizes
 @pytest.mark.parametrize("anywhere", [False, True])
 def test_what_no_machine_holds(changes, part, anywhere):
     with pytest.raises(BadInput) as error:
-        check_sizes(experiment(**changes), anywhere=anywhere)
+        require_memory_of(experiment(**changes), anywhere=anywhere)
     assert part in str(error.value) and str(error.value).endswith("; take a smaller one")
 
 
 def test_what_another_machine_may_hold():
     large = experiment(**{"archive.dims": [10**5, 10**6]})  # 8 TB
     with pytest.raises(BadInput, match="this machine has"):
-        check_sizes(large)
-    check_sizes(large, anywhere=True)
+        require_memory_of(large)
+    require_memory_of(large, anywhere=True)
 
 
 def test_what_the_domain_alone_knows():
     with pytest.raises(BadInput, match=r"12 x 8|1,000,000,000,000 parameter"):
-        check_sizes(experiment(), solution_dim=10**12)
+        require_memory_of(experiment(), solution_dim=10**12)
 
 
 def test_the_greedy_episodes_of_a_learner_are_named_by_their_key():
     large = compose("rl_cartpole", {"algorithm.evaluation_episodes": 10**13})
     with pytest.raises(BadInput, match=r"^algorithm\.evaluation_episodes = 10000000000000: "):
-        check_sizes(large)
+        require_memory_of(large)
 
 
 @pytest.mark.parametrize(
@@ -55,20 +55,20 @@ def test_what_a_learner_keeps_is_named_by_its_key(changes, message):
     large = compose("rl_cartpole", changes)
     for anywhere in (False, True):
         with pytest.raises(BadInput, match=f"^{message}"):
-            check_sizes(large, anywhere=anywhere)
+            require_memory_of(large, anywhere=anywhere)
 
 
 @pytest.mark.parametrize("name", ["impala", "dqn", "apex_dqn"])
 def test_a_return_may_be_longer_than_any_episode(name):
-    check_sizes(compose("rl_cartpole", {"algorithm": name, "n_steps": 10**13}))
+    require_memory_of(compose("rl_cartpole", {"algorithm": name, "n_steps": 10**13}))
 
 
 @pytest.mark.parametrize("name", presets("experiments"))
 def test_presets_are_accepted(name):
-    check_sizes(compose(name))
+    require_memory_of(compose(name))
 
 
 def test_cells_of_a_user_s_own_archive_are_their_own_affair():
     emitters = [{"type": "gaussian"}]
     own = {"archive": {"type": "lab:Mine"}, "emitters": emitters}
-    check_sizes(compose({**TINY, "algorithm": own, "archive": {"dims": [10**9, 10**9]}}))
+    require_memory_of(compose({**TINY, "algorithm": own, "archive": {"dims": [10**9, 10**9]}}))

@@ -5,8 +5,7 @@ import re
 
 import numpy as np
 
-from qdsweep.analysis.tables.over_tasks import write_over_tasks
-from qdsweep.analysis.tables.sheet import (
+from qdsweep.analysis.sheet import (
     Sheet,
     as_latex,
     as_markdown,
@@ -14,6 +13,7 @@ from qdsweep.analysis.tables.sheet import (
     read_sheet,
     text_cell,
 )
+from qdsweep.analysis.tables.over_tasks import write_over_tasks
 
 NASTY = [
     "a*b*",

@@ -6,42 +6,43 @@ from support import TINY
 from qdsweep.errors import BadInput
 from qdsweep.planning.start import read_sweep, sweep_of
 from qdsweep.records.paths import Results
-from qdsweep.search.places import places_of
+from qdsweep.search.plan import search_plan
 
 GRID = "::: batch_size 4 8 ::: sigma0 0.1 0.5 1 ::: seed 1 2"
 DRAWN = ":::~ sigma0 log 0.05 5 :::~ batch_size logint 2 40 ::: seed 1 2"
 SIZED = {**TINY, "iterations": None, "evaluations": 900}
 
 
-def placed(tmp_path, search, sweep=GRID, experiment=SIZED, **keys):
+def planned(tmp_path, search, sweep=GRID, experiment=SIZED, **keys):
     data = {"name": "s", "experiment": experiment, "sweep": sweep, "search": search, **keys}
     settings = read_sweep(data)
-    return places_of(settings, sweep_of(settings, Results(tmp_path)))
+    return search_plan(settings, sweep_of(settings, Results(tmp_path)))
 
 
-def test_a_plain_sweep_has_no_places(tmp_path):
-    assert placed(tmp_path, {"samples": 3}, DRAWN) is None
-    assert placed(tmp_path, None) is None
+def test_a_plain_sweep_has_no_search_plan(tmp_path):
+    assert planned(tmp_path, {"samples": 3}, DRAWN) is None
+    assert planned(tmp_path, None) is None
 
 
 def test_the_settings_of_a_grid_are_mixed_and_those_of_draws_are_not(tmp_path):
-    grid = placed(tmp_path, {"halving": {"rungs": ["1/3", 1]}})
-    assert len(grid.settings) == 6
-    batches = [setting.values["batch_size"] for setting in grid.settings]
+    grid = planned(tmp_path, {"halving": {"rungs": ["1/3", 1]}})
+    assert len(grid.candidates) == 6
+    batches = [candidate.values["batch_size"] for candidate in grid.candidates]
     assert batches != sorted(batches)
-    other = placed(tmp_path, {"seed": 1, "halving": {"rungs": ["1/3", 1]}})
-    assert other.settings != grid.settings
-    assert sorted(map(repr, other.settings)) == sorted(map(repr, grid.settings))
-    assert list(grid.settings[0].runs) == ["1", "2"]
+    other = planned(tmp_path, {"seed": 1, "halving": {"rungs": ["1/3", 1]}})
+    assert other.candidates != grid.candidates
+    assert sorted(map(repr, other.candidates)) == sorted(map(repr, grid.candidates))
+    assert list(grid.candidates[0].runs) == ["1", "2"]
     crossed = "::: algorithm cma_me cma_mae " + DRAWN
-    drawn = placed(tmp_path, {"samples": 4, "halving": {"rungs": ["1/3", 1]}}, crossed)
-    assert [setting.values["sample"] for setting in drawn.settings] == [0, 0, 1, 1, 2, 2, 3, 3]
+    drawn = planned(tmp_path, {"samples": 4, "halving": {"rungs": ["1/3", 1]}}, crossed)
+    samples = [candidate.values["sample"] for candidate in drawn.candidates]
+    assert samples == [0, 0, 1, 1, 2, 2, 3, 3]
 
 
 def test_a_setting_that_is_drawn_twice_is_one(tmp_path):
     twice = ":::~ batch_size choice 4 8 ::: seed 1 2"
-    found = placed(tmp_path, {"samples": 9, "halving": {"rungs": ["1/3", 1]}}, twice)
-    assert len(found.settings) == 2
+    found = planned(tmp_path, {"samples": 9, "halving": {"rungs": ["1/3", 1]}}, twice)
+    assert len(found.candidates) == 2
 
 
 @pytest.mark.parametrize(
@@ -75,18 +76,18 @@ def test_a_setting_that_is_drawn_twice_is_one(tmp_path):
 )
 def test_what_cannot_be_searched_is_refused(tmp_path, search, sweep, said):
     with pytest.raises(BadInput, match=said.replace("{", r"\{").replace("(", r"\(")):
-        placed(tmp_path, search, sweep)
+        planned(tmp_path, search, sweep)
 
 
 @pytest.mark.parametrize(("key", "value"), [("reevaluate", {"times": 2}), ("partial", True)])
 def test_what_does_not_go_with_a_search_is_refused(tmp_path, key, value):
     with pytest.raises(BadInput, match=f"^{key}: "):
-        placed(tmp_path, {"halving": {}}, **{key: value})
+        planned(tmp_path, {"halving": {}}, **{key: value})
 
 
 def test_early_rungs_and_few_settings_are_warned_of(tmp_path):
-    (early,) = placed(tmp_path, {"halving": {"first": "1/27", "eta": 3}}).warnings
+    (early,) = planned(tmp_path, {"halving": {"first": "1/27", "eta": 3}}).warnings
     assert "the first rung has 1/27 of the budget" in early
-    (few,) = placed(tmp_path, {"halving": {}}, "::: sigma0 0.1 0.5 ::: seed 1").warnings
+    (few,) = planned(tmp_path, {"halving": {}}, "::: sigma0 0.1 0.5 ::: seed 1").warnings
     assert "2 settings and eta = 3" in few
-    assert not placed(tmp_path, {"halving": {}}).warnings
+    assert not planned(tmp_path, {"halving": {}}).warnings

@@ -1,0 +1,58 @@
+"""A user's algorithm, `module:name`: a function that returns a scheduler, or an `Algorithm`."""
+
+from pathlib import Path
+
+import numpy as np
+
+from qdsweep.algorithms.base import SEED, Algorithm, Fields
+from qdsweep.algorithms.own import call_own, raised, what_is_given
+from qdsweep.config.algorithm import PluginAlgorithm
+from qdsweep.config.experiment import Experiment
+from qdsweep.domains.base import Domain
+from qdsweep.errors import BadInput
+
+
+def make(experiment: Experiment, domain: Domain, shared: Path | None) -> Algorithm:
+    """Calls the user's function or class.
+
+    Args:
+        experiment: The experiment, whose algorithm is a `PluginAlgorithm`.
+        domain: Its domain.
+        shared: Not used.
+
+    Raises:
+        BadInput: It refuses its arguments, raises, or gives nothing that can be run.
+    """
+    part = experiment.algorithm
+    assert isinstance(part, PluginAlgorithm)
+    fields: Fields = {name: (shape, np.float64) for name, shape in domain.fields.items()}
+    given = {
+        **what_is_given(experiment, domain, {**fields, SEED: ((), np.uint32)}),
+        "x0": domain.x0,
+        "step": domain.step,
+        "num_emitters": experiment.num_emitters,
+        "batch_size": experiment.batch_size,
+        # Unchanged, so that a script of the user gives the same archive without qdsweep.
+        "seed": experiment.seed,
+    }
+    made = call_own("algorithm", part.type, part.arguments, given)
+    if isinstance(made, Algorithm):
+        return made
+    lacks = [name for name in ("ask", "tell", "archive") if not hasattr(made, name)]
+    if lacks:
+        raise BadInput(
+            f"algorithm: {part.type} gives a {type(made).__name__} without "
+            f"{', '.join(lacks)}: it should give a scheduler of pyribs, anything with ask, tell "
+            "and an archive, or an `Algorithm` of qdsweep.algorithms.base"
+        )
+    # Here, as an `Algorithm` of the user may need no pyribs.
+    from qdsweep.algorithms.ribs.algorithm import RibsAlgorithm
+    from qdsweep.algorithms.ribs.archives import require_archive
+
+    try:
+        result = getattr(made, "result_archive", None)
+        reported = made.archive if result is None else result
+    except Exception as error:
+        raise BadInput(f"algorithm: {part.type}: its archive raised {raised(error)}") from error
+    require_archive(reported, part.type, domain)
+    return RibsAlgorithm(made, groups=0, qd_score_offset=domain.objective_range[0])

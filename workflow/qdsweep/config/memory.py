@@ -1,0 +1,84 @@
+"""Sizes of an experiment that no memory holds: its archive, emitters and solutions."""
+
+from collections.abc import Iterator
+from itertools import pairwise
+
+from qdsweep.config.algorithm import Composition
+from qdsweep.config.archives import CVTArchive, PluginArchive
+from qdsweep.config.emitters import EvolutionStrategy
+from qdsweep.config.experiment import Experiment
+from qdsweep.config.rl import ActorCritic, OnPolicy
+from qdsweep.host.machine import grants_all, require_memory
+
+_NUMBER = 8  # a float64 [bytes]
+# The least that each takes [bytes]; the smallest emitter was measured at 500.
+_EMITTER = 400
+_TRANSITION = 28  # of a replay buffer: two observations of one number, action, reward and end
+_WEIGHT = 12  # with its gradient and one moment of the optimiser, in float32
+
+
+def require_memory_of(
+    experiment: Experiment, solution_dim: int | None = None, *, anywhere: bool = False
+) -> None:
+    """Refuses an experiment whose archive, emitters or solutions cannot fit in memory.
+
+    The check compares the least that they can take, so it accepts whatever has ever run.
+
+    Args:
+        experiment: The experiment.
+        solution_dim: Parameters of a solution, where the domain's code tells them.
+        anywhere: Whether it may be computed on another machine than this one.
+
+    Raises:
+        BadInput: They cannot; the message names the keys.
+    """
+    dim = solution_dim or experiment.domain.known_solution_dim or 1
+    for size, what in _arrays(experiment, dim):
+        require_memory(size, what, anywhere=anywhere)
+    for cells, what in _archives(experiment):
+        # pyribs makes it whole, and fills a row at a time.
+        each = f"{cells:,} solutions of {dim:,} parameter(s)"
+        whole = f"{what}: an archive with {each}"
+        require_memory(_NUMBER * cells * dim, whole, anywhere=anywhere or grants_all())
+
+
+def _archives(experiment: Experiment) -> Iterator[tuple[int, str]]:
+    """Yields the cells of an archive that pyribs makes, and their key."""
+    algorithm, archive = experiment.algorithm, experiment.archive
+    kinds = [getattr(algorithm, "archive", None), algorithm.reported_archive]
+    if any(kind and kind.cells and not isinstance(kind, PluginArchive) for kind in kinds):
+        key = "cells" if archive.dims is None else "dims"
+        yield archive.size, f"archive.{key} = {getattr(archive, key)}"
+
+
+def _arrays(experiment: Experiment, dim: int) -> Iterator[tuple[int, str]]:
+    """Yields what is filled in each iteration or at the start [bytes], and its keys."""
+    algorithm, emitters = experiment.algorithm, experiment.num_emitters
+    sizes = f"num_emitters = {emitters}, batch_size = {experiment.batch_size}"
+    solutions = emitters * experiment.batch_size
+    each = f"solutions of {dim:,} parameter(s) in an iteration"
+    yield _NUMBER * solutions * dim, f"{sizes}: {solutions:,} {each}"
+    first = experiment.first_iteration
+    key = "initial_solutions of the emitters"
+    if (greedy := getattr(algorithm, "evaluation_episodes", None)) is not None:
+        key = f"algorithm.evaluation_episodes = {greedy}"
+    if experiment.first_batch is not None:
+        key = f"first_batch = {experiment.first_batch}"
+    yield _NUMBER * first * dim, f"{key}: {first:,} {each}"
+    yield _EMITTER * emitters, f"num_emitters = {emitters}: so many emitters"
+    # Off-policy, n_steps is a length of returns or unrolls, which the end of an episode cuts.
+    for key in ("n_steps",) if isinstance(algorithm, OnPolicy) else ("buffer_size",):
+        count = getattr(algorithm, key, 0)
+        yield _TRANSITION * count, f"algorithm.{key} = {count}: a buffer of so many transitions"
+    if isinstance(algorithm, ActorCritic):
+        hidden = algorithm.vf_hidden
+        weights = sum(ins * outs for ins, outs in pairwise((1, *hidden, 1)))
+        yield _WEIGHT * weights, f"algorithm.vf_hidden = {hidden}: a network of such layers"
+    if isinstance(algorithm, Composition):
+        for number, emitter in enumerate(algorithm.emitters):
+            if isinstance(emitter, EvolutionStrategy) and emitter.es == "cma_es":
+                what = f"algorithm.emitters.{number}.es = cma_es: a matrix of {dim:,} x {dim:,}"
+                yield _NUMBER * dim**2, f"{what} numbers (sep_cma_es has none)"
+    if isinstance(algorithm.reported_archive, CVTArchive):
+        samples = algorithm.reported_archive.samples
+        yield _NUMBER * samples, f"algorithm.archive.samples = {samples}: so many points"

@@ -1,0 +1,421 @@
+"""What a search computes, as far as it is known before it starts: its candidates and its levels.
+
+The lines at every start of a search: what it will compute, what is done, what is made again.
+"""
+
+import hashlib
+import json
+import pathlib
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+from qdsweep.config.base import value_text
+from qdsweep.config.compose import compose
+from qdsweep.config.experiment import Experiment
+from qdsweep.config.explain import naming_file
+from qdsweep.config.keys import Path
+from qdsweep.config.search import EARLIEST, Search
+from qdsweep.config.sweep import SweepFile
+from qdsweep.errors import BadInput
+from qdsweep.files import read_json_if_whole
+from qdsweep.records.paths import Results
+from qdsweep.records.search import Level, decision_path, is_whole, markers_in, read_sealed
+from qdsweep.records.status import is_too_short, read_status
+from qdsweep.search.draws import shuffled
+from qdsweep.search.levels import (
+    cost,
+    count_candidates,
+    levels,
+    samples_of,
+    search_cost,
+    share_of_whole,
+    whole_budget,
+)
+from qdsweep.search.pbt import refuse_population
+from qdsweep.search.tpe import count_rows, swept_sources
+from qdsweep.sweep.drawn import SAMPLE
+from qdsweep.sweep.runs import Row, Sweep
+
+SEED = "seed"
+
+
+class Candidate(NamedTuple):
+    """All swept values but the seed.
+
+    Attributes:
+        values: Name -> value.
+        runs: Swept seed -> run.
+    """
+
+    values: dict[str, Any]
+    runs: dict[str, str]
+
+
+@dataclass(frozen=True)
+class SearchPlan:
+    """What a search computes.
+
+    Attributes:
+        levels: In the order in which they can be computed.
+        candidates: Those that are known before it starts.
+        unit: Of the budget.
+        warnings: What its user should know before it starts.
+    """
+
+    levels: tuple[Level, ...]
+    candidates: tuple[Candidate, ...]
+    unit: str
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def entries(self) -> dict[str, Any]:
+        """Its entries of plan.json."""
+        return {
+            "unit": self.unit,
+            "levels": [level._asdict() for level in self.levels],
+            "candidates": [candidate._asdict() for candidate in self.candidates],
+        }
+
+
+def search_plan(
+    settings: SweepFile, sweep: Sweep, sources: Mapping[Path, str] = MappingProxyType({})
+) -> SearchPlan | None:
+    """Returns what a search computes; None where all runs of the sweep are computed whole.
+
+    Args:
+        settings: The sweep file.
+        sweep: Its runs.
+        sources: Where each key stands, from `settings.key_sources`.
+
+    Raises:
+        BadInput: The search cannot be done with this sweep.
+    """
+    search = settings.staged_search
+    with naming_file(sources, "search"):
+        return None if search is None else _search_plan(settings, search, sweep)
+
+
+def _search_plan(settings: SweepFile, search: Search, sweep: Sweep) -> SearchPlan:
+    groups = _groups(sweep)
+    _refuse(settings, search, sweep, len(groups))
+    unit, budget = _budget(sweep)
+    if search.pbt:
+        refuse_population(settings.sweep, sweep, unit)
+    is_drawn = SAMPLE in sweep.columns
+    candidates = _candidates(groups, search, is_drawn=is_drawn)
+    seeds = tuple(candidates[0].runs)
+    if any(tuple(candidate.runs) != seeds for candidate in candidates):
+        raise BadInput(
+            "search: each setting needs the same seeds, in the same order: write them as a "
+            "source of their own, such as ::: seed 1 2 3"
+        )
+    planned = levels(search, len(candidates), seeds, budget, drawn=is_drawn)
+    needed = max(level.first + level.places for level in planned if level.kind == "known")
+    if needed > len(candidates):
+        raise BadInput(
+            f"search: {needed} different settings are needed, and only {len(candidates)} of "
+            f"{samples_of(search)} draws differ: draw numbers from wider ranges, or write fewer "
+            "(search.samples, or halving without brackets)"
+        )
+    if search.sampling == "tpe":
+        sources = swept_sources(settings.sweep, [candidate.values for candidate in candidates])
+        needed = max(level.first + level.places for level in planned if level.kind != "promoted")
+        count = count_rows(sources, needed)
+        if count < needed:
+            raise BadInput(
+                f"search: tpe asks for {needed} different settings, and the drawn sources have "
+                f"{count}: write fewer samples or batches, or a grid"
+            )
+    return SearchPlan(planned, candidates, unit, tuple(_warnings(search, len(candidates))))
+
+
+def basis(settings: SweepFile, level: Level, block: int) -> str:
+    """Returns what changes whenever a table of decisions must be made again.
+
+    Args:
+        settings: The sweep file.
+        level: The level that it is about.
+        block: The table.
+    """
+    parts: list[object] = [*level.basis(block)]
+    if level.kind in ("asked", "exploited") and settings.search is not None:
+        pbt = settings.search.pbt
+        keys = pbt and pbt.model_dump(mode="json", exclude={"generations"})
+        parts += [settings.sweep, settings.search.seed, keys]
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]
+
+
+def markers(levels: Iterable[Level], places: Iterable[int] | None = None) -> list[str]:
+    """Returns the marker files of levels, or of some of their places, as outputs of a rule."""
+    return [
+        f"results/sweeps/{{sweep}}/search/{level.name}/{place}-s{seed}.json"
+        for level in levels
+        for place in (range(level.places) if places is None else places)
+        for seed in level.seeds
+    ]
+
+
+def decision_of(level: Level, place: int) -> list[str]:
+    """Returns the table of decisions that gives a place its run, if it is not known beforehand."""
+    if level.kind == "known":
+        return []
+    block = level.block_of(place)
+    return [f"results/sweeps/{{sweep}}/search/{level.name}/decided-{block}.json"]
+
+
+def decided_by(levels: Mapping[str, Level], name: str, block: int) -> list[str]:
+    """Returns what a table of decisions is made from: new markers, and the table before it."""
+    level = levels[name]
+    below = [levels[lower] for lower in level.below]
+    if level.kind != "promoted":
+        return markers(below)
+    first, last, _ = level.sees(block, below[0].places)
+    table = f"results/sweeps/{{sweep}}/search/{name}/decided-{block - 1}.json"
+    return markers(below, range(first, last)) + [table] * bool(block)
+
+
+_Group = tuple[dict[str, Any], list[Row]]
+
+
+def _groups(sweep: Sweep) -> list[_Group]:
+    """Returns the rows of equal values but for the seed, with these values."""
+    groups: dict[str, _Group] = {}
+    for row in sweep.rows:
+        values = {name: value for name, value in row.values.items() if name != SEED}
+        groups.setdefault(repr(values), (values, []))[1].append(row)
+    return list(groups.values())
+
+
+def _candidates(groups: list[_Group], search: Search, *, is_drawn: bool) -> tuple[Candidate, ...]:
+    """Returns the different candidates, in the order of their numbers."""
+    if is_drawn:  # each draw with all that crosses it, so that more samples follow behind
+        groups.sort(key=lambda group: group[0][SAMPLE])
+    else:  # neighbours of a grid are alike, and would be decided about together
+        groups = shuffled(groups, search.seed)
+    candidates: dict[str, Candidate] = {}
+    for values, rows in groups:
+        runs = {value_text(row.values.get(SEED, "")): row.id for row in rows}
+        candidates.setdefault(next(iter(runs.values())), Candidate(values, runs))
+    return tuple(candidates.values())
+
+
+def _budget(sweep: Sweep) -> tuple[str, int]:
+    """Returns the unit and the amount of the one budget that a search has."""
+    budgets = {next(iter(row.experiment.budget.items())) for row in sweep.rows}
+    if len(budgets) > 1:
+        texts = ", ".join(f"{unit} {amount}" for unit, amount in sorted(budgets))
+        raise BadInput(f"search: all settings need one budget, and the sweep has {texts}")
+    return budgets.pop()
+
+
+def _refuse(settings: SweepFile, search: Search, sweep: Sweep, different: int) -> None:
+    """Refuses keys that cannot go together with a search of so many different values."""
+    for key in ("reevaluate", "imported", "published"):
+        if getattr(settings, key):
+            raise BadInput(
+                f"{key}: not with search.halving, search.pbt or tpe, whose runs are not known "
+                f"beforehand: remove the key {key}, or put it into a sweep of the best settings"
+            )
+    if settings.partial:
+        raise BadInput(
+            "partial: a search has its tables at its end; `qdsweep status` shows where it stands"
+        )
+    if search.needs_different:
+        what = "pbt" if search.pbt else "tpe" if search.sampling == "tpe" else "halving.brackets"
+        if SAMPLE not in sweep.columns:
+            raise BadInput(
+                f"search: {what} draws its settings: write `:::~` sources into the sweep, such as "
+                ":::~ sigma0 log 0.05 5"
+            )
+        if different > len({row.values[SAMPLE] for row in sweep.rows}):
+            raise BadInput(
+                f"search: {what} takes drawn sources and seeds alone: write the others as "
+                ":::~ NAME choice VALUE..."
+            )
+
+
+def _warnings(search: Search, candidates: int) -> Iterator[str]:
+    halving = search.halving
+    if halving is not None and halving.shares[0] < EARLIEST:
+        yield (
+            f"the first rung has {halving.shares[0]} of the budget: what leads so early often "
+            f"loses in the end (measured: docs/searches.md); take {EARLIEST} or more"
+        )
+    if halving is not None and halving.num_brackets == 1 and candidates < halving.eta:
+        count = f"{candidates} setting{'' if candidates == 1 else 's'}"
+        yield f"{count} and eta = {halving.eta}: nothing is decided before the last rung"
+
+
+def compose_candidate(
+    base: str | Mapping[str, Any], values: Mapping[str, Any], seed: str
+) -> Experiment:
+    """Returns the experiment of a candidate that was chosen on the way.
+
+    Args:
+        base: The experiment that is swept.
+        values: The candidate's values, empty text where a condition does not hold.
+        seed: The swept seed as text; empty where none is swept.
+
+    Raises:
+        BadInput: There is no such experiment.
+    """
+    keys = {name: value for name, value in values.items() if name != SAMPLE and value != ""}
+    if seed:
+        keys[SEED] = int(seed)
+    return compose(base, keys, source="search")
+
+
+_LISTED = 3  # files that are made again for one reason, before they are counted
+
+
+_EDITED = "it was edited or torn"
+
+
+def spoiled(name: str, plan: SearchPlan, results: Results) -> dict[str, str]:
+    """Returns the files of a search that are made again, and why.
+
+    Args:
+        name: The sweep's name.
+        plan: What the search computes.
+        results: The folder results/.
+
+    Returns:
+        Path -> reason.
+    """
+    sweep = results.sweep(name)
+    reasons = {}
+    for level in plan.levels:
+        for block in range(level.blocks):
+            path = decision_path(sweep, level.name, block)
+            if path.exists() and not is_whole(path):
+                reasons[str(path)] = _EDITED
+        for place, path in markers_in(sweep, level):
+            is_known = level.kind == "known"
+            candidate = plan.candidates[level.first + place] if is_known else None
+            if reason := _spoiled_by(path, candidate, results):
+                reasons[str(path)] = reason
+    return reasons
+
+
+def _spoiled_by(path: pathlib.Path, candidate: Candidate | None, results: Results) -> str:
+    """Returns why a marker is made again; empty where it is not.
+
+    Args:
+        path: The marker.
+        candidate: What it should be about, where that is known before the search starts.
+        results: The folder results/.
+    """
+    try:
+        marker = read_sealed(path)
+    except BadInput:
+        return _EDITED
+    if candidate is not None and (marker["values"], marker["runs"]) != candidate:
+        return "the sweep has other values or seeds now"
+    run = results.run(str(marker["run"]))
+    budget = {str(marker["unit"]): int(marker["budget"])}
+    gone = not run.summary.exists() or is_too_short(run, budget)
+    return f"its run {run.name} was removed or damaged" if marker["failed"] is None and gone else ""
+
+
+def search_outlook(
+    settings: SweepFile,
+    plan: SearchPlan,
+    sweep: Sweep,
+    reasons: Mapping[str, str],
+    results: Results,
+) -> Iterator[str]:
+    """Says what a search computes, and what of it is done.
+
+    Args:
+        settings: The sweep file.
+        plan: What it computes.
+        sweep: All runs that it may choose from.
+        reasons: Its files that are made again, and why.
+        results: The folder results/.
+
+    Yields:
+        Lines.
+    """
+    for line in (*sweep.unpaired, *plan.warnings):
+        yield f"qdsweep: warning: {settings.name}: {line}"
+    for why in dict.fromkeys(reasons.values()):
+        paths = [path for path in reasons if reasons[path] == why]
+        for path in paths if len(paths) <= _LISTED else ():
+            yield f"qdsweep: warning: {path} is made again: {why}"
+        if len(paths) > _LISTED:
+            yield f"qdsweep: warning: {paths[0]} and {len(paths) - 1} more are made again: {why}"
+    yield from _changed(settings, results)
+    yield from _table(settings, plan, results)
+
+
+def _table(settings: SweepFile, plan: SearchPlan, results: Results) -> Iterator[str]:
+    levels, most = plan.levels, whole_budget(plan.levels)
+    count = sum(level.places * len(level.seeds) for level in levels)
+    # The markers of a larger search before this one stay, and do not count.
+    sweep = results.sweep(settings.name)
+    done = {level.name: len([*markers_in(sweep, level)]) for level in levels}
+    yield (
+        f"qdsweep: {settings.name}: {_kind(settings)}; {count:,} places, "
+        f"{sum(done.values()):,} done; {most:,} {plan.unit} at most in a run"
+    )
+    width = max(len(level.name) for level in levels)
+    yield f"  {'level':{width}}  settings  seeds  {plan.unit + ' each':>16}  to compute  done"
+    for level in levels:
+        yield (
+            f"  {level.name:{width}}  {level.places:8,}  {len(level.seeds):5}  {level.budget:16,}"
+            f"  {cost(levels, level):10,}  {done[level.name]:4,}"
+        )
+    total, different = search_cost(levels), max(len(plan.candidates), count_candidates(levels))
+    yield (
+        f"  {total:,} {plan.unit}, {share_of_whole(levels, different):.0%} of {different:,} "
+        f"settings run whole with one seed; {_hours(plan, total, results)}"
+    )
+
+
+def _hours(plan: SearchPlan, total: int, results: Results) -> str:
+    """Estimates the core-hours from runs of the search that have begun."""
+    seconds = spent = 0.0
+    for candidate in plan.candidates:
+        for run in candidate.runs.values():
+            status = read_status(results.run(run).state)
+            if status.core_seconds:
+                seconds += status.core_seconds
+                spent += getattr(status, plan.unit)
+    if not spent:
+        return "core-hours unknown until a run has begun"
+    return f"about {seconds / spent * total / 3600:.2g} core-hours in all"
+
+
+def _kind(settings: SweepFile) -> str:
+    search = settings.search
+    assert search is not None
+    if search.pbt:
+        return f"population-based training of {search.pbt.population} settings"
+    how = "tpe" if search.sampling == "tpe" else ""
+    if search.halving:
+        halving = "Hyperband" if search.has_brackets else "halving"
+        how = " and ".join(filter(None, [how, halving]))
+    return how
+
+
+def _changed(settings: SweepFile, results: Results) -> Iterator[str]:
+    """Says what is asked again because the search was changed since its last start."""
+    before = read_json_if_whole(results.sweep(settings.name).plan).get("search")
+    assert settings.search is not None
+    now = settings.search.plain
+    if not isinstance(before, dict) or before == now:
+        return
+    keys = sorted(key for key in before.keys() | now.keys() if before.get(key) != now.get(key))
+    if keys == ["samples"]:
+        yield (
+            f"qdsweep: {settings.name}: search.samples {before.get('samples')} -> "
+            f"{now.get('samples')}: what was computed and decided stays where its block is full"
+        )
+        return
+    texts = ", ".join(f"{key} {before.get(key)} -> {now.get(key)}" for key in keys)
+    yield (
+        f"qdsweep: warning: {settings.name}: search has changed ({texts}): it is decided anew; "
+        "runs that are there are kept and not computed again"
+    )
