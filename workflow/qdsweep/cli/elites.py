@@ -4,6 +4,7 @@ import argparse
 import math
 import re
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from qdsweep.cli.arguments import Add, cluster_of
 from qdsweep.config.imported import is_imported
@@ -11,6 +12,9 @@ from qdsweep.errors import BadInput
 from qdsweep.files import require, write_json
 from qdsweep.host.machine import apply_baseline
 from qdsweep.records.paths import RunDir
+
+if TYPE_CHECKING:
+    from qdsweep.config.experiment import Experiment
 
 ROLLOUT = """\
 examples:
@@ -94,20 +98,16 @@ def point(text: str) -> list[float]:
 
 
 def _rollout(arguments: argparse.Namespace) -> int:
-    from qdsweep.config.compose import compose
     from qdsweep.config.episodes import require_episodes
 
     if not arguments.seconds > 0:
         raise BadInput(f"--seconds {arguments.seconds:g}: more than 0 is needed")
-    _refuse_imported(arguments.run_dir)
-    run = RunDir(arguments.run_dir)
-    file = require(run.config, "Give the folder of a finished run.")
-    experiment = compose(str(file))
+    experiment = _experiment_of(arguments.run_dir)
     require_episodes(experiment.domain)
     apply_baseline(experiment.cpu_baseline)
     from qdsweep.elites.rollout import rollout
 
-    folder, at = arguments.folder or run.rollouts, arguments.at
+    folder, at = arguments.folder or RunDir(arguments.run_dir).rollouts, arguments.at
     elites = arguments.elites or ([] if at else ELITES)
     entries = rollout(arguments.run_dir, folder, elites, arguments.seconds, at=at)
     write_json(folder / "rollouts.json", {"rollouts": entries})
@@ -118,20 +118,17 @@ def _rollout(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _refuse_imported(run_dir: Path) -> None:
+def _experiment_of(run_dir: Path) -> "Experiment":
+    """Returns the experiment of a run whose elites can be evaluated here."""
+    from qdsweep.config.compose import compose
+
     if is_imported(run_dir.resolve().name):
         raise BadInput(f"{run_dir} was imported: nothing here evaluates its elites again")
+    return compose(str(require(RunDir(run_dir).config, "Give the folder of a finished run.")))
 
 
 def _reevaluate(arguments: argparse.Namespace) -> int:
-    from qdsweep.config.compose import compose
-    from qdsweep.files import require
-    from qdsweep.host.machine import apply_baseline
-    from qdsweep.records.paths import RunDir
-
-    _refuse_imported(arguments.run_dir)
-    config = require(RunDir(arguments.run_dir).config, "Give the folder of a finished run.")
-    apply_baseline(compose(str(config)).cpu_baseline)
+    apply_baseline(_experiment_of(arguments.run_dir).cpu_baseline)  # before numpy is imported
     from qdsweep.elites.reevaluation import start_reevaluation
 
     cluster = cluster_of(arguments).on_one_node()

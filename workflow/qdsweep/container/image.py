@@ -43,18 +43,18 @@ def find_program() -> tuple[str, str]:
             [path, "--version"], capture_output=True, text=True, timeout=60, check=True
         )
     except (OSError, subprocess.SubprocessError) as error:
-        said = (getattr(error, "stderr", None) or str(error)).strip()
-        raise BadInput(f"{path} --version failed: {said}; {INSTALL}") from None
-    found = re.match(r"(\S+) version v?(\d+)\.(\d+)", done.stdout)
-    if found is None or found[1] not in OLDEST:
+        reason = (getattr(error, "stderr", None) or str(error)).strip()
+        raise BadInput(f"{path} --version failed: {reason}; {INSTALL}") from None
+    version = re.match(r"(\S+) version v?(\d+)\.(\d+)", done.stdout)
+    if version is None or version[1] not in OLDEST:
         raise BadInput(f"{path}: neither Apptainer nor Singularity: {done.stdout.strip()!r}")
-    oldest = OLDEST[found[1]]
-    if (int(found[2]), int(found[3])) < oldest:
+    oldest = OLDEST[version[1]]
+    if (int(version[2]), int(version[3])) < oldest:
         raise BadInput(
-            f"{path} is {done.stdout.strip()!r}, which is too old: at least {found[1]} "
+            f"{path} is {done.stdout.strip()!r}, which is too old: at least {version[1]} "
             f"{oldest[0]}.{oldest[1]} is needed; {INSTALL}"
         )
-    return path, "APPTAINERENV_" if found[1] == "apptainer" else "SINGULARITYENV_"
+    return path, "APPTAINERENV_" if version[1] == "apptainer" else "SINGULARITYENV_"
 
 
 # The folder for images of a URL, in the working directory.
@@ -112,9 +112,9 @@ def prepare(name: str) -> Path:
         text=True,
         stdin=subprocess.DEVNULL,
     )
-    said = (done.stderr.strip() or done.stdout.strip()).splitlines()
+    output = (done.stderr.strip() or done.stdout.strip()).splitlines()
     if done.returncode:
-        reason = said[-1] if said else f"exit code {done.returncode}"
+        reason = output[-1] if output else f"exit code {done.returncode}"
         missing = re.search("No module named|executable file not found", reason)
         raise BadInput(
             f"image {path}: "
@@ -174,7 +174,7 @@ def find_own_python() -> None:
 
 
 def package_folder() -> Path:
-    """Returns a folder with this package and none of the libraries beside an installed one.
+    """Returns a folder with this package and none of the libraries next to an installed one.
 
     The environment has libraries of its own, maybe for another Python. For a wheel the folder is
     made in the working directory, with a link to the package.

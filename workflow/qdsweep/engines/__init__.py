@@ -33,8 +33,8 @@ def make_engine(
         cluster: The cluster config.
         experiment: The experiment.
         domain: Its domain, for an engine in this process.
-        run: The run's folder, where the workers log; None to leave what they print alone.
-        helpers: What starts the workers, if the engine needs that (`Cluster.has_helpers`).
+        run: The run's folder, where the workers log; None: their output is not redirected.
+        helpers: The process that starts the workers, for engines with `Cluster.has_helpers`.
         versions: Library -> version, equal in all workers.
     """
     scored = experiment.on_failure.objective if experiment.on_failure else None

@@ -14,7 +14,7 @@ import psutil
 from qdsweep.config.cluster import Cluster
 from qdsweep.records.paths import RunDir
 
-# How long workers may take to leave after they were told; then they are ended [s].
+# How long workers may take to leave on request; then they are ended [s].
 LEAVING_SECONDS = 2.0
 ENDING_SECONDS = 10.0
 PYTHON = (sys.executable, "-m", "qdsweep")
@@ -23,7 +23,7 @@ MAIN = "QDSWEEP_MAIN"
 
 
 def start_helpers(cluster: Cluster, run: Path, qdsweep: Sequence[str] = PYTHON) -> int:
-    """Starts `qdsweep worker` on each node, and returns the pid of what started it.
+    """Starts `qdsweep worker` on each node, and returns the pid of the process that did.
 
     Workers start, and import what they need, while the main process does the same.
 
@@ -55,15 +55,15 @@ def start_helpers(cluster: Cluster, run: Path, qdsweep: Sequence[str] = PYTHON) 
 
 
 class Helpers:
-    """What `start_helpers` has started, as the main process sees it.
+    """The processes that `start_helpers` has started, as the main process sees them.
 
     Args:
-        pid: What it returned; the process may run outside of this process's image.
+        pid: Its result; the process may run outside of this process's image.
         run: The run's folder.
 
     Attributes:
         logs: The folder of the workers' logs.
-        are_leaving: Whether the workers were told to leave.
+        are_leaving: Whether the workers were asked to leave.
     """
 
     def __init__(self, pid: int, run: Path) -> None:
@@ -83,7 +83,7 @@ class Helpers:
             return True
 
     def close(self) -> None:
-        """Waits until the workers have left, and ends those that were not told, or do not."""
+        """Waits until the workers have left, and ends those that were not asked to or do not."""
         for seconds, end in (
             (LEAVING_SECONDS if self.are_leaving else 0.0, None),
             (ENDING_SECONDS, signal.SIGTERM),
@@ -102,7 +102,7 @@ class Helpers:
 
 
 def _srun(cluster: Cluster, logs: Path) -> list[str]:
-    # One task for each node, which forks its workers. The step goes on if a node is lost or a
+    # One task for each node, which forks its workers. The step continues if a node is lost or a
     # worker dies (--no-kill, -K0), and shares its cores with the main process (--overlap).
     # With Ray the first node has them already: it is the main process's.
     first = 1 if cluster.engine_name == "ray" else 0

@@ -1,4 +1,4 @@
-"""What an engine is: it evaluates a batch in parts, here or elsewhere."""
+"""The interface of an engine, which evaluates a batch in parts, here or elsewhere."""
 
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple, Protocol
@@ -53,7 +53,7 @@ class Failure(NamedTuple):
         row: Its row in the batch.
         seed: Its evaluation seed.
         solution: ``(d,)`` the solution.
-        problem: What went wrong, in one line.
+        problem: The error, in one line.
         trace: The traceback, or an empty text.
         worker: Host and process that evaluated it.
     """
@@ -81,11 +81,11 @@ class Outcome(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """What a worker says of a part.
+    """The answer of a worker to a part.
 
     Attributes:
         result: The results, or the evaluation that failed if the experiment has no `on_failure`.
-        lines: What the worker has printed and logged since its last answer.
+        lines: The worker's output and log since its last answer.
         worker: Its name in the run's log.
     """
 

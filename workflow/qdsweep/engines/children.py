@@ -1,7 +1,7 @@
 """Worker processes of a run, forked by one process that has made the settings and the imports.
 
 So a machine with 100 workers reads the (shared) file system once and has the libraries in memory
-once, and whoever starts them, the main process or a Dask worker, keeps its own settings.
+once. The process that starts them, the main process or a Dask worker, keeps its own settings.
 """
 
 import contextlib
@@ -33,9 +33,9 @@ class Children:
     """Some worker processes. One that dies is replaced.
 
     Args:
-        order: What they must know.
+        order: The settings of all workers.
         number: How many.
-        name: What they are called in the run's log; their own number follows.
+        name: Their name in the run's log; their own number follows.
     """
 
     def __init__(self, order: Order, number: int, name: str) -> None:
@@ -51,7 +51,7 @@ class Children:
             self._idle.put(place)
 
     def _launch(self) -> None:
-        """Starts what forks them."""
+        """Starts the process that forks them."""
         order = self._order
         self._control, theirs = socket.socketpair()
         with theirs:
@@ -131,22 +131,22 @@ def unpack(answer: bytes) -> Answer:
         UnfitWorker: It cannot work for the run.
         WorkerFailed: Its own code failed.
     """
-    found = pickle.loads(answer)
-    if isinstance(found, Exception):
-        raise found
-    assert isinstance(found, Answer)
-    return found
+    content = pickle.loads(answer)
+    if isinstance(content, Exception):
+        raise content
+    assert isinstance(content, Answer)
+    return content
 
 
 def _fork(control: socket.socket) -> None:
     """Forks a worker for each connection that is sent, until the other side has ended."""
-    with contextlib.suppress(Exception):  # the worker itself says what is wrong
+    with contextlib.suppress(Exception):  # the worker itself reports it
         import_libraries(pickle.load(sys.stdin.buffer))
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for them
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # no process waits for them
     while True:
         _, descriptors, _, _ = socket.recv_fds(control, 1, 1)
         if not descriptors:
-            os.killpg(0, signal.SIGKILL)  # with all that was started from here
+            os.killpg(0, signal.SIGKILL)  # with all processes that were started from here
         if os.fork() == 0:
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # a domain may wait for its own
             control.close()

@@ -1,4 +1,4 @@
-"""What works in a worker, whoever started it: one domain, kept alive. It imports no ribs.
+"""The evaluator of a worker of any engine: one domain, kept alive. It imports no ribs.
 
 The output of a worker: kept in a file, and sent to the run's log.
 """
@@ -19,9 +19,9 @@ from qdsweep.engines.failures import EvaluationFailed, UnfitWorker, evaluate_saf
 from qdsweep.host.machine import settings
 from qdsweep.versions import __version__, installed_versions
 
-# At most so many lines of a part reach the run's log; the file has all of them.
+# At most this many lines of a part reach the run's log; the file has all of them.
 LIMIT = 20
-# A line is cut after so many characters.
+# A line is cut after this many characters.
 LONGEST = 2000
 # The largest size of a worker's file.
 MAX_BYTES = 10_000_000
@@ -74,7 +74,7 @@ class WorkerLog(io.TextIOBase):
 
 
 class Order(NamedTuple):
-    """What every worker of a run must know.
+    """The settings of all workers of a run.
 
     Attributes:
         domain: The domain's config; each worker makes its own.
@@ -83,7 +83,7 @@ class Order(NamedTuple):
         versions: Library -> version, equal in all workers.
         settings: The CPU settings of the run, equal in all workers.
         directory: The main process's working directory, for the user's plug-ins.
-        logs: The folder of the workers' logs; None to leave their output alone.
+        logs: The folder of the workers' logs; None: their output is not redirected.
     """
 
     domain: DomainConfig
@@ -96,10 +96,10 @@ class Order(NamedTuple):
 
 
 class Evaluator:
-    """The domain of a process that works for one run alone.
+    """The domain of a process that works for only one run.
 
     Args:
-        order: What it must know.
+        order: The settings of all workers.
         name: The worker's name in the run's log.
 
     Attributes:
@@ -144,7 +144,7 @@ class Evaluator:
 
 
 def _difference(order: Order) -> str:
-    """Returns in what this process differs from the run, so that its results could."""
+    """Returns the settings in which this process differs from the run; empty if none."""
     has = installed_versions(order.versions) | settings() | {"qdsweep": __version__}
     wrong = [
         f"{what} {has.get(what)} (the run has {value})"

@@ -38,7 +38,7 @@ class EvaluationFailed(QdsweepError):
 
 
 class NoWorkers(QdsweepError):
-    """No worker came, or all were lost. Another attempt may have more luck."""
+    """No worker came, or all were lost. Another attempt may have some."""
 
 
 class UnfitWorker(NoWorkers):
@@ -137,7 +137,7 @@ def evaluate(domain: Domain, batch: Batch) -> Evaluation:
         {name: _floats(name, values) for name, values in result.fields.items()},
         None if jacobian is None else _floats("jacobian", jacobian),
         None if batch.context is None else _floats("tally", result.tally),
-        [read_record(one) for one in result.experience or ()] if batch.experience else None,
+        [read_record(record) for record in result.experience or ()] if batch.experience else None,
         None if result.steps is None else np.asarray(result.steps).astype(np.int64),
     )
 
@@ -209,7 +209,7 @@ def _concatenate(parts: list[Evaluation]) -> Evaluation:
 
 
 def _joined_steps(parts: list[Evaluation]) -> NDArray[np.int64] | None:
-    """The steps of all parts; a row that failed has none, whoever else has."""
+    """Returns the steps of all parts; a row that failed has 0 if another row has any."""
     if all(part.steps is None for part in parts):
         return None
     missing = np.zeros(1, dtype=np.int64)

@@ -1,10 +1,7 @@
 """The engine of all executors: it hands them a batch in parts, some ahead for each worker.
 
-How a batch is cut into parts for workers.
-
-What an executor is: `concurrent.futures` cut down to what `Pool` needs.
-
-The serial engine: evaluates in the main process.
+It also has the cutting of a batch into parts, the interface of an executor (`concurrent.futures`
+cut down to what `Pool` needs), and the serial engine, which evaluates in the main process.
 """
 
 import logging
@@ -27,7 +24,7 @@ from qdsweep.engines.failures import (
 )
 
 # Parts that a worker may have at a time: while it evaluates one, the next one is on its way. It
-# has more while nobody could hand it another.
+# has more while the main process trains and cannot send another.
 PER_WORKER = 2
 # The longest part, and the shortest one while there are rows for all: each costs an engine up to a
 # millisecond [s].
@@ -147,10 +144,10 @@ PATIENCE = 300.0
 LOOK_SECONDS = 0.1
 # Losses of a part within some seconds count once: a node may be lost, or workers taken away.
 INCIDENT_SECONDS = 3.0
-# Of so many batches, the longest absence of the main process is expected again: it trains in the
-# first one of an iteration, which may have several.
+# The longest absence of the main process during this many batches is expected again: it trains in
+# the first batch of an iteration, which may have several.
 BATCHES = 8
-# At most so many lines of workers reach the run's log.
+# At most this many lines of workers reach the run's log.
 MAX_LINES = 1000
 
 
@@ -159,7 +156,7 @@ class Pool:
 
     Args:
         executor: Has them.
-        timeout: The experiment's `timeout` [s]: a run without workers must say so before.
+        timeout: The experiment's `timeout` [s]: a run without workers must report it before.
     """
 
     def __init__(self, executor: Executor, timeout: float | None = None) -> None:
@@ -180,7 +177,7 @@ class Pool:
         return max(self._most, self._executor.wanted)
 
     def wait(self) -> None:
-        """Returns when the first worker is there."""
+        """Waits for the first worker."""
         while not self._executor.workers:
             self._look_for_workers(PATIENCE)
             time.sleep(0.01)
@@ -227,7 +224,7 @@ class Pool:
         done: "queue.SimpleQueue[Future[Answer]]",
         ahead: int,
     ) -> None:
-        """Hands out at most so many parts per worker.
+        """Hands out at most `ahead` parts per worker.
 
         The last rows are kept until there is a worker without a part, as parts are cut better then;
         but not from workers that must have enough for a while.

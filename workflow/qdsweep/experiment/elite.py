@@ -31,7 +31,7 @@ class Elite:
         measures: ``(m,)`` its measures.
         evaluation_seed: The seed that it was evaluated with; None in a run of an earlier release,
             where `Run.seed_of` finds it.
-        fields: What else the domain keeps with it, by name.
+        fields: The domain's other fields of it, by name.
     """
 
     row: int
@@ -63,7 +63,7 @@ def possible_seeds(
 ) -> Seeds:
     """Returns the seeds that an elite may have been evaluated with, by the rule of all seeds.
 
-    The history tells in which iteration it came; not which solution of the iteration it was.
+    The history has the iteration in which it came, but not its place among the solutions.
 
     Args:
         experiment: The experiment of its run.

@@ -26,7 +26,7 @@ from qdsweep.records.status import (
     write_last_stop,
 )
 
-# Causes for which a retry of Snakemake helps: it goes on from the reload file.
+# Causes for which a retry of Snakemake helps: it resumes from the reload file.
 CURABLE = ("stopped", "memory", "storage", "workers")
 
 
@@ -48,7 +48,7 @@ def write_ending(files: StateDir, error: BaseException, fingerprint: str) -> Non
 
     Args:
         files: The run's `state/`.
-        error: What ended it.
+        error: The exception that ended it.
         fingerprint: The experiment's fingerprint.
     """
     cause = cause_of(error)
@@ -122,11 +122,11 @@ def record_refusal(run: RunDir, error: QdsweepError, attempt: int) -> None:
 
     Args:
         run: The run's folder, named by its id.
-        error: What is wrong.
+        error: The error.
         attempt: Snakemake's count, from 1.
 
     Raises:
-        QdsweepError: What is wrong; on a retry, that this is not the first time.
+        QdsweepError: The error; on a retry, the message has that it is not the first one.
     """
     files = run.state
     identity = run.name.rsplit("-", 1)[-1]  # the id has only the beginning of the fingerprint

@@ -1,4 +1,4 @@
-"""Foreign results as a run's folder: elites and metrics of others, measured by our code."""
+"""Foreign results as a run's folder: external elites and metrics, measured by our code."""
 
 import math
 import re
@@ -35,10 +35,10 @@ class Foreign:
     """Foreign results, as our code sees them.
 
     Attributes:
-        archive: Their elites in cells of ours.
+        archive: Their elites in our cells.
         measured: The metrics of that archive.
-        table: metrics.csv: their rows, the last one with what was measured.
-        warnings: Where theirs is not what their elites give.
+        table: metrics.csv: their rows, the last one with the measured values.
+        warnings: The metrics that do not agree with their elites.
     """
 
     archive: ResultArchive
@@ -52,15 +52,16 @@ class Foreign:
         return int(self.table["evaluations"].iloc[-1])
 
     def __str__(self) -> str:
-        said = (f"{name} {value:.6g}" for name, value in self.measured.items() if value is not None)
-        return f"{self.evaluations} evaluations, {', '.join(said)}"
+        known = {name: value for name, value in self.measured.items() if value is not None}
+        words = (f"{name} {value:.6g}" for name, value in known.items())
+        return f"{self.evaluations} evaluations, {', '.join(words)}"
 
 
 def read_foreign(run: ImportedRun) -> Foreign:
     """Reads foreign results, and measures their elites.
 
     Raises:
-        BadInput: A file of theirs is missing, damaged, or not what the description says.
+        BadInput: A file is missing, damaged, or not as the description has it.
     """
     archive, warnings = _archive(run, _elites(run))
     measured = archive.metrics()
@@ -72,33 +73,33 @@ def read_foreign(run: ImportedRun) -> Foreign:
     return Foreign(archive, measured, table, warnings)
 
 
-def write_run(run: ImportedRun, found: Foreign, runs_dir: Path) -> None:
+def write_run(run: ImportedRun, results: Foreign, runs_dir: Path) -> None:
     """Writes `results/runs/ID` of foreign results.
 
     Args:
-        run: What they are.
-        found: The results.
+        run: Their description.
+        results: Its results.
         runs_dir: `results/runs`.
     """
     about = run.about
-    rows = found.archive.rows()
+    rows = results.archive.rows()
     folder = RunDir(runs_dir / run.id)
     state = folder.state
     state.path.mkdir(parents=True, exist_ok=True)
     state.unseal()
     with atomic(state.archive) as file:
-        np.savez_compressed(file, **(rows | found.archive.geometry()))  # type: ignore[arg-type]
-    write_csv(found.table, state.metrics)
+        np.savez_compressed(file, **(rows | results.archive.geometry()))  # type: ignore[arg-type]
+    write_csv(results.table, state.metrics)
     write_text(state.config, _config(run))
-    last = {"iterations": len(found.table), "evaluations": found.evaluations}
+    last = {"iterations": len(results.table), "evaluations": results.evaluations}
     summary = {
         "id": run.id,
         "status": "finished",
         **last,
-        **found.measured,
+        **results.measured,
         "archive_digest": archive_digest(rows),
         "archive": {
-            **found.archive.describe(),
+            **results.archive.describe(),
             "ranges": [[float(low), float(high)] for low, high in about.archive.ranges],
             "measures": about.archive.measures,
             "objective_range": list(about.objective_range),
@@ -112,7 +113,9 @@ def write_run(run: ImportedRun, found: Foreign, runs_dir: Path) -> None:
         "attempts": [],
     }
     write_summary(state, summary)
-    write_status(state, {"id": run.id, "status": "finished", "iteration": len(found.table), **last})
+    write_status(
+        state, {"id": run.id, "status": "finished", "iteration": len(results.table), **last}
+    )
     state.seal()
     folder.publish()
 
@@ -164,8 +167,8 @@ def _elites(run: ImportedRun) -> Arrays:
     there = ~np.isnan(objective) & ~np.isneginf(objective)  # so some libraries fill empty cells
     if not np.isfinite(measures[there]).all():
         raise BadInput(f"{run.archive}: measures has what is no finite number")
-    found = {"objective": objective, "measures": measures, "solution": solution}
-    return {name: rows[there] for name, rows in found.items()} | {
+    elites = {"objective": objective, "measures": measures, "solution": solution}
+    return {name: rows[there] for name, rows in elites.items()} | {
         name: arrays[name] for name in ("centroids",) if name in arrays
     }
 
@@ -173,7 +176,7 @@ def _elites(run: ImportedRun) -> Arrays:
 def _from_npz(run: ImportedRun) -> Arrays:
     names = run.about.archive.names
     arrays = read_arrays(run.archive, remedy=_remedy(run))
-    found = {}
+    elites = {}
     for name in ("objective", "measures", "solution", "centroids"):
         theirs = names.get(name, name)
         if not isinstance(theirs, str):
@@ -181,19 +184,19 @@ def _from_npz(run: ImportedRun) -> Arrays:
                 f"{run.path}: archive.names.{name} = {theirs}: one array of an .npz file"
             )
         if theirs in arrays:
-            found[name] = _numbers(run, theirs, arrays[theirs])
+            elites[name] = _numbers(run, theirs, arrays[theirs])
         elif name in names:
             raise BadInput(
                 f"{run.path}: archive.names.{name} = {theirs!r}: {run.archive} has no such array; "
                 f"it has {', '.join(arrays)}"
             )
-    return found
+    return elites
 
 
 def _from_csv(run: ImportedRun) -> Arrays:
     names = run.about.archive.names
     table = _read_csv(run, run.archive)
-    found = {}
+    elites = {}
     for name in ("objective", "measures", "solution"):
         theirs = names.get(name)
         if theirs is None:  # as pyribs writes them
@@ -207,12 +210,12 @@ def _from_csv(run: ImportedRun) -> Arrays:
                 f"it has {', '.join(map(str, table))}"
             )
         if columns:
-            found[name] = _numbers(run, name, table[columns].to_numpy())
-    return found
+            elites[name] = _numbers(run, name, table[columns].to_numpy())
+    return elites
 
 
 def _read_csv(run: ImportedRun, path: Path) -> "pd.DataFrame":
-    """Reads a table of others, where "nan" is a missing number."""
+    """Reads an external table, in which "nan" is a missing number."""
     import pandas as pd
 
     try:
@@ -237,7 +240,7 @@ def _numbers(run: ImportedRun, name: str, values: NDArray[Any]) -> NDArray[Any]:
 
 
 def _archive(run: ImportedRun, elites: Arrays) -> tuple[ResultArchive, list[str]]:
-    """Puts the elites into cells of ours; returns warnings, too."""
+    """Puts the elites into our cells; also returns warnings."""
     about = run.about
     grid = about.archive
     if grid.dims is None and "centroids" not in elites:
@@ -322,7 +325,7 @@ def _metrics(run: ImportedRun) -> "pd.DataFrame":
 
 
 def _completed(table: "pd.DataFrame", cells: int) -> "pd.DataFrame":
-    """Returns metrics.csv of theirs: all our columns, those that follow from others filled in."""
+    """Returns their metrics.csv with all our columns; computes those that follow from others."""
     for name, other, factor in (
         ("coverage", "num_elites", 1 / cells),
         ("num_elites", "coverage", cells),
@@ -341,7 +344,7 @@ def _columns(run: ImportedRun, path: Path, theirs: "pd.DataFrame") -> "pd.DataFr
     log = run.about.metrics
     assert log is not None
     names = {name: name for name in COLUMNS[1:8] if name in theirs} | log.columns
-    found = {}
+    columns = {}
     for name, column in names.items():
         if column not in theirs:
             raise BadInput(
@@ -355,26 +358,26 @@ def _columns(run: ImportedRun, path: Path, theirs: "pd.DataFrame") -> "pd.DataFr
                 f"{path}, row {wrong[0] + 1}: {column} = {theirs[column].iloc[wrong[0]]!r} is no "
                 "number"
             )
-        found[name] = log.times.get(name, 1.0) * values.astype(float)
+        columns[name] = log.times.get(name, 1.0) * values.astype(float)
     if not len(theirs):
         raise BadInput(f"{path}: it has no row")
-    return pd.DataFrame(found, index=theirs.index)
+    return pd.DataFrame(columns, index=theirs.index)
 
 
 def _compare(run: ImportedRun, table: "pd.DataFrame", ours: dict[str, Any]) -> list[str]:
     """Returns where their last metrics are not what their elites give."""
     last = table.iloc[-1]
-    found = []
+    wrong = []
     for name, value in ours.items():
         theirs = float(last.get(name, math.nan))
         if value is None or math.isnan(theirs):
             continue
         if not math.isclose(theirs, value, rel_tol=_TOLERANCE, abs_tol=1e-9):
-            found.append(f"{name} {theirs:.6g} in theirs, {value:.6g} of its elites")
-    if not found:
+            wrong.append(f"{name} {theirs:.6g} in theirs, {value:.6g} of its elites")
+    if not wrong:
         return []
     low = run.about.objective_range[0]
     return [
-        f"{'; '.join(found)}: the tables have the latter (offset of the QD score: {low:g}, the "
+        f"{'; '.join(wrong)}: the tables have the latter (offset of the QD score: {low:g}, the "
         "lower end of objective_range)"
     ]

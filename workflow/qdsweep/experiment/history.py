@@ -1,4 +1,4 @@
-"""Which elites of the result archive are new, taken down iteration by iteration."""
+"""The new elites of the result archive, recorded iteration by iteration."""
 
 import hashlib
 import logging
@@ -19,11 +19,11 @@ log = logging.getLogger("qdsweep")
 class Insertions:
     """The insertions of a run, appended; cut to the reload file's iteration on a new start.
 
-    A file that is torn is given up: the run itself does not need it.
+    A truncated file is given up: the run itself does not need it.
 
     Args:
         out: The run's folder.
-        state: The state that the run goes on from.
+        state: The state that the run resumes from.
         checksum: `checksum` when that was saved; None if it is not known.
     """
 
@@ -36,8 +36,8 @@ class Insertions:
         try:
             rows = self._file.read()
             if rows is None and state.iterations:
-                return  # begun by an older release: what is lost cannot be known
-            self._go_on(np.empty(0, ROW) if rows is None else rows, state, checksum)
+                return  # started by an older release: the earlier insertions are lost
+            self._resume(np.empty(0, ROW) if rows is None else rows, state, checksum)
         except (BadInput, ValueError, IndexError) as error:
             log.warning(
                 "%s is torn (%s): the run goes on without it, so its figures cannot show how its "
@@ -48,8 +48,8 @@ class Insertions:
             self._file.remove()
             out.history.unlink(missing_ok=True)
 
-    def _go_on(self, rows: NDArray[Any], state: State, checksum: str | None) -> None:
-        """Cuts the rows to the state's iteration and opens their file, if they tell its archive."""
+    def _resume(self, rows: NDArray[Any], state: State, checksum: str | None) -> None:
+        """Cuts the rows to the state's iteration and opens their file, if its archive is theirs."""
         rows = rows[: np.searchsorted(rows["iteration"], state.iterations, side="right")]
         if checksum not in (None, hashlib.sha256(rows.tobytes()).hexdigest()):
             raise ValueError("its checksum is another one")
@@ -57,9 +57,10 @@ class Insertions:
         self._best[rows["index"]] = rows["objective"]  # in order: the last one stays
         cells, objective = self._archive.objectives(np.arange(len(self._best)))
         self._touched = [cells[objective != self._best[cells]]]
-        # Told in the iteration under way, before the reload file of its second batch.
-        told = state.pending is not None and state.asked > len(state.pending.batch.solutions)
-        if len(self._touched[0]) and not told:
+        # Elites of an iteration's first batch are new in a reload file of its second one.
+        pending = state.pending
+        is_later = pending is not None and state.asked > len(pending.batch.solutions)
+        if len(self._touched[0]) and not is_later:
             raise ValueError(f"{len(self._touched[0])} elites are not in it")
         self._file.begin(rows)
 
@@ -67,13 +68,13 @@ class Insertions:
         """Notes which cells a batch may have changed.
 
         Args:
-            measures: ``(n, m)`` what the algorithm was just told.
+            measures: ``(n, m)`` the measures of the batch that the algorithm has just got.
         """
         if self._file.is_open:
             self._touched.append(self._archive.cells_of(measures))
 
     def add(self, iteration: int) -> None:
-        """Takes down what an iteration has inserted; of a cell, the last that stayed."""
+        """Records the insertions of an iteration; of a cell, the last one."""
         if not self._file.is_open:
             return
         cells = np.unique(np.concatenate(self._touched))
@@ -87,7 +88,7 @@ class Insertions:
 
     @property
     def checksum(self) -> str | None:
-        """Of what is taken down, for a reload file; None where nothing is."""
+        """The checksum of the records, for a reload file; None where there are none."""
         return self._file.checksum
 
     def flush(self) -> None:

@@ -1,16 +1,16 @@
-"""How a run is computed, besides its cluster."""
+"""The options of a run, which never change a result."""
 
 from typing import NamedTuple
 
 
 class Options(NamedTuple):
-    """How a run is computed, besides its cluster. It never changes a result.
+    """The options by which a run is computed, in addition to its cluster.
 
     Attributes:
         terminal: A person is watching a terminal: log there too, and draw a bar.
-        max_seconds: Stop after so long, to go on later [s].
+        max_seconds: Stop after this time, to resume later [s].
         attempt: Snakemake's count of attempts, from 1.
-        allow_version_change: Go on from a reload file of other library versions.
+        allow_version_change: Resume from a reload file of other library versions.
     """
 
     terminal: bool = False

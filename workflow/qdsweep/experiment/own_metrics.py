@@ -1,4 +1,4 @@
-"""The user's metrics of a run: measured after each iteration, and never in its way."""
+"""The user's metrics of a run, measured after each iteration; they never change its results."""
 
 import contextlib
 import copy
@@ -19,7 +19,7 @@ from qdsweep.experiment.state import State
 
 log = logging.getLogger("qdsweep")
 
-# What would change an archive, or draw from its generator, and so the run's results.
+# Methods that change an archive, or draw from its generator, and so change the run's results.
 _CHANGES = ("add", "add_single", "clear", "sample_elites")
 
 
@@ -42,7 +42,7 @@ class ReadOnly:
         return len(self._archive)
 
     def __iter__(self) -> Any:
-        # Copies: pyribs gives what the archive itself keeps.
+        # Copies: pyribs gives the archive's own arrays.
         return (copy.deepcopy(elite) for elite in self._archive)
 
 
@@ -50,13 +50,13 @@ class OwnMetrics:
     """The metrics that the key `metrics` of an experiment lists.
 
     Each function is called once an iteration with the archive that results are of (pyribs' own,
-    to be read only) and all evaluations of the iteration. What fails, or gives no finite number,
-    leaves an empty cell; the log says so the first time, and how often in the end.
+    to be read only) and all evaluations of the iteration. An error, or a value that is not finite,
+    leaves an empty cell; the log reports it the first time, and how often at the end.
 
     Args:
         experiment: The experiment.
-        state: The state of its run. What the algorithm was told in the iteration under way is
-            kept there: a run may be saved between two batches of it.
+        state: The state of its run. It keeps the evaluations of the iteration under way: a run
+            may be saved between two batches of it.
 
     Raises:
         BadInput: A module or function is missing.
@@ -64,17 +64,17 @@ class OwnMetrics:
 
     def __init__(self, experiment: Experiment, state: State) -> None:
         self._wanted = own_metrics(experiment.metrics)
-        self._functions = {one.function: load_function(one.function) for one in self._wanted}
+        self._functions = {own.function: load_function(own.function) for own in self._wanted}
         self._state = state
         self._failed: Counter[str] = Counter()
 
     @property
     def columns(self) -> list[str]:
         """Their columns in metrics.csv."""
-        return [one.column for one in self._wanted]
+        return [own.column for own in self._wanted]
 
     def told(self, evaluation: Evaluation) -> None:
-        """Keeps what the algorithm was told."""
+        """Keeps the evaluations of a batch."""
         if self._wanted:
             named = evaluation.objective, evaluation.measures, evaluation.fields
             self._state.told.append(Evaluation(*named))
@@ -89,7 +89,7 @@ class OwnMetrics:
             name: self._call(name, seen, _joined(self._state.told)) for name in self._functions
         }
         self._state.told = []
-        return {one.column: self._value(one.column, results[one.function]) for one in self._wanted}
+        return {own.column: self._value(own.column, results[own.function]) for own in self._wanted}
 
     def report(self) -> None:
         """Logs how often each was empty."""
@@ -114,21 +114,20 @@ class OwnMetrics:
         self._failed[column] += 1
         if self._failed[column] == 1:
             failed = isinstance(value, BaseException)
-            raised, said = f"raised {type(value).__name__}: {value}", reprlib.repr(value)
+            raised, shown = f"raised {type(value).__name__}: {value}", reprlib.repr(value)
             log.warning(
                 "the metric %s %s: its cell is empty, and will be whenever that happens again",
                 column,
-                raised if failed else f"gives no finite number: {said}",
+                raised if failed else f"gives no finite number: {shown}",
                 exc_info=value if failed and value.__traceback__ else None,
             )
         return None
 
 
-def _joined(told: list[Evaluation]) -> Evaluation:
+def _joined(batches: list[Evaluation]) -> Evaluation:
     """Returns the evaluations of all batches of an iteration as one, a copy."""
-    first = told[0]
     return Evaluation(
-        np.concatenate([one.objective for one in told]),
-        np.concatenate([one.measures for one in told]),
-        {name: np.concatenate([one.fields[name] for one in told]) for name in first.fields},
+        np.concatenate([batch.objective for batch in batches]),
+        np.concatenate([batch.measures for batch in batches]),
+        {name: np.concatenate([b.fields[name] for b in batches]) for name in batches[0].fields},
     )

@@ -25,7 +25,7 @@ INSTALL = "`make extras` installs mpi4py and an MPI"
 
 
 def start_ranks(cluster: Cluster, run: Path) -> int:
-    """Runs this process's command once more, in every rank, and returns the exit code of rank 0.
+    """Runs this process's command again, in every rank, and returns the exit code of rank 0.
 
     Args:
         cluster: How many workers, and the launcher.
@@ -35,8 +35,8 @@ def start_ranks(cluster: Cluster, run: Path) -> int:
         BadInput: The launcher is missing, or the ranks are not one world.
     """
     program, *options = launcher(cluster)
-    found = which(program)  # that of the MPI that is installed beside this Python comes first
-    if found is None:
+    path = which(program)  # that of the MPI that is installed next to this Python comes first
+    if path is None:
         raise BadInput(
             f"engine mpi: the launcher {program} is not on the PATH; {INSTALL}, or name "
             'another one in the cluster config, such as mpi: {launcher: "srun --mpi=pmix"}'
@@ -50,11 +50,11 @@ def start_ranks(cluster: Cluster, run: Path) -> int:
         if cluster.mpi.launcher is None:  # no port of MPI, where others could send pickles
             env.setdefault("UCX_TLS", "self,sm")
     file = RunDir(run).state.path / EXIT_CODE
-    with contextlib.suppress(OSError):  # rank 0 says what is wrong
+    with contextlib.suppress(OSError):  # rank 0 reports the problem
         file.parent.mkdir(parents=True, exist_ok=True)
         file.unlink(missing_ok=True)  # of a start that was killed
     process = subprocess.Popen(
-        [found, *words, sys.executable, "-m", "qdsweep", *sys.argv[1:]],
+        [path, *words, sys.executable, "-m", "qdsweep", *sys.argv[1:]],
         env=env,
         stdin=subprocess.DEVNULL,
         start_new_session=True,
@@ -64,11 +64,11 @@ def start_ranks(cluster: Cluster, run: Path) -> int:
         signal.signal(number, lambda *_: process.send_signal(signal.SIGUSR1))
     code = process.wait()
     with contextlib.suppress(OSError):
-        said, _, refusal = file.read_text().partition("\n")
+        exit_code, _, refusal = file.read_text().partition("\n")
         file.unlink()
         if refusal:
             raise BadInput(f"engine mpi: {refusal}")
-        return int(said)
+        return int(exit_code)
     typed = shlex.join([program, *words])
     if code == 0:
         raise QdsweepError(f"engine mpi: no rank was started by {typed} (mpi.launcher)")
@@ -81,7 +81,7 @@ def launcher(cluster: Cluster) -> list[str]:
     program, *options = shlex.split(_launcher(cluster))
     if Path(program).name != "srun":
         return [program, *options]
-    # Rank 0, which is no worker, comes on top of the first node's; a lost rank ends them all.
+    # Rank 0, which is not a worker, comes on top of the first node's; a lost rank ends them all.
     place = ["--overlap", "--overcommit", "--distribution=cyclic", "--cpu-bind=none"]
     place += [f"--nodes={cluster.nodes}", "--kill-on-bad-exit=1", "--job-name=qdsweep-ranks"]
     return [program, *place, *options]
@@ -92,7 +92,7 @@ def _launcher(cluster: Cluster) -> str:
 
 
 def work(cluster: Cluster, run: Path, main: Callable[[], int]) -> int:
-    """Does what this rank is for: rank 0 computes the run, the others evaluate for it.
+    """Does the work of this rank: rank 0 computes the run, the others evaluate for it.
 
     Args:
         cluster: The cluster config.
@@ -121,7 +121,7 @@ def work(cluster: Cluster, run: Path, main: Callable[[], int]) -> int:
         return 0
     try:
         code = main()
-    except QdsweepError as error:  # said here: nothing is left of this process after Abort
+    except QdsweepError as error:  # reported here: this process does not survive Abort
         print(f"qdsweep: {error}", file=sys.stderr)
         code = error.exit_code
     except BaseException:  # without Abort the others would wait for ever

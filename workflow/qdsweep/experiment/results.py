@@ -1,4 +1,4 @@
-"""What a run's state amounts to: archive.npz and summary.json."""
+"""The results of a run's state: archive.npz and summary.json."""
 
 import platform
 import shutil
@@ -42,7 +42,7 @@ def write_results(
         experiment: The experiment.
         domain: Its domain.
         state: The state, between two iterations.
-        about: What else summary.json says: status, versions, engine, workers, attempts.
+        about: The rest of summary.json: status, versions, engine, workers, attempts.
     """
     archive = state.algorithm.archive
     rows = archive.rows()
@@ -71,7 +71,7 @@ def write_results(
 
 
 def describe_archive(archive: Archive, domain: Domain) -> dict[str, Any]:
-    """The geometry of an archive, for whoever reads archive.npz."""
+    """The geometry of an archive, for readers of archive.npz."""
     return {
         **archive.describe(),
         "ranges": [[float(low), float(high)] for low, high in domain.measures.values()],
@@ -128,6 +128,6 @@ def snapshot(run_dir: Path) -> Path | None:
         "workers": status.workers,
         "attempts": status.attempts,
     }
-    # The source of a user's class may have been edited since: the run is what it was.
+    # The source of a user's class may have been edited since: the run keeps its id.
     write_results(target, status.id or run_id(experiment), experiment, domain, state, about)
     return target.path

@@ -14,14 +14,14 @@ from qdsweep.text import duration
 log = logging.getLogger("qdsweep")
 
 FIRST_PLOT_SECONDS = 60.0
-_PLOTS = 2  # metrics beside each other, for more there is no room
+_PLOTS = 2  # metrics next to each other, for more there is no room
 
 
 class _LogFile(logging.FileHandler):
-    """A log whose lines may be lost on a full disk: what needs the disk more says so itself."""
+    """A log whose lines may be lost on a full disk: writers of results report it."""
 
     def handleError(self, record: logging.LogRecord) -> None:
-        """Says nothing of a line that cannot be written; the next one may bring it along."""
+        """Ignores a line that cannot be written; the next one may bring it along."""
         if not isinstance(sys.exc_info()[1], OSError):
             super().handleError(record)
 
@@ -45,7 +45,7 @@ def start_log(path: Path, *, terminal: bool) -> None:
 
 
 class Progress:
-    """Log lines now and then, a text plot more rarely, a bar on a terminal.
+    """Log lines from time to time, a text plot more rarely, a bar on a terminal.
 
     Args:
         budget: The budget key and its amount.

@@ -45,7 +45,7 @@ def start(experiment: Experiment, out: Path, cluster: Cluster, options: Options)
         0 finished, 75 stopped on purpose.
 
     Raises:
-        QdsweepError: It failed; the message says why.
+        QdsweepError: It failed; the message has the reason.
     """
     began = time.monotonic()
     left = seconds_left(options.max_seconds)
@@ -179,7 +179,7 @@ def _find_helpers(cluster: Cluster, out: Path) -> "Helpers | None":
     from qdsweep.engines.allocation import Helpers, start_helpers
 
     # In an image they were started before, from outside.
-    return Helpers(process.told().get("helpers") or start_helpers(cluster, out), out)
+    return Helpers(process.host_facts().get("helpers") or start_helpers(cluster, out), out)
 
 
 def _is_whole(path: Path) -> bool:

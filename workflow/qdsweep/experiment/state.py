@@ -1,4 +1,4 @@
-"""The state of a run: all that it needs to go on, bit for bit."""
+"""The state of a run: all that it needs to resume, bit for bit."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,7 +14,7 @@ from qdsweep.records.metrics import PHASES
 
 @dataclass
 class Pending:
-    """Solutions that the algorithm gave and whose results it has not been told.
+    """Solutions of the algorithm whose results it has not got.
 
     Attributes:
         batch: The solutions.
@@ -55,7 +55,7 @@ class Pending:
         return Evaluation(
             fields.pop("objective"),
             fields.pop("measures"),
-            fields,  # what is left in the end
+            fields,  # the remaining arrays
             jacobian=fields.pop("jacobian", None),
             tally=fields.pop("tally", None),
             experience=records,
@@ -104,7 +104,7 @@ class State:
         pending: The batch under way, or None between two iterations.
         seconds: Time spent so far, by phase, and by compilation [s].
         context: ``(k,)`` what the domain has learned from all evaluations, if it does.
-        told: What the algorithm was told in the iteration under way, where the user has metrics.
+        told: The evaluations of the iteration under way, where the user has metrics.
     """
 
     algorithm: Algorithm
@@ -125,7 +125,7 @@ class State:
         return self.pending is None and not self.asked
 
     def end_iteration(self) -> None:
-        """Counts an iteration of which everything is told."""
+        """Counts an iteration that has ended."""
         self.iterations += 1
         self.evaluations += self.asked
         self.asked, self.trained = 0, False
@@ -135,7 +135,8 @@ def evaluation_seeds(policy: str | int, seed: int, iteration: int, first: int, c
     """The seeds of an iteration's evaluations.
 
     They depend on the experiment's seed, the iteration and the index of the solution, never on
-    who evaluates what. One SeedSequence per iteration: one per solution costs a hundred times more.
+    the worker that evaluates it. There is one SeedSequence per iteration: one per solution costs a
+    hundred times more.
 
     Args:
         policy: "fixed" (one for all), "iteration" (one per iteration), "solution" (one each), or

@@ -1,6 +1,6 @@
-"""The user's own key, by which a reload file is known to be the user's own.
+"""The user's own key, which proves that a reload file is the user's own.
 
-Whether somebody else can have written a file.
+It also finds out whether another user can have written a file.
 """
 
 import functools
@@ -25,13 +25,13 @@ _LENGTH = 64  # hexadecimal digits
 
 def key_file() -> Path:
     """Returns where the key is, or will be: in an image where the host has it."""
-    told = process.told().get("key")
+    key = process.host_facts().get("key")
     folder = Path(os.environ.get("XDG_CONFIG_HOME") or Path("~/.config").expanduser())
-    return Path(told) if told else folder / "qdsweep/key"
+    return Path(key) if key else folder / "qdsweep/key"
 
 
 def own_digest(what: str) -> str | None:
-    """Returns the keyed digest of a text, which nobody else can make.
+    """Returns the keyed digest of a text, which no other user can make.
 
     The key is made at its first use.
 
@@ -74,7 +74,7 @@ def _make(file: Path) -> None:
         with Lock(file.with_name(f"{file.name}.lock")) as lock:
             if not file.exists():
                 own.rename(file)
-            lock.path.unlink()  # whoever waits for it finds the key
+            lock.path.unlink()  # a process that waits for it finds the key
     finally:
         own.unlink(missing_ok=True)
 
@@ -83,7 +83,7 @@ OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
 
 def is_kept_alone(descriptor: int, folder: Path) -> bool:
-    """Returns whether this user alone can write an open file, and put it where it is.
+    """Returns whether only this user can write an open file, and put it where it is.
 
     Args:
         descriptor: The file.

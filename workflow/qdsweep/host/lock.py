@@ -1,13 +1,13 @@
 """The lock of a run: one process at a time writes to its folder.
 
 flock() keeps them apart where the file system does it well. Where it does nothing, or only within a
-node, or is refused, the lock rests on what every file system has: a file that only one process can
-create (O_EXCL), the owner's name, and its sign of life.
+node, or is refused, the lock rests on properties of every file system: a file that only one process
+can create (O_EXCL), the owner's name, and its sign of life.
 
-Who holds a lock, as its file says, and whether that process still lives.
+It also reads the holder of a lock from its file, and whether that process still lives.
 
-The clocks of other nodes and of the file system may be wrong: for what is decided here, how long a
-file has not changed is measured by the clock of this process alone.
+The clocks of other nodes and of the file system may be wrong: decisions here measure only by the
+clock of this process how long a file has not changed.
 """
 
 import fcntl
@@ -28,7 +28,7 @@ from qdsweep.files import naming, read_json_if_whole
 from qdsweep.host.slurm import has_ended, job_details
 
 # How often an owner touches its file, and after how long without that it counts as dead where
-# nobody can be asked about it [s].
+# neither the kernel nor Slurm knows about it [s].
 BEAT_SECONDS = 5.0
 DEAD_SECONDS = 60.0
 
@@ -91,7 +91,7 @@ def lives(owner: dict[str, Any]) -> bool | None:
 
 
 class Watch:
-    """Says how long files have not changed."""
+    """Measures how long files have not changed."""
 
     def __init__(self) -> None:
         self._seen: dict[Path, tuple[object, float]] = {}
@@ -113,7 +113,7 @@ def _look(path: Path) -> object:
 
 
 def _kernel() -> dict[str, str | None]:
-    """Names what tells whether /proc here shows a process: the boot, and what it numbers."""
+    """Returns boot and pid namespace, which decide whether /proc here shows a process."""
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
         return {"boot": boot, "pids": os.readlink("/proc/self/ns/pid")}  # noqa: PTH115 - no path
@@ -147,7 +147,7 @@ class Lock:
 
     It is free as soon as the process is dead, in whatever way, and this node or Slurm knows that;
     else when the owner has given no sign of life for `DEAD_SECONDS`. A process that was silent for
-    so long (it was suspended), and lost the lock meanwhile, ends before it writes.
+    that time (it was suspended), and lost the lock meanwhile, ends before it writes.
 
     Args:
         path: The file.
@@ -188,7 +188,7 @@ class Lock:
         self._done.set()
         file, self._file = self._file, None
         if file is not None:
-            with suppress(OSError):  # what the owner did is done, whatever is said of it here
+            with suppress(OSError):  # the owner's work is done, with or without this
                 if self.path.read_bytes() == self._content:
                     os.truncate(file, 0)
             with suppress(OSError):
@@ -237,7 +237,7 @@ class Lock:
         return self._watch.silent(self.path) >= DEAD_SECONDS or self._has_ended(owner)
 
     def _has_ended(self, owner: dict[str, Any]) -> bool:
-        """Asks Slurm now and then, which may take its time."""
+        """Asks Slurm, which may be slow, at most once in `BEAT_SECONDS`."""
         job = owner.get("slurm_job")
         if job in (None, os.environ.get("SLURM_JOB_ID")) or time.monotonic() < self._ask_at:
             return False
@@ -284,13 +284,13 @@ class Lock:
     def _is_lost(self) -> bool:
         try:
             content = self.path.read_bytes()
-        except OSError:  # whoever removes the folder will be told by what is written next
+        except OSError:  # a removed folder is reported by the next write
             return False
         return content != self._content and not self._done.is_set()
 
 
 def _granted(file: int, how: int) -> bool:
-    """Returns whether flock() finds nobody; also where the file system has none."""
+    """Returns whether flock() finds no other holder; also where the file system has no flock()."""
     try:
         fcntl.flock(file, how | fcntl.LOCK_NB)
     except (BlockingIOError, PermissionError):
@@ -301,9 +301,9 @@ def _granted(file: int, how: int) -> bool:
 
 
 def is_alive(path: Path) -> bool:
-    """Returns whether somebody seems to hold the lock now, for what is only shown.
+    """Returns whether a process seems to hold the lock now, for displays.
 
-    Of an owner on another node, the time of its file says it, if all clocks are right.
+    For an owner on another node, the time of the file decides, if all clocks are right.
     """
     try:
         file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
@@ -322,7 +322,7 @@ def is_alive(path: Path) -> bool:
 
 
 def may_be_alive(path: Path) -> bool:
-    """Returns whether somebody may hold the lock, for what removes files: no clock is believed."""
+    """Returns whether a process may hold the lock; no clock is trusted."""
     if is_alive(path):
         return True
     owner = read_owner(path) or {}

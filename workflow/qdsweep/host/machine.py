@@ -1,8 +1,7 @@
-"""The same bits from every x86-64 machine with AVX2. Import this module before numpy.
+"""The CPU, memory and load of this machine. Import this module before numpy.
 
-What can never fit in memory is refused by name, before anything runs.
-
-How busy the machine is: where more processes want a core than there are, times are too long.
+Its settings give the same bits on every x86-64 machine with AVX2. Arrays that can never fit in
+memory are refused by name. Where more processes want a core than there are, times are too long.
 """
 
 import os
@@ -79,7 +78,7 @@ def kept_by_forks() -> dict[str, str]:
 
 
 def has_avx2() -> bool:
-    """Returns whether this CPU has AVX2 (True if the system does not tell)."""
+    """Returns whether this CPU has AVX2 (True if the system does not report it)."""
     try:
         flags = Path("/proc/cpuinfo").read_text()
     except OSError:
@@ -92,15 +91,15 @@ _LARGEST = 2**46
 
 
 def require_memory(size: int, what: str, *, anywhere: bool = False) -> None:
-    """Refuses what is larger than all memory of this machine, swap included.
+    """Refuses an array that is larger than all memory of this machine, swap included.
 
-    An array that is not written yet takes no memory, so the system may well grant what can never be
+    An array that is not written yet takes no memory, so the system may grant one that can never be
     filled.
 
     Args:
-        size: What it takes once it is full [bytes].
+        size: Its size once it is full [bytes].
         what: Its key and value, and what they ask for.
-        anywhere: Whether another machine may hold it: then only what none has is refused.
+        anywhere: Whether another machine may hold it; the limit is then the largest machine's.
 
     Raises:
         BadInput: There is not so much memory.
@@ -131,7 +130,7 @@ def _memory() -> int:
     return memory + 1024 * sum(swap)
 
 
-# From so many processes a core on, they wait for one another.
+# From this many processes a core on, they wait for one another.
 BUSY = 1.25
 
 
@@ -145,7 +144,7 @@ class Load:
 
     def __init__(self, workers: int) -> None:
         cores = os.cpu_count() or 1
-        self._own = min(workers, cores)  # more share cores by what the user chose
+        self._own = min(workers, cores)  # more share cores by the user's choice
         self._cores = cores
         self._sum = self._looks = 0.0
 
@@ -157,7 +156,7 @@ class Load:
 
 
 def others() -> int:
-    """Returns how many other threads of the machine want a core now; 0 where nobody tells."""
+    """Returns how many other threads of the machine want a core now; 0 where it is unknown."""
     try:
         runnable = Path("/proc/loadavg").read_text().split()[3].partition("/")[0]
     except OSError:

@@ -1,10 +1,7 @@
-"""Ties the life of a process to that of its parent.
+"""Processes of this machine: their parents, installed programs, checks in a process of their own.
 
-Programs that are installed on this machine.
-
-A check in a process of its own: what ends that process ends nothing else, and is said.
-
-Facts about the host for a process in the image, where there is no Slurm.
+A check that ends its process ends nothing else, and is reported. In an image, where there is no
+Slurm, a process also gets facts about the host.
 """
 
 import contextlib
@@ -40,7 +37,7 @@ def die_with_parent(number: signal.Signals, parent: int | None = None) -> None:
 
 
 def which(program: str) -> str | None:
-    """Returns where a program is: beside this Python, or else on the PATH; None if nowhere."""
+    """Returns where a program is: next to this Python, or else on the PATH; None if nowhere."""
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
     return shutil.which(program, path=path)
 
@@ -50,8 +47,8 @@ def answer_of(module: str, about: str, name: str, env: Mapping[str, str]) -> str
 
     Args:
         module: The module, which calls `answer`.
-        about: What it is given on its standard input.
-        name: What is checked, for the message.
+        about: The text of its standard input.
+        name: The name of the checked thing, for the message.
         env: Further variables of its environment.
 
     Raises:
@@ -72,12 +69,12 @@ def answer_of(module: str, about: str, name: str, env: Mapping[str, str]) -> str
             f"{name}: it ended its process with exit code {done.returncode}"
             f"{': ' * bool(last)}{last}. Usual causes: os._exit, exit(), a crash of a library"
         )
-    sys.stderr.write(done.stderr)  # what it printed, and warnings
+    sys.stderr.write(done.stderr)  # its output, and warnings
     return done.stdout
 
 
 def answer(check: Callable[[str], str]) -> int:
-    """Checks what is on standard input; prints the answer, or what is wrong.
+    """Checks the text on standard input; prints the answer, or the error.
 
     Args:
         check: Is given standard input, and returns the answer, or raises BadInput.
@@ -86,12 +83,12 @@ def answer(check: Callable[[str], str]) -> int:
         The exit code.
     """
     try:
-        with contextlib.redirect_stdout(sys.stderr):  # what it prints is no answer of ours
-            found = check(sys.stdin.read())
+        with contextlib.redirect_stdout(sys.stderr):  # its output is not the answer
+            result = check(sys.stdin.read())
     except BadInput as error:
         print(error)
         return error.exit_code
-    print(found)
+    print(result)
     return 0
 
 
@@ -101,8 +98,8 @@ RANKS = "QDSWEEP_RANKS"
 
 
 @functools.cache
-def told() -> dict[str, Any]:
-    """Returns what `container.enter` has told this process; nothing outside of an image.
+def host_facts() -> dict[str, Any]:
+    """Returns what `container.enter` has passed to this process; nothing outside of an image.
 
     `image`: the file; `digest`: its SHA-256; `slurm`: question -> answer; `helpers`: the
     process that starts the workers, if they are on several nodes; `key`: the file of the user's
@@ -113,5 +110,5 @@ def told() -> dict[str, Any]:
 
 def image() -> dict[str, Any] | None:
     """Returns the image that this process runs in, as summary.json names it."""
-    path = told().get("image") or os.environ.get("APPTAINER_CONTAINER")
-    return None if path is None else {"path": path, "sha256": told().get("digest")}
+    path = host_facts().get("image") or os.environ.get("APPTAINER_CONTAINER")
+    return None if path is None else {"path": path, "sha256": host_facts().get("digest")}

@@ -12,8 +12,8 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)
 def ignore_signals() -> None:
     """Leaves signals to the main process: Ctrl-C and Slurm reach the whole group.
 
-    What a domain itself starts can be ended as usual: a handler, other than SIG_IGN, is not handed
-    on to programs, and it is taken back in forks.
+    Processes that a domain itself starts can be ended as usual: programs do not inherit a handler,
+    unlike SIG_IGN, and forks take it back.
     """
 
     def restore() -> None:

@@ -1,6 +1,6 @@
 """Questions to Slurm about a job. Each has a time limit, and there may be no answer.
 
-When this process must have ended: with its Slurm job, or after `max_seconds`.
+One of them is when this process must have ended: with its Slurm job, or after `max_seconds`.
 """
 
 import functools
@@ -10,7 +10,7 @@ import subprocess
 import time
 from datetime import datetime
 
-from qdsweep.host.process import told
+from qdsweep.host.process import host_facts
 
 SECONDS = 30
 # Of a job of which nothing runs any more; one that is to start again is PENDING.
@@ -58,9 +58,9 @@ def end_state(job: str) -> str | None:
 
 
 def has_ended(job: str) -> bool:
-    """Returns whether Slurm says that nothing of a job runs any more; not if it does not answer."""
-    found = re.search(r"JobState=(\S+)", _ask("scontrol", "--oneliner", "show", "job", job))
-    return (found[1] if found else end_state(job)) in ENDED
+    """Returns whether Slurm reports that no part of a job runs; False without an answer."""
+    state = re.search(r"JobState=(\S+)", _ask("scontrol", "--oneliner", "show", "job", job))
+    return (state[1] if state else end_state(job)) in ENDED
 
 
 def ran_out_of_memory(job: str) -> bool:
@@ -113,12 +113,12 @@ def queued_jobs(folder: str) -> dict[str, list[str]]:
     Args:
         folder: The folder that they were submitted from.
     """
-    found: dict[str, list[str]] = {}
+    jobs: dict[str, list[str]] = {}
     for line in _ask("squeue", "--noheader", "--me", "--format", "%A|%Z|%k").splitlines():
         job, place, comment = line.split("|", 2)
         if place == folder:
-            found.setdefault(comment, []).append(job)
-    return found
+            jobs.setdefault(comment, []).append(job)
+    return jobs
 
 
 def requeue(job: str) -> None:
@@ -128,7 +128,7 @@ def requeue(job: str) -> None:
 
 def _ask(*words: str) -> str:
     question = " ".join(words)
-    from_host = told().get("slurm", {})
+    from_host = host_facts().get("slurm", {})
     if question in from_host:
         return str(from_host[question])
     try:
@@ -160,5 +160,5 @@ def _slurm_seconds_left() -> float | None:
     if job is None:
         return None
     end = os.environ.get("SLURM_JOB_END_TIME")  # since Slurm 22.11
-    found = float(end) if end is not None and end.isdigit() else end_of_job(job)
-    return None if found is None else found - SLURM_MARGIN - time.time()
+    deadline = float(end) if end is not None and end.isdigit() else end_of_job(job)
+    return None if deadline is None else deadline - SLURM_MARGIN - time.time()

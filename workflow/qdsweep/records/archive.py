@@ -37,7 +37,7 @@ def archive_rows(elites: dict[str, NDArray[Any]], *, indexed: bool) -> dict[str,
 
 
 def field_names(arrays: dict[str, NDArray[Any]]) -> list[str]:
-    """Returns the names of what archive.npz keeps with its elites besides."""
+    """Returns the names of the other fields that archive.npz has of its elites."""
     return [name for name in arrays if name not in _NOT_FIELDS]
 
 

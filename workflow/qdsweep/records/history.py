@@ -72,7 +72,7 @@ class HistoryFile:
 
     @property
     def is_open(self) -> bool:
-        """Whether insertions are taken down."""
+        """Whether insertions are recorded."""
         return self._file is not None
 
     def read(self) -> NDArray[Any] | None:
@@ -105,7 +105,7 @@ class HistoryFile:
 
     @property
     def checksum(self) -> str | None:
-        """Of all rows up to now, which a reload file remembers; None where none are taken down."""
+        """Of all rows up to now, which a reload file remembers; None where none are recorded."""
         return self._sum.hexdigest() if self.is_open else None
 
     def flush(self) -> None:
@@ -131,6 +131,6 @@ class HistoryFile:
         self._file = None
 
     def remove(self) -> None:
-        """Removes what is there: nobody can go on from it."""
+        """Removes the files: no run can resume from them."""
         for path in (self._path, self._final):
             path.unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""An index of a sweep's runs: what was read of each, so that only changed runs are read again.
+"""An index of a sweep's runs: the contents of their files, so that only changed ones are read.
 
 With an index, a look at 100,000 finished runs takes seconds. Its file can be removed at any time.
 """
@@ -32,8 +32,7 @@ class Index(Generic[Entry]):
 
     Attributes:
         path: The file.
-        form: What every entry depends on, such as names of fields; a file of another form is
-            ignored.
+        form: The layout of all entries, such as names of fields; a file of another form is ignored.
         dump: Returns an entry as JSON, which may contain one-dimensional arrays of floats.
         load: Returns the entry of that JSON, in which the length of an array stands for it, and of
             a function that returns the next array of a length.
@@ -54,7 +53,7 @@ class Index(Generic[Entry]):
 
         Args:
             runs: Run ids.
-            key_of: Returns what the entry of a run depends on; None: the run has no entry.
+            key_of: Returns all that the entry of a run depends on; None: the run has no entry.
             read: Reads the entry of a run; None: it has none.
         """
         before = self._read()

@@ -16,13 +16,13 @@ from qdsweep.records.sums import require_as_written
 if TYPE_CHECKING:
     import pandas as pd
 
-# The first release has them, and so every file; metrics that were declared since stand behind.
+# The first release has them, and so every file; metrics that were declared since follow them.
 _FIRST = ("iteration", "evaluations", *ARCHIVE_METRICS)
 # The phases of an iteration; their times add up to its wall time.
 PHASES = ("ask", "evaluate", "tell", "reload")
 SECONDS = tuple(f"seconds_{phase}" for phase in PHASES)
-# What compiled meanwhile, which is nothing in a fork of the warm process: no phase is charged with
-# it. In files of earlier releases ask and tell are.
+# The time of compilation, 0 in a fork of the warm process: it counts for no phase. In files of
+# earlier releases it is part of ask and tell.
 COMPILE = "seconds_compile"
 COLUMNS = (
     *_FIRST,
@@ -30,7 +30,7 @@ COLUMNS = (
     *SECONDS,
     COMPILE,
 )
-# What the user's metrics took; only where there are some.
+# The time of the user's metrics; only where there are some.
 OWN_SECONDS = "seconds_metrics"
 
 
@@ -42,13 +42,13 @@ def column_of(unit: str) -> str:
 class Metrics:
     """The metrics file of a run.
 
-    A file that another release has begun keeps its columns, and gets those that it lacks; cells
-    that nobody has measured are empty.
+    A file of another release keeps its columns, and gets those that it lacks; cells
+    that were not measured are empty.
 
     Args:
         path: `state/metrics.csv`.
-        iteration: The iteration that the run goes on from; later rows are cut off.
-        own: The columns of the user's metrics; what they cost is another one.
+        iteration: The iteration that the run resumes from; later rows are cut off.
+        own: The columns of the user's metrics; their cost is another one.
     """
 
     def __init__(self, path: Path, iteration: int, own: Sequence[str] = ()) -> None:
@@ -73,7 +73,7 @@ class Metrics:
 
     @property
     def fingerprint(self) -> dict[str, Any]:
-        """What tells these lines from others: a reload file remembers it (see `begins_with`)."""
+        """Columns and digest of these lines, which a reload file stores (see `begins_with`)."""
         return {"columns": len(self._columns), "sha256": self._sum.hexdigest()}
 
     def flush(self, *, durable: bool = False) -> None:
@@ -97,14 +97,14 @@ def read_lines(path: Path) -> list[str]:
         return []
     if not header.startswith(f"{COLUMNS[0]},") or not header.endswith("\n"):
         return []
-    kept = [header.rstrip("\n")]
+    whole_lines = [header.rstrip("\n")]
     commas = header.count(",")
     for number, line in enumerate(lines, start=1):
         whole = line.endswith("\n") and line.count(",") == commas
         if not whole or not line.startswith(f"{number},"):
             break
-        kept.append(line.rstrip("\n"))
-    return kept
+        whole_lines.append(line.rstrip("\n"))
+    return whole_lines
 
 
 def begins_with(lines: list[str], iterations: int, fingerprint: dict[str, Any] | None) -> bool:
@@ -115,11 +115,11 @@ def begins_with(lines: list[str], iterations: int, fingerprint: dict[str, Any] |
         iterations: Number of rows.
         fingerprint: `Metrics.fingerprint` then; reload files of earlier releases have none.
     """
-    kept = lines[: 1 + iterations]
-    if len(kept) < 1 + iterations or fingerprint is None:
-        return len(kept) == 1 + iterations or not iterations
+    first = lines[: 1 + iterations]
+    if len(first) < 1 + iterations or fingerprint is None:
+        return len(first) == 1 + iterations or not iterations
     columns = fingerprint["columns"]
-    cut = (",".join(line.split(",")[:columns]) for line in kept)
+    cut = (",".join(line.split(",")[:columns]) for line in first)
     return _sum(cut).hexdigest() == fingerprint["sha256"]
 
 
@@ -133,7 +133,7 @@ def read_rows(path: Path) -> list[str]:
 
 
 def copy_rows(source: Path, target: Path, iterations: int) -> None:
-    """Writes the rows of so many iterations into another file."""
+    """Writes the rows of the first iterations into another file."""
     with atomic(target, "w") as file:
         file.writelines(f"{line}\n" for line in read_lines(source)[: 1 + iterations])
 

@@ -1,9 +1,4 @@
-"""Where every file of a run is: results/runs/ID and what lies in it.
-
-A folder under results/ and the paths of its files.
-
-Where every file of a sweep is, and the folder results/ as a whole.
-"""
+"""The paths of all files under results/: those of a run, of a sweep, and of all of them."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -69,7 +64,7 @@ class StateDir(RunFiles):
     workers = Entry("workers")
     """A folder with the logs of workers."""
     connection = Entry("connection/scheduler.json")
-    """Where workers find the main process; its folder is readable for the owner alone."""
+    """Where workers find the main process; only the owner can read its folder."""
 
     @property
     def partial(self) -> RunFiles:
@@ -133,7 +128,7 @@ class RunDir(RunFiles):
     def corrected(self, stem: str) -> Path:
         """Returns the path of the summary of a re-evaluation.
 
-        Its arrays (.npz) and its log (.log) lie beside it.
+        Its arrays (.npz) and its log (.log) are next to it.
 
         Args:
             stem: `Reevaluate.stem`.
@@ -144,7 +139,7 @@ class RunDir(RunFiles):
         """Gives the results in `state/` their declared names.
 
         Snakemake deletes declared files when it starts a job. Each is a second name (a hard link)
-        of a file in `state/`, so that they come back in no time.
+        of a file in `state/`, so that they come back at once.
         """
         state = self.state
         for source, target in (
@@ -182,15 +177,16 @@ class SweepDir(Folder):
     seed_curves = Entry("curves_by_seed.csv")
     """Only where `figures.band` needs them."""
     cache = Entry(".aggregated.npz")
+    """The index of its runs' results."""
     kept = Entry(".kept")
-    """Pictures that take long to make, by what they are made of."""
+    """Pictures that take long to make, by the digest of all that they depend on."""
     finished = Entry(".finished.npz")
-    """What is known of finished runs, in a large sweep."""
+    """The index of its finished runs, in a large sweep."""
     color_limits = Entry(".color_limits.json")
     """Of the pictures in `archives`, by scale."""
     report = Entry("report.html")
     table = Entry("table.json")
-    """The table of groups; it lies beside the folder with the others."""
+    """The table of groups, next to the folder with the others."""
     tables = Entry("tables")
     plots = Entry("plots")
     archives = Entry("plots/archives")

@@ -1,6 +1,6 @@
 """plan.json: a sweep as the workflow planned it; the rows and the groups that they form.
 
-confirm.json: the runs that confirm a sweep, its winners with seeds that did not choose them.
+confirm.json: the runs that confirm a sweep, its winners with held-out seeds.
 """
 
 import hashlib
@@ -34,7 +34,7 @@ _REMEDY = "start snakemake with that sweep, which writes it anew, or remove the 
 
 
 class RowData(TypedDict):
-    """A row of plan.json; keys of other releases are passed over."""
+    """A row of plan.json; keys of other releases are ignored."""
 
     id: str
     values: dict[str, Any]
@@ -59,8 +59,8 @@ class Row:
         steps: Its budget, if that is in environment steps.
         group: Its group.
         typed: Its swept values as they were meant.
-        imported: Whether it is a run of others, which nobody computes here; it has no budget, and
-            its swept values are empty where nobody knows them.
+        imported: Whether it is an external run, which is not computed here; it has no budget, and
+            its swept values are empty where they are unknown.
     """
 
     values: dict[str, str]
@@ -78,7 +78,7 @@ class PlannedRun(NamedTuple):
 
     Attributes:
         id: The run.
-        group: Its group, or the one that it confirms, as a person is told it.
+        group: Its group, or the one that it confirms, as messages name it.
         unit: Of the budget: iterations, evaluations or steps.
         budget: The largest amount that a row asks for.
         seed: Its swept seed as text; empty where none is swept.
@@ -107,7 +107,7 @@ class Plan:
         experiment: The experiment that is swept.
         sweep: The text of the sweep grammar.
         columns: Names of the swept values.
-        group_columns: Those that tell groups apart: all but `seed` and a constant budget.
+        group_columns: Those that distinguish groups: all but `seed` and a constant budget.
         rows: In the order of the sweep.
         figures: The key of the sweep file, as those that follow.
         reevaluate: None: not to be done.
@@ -124,7 +124,7 @@ class Plan:
         levels: The levels of that search.
         unit: The unit of their budgets.
         candidates: Its settings that were known beforehand, each with `values` and `runs`.
-        base: The experiment that is swept; settings that are found on the way are composed of it.
+        base: The experiment that is swept; settings that a search finds are composed of it.
     """
 
     name: str
@@ -160,12 +160,12 @@ class Plan:
 
     @classmethod
     def of(cls, data: Mapping[str, Any]) -> "Plan":
-        """Returns the plan that plain data stand for, from `Sweep.plan` or plan.json.
+        """Returns the plan of plain data, from `Sweep.plan` or plan.json.
 
         Keys of other releases are passed over.
 
         Raises:
-            KeyError, TypeError, ValueError: They stand for none.
+            KeyError, TypeError, ValueError: They are not those of a plan.
         """
         columns, planned = list(data["columns"]), _ROWS.validate_python(data["rows"])
         values = [{name: value_text(row["values"][name]) for name in columns} for row in planned]
@@ -189,8 +189,8 @@ class Plan:
             for row, texts, label in zip(planned, values, labels, strict=True)
         ]
         own = tuple(
-            OwnMetric.model_validate_json(json.dumps(one)).metric
-            for one in data.get("metrics") or ()
+            OwnMetric.model_validate_json(json.dumps(metric)).metric
+            for metric in data.get("metrics") or ()
         )
         return cls(
             name=data["name"],
@@ -204,10 +204,10 @@ class Plan:
             rollouts=_setting(Rollouts, data.get("rollouts")),
             confirm=_setting(Confirm, data.get("confirm")),
             published=[
-                Published.model_validate_json(json.dumps(one))
-                for one in data.get("published") or ()
+                Published.model_validate_json(json.dumps(result))
+                for result in data.get("published") or ()
             ],
-            rank={one.name: one for one in (*METRICS, *own)}[data.get("rank", RANK.name)],
+            rank={metric.name: metric for metric in (*METRICS, *own)}[data.get("rank", RANK.name)],
             own=own,
             slots=slots_of(columns, own_values) | dict(data.get("slots", {})),
             tables=_setting(Tables, data.get("tables")) or Tables(),
@@ -220,9 +220,9 @@ class Plan:
 
     @property
     def decider(self) -> Metric:
-        """The metric that a search goes by."""
-        name = self.search.metric if self.search else None
-        return next(one for one in self.metrics if one.name == (name or self.rank.name))
+        """The metric by which a search decides."""
+        name = (self.search and self.search.metric) or self.rank.name
+        return next(metric for metric in self.metrics if metric.name == name)
 
     def called(self, name: str) -> str:
         """Returns what the report calls a swept name."""
@@ -240,7 +240,7 @@ class Plan:
         rows = [firsts[group] for group in dict.fromkeys(row.group for row in self.computed)]
         try:
             names = figure_names(self.figures, self.columns, rows, self.experiment)
-        except BadInput:  # a start and each table say it; a list of runs can do without
+        except BadInput:  # a start and each table report it; a list of runs does not need it
             return {}
         return {group: name.label for group, name in names.items() if "$" not in name.label}
 
@@ -250,7 +250,7 @@ class Plan:
 
     @property
     def imported_groups(self) -> set[str]:
-        """The groups of runs of others."""
+        """The groups of external runs."""
         return {row.group for row in self.rows if row.imported}
 
     @property
@@ -266,18 +266,18 @@ class Plan:
 
         Args:
             confirming: The rows of confirm.json; those of an earlier version of the sweep, whose
-                winners are chosen anew, are passed over.
+                winners are chosen again, are ignored.
         """
         runs: dict[str, PlannedRun] = {}
         for row in self.computed:
             seed = row.values.get("seed", "")
             group = self._labels.get(row.group, row.group)
             _keep_longest(runs, PlannedRun(row.run, group, *_budget(vars(row)), seed))
-        for one in confirming:
-            if one["like"] in runs and not runs[one["like"]].confirms:
-                seed = str(one["values"]["seed"])
-                group = self._labels.get(one["group"], one["group"])
-                _keep_longest(runs, PlannedRun(one["id"], group, *_budget(one), seed, True))
+        for data in confirming:
+            if data["like"] in runs and not runs[data["like"]].confirms:
+                seed = str(data["values"]["seed"])
+                group = self._labels.get(data["group"], data["group"])
+                _keep_longest(runs, PlannedRun(data["id"], group, *_budget(data), seed, True))
         return list(runs.values())
 
 
@@ -311,7 +311,7 @@ def read_plan(sweep: SweepDir) -> Plan:
             damaged.
     """
     if not sweep.plan.exists():
-        known = ", ".join(sorted(one.name for one in sweep.results.known_sweeps())) or "none"
+        known = ", ".join(sorted(other.name for other in sweep.results.known_sweeps())) or "none"
         raise BadInput(
             f"{sweep.plan} does not exist: there is no such sweep here; known: {known} (a sweep is "
             "known from its first start on)"

@@ -45,7 +45,7 @@ def read_finished(sweep: SweepDir, runs: Sequence[str]) -> dict[str, Status]:
 
 
 def _key(folder: str, run: str) -> list[int] | None:
-    """Returns what tells whether a run's files have changed; None where it cannot be finished."""
+    """Returns the signatures of a run's files; None where the run cannot be finished."""
     state = f"{folder}/{run}/state"  # Paths take ten times as long
     status, summary = signature(f"{state}/status.json"), signature(f"{state}/summary.json")
     if status is None or summary is None:
@@ -72,7 +72,7 @@ _DAMAGED = "its status.json is damaged; a start that computes makes it anew"
 
 @dataclass(frozen=True)
 class Standing:
-    """Where a run stands against its budget.
+    """The progress of a run towards its budget.
 
     Attributes:
         run: The run.
@@ -82,7 +82,7 @@ class Standing:
         metrics: Name -> value now, of those that have one.
         core_seconds: Core-seconds used.
         workers: Workers that compute it, or did.
-        note: Why it failed or stopped, or who computes it.
+        note: Why it failed or stopped, or the process that computes it.
     """
 
     run: PlannedRun
@@ -96,7 +96,7 @@ class Standing:
 
     @property
     def cause(self) -> str:
-        """The note in short: without what stands in parentheses and the log's last line."""
+        """The note in short: without parentheses and the log's last line."""
         return self.note and re.sub(r" \([^)]*\)", "", self.note.split(" | ")[0])
 
     @property
@@ -110,19 +110,19 @@ class Standing:
 
     @property
     def eta(self) -> float | None:
-        """Seconds to the end of a run that is being computed; None where nobody knows."""
+        """Seconds to the end of a run that is being computed; None where unknown."""
         left = self.core_seconds_left
         return left / self.workers if self.state == "running" and left is not None else None
 
 
 @dataclass(frozen=True)
 class Outlook:
-    """Where a sweep stands.
+    """The progress of a sweep.
 
     Attributes:
         counts: State -> number of runs.
         used: Core-seconds used.
-        left: Core-seconds left, or None where nobody knows.
+        left: Core-seconds left, or None where unknown.
         cores: Cores in use.
         eta: Seconds to the end with as many cores, but for the runs that failed, or None.
     """
@@ -137,7 +137,7 @@ class Outlook:
 def read_standings(
     sweep: SweepDir, plan: Plan, finished: Mapping[str, Status] | None = None
 ) -> list[Standing]:
-    """Reads where each run of a sweep stands, with those that confirm it.
+    """Reads the progress of each run of a sweep, with those that confirm it.
 
     Args:
         sweep: The sweep's folder.
@@ -160,11 +160,11 @@ def read_standings(
 
 
 def read_standing(run_dir: RunDir, run: PlannedRun, *, alive: bool | None = None) -> Standing:
-    """Reads where a run stands.
+    """Reads the progress of a run.
 
     Args:
         run_dir: Its folder.
-        run: What the sweep asks of it.
+        run: Its planned budget and group.
         alive: Whether it is being computed; None: its lock is asked.
     """
     files = run_dir.state
@@ -214,11 +214,11 @@ def _state(files: StateDir, status: Status, alive: bool, reached: bool) -> tuple
 def core_seconds_left(standings: Collection[Standing]) -> dict[str, float | None]:
     """Estimates what each run of a sweep still costs.
 
-    At its own rate; one that has not begun is taken to cost what others of its group do, or else
-    of its domain and algorithm, or else all of them.
+    At its own rate; a run that has not started is assumed to cost what others of its group do, or
+    else of its domain and algorithm, or else all of them.
 
     Returns:
-        Run id -> core-seconds, None where no run of that unit has begun.
+        Run id -> core-seconds, None where no run of that unit has started.
     """
     spent: dict[Any, tuple[float, int]] = {}
     for now in standings:
@@ -264,5 +264,5 @@ def outlook(standings: Collection[Standing]) -> Outlook:
 
 def total(seconds: Collection[float | None]) -> float | None:
     """Adds times up; None where one of them is not known."""
-    known = [one for one in seconds if one is not None]
+    known = [value for value in seconds if value is not None]
     return sum(known) if len(known) == len(seconds) else None

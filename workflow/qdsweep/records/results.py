@@ -1,6 +1,6 @@
-"""summary.json: what came out of a run.
+"""summary.json, the results of a run, and config.yaml, its resolved experiment.
 
-config.yaml of a run: the resolved experiment, which `qdsweep run` takes as it is.
+`qdsweep run` takes config.yaml as it is.
 """
 
 import re
@@ -42,7 +42,7 @@ def write_summary(files: RunFiles, summary: dict[str, Any]) -> None:
     write_json(files.summary, summary)
 
 
-# libyaml's is four times as fast, which a sweep of 10,000 runs feels.
+# libyaml's is four times as fast, which matters in a sweep of 10,000 runs.
 _Dumper: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 
 

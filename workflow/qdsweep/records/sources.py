@@ -1,8 +1,8 @@
 """results/sources/: the user's code as it was at each start of a sweep that uses it.
 
 A run's id follows the code of its plug-ins. Before 0.2 it followed the whole file, comments too:
-such runs are found again by the files that are kept here. They also tell which file has changed
-since, and are what `qdsweep export` packs.
+such runs are found again by the files that are kept here. They also show which file has changed
+since, and `qdsweep export` packs them.
 """
 
 import contextlib
@@ -27,13 +27,15 @@ Code = Callable[[str], bytes]
 
 
 def keep_sources(experiments: Iterable[Experiment], results: Results) -> None:
-    """Copies the user's code, unless it is kept already; the newest folder is that of now.
+    """Copies the user's code, unless it is kept already; the newest folder is the current one.
 
     Args:
-        experiments: What is about to be computed.
+        experiments: Those that are about to be computed.
         results: The folder results/.
     """
-    files = needed_files(sorted({name for one in experiments for name in one.own_code}))
+    files = needed_files(
+        sorted({name for experiment in experiments for name in experiment.own_code})
+    )
     if not files:
         return
     digest = hashlib.sha256(repr(sorted(files.items())).encode()).hexdigest()[:10]
@@ -77,7 +79,7 @@ def _kept(folder: Path, target: str) -> bytes | None:
 def identities(
     experiment: Experiment, results: Results, code: Code = read_source
 ) -> Iterator[Identity]:
-    """Yields the identities that the run of an experiment may have, the one of now first.
+    """Yields the identities that the run of an experiment may have, the current one first.
 
     Args:
         experiment: The experiment.
@@ -105,12 +107,12 @@ def finder(results: Results) -> Callable[[Experiment], str]:
 
 
 def find_run(experiment: Experiment, results: Results, code: Code = read_source) -> str:
-    """Returns the id of an experiment's run: the one that results/ has, or else that of now."""
-    found = identities(experiment, results, code)
-    now = next(found).id
+    """Returns the id of an experiment's run: the one that results/ has, or else the current one."""
+    known = identities(experiment, results, code)
+    now = next(known).id
     if not experiment.plugins or results.run(now).state.path.exists():
         return now
-    return next((one.id for one in found if results.run(one.id).state.path.exists()), now)
+    return next((old.id for old in known if results.run(old.id).state.path.exists()), now)
 
 
 def replaced(experiment: Experiment, results: Results, code: Code) -> Path | None:
@@ -129,8 +131,8 @@ def replaced(experiment: Experiment, results: Results, code: Code) -> Path | Non
         other = kept_code(folder, targets)
         if other is None or not changed(targets, code, other):
             continue
-        for one in identities(experiment, results, other):
-            if read_status(results.run(one.id).state).status == "finished":
+        for identity in identities(experiment, results, other):
+            if read_status(results.run(identity.id).state).status == "finished":
                 return folder
     return None
 
@@ -144,7 +146,7 @@ def code_of_run(run: str, experiment: Experiment, results: Results) -> dict[str,
         results: The folder results/.
 
     Returns:
-        Path inside config/plugins/ -> content; empty where nobody has that code any more.
+        Path inside config/plugins/ -> content; empty where that code is lost.
     """
     for files in _states(experiment.own_code, results):
         texts = {
@@ -154,7 +156,7 @@ def code_of_run(run: str, experiment: Experiment, results: Results) -> dict[str,
         code = {target: text for target, text in texts.items() if text is not None}
         if len(code) == len(texts):
             known = identities(experiment, results, code.__getitem__)
-            if run in (one.id for one in known):
+            if run in (identity.id for identity in known):
                 return files
     return {}
 
@@ -176,11 +178,11 @@ def changed(targets: Iterable[str], code: Code, other: Code) -> list[str]:
 def identity_in(experiment: Experiment, run: RunDir) -> Identity:
     """Returns the identity of an experiment in the folder of its run.
 
-    That of now, where the folder says that it is another run.
+    The current one, where the folder is that of another run.
     """
-    found = identities(experiment, Results(run.path.parent.parent))
-    now = next(found)
+    known = identities(experiment, Results(run.path.parent.parent))
+    now = next(known)
     if not experiment.plugins:
         return now
     names = {run.name, read_status(run.state).id}
-    return next((one for one in (now, *found) if one.id in names), now)
+    return next((identity for identity in (now, *known) if identity.id in names), now)

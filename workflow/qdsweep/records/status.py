@@ -1,10 +1,6 @@
-"""status.json: what a run says of itself while it is computed; with its attempts.
+"""status.json, the state of a run that is computed, with its attempts.
 
-How a run ended before its end: last_stop.json, and failure.json where it would fail again.
-
-The last lines of a log, however long it is.
-
-Runs whose published files end before the budget that a sweep asks for.
+Also last_stop.json, which has why a run stopped, and failure.json of a run that would fail again.
 """
 
 import math
@@ -27,14 +23,14 @@ class Status:
         status: finished, running, stopped, failed, or nothing.
         iterations: Finished iterations.
         evaluations: Evaluations of those.
-        steps: Environment steps of those, 0 where nobody counts them.
+        steps: Environment steps of those, 0 where they are not counted.
         metrics: Name -> value after them, of those that have one.
-        seconds: What they took [s].
-        engine: What evaluated them.
+        seconds: Their time [s].
+        engine: The engine that evaluated them.
         workers: How many workers did.
         budget: The budget key and its amount.
         attempts: The attempts at the run, the last one last.
-        is_damaged: Whether there is a file that says nothing.
+        is_damaged: Whether the file cannot be read.
     """
 
     id: str = ""
@@ -63,7 +59,7 @@ class Status:
 
     @property
     def killed_job(self) -> str | None:
-        """The Slurm job that computed it last, where that job ended without a word."""
+        """The Slurm job that computed it last, where that job left no record of its end."""
         last = self.attempts[-1] if self.attempts else {}
         return None if "how" in last else last.get("slurm_job")
 
@@ -102,7 +98,7 @@ def write_status(state: StateDir, status: dict[str, Any]) -> None:
     Args:
         state: The run's `state/`.
         status: id, status, budget, iteration, metrics (the user's are named in `own_metrics`),
-            seconds of each phase, engine, workers, attempts and what else is good to know.
+            seconds of each phase, engine, workers, attempts and further details.
     """
     write_json(state.status, status)
 
@@ -114,7 +110,8 @@ def read_attempts(path: Path) -> list[dict[str, Any]]:
 
 def _attempts(data: dict[str, Any]) -> list[dict[str, Any]]:
     attempts = data.get("attempts")
-    return [one for one in attempts if isinstance(one, dict)] if isinstance(attempts, list) else []
+    attempts = attempts if isinstance(attempts, list) else []
+    return [attempt for attempt in attempts if isinstance(attempt, dict)]
 
 
 @dataclass(frozen=True)
@@ -125,7 +122,7 @@ class LastStop:
         cause: stopped, memory, workers, storage, failure, or nothing where it never stopped.
         memory_stops: How often it ran out of memory.
         iteration: The last finished iteration.
-        message: What was said.
+        message: Its message.
         fingerprint: The experiment's.
     """
 
@@ -137,7 +134,7 @@ class LastStop:
 
 
 def read_last_stop(state: StateDir) -> LastStop:
-    """Reads why a run stopped last; defaults where nobody knows."""
+    """Reads why a run stopped last; defaults where it is unknown."""
     data = read_json_if_whole(state.last_stop)
     try:
         return LastStop(
@@ -167,7 +164,7 @@ def write_failure(state: StateDir, stop: LastStop, about: dict[str, Any]) -> Non
     Args:
         state: The run's `state/`.
         stop: Why it stopped.
-        about: The exception, and what else is known of the evaluation that failed.
+        about: The exception, and details of the evaluation that failed.
     """
     write_json(state.failure, {**asdict(stop), **about})
 
@@ -179,7 +176,7 @@ def forget_failure(state: StateDir) -> None:
 
 
 def last_line(path: Path) -> str:
-    """Returns the last line of a log that says something."""
+    """Returns the last line of a log that is not blank."""
     return next((line for line in reversed(last_lines(path)) if line.strip()), "")
 
 

@@ -1,8 +1,8 @@
 """Checksums of finished files, in the format of coreutils: `sha256sum --check` reads them, too.
 
 A bit that flips in a table of numbers gives another number, which nobody would notice. The sums of
-a run lie in its `state/SHA256SUMS`, those of a re-evaluation in `state/STEM.sha256`, those of a
-stage in `state/STAGE.sha256` of the sweep. Files of earlier releases have none: they are believed.
+a run are in its `state/SHA256SUMS`, those of a re-evaluation in `state/STEM.sha256`, those of a
+stage in `state/STAGE.sha256` of the sweep. Files of earlier releases have none: they are trusted.
 """
 
 import hashlib
@@ -17,7 +17,7 @@ def sums_of(folder: Path, files: Iterable[Path]) -> str:
     """Returns the lines of checksums.
 
     Args:
-        folder: What names are relative to.
+        folder: The folder of relative names.
         files: Files below it; those that do not exist are left out.
     """
     there = (path for path in files if path.is_file())
@@ -27,7 +27,7 @@ def sums_of(folder: Path, files: Iterable[Path]) -> str:
 def damaged_files(sums: Path, folder: Path) -> list[Path]:
     """Returns the files that are not as they were when their checksums were written.
 
-    A file that is gone is not among them: whoever needs it will say so.
+    A file that is gone is not among them: its reader will report it.
     """
     there = ((folder / name, digest) for name, digest in _read(sums).items())
     return [path for path, digest in there if path.is_file() and _digest(path) != digest]

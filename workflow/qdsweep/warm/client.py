@@ -24,7 +24,7 @@ def run_warm(argv: list[str]) -> int | None:
     """Runs a command in a fork of the warm process, and returns its exit code.
 
     None if there is no warm process (any more): the command must then run here, and a run that
-    had begun goes on from its reload file.
+    had begun resumes from its reload file.
     """
     path = os.environ.pop(VARIABLE, "off")
     if path == "off":

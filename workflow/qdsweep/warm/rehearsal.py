@@ -22,8 +22,8 @@ SHAPE = (2, 4)
 def rehearse(experiment: Experiment) -> None:
     """Imports an experiment's libraries and compiles what its algorithm calls.
 
-    None of it is computed, and no domain of the user's is imported, as it could start threads. What
-    the user's own algorithms import has to be; see `server.main`.
+    No user's domain is imported, as it could start threads. The user's own algorithms have to be
+    imported; see `server.main`.
     """
     made = import_libraries(experiment.domain)
     rng = np.random.default_rng(0)

@@ -28,7 +28,7 @@ from qdsweep.warm.client import LENGTH
 
 # How long to wait for the command of a connected client, which sends it at once [s].
 PATIENCE = 10.0
-# What the functions of stages import when they need it.
+# Modules that the functions of stages import when they need them.
 _OF_STAGES = (
     *("pandas", "matplotlib.figure", "matplotlib.backends.backend_agg"),
     *("matplotlib.backends.backend_pdf", "matplotlib.backends.backend_svg"),

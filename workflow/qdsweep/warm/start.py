@@ -72,7 +72,7 @@ def start_warm(experiments: Iterable[Experiment], left: Sequence[Experiment], lo
     Args:
         experiments: Those of all runs of the sweep.
         left: Those of the runs that are to be computed; maybe none. One starts by itself.
-        log: What it says.
+        log: The file of its output.
     """
     native = any(experiment.cpu_baseline != "avx2" for experiment in experiments)
     if len(left) == 1 or native or not has_avx2() or VARIABLE in os.environ:
@@ -119,10 +119,10 @@ def _start(path: Path, experiments: bytes, log: Path) -> None:
         pipe.write(experiments + b"\n")
 
 
-# What tells neither how an algorithm is made nor what it is asked first.
+# These keys change neither how an algorithm is made nor its first ask.
 _APART = {"seed", *BUDGETS, "reload", "timeout"}
 
-# After so long it says what it waits for [s].
+# After this time it prints what it waits for [s].
 NOTICE_SECONDS = 15.0
 
 
@@ -137,7 +137,7 @@ def try_algorithms(experiments: Iterable[Experiment]) -> None:
         experiments: Those of the runs that are to be computed.
 
     Raises:
-        BadInput: An algorithm cannot be made, pickled or asked; the message says why.
+        BadInput: An algorithm cannot be made, pickled or asked; the message has the reason.
     """
     kinds = {
         json.dumps(experiment.model_dump(mode="json", exclude=_APART)): experiment
@@ -177,7 +177,7 @@ def main() -> int:
 
     for data in json.loads(sys.stdin.read()):
         try:
-            with contextlib.redirect_stdout(sys.stderr):  # what it prints is no message of ours
+            with contextlib.redirect_stdout(sys.stderr):  # its output is not the message
                 try_out(Experiment.model_validate_json(json.dumps(data)))
         except BadInput as error:
             print(error)

@@ -1,12 +1,11 @@
 """Dask: a connection of Dask's to each worker of a Dask cluster, past Dask's scheduler.
 
-A Dask task costs client and scheduler some milliseconds, a message little. All else is Dask's: who
-comes, who goes, TLS, the dashboard.
+A Dask task costs client and scheduler some milliseconds, a message little. All else is Dask's:
+arrival and loss of workers, TLS, the dashboard. A Dask cluster is the run's own, with the
+scheduler in the main process, or an existing one.
 
-Dask clusters: a run's own one, whose scheduler is in the main process, or an existing one.
-
-Whoever has the credentials of a run can run code as its user: they are in a folder of mode 0700,
-in files of mode 0600, and are removed with the end of the run.
+Anyone who has the credentials of a run can run code as its user: they are in a folder of mode
+0700, in files of mode 0600, and are removed with the end of the run.
 """
 
 import asyncio
@@ -48,7 +47,7 @@ class Cluster(Protocol):
 
     Attributes:
         client: Connected to it.
-        is_own: Whether it works for this run alone and ends with it.
+        is_own: Whether it works only for this run and ends with it.
         remedy: Where to look if no worker comes.
     """
 
@@ -121,7 +120,7 @@ class OwnCluster:
 
 
 class JoinedCluster:
-    """A cluster of others, which stays as it was.
+    """An existing cluster, which stays as it was.
 
     Args:
         keys: Where it is, `dask:` of the cluster config.
@@ -150,7 +149,7 @@ class JoinedCluster:
 
 
 def _quieten() -> None:
-    """Keeps Dask's tracebacks out of the run's log, which says itself who comes and goes."""
+    """Keeps Dask's tracebacks out of the run's log, which itself reports arrivals and losses."""
     for name in ("distributed", "tornado"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
 
@@ -235,7 +234,7 @@ class Dask:
     """The workers of a Dask cluster, those that come later too.
 
     Args:
-        order: What the workers must know.
+        order: The settings of all workers.
         cluster: The Dask cluster.
         wanted: How many workers the run has asked for.
     """
@@ -285,8 +284,8 @@ class Dask:
         self._loop.create_task(send(worker.comm, number, question))
 
     def _notice(self, event: tuple[float, dict[str, Any]]) -> None:
-        """Takes note of workers that come; Dask's scheduler tells it."""
-        about = event[1]  # others may write anything there
+        """Takes note of new workers, which Dask's scheduler reports."""
+        about = event[1]  # other clients may write anything there
         if isinstance(about, dict) and about.get("action") == "add-worker":
             self._employ_soon(about["worker"])
 

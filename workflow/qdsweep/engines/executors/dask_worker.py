@@ -1,4 +1,4 @@
-"""What a run has on a Dask worker; and `qdsweep worker`, a Dask worker for one run alone."""
+"""The processes of a run on a Dask worker; and `qdsweep worker`, a Dask worker for one run."""
 
 import asyncio
 import contextlib
@@ -39,7 +39,7 @@ SETTINGS = {
     "distributed.comm.timeouts.tcp": "30s",  # then a node that does not answer is lost
 }
 
-# The name of what a Dask worker does for a run.
+# The name of a Dask worker's operation for a run.
 OPERATION = "qdsweep"
 
 _is_ours = False  # whether this process is a worker of `qdsweep worker`
@@ -68,10 +68,10 @@ async def _serve(dask_worker: Worker, comm: Comm, order: bytes) -> None:
     async def answer(number: int, question: bytes) -> None:
         async with _turns(slots):
             try:
-                found = await loop.run_in_executor(threads, children.ask, question)
+                content = await loop.run_in_executor(threads, children.ask, question)
             except WorkerLost as error:
-                found = pickle.dumps(error)
-        await send(comm, number, found)
+                content = pickle.dumps(error)
+        await send(comm, number, content)
 
     tasks, problem = set(), ""
     try:
@@ -90,13 +90,13 @@ async def _serve(dask_worker: Worker, comm: Comm, order: bytes) -> None:
 
 
 async def send(comm: Comm, number: int, content: bytes) -> None:
-    """Sends a question, or the answer of the same number; who reads notices what goes wrong."""
+    """Sends a question, or the answer of the same number; the reader notices failures."""
     with contextlib.suppress(OSError):
         await comm.write([number, content])
 
 
 def _turns(slots: int) -> asyncio.Semaphore:
-    """Returns the turns of a worker of others: runs that share it take them, a part each."""
+    """Returns the turns of a shared worker: its runs take them in turn, a part each."""
     global _turn
     if _turn is None:
         _turn = asyncio.Semaphore(slots)
@@ -114,7 +114,7 @@ class _Leave(WorkerPlugin):
     """Ends the process as soon as Dask does, also in the middle of an evaluation."""
 
     def teardown(self, worker: Worker) -> None:
-        """Called when the scheduler says so, or is gone."""
+        """Called when the scheduler asks for it, or is gone."""
         os._exit(0)
 
 

@@ -1,6 +1,6 @@
 """MPI: every rank but 0 is a worker. A lost rank ends the whole job, as MPI has it.
 
-Nobody waits inside of MPI, which would keep a core busy: ranks look for messages now and then.
+No rank waits inside of MPI, which would keep a core busy: ranks look for messages repeatedly.
 """
 
 import logging
@@ -37,7 +37,7 @@ class Mpi:
     """The other ranks, each with a queue of parts: MPI keeps the messages of a rank in order.
 
     Args:
-        order: What the workers must know.
+        order: The settings of all workers.
     """
 
     name = "mpi"
@@ -49,7 +49,7 @@ class Mpi:
         self._problems: list[str] = []
         self._sent: list[MPI.Request] = []
         self._expected = threading.Semaphore(0)
-        self._lock = threading.Lock()  # also for MPI, which may not bear two threads at a time
+        self._lock = threading.Lock()  # also for MPI, which may not support two threads at a time
         for rank in range(1, WORLD.size):
             self._send(rank, order)
         threading.Thread(target=self._listen, daemon=True).start()

@@ -23,7 +23,7 @@ class Processes:
     """Some processes, with a thread each that waits for it.
 
     Args:
-        order: What the workers must know.
+        order: The settings of all workers.
         workers: Number of processes.
     """
 

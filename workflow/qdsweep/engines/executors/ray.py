@@ -1,7 +1,7 @@
 """Ray: a cluster of the run's own, whose head is on this machine, or an existing one.
 
-Whoever has the token of a run can run code as its user: it is in a folder of mode 0700, in a file
-of mode 0600, and is removed with the end of the run. Ray encrypts nothing.
+Anyone who has the token of a run can run code as its user: it is in a folder of mode 0700, in a
+file of mode 0600, and is removed with the end of the run. Ray encrypts nothing.
 """
 
 import contextlib
@@ -31,10 +31,10 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("qdsweep")
 
-# How long Ray may take to end before the run is saved [s]; it goes on while that is done.
+# How long Ray may take to end before the run is saved [s]; it continues meanwhile.
 GOODBYE_SECONDS = 0.7
-# The head starts a server for each client that is no node; now and then one hangs, and after half
-# a minute the head gives it up.
+# The head starts a server for each client that is not a node. Some of these servers hang, and the
+# head gives them up after half a minute.
 CLIENT_ATTEMPTS = 4
 TOKEN = secrets.token_hex(32)  # one for each process: Ray reads it once
 
@@ -83,7 +83,7 @@ class OwnCluster:
     Args:
         cluster: The cluster config.
         state: The run's state, where the other nodes find address and token.
-        order: What the workers must know.
+        order: The settings of all workers.
     """
 
     def __init__(self, cluster: config.Cluster, state: StateDir, order: Order) -> None:
@@ -136,11 +136,11 @@ class OwnCluster:
 
 
 class JoinedCluster:
-    """A cluster of others, which stays as it was.
+    """An existing cluster, which stays as it was.
 
     Args:
         address: Where it is, as Ray names it.
-        order: What the workers must know.
+        order: The settings of all workers.
     """
 
     def __init__(self, address: str, order: Order) -> None:
@@ -185,7 +185,7 @@ class JoinedCluster:
 def _has_ended(child: int) -> bool:
     try:
         return os.waitid(os.P_PID, child, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
-    except ChildProcessError:  # somebody has waited for it
+    except ChildProcessError:  # another thread has waited for it
         return True
 
 

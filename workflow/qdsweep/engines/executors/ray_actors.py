@@ -24,7 +24,7 @@ from qdsweep.engines.failures import WorkerLost
 
 log = logging.getLogger("qdsweep")
 
-# So many workers may be lost before they began; each further one counts as turned away.
+# This many workers may be lost before they begin; each further one counts as rejected.
 MAX_EARLY_LOSSES = 3
 
 
@@ -49,7 +49,7 @@ class Cluster(Protocol):
 
 
 class Colleague(Evaluator):
-    """An actor: a worker, whose process Ray has started for it alone."""
+    """An actor: a worker, whose process Ray has started only for it."""
 
     def __init__(self, order: Order) -> None:
         if Path(order.directory).is_dir():  # the user's plug-ins are there
@@ -82,7 +82,7 @@ class Ray:
     """The run's actors in a Ray cluster.
 
     Args:
-        order: What the workers must know.
+        order: The settings of all workers.
         cluster: The Ray cluster.
         wanted: How many workers the run has asked for.
     """
@@ -155,7 +155,7 @@ class Ray:
             if problem:
                 self._refusals.append(problem)
                 log.warning("worker %s turned away: %s", worker.name, problem)
-                self._hired.remove(worker)  # nobody has it any more: Ray ends it
+                self._hired.remove(worker)  # its last reference: Ray ends it
                 return
             self._ready.add(worker)
             log.info("worker %s, %d now", worker.name, len(self._ready))

@@ -23,9 +23,9 @@ rm -rf "$0" || { sleep 2; rm -rf "$0"; }"""
 
 
 class Scratch:
-    """A folder for Ray's sockets and logs. It vanishes when this process has ended, however it did.
+    """A folder for Ray's sockets and logs. It vanishes when this process has ended, in any way.
 
-    What is left of Ray ends with it: after a kill some of its processes stay for minutes.
+    Ray's remaining processes end with it: after a kill some of them stay for minutes.
 
     Attributes:
         path: The folder: short, as names of sockets have at most 107 characters.
@@ -90,7 +90,7 @@ def work(run: Path, workers: int, patience: float) -> None:
 
 
 def answers(address: str) -> bool:
-    """Returns whether there is somebody at HOST:PORT."""
+    """Returns whether a process listens at HOST:PORT."""
     host, _, port = address.rpartition(":")
     try:
         socket.create_connection((host, int(port)), timeout=30).close()
