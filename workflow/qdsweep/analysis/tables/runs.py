@@ -69,8 +69,8 @@ def curve_metrics(
 
     table = read_metrics(files.metrics)
     if ARCHIVES[archive_type].cells is None:
-        table[[one.name for one in metrics if one.recorded and one.needs_cells]] = np.nan
-    for own in (one.name for one in metrics if one.function):
+        table[[m.name for m in metrics if m.recorded and m.needs_cells]] = np.nan
+    for own in (metric.name for metric in metrics if metric.function):
         there = table[own] if own in table else pd.Series(np.nan, table.index)
         table[own] = pd.to_numeric(there, errors="coerce").astype(float)
     return table
