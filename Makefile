@@ -19,6 +19,7 @@ PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11 python3
 	"$$(uv python find --no-python-downloads '>=3.11,<3.15' 2>/dev/null)"; do \
 	"$$python" -c '$(SUITS)' 2>/dev/null && echo "$$python" && exit; done)
 BIN := .venv/bin
+comma := ,
 CORES ?= all
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes
 
@@ -31,7 +32,7 @@ venv: .venv/installed
 # Snakemake needs immutables, which has no wheel for Python 3.14. `true` in the place of a compiler
 # leaves out its part in C: the package works without. setuptools installs this project.
 .venv/installed: envs/requirements.lock envs/dev.lock pyproject.toml
-	@"$(PYTHON)" -c '$(SUITS)' 2>/dev/null || { echo "qdsweep needs Python 3.11 to 3.14 with venv: install one (Debian: apt-get install python3-venv; without root: uv python install 3.13), or name it: make $(MAKECMDGOALS) PYTHON=/path/to/python3" >&2; exit 1; }
+	@"$(PYTHON)" -c '$(SUITS)' 2>/dev/null || { echo "qdsweep needs Python 3.11 to 3.14 with venv$(if $(PYTHON),$(comma) which $(PYTHON) is not): install one (Debian: apt-get install python3-venv; without root: uv python install 3.13), or name it: make $(MAKECMDGOALS) PYTHON=/path/to/python3" >&2; exit 1; }
 	"$(PYTHON)" -m venv $(if $(wildcard $@),,--clear) .venv
 	@sed -n '/^immutables==/,/[^\\]$$/p' envs/requirements.lock > .venv/first.lock
 	@sed -n '/^setuptools==/,/[^\\]$$/p' envs/dev.lock >> .venv/first.lock

@@ -54,13 +54,14 @@ def test_the_interpreter_is_the_first_that_will_do(tmp_path):
     assert '"python3.12" -m venv --clear .venv' in done.stdout, done.stderr
     (tmp_path / "python3.12").unlink()
     words = ["make", "--file", REPO / "Makefile", "demo"]
-    for chosen in ((), ("PYTHON=/usr/bin/nothing",)):
+    for chosen, named in ((), ""), (("PYTHON=/usr/bin/no",), ", which /usr/bin/no is not"):
         done = subprocess.run(
             [*words, *chosen], cwd=tmp_path, env=env, capture_output=True, text=True, timeout=10
         )
         assert done.returncode != 0
         (line,) = (line for line in done.stderr.splitlines() if not line.startswith("make:"))
-        assert line.startswith("qdsweep needs Python 3.11 to 3.14 with venv: install one (Debian: ")
+        needs = f"qdsweep needs Python 3.11 to 3.14 with venv{named}: install one (Debian: "
+        assert line.startswith(needs)
         assert line.endswith("make demo PYTHON=/path/to/python3")
         assert not (tmp_path / ".venv").exists()
 
