@@ -26,9 +26,9 @@ def run_times(tables: Tables, runs_dir: Path) -> "pd.DataFrame":
 
     Returns:
         A row for each run in a group: group, id, workers, seconds of each phase and of the user's
-        metrics, wall (their sum), core_seconds, compile (seconds), rest (seconds between the
-        iterations), start_up (mean seconds from the start of a process to its first evaluation,
-        without compilation) and load (processes that wanted each core).
+        metrics, wall (their sum), core_seconds, compile, rest, start_up and load. `rest` is the
+        time between iterations [s]. `start_up` is the mean time from the start of a process to its
+        first evaluation, without compilation [s]. `load` is the number of processes per core.
     """
     import pandas as pd
 
@@ -100,7 +100,7 @@ def group_times(runs: "pd.DataFrame") -> "pd.DataFrame":
     """Returns means of each group over its runs, from `run_times`, and standard errors.
 
     A row for each group, in the sweep's order: group, runs, workers, NAME_mean and NAME_se of each
-    of `TIMES`; none of metrics where the user has none.
+    of `TIMES`; metrics only where the user has some.
     """
     grouped = runs.groupby("group", sort=False)
     table = grouped.agg(runs=("id", "size"), workers=("workers", _span))

@@ -25,7 +25,7 @@ from qdsweep.errors import BadInput
 
 # Pairs of keys for the same thing: the key of a later layer replaces that of an earlier one.
 _EXCLUSIVE: tuple[tuple[Path, Path], ...] = (
-    *(((one,), (other,)) for one, other in itertools.combinations(BUDGETS, 2)),
+    *(((first,), (second,)) for first, second in itertools.combinations(BUDGETS, 2)),
     (("archive", "dims"), ("archive", "cells")),
 )
 # Such a pair in two places: of all emitters together, and of each of a group.

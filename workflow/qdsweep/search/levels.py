@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from qdsweep.config.search import Halving, Search
 from qdsweep.errors import BadInput
 from qdsweep.records.search import Decision, Level, Seen, ordinal
+from qdsweep.text import plural
 
 
 def levels(
@@ -77,8 +78,8 @@ def rung_seeds(halving: Halving, seeds: Sequence[str]) -> list[tuple[str, ...]]:
     numbers = halving.seeds or [max(1, len(seeds) * (i + 1) // count) for i in range(count)]
     if numbers[-1] > len(seeds):
         raise BadInput(
-            f"search: halving.seeds = {halving.seeds}: the sweep has {len(seeds)} "
-            f"seed{'' if len(seeds) == 1 else 's'}; write them into it, such as ::: seed "
+            f"search: halving.seeds = {halving.seeds}: the sweep has "
+            f"{plural(len(seeds), 'seed')}; write them into it, such as ::: seed "
             f"{' '.join(str(seed + 1) for seed in range(numbers[-1]))}"
         )
     return [tuple(seeds[:number]) for number in numbers]

@@ -37,6 +37,7 @@ from qdsweep.search.pbt import refuse_population
 from qdsweep.search.tpe import count_rows, swept_sources
 from qdsweep.sweep.drawn import SAMPLE
 from qdsweep.sweep.runs import Row, Sweep
+from qdsweep.text import plural
 
 SEED = "seed"
 
@@ -244,7 +245,7 @@ def _warnings(search: Search, candidates: int) -> Iterator[str]:
             f"loses in the end (measured: docs/searches.md); take {EARLIEST} or more"
         )
     if halving is not None and halving.num_brackets == 1 and candidates < halving.eta:
-        count = f"{candidates} setting{'' if candidates == 1 else 's'}"
+        count = plural(candidates, "setting")
         yield f"{count} and eta = {halving.eta}: nothing is decided before the last rung"
 
 

@@ -11,14 +11,14 @@ Several files after `::::` are several sources; after `::::+` each is linked to 
 `:::~` is our own (see `drawn`): all such sources are one source of samples, at the first one's
 place, with a column `sample`.
 
-The text is cut into words as bash cuts it: single quotes, double quotes, backslashes, a backslash
-at the end of a line, and comments (an unquoted `#` at the start of a word, to the end of the line).
-Nothing else is special: no variables, globs or braces are expanded.
+The text is split into words as bash does: with single and double quotes, backslashes, also at the
+end of a line, and comments (from an unquoted `#` at the start of a word). No variables, globs or
+braces are expanded.
 
-Some things that parallel accepts are mistakes, and errors here: an unknown operator (`:::::` is a
-value for parallel), a source without values (one empty value for parallel), a name used twice, and
-a tab (parallel cuts the value into columns), a line break or a NUL in a value. A blank line of a
-file is an empty value, as for parallel.
+Some input that parallel accepts is an error here: an unknown operator (for parallel `:::::` is a
+value), a source without values (for parallel one empty value), and a name used twice. So is a value
+with a tab (parallel splits it into columns), a line break or a NUL. A blank line of a file is an
+empty value, as for parallel.
 
 Sweeps from command lines and from Snakemake's config, and their table as TSV.
 """
@@ -307,10 +307,10 @@ def to_tsv(table: Table) -> str:
 def recover(value: object, entries: Iterable[str] | None = (), key: str = "sweep") -> str:
     """Returns the text of a sweep as its user wrote it, however Snakemake has read it.
 
-    Snakemake takes the quotes off the ends of a `--config` value and reads the rest as YAML, so
-    `::: seed 1 2` arrives as {"::": "seed 1 2"}, `::: a 1 ''` as {"::": "a 1"}, and of two lines
-    that begin with `:::` only the last is left. The value cannot tell what it has lost; the
-    command line can, and it is the same in every job.
+    Snakemake removes the quotes at the ends of a `--config` value and reads the rest as YAML. So
+    `::: seed 1 2` arrives as {"::": "seed 1 2"}, and `::: a 1 ''` as {"::": "a 1"}. Of two lines
+    that begin with `:::` only the last arrives. The command line still has the whole text, and is
+    the same in every job.
 
     Args:
         value: What Snakemake made of it, `config["sweep"]`.
@@ -322,8 +322,8 @@ def recover(value: object, entries: Iterable[str] | None = (), key: str = "sweep
         The text, not yet parsed.
 
     Raises:
-        BadInput: A config file has something else than text; or the text on the command line
-            holds what does not reach the jobs of a remote executor unchanged.
+        BadInput: A config file has no text, or the text on the command line would not reach the
+            jobs of a remote executor unchanged.
     """
     texts = [
         text for name, _, text in (entry.partition("=") for entry in entries or ()) if name == key

@@ -1,7 +1,7 @@
 """The groups of a sweep: rows that differ only in the seed.
 
-It has their labels, their names and encoding in figures (colour, dashes, marks, panels; the key
-`figures` of the sweep file), and the group that a published value belongs to.
+The key `figures` of the sweep file chooses their names and encoding in figures: colour, dashes,
+marks and panels.
 """
 
 import json
@@ -65,9 +65,9 @@ def group_labels(
 def label_columns(columns: Sequence[str], rows: Sequence[Mapping[str, str]]) -> list[str]:
     """Returns the swept names that are part of a group's label.
 
-    They are those whose values differ, without those that follow from the algorithm, domain and
-    experiment of a row (as `num_emitters` does in `::: algorithm map_elites cma_me :::+
-    num_emitters 1 15`). If nothing differs, they are all names.
+    They are those whose values differ. Names that follow from the algorithm, domain and experiment
+    of a row are left out, as `num_emitters` in `::: algorithm map_elites cma_me :::+ num_emitters
+    1 15`. If nothing differs, they are all names.
 
     Args:
         columns: The swept names.

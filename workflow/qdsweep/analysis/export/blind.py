@@ -90,7 +90,7 @@ def findings(name: str, content: bytes, secrets: Iterable[Secret]) -> Iterator[s
 
     Codes of letters (`\u00fc`) stay as they are: nothing in a packed file is written with them.
     Of arrays (`.npz`) it searches names, fields and values that are text; of a PDF the text
-    outside its drawings, such as metadata (the words of a drawing are in the SVG too).
+    outside its drawings. (The words of a drawing are in the SVG too.)
     """
     text = _text(name, content)
     for secret in secrets:

@@ -139,8 +139,8 @@ def _records(plan: Plan, results: list[Result]) -> list[dict[str, Any]]:
 def _curves(plan: Plan, results: list[Result]) -> tuple["pd.DataFrame", "pd.DataFrame"]:
     """Returns mean and standard error of each group on its own grid, and its runs.
 
-    The grid counts evaluations, or environment steps where they are the budget: runs are compared
-    at equal numbers of what they were given, and of the other the table has the mean.
+    The grid counts the unit of the budget, evaluations or environment steps, so runs are compared
+    at equal cost. The table has the mean of the other count.
     A row of the second table is a run there; a run that is in a group twice counts once.
     """
     import pandas as pd

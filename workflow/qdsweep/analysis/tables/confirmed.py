@@ -1,8 +1,7 @@
 """The winners of a sweep, on seeds that did not choose them.
 
-The mean of the best of many groups is partly due to the seeds that chose it: selection bias
-(Cawley and Talbot 2010, Journal of Machine Learning Research 11:2079-2107). Its mean on held-out
-seeds is not biased.
+The mean of the best of many groups is partly due to the seeds that chose it. Its mean on held-out
+seeds has no such selection bias (Cawley and Talbot 2010, JMLR 11:2079-2107).
 """
 
 import math

@@ -94,8 +94,8 @@ Places = set[tuple[str, str]]
 def group_table(plan: Plan, summary: "pd.DataFrame") -> "pd.DataFrame":
     """Returns table.csv: a row for each group. A run that is in a group twice counts once.
 
-    Each metric has its mean, standard error (`_se`) and number of runs (`_n`); some of them their
-    median and interquartile mean with its 95 % interval (`_iqm_low`, `_iqm_high`) too.
+    Each metric has its mean, standard error (`_se`) and number of runs (`_n`). Some also have their
+    median and interquartile mean with its 95 % interval (`_iqm_low`, `_iqm_high`).
     """
     import pandas as pd
 
@@ -262,9 +262,9 @@ def best_and_tied(
 ) -> tuple[Places, Places]:
     """Returns the places of the best means of each scale, and of means tied with them.
 
-    Best: the highest mean of the metric that ranks and of the main ones, such as the normalised QD
-    score (the QD score where there are no cells); the lowest where the smaller is the better.
-    Tied: not significantly different at 5 % (Welch's t test, Holm's correction within the scale).
+    Best: the highest mean of the ranking metric and of each main one, or the lowest where smaller
+    is better. An archive without cells has the QD score instead of the normalised one. Tied: not
+    significantly different at 5 % (Welch's t test, Holm's correction within the scale).
     """
     best: Places = set()
     tied: Places = set()

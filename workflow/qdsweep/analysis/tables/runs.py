@@ -60,7 +60,7 @@ def curve_metrics(
     """Reads metrics.csv as tables and curves need it.
 
     An unstructured archive has no cells, so its coverage and normalised QD score (pyribs
-    gives 1 and the mean objective) are left empty; so are metrics that the run has not measured.
+    gives 1 and the mean objective) are left empty. Metrics that were not measured are empty too.
 
     Raises:
         BadInput: metrics.csv is missing or is not such a table.
@@ -69,8 +69,8 @@ def curve_metrics(
 
     table = read_metrics(files.metrics)
     if ARCHIVES[archive_type].cells is None:
-        table[[one.name for one in metrics if one.recorded and one.needs_cells]] = np.nan
-    for own in (one.name for one in metrics if one.function):
+        table[[m.name for m in metrics if m.recorded and m.needs_cells]] = np.nan
+    for own in (metric.name for metric in metrics if metric.function):
         there = table[own] if own in table else pd.Series(np.nan, table.index)
         table[own] = pd.to_numeric(there, errors="coerce").astype(float)
     return table
@@ -105,8 +105,8 @@ def qd_auc(metrics: "pd.DataFrame", position: int) -> float:
     a trapezoid's from the empty archive (0 evaluations, QD score 0) to the row at `position`.
     Tjanaka et al. 2022 ("Approximating gradients for differentiable quality diversity in
     reinforcement learning") define "QD score AUC" as the right Riemann sum of lambda solutions
-    times the QD score of each iteration; divided by the evaluations, it is larger than ours by
-    half the score's mean gain an iteration. pyribs and QDax compute none.
+    times the QD score of each iteration. Divided by the evaluations, it is larger than ours by
+    half the score's mean gain per iteration. pyribs and QDax have no such metric.
     """
     evaluations, scores = (
         np.concatenate([[0.0], metrics[name].to_numpy(float)[: position + 1]])
