@@ -12,6 +12,7 @@ from qdsweep.config.compose import compose, read_part
 from qdsweep.config.experiment import Experiment
 from qdsweep.config.files import find_preset, read_yaml
 from qdsweep.config.requirements import require_packages_of
+from qdsweep.config.rl import ValueBased
 from qdsweep.errors import BadInput
 
 CONFIG = REPO / "config"
@@ -37,7 +38,6 @@ QUICK = {
     "gradient_minibatch": 16,
     "gradient_observations": 32,
 }
-DISCRETE = ("dqn", "apex_dqn")  # what needs actions that are
 LEARNER = {"critic_hidden": [16, 16], "minibatch": 16}
 
 
@@ -63,8 +63,7 @@ def with_algorithm(name: str, home: Any = "lp_sphere", **changes: Any) -> Experi
     own: dict[str, Any] = {} if isinstance(part, Composition) else {"num_emitters": 1}
     if part.needs_experience:
         home = read_yaml(find_preset("experiments", home)) if isinstance(home, str) else home
-        discrete = getattr(part, "type", "") in DISCRETE
-        preset = "rl_cartpole" if discrete else "pendulum"
+        preset = "rl_cartpole" if isinstance(part, ValueBased) else "pendulum"
         home = {**home, "domain": {"preset": preset, "max_episode_steps": 20}}
         own |= LEARNER if hasattr(part, "learner") else {}
         own |= {key: value for key, value in QUICK.items() if key in type(part).model_fields}

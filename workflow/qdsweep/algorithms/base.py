@@ -141,6 +141,12 @@ def spawn_seeds(experiment: Experiment, count: int) -> list[np.random.SeedSequen
     return np.random.SeedSequence(experiment.seed, spawn_key=(0,)).spawn(count)
 
 
+def archive_fields(domain: Domain) -> Fields:
+    """Returns what an archive stores with each elite: the fields of a domain and `SEED`."""
+    fields: Fields = {name: (shape, np.float64) for name, shape in domain.fields.items()}
+    return fields | {SEED: ((), np.uint32)}
+
+
 def require_actor(experiment: Experiment, domain: Domain) -> Actor:
     """Returns the network that a solution of a domain is, for an algorithm that learns its steps.
 

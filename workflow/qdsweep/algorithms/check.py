@@ -83,11 +83,11 @@ def check_algorithm(experiment: Experiment, elsewhere: Trace | None = None) -> N
     check.first_batch()
     try_changes(experiment, check.domain, None)
     straight = check.run(lambda algorithm: algorithm)
-    again = check.run(lambda algorithm: algorithm)
+    repeated = check.run(lambda algorithm: algorithm)
     _same(
         check.name,
         straight,
-        again,
+        repeated,
         "two runs of one seed differ",
         "randomness that is not from `seed` (np.random, random, a generator of the module or "
         "class), time, the order of a set",
@@ -177,14 +177,14 @@ class _Check:
         solutions = np.array(candidates.solutions, dtype=float)
         size = getattr(self.domain, "context_dim", None)
         context = () if size is None else (np.zeros(size),)
-        wanted = {"experience": True} if candidates.experience else {}
-        found = self.domain.evaluate(solutions, seeds, *context, **wanted)
+        options = {"experience": True} if candidates.experience else {}
+        evaluation = self.domain.evaluate(solutions, seeds, *context, **options)
         jacobian = None
         if candidates.gradients:
             jacobian = self.domain.jacobian(candidates.solutions)  # type: ignore[attr-defined]
-        evaluation = found._replace(jacobian=jacobian, tally=None)
-        told = candidates._replace(seeds=seeds)
-        self._call(f"tell, {where},", lambda: algorithm.tell(told, evaluation))
+        evaluation = evaluation._replace(jacobian=jacobian, tally=None)
+        evaluated = candidates._replace(seeds=seeds)
+        self._call(f"tell, {where},", lambda: algorithm.tell(evaluated, evaluation))
 
     def digest(self, algorithm: Algorithm) -> str:
         """What results would be written from, looked at and digested."""
@@ -229,8 +229,8 @@ class _Check:
             raise BadInput(f"{self.name}: {what} raised {raised(error)}") from error
 
 
-def _same(name: str, one: Trace, other: Trace, what: str, causes: str) -> None:
-    for (where, before), (_, after) in zip(one, other, strict=False):
+def _same(name: str, first: Trace, second: Trace, what: str, causes: str) -> None:
+    for (where, before), (_, after) in zip(first, second, strict=False):
         if before != after:
             raise BadInput(f"{name}: {what}, first in {where}. Usual causes: {causes}")
 
@@ -304,15 +304,15 @@ def _experiment(name: str) -> dict[str, Any] | None:
 
 
 def _part(name: str) -> dict[str, Any]:
-    """What a user's class or function stands for in an algorithm, by what it takes and has."""
-    found: Any = load_plugin(name)
-    takes = list(inspect.signature(found).parameters) if isinstance(found, type) else []
+    """Returns the part of an algorithm that a user's class or function is, by its attributes."""
+    target: Any = load_plugin(name)
+    arguments = list(inspect.signature(target).parameters) if isinstance(target, type) else []
     part: dict[str, Any] = {"archive": {"type": "grid"}, "emitters": [{"type": "gaussian"}]}
-    if {"emitters", "emitter_pool"} & set(takes):
+    if {"emitters", "emitter_pool"} & set(arguments):
         part["scheduler"] = {"type": name}
-    elif takes[:1] == ["archive"]:
+    elif arguments[:1] == ["archive"]:
         part["emitters"] = [{"type": name}]
-    elif isinstance(found, type) and hasattr(found, "add") and hasattr(found, "data"):
+    elif isinstance(target, type) and hasattr(target, "add") and hasattr(target, "data"):
         part["archive"] = {"type": name}
     else:
         part = {"type": name}
@@ -336,8 +336,8 @@ def trace_elsewhere(experiment: Experiment) -> Trace:
     """
     seed = "1" if os.environ.get("PYTHONHASHSEED") != "1" else "2"
     name, about = experiment.algorithm.name, experiment.model_dump_json()
-    found = answer_of("qdsweep.algorithms.check", about, name, {"PYTHONHASHSEED": seed})
-    return [(where, digest) for where, digest in json.loads(found)]
+    answered = answer_of("qdsweep.algorithms.check", about, name, {"PYTHONHASHSEED": seed})
+    return [(where, digest) for where, digest in json.loads(answered)]
 
 
 def _trace(about: str) -> str:

@@ -92,9 +92,9 @@ def _takes(function: Any) -> tuple[list[str], bool]:
         del spots[-1:]
     names: list[str] = []
     for spot in spots:
-        found = list(inspect.signature(spot).parameters.values())
+        parameters = list(inspect.signature(spot).parameters.values())
         by_name = (inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-        own = found if spot is function else found[1:]  # without self
+        own = parameters if spot is function else parameters[1:]  # without self
         names += [each.name for each in own if each.kind in by_name]
         if not any(each.kind is inspect.Parameter.VAR_KEYWORD for each in own):
             return names, False

@@ -4,12 +4,11 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Discriminator, Field, Tag, model_validator
 
+from qdsweep.config import learning, rl
 from qdsweep.config.archives import Archive, CVTArchive, GridArchive, PluginArchive
 from qdsweep.config.base import NOW, TARGET, Model, own_or_type
 from qdsweep.config.emitters import Emitter, PluginEmitter
 from qdsweep.config.family import AlgorithmConfig
-from qdsweep.config.learning import CMAMEGAES, CMAMEGATD3ES, GA, MEES, PGAMapElites, TD3Search
-from qdsweep.config.rl import A2C, DQN, IMPALA, PPO, ApexDQN
 
 
 class Bandit(Model):
@@ -242,17 +241,8 @@ def _family(value: Any) -> str:
 
 Algorithm = Annotated[
     Annotated[Composition, Tag("composition")]
-    | Annotated[PGAMapElites, Tag("pga_me")]
-    | Annotated[TD3Search, Tag("td3")]
-    | Annotated[CMAMEGAES, Tag("cma_mega_es")]
-    | Annotated[CMAMEGATD3ES, Tag("cma_mega_td3_es")]
-    | Annotated[MEES, Tag("me_es")]
-    | Annotated[GA, Tag("ga")]
-    | Annotated[PPO, Tag("ppo")]
-    | Annotated[A2C, Tag("a2c")]
-    | Annotated[DQN, Tag("dqn")]
-    | Annotated[ApexDQN, Tag("apex_dqn")]
-    | Annotated[IMPALA, Tag("impala")]
+    | learning.Families
+    | rl.Families
     | Annotated[PluginAlgorithm, Tag("plugin")],
     Discriminator(_family),
 ]

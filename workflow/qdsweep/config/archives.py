@@ -193,7 +193,6 @@ class PluginArchive(_ArchiveKind):
         return True
 
 
-BuiltIn = GridArchive | CVTArchive | SlidingBoundariesArchive | ProximityArchive | DNSArchive
 Archive = Annotated[
     Annotated[GridArchive, Tag("grid")]
     | Annotated[CVTArchive, Tag("cvt")]
@@ -204,7 +203,9 @@ Archive = Annotated[
     Discriminator(own_or_type),
 ]
 ARCHIVES: dict[str, type[_ArchiveKind]] = {
-    get_args(kind.model_fields["type"].annotation)[0]: kind for kind in get_args(BuiltIn)
+    tag.tag: kind
+    for kind, tag in map(get_args, get_args(get_args(Archive)[0]))
+    if kind is not PluginArchive
 }
 """`type` of an archive, also in summary.json -> its kind."""
 GEOMETRY: tuple[str, ...] = tuple(

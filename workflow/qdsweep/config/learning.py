@@ -7,7 +7,7 @@ Families that evolve a population for the objective alone.
 
 from typing import Annotated, ClassVar, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, Tag, model_validator
 
 from qdsweep.config.archives import Archive, GridArchive
 from qdsweep.config.base import NOW, Model
@@ -436,3 +436,14 @@ class GA(Family):
         ),
         json_schema_extra=NOW,
     )
+
+
+# The members of `config.algorithm.Algorithm` that are defined here.
+Families = (
+    Annotated[PGAMapElites, Tag("pga_me")]
+    | Annotated[TD3Search, Tag("td3")]
+    | Annotated[CMAMEGAES, Tag("cma_mega_es")]
+    | Annotated[CMAMEGATD3ES, Tag("cma_mega_td3_es")]
+    | Annotated[MEES, Tag("me_es")]
+    | Annotated[GA, Tag("ga")]
+)

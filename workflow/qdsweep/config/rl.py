@@ -5,7 +5,7 @@ Families of reinforcement learning that learn from one batch while the next one 
 
 from typing import Annotated, ClassVar, Literal
 
-from pydantic import Field
+from pydantic import Field, Tag
 
 from qdsweep.config.base import NOW
 from qdsweep.config.learning import Family, Units
@@ -233,7 +233,7 @@ ReturnSteps = Annotated[
 ]
 
 
-class _ValueBased(ReinforcementLearning):
+class ValueBased(ReinforcementLearning):
     """A network of the values of actions, the best of which the policy takes."""
 
     buffer_size: int = Field(
@@ -294,7 +294,7 @@ class _ValueBased(ReinforcementLearning):
         return self.train_freq
 
 
-class DQN(_ValueBased):
+class DQN(ValueBased):
     """Deep Q-learning (DQN) of stable-baselines3, from whole episodes."""
 
     code = "qdsweep.algorithms.rl.dqn:DQN"
@@ -318,7 +318,7 @@ class DQN(_ValueBased):
     )
 
 
-class ApexDQN(_ValueBased):
+class ApexDQN(ValueBased):
     """Ape-X DQN in step with its actors: prioritised replay, rows that explore differently.
 
     Its learner has a fixed lag of one iteration instead of running freely beside the actors.
@@ -401,3 +401,13 @@ class IMPALA(ActorCritic):
     )
     use_rms_prop: UseRMSProp = True
     rms_prop_eps: RMSPropEps = 1e-5
+
+
+# The members of `config.algorithm.Algorithm` that are defined here.
+Families = (
+    Annotated[PPO, Tag("ppo")]
+    | Annotated[A2C, Tag("a2c")]
+    | Annotated[DQN, Tag("dqn")]
+    | Annotated[ApexDQN, Tag("apex_dqn")]
+    | Annotated[IMPALA, Tag("impala")]
+)

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 from ribs.archives import ArrayStore
 
-from qdsweep.algorithms.base import SEED, Algorithm, Arrays, Candidates, Fields
+from qdsweep.algorithms.base import SEED, Algorithm, Arrays, Candidates, archive_fields
 from qdsweep.algorithms.ribs import internals
 from qdsweep.algorithms.ribs.archives import Centroids, ResultArchive, build_archive
 from qdsweep.config.experiment import Experiment
@@ -43,12 +43,15 @@ class ArchiveAlgorithm(Algorithm):
         self.settings: Any = experiment.algorithm
         if getattr(self.settings, "sigma", 0) is None:  # the domain's natural mutation scale
             self.settings = self.settings.model_copy(update={"sigma": domain.step})
-        fields: Fields = {name: (shape, np.float64) for name, shape in domain.fields.items()}
-        fields[SEED] = ((), np.uint32)
-        centroids = Centroids(shared)
-        made = build_archive(self.settings.archive, experiment, domain, fields, centroids, seed)
-        self.archive: ResultArchive = ResultArchive(made, domain.objective_range[0])
-        self.ribs_archive: Any = made
+        self.ribs_archive: Any = build_archive(
+            self.settings.archive,
+            experiment,
+            domain,
+            archive_fields(domain),
+            Centroids(shared),
+            seed,
+        )
+        self.archive: ResultArchive = ResultArchive(self.ribs_archive, domain.objective_range[0])
 
     @property
     def restarts(self) -> int:

@@ -91,10 +91,12 @@ class EstimatingCMAMEGA(ArchiveAlgorithm):
             mean, info = self.insert(candidates, evaluation, slice(0, 1))
             self._emitter.tell_dqd(**mean, jacobian=jacobian[None], add_info=info)
         else:
-            told, info = self.insert(candidates, evaluation)
+            rows_told, info = self.insert(candidates, evaluation)
             ranked = slice(self._emitter.batch_size)
-            told, info = ({key: rows[ranked] for key, rows in of.items()} for of in (told, info))
-            self._emitter.tell(**told, add_info=info)
+            rows_told, info = (
+                {key: rows[ranked] for key, rows in of.items()} for of in (rows_told, info)
+            )
+            self._emitter.tell(**rows_told, add_info=info)
         if self._critic is not None:
             teach(self._critic, evaluation)
 

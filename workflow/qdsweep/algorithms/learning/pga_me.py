@@ -44,9 +44,11 @@ class PGAMapElites(LearnerAlgorithm):
     def _later(self, mutants: int, climbing: int) -> list[Floats]:
         made, settings = [], self.settings
         if mutants:
-            ones, others = self._elites(mutants), self._elites(mutants)
+            elites, partners = self._elites(mutants), self._elites(mutants)
             line = settings.line_sigma * self._rng.standard_normal((mutants, 1))
-            made.append(ones + settings.iso_sigma * self._noise(mutants) + line * (others - ones))
+            made.append(
+                elites + settings.iso_sigma * self._noise(mutants) + line * (partners - elites)
+            )
         if climbing:
             made.append(self.learner.greedy[None])
         if climbing > 1:

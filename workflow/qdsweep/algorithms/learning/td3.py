@@ -135,7 +135,7 @@ class Network:
             ``(n, columns)`` the gradient by these inputs.
         """
         layers, rows = self._layers(parameters), len(gradient)
-        found = layers if out is None else self._layers(out)
+        gradients = layers if out is None else self._layers(out)
         for index in reversed(range(len(layers))):
             activation, work = self._activations[index], self._work[index]
             slope = work.slope[:rows]
@@ -145,7 +145,7 @@ class Network:
             if activation:
                 gradient *= slope
             if out is not None:
-                weights, biases = found[index]
+                weights, biases = gradients[index]
                 np.matmul(gradient.T, self._inputs[index], out=weights)
                 if biases is not None:
                     np.add.reduce(gradient, axis=0, out=biases)
@@ -259,15 +259,15 @@ class Replay:
         capacity, steps = len(self._rows), len(record.rewards)
         # The observation before a step: one more of each episode that has ended by then.
         before = np.arange(steps) + np.cumsum(record.ends != GOES_ON) - (record.ends != GOES_ON)
-        kept = slice(max(steps - capacity, 0), steps)
-        before = before[kept]
+        latest = slice(max(steps - capacity, 0), steps)
+        before = before[latest]
         slots = (self._next + np.arange(len(before))) % capacity
         s, sa = self._s, self._sa
         self._rows[slots, :s] = record.observations[before]
-        self._rows[slots, s:sa] = record.actions[kept]
+        self._rows[slots, s:sa] = record.actions[latest]
         self._rows[slots, sa:-2] = record.observations[before + 1]
-        self._rows[slots, -2] = record.rewards[kept]
-        self._rows[slots, -1] = record.ends[kept]
+        self._rows[slots, -2] = record.rewards[latest]
+        self._rows[slots, -1] = record.ends[latest]
         self._next = (self._next + len(before)) % capacity
         self.size = min(self.size + len(before), capacity)
 
@@ -428,12 +428,12 @@ class TD3:
         value, other = (network.forward(critic, following).copy() for critic in self.target_critics)
         ends = drawn.ends
         goes_on = ends == GOES_ON if settings.limit_is_end else ends != TERMINATED
-        wanted = drawn.rewards + settings.gamma * np.where(
+        targets = drawn.rewards + settings.gamma * np.where(
             goes_on, np.minimum(value, other)[:, 0], 0
         )
         gradients = np.empty_like(self.critics)
         for critic, gradient in zip(self.critics, gradients, strict=True):
-            errors = network.forward(critic, drawn.inputs) - wanted[:, None]
+            errors = network.forward(critic, drawn.inputs) - targets[:, None]
             network.backward(critic, errors * (2 / rows), out=gradient)
         self._critic_adam.step(self.critics.reshape(-1), gradients.reshape(-1))
 

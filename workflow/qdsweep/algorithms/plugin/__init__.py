@@ -2,9 +2,7 @@
 
 from pathlib import Path
 
-import numpy as np
-
-from qdsweep.algorithms.base import SEED, Algorithm, Fields
+from qdsweep.algorithms.base import Algorithm, archive_fields
 from qdsweep.algorithms.own import call_own, raised, what_is_given
 from qdsweep.config.algorithm import PluginAlgorithm
 from qdsweep.config.experiment import Experiment
@@ -25,9 +23,8 @@ def make(experiment: Experiment, domain: Domain, shared: Path | None) -> Algorit
     """
     part = experiment.algorithm
     assert isinstance(part, PluginAlgorithm)
-    fields: Fields = {name: (shape, np.float64) for name, shape in domain.fields.items()}
     given = {
-        **what_is_given(experiment, domain, {**fields, SEED: ((), np.uint32)}),
+        **what_is_given(experiment, domain, archive_fields(domain)),
         "x0": domain.x0,
         "step": domain.step,
         "num_emitters": experiment.num_emitters,

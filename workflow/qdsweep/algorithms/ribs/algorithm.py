@@ -15,7 +15,7 @@ from ribs.emitters import EmitterBase
 from ribs.emitters.opt import LMMAEvolutionStrategy
 from ribs.schedulers import BanditScheduler, Scheduler
 
-from qdsweep.algorithms.base import SEED, Algorithm, Candidates, Fields, spawn_seeds
+from qdsweep.algorithms.base import SEED, Algorithm, Candidates, archive_fields, spawn_seeds
 from qdsweep.algorithms.own import call_own
 from qdsweep.algorithms.ribs import internals
 from qdsweep.algorithms.ribs.archives import Centroids, ResultArchive, build_archive
@@ -257,9 +257,9 @@ def make(experiment: Experiment, domain: Domain, shared: Path | None) -> RibsAlg
     algorithm, centroids = experiment.algorithm, Centroids(shared)
     assert isinstance(algorithm, Composition)
     archive_seed, result_seed, emitter_seed = spawn_seeds(experiment, 3)
-    fields: Fields = {name: (shape, np.float64) for name, shape in domain.fields.items()}
-    if all(map(takes_fields, algorithm.emitters)):
-        fields[SEED] = ((), np.uint32)
+    fields = archive_fields(domain)
+    if not all(map(takes_fields, algorithm.emitters)):
+        del fields[SEED]
     archive = build_archive(algorithm.archive, experiment, domain, fields, centroids, archive_seed)
     result = None
     if algorithm.result_archive:

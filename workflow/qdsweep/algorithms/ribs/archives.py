@@ -57,20 +57,20 @@ def require_archive(archive: Any, target: str, domain: Domain) -> None:
             f"{target}: {type(archive).__name__} is no archive: it needs add(solution, objective, "
             "measures, **fields) and data(), a dict of arrays, as pyribs' archives have them"
         )
-    wanted = {"solution_dim": domain.solution_dim, "measure_dim": len(domain.measures)}
-    for name, value in wanted.items():
-        found = getattr(archive, name, value)
-        if np.shape(found) == () and int(found) != value:
+    sizes = {"solution_dim": domain.solution_dim, "measure_dim": len(domain.measures)}
+    for name, value in sizes.items():
+        actual = getattr(archive, name, value)
+        if np.shape(actual) == () and int(actual) != value:
             raise BadInput(
-                f"{target}: its archive has {name} = {found}, but the domain has {value}; take "
+                f"{target}: its archive has {name} = {actual}, but the domain has {value}; take "
                 f"`{name}` as an argument, which is given then"
             )
     ranges = np.array(list(domain.measures.values()), dtype=float).T
     for bound, values in zip(("lower_bounds", "upper_bounds"), ranges, strict=True):
-        found = getattr(archive, bound, None)
-        if found is not None and not np.allclose(np.asarray(found, dtype=float), values):
+        ends = getattr(archive, bound, None)
+        if ends is not None and not np.allclose(np.asarray(ends, dtype=float), values):
             raise BadInput(
-                f"{target}: its archive has {bound} {np.asarray(found).tolist()}, but the measures "
+                f"{target}: its archive has {bound} {np.asarray(ends).tolist()}, but the measures "
                 f"of the domain have {values.tolist()}; take `ranges` as an argument, or set "
                 "domain.ranges"
             )
@@ -430,9 +430,9 @@ class ResultArchive(Archive):
 
     def metrics(self) -> dict[str, Any]:
         """The metrics of the archive, from what pyribs keeps; None where one needs cells."""
-        found = statistics(self.ribs_archive, self._offset)
+        values = statistics(self.ribs_archive, self._offset)
         coverage = norm = None
         if self.cells is not None:
-            coverage = found["num_elites"] / self.cells
-            norm = found["qd_score"] / self.cells
-        return {**found, "coverage": coverage, NORM_QD_SCORE: norm}
+            coverage = values["num_elites"] / self.cells
+            norm = values["qd_score"] / self.cells
+        return {**values, "coverage": coverage, NORM_QD_SCORE: norm}

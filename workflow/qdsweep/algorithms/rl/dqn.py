@@ -262,13 +262,13 @@ class Priorities:
             uniform: ``(n,)`` random numbers of [0, 1), which say where in each part.
         """
         count = len(uniform)
-        wanted = (np.arange(count) + uniform) * (self._sums[1] / count)
+        sums = (np.arange(count) + uniform) * (self._sums[1] / count)
         nodes = np.ones(count, dtype=np.int64)
         while nodes[0] < self._first:
             left = self._sums[2 * nodes]
             # Where rounding would lead into an empty half, the other one.
-            right = (wanted >= left) & (self._sums[2 * nodes + 1] > 0)
-            wanted = np.where(right, wanted - left, wanted)
+            right = (sums >= left) & (self._sums[2 * nodes + 1] > 0)
+            sums = np.where(right, sums - left, sums)
             nodes = 2 * nodes + right
         return nodes - self._first
 

@@ -118,15 +118,15 @@ class IMPALALearner(OnPolicyLearner):
         """
         settings, policy = self._settings, self.model.policy
         values, log_probs, entropy = self._evaluate(steps)
-        found = values.detach().numpy().astype(np.float64)
-        following = np.append(found[1:], 0.0)
+        current = values.detach().numpy().astype(np.float64)
+        following = np.append(current[1:], 0.0)
         with torch.no_grad():
             beyond = policy.predict_values(torch.from_numpy(steps.following[last]))
         following[last] = beyond.numpy().ravel()
         following[steps.over & ~steps.cut] = 0.0
         targets, advantages = vtrace(
             steps.rewards.astype(np.float64),
-            found,
+            current,
             following,
             last,
             np.exp(log_probs.detach().numpy().astype(np.float64) - played),
@@ -190,4 +190,4 @@ def shuffled(last: NDArray[np.bool_], count: int) -> Iterator[Rows]:
     unrolls = np.split(np.arange(len(last)), 1 + np.flatnonzero(last)[:-1])
     order = np.random.permutation(len(unrolls))
     for start in range(0, len(order), count):
-        yield np.concatenate([unrolls[one] for one in order[start : start + count]])
+        yield np.concatenate([unrolls[unroll] for unroll in order[start : start + count]])

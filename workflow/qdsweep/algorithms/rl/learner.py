@@ -35,15 +35,15 @@ class Generators:
     @contextmanager
     def used(self) -> Iterator[None]:
         """Lends the process these states for the block; nobody else's draws are disturbed."""
-        others = np.random.get_state(), torch.get_rng_state()
+        global_states = np.random.get_state(), torch.get_rng_state()
         np.random.set_state(self._numpy)
         torch.set_rng_state(torch.from_numpy(self._torch))
         try:
             yield
         finally:
             self._numpy, self._torch = np.random.get_state(), torch.get_rng_state().numpy()
-            np.random.set_state(others[0])
-            torch.set_rng_state(others[1])
+            np.random.set_state(global_states[0])
+            torch.set_rng_state(global_states[1])
 
 
 def arrays(state: Any) -> Any:
@@ -103,20 +103,20 @@ class SB3Learner(ABC):
         """Sizes of the policy's hidden layers."""
         return [outputs for outputs, _ in self._actor.shapes[:-1]]
 
-    def _model(self, kind: Any, network: dict[str, Any], **others: Any) -> Any:
+    def _model(self, kind: Any, network: dict[str, Any], **further: Any) -> Any:
         """Returns an algorithm of stable-baselines3.
 
         Args:
             kind: Its class; settings that have the name of an argument are one.
             network: The arguments of its networks.
-            others: Further arguments, which are no settings.
+            further: Further arguments, which are no settings.
         """
         settings, actor = self._settings, self._actor
         named = {_THEIRS.get(name, name): value for name, value in settings.model_dump().items()}
-        theirs = {key: named[key] for key in named.keys() & inspect.signature(kind).parameters}
+        arguments = {key: named[key] for key in named.keys() & inspect.signature(kind).parameters}
         if settings.decay_steps:
-            for key in _FALLING & theirs.keys():
-                theirs[key] = LinearSchedule(theirs[key], 0.0, 1.0)
+            for key in _FALLING & arguments.keys():
+                arguments[key] = LinearSchedule(arguments[key], 0.0, 1.0)
         network = {**network, "activation_fn": ACTIVATIONS[actor.activation]}
         model: Any = kind(
             "MlpPolicy",
@@ -124,7 +124,7 @@ class SB3Learner(ABC):
             policy_kwargs=network,
             device="cpu",
             _init_setup_model=False,
-            **{**theirs, **others},
+            **{**arguments, **further},
         )
         # As its own `load` does without an environment.
         outputs, inputs = actor.shapes[-1][0], actor.shapes[0][1]

@@ -78,10 +78,10 @@ class OnPolicyLearner(SB3Learner):
         steps, model = join(episodes, discrete=self._actor.discrete), self.model
         count, rewards, cut = len(steps.rewards), steps.rewards.copy(), steps.cut
         with torch.no_grad():
-            found = model.policy.evaluate_actions(
+            evaluated = model.policy.evaluate_actions(
                 torch.from_numpy(steps.observations), torch.from_numpy(steps.actions)
             )
-            values, log_probs = found[0].numpy().ravel(), found[1].numpy()
+            values, log_probs = evaluated[0].numpy().ravel(), evaluated[1].numpy()
             if cut.any():  # a time limit is no end: what would have followed has a value
                 following = model.policy.predict_values(torch.from_numpy(steps.following[cut]))
                 rewards[cut] += model.gamma * following.numpy().ravel()
