@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from qdsweep.analysis.data import SweepData
 from qdsweep.analysis.figures.archives import key_text
 from qdsweep.analysis.figures.figure import Drawn, keep, keep_all, save_figures, stamp
 from qdsweep.analysis.figures.heatmap import (
@@ -26,7 +27,6 @@ from qdsweep.analysis.figures.style import (
     add_heading,
     add_key,
     figure_width,
-    read_dressed,
     short_numbers,
     style,
 )
@@ -42,7 +42,6 @@ from qdsweep.experiment.load import Run, load
 from qdsweep.files import write_json
 from qdsweep.records.history import History, read_history
 from qdsweep.records.paths import RunDir, SweepDir
-from qdsweep.records.plan import read_plan
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -112,28 +111,27 @@ def evolution(sweep_dir: Path, runs_dir: Path) -> None:
         BadInput: A table or a run's file is missing, or `figures` of the sweep file names what
             the sweep does not have.
     """
-    _, tables, look = read_dressed(sweep_dir)
-    sweep = SweepDir(sweep_dir)
-    folder = sweep.evolution
+    data = SweepData.read(sweep_dir, runs_dir)
+    folder, width = data.sweep.evolution, data.plan.figures.column_width
     drawn: list[Drawn] = []
     animated: dict[str, tuple[Evolution, Limits]] = {}
-    for scale, groups in best_groups(tables).items():
-        found = [_read(tables, group, runs_dir) for group in groups]
+    for scale, groups in best_groups(data).items():
+        found = [_read(data, group) for group in groups]
         shown = [one for one in found if one is not None]
         if shown:
             limits = color_limits(shown)
             animated |= {f"{one.run.summary['id']}.gif": (one, limits) for one in shown}
             name = f"evolution_{len(drawn) + 1}" if drawn else "evolution"
-            with look.style():
-                drawn.append(stills(name, scale, shown, tables))
+            with style(width):
+                drawn.append(stills(name, scale, shown, data))
     with style():
         keep(
             folder,
-            sweep,
+            data.sweep,
             {name: one.made_of(limits) for name, (one, limits) in animated.items()},
             lambda name: write_gif(folder / name, frames(*animated[name]), _SECONDS),
         )
-    with look.style():
+    with style(width):
         save_figures(folder, drawn)
     for path in set(folder.glob("*.gif")) - {folder / name for name in animated}:
         path.unlink(missing_ok=True)  # of an earlier start, when another run was the median
@@ -211,17 +209,17 @@ def color_limits(shown: list[Evolution]) -> Limits:
     return objective_limits(last, shown[0].run.summary["archive"])
 
 
-def _read(tables: Tables, group: str, runs_dir: Path) -> Evolution | None:
+def _read(data: SweepData, group: str) -> Evolution | None:
     """Reads the evolution of a group's median run; without one prints why and returns None."""
-    row = tables.median_run(group)
-    files = RunDir(runs_dir / str(row["id"])).results
+    row = data.median_run(group)
+    files = data.run(str(row["id"])).results
     run, history = load(files.path), read_history(files)
     cells = None if history is None else _cells_of_pixels(run)
     if history is None or cells is None:
         lacks = "no history.npz" if history is None else "not two measures"
         print(f"{row['id']}: {lacks}, so no animation of how it filled", file=sys.stderr)
         return None
-    mark = tables.marks[group] if len(tables.series) > 1 else None
+    mark = data.marks[group] if len(data.series) > 1 else None
     return Evolution(group, run, history, int(row["iteration"]), cells, mark)
 
 
@@ -296,16 +294,15 @@ def rollouts(sweep_dir: Path, runs_dir: Path) -> None:
     Raises:
         BadInput: The sweep has no `rollouts:`, or its elites cannot be rendered.
     """
-    sweep = SweepDir(sweep_dir)
-    plan = read_plan(sweep)
-    settings = plan.rollouts
+    sweep, tables = SweepDir(sweep_dir), read_tables(sweep_dir)
+    settings = tables.plan.rollouts
     if settings is None:
         raise BadInput(
             f"the sweep {sweep_dir.name} has no key rollouts: write `rollouts: {{}}` into its file "
             "and run `snakemake`, or take `qdsweep rollout RUN_DIR`"
         )
-    tables = read_tables(sweep_dir)
-    tables = tables.of(group for group in tables.series if group not in plan.imported_groups)
+    imported = tables.plan.imported_groups
+    tables = tables.of(group for group in tables.series if group not in imported)
     shown: dict[str, RunDir] = {}
     for group in (group for groups in best_groups(tables).values() for group in groups):
         shown[group] = RunDir(runs_dir / str(tables.median_run(group)["id"]))

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from qdsweep.analysis.data import SweepData
 from qdsweep.analysis.figures.figure import Drawn
 from qdsweep.analysis.figures.heatmap import add_parallel_lines
 from qdsweep.analysis.figures.style import figure_width, short_number
 from qdsweep.analysis.marks import COLORMAP
-from qdsweep.analysis.selection import Tables, compared_metric
+from qdsweep.analysis.selection import compared_metric
 from qdsweep.analysis.text import TIMES, plural, short
 from qdsweep.metrics import Metric
-from qdsweep.records.plan import Plan
 from qdsweep.sweep.groups import MEMBER, label_columns
 
 if TYPE_CHECKING:
@@ -87,28 +87,28 @@ class Combinations:
         return [axis.name for axis in self.axes]
 
 
-def combinations(plan: Plan, tables: Tables) -> list[Combinations]:
+def combinations(data: SweepData) -> list[Combinations]:
     """Returns the combinations of each scale that has more than one: its groups."""
     import pandas as pd
 
     found = []
-    table = tables.table.set_index("group")
-    for scale, groups in tables.score_scales.items():
-        groups = [group for group in groups if group not in plan.imported_groups]
+    table = data.table.set_index("group")
+    for scale, groups in data.score_scales.items():
+        groups = [group for group in groups if group not in data.plan.imported_groups]
         if not groups:
             continue
-        values = {group: plan.groups[group][0].values for group in groups}
+        values = {group: data.plan.groups[group][0].values for group in groups}
         rows = pd.DataFrame([values[group] for group in groups], dtype=str)
-        told = label_columns(plan.columns, [values[group] for group in groups])
+        told = label_columns(data.plan.columns, [values[group] for group in groups])
         names = [name for name in told if name != MEMBER and rows[name].nunique() > 1]
         if not names:
             continue
-        score = compared_metric(tables.rank, tables.summary, groups)
+        score = compared_metric(data.rank, data.summary, groups)
         statistics = table.loc[groups, [f"{score.column}_{part}" for part in ("mean", "se", "n")]]
         statistics.columns = ["mean", "se", "n"]
         combined = pd.concat([rows[names], statistics.reset_index()], axis=1)
         axes = [
-            axis_of(name, list(dict.fromkeys(rows[name])), plan.figures.names.get(name))
+            axis_of(name, list(dict.fromkeys(rows[name])), data.plan.figures.names.get(name))
             for name in names
         ]
         found.append(Combinations(scale, axes, score, combined))

@@ -7,11 +7,11 @@ The figures of a search, in the order of the page.
 
 import math
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from qdsweep.analysis.data import SweepData
 from qdsweep.analysis.figures.combinations import (
     Axis,
     Combinations,
@@ -231,14 +231,15 @@ def search_coordinates(search: Searched) -> Drawn | Omitted:
     return replace(drawn, title=TITLE, caption=caption + log_text(found.axes), data=data)
 
 
-def search_figures(search: Searched | None, runs_dir: Path) -> list[Drawn | Omitted]:
+def search_figures(data: SweepData) -> list[Drawn | Omitted]:
     """Draws what a search has to show; nothing where there was none."""
+    search = data.search
     if search is None or not search.placed:
         return []
     first: list[Drawn | Omitted]
     if search.is_pbt:
-        first = [search_tree(search), search_curves(search, runs_dir)]
+        first = [search_tree(search), search_curves(search, data.runs_dir)]
     else:
         ranks = [search_ranks(search)] if next_levels(search.levels) else []
-        first = [search_curves(search, runs_dir), *ranks]
+        first = [search_curves(search, data.runs_dir), *ranks]
     return [*first, search_progress(search), search_coordinates(search)]

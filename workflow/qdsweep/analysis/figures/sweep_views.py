@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from qdsweep.analysis.data import SweepData
 from qdsweep.analysis.figures.combinations import (
     MOST_TICKS,
     Axis,
@@ -23,10 +24,9 @@ from qdsweep.analysis.figures.figure import Drawn, Omitted
 from qdsweep.analysis.figures.heatmap import color_scale
 from qdsweep.analysis.figures.style import EMPTY_CELL, figure_width, line_style
 from qdsweep.analysis.marks import COLORMAP, COLORS, Marks
-from qdsweep.analysis.selection import Tables
+from qdsweep.analysis.search import next_levels
 from qdsweep.analysis.tables.comparisons import short_names
 from qdsweep.analysis.text import listed, plural, short
-from qdsweep.records.plan import Plan
 from qdsweep.sweep.groups import values_label
 
 if TYPE_CHECKING:
@@ -40,24 +40,26 @@ MAX_PAIRS = 6
 _MOST_VALUES = 20  # of a name, in a heatmap
 
 
-def sweep_views(plan: Plan, tables: Tables) -> list[Drawn | Omitted]:
+def sweep_views(data: SweepData) -> list[Drawn | Omitted]:
     """Returns what the sweep's shape allows, each within one scale.
 
     Two names and more give parallel coordinates and heatmaps of pairs, every name of numbers
-    gives a slice.
+    gives a slice. A search has none: its finalists alone would mislead.
     """
+    if next_levels(data.plan.levels):
+        return []
     views: list[Drawn | Omitted] = []
-    every = combinations(plan, tables)[:MAX_SCORE_SCALES]
+    every = combinations(data)[:MAX_SCORE_SCALES]
     tasks = short_names([found.scale for found in every])
     for position, found in enumerate(every):
         end = f"_{position + 1}" if position else ""
-        where = f" {found.scale}." if len(tables.score_scales) > 1 else ""
+        where = f" {found.scale}." if len(data.score_scales) > 1 else ""
         drawn: list[Drawn | Omitted] = []
         drawn.append(_coordinates(found, f"parallel_coordinates{end}", where))
         for axis in found.axes:
             if axis.numbers is not None:
                 name = re.sub(r"[^A-Za-z0-9_.]+", "-", axis.name)
-                drawn.append(one_slice(found, axis, f"slice_{name}{end}", where, tables.marks))
+                drawn.append(one_slice(found, axis, f"slice_{name}{end}", where, data.marks))
         drawn += pair_heatmaps(found, f"pairs{end}", where)
         if found.table["mean"].nunique() == 1:
             why = f"the mean {found.score.phrase} is the same for all swept values"

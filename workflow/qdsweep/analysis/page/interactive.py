@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from qdsweep.analysis.curves import Line, View, constant, curve_lines, is_defined, page_views
+from qdsweep.analysis.data import SweepData
 from qdsweep.analysis.figures.combinations import Combinations, Upright, combinations, coordinates
 from qdsweep.analysis.figures.search import search_combinations, stopped_early
 from qdsweep.analysis.marks import COLORMAP, Mark
@@ -25,7 +26,6 @@ from qdsweep.analysis.text import (
     plural,
     with_interval,
 )
-from qdsweep.records.plan import Plan
 
 MAX_RUNS = 200
 
@@ -144,28 +144,28 @@ class Interactive:
     views: dict[str, str]
 
 
-def interactive_figures(
-    plan: Plan, tables: Tables, search: Searched | None = None
-) -> list[Interactive]:
+def interactive_figures(data: SweepData) -> list[Interactive]:
     """Returns learning curves of each panel and parallel coordinates of each scale.
 
     Those of a search have all its settings.
     """
     found = []
-    for place, (about, groups) in enumerate(_parts(tables.panels)):
-        views, caption = _learning_curves(tables, groups)
+    for place, (about, groups) in enumerate(_parts(data.panels)):
+        views, caption = _learning_curves(data, groups)
         title = f"Interactive learning curves{about}"
         found.append(Interactive(f"curves-{place + 1}", title, caption, views))
-    if search is not None:
-        return [*found, *_of_settings(search)]
-    by_scale = {one.scale: one for one in combinations(plan, tables)}
-    for place, (about, groups) in enumerate(_parts(tables.score_scales)):
-        combined = by_scale.get(tables.score_scale_of[groups[0]])
+    if data.search is not None:
+        return [*found, *_of_settings(data.search)]
+    by_scale = {one.scale: one for one in combinations(data)}
+    for place, (about, groups) in enumerate(_parts(data.score_scales)):
+        combined = by_scale.get(data.score_scale_of[groups[0]])
         if combined is not None and len(combined.axes) > 1:
 
             def label(row: dict[str, Any]) -> Label:
-                values = plan.groups[row["group"]][0].values
-                swept = [f"{plan.called(name)} {values[name]}" for name in plan.group_columns]
+                values = data.plan.groups[row["group"]][0].values
+                swept = [
+                    f"{data.plan.called(name)} {values[name]}" for name in data.plan.group_columns
+                ]
                 return Label(row["group"], swept)
 
             drawn, caption = parallel_coordinates(combined, label)

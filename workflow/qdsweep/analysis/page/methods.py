@@ -13,8 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from qdsweep.analysis.data import SweepData
 from qdsweep.analysis.page import descriptions
 from qdsweep.analysis.page.descriptions import bibtex, cite, latex, plain
+from qdsweep.analysis.page.search import how_searched
 from qdsweep.analysis.selection import Tables
 from qdsweep.analysis.statistics import ENOUGH_SEEDS
 from qdsweep.analysis.tables.over_tasks import task_score
@@ -23,8 +25,7 @@ from qdsweep.config.imported import MARK
 from qdsweep.elites.reevaluation import core_seconds_of
 from qdsweep.experiment.load import Run
 from qdsweep.metrics import RANK
-from qdsweep.records.paths import RunDir, SweepDir
-from qdsweep.records.plan import Plan, Row, read_confirm, read_plan
+from qdsweep.records.plan import Row
 from qdsweep.records.results import read_config, read_summary
 from qdsweep.records.sums import read_checked
 from qdsweep.versions import installed_versions
@@ -114,27 +115,27 @@ def _processor() -> str:
     return f"{model}, {plural(psutil.cpu_count() or 1, 'logical core')}, {memory:.0f} GiB"
 
 
-def confirmation(sweep_dir: Path, runs_dir: Path, tasks: int) -> tuple[str, list[dict[str, Any]]]:
+def confirmation(data: SweepData) -> tuple[str, list[dict[str, Any]]]:
     """Returns a sentence on the winners of each task on unseen seeds, and their summary.json."""
-    rows = read_confirm(SweepDir(sweep_dir))
+    rows = data.confirming
     groups = len({row["group"] for row in rows})
     which = "The best group was" if groups == 1 else f"The best {groups} groups were"
-    if tasks > 1:
+    if len(data.score_scales) > 1:
         which = f"The best groups of each task, {groups} in all, were"
     seeds = seeds_text(row["values"]["seed"] for row in rows)
     sentence = (
         f"{which} run again with the unseen {seeds}, which takes the bias of the selection"
         f" out{cite(['cawley2010overfitting'])}."
     )
-    return sentence, read_summaries(runs_dir, dict.fromkeys(row["id"] for row in rows))
+    return sentence, read_summaries(data, dict.fromkeys(row["id"] for row in rows))
 
 
-def correction(sweep_dir: Path, runs_dir: Path, ids: Iterable[str]) -> tuple[str, float]:
-    """Returns a sentence on the corrected archives of some runs, and their core-seconds."""
-    settings = read_plan(SweepDir(sweep_dir)).reevaluate
+def correction(data: SweepData) -> tuple[str, float]:
+    """Returns a sentence on the corrected archives of the runs, and their core-seconds."""
+    settings = data.plan.reevaluate
     if settings is None:
         return "", 0.0
-    folders = [RunDir(runs_dir / run) for run in ids]
+    folders = map(data.run, data.with_results["id"].unique())
     corrected = [folder for folder in folders if folder.corrected(settings.stem).exists()]
     elites = sum(read_checked(run.corrected(settings.stem))["elites"] for run in corrected)
     times = settings.times
@@ -147,16 +148,16 @@ def correction(sweep_dir: Path, runs_dir: Path, ids: Iterable[str]) -> tuple[str
     return sentence, sum(core_seconds_of(run, settings) for run in corrected)
 
 
-def read_summaries(runs_dir: Path, ids: Iterable[str]) -> list[dict[str, Any]]:
+def read_summaries(data: SweepData, ids: Iterable[str]) -> list[dict[str, Any]]:
     """Reads summary.json of some runs."""
-    return [read_summary(RunDir(runs_dir / run).results) for run in ids]
+    return [read_summary(data.run(run).results) for run in ids]
 
 
-def imported(rows: Iterable[Row], runs_dir: Path) -> str:
+def imported(rows: Iterable[Row], data: SweepData) -> str:
     """Returns a sentence on the runs of others; nothing where there are none."""
     configs: dict[str, list[dict[str, Any]]] = {}
     for row in rows:
-        config = read_config(RunDir(runs_dir / row.run).config)
+        config = read_config(data.run(row.run).config)
         configs.setdefault(row.group, []).append(config["imported"])
     if not configs:
         return ""
@@ -180,38 +181,23 @@ class Methods:
     bibtex: str
 
 
-def methods(
-    plan: Plan,
-    tables: Tables,
-    runs: dict[str, Run],
-    sweep_dir: Path,
-    runs_dir: Path,
-    shown: set[str],
-    titles: Mapping[str, str],
-    search: str = "",
-) -> Methods:
+def methods(data: SweepData, shown: set[str]) -> Methods:
     """Writes the paragraph from the resolved configs and the summaries of the runs.
 
     Args:
-        plan: The sweep.
-        tables: Its tables.
-        runs: A run of each group of its own.
-        sweep_dir: `results/sweeps/NAME`.
-        runs_dir: `results/runs`.
+        data: The sweep.
         shown: Names of the sheets with values, which tell what statistics were used.
-        titles: Algorithm -> what the report calls it, where it has a name of its own.
-        search: What was searched and how; empty where nothing was.
     """
-    others = [row for row in plan.rows if row.imported]
-    tables = tables.of(group for group in tables.series if group not in plan.imported_groups)
-    done = tables.with_results.drop_duplicates("id")
-    summaries = read_summaries(runs_dir, done["id"])
+    others, runs = [row for row in data.plan.rows if row.imported], data.median_runs
+    own = data.of(group for group in data.series if group not in data.plan.imported_groups)
+    done = own.with_results.drop_duplicates("id")
+    summaries = read_summaries(own, done["id"])
     confirmed, corrected, seconds = "", "", 0.0
     confirming: list[dict[str, Any]] = []
     if "confirmed" in shown:
-        confirmed, confirming = confirmation(sweep_dir, runs_dir, len(tables.score_scales))
+        confirmed, confirming = confirmation(own)
     if "corrected" in shown:
-        corrected, seconds = correction(sweep_dir, runs_dir, done["id"])
+        corrected, seconds = correction(own)
     spent = {
         "the unseen seeds": sum(map(core_seconds, confirming)),
         "the corrected archives": seconds,
@@ -220,18 +206,18 @@ def methods(
     sentences = [
         _tasks(runs),
         f"Elites are kept in {listed(_distinct(runs, descriptions.archive), 'or')}.",
-        *_algorithms(runs, titles),
-        *filter(None, (search,)),
-        _budget(plan, tables, runs),
-        _figures_of_merit(tables),
-        *_statistics(tables, shown),
-        *filter(None, (confirmed, corrected, imported(others, runs_dir))),
+        *_algorithms(runs, data.called.labels),
+        how_searched(data),
+        _budget(own),
+        _figures_of_merit(own),
+        *_statistics(own, shown),
+        *(confirmed, corrected, imported(others, data)),
         software(summaries + confirming, {name for domain in domains for name in domain.libraries}),
         hardware(summaries + confirming, float(done["core_seconds"].sum()), spent),
         "The SHA-256 over the sorted ids and archive digests of the runs is"
         f" {sweep_digest(summaries)}.",
     ]
-    text = " ".join(sentences)
+    text = " ".join(filter(None, sentences))
     return Methods(plain(text), latex(text) + "\n", bibtex(text))
 
 
@@ -258,19 +244,20 @@ def _resolved(run: Run) -> dict[str, Any]:
     return run.config | {"domain": domain | {"step": step}}
 
 
-def _budget(plan: Plan, tables: Tables, runs: dict[str, Run]) -> str:
+def _budget(data: SweepData) -> str:
     """Returns a sentence on the budget, the number of runs of a group, and their seeds."""
-    iterations = sorted({row.iterations for row in plan.rows if row.iterations is not None})
-    used = tables.with_results["evaluations"]
+    rows = data.plan.rows
+    iterations = sorted({row.iterations for row in rows if row.iterations is not None})
+    used = data.with_results["evaluations"]
     low, high = number(used.min()), number(used.max())
     budget = f"{low if low == high else f'{low} to {high}'} evaluations"
     if iterations:
         budget = f"{listed([number(n) for n in iterations], 'or')} iterations ({budget})"
-    counts = tables.counts(list(tables.series))
+    counts = data.counts(list(data.series))
     few, many = min(counts), max(counts)
     repeats = plural(many, "run") if few == many else f"{few} to {plural(many, 'run')}"
-    seeds = {row.values.get("seed", "") for row in plan.rows} - {""}
-    seeds = seeds or {str(run.config["seed"]) for run in runs.values()}
+    seeds = {row.values.get("seed", "") for row in rows} - {""}
+    seeds = seeds or {str(run.config["seed"]) for run in data.median_runs.values()}
     groups = f"each of the {len(counts)} groups" if len(counts) > 1 else "the group"
     return f"Each run had {budget}, and {groups} had {repeats} ({seeds_text(seeds)})."
 

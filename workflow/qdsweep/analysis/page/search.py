@@ -1,9 +1,9 @@
 """The section of the page on a search: what was computed, what came out, what to doubt."""
 
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING
 
+from qdsweep.analysis.data import SweepData
 from qdsweep.analysis.figures.search_curves import warnings as rank_warnings
 from qdsweep.analysis.page.descriptions import cite
 from qdsweep.analysis.page.gallery import Shown
@@ -19,9 +19,6 @@ from qdsweep.analysis.text import (
     seeds_text,
 )
 from qdsweep.config.search import EARLIEST, Search
-from qdsweep.files import read_csv
-from qdsweep.records.paths import SweepDir
-from qdsweep.records.plan import Plan, read_confirm
 from qdsweep.search.levels import search_cost, share_of_whole
 
 if TYPE_CHECKING:
@@ -59,26 +56,23 @@ class SearchSection:
 
 
 def search_section(
-    sweep_dir: Path,
-    search: Searched | None,
-    keys: Search | None,
+    data: SweepData,
     sheets: "list[tuple[Sheet, list[Download]]]",
     sections: dict[str, list[Shown]],
 ) -> SearchSection | None:
     """Returns the section of a search; None where the sweep has none.
 
     Args:
-        sweep_dir: `results/sweeps/NAME`.
-        search: What it has done.
-        keys: The key `search` of the sweep file.
+        data: The sweep.
         sheets: All tables of the page.
         sections: All figures of the page, by section.
     """
+    search, keys = data.search, data.plan.search
     if search is None or keys is None or not search.placed:
         return None
     tables = {sheet.name: (sheet, files) for sheet, files in sheets}
     return SearchSection(
-        [plan_text(search, keys), winner_text(search), luck_text(sweep_dir, search)],
+        [plan_text(search, keys), winner_text(search), luck_text(data, search)],
         [*_early(keys), *rank_warnings(search), *_failed(search)],
         [tables[name] for name in TABLES if name in tables and tables[name][0].rows],
         sections.get(SECTION, []),
@@ -141,22 +135,20 @@ def schedule_text(search: Searched) -> str:
     return "; ".join(found)
 
 
-def luck_text(sweep_dir: Path, search: Searched) -> str:
+def luck_text(data: SweepData, search: Searched) -> str:
     """Returns how much of the winner's score was luck of the choice, as far as anybody knows."""
-    sweep = SweepDir(sweep_dir)
-    path = sweep.tables / "confirmed.csv"
-    if not path.exists():
+    confirmed = data.stage_table("confirmed")
+    if confirmed is None:
         return (
             f"That score is of the seeds that chose it among {plural(len(search.last), 'setting')},"
             " so a part of it is luck. The key confirm of the sweep file, such as"
             " {top: 1, seeds: [101, 110]}, runs it again with unseen seeds and says how much."
         )
-    data = read_csv(path, "Run `snakemake` first.", dtype={"group": str, "scale": str})
-    data = data.dropna(subset=["unseen_mean"])
-    if data.empty:
+    confirmed = confirmed.dropna(subset=["unseen_mean"])
+    if confirmed.empty:
         return ""
-    row = data.loc[(data["sweep_mean"] * search.metric.sign).idxmax()]
-    seeds = seeds_text(one["values"]["seed"] for one in read_confirm(sweep))
+    row = confirmed.loc[(confirmed["sweep_mean"] * search.metric.sign).idxmax()]
+    seeds = seeds_text(run["values"]["seed"] for run in data.confirming)
     decimals = common_decimals([row["unseen_mean"]], [row["unseen_se"]])
     unseen = mean_and_error(row["unseen_mean"], row["unseen_se"], decimals)
     own = number(row["sweep_mean"], decimals)
@@ -169,9 +161,9 @@ def luck_text(sweep_dir: Path, search: Searched) -> str:
     return f"{text}: {number(lost, decimals)} of it{share}, was luck of the choice{doubt}."
 
 
-def how_searched(search: Searched | None, plan: Plan) -> str:
+def how_searched(data: SweepData) -> str:
     """Returns what was searched and how, with citations; nothing where nothing was."""
-    keys = plan.search
+    search, keys = data.search, data.plan.search
     if search is None or keys is None or not search.placed:
         return ""
     what, paper = _DRAWS[keys.sampling]
