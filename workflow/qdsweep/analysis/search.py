@@ -1,8 +1,6 @@
-"""How a search has gone so far: which setting stands at each place, and what became of it.
+"""How a search has gone so far: the setting at each place, and what became of it.
 
-`qdsweep status` and `watch` of a search: its levels, its leader, and why each run stopped.
-
-`qdsweep status`: where the runs of a sweep stand, as text.
+Where the runs of a sweep and of its search stand, as text for `qdsweep status` and `watch`.
 """
 
 import re
@@ -127,11 +125,13 @@ class Searched:
 
     @property
     def pairs(self) -> list[tuple[Placed, Placed]]:
-        """Settings that went on: each at a level, and at the next one."""
-        at = {(one.level.name, one.setting): one for one in self.placed}
+        """Settings that went on: each at a level, and at the next one, with a score at both."""
+        scored = {
+            (one.level.name, one.setting): one for one in self.placed if one.score is not None
+        }
         below = {after.name: name for name, after in next_levels(self.levels).items()}
-        found = [(at.get((below.get(one.level.name, ""), one.setting)), one) for one in self.placed]
-        return [(before, one) for before, one in found if before is not None]
+        keys = [((below.get(level, ""), setting), (level, setting)) for level, setting in scored]
+        return [(scored[before], scored[key]) for before, key in keys if before in scored]
 
     @property
     def is_pbt(self) -> bool:
@@ -221,10 +221,9 @@ def place_all(
             chosen = decisions.get(following.name, _NOTHING).chosen
             decided, parents = len(chosen) == following.places, {one.parent for one in chosen}
             count = len(parents) if decided else following.places
-            went_on = [one.place in parents or (False if decided else None) for one in own]
+            others = False if decided else None
             own = [
-                one._replace(went_on=each, chosen=count)
-                for one, each in zip(own, went_on, strict=True)
+                one._replace(went_on=one.place in parents or others, chosen=count) for one in own
             ]
         if len(own) == level.places and all(one.is_done for one in own):
             seen = [Seen(one.place, one.setting, one.values, one.score) for one in own]

@@ -157,7 +157,6 @@ def overview(data: SweepData) -> Drawn:
         heights = [side + _ENDS, 0.6 * width + legend]
         figure = Figure(figsize=(width, sum(heights)), layout="constrained")
         maps, curve = figure.subfigures(2, 1, squeeze=False, height_ratios=heights)[:, 0]
-        height = heights[1]
     if facet:
         figure.set_figheight(figure.get_figheight() + _HEADING)
         add_heading(figure, panel, width)
@@ -165,15 +164,12 @@ def overview(data: SweepData) -> Drawn:
     shown = [(row, reported_run(data.runs_dir, row)) for row in map(data.median_run, pictured)]
     _draw_block(maps, data, shown, count, side, color_limits([run for _, run in shown]))
     band = data.band_text(lines)
+    ax = curve.subplots()
+    draw_curves(ax, data, lines, View(metric))
     if inside:
-        ax = curve.subplots()
-        draw_curves(ax, data, lines, View(metric))
         add_inside(ax, blocks, band, 0.4 * right)
     else:
-        top, bottom = curve.subfigures(2, 1, height_ratios=[height - legend, legend])
-        ax = top.subplots()
-        draw_curves(ax, data, lines, View(metric))
-        add_legend(bottom, blocks, band, right)
+        add_legend(curve, blocks, band, right)
     title, scale = panel, "" if panel in data.score_scales else data.scale_text
     which = "each group" if count == len(groups) else f"the best {count} of {len(groups)} groups"
     if pictured != data.best(groups, count):

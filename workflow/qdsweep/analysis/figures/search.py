@@ -1,11 +1,7 @@
-"""Population-based training: who took over from whom, and what the keys were meanwhile.
-
-Parallel coordinates of all settings of a search; those that stopped are pale.
-
-The figures of a search, in the order of the page.
-"""
+"""The figures of a search: the tree of a population, all settings as parallel coordinates."""
 
 import math
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -50,16 +46,15 @@ def search_tree(search: Searched) -> Drawn:
     from matplotlib.figure import Figure
 
     table = lineage(search)
-    every = [_axis(table, name, search) for name in search.names]
+    every = [_axis(name, table[f"value_{name}"], search) for name in search.names]
     every = [axis for axis in every if len(axis.values) > 1]
     axes = every[:MOST_TRACES]
     width = figure_width(8)
     tall = 0.25 * len(table["place"].unique()) + 1.0
     heights = [min(max(tall, 2.2), 5.0), *([1.5] * len(axes))]
     figure = Figure(figsize=(width, sum(heights)), layout="constrained")
-    panels = figure.subplots(len(heights), 1, sharex=True, squeeze=False, height_ratios=heights)[
-        :, 0
-    ]
+    grid = figure.subplots(len(heights), 1, sharex=True, squeeze=False, height_ratios=heights)
+    panels = grid[:, 0]
     _draw_tree(panels[0], table, search)
     for ax, axis in zip(panels[1:], axes, strict=True):
         _draw_trace(ax, table, axis)
@@ -108,8 +103,8 @@ def lineage(search: Searched) -> "pd.DataFrame":
     return pd.DataFrame(rows).astype({"parent": "Int64"})
 
 
-def _axis(table: "pd.DataFrame", name: str, search: Searched) -> Axis:
-    values = list(dict.fromkeys(table[f"value_{name}"]))
+def _axis(name: str, texts: Iterable[str], search: Searched) -> Axis:
+    values = list(dict.fromkeys(texts))
     return axis_of(name, values, search.called.get(name), logged=name in search.logged)
 
 
@@ -179,15 +174,7 @@ def search_combinations(search: Searched) -> Combinations | None:
     }
     if len(every) < 2 or len(texts) < 2:
         return None
-    axes = [
-        axis_of(
-            name,
-            list(dict.fromkeys(values)),
-            search.called.get(name),
-            logged=name in search.logged,
-        )
-        for name, values in texts.items()
-    ]
+    axes = [_axis(name, values, search) for name, values in texts.items()]
     about = {
         "mean": [search.shown(one.score or 0.0) for one in every],
         "se": math.nan,
@@ -201,9 +188,8 @@ def search_combinations(search: Searched) -> Combinations | None:
 
 def stopped_early(search: Searched) -> set[str]:
     """Returns the settings that had less than the whole budget, as `search_combinations` does."""
-    return {str(one.setting) for one in search.last} - {
-        str(one.setting) for one in search.finalists
-    }
+    whole = {one.setting for one in search.finalists}
+    return {str(one.setting) for one in search.last if one.setting not in whole}
 
 
 def search_coordinates(search: Searched) -> Drawn | Omitted:
@@ -236,10 +222,11 @@ def search_figures(data: SweepData) -> list[Drawn | Omitted]:
     search = data.search
     if search is None or not search.placed:
         return []
-    first: list[Drawn | Omitted]
-    if search.is_pbt:
-        first = [search_tree(search), search_curves(search, data.runs_dir)]
-    else:
-        ranks = [search_ranks(search)] if next_levels(search.levels) else []
-        first = [search_curves(search, data.runs_dir), *ranks]
-    return [*first, search_progress(search), search_coordinates(search)]
+    has_rungs = not search.is_pbt and next_levels(search.levels)
+    return [
+        *([search_tree(search)] if search.is_pbt else []),
+        search_curves(search, data.runs_dir),
+        *([search_ranks(search)] if has_rungs else []),
+        search_progress(search),
+        search_coordinates(search),
+    ]

@@ -1,9 +1,4 @@
-"""Learning curves of a search: each setting's line ends where the setting stopped.
-
-The best score so far over what was spent, beside random search with the same settings.
-
-Whether a rung says who leads at the next one: scores at two successive budgets.
-"""
+"""Scores of a search: learning curves, the best so far, rank correlations between rungs."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -251,9 +246,8 @@ def at_the_end(search: Searched) -> list[float]:
     first = _known(search)
     gains: dict[tuple[int, int], list[float]] = {}
     for before, one in search.pairs:
-        if before.score is not None and one.score is not None:
-            key = before.level.budget, one.level.budget
-            gains.setdefault(key, []).append(one.score - before.score)
+        key = before.level.budget, one.level.budget
+        gains.setdefault(key, []).append((one.score or 0.0) - (before.score or 0.0))
     typical = {key: median(found) for key, found in gains.items()}
     own = [one for one in search.last if one.setting in first]
     known = [_extended(one, one.score, typical) for one in own if one.score is not None]
@@ -324,9 +318,8 @@ def steps(search: Searched) -> list[Step]:
     """Returns the steps of a search from budget to budget, all brackets and batches together."""
     found: dict[tuple[int, int], list[tuple[float, float]]] = {}
     for before, one in search.pairs:
-        if before.score is not None and one.score is not None:
-            scores = search.shown(before.score), search.shown(one.score)
-            found.setdefault((before.level.budget, one.level.budget), []).append(scores)
+        scores = search.shown(before.score or 0.0), search.shown(one.score or 0.0)
+        found.setdefault((before.level.budget, one.level.budget), []).append(scores)
     last = [one for one in search.last if one.score is not None]
     return [
         Step(
