@@ -28,7 +28,7 @@ from qdsweep.records.search import (
 )
 from qdsweep.records.status import last_line
 from qdsweep.search.levels import GO_ON, ranked, search_cost, whole_budget
-from qdsweep.sweep.drawn import SAMPLE, Drawn
+from qdsweep.sweep.drawn import SAMPLE
 from qdsweep.sweep.grammar import drawn_in
 
 # Parts of a level's name.
@@ -270,15 +270,12 @@ def read_search(sweep: SweepDir, plan: Plan) -> Searched | None:
     levels = plan.levels
     decisions = {level.name: read_decisions(sweep, level) for level in levels}
     placed = place_all(levels, plan.candidates, read_markers(sweep, levels), decisions)
-    logged = frozenset(one.name for one in _drawn(plan) if one.kind.startswith("log"))
-    return Searched(levels, placed, plan.unit, plan.decider, plan.figures.names, logged)
-
-
-def _drawn(plan: Plan) -> list[Drawn]:
     try:
-        return drawn_in(plan.sweep)
+        drawn = drawn_in(plan.sweep)
     except BadInput:  # the file of a `::::` source is gone
-        return []
+        drawn = []
+    logged = frozenset(source.name for source in drawn if source.kind.startswith("log"))
+    return Searched(levels, placed, plan.unit, plan.decider, plan.figures.names, logged)
 
 
 def search_runs(search: Searched) -> dict[str, tuple[PlannedRun, str]]:

@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from statistics import median
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -20,7 +20,6 @@ from qdsweep.analysis.figures.style import (
 from qdsweep.analysis.marks import COLORS, NEUTRAL, Block, Mark
 from qdsweep.analysis.search import Placed, Searched
 from qdsweep.analysis.text import number, plural
-from qdsweep.metrics import Metric
 from qdsweep.records.metrics import column_of, read_metrics, read_rows
 from qdsweep.records.paths import RunDir
 from qdsweep.search.levels import cost, whole_budget
@@ -40,8 +39,7 @@ def search_curves(search: Searched, runs_dir: Path) -> Drawn:
     """Draws the curve of each setting as far as the search took it."""
     import pandas as pd
 
-    named = search.finalists[: 1 if search.is_pbt else MOST_NAMED]
-    whole = {one.setting for one in search.finalists}
+    named, whole = search.finalists[: 1 if search.is_pbt else MOST_NAMED], _whole(search)
     looks = {one.setting: Mark(color) for one, color in zip(named, COLORS, strict=False)}
     entries = [(search.label(one), looks[one.setting]) for one in named]
     if len(whole) > len(named):
@@ -61,8 +59,7 @@ def search_curves(search: Searched, runs_dir: Path) -> Drawn:
         mark = looks.get(one.setting, _WHOLE if one.setting in whole else _STOPPED)
         _draw(ax, curve, mark, one, bold=one.setting in looks)
     _add_rungs(ax, search)
-    unit = search.unit.capitalize()
-    ax.set(xlabel=f"{unit} of a run", ylabel=search.metric.heading)
+    ax.set(xlabel=f"{search.unit.capitalize()} of a run", ylabel=search.metric.heading)
     ax.set_xlim(0, None)
     if search.metric.from_zero:
         ax.set_ylim(0, None)
@@ -102,18 +99,13 @@ def setting_curve(search: Searched, one: Placed, runs_dir: Path) -> "pd.DataFram
     first = min(seeds, key=len)
     kept = np.unique(np.linspace(0, len(first) - 1, _POINTS).round().astype(int))
     spent = first[axis].to_numpy(float)[kept]
-    scores = [
-        np.interp(spent, table[axis].to_numpy(float), _scores(table, search.metric))
-        for table in seeds
-    ]
-    mean = search.metric.factor * np.mean(scores, axis=0)
+    decider = search.metric
+    scores = []
+    for table in seeds:  # an archive without cells has another score
+        name = decider.name if table[decider.name].notna().any() else decider.always.name
+        scores.append(np.interp(spent, *(table[key].to_numpy(float) for key in (axis, name))))
+    mean = decider.factor * np.mean(scores, axis=0)
     return pd.DataFrame({"setting": one.setting, search.unit: spent, "score": mean})
-
-
-def _scores(table: "pd.DataFrame", metric: Metric) -> np.ndarray:
-    """Returns what decides, or what stands for it in an archive without cells."""
-    own = table[metric.name]
-    return (own if own.notna().any() else table[metric.always.name]).to_numpy(float)
 
 
 def _draw(ax: "Axes", curve: "pd.DataFrame", mark: Mark, one: Placed, *, bold: bool) -> None:
@@ -131,18 +123,12 @@ def _add_rungs(ax: "Axes", search: Searched) -> None:
         count = len({one.setting for one in search.placed if one.level.budget == budget})
         ax.axvline(budget, color="0.55", linewidth=0.8, linestyle=(0, (1, 2)), zorder=0)
         if len(budgets) <= 8:
-            ax.annotate(
-                plural(count, "setting") if budget == budgets[0] else str(count),
-                (budget, 1),
-                (0, 3),
-                xycoords=("data", "axes fraction"),
-                textcoords="offset points",
-                ha="center",
-                **NOTE,
-            )
+            text = plural(count, "setting") if budget == budgets[0] else str(count)
+            where: dict[str, Any] = {"xycoords": ("data", "axes fraction"), "ha": "center"}
+            ax.annotate(text, (budget, 1), (0, 3), textcoords="offset points", **where, **NOTE)
 
 
-_QUANTILES = (0.5, 0.1, 0.9)
+_QUANTILES = (0.1, 0.5, 0.9)
 
 
 def search_progress(search: Searched) -> Drawn:
@@ -213,12 +199,11 @@ def random_search(search: Searched) -> "pd.DataFrame":
     most = whole_budget(search.levels)
     total = progress(search)["spent"].iloc[-1]
     rows = [
-        (many * most, *map(search.shown, found))
-        for many, found in enumerate(bests(scores, _QUANTILES), start=1)
+        (many * most, *sorted(map(search.shown, quantiles)))  # the smallest may be the best
+        for many, quantiles in enumerate(bests(scores, _QUANTILES), start=1)
         if many * most <= total
     ]
-    rows = [(spent, *sorted(found)) for spent, *found in rows]
-    return pd.DataFrame([(s, mid, low, high) for s, low, mid, high in rows], columns=columns)
+    return pd.DataFrame(rows, columns=["spent", "low", "median", "high"])[columns]
 
 
 def bests(scores: np.ndarray, shares: Sequence[float]) -> Iterator[list[float]]:
@@ -284,7 +269,12 @@ def _known(search: Searched) -> set[int]:
 
 def _stopped(search: Searched) -> int:
     """Returns how many of them had less than the whole budget."""
-    return len(_known(search) - {one.setting for one in search.finalists})
+    return len(_known(search) - _whole(search))
+
+
+def _whole(search: Searched) -> set[int]:
+    """Returns the settings that had the whole budget."""
+    return {one.setting for one in search.finalists}
 
 
 NAME, TITLE = "search_ranks", "Rank correlation between rungs"
@@ -363,8 +353,7 @@ def search_ranks(search: Searched) -> Drawn | Omitted:
 
     every = [step for step in steps(search) if len(step.scores) > 1]
     if not every:
-        why = "fewer than two settings went on to a larger budget"
-        return Omitted(NAME, SECTION, TITLE, why)
+        return Omitted(NAME, SECTION, TITLE, "fewer than two settings went on to a larger budget")
     shown = every[:MOST_PANELS]
     across = min(3, len(shown))
     down = math.ceil(len(shown) / across)
@@ -375,13 +364,8 @@ def search_ranks(search: Searched) -> Drawn | Omitted:
         ax.set_visible(False)
     for ax, step in zip(axes, shown, strict=False):
         _draw_ranks(ax, step, search)
-    data = pd.DataFrame(
-        [
-            {"budget": step.budgets[0], "next_budget": step.budgets[1], "score": a, "next_score": b}
-            for step in every
-            for a, b in step.scores
-        ]
-    )
+    rows = [(*step.budgets, *scores) for step in every for scores in step.scores]
+    data = pd.DataFrame(rows, columns=["budget", "next_budget", "score", "next_score"])
     caption = (
         f"{search.metric.label} of the settings that went on, at a budget and at the next one. ρ:"
         " Spearman's rank correlation; it is over settings that were chosen, and would be higher"
