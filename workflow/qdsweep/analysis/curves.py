@@ -54,7 +54,7 @@ class Line:
 
 def printed_views(rank: Metric, metrics: tuple[Metric, ...] = METRICS) -> list[View]:
     """Returns what a printed figure of learning curves shows, side by side."""
-    over_evaluations = [View(one) for one in drawn_of(metrics) if one is not RETURN]
+    over_evaluations = [View(metric) for metric in drawn_of(metrics) if metric is not RETURN]
     return [*over_evaluations, View(RETURN, STEPS), View(rank.drawn, WALL_TIME)]
 
 
@@ -94,8 +94,8 @@ def _line(curve: "pd.DataFrame", runs: "pd.DataFrame | None", view: View, band: 
         (run[own].to_numpy(float), metric.factor * run[metric.name].to_numpy(float))
         for _, run in runs.groupby("id", sort=False)
     ]
-    found = spread(np.stack([values for _, values in seeds]), band)
-    return Line(group, n, x, found, seeds if band == "seeds" and n > 1 else [])
+    shown = spread(np.stack([values for _, values in seeds]), band)
+    return Line(group, n, x, shown, seeds if band == "seeds" and n > 1 else [])
 
 
 def is_defined(lines: list[Line]) -> bool:
@@ -122,16 +122,16 @@ def telling(tables: Tables, views: list[View], groups: list[str]) -> tuple[list[
         views: The views that a figure may have.
         groups: The groups in it.
     """
-    kept, text = [], ""
+    shown, text = [], ""
     for view in views:
         lines = curve_lines(tables, groups, view)
         value = constant(lines)
         if view.metric is tables.rank.drawn:
-            kept.append(view)
+            shown.append(view)
         elif view.metric.optional and not is_defined(lines):
             continue
         elif value is None:
-            kept.append(view)
+            shown.append(view)
         else:
             text += f" {view.metric.heading}: {short(value)} everywhere, and not drawn."
-    return kept, text
+    return shown, text

@@ -114,20 +114,22 @@ class Searched:
     @cached_property
     def last(self) -> list[Placed]:
         """Each setting where it got furthest; the best of the largest budget first."""
-        furthest = {one.setting: one for one in self.placed}
+        furthest = {trial.setting: trial for trial in self.placed}
         return sorted(furthest.values(), key=_best_first)
 
     @property
     def finalists(self) -> list[Placed]:
         """The settings that had the whole budget, the best first."""
         most = whole_budget(self.levels)
-        return [one for one in self.last if one.level.budget == most and one.failed is None]
+        return [trial for trial in self.last if trial.level.budget == most and trial.failed is None]
 
     @property
     def pairs(self) -> list[tuple[Placed, Placed]]:
         """Settings that went on: each at a level, and at the next one, with a score at both."""
         scored = {
-            (one.level.name, one.setting): one for one in self.placed if one.score is not None
+            (trial.level.name, trial.setting): trial
+            for trial in self.placed
+            if trial.score is not None
         }
         below = {after.name: name for name, after in next_levels(self.levels).items()}
         keys = [((below.get(level, ""), setting), (level, setting)) for level, setting in scored]
@@ -149,17 +151,17 @@ class Searched:
     @cached_property
     def _telling(self) -> list[str]:
         """The swept names whose values differ."""
-        seen = {name: {repr(one.values[name]) for one in self.placed} for name in self.names}
+        seen = {name: {repr(trial.values[name]) for trial in self.placed} for name in self.names}
         return [name for name, values in seen.items() if len(values) > 1]
 
-    def label(self, one: Placed) -> str:
+    def label(self, trial: Placed) -> str:
         """Returns the values of a setting that tell it from others."""
-        parts = ((self.name(name), value_text(one.values[name])) for name in self._telling)
+        parts = ((self.name(name), value_text(trial.values[name])) for name in self._telling)
         return ", ".join(f"{name} {text}" for name, text in parts if text) or "the only setting"
 
 
-def _best_first(one: Placed) -> tuple[int, bool, float, int]:
-    return -one.level.budget, one.score is None, -(one.score or 0.0), one.setting
+def _best_first(trial: Placed) -> tuple[int, bool, float, int]:
+    return -trial.level.budget, trial.score is None, -(trial.score or 0.0), trial.setting
 
 
 def level_parts(name: str) -> dict[str, int]:
@@ -179,20 +181,20 @@ def next_levels(levels: Sequence[Level]) -> dict[str, Level]:
 
 def leader(search: Searched, level: Level) -> Placed | None:
     """Returns the best setting of a level so far; None before any has a score."""
-    found = [one for one in search.placed if one.level == level and one.score is not None]
-    return min(found, key=_best_first, default=None)
+    scored = [trial for trial in search.placed if trial.level == level and trial.score is not None]
+    return min(scored, key=_best_first, default=None)
 
 
 def ancestors(search: Searched) -> list[Placed]:
     """Returns the best of the last generation and all that it comes from, the first one first."""
-    at = {(one.level.name, one.place): one for one in search.placed}
+    at = {(trial.level.name, trial.place): trial for trial in search.placed}
     best = leader(search, search.levels[-1])
-    found: list[Placed] = []
+    line: list[Placed] = []
     while best is not None:
-        found.append(best)
+        line.append(best)
         below = best.level.below[0] if best.level.below else ""
         best = None if best.parent is None else at.get((below, best.parent))
-    return found[::-1]
+    return line[::-1]
 
 
 def place_all(
@@ -212,25 +214,26 @@ def place_all(
     by_place: dict[tuple[str, int], list[Mapping[str, Any]]] = {}
     for marker in markers:
         by_place.setdefault((marker["level"], marker["place"]), []).append(marker)
-    after, found = next_levels(levels), []
+    after, placed = next_levels(levels), []
     for level in levels:
         own = list(_given(level, known, decisions.get(level.name, _NOTHING)))
-        own = [_looked(one, by_place.get((level.name, one.place), ())) for one in own]
+        own = [_looked(trial, by_place.get((level.name, trial.place), ())) for trial in own]
         following = after.get(level.name)
         if following is not None:
             chosen = decisions.get(following.name, _NOTHING).chosen
-            decided, parents = len(chosen) == following.places, {one.parent for one in chosen}
+            decided, parents = len(chosen) == following.places, {trial.parent for trial in chosen}
             count = len(parents) if decided else following.places
             others = False if decided else None
             own = [
-                one._replace(went_on=one.place in parents or others, chosen=count) for one in own
+                trial._replace(went_on=trial.place in parents or others, chosen=count)
+                for trial in own
             ]
-        if len(own) == level.places and all(one.is_done for one in own):
-            seen = [Seen(one.place, one.setting, one.values, one.score) for one in own]
-            order = {one.place: rank for rank, one in enumerate(ranked(seen), start=1)}
-            own = [one._replace(rank=order[one.place]) for one in own]
-        found += own
-    return found
+        if len(own) == level.places and all(trial.is_done for trial in own):
+            seen = [Seen(trial.place, trial.setting, trial.values, trial.score) for trial in own]
+            order = {trial.place: rank for rank, trial in enumerate(ranked(seen), start=1)}
+            own = [trial._replace(rank=order[trial.place]) for trial in own]
+        placed += own
+    return placed
 
 
 def _given(
@@ -243,20 +246,20 @@ def _given(
             runs = known[number]["runs"]
             own = {seed: runs[seed] for seed in level.seeds}
             yield Placed(level, place, number, known[number]["values"], own)
-    for one in decision.chosen:
-        own = {seed: one.runs[seed] for seed in level.seeds}
-        stays = level.kind == "exploited" and one.parent is None
-        parent = one.place if stays else one.parent
-        yield Placed(level, one.place, one.setting, one.values, own, one.reason, parent)
+    for trial in decision.chosen:
+        own = {seed: trial.runs[seed] for seed in level.seeds}
+        stays = level.kind == "exploited" and trial.parent is None
+        parent = trial.place if stays else trial.parent
+        yield Placed(level, trial.place, trial.setting, trial.values, own, trial.reason, parent)
 
 
-def _looked(one: Placed, markers: Sequence[Mapping[str, Any]]) -> Placed:
+def _looked(trial: Placed, markers: Sequence[Mapping[str, Any]]) -> Placed:
     """Returns it with what its markers say."""
     done = len(markers)
-    if done < len(one.level.seeds):
-        return one._replace(done=done)
+    if done < len(trial.level.seeds):
+        return trial._replace(done=done)
     seen = seen_of(markers)
-    return one._replace(done=done, score=seen.score, failed=seen.failed)
+    return trial._replace(done=done, score=seen.score, failed=seen.failed)
 
 
 def read_search(sweep: SweepDir, plan: Plan) -> Searched | None:
@@ -280,24 +283,24 @@ def read_search(sweep: SweepDir, plan: Plan) -> Searched | None:
 
 def search_runs(search: Searched) -> dict[str, tuple[PlannedRun, str]]:
     """Returns run -> what the search asks of it so far, and what became of it; the best first."""
-    found: dict[str, tuple[PlannedRun, str]] = {}
-    for one in search.last:
-        label, why = search.label(one), became(one)
-        for seed, run in one.runs.items():
-            found[run] = PlannedRun(run, label, search.unit, one.level.budget, seed), why
-    return found
+    asked: dict[str, tuple[PlannedRun, str]] = {}
+    for trial in search.last:
+        label, why = search.label(trial), became(trial)
+        for seed, run in trial.runs.items():
+            asked[run] = PlannedRun(run, label, search.unit, trial.level.budget, seed), why
+    return asked
 
 
-def became(one: Placed) -> str:
+def became(trial: Placed) -> str:
     """Returns what became of a setting at a place: `rung 0: 14th of 27, 9 went on`."""
-    if one.why:
-        return one.why
-    where = level_text(one.level.name)
-    if one.done < len(one.level.seeds):
+    if trial.why:
+        return trial.why
+    where = level_text(trial.level.name)
+    if trial.done < len(trial.level.seeds):
         return where
-    if one.chosen == 0:
-        return f"{where}: {ordinal(one.rank)} of {one.level.places}" if one.rank else where
-    return f"{where}: went on" if one.went_on else f"{where}: waits for the others"
+    if trial.chosen == 0:
+        return f"{where}: {ordinal(trial.rank)} of {trial.level.places}" if trial.rank else where
+    return f"{where}: went on" if trial.went_on else f"{where}: waits for the others"
 
 
 def explained(standing: Standing, why: str) -> Standing:
@@ -310,9 +313,9 @@ def explained(standing: Standing, why: str) -> Standing:
 def levels_so_far(search: Searched) -> Iterator[tuple[str, str, str]]:
     """Yields level, places done, and leader with its score, of each level that has begun."""
     for level in search.levels:
-        own = [one for one in search.placed if one.level == level]
-        done = sum(one.is_done for one in own)
-        if not any(one.done for one in own):
+        own = [trial for trial in search.placed if trial.level == level]
+        done = sum(trial.is_done for trial in own)
+        if not any(trial.done for trial in own):
             continue
         best = leader(search, level)
         yield level_text(level.name), f"{done} of {level.places} settings", led_by(search, best)
@@ -327,9 +330,9 @@ def led_by(search: Searched, best: Placed | None) -> str:
 
 def search_line(search: Searched, standings: Iterable[Standing]) -> str:
     """Returns where a search stands in a line: places, and an estimate of what is left."""
-    done = sum(one.done for one in search.placed)
+    done = sum(trial.done for trial in search.placed)
     count = sum(level.places * len(level.seeds) for level in search.levels)
-    begun = {one.level.name for one in search.placed if one.done}
+    begun = {trial.level.name for trial in search.placed if trial.done}
     to_come = len(search.levels) - len(begun)
     total, own = search_cost(search.levels), list(standings)
     spent = sum(min(now.done, now.run.budget) for now in own)

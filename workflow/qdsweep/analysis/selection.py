@@ -70,7 +70,7 @@ class Tables:
 
     def metric(self, name: str) -> Metric:
         """Returns the metric of this name."""
-        return next(one for one in self.metrics if one.name == name)
+        return next(metric for metric in self.metrics if metric.name == name)
 
     def of(self, groups: Iterable[str]) -> Self:
         """Returns the tables of some groups alone."""

@@ -116,7 +116,7 @@ def plain(text: str) -> str:
 
     What Unicode has no letter for stays as it was written, without backslashes and braces.
     """
-    return _FORMULA.sub(lambda found: _set(found[1]), text) if text.count("$") > 1 else text
+    return _FORMULA.sub(lambda match: _set(match[1]), text) if text.count("$") > 1 else text
 
 
 def _set(formula: str) -> str:
@@ -124,7 +124,7 @@ def _set(formula: str) -> str:
     formula = re.sub(r"\\(?:math[a-z]+|text[a-z]*|operatorname)\s*\{([^{}]*)\}", r"{\1}", formula)
     formula = formula.replace("{{", "{").replace("}}", "}")
     formula = re.sub(r"\\[,;:! ]", " ", formula)
-    formula = re.sub(r"\\([A-Za-z]+)\s*", lambda found: _sign(found[1]), formula)
+    formula = re.sub(r"\\([A-Za-z]+)\s*", lambda match: _sign(match[1]), formula)
     formula = re.sub(r"([_^])(?:\{([^{}]*)\}|(\S))", _shifted, formula)
     return formula.replace("{", "").replace("}", "").replace("\\", "").replace("-", "\u2212")
 
@@ -140,12 +140,12 @@ def _sign(name: str) -> str:
         return name
 
 
-def _shifted(found: re.Match[str]) -> str:
-    letters = found[2] if found[2] is not None else found[3]
-    table = _LOW if found[1] == "_" else _HIGH
+def _shifted(match: re.Match[str]) -> str:
+    letters = match[2] if match[2] is not None else match[3]
+    table = _LOW if match[1] == "_" else _HIGH
     if all(letter in table for letter in letters):
         return "".join(table[letter] for letter in letters)
-    return f"{found[1]}{letters}"
+    return f"{match[1]}{letters}"
 
 
 def for_plotly(text: str) -> str:
@@ -158,13 +158,13 @@ def for_plotly(text: str) -> str:
 
 def spans(numbers: list[int]) -> str:
     """Returns sorted numbers with spans: 1 to 5, 101 to 110, joined by dashes."""
-    found: list[list[int]] = []
+    parts: list[list[int]] = []
     for value in numbers:
-        if found and value == found[-1][-1] + 1:
-            found[-1][1:] = [value]
+        if parts and value == parts[-1][-1] + 1:
+            parts[-1][1:] = [value]
         else:
-            found.append([value])
-    return ", ".join("–".join(map(str, span)) for span in found)
+            parts.append([value])
+    return ", ".join("–".join(map(str, span)) for span in parts)
 
 
 def seeds_text(seeds: Iterable[int | str]) -> str:

@@ -97,10 +97,10 @@ def read_samples(path: Path, about: dict[str, Any], rows: int, measures: int) ->
     other versions.
     """
     try:
-        found = read_arrays(path)
-        then = json.loads(str(found["about"]))
-        spent = found.get("core_seconds", np.zeros(()))
-        samples = Samples(path, then, found["objective"], found["measures"], spent)
+        arrays = read_arrays(path)
+        then = json.loads(str(arrays["about"]))
+        spent = arrays.get("core_seconds", np.zeros(()))
+        samples = Samples(path, then, arrays["objective"], arrays["measures"], spent)
         same_archive = then["archive_digest"] == about["archive_digest"]
         if same_archive and (then == about or not len(samples.missing)):
             return samples
@@ -119,8 +119,8 @@ def core_seconds_of(run: RunDir, settings: Reevaluate) -> float:
     path = run.state.samples(settings.stem)
     if not path.exists():
         return 0.0
-    found = read_arrays(path, remedy="remove it: its core-seconds are left out then")
-    return float(found.get("core_seconds", 0))  # an earlier release has not kept them
+    arrays = read_arrays(path, remedy="remove it: its core-seconds are left out then")
+    return float(arrays.get("core_seconds", 0))  # an earlier release has not kept them
 
 
 def reevaluate(run_dir: Path, settings: Reevaluate, cluster: Cluster, stop: Stop) -> Samples:

@@ -72,12 +72,12 @@ def rollout(
     experiment = results.experiment
     require_episodes(experiment.domain)
     measures, run = list(results.summary["archive"]["measures"]), run or run_dir.name
-    found = choose(results.arrays, measures, elites)
-    found += [_in_cell(results.at(point), point) for point in at]
+    choices = choose(results.arrays, measures, elites)
+    choices += [_in_cell(results.at(point), point) for point in at]
     _draw_without_a_screen()
     out.mkdir(parents=True, exist_ok=True)
     entries = []
-    for chosen in once_each(found):
+    for chosen in once_each(choices):
         elite = results.elite(chosen.row)
         seed, own_seed = _seed(results, elite)
         shot, shown = _film(results, elite, seed, seconds)
@@ -141,27 +141,27 @@ def choose(arrays: Arrays, measures: list[str], elites: Sequence[str]) -> list[C
     if len(objective) == 0:
         return []
     ascending = np.argsort(objective, kind="stable")
-    found = []
+    choices = []
     if "best" in elites:
-        found.append(Chosen("best", "best elite", int(np.argmax(objective))))
+        choices.append(Chosen("best", "best elite", int(np.argmax(objective))))
     if "median" in elites:
         middle = int(ascending[(len(objective) - 1) // 2])
-        found.append(Chosen("median", "elite of median objective", middle))
+        choices.append(Chosen("median", "elite of median objective", middle))
     if "corners" in elites:
         for name, column in zip(measures, values.T, strict=True):
             for word, sign in (("lowest", 1), ("highest", -1)):
                 row = int(np.lexsort((-objective, sign * column))[0])
-                found.append(Chosen(slug(f"{word} {name}"), f"elite of {word} {name}", row))
-    return once_each(found)
+                choices.append(Chosen(slug(f"{word} {name}"), f"elite of {word} {name}", row))
+    return once_each(choices)
 
 
-def once_each(found: list[Chosen]) -> list[Chosen]:
+def once_each(choices: list[Chosen]) -> list[Chosen]:
     """Returns each elite once, with all reasons for its choice in the title."""
     by_row: dict[int, Chosen] = {}
-    for one in found:
-        known = by_row.setdefault(one.row, one)
-        if known is not one:
-            by_row[one.row] = known._replace(title=f"{known.title}, {one.title}")
+    for choice in choices:
+        known = by_row.setdefault(choice.row, choice)
+        if known is not choice:
+            by_row[choice.row] = known._replace(title=f"{known.title}, {choice.title}")
     return list(by_row.values())
 
 

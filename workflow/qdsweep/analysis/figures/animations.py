@@ -116,11 +116,11 @@ def evolution(sweep_dir: Path, runs_dir: Path) -> None:
     drawn: list[Drawn] = []
     animated: dict[str, tuple[Evolution, Limits]] = {}
     for scale, groups in best_groups(data).items():
-        found = [_read(data, group) for group in groups]
-        shown = [one for one in found if one is not None]
+        fillings = [_read(data, group) for group in groups]
+        shown = [filling for filling in fillings if filling is not None]
         if shown:
             limits = color_limits(shown)
-            animated |= {f"{one.run.summary['id']}.gif": (one, limits) for one in shown}
+            animated |= {f"{filling.run.summary['id']}.gif": (filling, limits) for filling in shown}
             name = f"evolution_{len(drawn) + 1}" if drawn else "evolution"
             with style(width):
                 drawn.append(stills(name, scale, shown, data))
@@ -128,7 +128,7 @@ def evolution(sweep_dir: Path, runs_dir: Path) -> None:
         keep(
             folder,
             data.sweep,
-            {name: one.made_of(limits) for name, (one, limits) in animated.items()},
+            {name: filling.made_of(limits) for name, (filling, limits) in animated.items()},
             lambda name: write_gif(folder / name, frames(*animated[name]), _SECONDS),
         )
     with style(width):
@@ -146,7 +146,7 @@ def best_groups(tables: Tables) -> dict[str, list[str]]:
     }
 
 
-def frames(one: Evolution, limits: Limits) -> list["Image"]:
+def frames(filling: Evolution, limits: Limits) -> list["Image"]:
     """Returns the pictures of an animation, all in the same colours."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
@@ -155,11 +155,11 @@ def frames(one: Evolution, limits: Limits) -> list["Image"]:
     figure = Figure(figsize=(4.4, 3.9), dpi=100, layout="constrained")
     canvas = FigureCanvasAgg(figure)
     ax = figure.subplots()
-    image = draw_moment(ax, one, one.last, limits)
-    iterations = one.iterations(FRAMES)
-    add_color_bar(figure, [ax], map(one.picture, iterations), limits)
-    title = ax.set_title(_text(one.moment(one.last)), loc="left", **NOTE)
-    figure.suptitle(one.group, fontsize=9.5)
+    image = draw_moment(ax, filling, filling.last, limits)
+    iterations = filling.iterations(FRAMES)
+    add_color_bar(figure, [ax], map(filling.picture, iterations), limits)
+    title = ax.set_title(_text(filling.moment(filling.last)), loc="left", **NOTE)
+    figure.suptitle(filling.group, fontsize=9.5)
     canvas.draw()
     figure.set_layout_engine("none")  # from now on nothing may move
     # Only these change, or lie over what does: all else is drawn once.
@@ -171,20 +171,20 @@ def frames(one: Evolution, limits: Limits) -> list["Image"]:
     pictures = []
     for iteration in iterations:
         canvas.restore_region(background)
-        image.set_data(np.ma.masked_invalid(one.picture(iteration)))
-        title.set_text(_text(one.moment(iteration)))
+        image.set_data(np.ma.masked_invalid(filling.picture(iteration)))
+        title.set_text(_text(filling.moment(iteration)))
         for artist in changing:
             ax.draw_artist(artist)
         pictures.append(Image.fromarray(np.asarray(canvas.buffer_rgba())).convert("RGB"))
     return pictures
 
 
-def draw_moment(ax: "Axes", one: Evolution, iteration: int, limits: Limits) -> "AxesImage":
+def draw_moment(ax: "Axes", filling: Evolution, iteration: int, limits: Limits) -> "AxesImage":
     """Draws the archive after an iteration: colour is the objective, grey is empty."""
-    (left, right), (bottom, top) = one.run.summary["archive"]["ranges"]
+    (left, right), (bottom, top) = filling.run.summary["archive"]["ranges"]
     ax.set_facecolor(EMPTY_CELL)
     image = ax.imshow(
-        np.ma.masked_invalid(one.picture(iteration)),
+        np.ma.masked_invalid(filling.picture(iteration)),
         origin="lower",
         extent=(left, right, bottom, top),
         aspect="auto",
@@ -193,11 +193,11 @@ def draw_moment(ax: "Axes", one: Evolution, iteration: int, limits: Limits) -> "
         vmin=limits[0],
         vmax=limits[1],
     )
-    if one.mark is not None:
-        add_key(ax, one.mark)
+    if filling.mark is not None:
+        add_key(ax, filling.mark)
     short_numbers(ax.xaxis, 4)
     short_numbers(ax.yaxis, 5)
-    first, second = measure_names(one.run)
+    first, second = measure_names(filling.run)
     ax.set_xlabel(first)
     ax.set_ylabel(second)
     return image
@@ -205,7 +205,7 @@ def draw_moment(ax: "Axes", one: Evolution, iteration: int, limits: Limits) -> "
 
 def color_limits(shown: list[Evolution]) -> Limits:
     """Returns the range of the last objectives, within the domain's objective range."""
-    last = np.concatenate([one.history.at(one.last)[1] for one in shown])
+    last = np.concatenate([filling.history.at(filling.last)[1] for filling in shown])
     return objective_limits(last, shown[0].run.summary["archive"])
 
 
@@ -248,17 +248,17 @@ def stills(name: str, scale: str, shown: list[Evolution], tables: Tables) -> Dra
     figure = Figure(figsize=(width, 2.55 * len(shown) + 0.3), layout="constrained")
     limits = color_limits(shown)
     rows = figure.subfigures(len(shown), 1, squeeze=False)[:, 0]
-    for row, one in zip(rows, shown, strict=True):
+    for row, filling in zip(rows, shown, strict=True):
         axes = list(row.subplots(1, len(shares)))
-        iterations = [int(np.ceil(one.last * share)) for share in shares]
+        iterations = [int(np.ceil(filling.last * share)) for share in shares]
         for ax, iteration in zip(axes, iterations, strict=True):
-            draw_moment(ax, one, iteration, limits)
-            ax.set_title(_text(one.moment(iteration), " " if width > 5 else "\n"), **NOTE)
+            draw_moment(ax, filling, iteration, limits)
+            ax.set_title(_text(filling.moment(iteration), " " if width > 5 else "\n"), **NOTE)
             if ax is not axes[0]:
                 ax.set_ylabel("")
                 ax.set_yticklabels([])
-        add_color_bar(row, axes, map(one.picture, iterations), limits)
-        add_heading(row, f"{one.group}, seed {one.run.config['seed']}", inches=width)
+        add_color_bar(row, axes, map(filling.picture, iterations), limits)
+        add_heading(row, f"{filling.group}, seed {filling.run.config['seed']}", inches=width)
     left_out = len(tables.score_scales[scale]) - len(shown)
     about = "" if len(tables.score_scales) == 1 else f" {scale}."
     caption = (
@@ -271,7 +271,9 @@ def stills(name: str, scale: str, shown: list[Evolution], tables: Tables) -> Dra
     )
     if left_out:
         caption += f" Not shown: {plural(left_out, 'group')}."
-    moments = [one.moment(iteration) for one in shown for iteration in one.iterations(FRAMES)]
+    moments = [
+        filling.moment(iteration) for filling in shown for iteration in filling.iterations(FRAMES)
+    ]
     place = list(tables.score_scales).index(scale)
     task = short_names(list(tables.score_scales))[place] if about else ""
     title = f"How archives filled: {task}" if task else "How archives filled"

@@ -134,8 +134,8 @@ def archive_profiles(data: SweepData) -> Drawn:
     rows = data.with_results.drop_duplicates(["group", "id"])
     rows = rows[rows["group"].isin(every)]
     runs = {
-        group: [(row, reported_run(data.runs_dir, row)) for _, row in found.iterrows()]
-        for group, found in rows.groupby("group")
+        group: [(row, reported_run(data.runs_dir, row)) for _, row in members.iterrows()]
+        for group, members in rows.groupby("group")
     }
     width = figure_width(5.5 if len(shown) == 1 else 9)
     columns = min(len(shown), max(int(width / 2.9), 1), 3)
@@ -144,8 +144,8 @@ def archive_profiles(data: SweepData) -> Drawn:
     band = data.band_text(every)
     parts_of_data, drawn = [], []
     for part, groups in zip(parts, shown.values(), strict=True):
-        found = {group: [run for _, run in runs[group]] for group in groups}
-        profiles = mean_profiles(found, data.band)
+        members = {group: [run for _, run in runs[group]] for group in groups}
+        profiles = mean_profiles(members, data.band)
         ax = part.panel.subplots()
         _draw(ax, data, profiles)
         part.add_legend(band)
@@ -171,14 +171,14 @@ def mean_profiles(runs: dict[str, list[Run]], band: str = "error") -> "pd.DataFr
     """
     import pandas as pd
 
-    objectives = {group: [objectives_of(run) for run in found] for group, found in runs.items()}
+    objectives = {group: [objectives_of(run) for run in members] for group, members in runs.items()}
     about = next(iter(runs.values()))[0].summary["archive"]
-    every = np.concatenate([values for found in objectives.values() for values in found])
+    every = np.concatenate([values for members in objectives.values() for values in members])
     thresholds = np.linspace(*objective_limits(every, about), _THRESHOLDS)
     parts = []
-    for group, found in objectives.items():
-        counts = np.stack([archive_profile(values, thresholds) for values in found])
-        columns = {"objective": thresholds, "n": len(found), "elites_mean": counts.mean(axis=0)}
+    for group, members in objectives.items():
+        counts = np.stack([archive_profile(values, thresholds) for values in members])
+        columns = {"objective": thresholds, "n": len(members), "elites_mean": counts.mean(axis=0)}
         columns["elites_se"] = standard_error(counts)
         columns |= {f"elites_{end}": part for end, part in spread(counts, band)._asdict().items()}
         if band == "seeds":

@@ -280,8 +280,8 @@ def run_pictures(data: SweepData) -> None:
 def _read(path: Path) -> dict[str, Limits]:
     """Reads the colour scales of the pictures that are there; none where that cannot be read."""
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-        return {scale: (float(low), float(high)) for scale, (low, high) in found.items()}
+        limits = json.loads(path.read_text(encoding="utf-8"))
+        return {scale: (float(low), float(high)) for scale, (low, high) in limits.items()}
     except (OSError, ValueError, TypeError, AttributeError):
         return {}
 
@@ -291,7 +291,7 @@ def _steady(before: Limits | None, now: Limits) -> Limits:
     if before is None:
         return now
     most = _STEADY * (now[1] - now[0])
-    near = all(abs(one - other) <= most for one, other in zip(before, now, strict=True))
+    near = all(abs(old - new) <= most for old, new in zip(before, now, strict=True))
     return before if near else now
 
 

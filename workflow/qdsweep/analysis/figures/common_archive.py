@@ -117,18 +117,18 @@ def rebin(run: Run, geometry: Geometry) -> tuple[float, float]:
 
 def _families(data: SweepData) -> list[Family]:
     """Returns the score scales that differ only in their archives, those that are at least two."""
-    found: dict[tuple[str, float, int], Family] = {}
+    families: dict[tuple[str, float, int], Family] = {}
     for groups in data.score_scales.values():
         run = reported_run(data.runs_dir, data.median_run(groups[0]))
         about = run.summary["archive"]
         domain, offset = domain_name(run.path), about["qd_score_offset"]
         key = (domain, offset, run.arrays["measures"].shape[1])
-        family = found.setdefault(key, Family(domain, offset, [], []))
+        family = families.setdefault(key, Family(domain, offset, [], []))
         family.groups.extend(groups)
         family.abouts.append(about)
     return [
         family
-        for family in found.values()
+        for family in families.values()
         if len(family.abouts) > 1 and any(about["cells"] for about in family.abouts)
     ]
 

@@ -86,19 +86,19 @@ def lineage(search: Searched) -> "pd.DataFrame":
     import pandas as pd
 
     number = {level.name: place for place, level in enumerate(search.levels)}
-    best = {(one.level.name, one.place) for one in ancestors(search)}
+    best = {(trial.level.name, trial.place) for trial in ancestors(search)}
     rows = [
         {
-            "generation": number[one.level.name],
-            "place": one.place,
-            "budget": one.level.budget,
-            "parent": one.parent,
-            "took_over": one.parent is not None and one.parent != one.place,
-            "best": (one.level.name, one.place) in best,
-            "score": np.nan if one.score is None else search.shown(one.score),
-            **{f"value_{name}": value_text(one.values[name]) for name in search.names},
+            "generation": number[trial.level.name],
+            "place": trial.place,
+            "budget": trial.level.budget,
+            "parent": trial.parent,
+            "took_over": trial.parent is not None and trial.parent != trial.place,
+            "best": (trial.level.name, trial.place) in best,
+            "score": np.nan if trial.score is None else search.shown(trial.score),
+            **{f"value_{name}": value_text(trial.values[name]) for name in search.names},
         }
-        for one in search.placed
+        for trial in search.placed
     ]
     return pd.DataFrame(rows).astype({"parent": "Int64"})
 
@@ -166,40 +166,40 @@ def search_combinations(search: Searched) -> Combinations | None:
     """
     import pandas as pd
 
-    every = [one for one in search.last if one.score is not None]
+    every = [trial for trial in search.last if trial.score is not None]
     texts = {
-        name: [value_text(one.values[name]) for one in every]
+        name: [value_text(trial.values[name]) for trial in every]
         for name in search.names
-        if len({value_text(one.values[name]) for one in every}) > 1
+        if len({value_text(trial.values[name]) for trial in every}) > 1
     }
     if len(every) < 2 or len(texts) < 2:
         return None
     axes = [_axis(name, values, search) for name, values in texts.items()]
     about = {
-        "mean": [search.shown(one.score or 0.0) for one in every],
+        "mean": [search.shown(trial.score or 0.0) for trial in every],
         "se": math.nan,
-        "n": [len(one.level.seeds) for one in every],
-        "group": [str(one.setting) for one in every],
-        "budget": [one.level.budget for one in every],
-        "why": [one.why for one in every],
+        "n": [len(trial.level.seeds) for trial in every],
+        "group": [str(trial.setting) for trial in every],
+        "budget": [trial.level.budget for trial in every],
+        "why": [trial.why for trial in every],
     }
     return Combinations("", axes, search.metric, pd.DataFrame({**texts, **about}))
 
 
 def stopped_early(search: Searched) -> set[str]:
     """Returns the settings that had less than the whole budget, as `search_combinations` does."""
-    whole = {one.setting for one in search.finalists}
-    return {str(one.setting) for one in search.last if one.setting not in whole}
+    whole = {trial.setting for trial in search.finalists}
+    return {str(trial.setting) for trial in search.last if trial.setting not in whole}
 
 
 def search_coordinates(search: Searched) -> Drawn | Omitted:
     """Draws a line for each setting, which ends at its score where it got furthest."""
-    found = search_combinations(search)
-    if found is None:
+    combined = search_combinations(search)
+    if combined is None:
         why = "fewer than two settings have a score, or than two names tell them apart"
         return Omitted(NAME, SECTION, TITLE, why)
-    table, pale = found.table, stopped_early(search)
-    drawn = parallel_coordinates(found, NAME, SECTION, "", pale)
+    table, pale = combined.table, stopped_early(search)
+    drawn = parallel_coordinates(combined, NAME, SECTION, "", pale)
     caption = (
         f"A line is one of {plural(len(table), 'setting')}; its end and colour are the"
         f" {search.metric.phrase} where it got furthest, the mean over the seeds that it had there."
@@ -209,12 +209,12 @@ def search_coordinates(search: Searched) -> Drawn | Omitted:
         caption += (
             f" Pale: the {count} that stopped earlier, so their scores are of a smaller budget."
         )
-    if (table[found.names] == "").any(axis=None):
+    if (table[combined.names] == "").any(axis=None):
         caption += " A gap: not drawn for that setting."
     data = table.rename(columns={"group": "setting"})[
-        [*found.names, "mean", "n", "setting", "budget"]
+        [*combined.names, "mean", "n", "setting", "budget"]
     ]
-    return replace(drawn, title=TITLE, caption=caption + log_text(found.axes), data=data)
+    return replace(drawn, title=TITLE, caption=caption + log_text(combined.axes), data=data)
 
 
 def search_figures(data: SweepData) -> list[Drawn | Omitted]:

@@ -170,14 +170,14 @@ def wrap(text: str, inches: float, points: float = 9) -> str:
     """
     most = max(int(inches * 72 / (0.6 * points)), 8)
     formulas: dict[str, str] = {}
-    for found in dict.fromkeys(re.findall(r"\$[^$]+\$", text)):
-        stand_in = chr(0xE000 + len(formulas)) * len(plain(found))  # private letters of Unicode
-        formulas[stand_in] = found
-        text = text.replace(found, stand_in)
+    for formula in dict.fromkeys(re.findall(r"\$[^$]+\$", text)):
+        stand_in = chr(0xE000 + len(formulas)) * len(plain(formula))  # private letters of Unicode
+        formulas[stand_in] = formula
+        text = text.replace(formula, stand_in)
     parts = [part.replace(" ", "\xa0") if len(part) < most else part for part in text.split(", ")]
     text = textwrap.fill(", ".join(parts), most).replace("\xa0", " ")
-    for stand_in, found in formulas.items():
-        text = text.replace(stand_in, found)
+    for stand_in, formula in formulas.items():
+        text = text.replace(stand_in, formula)
     return text
 
 

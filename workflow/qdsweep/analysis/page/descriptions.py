@@ -37,7 +37,7 @@ def cited(text: str) -> list[str]:
 
 def plain(text: str) -> str:
     """Returns a text with citations as (Mouret & Clune, 2015)."""
-    return _CITATION.sub(lambda found: f" ({'; '.join(map(_short, _keys(found)))})", text)
+    return _CITATION.sub(lambda match: f" ({'; '.join(map(_short, _keys(match)))})", text)
 
 
 def latex(text: str) -> str:
@@ -45,9 +45,9 @@ def latex(text: str) -> str:
     from qdsweep.analysis.tables.sheet import escape_latex
 
     parts, end = [], 0
-    for found in _CITATION.finditer(text):
-        parts += [escape_latex(text[end : found.start()]), f"~\\citep{{{','.join(_keys(found))}}}"]
-        end = found.end()
+    for match in _CITATION.finditer(text):
+        parts += [escape_latex(text[end : match.start()]), f"~\\citep{{{','.join(_keys(match))}}}"]
+        end = match.end()
     return "".join([*parts, escape_latex(text[end:])])
 
 
@@ -57,8 +57,8 @@ def bibtex(text: str) -> str:
     return "\n\n".join(entries[key] for key in cited(text) if key in entries) + "\n"
 
 
-def _keys(found: re.Match[str]) -> list[str]:
-    return [mark[1:] for mark in found[1].split("; ")]
+def _keys(match: re.Match[str]) -> list[str]:
+    return [mark[1:] for mark in match[1].split("; ")]
 
 
 def _short(key: str) -> str:
@@ -250,25 +250,25 @@ def _hyper_parameters(config: dict[str, Any]) -> dict[str, str]:
         sizes = [key for key in sizes if key in parameters(algorithm["type"])[0]]
     elif "type" in algorithm:  # one emitter by itself
         sizes = ["batch_size"]
-    found: dict[str, Any] = {key: config[key] for key in sizes if key in config}
+    settings: dict[str, Any] = {key: config[key] for key in sizes if key in config}
     if "type" in algorithm and ":" not in algorithm["type"]:
         words: dict[str, str] = {}
         if read_part("algorithm", algorithm).explores:
             words = _OF_IMPALA if algorithm["type"] == "impala" else _OF_LEARNERS
         own = {key: value for key, value in algorithm.items() if key not in _NOT_ITS_OWN}
-        found |= {words.get(key, key): value for key, value in own.items()}
-        found |= algorithm.get("learner", {})
-        for key in {"critic_hidden", "vf_hidden"} & found.keys():
-            found[key] = listed([str(units) for units in found[key]])
+        settings |= {words.get(key, key): value for key, value in own.items()}
+        settings |= algorithm.get("learner", {})
+        for key in {"critic_hidden", "vf_hidden"} & settings.keys():
+            settings[key] = listed([str(units) for units in settings[key]])
         # What stands for null: see the models.
-        if found.get("samples", 0) is None:
-            found["samples"], _ = read_part("algorithm", algorithm).sizes(config["batch_size"])
-        if "sigma" in found:
-            sigma = found.pop("sigma")
-            found["noise"] = _step(config) if sigma is None else sigma
+        if settings.get("samples", 0) is None:
+            settings["samples"], _ = read_part("algorithm", algorithm).sizes(config["batch_size"])
+        if "sigma" in settings:
+            sigma = settings.pop("sigma")
+            settings["noise"] = _step(config) if sigma is None else sigma
     if any("initial_solutions" in emitter for emitter in algorithm.get("emitters", [])):
-        found["first_batch"] = config.get("first_batch")
-    found |= algorithm.get("arguments", {})
+        settings["first_batch"] = config.get("first_batch")
+    settings |= algorithm.get("arguments", {})
     for where, emitter in _kinds_of(_groups(algorithm)):
         for key, value in _with_arguments(emitter).items():
             if key == "type":
@@ -277,19 +277,19 @@ def _hyper_parameters(config: dict[str, Any]) -> dict[str, str]:
                 value = STRATEGIES[value][0]
             elif key in _SCALES and value is None:
                 value = _step(config)
-            found[where + key] = value
-    kept = _with_arguments(algorithm.get("archive", {}))
-    found |= {key: value for key, value in kept.items() if key != "type"}
-    if kept.get("learning_rate") is not None and kept.get("threshold_min") is None:
-        found["threshold_min"] = "at the lower end of the objectives"
+            settings[where + key] = value
+    own_archive = _with_arguments(algorithm.get("archive", {}))
+    settings |= {key: value for key, value in own_archive.items() if key != "type"}
+    if own_archive.get("learning_rate") is not None and own_archive.get("threshold_min") is None:
+        settings["threshold_min"] = "at the lower end of the objectives"
     scheduler = algorithm.get("scheduler", {})
     if scheduler.get("type") == "bandit":
-        found |= {f"{_BANDIT}: {key}": scheduler.get(key) for key in ("zeta", "reselect")}
+        settings |= {f"{_BANDIT}: {key}": scheduler.get(key) for key in ("zeta", "reselect")}
     if algorithm.get("result_archive"):
-        found["result_archive"] = "a passive elitist archive"
+        settings["result_archive"] = "a passive elitist archive"
     return {
         key: value_text(value)
-        for key, value in found.items()
+        for key, value in settings.items()
         if value is not None
         and value != {}
         and (value != 0 or key.rpartition(": ")[2] in _MAY_BE_ZERO)
@@ -316,7 +316,9 @@ def _kinds_of(groups: list[dict[str, Any]]) -> list[tuple[str, dict[str, Any]]]:
     """Returns each group of emitters with what its keys begin with: nothing if there is but one."""
     if len(groups) < 2:
         return [("", group) for group in groups]
-    names = [_KINDS.get(one["type"], f"emitters of the class {one['type']}") for one in groups]
+    names = [
+        _KINDS.get(group["type"], f"emitters of the class {group['type']}") for group in groups
+    ]
     # The number keeps apart groups of one kind.
     return [(f"{name}#{place}: ", groups[place]) for place, name in enumerate(names)]
 

@@ -212,13 +212,13 @@ def films(data: SweepData) -> Films:
         for group, name in data.called.names.items():
             for entry in (entry for entry in entries if entry["group"] == group):
                 titles[sweep.rollouts / entry["file"]] = f"{name.label}: {entry['title']}"
-    found, size = [], 0
+    shown, size = [], 0
     for path, title in titles.items():
         size += path.stat().st_size
         if size <= _FILMS:
             still = last_frame(path)
             url = data_url(path.read_bytes(), ".gif")
-            found.append(Film(title, still, Picture(url, still.width, still.height)))
+            shown.append(Film(title, still, Picture(url, still.width, still.height)))
     stages = dict.fromkeys(path.parent.name for path in titles)
     commands = [f"qdsweep {stage} {sweep.name}" for stage in stages]
-    return Films(found, len(titles) - len(found), commands)
+    return Films(shown, len(titles) - len(shown), commands)

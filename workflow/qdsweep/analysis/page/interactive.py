@@ -42,16 +42,16 @@ _BETWEEN = 12  # points between two axes, where the mouse finds a line
 
 
 def parallel_coordinates(
-    found: Combinations, about: Callable[[dict[str, Any]], Label], what: str = "group"
+    combined: Combinations, about: Callable[[dict[str, Any]], Label], what: str = "group"
 ) -> tuple[tuple[list[dict[str, Any]], dict[str, Any]], str]:
     """Returns the traces, the layout and caption of one scale: a line for each combination.
 
     Args:
-        found: The combinations.
+        combined: The combinations.
         about: What is said of a row of their table.
         what: What a line is.
     """
-    described = coordinates(found, MAX_RUNS)
+    described = coordinates(combined, MAX_RUNS)
     count = len(described.axes)
     places = np.linspace(0, count - 1, (count - 1) * _BETWEEN + 1)
     traces = []
@@ -59,8 +59,8 @@ def parallel_coordinates(
         label, mean = about(row), row["mean"]
         decimals = max(0, 3 - math.floor(math.log10(abs(mean)))) if mean else 0
         score = mean_and_error(mean, row["se"], min(decimals, 6))
-        said = f"{found.score.heading} {score} (n = {number(row['n'])})"
-        lines = "<br>".join([*map(for_plotly, label.lines), said])
+        score_text = f"{combined.score.heading} {score} (n = {number(row['n'])})"
+        lines = "<br>".join([*map(for_plotly, label.lines), score_text])
         traces.append(
             {
                 "type": "scatter",
@@ -77,8 +77,8 @@ def parallel_coordinates(
         " its runs of the final score. Drag a box over lines to keep only those (with Shift: those"
         " in all boxes); double-click to have all back."
     )
-    if len(traces) < len(found.table):
-        caption += f" Shown: the best {len(traces)} of {plural(len(found.table), what)}."
+    if len(traces) < len(combined.table):
+        caption += f" Shown: the best {len(traces)} of {plural(len(combined.table), what)}."
     return (traces, _layout(described.axes)), caption
 
 
@@ -87,10 +87,10 @@ def _color(height: float, *, pale: bool) -> str:
     from matplotlib import colormaps
     from matplotlib.colors import to_hex
 
-    found = colormaps[COLORMAP](height)
+    color = colormaps[COLORMAP](height)
     if not pale:
-        return str(to_hex(found))
-    red, green, blue = (round(255 * part) for part in found[:3])
+        return str(to_hex(color))
+    red, green, blue = (round(255 * part) for part in color[:3])
     return f"rgba({red},{green},{blue},0.3)"
 
 
@@ -149,14 +149,14 @@ def interactive_figures(data: SweepData) -> list[Interactive]:
 
     Those of a search have all its settings.
     """
-    found = []
+    figures = []
     for place, (about, groups) in enumerate(_parts(data.panels)):
         views, caption = _learning_curves(data, groups)
         title = f"Interactive learning curves{about}"
-        found.append(Interactive(f"curves-{place + 1}", title, caption, views))
+        figures.append(Interactive(f"curves-{place + 1}", title, caption, views))
     if data.search is not None:
-        return [*found, *_of_settings(data.search)]
-    by_scale = {one.scale: one for one in combinations(data)}
+        return [*figures, *_of_settings(data.search)]
+    by_scale = {part.scale: part for part in combinations(data)}
     for place, (about, groups) in enumerate(_parts(data.score_scales)):
         combined = by_scale.get(data.score_scale_of[groups[0]])
         if combined is not None and len(combined.axes) > 1:
@@ -170,8 +170,8 @@ def interactive_figures(data: SweepData) -> list[Interactive]:
 
             drawn, caption = parallel_coordinates(combined, label)
             title = f"Interactive parallel coordinates{about}"
-            found.append(_coordinates(place + 1, title, caption, drawn))
-    return found
+            figures.append(_coordinates(place + 1, title, caption, drawn))
+    return figures
 
 
 def _of_settings(search: Searched) -> list[Interactive]:
@@ -248,10 +248,10 @@ def _draw(
 
 
 def _band_and_line(view: View, tables: Tables, line: Line, opacity: float) -> list[dict[str, Any]]:
-    kept = _thin(len(line.x))
-    x, (middle, low, high) = line.x[kept], (part[kept] for part in line.band)
+    points = _thin(len(line.x))
+    x, (middle, low, high) = line.x[points], (part[points] for part in line.band)
     mark = tables.marks[line.group]
-    look, stairs = _look(mark, len(kept)), view.metric.stairs
+    look, stairs = _look(mark, len(points)), view.metric.stairs
     look["line"]["shape"] = "hv" if stairs else "linear"
     common = {"type": "scatter", "mode": "lines", "legendgroup": line.group}
     silent = common | {"hoverinfo": "skip", "showlegend": False}
@@ -269,7 +269,7 @@ def _band_and_line(view: View, tables: Tables, line: Line, opacity: float) -> li
         traces.append(silent | band | around)
     for places, values in line.seeds:
         thin = {"line": look["line"] | {"width": 0.8}, "opacity": 0.5}
-        traces.append(silent | thin | {"x": places[kept], "y": values[kept].astype(np.float32)})
+        traces.append(silent | thin | {"x": places[points], "y": values[points].astype(np.float32)})
     half = (high - low) / 2
     decimals = common_decimals(middle, half)
     digits = ",d" if view.over.whole else ",.3~f"  # in the words of d3-format

@@ -47,7 +47,7 @@ _LIBRARIES = {
 
 def sweep_digest(summaries: Iterable[dict[str, Any]]) -> str:
     """Returns the SHA-256 over the sorted ids and archive digests: equal for equal results."""
-    lines = sorted(f"{one['id']} {one.get('archive_digest')}\n" for one in summaries)
+    lines = sorted(f"{summary['id']} {summary.get('archive_digest')}\n" for summary in summaries)
     return hashlib.sha256("".join(lines).encode()).hexdigest()
 
 
@@ -86,8 +86,8 @@ def hardware(
 
     `further`: what was computed beside the sweep's own runs -> the core-seconds that it took.
     """
-    hosts = {attempt["host"] for one in summaries for attempt in one.get("attempts", [])}
-    workers = sorted({int(one.get("workers") or 1) for one in summaries})
+    hosts = {attempt["host"] for summary in summaries for attempt in summary.get("attempts", [])}
+    workers = sorted({int(summary.get("workers") or 1) for summary in summaries})
     noun = "process" if workers == [1] else "processes"
     text = f"Each run had {listed([str(n) for n in workers], 'or')} worker {noun};"
     text += f" all together took {core_time(core_seconds + sum(further.values()))}"
@@ -98,7 +98,7 @@ def hardware(
         text += f" on {plural(len(hosts), 'machine')}"
     if hosts == {socket.gethostname()}:
         text += f" ({_processor()})"
-    if {one.get("cpu_baseline") for one in summaries} == {"avx2"}:
+    if {summary.get("cpu_baseline") for summary in summaries} == {"avx2"}:
         text += ", with no instructions beyond AVX2"
     return f"{text}."
 
@@ -162,9 +162,9 @@ def imported(rows: Iterable[Row], data: SweepData) -> str:
     if not configs:
         return ""
     parts = [
-        f"{group.removesuffix(MARK)} ({plural(len(found), 'run')}"
-        + (f"; {found[0]['source']})" if found[0].get("source") else ")")
-        for group, found in configs.items()
+        f"{group.removesuffix(MARK)} ({plural(len(sources), 'run')}"
+        + (f"; {sources[0]['source']})" if sources[0].get("source") else ")")
+        for group, sources in configs.items()
     ]
     return (
         f"Results of {listed(parts)} were not computed by us: their elites were imported, and"
@@ -231,9 +231,7 @@ def _algorithms(runs: dict[str, Run], titles: Mapping[str, str]) -> list[str]:
     configs: dict[str, list[dict[str, Any]]] = {}
     for run in runs.values():
         configs.setdefault(str(run.config["algorithm"]["name"]), []).append(_resolved(run))
-    return [
-        descriptions.algorithm(name, found, titles.get(name)) for name, found in configs.items()
-    ]
+    return [descriptions.algorithm(name, used, titles.get(name)) for name, used in configs.items()]
 
 
 def _resolved(run: Run) -> dict[str, Any]:
@@ -299,8 +297,8 @@ def _statistics(tables: Tables, shown: set[str]) -> list[str]:
         f" standard error{tukey}."
     )
     known = enough and tables.table[f"{tables.rank.column}_iqm_low"].notna().any()
-    found = [text for name, text in sentences.items() if name in shown]
-    return [intervals, *found] if known else found
+    further = [text for name, text in sentences.items() if name in shown]
+    return [intervals, *further] if known else further
 
 
 def _distinct(runs: dict[str, Run], say: Callable[[Run], str]) -> list[str]:

@@ -126,13 +126,13 @@ def winner_text(search: Searched) -> str:
 
 def schedule_text(search: Searched) -> str:
     """Returns the values of the best of a population, and when they changed."""
-    found, before, start = [], "", 0
-    for one in ancestors(search):
-        label = search.label(one)
+    parts, before, start = [], "", 0
+    for trial in ancestors(search):
+        label = search.label(trial)
         if label != before:
-            found.append(f"from {number(start)} {search.unit} on {label}" if before else label)
-        before, start = label, one.level.budget
-    return "; ".join(found)
+            parts.append(f"from {number(start)} {search.unit} on {label}" if before else label)
+        before, start = label, trial.level.budget
+    return "; ".join(parts)
 
 
 def luck_text(data: SweepData, search: Searched) -> str:
@@ -189,7 +189,7 @@ def how_searched(data: SweepData) -> str:
         ]
         text += f" ({'; '.join(steps)})"
     where = f"ranked by the {search.metric.phrase}"
-    failed = len({one.setting for one in search.placed if one.failed is not None})
+    failed = len({trial.setting for trial in search.placed if trial.failed is not None})
     if failed:
         where += f"; {plural(failed, 'setting')} failed and ranked last"
     total = number(search_cost(search.levels))
@@ -237,10 +237,14 @@ def _early(keys: Search) -> list[str]:
 
 
 def _failed(search: Searched) -> list[str]:
-    found = list({one.setting: one for one in search.placed if one.failed is not None}.values())
-    if not found:
+    failed = [trial for trial in search.placed if trial.failed is not None]
+    failures = {trial.setting: trial for trial in failed}.values()
+    if not failures:
         return []
-    named = [f"{search.label(one)} at {level_text(one.level.name)}: {one.failed}" for one in found]
+    named = [
+        f"{search.label(trial)} at {level_text(trial.level.name)}: {trial.failed}"
+        for trial in failures
+    ]
     more = [f"{len(named) - _NAMED} more"] if len(named) > _NAMED else []
-    verb = "failed, and ranks last" if len(found) == 1 else "failed, and rank last"
-    return [f"{plural(len(found), 'setting')} {verb}: {'; '.join(named[:_NAMED] + more)}."]
+    verb = "failed, and ranks last" if len(failures) == 1 else "failed, and rank last"
+    return [f"{plural(len(failures), 'setting')} {verb}: {'; '.join(named[:_NAMED] + more)}."]
