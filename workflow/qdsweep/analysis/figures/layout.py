@@ -43,13 +43,13 @@ def add_legend(
         title: What the bands are.
         inches: Width of the figure or the part.
     """
-    layouts = []
-    for rows in range(1, max(len(block.entries) for block in blocks) + 1):
-        parts = [_columns(block, rows) for block in blocks]
-        gap = [_blank()] * len(parts[0][0])
-        layouts.append([column for part in parts for column in (*part, gap)][:-1])
+    layouts, most = [], max(len(block.entries) for block in blocks)
+    for rows in range(1, most + 2):  # the last one has no gaps between blocks
+        parts = [_columns(block, min(rows, most)) for block in blocks]
+        gap = [[_blank()] * len(parts[0][0])] if rows <= most else []
+        layouts.append([column for part in parts for column in (*gap, *part)][len(gap) :])
     parts = [_columns(block, len(block.entries)) for block in blocks]
-    layouts.append([[entry for ((*entries,),) in parts for entry in entries]])
+    layouts.append([[entry for (column,) in parts for entry in column]])
     for columns in layouts:
         handles, labels = zip(*itertools.chain(*columns), strict=True)
         legend = figure.legend(
