@@ -67,9 +67,9 @@ def page_views(rank: Metric, metrics: tuple[Metric, ...] = METRICS) -> list[View
 
 
 def curve_lines(tables: Tables, groups: list[str], view: View) -> list[Line]:
-    """Returns the line of each group, but of those whose place on the axis nobody knows.
+    """Returns the line of each group, except of groups whose places on the axis are unknown.
 
-    That may be its wall time, or its environment steps; tables of before have none of these.
+    Tables of earlier releases may lack wall time and environment steps.
     """
     if view.over.name not in tables.curves:
         return []
@@ -113,9 +113,9 @@ def constant(lines: list[Line]) -> float | None:
 
 
 def telling(tables: Tables, views: list[View], groups: list[str]) -> tuple[list[View], str]:
-    """Returns the views that tell groups apart, and what is said of the others.
+    """Returns the views that tell groups apart, and a sentence on the others.
 
-    The ranking metric stays in any case; optional ones that no group has go without a word.
+    The ranking metric always stays. Optional metrics that no group has are not mentioned.
 
     Args:
         tables: The tables of a sweep.

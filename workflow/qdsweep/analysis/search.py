@@ -51,8 +51,8 @@ class Placed(NamedTuple):
         failed: Why it failed.
         done: For how many of the seeds it is computed.
         rank: Among all settings of the level; None before all of them are computed.
-        went_on: Whether the next level goes on with it; None where nobody has decided yet, or where
-            no level comes after this one.
+        went_on: Whether the next level goes on with it; None before the decision, or at the last
+            level.
         chosen: How many settings the next level goes on with; 0: there is none.
     """
 
@@ -203,7 +203,7 @@ def place_all(
     markers: Iterable[Mapping[str, Any]],
     decisions: Mapping[str, Decision],
 ) -> list[Placed]:
-    """Returns what stands at each place of a search as far as that is known, level by level.
+    """Returns the setting at each place of a search, as far as it is known, level by level.
 
     Args:
         levels: Its levels.
@@ -254,7 +254,7 @@ def _given(
 
 
 def _looked(trial: Placed, markers: Sequence[Mapping[str, Any]]) -> Placed:
-    """Returns it with what its markers say."""
+    """Returns a setting with the results in its markers."""
     done = len(markers)
     if done < len(trial.level.seeds):
         return trial._replace(done=done)
@@ -304,8 +304,8 @@ def became(trial: Placed) -> str:
 
 
 def explained(standing: Standing, why: str) -> Standing:
-    """Returns where a run stands with what the search did with it, unless it says more itself."""
-    if why and standing.note == RAISED:  # nothing has stopped it: its turn comes
+    """Returns where a run stands, with what the search did with it as its note if it has none."""
+    if why and standing.note == RAISED:  # it waits for its turn
         return replace(standing, state="waiting", note=f"{why}: goes on")
     return replace(standing, note=standing.note or why)
 
@@ -347,7 +347,7 @@ def search_line(search: Searched, standings: Iterable[Standing]) -> str:
     return text
 
 
-# In the order of the table: what needs a person comes first.
+# In the order of the table: states that need attention come first.
 STATES = ("failed", "running", "stopped", "waiting", "finished")
 
 

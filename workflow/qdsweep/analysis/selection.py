@@ -1,7 +1,4 @@
-"""What the figures and the report read of a sweep: its tables, and which groups to show.
-
-What two runs must share for their QD scores and colours to be comparable.
-"""
+"""The tables of a sweep as figures and page read them, and the groups that are shown."""
 
 import math
 import re
@@ -206,7 +203,7 @@ def read_tables(sweep_dir: Path) -> Tables:
 
 
 def _last(score: float) -> float:
-    """Returns a score to sort by, in which one that is unknown stands last."""
+    """Returns a score to sort by: an unknown one comes last."""
     return math.inf if math.isnan(score) else score
 
 
@@ -249,7 +246,7 @@ def in_percent(summary: "pd.DataFrame") -> "pd.DataFrame":
 
 
 def shown_text(tables: Tables, shown: dict[str, list[str]]) -> str:
-    """Returns what a figure leaves out, nothing if that is nothing.
+    """Returns a sentence on the groups that a figure leaves out; empty if it shows all.
 
     `shown`: scale, or heading of a panel -> groups in the figure.
     """

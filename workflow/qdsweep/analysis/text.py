@@ -1,9 +1,4 @@
-"""How values and measurements are written for a human reader.
-
-Formulas of labels where nothing can set them: in the page, in Markdown, on a terminal.
-
-Lists of numbers, and times, as a sentence has them; and text for plotly.
-"""
+"""Numbers, lists, times and formulas as text for a human reader."""
 
 import html
 import math

@@ -1,7 +1,7 @@
 """The corrected archive of a run: its elites with their mean results.
 
-Flageat and Cully (Uncertain Quality-Diversity, arXiv:2302.00463): every elite is evaluated again,
-and inserted with its mean objective and measures into an empty archive of the same geometry.
+Every elite is inserted with its mean objective and measures into an empty archive of the same
+geometry (Flageat and Cully, Uncertain Quality-Diversity, arXiv:2302.00463).
 """
 
 from dataclasses import dataclass

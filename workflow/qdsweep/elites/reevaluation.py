@@ -1,11 +1,8 @@
-"""Re-evaluation: every elite of a finished run evaluated again, with seeds it has never seen.
+"""Re-evaluation: every elite of a finished run is evaluated again, with fresh seeds.
 
-With noisy evaluations a search keeps the lucky ones, so part of the archive that it reports is an
-illusion. Flageat and Cully (Uncertain Quality-Diversity, arXiv:2302.00463) evaluate every elite
-again, many times, and insert it with what it reaches on average into an empty archive: the
-corrected archive, whose QD score and coverage are the ones to trust.
-
-Starts a re-evaluation: settings before numpy, signals, the log, the exit code.
+With noisy evaluations a search keeps the lucky elites, so its archive looks better than it is.
+Flageat and Cully (Uncertain Quality-Diversity, arXiv:2302.00463) evaluate every elite many times
+and insert it with its mean result into an empty archive: the corrected archive.
 """
 
 import json
@@ -55,7 +52,7 @@ class Samples:
     Row ``r * n + i`` is repeat r of elite i, the i-th row of archive.npz.
 
     Attributes:
-        path: Their file in `state/`, of which the files beside the run's own are made.
+        path: Their file in `state/`, from which the published files are made.
         about: The archive's digest and the versions.
         objective: ``(times * n,)`` objectives, NaN where they are missing.
         measures: ``(times * n, m)`` measures.
@@ -105,7 +102,7 @@ def read_samples(path: Path, about: dict[str, Any], rows: int, measures: int) ->
         if same_archive and (then == about or not len(samples.missing)):
             return samples
     except (BadInput, ValueError, KeyError):
-        pass  # there is none yet, or it is damaged
+        pass  # it does not exist yet, or is damaged
     missing = np.full(rows, np.nan), np.full((rows, measures), np.nan)
     return Samples(path, about, *missing, np.zeros(()))
 

@@ -58,9 +58,9 @@ def rollout(
         at: Points of the measures, of whose cells the elites are shown too.
 
     Returns:
-        For each animation: file, run, elite, title, seed, own_seed, episodes, steps, speed,
-        archive and rendered (objective and measures of each), and `equal`, None where the seed of
-        its evaluation is unknown, so that it is shown with another.
+        For each animation: file, run, elite, title, seed, own_seed, episodes, steps, speed.
+        `archive` and `rendered` are objective and measures of each; `equal` compares them, and is
+        None if the seed of the evaluation is unknown, so that another one is shown.
 
     Raises:
         BadInput: The run is not finished, its domain cannot be rendered, or a cell is empty.
@@ -120,7 +120,7 @@ def _in_cell(elite: Elite, point: Sequence[float]) -> Chosen:
 
 
 def _seed(run: Run, elite: Elite) -> tuple[int, bool]:
-    """Returns the seed of an elite's evaluation, or another one; and whether it is its own."""
+    """Returns the seed of an elite's evaluation, or another seed; and whether it is its own."""
     try:
         return run.seed_of(elite), True
     except BadInput:

@@ -1,7 +1,4 @@
-"""How archives filled: an animation of a run's archive, and a few moments of it for print.
-
-Rendered episodes of a sweep: the chosen elites of the median run of its best groups.
-"""
+"""Animations: how the archives of a sweep filled, and rendered episodes of chosen elites."""
 
 import sys
 from collections.abc import Mapping
@@ -52,7 +49,7 @@ if TYPE_CHECKING:
 MAX_GROUPS = 6
 FRAMES = 40
 _SECONDS = 5.0
-_PIXELS = 400  # of a CVT archive's picture, a side
+_PIXELS = 400  # width and height of the picture of a CVT archive
 # The share of the evaluations after which a still is taken: most cells are filled early.
 _STILLS = (1 / 64, 1 / 16, 1 / 4, 1.0)
 
@@ -134,7 +131,7 @@ def evolution(sweep_dir: Path, runs_dir: Path) -> None:
     with style(width):
         save_figures(folder, drawn)
     for path in set(folder.glob("*.gif")) - {folder / name for name in animated}:
-        path.unlink(missing_ok=True)  # of an earlier start, when another run was the median
+        path.unlink(missing_ok=True)  # an earlier start had another median run
 
 
 def best_groups(tables: Tables) -> dict[str, list[str]]:
@@ -161,8 +158,8 @@ def frames(filling: Evolution, limits: Limits) -> list["Image"]:
     title = ax.set_title(_text(filling.moment(filling.last)), loc="left", **NOTE)
     figure.suptitle(filling.group, fontsize=9.5)
     canvas.draw()
-    figure.set_layout_engine("none")  # from now on nothing may move
-    # Only these change, or lie over what does: all else is drawn once.
+    figure.set_layout_engine("none")  # nothing may move from here on
+    # Only these change or lie over what changes. All else is drawn once.
     changing = [image, *ax.spines.values(), *ax.lines, title]
     for artist in changing:
         artist.set_animated(True)

@@ -1,9 +1,4 @@
-"""Archive profiles: how many cells hold an elite of at least some objective.
-
-A run's archive at the budget of its row, also where the run went further.
-
-Performance profiles: how large a part of the runs reaches a score, over several tasks.
-"""
+"""Archive profiles, performance profiles, and the archive of a run at the budget of its row."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -71,7 +66,7 @@ def cell_middles(about: dict[str, Any], arrays: dict[str, np.ndarray]) -> np.nda
 
 
 def reported_run(runs_dir: Path, row: "pd.Series") -> Run:
-    """Returns a run as its row of summary.csv has it: at its budget, if its history tells that."""
+    """Returns a run at the budget of its row of summary.csv, if its history reaches back to it."""
     run = load(RunDir(runs_dir / row["id"]).results.path)
     history = read_history(run.files) if _went_on(row) else None
     return run if history is None else EarlierRun(run.path, history, int(row["iteration"]))
@@ -118,9 +113,9 @@ _THRESHOLDS = 201
 def archive_profile(objectives: np.ndarray, thresholds: np.ndarray) -> np.ndarray:
     """Counts the elites, ``(n,)`` objectives, that reach each of ``(k,)`` thresholds: ``(k,)``.
 
-    That is the complementary cumulative distribution of the objective, not normalised by the
-    number of elites, so that it starts at the number of filled cells (Vassiliades et al. 2018,
-    doi:10.1109/TEVC.2017.2735550; the "archive profile" of Flageat et al. 2022, arXiv:2211.02193).
+    This complementary cumulative distribution of the objective is not normalised: it starts at the
+    number of filled cells. See Vassiliades et al. 2018, doi:10.1109/TEVC.2017.2735550, and the
+    "archive profile" of Flageat et al. 2022, arXiv:2211.02193.
     """
     return len(objectives) - np.searchsorted(np.sort(objectives), thresholds, side="left")
 

@@ -1,7 +1,4 @@
-"""Figures of archives: one run's, the groups side by side, and the overview of a sweep.
-
-A picture of each run's archive, in one colour scale for all that compare.
-"""
+"""Figures of archives: of one run, of the groups side by side, and the overview of a sweep."""
 
 import json
 import math
@@ -191,7 +188,7 @@ def overview(data: SweepData) -> Drawn:
 
 
 def key_text(tables: Tables) -> str:
-    """Returns what the line on top of a map is, as a sentence."""
+    """Returns a sentence that explains the line on top of a map."""
     return " On top of a map: the line of its group." if len(tables.series) > 1 else ""
 
 
@@ -278,7 +275,7 @@ def run_pictures(data: SweepData) -> None:
 
 
 def _read(path: Path) -> dict[str, Limits]:
-    """Reads the colour scales of the pictures that are there; none where that cannot be read."""
+    """Reads the colour scales of the existing pictures; none if the file cannot be read."""
     try:
         limits = json.loads(path.read_text(encoding="utf-8"))
         return {scale: (float(low), float(high)) for scale, (low, high) in limits.items()}
@@ -287,7 +284,7 @@ def _read(path: Path) -> dict[str, Limits]:
 
 
 def _steady(before: Limits | None, now: Limits) -> Limits:
-    """Returns the limits as they were while they nearly fit: thousands of pictures stay as is."""
+    """Returns the old limits while they nearly fit, so that thousands of pictures are kept."""
     if before is None:
         return now
     most = _STEADY * (now[1] - now[0])

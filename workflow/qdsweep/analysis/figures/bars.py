@@ -1,7 +1,4 @@
-"""Where the time of a finished sweep went.
-
-Which swept value of a search matters: bars of both importances, and what chance would give.
-"""
+"""Bar charts: the time of each phase of the runs, and the importance of swept values."""
 
 import math
 from typing import TYPE_CHECKING

@@ -1,9 +1,4 @@
-"""What a sweep varied within one scale: combinations of swept values and their mean scores.
-
-Parallel coordinates of a sweep, for print and for the page: axes with ticks, and lines.
-
-Parallel coordinates of a sweep in print.
-"""
+"""Combinations of swept values whose scores compare, and their parallel coordinates."""
 
 import math
 from collections.abc import Collection, Iterable
@@ -161,7 +156,7 @@ class Upright:
 
 @dataclass(frozen=True)
 class Coordinates:
-    """A line a combination of swept values, which ends at its score.
+    """A line for each combination of swept values, which ends at its score.
 
     Attributes:
         axes: The swept names, and the score.
@@ -197,7 +192,7 @@ def _score_ticks(low: float, high: float) -> list[tuple[float, str]]:
 
 
 def _ticks(axis: Axis) -> list[tuple[float, str]]:
-    """Heights and texts of an axis' labels, none so near to another that they overlap."""
+    """Returns heights and texts of the labels of an axis, far enough apart not to overlap."""
     if axis.numbers is None or len(axis.values) <= MOST_TICKS:
         texts = [tick_text(value) for value in axis.values]
         ticks = list(zip(axis.places(axis.values), texts, strict=True))

@@ -42,7 +42,7 @@ class Family(NamedTuple):
 
 
 def common_archives(data: SweepData) -> list[Drawn]:
-    """Draws QD score and coverage of groups that no other figure has on one pair of axes.
+    """Draws QD score and coverage of groups with different archives on common axes.
 
     None where all archives of a domain have the same cells.
     """
@@ -116,7 +116,7 @@ def rebin(run: Run, geometry: Geometry) -> tuple[float, float]:
 
 
 def _families(data: SweepData) -> list[Family]:
-    """Returns the score scales that differ only in their archives, those that are at least two."""
+    """Returns the families of two or more score scales that differ only in their archives."""
     families: dict[tuple[str, float, int], Family] = {}
     for groups in data.score_scales.values():
         run = reported_run(data.runs_dir, data.median_run(groups[0]))
@@ -134,7 +134,7 @@ def _families(data: SweepData) -> list[Family]:
 
 
 def _scores(data: SweepData, family: Family, geometry: Geometry) -> tuple["pd.DataFrame", str]:
-    """Returns mean and standard error of each group, and what a reader must know of them."""
+    """Returns mean and standard error of each group, and a note on them for the caption."""
     import pandas as pd
 
     rows = data.with_results.drop_duplicates(["group", "id"])

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 SECTION = "Corrected archives"
 MAX_BARS = 12
 MAX_PANELS = 4
-_SIDE_BY_SIDE = 5.0  # inches that two maps need beside each other
+_SIDE_BY_SIDE = 5.0  # inches that two maps need side by side
 
 
 def corrected_figures(data: SweepData) -> list[Drawn]:

@@ -65,7 +65,7 @@ def learning_curves(data: SweepData) -> Drawn:
 
 
 def draw_curves(ax: "Axes", tables: Tables, groups: list[str], view: View) -> None:
-    """Draws a metric over seeds, as the sweep's bands are."""
+    """Draws the curve of a metric of each group, with the bands of the sweep."""
     lines, metric = curve_lines(tables, groups, view), view.metric
     longest = max((float(line.x[-1]) for line in lines), default=0.0)
     unit, size = view.over.unit_for(longest)

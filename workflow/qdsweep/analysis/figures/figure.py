@@ -1,9 +1,7 @@
-"""A figure on its way to paper and page: picture, caption, and the data that it shows.
+"""A figure with its caption and data, and the files that it is written to.
 
-Pictures that take long to make, kept as long as they are made of the same.
-
-Snakemake empties the folders of a stage before its job: what is still right lies in `.kept` of the
-sweep, as hard links, and comes back from there.
+Pictures that take long to make are kept in `.kept` of the sweep, as hard links, because Snakemake
+empties the folders of a stage before its job.
 """
 
 import hashlib
@@ -52,7 +50,7 @@ class Drawn:
 
 @dataclass(frozen=True)
 class Omitted:
-    """A figure that is not drawn, as its data say nothing; `why`: the end of a sentence."""
+    """A figure that is not drawn as its data show nothing; `why` is the end of a sentence."""
 
     name: str
     section: str
@@ -75,7 +73,7 @@ def save_figures(folder: Path, drawn: Sequence[Drawn | Omitted], index: str = "f
 
 
 def save_one(folder: Path, drawn: Drawn) -> list[Path]:
-    """Writes a figure's files again, which are returned, and its entry in an index of others."""
+    """Writes the files of a figure and its entry in the index; returns the files."""
     folder.mkdir(parents=True, exist_ok=True)
     files, path = _save(folder, drawn), folder / "figures.json"
     entries = {entry["name"]: entry for entry in read_index(path)} if path.exists() else {}
@@ -112,12 +110,12 @@ def _write_index(path: Path, entries: list[dict[str, str]]) -> None:
     write_text(path, json.dumps(entries, indent=1, ensure_ascii=False) + "\n")
 
 
-# The number is to be raised when pictures of the same things look different.
+# Raise the number when pictures of the same data look different.
 _VERSION = f"1 {qdsweep.__version__}"
 
 
 def stamp(path: Path) -> str:
-    """Returns what tells whether a file has changed: its time of modification [ns] and size."""
+    """Returns the time of modification [ns] and the size of a file, which show a change."""
     stat = path.stat()
     return f"{stat.st_mtime_ns} {stat.st_size}"
 

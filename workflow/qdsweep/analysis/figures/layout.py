@@ -1,7 +1,4 @@
-"""Legends below figures: blocks side by side, one for each swept name that tells lines apart.
-
-Figures of several parts, with a legend below each or one for all.
-"""
+"""Figures of several parts, and the legends below them: a block for each swept name."""
 
 import itertools
 import math

@@ -79,9 +79,9 @@ def search_tree(search: Searched) -> Drawn:
 def lineage(search: Searched) -> "pd.DataFrame":
     """Returns a row for each place of each generation.
 
-    Columns: generation, place, budget, parent (a place of the generation before), took_over
-    (whether that is another place), best (whether it is an ancestor of the best at the end), score,
-    and the swept values.
+    Columns: generation, place, budget, parent (a place of the generation before), score, and the
+    swept values. took_over: whether the parent is another place. best: whether it is an ancestor
+    of the best at the end.
     """
     import pandas as pd
 
@@ -218,7 +218,7 @@ def search_coordinates(search: Searched) -> Drawn | Omitted:
 
 
 def search_figures(data: SweepData) -> list[Drawn | Omitted]:
-    """Draws what a search has to show; nothing where there was none."""
+    """Draws the figures of a search; none without a search."""
     search = data.search
     if search is None or not search.placed:
         return []

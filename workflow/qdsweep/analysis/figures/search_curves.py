@@ -216,7 +216,7 @@ def bests(scores: np.ndarray, shares: Sequence[float]) -> Iterator[list[float]]:
     n = len(scores)
     places, below = np.arange(1, n + 1), np.ones(n)
     for drawn in range(n):
-        # The share of draws whose best is at most the score of each place.
+        # The share of draws whose best is at most the score at each place.
         below = below * np.maximum(places - drawn, 0) / (n - drawn)
         quantiles = np.searchsorted(below, np.array(shares) - 1e-12)
         yield [float(score) for score in scores[quantiles]]

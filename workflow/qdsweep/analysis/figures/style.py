@@ -99,7 +99,7 @@ def style(column_width: float | None = None) -> Iterator[None]:
 
 
 def figure_width(natural: float) -> float:
-    """Returns how wide a figure may be [inches]: as wide as is natural, or the column in print."""
+    """Returns the width of a figure [inches]: of the column in print, or its natural width."""
     return _width.get() or natural
 
 
@@ -166,7 +166,7 @@ def short_number(value: float) -> str:
 def wrap(text: str, inches: float, points: float = 9) -> str:
     """Returns a text in lines that fit into a width, for letters of so many points.
 
-    A name stays beside its value, and a formula is as wide as it is drawn.
+    A name stays on the line of its value, and a formula counts as wide as it is drawn.
     """
     most = max(int(inches * 72 / (0.6 * points)), 8)
     formulas: dict[str, str] = {}
@@ -189,7 +189,7 @@ def add_heading(figure: "Figure | SubFigure", text: str, inches: float) -> None:
 def save(figure: "Figure", stem: Path, suffixes: tuple[str, ...]) -> None:
     """Saves a figure atomically under each suffix, the same bytes for the same figure.
 
-    It is laid out once and drawn once for each suffix: `savefig` does both twice for each.
+    It is laid out once in all and drawn once for each suffix; `savefig` does both twice.
     """
     stem.parent.mkdir(parents=True, exist_ok=True)
     layout = figure.get_layout_engine()

@@ -1,7 +1,4 @@
-"""Tasks, archives and algorithms in the words of a paper, from resolved experiments.
-
-What a paper on a sweep should cite: exactly what its runs used.
-"""
+"""Tasks, archives and algorithms in the words of a paper, and the works that a paper cites."""
 
 import re
 from collections.abc import Iterable
@@ -181,12 +178,12 @@ def domain_of(config: dict[str, Any]) -> Domain:
 
 
 def _is_deterministic(domain: Domain) -> bool:
-    """Returns whether seeds change nothing: a class of the user's says it of itself."""
+    """Returns whether seeds change nothing; a class of the user has an attribute for it."""
     return domain.is_deterministic or getattr(_class_of(domain), "is_deterministic", None) is True
 
 
 def _class_of(domain: Domain) -> type | None:
-    """Returns the class of a user's domain, of which no object is made; None if there is none."""
+    """Returns the class of a user's domain without an instance; None if there is none."""
     if ":" not in domain.type:
         return None
     try:
@@ -248,7 +245,7 @@ def _hyper_parameters(config: dict[str, Any]) -> dict[str, str]:
     sizes = ["num_emitters", "batch_size"]
     if ":" in algorithm.get("type", ""):  # what its signature does not name, it is not given
         sizes = [key for key in sizes if key in parameters(algorithm["type"])[0]]
-    elif "type" in algorithm:  # one emitter by itself
+    elif "type" in algorithm:  # a single emitter
         sizes = ["batch_size"]
     settings: dict[str, Any] = {key: config[key] for key in sizes if key in config}
     if "type" in algorithm and ":" not in algorithm["type"]:
@@ -313,7 +310,7 @@ def _groups(algorithm: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _kinds_of(groups: list[dict[str, Any]]) -> list[tuple[str, dict[str, Any]]]:
-    """Returns each group of emitters with what its keys begin with: nothing if there is but one."""
+    """Returns each group of emitters after the prefix of its keys, empty for a single group."""
     if len(groups) < 2:
         return [("", group) for group in groups]
     names = [
@@ -324,7 +321,7 @@ def _kinds_of(groups: list[dict[str, Any]]) -> list[tuple[str, dict[str, Any]]]:
 
 
 def _step(config: dict[str, Any]) -> float | None:
-    """Returns the mutation scale of the domain; None where only a class that is gone knows it."""
+    """Returns the mutation scale of the domain; None if its class cannot be loaded."""
     step = config["domain"].get("step")
     if step is None:
         step = getattr(_class_of(domain_of(config)), "step", None)

@@ -1,7 +1,4 @@
-"""What `plots/` of a sweep holds, as the page shows it: figures by section, animations.
-
-Files inside the page: data URLs, small pictures, downloads.
-"""
+"""Figures and animations of `plots/` as the page shows them: pictures, captions, downloads."""
 
 import base64
 import gzip

@@ -82,7 +82,7 @@ def _score(tables: Tables, metric: Metric, group: str, text: str) -> str:
 
 
 def _not_told(tables: Tables, best: list[str]) -> str:
-    """Returns which of the best groups the test does not tell from others."""
+    """Returns which of the best groups do not differ significantly from others."""
     if min(tables.counts(best)) < MIN_SEEDS:
         few = min(tables.counts(best))
         return f"; n = {few} cannot decide, so nothing is tested: that takes {MIN_SEEDS} seeds"
@@ -101,7 +101,7 @@ def _not_told(tables: Tables, best: list[str]) -> str:
 
 
 def _confirmed(data: SweepData) -> str:
-    """Returns how the winners did on seeds that did not choose them; nothing if none was run."""
+    """Returns a sentence on the winners on unseen seeds; empty if none was run again."""
     confirmed = data.stage_table("confirmed")
     if confirmed is None:
         return ""

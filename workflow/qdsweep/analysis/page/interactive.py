@@ -1,7 +1,4 @@
-"""Interactive figures of the page: learning curves and parallel coordinates.
-
-Parallel coordinates of a sweep for plotly: an axis for each swept name, then the score.
-"""
+"""Interactive figures of the page, drawn by plotly: learning curves, parallel coordinates."""
 
 import math
 from collections.abc import Callable
@@ -31,7 +28,7 @@ MAX_RUNS = 200
 
 
 class Label(NamedTuple):
-    """What is said of a line: its name, lines under it, and whether it is pale."""
+    """The hover text of a line: its name and further lines; and whether it is drawn pale."""
 
     title: str
     lines: list[str]
@@ -48,7 +45,7 @@ def parallel_coordinates(
 
     Args:
         combined: The combinations.
-        about: What is said of a row of their table.
+        about: Row of their table -> label of its line.
         what: What a line is.
     """
     described = coordinates(combined, MAX_RUNS)

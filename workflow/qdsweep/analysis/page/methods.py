@@ -1,9 +1,4 @@
-"""The methods paragraph of a sweep, ready to paste, with the BibTeX of what it cites.
-
-What the runs of a sweep were made with: versions, machines without names, one digest.
-
-What was computed of a sweep after its runs, for the methods paragraph.
-"""
+"""The methods paragraph of a sweep, ready to paste, with the BibTeX of what it cites."""
 
 import hashlib
 import platform
@@ -75,7 +70,7 @@ def software(summaries: list[dict[str, Any]], libraries: set[str]) -> str:
 
 
 def core_seconds(summary: dict[str, Any]) -> float:
-    """Returns what a run took."""
+    """Returns the core-seconds of a run."""
     return float(summary.get("timings", {}).get("total", 0.0)) * int(summary.get("workers") or 1)
 
 
@@ -84,7 +79,7 @@ def hardware(
 ) -> str:
     """Returns a sentence on where the runs were computed, without any name of a machine.
 
-    `further`: what was computed beside the sweep's own runs -> the core-seconds that it took.
+    `further`: what was computed besides the runs of the sweep -> its core-seconds.
     """
     hosts = {attempt["host"] for summary in summaries for attempt in summary.get("attempts", [])}
     workers = sorted({int(summary.get("workers") or 1) for summary in summaries})
@@ -154,7 +149,7 @@ def read_summaries(data: SweepData, ids: Iterable[str]) -> list[dict[str, Any]]:
 
 
 def imported(rows: Iterable[Row], data: SweepData) -> str:
-    """Returns a sentence on the runs of others; nothing where there are none."""
+    """Returns a sentence on imported runs; empty if there are none."""
     configs: dict[str, list[dict[str, Any]]] = {}
     for row in rows:
         config = read_config(data.run(row.run).config)
@@ -235,7 +230,7 @@ def _algorithms(runs: dict[str, Run], titles: Mapping[str, str]) -> list[str]:
 
 
 def _resolved(run: Run) -> dict[str, Any]:
-    """Returns a run's config with the mutation scale that an object of a user's domain has said."""
+    """Returns a run's config with the mutation scale that its user's domain has reported."""
     domain, step = run.config["domain"], run.summary.get("step")
     if step is None or domain.get("step") is not None:
         return run.config

@@ -1,7 +1,4 @@
-"""The page of a sweep: one self-contained HTML file, made of its tables and figures.
-
-The resolved experiments of a sweep: what all groups share and what tells them apart.
-"""
+"""The page of a sweep: one self-contained HTML file, made of its tables and figures."""
 
 import json
 from dataclasses import dataclass
@@ -132,7 +129,7 @@ def report(sweep_dir: Path, runs_dir: Path) -> None:
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
-        # Nothing in the page sets formulas.
+        # The page cannot typeset formulas.
         finalize=lambda value: plain(value) if type(value) is str else value,
     )
     page = environment.get_template("report.html").render(
@@ -167,7 +164,7 @@ def sheets(sweep: SweepDir) -> list[tuple[Sheet, list[Download]]]:
 
 
 def commands(data: SweepData) -> list[str]:
-    """Returns what makes this page again from the runs that are there, step by step."""
+    """Returns the commands that make this page again from the existing runs."""
     partial = " --partial" if (data.summary["status"] == "partial").any() else ""
     *others, last = STAGES
     done = [*(stage for stage in others if stage.is_done(data.sweep.path)), last]

@@ -1,4 +1,4 @@
-"""The section of the page on a search: what was computed, what came out, what to doubt."""
+"""The section of the page on a search: its plan, its winner, and warnings."""
 
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -40,11 +40,11 @@ _DRAWS = {
 
 @dataclass(frozen=True)
 class SearchSection:
-    """What the page says of a search.
+    """The section of the page on a search.
 
     Attributes:
         text: Sentences.
-        warnings: What a reader should doubt, a sentence or two each.
+        warnings: Reasons to doubt the results, a sentence or two each.
         sheets: Its tables with their files.
         figures: Its figures.
     """
@@ -80,7 +80,7 @@ def search_section(
 
 
 def plan_text(search: Searched, keys: Search) -> str:
-    """Returns what was searched, and what it cost beside running every setting whole."""
+    """Returns the plan of a search, and its cost relative to running every setting whole."""
     first, how, count = search.levels[0], _how(keys), len(search.last)
     spent = f"{number(search_cost(search.levels))} {search.unit} in all"
     if search.is_pbt:
@@ -136,7 +136,7 @@ def schedule_text(search: Searched) -> str:
 
 
 def luck_text(data: SweepData, search: Searched) -> str:
-    """Returns how much of the winner's score was luck of the choice, as far as anybody knows."""
+    """Returns how much of the winner's score was luck of the choice, if that is known."""
     confirmed = data.stage_table("confirmed")
     if confirmed is None:
         return (
@@ -162,7 +162,7 @@ def luck_text(data: SweepData, search: Searched) -> str:
 
 
 def how_searched(data: SweepData) -> str:
-    """Returns what was searched and how, with citations; nothing where nothing was."""
+    """Returns a sentence on the search for the methods paragraph; empty without a search."""
     search, keys = data.search, data.plan.search
     if search is None or keys is None or not search.placed:
         return ""
