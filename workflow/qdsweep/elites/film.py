@@ -147,7 +147,7 @@ class Shot:
         self.steps = steps
 
     def begin(self, camera: "Camera") -> None:
-        """Begins with the episode for which a camera's environment was reset, if it is the first."""
+        """Begins with the episode for which an environment with a camera was reset, if it is first."""
         self.end()
         if not self._is_over:
             self.fps = float(camera.env.metadata.get("render_fps") or 30)
@@ -206,7 +206,7 @@ class Camera(gym.Wrapper):
         super().close()
 
     def picture(self) -> "Image":
-        """Returns what is to be seen now.
+        """Returns a picture of the current state.
 
         Raises:
             BadInput: Nothing can be drawn here.
