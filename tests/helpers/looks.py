@@ -16,6 +16,13 @@ def runs_of(sweep):
     return sweep.parent.parent / "runs"
 
 
+def data_of(sweep):
+    """What figures and the page of a sweep are made of."""
+    from qdsweep.analysis.data import SweepData
+
+    return SweepData.read(sweep, runs_of(sweep))
+
+
 def texts(figure):
     return [text.get_text() for text in seen(figure)]
 

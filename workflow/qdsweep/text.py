@@ -156,13 +156,13 @@ def for_plotly(text: str) -> str:
 
 def spans(numbers: list[int]) -> str:
     """Returns sorted numbers with spans: 1 to 5, 101 to 110, joined by dashes."""
-    runs: list[list[int]] = []
+    parts: list[list[int]] = []
     for value in numbers:
-        if runs and value == runs[-1][-1] + 1:
-            runs[-1][1:] = [value]
+        if parts and value == parts[-1][-1] + 1:
+            parts[-1][1:] = [value]
         else:
-            runs.append([value])
-    return ", ".join(_DASH.join(map(str, span)) for span in runs)
+            parts.append([value])
+    return ", ".join(_DASH.join(map(str, span)) for span in parts)
 
 
 def seeds_text(seeds: Iterable[int | str]) -> str:

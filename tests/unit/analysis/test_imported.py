@@ -8,11 +8,11 @@ import pandas as pd
 import pytest
 import yaml
 from inventing import BATCH, ITERATIONS, make_run, write_plan
+from looks import data_of
 from results import forget_sums
 
 from qdsweep.analysis.curves import View, curve_lines
 from qdsweep.analysis.figures.combinations import combinations
-from qdsweep.analysis.figures.style import read_dressed
 from qdsweep.analysis.page.headline import headline
 from qdsweep.analysis.page.methods import imported
 from qdsweep.analysis.sheet import read_sheet
@@ -74,29 +74,27 @@ def test_tables_show_them_as_a_group_that_is_marked_and_tested(sweep):
 
 
 def test_figures_and_words_mark_them_and_keep_the_colours_of_ours(sweep):
-    plan, tables, look = read_dressed(sweep)
-    marks = [tables.marks[group] for group in ("wide", "narrow", GROUP)]
+    data = data_of(sweep)
+    marks = [data.marks[group] for group in ("wide", "narrow", GROUP)]
     assert len({mark.color for mark in marks}) == 3 and marks[2].marker
-    (groups,) = tables.score_scales.values()
+    (groups,) = data.score_scales.values()
     assert GROUP in groups, "on the same axes as ours"
-    assert len(curve_lines(tables, groups, View(BY_NAME["qd_score"]))) == 3
-    over_time = curve_lines(tables, groups, View(BY_NAME["qd_score"], WALL_TIME))
+    assert len(curve_lines(data, groups, View(BY_NAME["qd_score"]))) == 3
+    over_time = curve_lines(data, groups, View(BY_NAME["qd_score"], WALL_TIME))
     assert [line.group for line in over_time] == ["wide", "narrow"]
-    assert [list(one.table["algorithm"]) for one in combinations(plan, tables)] == [
-        ["wide", "narrow"]
-    ]
-    text = headline(plan, tables, sweep, look)
+    assert [list(one.table["algorithm"]) for one in combinations(data)] == [["wide", "narrow"]]
+    text = headline(data)
     assert "3 runs of others, imported" in text and f"is that of {GROUP}" in text
-    rows = [row for row in plan.rows if row.imported]
-    said = imported(rows, sweep.parent.parent / "runs")
+    rows = [row for row in data.plan.rows if row.imported]
+    said = imported(rows, data)
     assert said.startswith("Results of their CMA-ME (3 runs; a repository) were not computed by us")
 
 
 def test_they_are_never_confirmed_asked_for_or_cleaned_away(sweep):
-    plan, tables, _ = read_dressed(sweep)
-    assert winners(tables, 1) == [GROUP]
-    assert winners(tables, 1, plan.imported_groups) == ["wide"]
-    assert len(plan.runs()) == 6 and not any(run.group == GROUP for run in plan.runs())
+    data = data_of(sweep)
+    assert winners(data, 1) == [GROUP]
+    assert winners(data, 1, data.plan.imported_groups) == ["wide"]
+    assert len(data.plan.runs()) == 6 and not any(run.group == GROUP for run in data.plan.runs())
     results = Results(sweep.parent.parent)
     (sweep / "plan.json").rename(sweep / "aside")
     assert len(list(orphans(results))) == 6 and len(list(results.known_runs())) == 9
@@ -118,9 +116,9 @@ def test_the_smallest_is_the_best_where_the_user_says_so(sweep):
         metrics["waste"] = kind + 0.01 * number
         metrics.to_csv(path / "metrics.csv", index=False)
     write_tables(sweep, runs)
-    plan, tables, look = read_dressed(sweep)
-    assert winners(tables, 3) == [GROUP, "narrow", "wide"]
-    assert f"The lowest mean waste is that of {GROUP}" in headline(plan, tables, sweep, look)
+    data = data_of(sweep)
+    assert winners(data, 3) == [GROUP, "narrow", "wide"]
+    assert f"The lowest mean waste is that of {GROUP}" in headline(data)
     sheet = read_sheet(sweep / "table.json")
     assert "Waste: the lowest mean is the best." in sheet.note
     place = sheet.columns.index("Waste")

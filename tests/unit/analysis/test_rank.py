@@ -7,10 +7,10 @@ import numpy as np
 import pandas as pd
 import pytest
 from in_process import compute_sweep
+from looks import data_of
 from support import TINY
 
 from qdsweep.analysis.curves import curve_lines, is_defined, page_views, printed_views
-from qdsweep.analysis.figures.style import read_dressed
 from qdsweep.analysis.live.follow import Follow
 from qdsweep.analysis.page.headline import headline
 from qdsweep.analysis.search import table
@@ -111,9 +111,9 @@ def test_winners_order_page_and_tests_follow_it(results, rank, best):
     assert comparison["difference"] == pytest.approx(expected)
     words = "coverage" if rank else "normalised QD score"
     assert f"of the mean {words}" in read_sheet(folder / "tables/comparisons.json").note
-    plan, tables, look = read_dressed(folder)
-    assert plan.rank is tables.rank is BY_NAME[rank or RANK.name]
-    text = headline(plan, tables, folder, look)
+    data = data_of(folder)
+    assert data.rank is BY_NAME[rank or RANK.name]
+    text = headline(data)
     assert (
         f"The highest mean {'coverage' if rank else 'normalised QD score'} is that of {best} ("
         in text

@@ -10,6 +10,7 @@ import pytest
 import yaml
 from in_process import compute_sweep
 from lander_example import by_gymnasium
+from looks import data_of, set_look
 from PIL import Image, ImageSequence
 from support import TINY
 
@@ -19,15 +20,12 @@ from qdsweep.analysis.selection import read_tables
 from qdsweep.cli import main
 from qdsweep.config.compose import compose
 from qdsweep.config.episodes import require_episodes
-from qdsweep.config.sweep import Figures, Rollouts, SweepFile
+from qdsweep.config.sweep import Rollouts, SweepFile
 from qdsweep.domains.lunar_lander import LunarLander
 from qdsweep.elites.film import MAX_BYTES, Shot, filming, write_gif
 from qdsweep.elites.rollout import choose, rollout
 from qdsweep.errors import BadInput
 from qdsweep.planning.checks import check_sweep
-from qdsweep.records.paths import SweepDir
-from qdsweep.records.plan import read_plan
-from qdsweep.sweep.groups import figure_names
 from qdsweep.sweep.runs import Sweep
 
 ALL = ["best", "median", "corners"]
@@ -91,10 +89,9 @@ def test_a_sweep_shows_every_elite_as_it_was_scored(lander, capsys):
 
 def test_labels_and_order_reach_the_animations_without_rendering(lander):
     rollouts(lander, lander.parents[1] / "runs")
-    look = Figures(labels={"cma_me": "A label"}, order=["cma_me"])
-    plan = read_plan(SweepDir(lander))
-    names = figure_names(look, plan.columns, [row.values for row in plan.rows], "tiny")
-    titles = [film.title for film in films(lander, read_tables(lander), names).films]
+    set_look(lander, labels={"cma_me": "A label"}, order=["cma_me"])
+    titles = [film.title for film in films(data_of(lander)).films]
+    set_look(lander)
     assert titles[0] == "A label: best elite"
     count = sum(title.startswith("A label: ") for title in titles)
     assert 3 <= count <= 6

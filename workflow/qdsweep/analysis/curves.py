@@ -54,7 +54,7 @@ class Line:
 
 def printed_views(rank: Metric, metrics: tuple[Metric, ...] = METRICS) -> list[View]:
     """Returns what a printed figure of learning curves shows, side by side."""
-    over_evaluations = [View(one) for one in drawn_of(metrics) if one is not RETURN]
+    over_evaluations = [View(metric) for metric in drawn_of(metrics) if metric is not RETURN]
     return [*over_evaluations, View(RETURN, STEPS), View(rank.drawn, WALL_TIME)]
 
 
@@ -67,9 +67,9 @@ def page_views(rank: Metric, metrics: tuple[Metric, ...] = METRICS) -> list[View
 
 
 def curve_lines(tables: Tables, groups: list[str], view: View) -> list[Line]:
-    """Returns the line of each group, but of those whose place on the axis nobody knows.
+    """Returns the line of each group, except of groups whose places on the axis are unknown.
 
-    That may be its wall time, or its environment steps; tables of before have none of these.
+    Tables of earlier releases may lack wall time and environment steps.
     """
     if view.over.name not in tables.curves:
         return []
@@ -94,8 +94,8 @@ def _line(curve: "pd.DataFrame", runs: "pd.DataFrame | None", view: View, band: 
         (run[own].to_numpy(float), metric.factor * run[metric.name].to_numpy(float))
         for _, run in runs.groupby("id", sort=False)
     ]
-    found = spread(np.stack([values for _, values in seeds]), band)
-    return Line(group, n, x, found, seeds if band == "seeds" and n > 1 else [])
+    shown = spread(np.stack([values for _, values in seeds]), band)
+    return Line(group, n, x, shown, seeds if band == "seeds" and n > 1 else [])
 
 
 def is_defined(lines: list[Line]) -> bool:
@@ -113,25 +113,25 @@ def constant(lines: list[Line]) -> float | None:
 
 
 def telling(tables: Tables, views: list[View], groups: list[str]) -> tuple[list[View], str]:
-    """Returns the views that tell groups apart, and what is said of the others.
+    """Returns the views that tell groups apart, and a sentence on the others.
 
-    The ranking metric stays in any case; optional ones that no group has go without a word.
+    The ranking metric always stays. Optional metrics that no group has are not mentioned.
 
     Args:
         tables: The tables of a sweep.
         views: The views that a figure may have.
         groups: The groups in it.
     """
-    kept, text = [], ""
+    shown, text = [], ""
     for view in views:
         lines = curve_lines(tables, groups, view)
         value = constant(lines)
         if view.metric is tables.rank.drawn:
-            kept.append(view)
+            shown.append(view)
         elif view.metric.optional and not is_defined(lines):
             continue
         elif value is None:
-            kept.append(view)
+            shown.append(view)
         else:
             text += f" {view.metric.heading}: {short(value)} everywhere, and not drawn."
-    return kept, text
+    return shown, text

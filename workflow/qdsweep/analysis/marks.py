@@ -1,7 +1,4 @@
-"""How a group looks in every figure: its colour, dashes and marks, and the legend of them.
-
-What the report calls the groups of a sweep, and their order: `figures` of the sweep file.
-"""
+"""The look of each group in every figure, the legend, and the names of groups in the report."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -25,14 +22,14 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-# Okabe and Ito's palette without yellow, which is too pale on white.
+# The palette of Okabe and Ito without yellow, which is too pale on white.
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
 DASHES: tuple[Any, ...] = ("-", (0, (5, 1.5)), (0, (1, 1)), (0, (5, 1.5, 1, 1.5)))
 MARKERS = ("", "o", "s", "^", "D", "v")
 COLORMAP = "viridis"
 NEUTRAL = "#404040"  # of a line that no colour belongs to
 _SCALE = "plasma"  # of numbers in order; maps of archives have another
-_LIGHTEST = 0.86  # what is above is too pale on white
+_LIGHTEST = 0.86  # the upper end of the scale is too pale on white
 
 
 @dataclass(frozen=True)

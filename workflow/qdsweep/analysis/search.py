@@ -1,8 +1,6 @@
-"""How a search has gone so far: which setting stands at each place, and what became of it.
+"""How a search has gone so far: the setting at each place, and what became of it.
 
-`qdsweep status` and `watch` of a search: its levels, its leader, and why each run stopped.
-
-`qdsweep status`: where the runs of a sweep stand, as text.
+Where the runs of a sweep and of its search stand, as text for `qdsweep status` and `watch`.
 """
 
 import re
@@ -28,7 +26,7 @@ from qdsweep.records.search import (
 )
 from qdsweep.records.status import last_line
 from qdsweep.search.levels import GO_ON, ranked, search_cost, whole_budget
-from qdsweep.sweep.drawn import SAMPLE, Drawn
+from qdsweep.sweep.drawn import SAMPLE
 from qdsweep.sweep.grammar import drawn_in
 from qdsweep.text import duration, number, plural
 
@@ -52,8 +50,8 @@ class Placed(NamedTuple):
         failed: Why it failed.
         done: For how many of the seeds it is computed.
         rank: Among all settings of the level; None before all of them are computed.
-        went_on: Whether the next level goes on with it; None where nobody has decided yet, or where
-            no level comes after this one.
+        went_on: Whether the next level goes on with it; None before the decision, or at the last
+            level.
         chosen: How many settings the next level goes on with; 0: there is none.
     """
 
@@ -115,22 +113,26 @@ class Searched:
     @cached_property
     def last(self) -> list[Placed]:
         """Each setting where it got furthest; the best of the largest budget first."""
-        furthest = {one.setting: one for one in self.placed}
+        furthest = {trial.setting: trial for trial in self.placed}
         return sorted(furthest.values(), key=_best_first)
 
     @property
     def finalists(self) -> list[Placed]:
         """The settings that had the whole budget, the best first."""
         most = whole_budget(self.levels)
-        return [one for one in self.last if one.level.budget == most and one.failed is None]
+        return [trial for trial in self.last if trial.level.budget == most and trial.failed is None]
 
     @property
     def pairs(self) -> list[tuple[Placed, Placed]]:
-        """Settings that went on: each at a level, and at the next one."""
-        at = {(one.level.name, one.setting): one for one in self.placed}
+        """Settings that went on: each at a level, and at the next one, with a score at both."""
+        scored = {
+            (trial.level.name, trial.setting): trial
+            for trial in self.placed
+            if trial.score is not None
+        }
         below = {after.name: name for name, after in next_levels(self.levels).items()}
-        found = [(at.get((below.get(one.level.name, ""), one.setting)), one) for one in self.placed]
-        return [(before, one) for before, one in found if before is not None]
+        keys = [((below.get(level, ""), setting), (level, setting)) for level, setting in scored]
+        return [(scored[before], scored[key]) for before, key in keys if before in scored]
 
     @property
     def is_pbt(self) -> bool:
@@ -148,17 +150,17 @@ class Searched:
     @cached_property
     def _telling(self) -> list[str]:
         """The swept names whose values differ."""
-        seen = {name: {repr(one.values[name]) for one in self.placed} for name in self.names}
+        seen = {name: {repr(trial.values[name]) for trial in self.placed} for name in self.names}
         return [name for name, values in seen.items() if len(values) > 1]
 
-    def label(self, one: Placed) -> str:
+    def label(self, trial: Placed) -> str:
         """Returns the values of a setting that tell it from others."""
-        parts = ((self.name(name), value_text(one.values[name])) for name in self._telling)
+        parts = ((self.name(name), value_text(trial.values[name])) for name in self._telling)
         return ", ".join(f"{name} {text}" for name, text in parts if text) or "the only setting"
 
 
-def _best_first(one: Placed) -> tuple[int, bool, float, int]:
-    return -one.level.budget, one.score is None, -(one.score or 0.0), one.setting
+def _best_first(trial: Placed) -> tuple[int, bool, float, int]:
+    return -trial.level.budget, trial.score is None, -(trial.score or 0.0), trial.setting
 
 
 def level_parts(name: str) -> dict[str, int]:
@@ -178,20 +180,20 @@ def next_levels(levels: Sequence[Level]) -> dict[str, Level]:
 
 def leader(search: Searched, level: Level) -> Placed | None:
     """Returns the best setting of a level so far; None before any has a score."""
-    found = [one for one in search.placed if one.level == level and one.score is not None]
-    return min(found, key=_best_first, default=None)
+    scored = [trial for trial in search.placed if trial.level == level and trial.score is not None]
+    return min(scored, key=_best_first, default=None)
 
 
 def ancestors(search: Searched) -> list[Placed]:
     """Returns the best of the last generation and all that it comes from, the first one first."""
-    at = {(one.level.name, one.place): one for one in search.placed}
+    at = {(trial.level.name, trial.place): trial for trial in search.placed}
     best = leader(search, search.levels[-1])
-    found: list[Placed] = []
+    line: list[Placed] = []
     while best is not None:
-        found.append(best)
+        line.append(best)
         below = best.level.below[0] if best.level.below else ""
         best = None if best.parent is None else at.get((below, best.parent))
-    return found[::-1]
+    return line[::-1]
 
 
 def place_all(
@@ -200,7 +202,7 @@ def place_all(
     markers: Iterable[Mapping[str, Any]],
     decisions: Mapping[str, Decision],
 ) -> list[Placed]:
-    """Returns what stands at each place of a search as far as that is known, level by level.
+    """Returns the setting at each place of a search, as far as it is known, level by level.
 
     Args:
         levels: Its levels.
@@ -211,26 +213,26 @@ def place_all(
     by_place: dict[tuple[str, int], list[Mapping[str, Any]]] = {}
     for marker in markers:
         by_place.setdefault((marker["level"], marker["place"]), []).append(marker)
-    after, found = next_levels(levels), []
+    after, placed = next_levels(levels), []
     for level in levels:
         own = list(_given(level, known, decisions.get(level.name, _NOTHING)))
-        own = [_looked(one, by_place.get((level.name, one.place), ())) for one in own]
+        own = [_looked(trial, by_place.get((level.name, trial.place), ())) for trial in own]
         following = after.get(level.name)
         if following is not None:
             chosen = decisions.get(following.name, _NOTHING).chosen
-            decided, parents = len(chosen) == following.places, {one.parent for one in chosen}
+            decided, parents = len(chosen) == following.places, {trial.parent for trial in chosen}
             count = len(parents) if decided else following.places
-            went_on = [one.place in parents or (False if decided else None) for one in own]
+            others = False if decided else None
             own = [
-                one._replace(went_on=each, chosen=count)
-                for one, each in zip(own, went_on, strict=True)
+                trial._replace(went_on=trial.place in parents or others, chosen=count)
+                for trial in own
             ]
-        if len(own) == level.places and all(one.is_done for one in own):
-            seen = [Seen(one.place, one.setting, one.values, one.score) for one in own]
-            order = {one.place: rank for rank, one in enumerate(ranked(seen), start=1)}
-            own = [one._replace(rank=order[one.place]) for one in own]
-        found += own
-    return found
+        if len(own) == level.places and all(trial.is_done for trial in own):
+            seen = [Seen(trial.place, trial.setting, trial.values, trial.score) for trial in own]
+            order = {trial.place: rank for rank, trial in enumerate(ranked(seen), start=1)}
+            own = [trial._replace(rank=order[trial.place]) for trial in own]
+        placed += own
+    return placed
 
 
 def _given(
@@ -243,20 +245,20 @@ def _given(
             runs = known[number]["runs"]
             own = {seed: runs[seed] for seed in level.seeds}
             yield Placed(level, place, number, known[number]["values"], own)
-    for one in decision.chosen:
-        own = {seed: one.runs[seed] for seed in level.seeds}
-        stays = level.kind == "exploited" and one.parent is None
-        parent = one.place if stays else one.parent
-        yield Placed(level, one.place, one.setting, one.values, own, one.reason, parent)
+    for trial in decision.chosen:
+        own = {seed: trial.runs[seed] for seed in level.seeds}
+        stays = level.kind == "exploited" and trial.parent is None
+        parent = trial.place if stays else trial.parent
+        yield Placed(level, trial.place, trial.setting, trial.values, own, trial.reason, parent)
 
 
-def _looked(one: Placed, markers: Sequence[Mapping[str, Any]]) -> Placed:
-    """Returns it with what its markers say."""
+def _looked(trial: Placed, markers: Sequence[Mapping[str, Any]]) -> Placed:
+    """Returns a setting with the results in its markers."""
     done = len(markers)
-    if done < len(one.level.seeds):
-        return one._replace(done=done)
+    if done < len(trial.level.seeds):
+        return trial._replace(done=done)
     seen = seen_of(markers)
-    return one._replace(done=done, score=seen.score, failed=seen.failed)
+    return trial._replace(done=done, score=seen.score, failed=seen.failed)
 
 
 def read_search(sweep: SweepDir, plan: Plan) -> Searched | None:
@@ -270,42 +272,39 @@ def read_search(sweep: SweepDir, plan: Plan) -> Searched | None:
     levels = plan.levels
     decisions = {level.name: read_decisions(sweep, level) for level in levels}
     placed = place_all(levels, plan.candidates, read_markers(sweep, levels), decisions)
-    logged = frozenset(one.name for one in _drawn(plan) if one.kind.startswith("log"))
-    return Searched(levels, placed, plan.unit, plan.decider, plan.figures.names, logged)
-
-
-def _drawn(plan: Plan) -> list[Drawn]:
     try:
-        return drawn_in(plan.sweep)
+        drawn = drawn_in(plan.sweep)
     except BadInput:  # the file of a `::::` source is gone
-        return []
+        drawn = []
+    logged = frozenset(source.name for source in drawn if source.kind.startswith("log"))
+    return Searched(levels, placed, plan.unit, plan.decider, plan.figures.names, logged)
 
 
 def search_runs(search: Searched) -> dict[str, tuple[PlannedRun, str]]:
     """Returns run -> what the search asks of it so far, and what became of it; the best first."""
-    found: dict[str, tuple[PlannedRun, str]] = {}
-    for one in search.last:
-        label, why = search.label(one), became(one)
-        for seed, run in one.runs.items():
-            found[run] = PlannedRun(run, label, search.unit, one.level.budget, seed), why
-    return found
+    asked: dict[str, tuple[PlannedRun, str]] = {}
+    for trial in search.last:
+        label, why = search.label(trial), became(trial)
+        for seed, run in trial.runs.items():
+            asked[run] = PlannedRun(run, label, search.unit, trial.level.budget, seed), why
+    return asked
 
 
-def became(one: Placed) -> str:
+def became(trial: Placed) -> str:
     """Returns what became of a setting at a place: `rung 0: 14th of 27, 9 went on`."""
-    if one.why:
-        return one.why
-    where = level_text(one.level.name)
-    if one.done < len(one.level.seeds):
+    if trial.why:
+        return trial.why
+    where = level_text(trial.level.name)
+    if trial.done < len(trial.level.seeds):
         return where
-    if one.chosen == 0:
-        return f"{where}: {ordinal(one.rank)} of {one.level.places}" if one.rank else where
-    return f"{where}: went on" if one.went_on else f"{where}: waits for the others"
+    if trial.chosen == 0:
+        return f"{where}: {ordinal(trial.rank)} of {trial.level.places}" if trial.rank else where
+    return f"{where}: went on" if trial.went_on else f"{where}: waits for the others"
 
 
 def explained(standing: Standing, why: str) -> Standing:
-    """Returns where a run stands with what the search did with it, unless it says more itself."""
-    if why and standing.note == RAISED:  # nothing has stopped it: its turn comes
+    """Returns where a run stands, with what the search did with it as its note if it has none."""
+    if why and standing.note == RAISED:  # it waits for its turn
         return replace(standing, state="waiting", note=f"{why}: goes on")
     return replace(standing, note=standing.note or why)
 
@@ -313,9 +312,9 @@ def explained(standing: Standing, why: str) -> Standing:
 def levels_so_far(search: Searched) -> Iterator[tuple[str, str, str]]:
     """Yields level, places done, and leader with its score, of each level that has begun."""
     for level in search.levels:
-        own = [one for one in search.placed if one.level == level]
-        done = sum(one.is_done for one in own)
-        if not any(one.done for one in own):
+        own = [trial for trial in search.placed if trial.level == level]
+        done = sum(trial.is_done for trial in own)
+        if not any(trial.done for trial in own):
             continue
         best = leader(search, level)
         yield level_text(level.name), f"{done} of {level.places} settings", led_by(search, best)
@@ -332,9 +331,9 @@ def led_by(search: Searched, best: Placed | None) -> str:
 
 def search_line(search: Searched, standings: Iterable[Standing]) -> str:
     """Returns where a search stands in a line: places, and an estimate of what is left."""
-    done = sum(one.done for one in search.placed)
+    done = sum(trial.done for trial in search.placed)
     count = sum(level.places * len(level.seeds) for level in search.levels)
-    begun = {one.level.name for one in search.placed if one.done}
+    begun = {trial.level.name for trial in search.placed if trial.done}
     to_come = len(search.levels) - len(begun)
     total, own = search_cost(search.levels), list(standings)
     spent = sum(min(now.done, now.run.budget) for now in own)
@@ -349,7 +348,7 @@ def search_line(search: Searched, standings: Iterable[Standing]) -> str:
     return text
 
 
-# In the order of the table: what needs a person comes first.
+# In the order of the table: states that need attention come first.
 STATES = ("failed", "running", "stopped", "waiting", "finished")
 
 

@@ -1,22 +1,19 @@
-"""What the figures and the report read of a sweep: its tables, and which groups to show.
-
-What two runs must share for their QD scores and colours to be comparable.
-"""
+"""The tables of a sweep as figures and page read them, and the groups that are shown."""
 
 import math
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from qdsweep.analysis.marks import Block, Marks, plain_marks
 from qdsweep.analysis.stages import maker_of
 from qdsweep.analysis.statistics import OF_SEEDS, band_text
 from qdsweep.files import damaged, read_csv, require
-from qdsweep.metrics import METRICS, RANK, Metric, curves_of
+from qdsweep.metrics import METRICS, Metric, curves_of
 from qdsweep.records.paths import RunFiles, SweepDir
-from qdsweep.records.plan import read_plan
+from qdsweep.records.plan import Plan, read_plan
 from qdsweep.records.results import read_config
 from qdsweep.text import TIMES, plural, short
 
@@ -32,6 +29,7 @@ class Tables:
     """The tables of a sweep that `aggregate` wrote.
 
     Attributes:
+        plan: What was swept, and how it is reported.
         summary: A row for each run.
         table: A row for each group that has results.
         curves: Mean and standard error of each group over evaluations.
@@ -39,12 +37,10 @@ class Tables:
         marks: How each group with results looks in every figure.
         series: Group -> what a panel of its own facet calls it; the group where there is no facet.
         facets: Group -> the facet that it stands in; empty where there are none.
-        rank: The metric that groups are ranked by.
-        metrics: The metrics of the sweep.
-        band: What lines and bands of curves are: `figures.band`.
         seed_curves: The curve of each run, where bands need it.
     """
 
+    plan: Plan
     summary: "pd.DataFrame"
     table: "pd.DataFrame"
     curves: "pd.DataFrame"
@@ -52,28 +48,40 @@ class Tables:
     marks: Marks
     series: dict[str, str] = field(default_factory=dict)
     facets: dict[str, str] = field(default_factory=dict)
-    rank: Metric = RANK
-    metrics: tuple[Metric, ...] = METRICS
-    band: str = "error"
     seed_curves: "pd.DataFrame | None" = None
+
+    @property
+    def rank(self) -> Metric:
+        """The metric that groups are ranked by."""
+        return self.plan.rank
+
+    @property
+    def metrics(self) -> tuple[Metric, ...]:
+        """The metrics of the sweep."""
+        return self.plan.metrics
+
+    @property
+    def band(self) -> str:
+        """What lines and bands of curves are: `figures.band`."""
+        return self.plan.figures.band
 
     def metric(self, name: str) -> Metric:
         """Returns the metric of this name."""
-        return next(one for one in self.metrics if one.name == name)
+        return next(metric for metric in self.metrics if metric.name == name)
 
-    def of(self, groups: Iterable[str]) -> "Tables":
+    def of(self, groups: Iterable[str]) -> Self:
         """Returns the tables of some groups alone."""
-        kept = list(groups)
+        chosen = list(groups)
         summary, table, curves = (
-            one[one["group"].isin(kept)] for one in (self.summary, self.table, self.curves)
+            rows[rows["group"].isin(chosen)] for rows in (self.summary, self.table, self.curves)
         )
         return replace(
             self,
             summary=summary,
             table=table,
             curves=curves,
-            score_scales=score_scales_of(summary, kept),
-            series={group: self.series[group] for group in kept},
+            score_scales=score_scales_of(summary, chosen),
+            series={group: self.series[group] for group in chosen},
         )
 
     @property
@@ -191,17 +199,11 @@ def read_tables(sweep_dir: Path) -> Tables:
     by_seed = None
     if plan.figures.band in OF_SEEDS:
         by_seed = read_csv(sweep.seed_curves, remedy, dtype=text)
-    return replace(
-        arrange(summary, table, curves),
-        rank=plan.rank,
-        metrics=plan.metrics,
-        band=plan.figures.band,
-        seed_curves=by_seed,
-    )
+    return replace(arrange(plan, summary, table, curves), seed_curves=by_seed)
 
 
 def _last(score: float) -> float:
-    """Returns a score to sort by, in which one that is unknown stands last."""
+    """Returns a score to sort by: an unknown one comes last."""
     return math.inf if math.isnan(score) else score
 
 
@@ -210,12 +212,14 @@ def _with(table: "pd.DataFrame", names: list[str]) -> "pd.DataFrame":
     return table.reindex(columns=[*table.columns, *(name for name in names if name not in table)])
 
 
-def arrange(summary: "pd.DataFrame", table: "pd.DataFrame", curves: "pd.DataFrame") -> Tables:
+def arrange(
+    plan: Plan, summary: "pd.DataFrame", table: "pd.DataFrame", curves: "pd.DataFrame"
+) -> Tables:
     """Returns the tables with their groups sorted by scale, in the order of `table`."""
     groups = list(table["group"])
     series = {group: group for group in groups}
     scales = score_scales_of(summary, groups)
-    return Tables(summary, table, curves, scales, plain_marks(groups), series)
+    return Tables(plan, summary, table, curves, scales, plain_marks(groups), series)
 
 
 def score_scales_of(summary: "pd.DataFrame", groups: Iterable[str]) -> dict[str, list[str]]:
@@ -242,7 +246,7 @@ def in_percent(summary: "pd.DataFrame") -> "pd.DataFrame":
 
 
 def shown_text(tables: Tables, shown: dict[str, list[str]]) -> str:
-    """Returns what a figure leaves out, nothing if that is nothing.
+    """Returns a sentence on the groups that a figure leaves out; empty if it shows all.
 
     `shown`: scale, or heading of a panel -> groups in the figure.
     """

@@ -1,7 +1,7 @@
 """The corrected archive of a run: its elites with their mean results.
 
-Flageat and Cully (Uncertain Quality-Diversity, arXiv:2302.00463): every elite is evaluated again,
-and inserted with its mean objective and measures into an empty archive of the same geometry.
+Every elite is inserted with its mean objective and measures into an empty archive of the same
+geometry (Flageat and Cully, Uncertain Quality-Diversity, arXiv:2302.00463).
 """
 
 from dataclasses import dataclass
@@ -130,16 +130,16 @@ def insert(
     if len(objective):
         archive.ribs_archive.add(**rows)
     data = archive.ribs_archive.data(["index", "solution"])
-    kept = data["solution"][:, 0].astype(np.int64)
+    rows_left = data["solution"][:, 0].astype(np.int64)
     cells = np.full(len(objective), -1, dtype=np.int64)
-    cells[kept] = kept if archive.cells is None else data["index"]
+    cells[rows_left] = rows_left if archive.cells is None else data["index"]
     return archive, cells
 
 
 def corrected_rows(elites: Arrays, arrays: Arrays) -> Arrays:
     """Returns the rows of a corrected archive, sorted by cell; archive.npz has the solutions."""
     cells = elites["corrected_index"]
-    kept = np.flatnonzero(cells >= 0)
-    kept = kept[np.argsort(cells[kept], kind="stable")]
-    rows = {name: elites[name][kept] for name in ("objective", "measures")}
-    return {"index": cells[kept], **rows, "solution": arrays["solution"][kept]}
+    order = np.flatnonzero(cells >= 0)
+    order = order[np.argsort(cells[order], kind="stable")]
+    rows = {name: elites[name][order] for name in ("objective", "measures")}
+    return {"index": cells[order], **rows, "solution": arrays["solution"][order]}

@@ -1,7 +1,4 @@
-"""Takes pictures of an episode while a domain plays it, in whatever environment it makes.
-
-Animated GIFs: text above pictures, one palette, a size that a page can hold.
-"""
+"""Pictures of an episode while a domain plays it, and the animated GIF of them."""
 
 import io
 import textwrap
@@ -150,7 +147,7 @@ class Shot:
         self.steps = steps
 
     def begin(self, camera: "Camera") -> None:
-        """Begins with the episode that a camera's environment was reset for, if it is the first."""
+        """Begins with the episode of a reset environment with a camera, if it is the first one."""
         self.end()
         if not self._is_over:
             self.fps = float(camera.env.metadata.get("render_fps") or 30)
@@ -209,14 +206,14 @@ class Camera(gym.Wrapper):
         super().close()
 
     def picture(self) -> "Image":
-        """Returns what is to be seen now.
+        """Returns a picture of the current state.
 
         Raises:
             BadInput: Nothing can be drawn here.
         """
         try:
             return _scaled(self.env.render())
-        except Exception as error:  # each library raises errors of its own
+        except Exception as error:  # each library raises its own errors
             raise _refusal(self.env.spec or str(self.env), error) from error
 
 

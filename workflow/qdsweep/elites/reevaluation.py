@@ -1,11 +1,8 @@
-"""Re-evaluation: every elite of a finished run evaluated again, with seeds it has never seen.
+"""Re-evaluation: every elite of a finished run is evaluated again, with fresh seeds.
 
-With noisy evaluations a search keeps the lucky ones, so part of the archive that it reports is an
-illusion. Flageat and Cully (Uncertain Quality-Diversity, arXiv:2302.00463) evaluate every elite
-again, many times, and insert it with what it reaches on average into an empty archive: the
-corrected archive, whose QD score and coverage are the ones to trust.
-
-Starts a re-evaluation: signals, the log, the exit code.
+With noisy evaluations a search keeps the lucky elites, so its archive looks better than it is.
+Flageat and Cully (Uncertain Quality-Diversity, arXiv:2302.00463) evaluate every elite many times
+and insert it with its mean result into an empty archive: the corrected archive.
 """
 
 import json
@@ -52,7 +49,7 @@ class Samples:
     Row ``r * n + i`` is repeat r of elite i, the i-th row of archive.npz.
 
     Attributes:
-        path: Their file in `state/`, of which the files beside the run's own are made.
+        path: Their file in `state/`, from which the published files are made.
         about: The archive's digest and the versions.
         objective: ``(times * n,)`` objectives, NaN where they are missing.
         measures: ``(times * n, m)`` measures.
@@ -94,15 +91,15 @@ def read_samples(path: Path, about: dict[str, Any], rows: int, measures: int) ->
     other versions.
     """
     try:
-        found = read_arrays(path)
-        then = json.loads(str(found["about"]))
-        spent = found.get("core_seconds", np.zeros(()))
-        samples = Samples(path, then, found["objective"], found["measures"], spent)
+        arrays = read_arrays(path)
+        then = json.loads(str(arrays["about"]))
+        spent = arrays.get("core_seconds", np.zeros(()))
+        samples = Samples(path, then, arrays["objective"], arrays["measures"], spent)
         same_archive = then["archive_digest"] == about["archive_digest"]
         if same_archive and (then == about or not len(samples.missing)):
             return samples
     except (BadInput, ValueError, KeyError):
-        pass  # there is none yet, or it is damaged
+        pass  # it does not exist yet, or is damaged
     missing = np.full(rows, np.nan), np.full((rows, measures), np.nan)
     return Samples(path, about, *missing, np.zeros(()))
 
@@ -116,8 +113,8 @@ def core_seconds_of(run: RunDir, settings: Reevaluate) -> float:
     path = run.state.samples(settings.stem)
     if not path.exists():
         return 0.0
-    found = read_arrays(path, remedy="remove it: its core-seconds are left out then")
-    return float(found.get("core_seconds", 0))  # an earlier release has not kept them
+    arrays = read_arrays(path, remedy="remove it: its core-seconds are left out then")
+    return float(arrays.get("core_seconds", 0))  # an earlier release has not kept them
 
 
 def reevaluate(run_dir: Path, settings: Reevaluate, cluster: Cluster, stop: Stop) -> Samples:

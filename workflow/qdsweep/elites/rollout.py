@@ -58,9 +58,9 @@ def rollout(
         at: Points of the measures, of whose cells the elites are shown too.
 
     Returns:
-        For each animation: file, run, elite, title, seed, own_seed, episodes, steps, speed,
-        archive and rendered (objective and measures of each), and `equal`, None where the seed of
-        its evaluation is unknown, so that it is shown with another.
+        For each animation: file, run, elite, title, seed, own_seed, episodes, steps, speed.
+        `archive` and `rendered` are objective and measures of each; `equal` compares them, and is
+        None if the seed of the evaluation is unknown, so that another one is shown.
 
     Raises:
         BadInput: The run is not finished, its domain cannot be rendered, or a cell is empty.
@@ -72,12 +72,12 @@ def rollout(
     experiment = results.experiment
     require_episodes(experiment.domain)
     measures, run = list(results.summary["archive"]["measures"]), run or run_dir.name
-    found = choose(results.arrays, measures, elites)
-    found += [_in_cell(results.at(point), point) for point in at]
+    choices = choose(results.arrays, measures, elites)
+    choices += [_in_cell(results.at(point), point) for point in at]
     _draw_without_a_screen()
     out.mkdir(parents=True, exist_ok=True)
     entries = []
-    for chosen in once_each(found):
+    for chosen in once_each(choices):
         elite = results.elite(chosen.row)
         seed, own_seed = _seed(results, elite)
         shot, shown = _film(results, elite, seed, seconds)
@@ -120,7 +120,7 @@ def _in_cell(elite: Elite, point: Sequence[float]) -> Chosen:
 
 
 def _seed(run: Run, elite: Elite) -> tuple[int, bool]:
-    """Returns the seed of an elite's evaluation, or another one; and whether it is its own."""
+    """Returns the seed of an elite's evaluation, or another seed; and whether it is its own."""
     try:
         return run.seed_of(elite), True
     except BadInput:
@@ -141,27 +141,27 @@ def choose(arrays: Arrays, measures: list[str], elites: Sequence[str]) -> list[C
     if len(objective) == 0:
         return []
     ascending = np.argsort(objective, kind="stable")
-    found = []
+    choices = []
     if "best" in elites:
-        found.append(Chosen("best", "best elite", int(np.argmax(objective))))
+        choices.append(Chosen("best", "best elite", int(np.argmax(objective))))
     if "median" in elites:
         middle = int(ascending[(len(objective) - 1) // 2])
-        found.append(Chosen("median", "elite of median objective", middle))
+        choices.append(Chosen("median", "elite of median objective", middle))
     if "corners" in elites:
         for name, column in zip(measures, values.T, strict=True):
             for word, sign in (("lowest", 1), ("highest", -1)):
                 row = int(np.lexsort((-objective, sign * column))[0])
-                found.append(Chosen(slug(f"{word} {name}"), f"elite of {word} {name}", row))
-    return once_each(found)
+                choices.append(Chosen(slug(f"{word} {name}"), f"elite of {word} {name}", row))
+    return once_each(choices)
 
 
-def once_each(found: list[Chosen]) -> list[Chosen]:
+def once_each(choices: list[Chosen]) -> list[Chosen]:
     """Returns each elite once, with all reasons for its choice in the title."""
     by_row: dict[int, Chosen] = {}
-    for one in found:
-        known = by_row.setdefault(one.row, one)
-        if known is not one:
-            by_row[one.row] = known._replace(title=f"{known.title}, {one.title}")
+    for choice in choices:
+        known = by_row.setdefault(choice.row, choice)
+        if known is not choice:
+            by_row[choice.row] = known._replace(title=f"{known.title}, {choice.title}")
     return list(by_row.values())
 
 

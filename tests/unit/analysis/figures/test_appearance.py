@@ -4,7 +4,7 @@ import re
 
 import pandas as pd
 import pytest
-from looks import runs_of, seen, set_look
+from looks import data_of, runs_of, seen, set_look
 from support import TINY
 
 from qdsweep.analysis.figures.archive_profile import (
@@ -13,7 +13,7 @@ from qdsweep.analysis.figures.archive_profile import (
 from qdsweep.analysis.figures.archives import heatmaps, overview
 from qdsweep.analysis.figures.curves import learning_curves
 from qdsweep.analysis.figures.plots import plot
-from qdsweep.analysis.figures.style import read_dressed
+from qdsweep.analysis.figures.style import style
 from qdsweep.analysis.marks import place_mark
 from qdsweep.config.sweep import Figures, SweepFile
 from qdsweep.errors import BadInput
@@ -126,13 +126,13 @@ def test_the_look_is_that_of_every_figure(sweep):
 @pytest.mark.parametrize("facets", [None, "iterations"])
 def test_letters_are_readable_and_nothing_overlaps(sweep, width, facets):
     set_look(sweep, column_width=width, facets=facets)
-    _, tables, look = read_dressed(sweep)
-    with look.style():
+    data = data_of(sweep)
+    with style(width):
         drawn = [
-            overview(tables, runs_of(sweep)),
-            learning_curves(tables),
-            heatmaps(tables, runs_of(sweep)),
-            archive_profiles(tables, runs_of(sweep)),
+            overview(data),
+            learning_curves(data),
+            heatmaps(data),
+            archive_profiles(data),
         ]
         for one in drawn:
             one.figure.draw_without_rendering()

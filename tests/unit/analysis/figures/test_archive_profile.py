@@ -1,7 +1,7 @@
 """Archive profiles are those of pyribs."""
 
 import numpy as np
-from looks import runs_of
+from looks import data_of, runs_of
 
 from qdsweep.analysis.figures.archive_profile import (
     archive_profile,
@@ -9,7 +9,6 @@ from qdsweep.analysis.figures.archive_profile import (
     mean_profiles,
     reported_run,
 )
-from qdsweep.analysis.figures.style import read_dressed
 
 
 def test_a_profile_counts_elites_of_at_least_an_objective():
@@ -23,8 +22,8 @@ def test_mean_profiles_are_those_of_pyribs(made):
     from matplotlib.figure import Figure
     from ribs.visualize import aggregate_cdf
 
-    _, tables, _ = read_dressed(made)
-    rows = tables.with_results
+    data = data_of(made)
+    rows = data.with_results
     rows = rows[rows["group"] == "cma_me, iterations 12"]
     runs = [reported_run(runs_of(made), row) for _, row in rows.iterrows()]
     ours = mean_profiles({"cma_me": runs})
@@ -45,10 +44,9 @@ def test_mean_profiles_are_those_of_pyribs(made):
 
 
 def test_a_profile_starts_at_the_filled_cells_of_its_budget(made):
-    _, tables, _ = read_dressed(made)
-    data = archive_profiles(tables, runs_of(made)).data
-    for group, part in data.groupby("group"):
-        rows = tables.with_results[tables.with_results["group"] == group]
+    data = data_of(made)
+    for group, part in archive_profiles(data).data.groupby("group"):
+        rows = data.with_results[data.with_results["group"] == group]
         above = rows["num_elites"].mean()  # thresholds begin at the lowest objective of all
         assert part["elites_mean"].iloc[0] == above
         assert set(part["n"]) == {2}

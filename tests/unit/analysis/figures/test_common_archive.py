@@ -5,11 +5,10 @@ from collections import defaultdict
 import numpy as np
 import pytest
 from in_process import compute_sweep
-from looks import runs_of
+from looks import data_of, runs_of
 from support import TINY
 
 from qdsweep.analysis.figures.common_archive import coarsest, common_archives, rebin
-from qdsweep.analysis.figures.style import read_dressed
 from qdsweep.experiment.load import load
 
 
@@ -38,13 +37,12 @@ def test_the_common_archive_has_the_coarsest_cells_over_all_ranges():
 def test_archives_of_other_cells_share_a_figure_only_after_rebinning(tmp_path, tasks):
     text = "::: archive.dims '[12, 12]' '[4, 6]' ::: seed 1 2"
     sweep = compute_sweep(tmp_path / "results", {**TINY, "iterations": 4}, text)
-    _, tables, _ = read_dressed(sweep)
-    assert len(tables.score_scales) == 2
-    (drawn,) = common_archives(tables, runs_of(sweep))
+    data = data_of(sweep)
+    assert len(data.score_scales) == 2
+    (drawn,) = common_archives(data)
     assert "4 \u00d7 6 cells" in drawn.caption
     coarse = drawn.data.set_index("group").loc["dims [4, 6]"]
-    table = tables.table.set_index("group").loc["dims [4, 6]"]  # its own cells already
+    table = data.table.set_index("group").loc["dims [4, 6]"]  # its own cells already
     assert coarse["qd_score_mean"] == pytest.approx(table["qd_score_mean"])
     assert coarse["qd_score_se"] == pytest.approx(table["qd_score_se"])
-    _, other, _ = read_dressed(tasks)
-    assert common_archives(other, runs_of(tasks)) == []  # two domains
+    assert common_archives(data_of(tasks)) == []  # two domains

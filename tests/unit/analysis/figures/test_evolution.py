@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from in_process import compute_sweep
+from looks import data_of
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from PIL import Image, ImageSequence
@@ -32,10 +33,9 @@ def filled(tmp_path_factory):
 
 
 def read(sweep):
-    tables = read_tables(sweep)
-    runs = sweep.parents[1] / "runs"
-    groups = [group for groups in best_groups(tables).values() for group in groups]
-    return {group: read_evolution(tables, group, runs) for group in groups}
+    data = data_of(sweep)
+    groups = [group for groups in best_groups(data).values() for group in groups]
+    return {group: read_evolution(data, group) for group in groups}
 
 
 def test_an_animation_of_each_median_run(filled):

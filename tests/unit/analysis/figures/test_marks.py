@@ -6,12 +6,11 @@ import shutil
 import numpy as np
 import pytest
 from in_process import compute_sweep
-from looks import runs_of, set_look, texts
+from looks import data_of, runs_of, set_look, texts
 from support import TINY
 
 from qdsweep.analysis.figures.combinations import combinations
 from qdsweep.analysis.figures.curves import learning_curves
-from qdsweep.analysis.figures.style import read_dressed
 from qdsweep.analysis.figures.sweep_views import one_slice
 from qdsweep.analysis.marks import COLORS, NEUTRAL, Mark, group_names, sweep_marks
 from qdsweep.analysis.page.interactive import interactive_figures
@@ -39,19 +38,19 @@ def sweep(made):
 
 
 def looks(sweep):
-    _, tables, _ = read_dressed(sweep)
-    return {group: tables.marks[group] for group in tables.series}
+    data = data_of(sweep)
+    return {group: data.marks[group] for group in data.series}
 
 
 def test_colour_is_the_algorithm_and_dashes_the_step_in_print_and_page(sweep):
-    plan, tables, _ = read_dressed(sweep)
+    data = data_of(sweep)
     assert looks(sweep) == {
         "map_elites, step 0.1": Mark(BLUE, 0), "map_elites, step 0.5": Mark(BLUE, 1),
         "map_elites_line, step 0.1": Mark(RED, 0), "map_elites_line, step 0.5": Mark(RED, 1),
     }  # fmt: skip
-    lines = learning_curves(tables).figure.axes[0].lines
+    lines = learning_curves(data).figure.axes[0].lines
     printed = {line.get_label(): line.get_color() for line in lines}
-    curves = json.loads(next(iter(interactive_figures(plan, tables)[0].views.values())))["data"]
+    curves = json.loads(next(iter(interactive_figures(data)[0].views.values())))["data"]
     shown = {trace["name"]: trace["line"]["color"] for trace in curves if "name" in trace}
     assert shown == {group: color.lower() for group, color in printed.items()}
     dashes = [trace["line"]["dash"] for trace in curves if "name" in trace]
@@ -61,24 +60,24 @@ def test_colour_is_the_algorithm_and_dashes_the_step_in_print_and_page(sweep):
 def test_the_legend_has_a_block_for_each_name(sweep):
     sigma = r"$\sigma_0$"
     set_look(sweep, names={"domain.step": sigma}, labels={"map_elites_line": "Line"})
-    _, tables, _ = read_dressed(sweep)
-    colors, dashes = tables.marks.legend(list(tables.series))
+    data = data_of(sweep)
+    colors, dashes = data.marks.legend(list(data.series))
     assert colors == ("algorithm", [("map_elites", Mark(BLUE)), ("Line", Mark(RED))], False)
     assert dashes == (sigma, [("0.1", Mark(NEUTRAL)), ("0.5", Mark(NEUTRAL, 1))], False)
-    assert {"algorithm", r"$\sigma_0$", "Line", "0.5"} <= set(texts(learning_curves(tables).figure))
-    (plain,) = tables.marks.legend(list(tables.series)[:1])
+    assert {"algorithm", r"$\sigma_0$", "Line", "0.5"} <= set(texts(learning_curves(data).figure))
+    (plain,) = data.marks.legend(list(data.series)[:1])
     assert plain.entries == [(r"map_elites, $\sigma_0$ 0.1", Mark(BLUE))], "no longer than lines"
     set_look(sweep, labels={"map_elites_line, step 0.5": "mine"})
-    _, tables, _ = read_dressed(sweep)
-    (whole,) = tables.marks.legend(list(tables.series))
+    data = data_of(sweep)
+    (whole,) = data.marks.legend(list(data.series))
     assert whole.entries[-1][0] == "mine", "a label of a whole group is in no block"
 
 
 def test_a_slice_keeps_the_colours(sweep):
-    plan, tables, _ = read_dressed(sweep)
-    (found,) = combinations(plan, tables)
+    data = data_of(sweep)
+    (found,) = combinations(data)
     step = found.axes[1]
-    ax = one_slice(found, step, "slice", "", tables.marks).figure.axes[0]
+    ax = one_slice(found, step, "slice", "", data.marks).figure.axes[0]
     assert [bars[0].get_color() for bars in ax.containers] == [BLUE, RED]
     assert {bars[0].get_linestyle() for bars in ax.containers} == {"-"}
 
@@ -114,8 +113,8 @@ def test_bands_are_what_is_asked_for(sweep):
         set_look(sweep, band=band)
         aggregate(sweep, runs_of(sweep))
         assert (sweep / "curves_by_seed.csv").exists() == (band in ("quartiles", "seeds"))
-        _, tables, _ = read_dressed(sweep)
-        drawn = learning_curves(tables)
+        data = data_of(sweep)
+        drawn = learning_curves(data)
         found[band] = drawn.figure.axes[0], drawn.caption
     ax, caption = found["seeds"]
     assert len(ax.lines) == 4 + 4 * 2

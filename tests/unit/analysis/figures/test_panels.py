@@ -1,20 +1,20 @@
 """Facets: panels of learning curves, the overview."""
 
-from looks import runs_of, set_look
+from looks import data_of, set_look
 
 from qdsweep.analysis.figures.archives import overview
 from qdsweep.analysis.figures.curves import learning_curves
-from qdsweep.analysis.figures.style import read_dressed
+from qdsweep.analysis.figures.style import style
 
 
 def test_learning_curves_have_a_panel_for_each_facet(sweep):
     set_look(sweep, facets="iterations")
-    _, tables, _ = read_dressed(sweep)
-    assert {key: len(groups) for key, groups in tables.panels.items()} == {
+    data = data_of(sweep)
+    assert {key: len(groups) for key, groups in data.panels.items()} == {
         "iterations 6": 2,
         "iterations 12": 2,
     }
-    figure = learning_curves(tables).figure
+    figure = learning_curves(data).figure
     axes = [ax for ax in figure.axes if ax.get_visible()]
     assert len(axes) == 2 * 4
     for ax in axes:
@@ -27,13 +27,13 @@ def test_learning_curves_have_a_panel_for_each_facet(sweep):
 
 def test_the_overview_shows_the_best_facet_and_names_it(sweep):
     set_look(sweep, facets="iterations")
-    _, tables, look = read_dressed(sweep)
-    scores = tables.table.set_index("group")["qd_score_mean"]
-    best = tables.facets[scores.idxmax()]
+    data = data_of(sweep)
+    scores = data.table.set_index("group")["qd_score_mean"]
+    best = data.facets[scores.idxmax()]
     assert best == "iterations 12", "the other one comes first"
-    with look.style():
-        drawn = overview(tables, runs_of(sweep))
-    assert set(drawn.data["group"]) == set(tables.panels[best])
+    with style():
+        drawn = overview(data)
+    assert set(drawn.data["group"]) == set(data.panels[best])
     assert drawn.caption.startswith(f"{best}, the facet with the highest mean QD sc")
     assert "Not shown: 2 groups of another facet" in drawn.caption
     assert drawn.figure.get_suptitle() == best

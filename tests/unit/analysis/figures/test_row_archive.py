@@ -3,18 +3,16 @@
 import numpy as np
 import pytest
 from in_process import compute_sweep
-from looks import SWEEP, runs_of, texts
+from looks import SWEEP, data_of, runs_of, texts
 from support import TINY
 
 from qdsweep.analysis.figures.archive_profile import reported_run
 from qdsweep.analysis.figures.archives import heatmaps
-from qdsweep.analysis.figures.style import read_dressed
 from qdsweep.experiment.load import load
 
 
 def test_archives_are_shown_at_the_budget_of_their_row(made, tmp_path):
-    _, tables, _ = read_dressed(made)
-    drawn = heatmaps(tables, runs_of(made))
+    drawn = heatmaps(data_of(made))
     assert "beyond the budget" not in drawn.caption
     short = compute_sweep(tmp_path / "results", TINY, SWEEP.replace("6 12", "6"))
     for group in ("map_elites", "cma_me"):
@@ -30,8 +28,8 @@ def test_archives_are_shown_at_the_budget_of_their_row(made, tmp_path):
 
 
 def test_an_earlier_archive_is_one_of_pyribs_with_the_row_s_score(made):
-    _, tables, _ = read_dressed(made)
-    for _, row in tables.with_results.iterrows():
+    data = data_of(made)
+    for _, row in data.with_results.iterrows():
         stats = reported_run(runs_of(made), row).archive.stats
         assert float(stats.qd_score) == pytest.approx(row["qd_score"])
         assert float(stats.coverage) == pytest.approx(row["coverage"])
@@ -40,10 +38,10 @@ def test_an_earlier_archive_is_one_of_pyribs_with_the_row_s_score(made):
 def test_a_cvt_archive_is_known_earlier_too(tmp_path):
     tiny = {**TINY, "algorithm": "cvt_map_elites", "archive": {"cells": 60}}
     sweep = compute_sweep(tmp_path / "results", tiny, "::: seed 1 ::: iterations 3 9")
-    _, tables, _ = read_dressed(sweep)
-    (early, late) = tables.with_results.to_dict("records")
+    data = data_of(sweep)
+    (early, late) = data.with_results.to_dict("records")
     assert early["num_elites"] < late["num_elites"]
-    run = reported_run(runs_of(sweep), tables.with_results.iloc[0])
+    run = reported_run(runs_of(sweep), data.with_results.iloc[0])
     assert len(run.archive) == early["num_elites"]
     assert float(run.archive.stats.qd_score) == pytest.approx(early["qd_score"])
 
@@ -51,8 +49,7 @@ def test_a_cvt_archive_is_known_earlier_too(tmp_path):
 def test_without_a_history_the_figure_says_so(sweep):
     for path in runs_of(sweep).glob("*/history.npz"):
         path.unlink()
-    _, tables, _ = read_dressed(sweep)
-    drawn = heatmaps(tables, runs_of(sweep))
+    drawn = heatmaps(data_of(sweep))
     assert "2 of these runs went on beyond the budget" in drawn.caption
     notes = [text for text in texts(drawn.figure) if "not" in text]
     assert len(notes) == 2

@@ -1,6 +1,7 @@
 """The figures of a search."""
 
 import itertools
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -19,15 +20,19 @@ from qdsweep.analysis.figures.search_curves import (
 )
 
 
+def figures(search, runs_dir):
+    return search_figures(SimpleNamespace(search=search, runs_dir=runs_dir))
+
+
 @pytest.fixture(scope="module")
 def drawn(tmp_path_factory):
     runs = tmp_path_factory.mktemp("runs")
     write_curves(runs, computed(halving(), grid())[1])
-    return {one.name: one for one in search_figures(searched(halving(), grid()), runs)}
+    return {one.name: one for one in figures(searched(halving(), grid()), runs)}
 
 
 def test_a_sweep_without_a_search_has_none(tmp_path):
-    assert search_figures(None, tmp_path) == []
+    assert figures(None, tmp_path) == []
 
 
 def test_a_curve_ends_where_its_setting_stopped(drawn):
@@ -102,16 +107,14 @@ def test_a_value_that_was_not_drawn_is_a_gap(tmp_path):
     settings = [v | {"ranker": ""} if v["batch_size"] == 12 else v for v in grid()]
     score = lambda values, seed, budget: budget / 1_000 + values["batch_size"]  # noqa: E731
     write_curves(tmp_path, computed(halving(), settings, score)[1], score)
-    found = {
-        one.name: one for one in search_figures(searched(halving(), settings, score), tmp_path)
-    }
+    found = {one.name: one for one in figures(searched(halving(), settings, score), tmp_path)}
     assert "A gap: not drawn for that setting." in found["search_coordinates"].caption
 
 
 def test_the_tree_of_a_population(tmp_path):
     settings = [{"sigma0": 0.1 * n, "batch_size": 12.0 * n} for n in range(1, 10)]
     write_curves(tmp_path, computed(population(), settings)[1])
-    first, *others = search_figures(searched(population(), settings), tmp_path)
+    first, *others = figures(searched(population(), settings), tmp_path)
     assert first.name == "search_tree"
     assert "search_ranks" not in [one.name for one in others]
     data = first.data
@@ -124,7 +127,7 @@ def test_figures_that_say_nothing_are_left_out(tmp_path):
     settings = [{"sigma0": 0.5, "batch_size": 12, "ranker": r} for r in ("imp", "2rd", "2imp")]
     planned = halving(3)
     write_curves(tmp_path, computed(planned, settings)[1])
-    found = search_figures(searched(planned, settings), tmp_path)
+    found = figures(searched(planned, settings), tmp_path)
     assert [one.name for one in found if isinstance(one, Omitted)] == [
         *("search_ranks", "search_coordinates")
     ]

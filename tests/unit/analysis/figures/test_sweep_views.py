@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from in_process import compute_sweep
+from looks import data_of
 from support import TINY
 
 from qdsweep.analysis.figures.combinations import axis_of, combinations
@@ -11,9 +12,6 @@ from qdsweep.analysis.figures.curves import learning_curves
 from qdsweep.analysis.figures.figure import Omitted
 from qdsweep.analysis.figures.style import style
 from qdsweep.analysis.figures.sweep_views import sweep_views
-from qdsweep.analysis.selection import read_tables
-from qdsweep.records.paths import SweepDir
-from qdsweep.records.plan import read_plan
 from qdsweep.text import TIMES
 
 SWEEP = """
@@ -27,7 +25,7 @@ def as_text(value):
 
 def views(sweep):
     with style():
-        drawn = sweep_views(read_plan(SweepDir(sweep)), read_tables(sweep))
+        drawn = sweep_views(data_of(sweep))
     return {one.name: one for one in drawn}
 
 
@@ -59,7 +57,7 @@ def test_axes_are_to_scale():
 
 
 def test_combinations_are_means_over_seeds(made):
-    (found,) = combinations(read_plan(SweepDir(made)), read_tables(made))
+    (found,) = combinations(data_of(made))
     assert found.names == ["algorithm", "batch_size", "domain.step"]
     summary = pd.read_csv(made / "summary.csv")
     assert len(found.table) == 8
@@ -86,7 +84,7 @@ def test_the_shape_of_the_sweep_decides_what_there_is(drawn):
 
 
 def test_a_line_ends_at_its_score(made, drawn):
-    (found,) = combinations(read_plan(SweepDir(made)), read_tables(made))
+    (found,) = combinations(data_of(made))
     ax = drawn["parallel_coordinates"].figure.axes[0]
     segments = ax.collections[0].get_segments()
     scores = ax.collections[0].get_array()
@@ -104,7 +102,7 @@ def test_slices_have_a_line_for_each_other_combination(made, drawn):
     one = drawn["slice_batch_size"]
     lines = one.figure.axes[0].containers
     assert len(lines) == 4  # two algorithms, two steps
-    (found,) = combinations(read_plan(SweepDir(made)), read_tables(made))
+    (found,) = combinations(data_of(made))
     row = found.table[
         (found.table["algorithm"] == "cma_me") & (found.table["domain.step"] == "2")
     ].sort_values("batch_size", key=lambda texts: texts.astype(int))
@@ -170,10 +168,10 @@ def test_one_name_has_a_slice_alone_and_seeds_nothing(tmp_path):
 
 
 def test_one_score_everywhere_has_no_view(made):
-    tables = read_tables(made)
-    tables.table["norm_qd_score_mean"] = 0.5
+    data = data_of(made)
+    data.table["norm_qd_score_mean"] = 0.5
     with style():
-        found = sweep_views(read_plan(SweepDir(made)), tables)
+        found = sweep_views(data)
     assert {one.why for one in found} == {
         "the mean normalised QD score is the same for all swept values"
     }
@@ -181,19 +179,19 @@ def test_one_score_everywhere_has_no_view(made):
 
 
 def test_a_metric_of_one_value_has_no_learning_curve(made):
-    tables = read_tables(made)
-    tables.curves["obj_max_mean"] = 100.0
+    data = data_of(made)
+    data.curves["obj_max_mean"] = 100.0
     with style():
-        drawn = learning_curves(tables)
+        drawn = learning_curves(data)
     assert "Best objective: 100 everywhere, and not drawn." in drawn.caption
     assert "Best objective" not in [ax.get_ylabel() for ax in drawn.figure.axes]
 
 
 def test_the_overview_shows_each_algorithm_once(made):
-    tables = read_tables(made)
-    (groups,) = tables.score_scales.values()
-    shown = tables.best_of_algorithms(groups, 3)
+    data = data_of(made)
+    (groups,) = data.score_scales.values()
+    shown = data.best_of_algorithms(groups, 3)
     assert sorted(group.split(",")[0] for group in shown) == ["cma_me", "map_elites"]
-    assert tables.best(groups, 1)[0] in shown
+    assert data.best(groups, 1)[0] in shown
     own = [group for group in groups if group.startswith("cma_me")]
-    assert tables.best_of_algorithms(own, 3) == tables.best(own, 3)
+    assert data.best_of_algorithms(own, 3) == data.best(own, 3)

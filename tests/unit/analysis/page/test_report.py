@@ -1,11 +1,14 @@
 """The page of a sweep is one file, and has what users write literally."""
 
 import re
+from dataclasses import replace
 
 import pytest
+from looks import data_of
 
 from qdsweep.analysis.figures.plots import plot_one
 from qdsweep.analysis.page.gallery import figure_picture, figure_sections
+from qdsweep.config.sweep import Figures
 from qdsweep.errors import BadInput
 
 
@@ -35,6 +38,8 @@ def test_no_heading_stands_twice_and_what_is_not_drawn_is_said(main):
 
 def test_figures_for_a_column_in_print_are_enlarged(main):
     picture = figure_picture(main / "plots/overview")
-    (shown,) = figure_sections(main, column_width=85)["Overview"]
+    data = data_of(main)
+    look = Figures(column_width=85)
+    (shown,) = figure_sections(replace(data, plan=replace(data.plan, figures=look)))["Overview"]
     assert shown.picture.width == pytest.approx(1.5 * picture.width, abs=1)
     assert shown.picture.url == picture.url

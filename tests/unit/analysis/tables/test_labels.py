@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pandas as pd
 from given import again
+from looks import data_of
 
-from qdsweep.analysis.figures.style import read_dressed
 from qdsweep.analysis.page.headline import headline
 from qdsweep.analysis.page.methods import confirmation, correction
 from qdsweep.analysis.page.report import commands
@@ -84,25 +84,26 @@ def test_a_group_has_one_name_and_one_order_in_every_table(results):
 
 def test_the_page_says_what_held_and_what_else_was_computed(results):
     sweep = write_every_table(results, {"labels": LABELS})
-    plan, tables, look = read_dressed(sweep)
-    data = pd.read_csv(sweep / "tables/confirmed.csv").set_index("group")
-    best = data["unseen_mean"].idxmax()
-    said = headline(plan, tables, sweep, look)
+    data = data_of(sweep)
+    scores = pd.read_csv(sweep / "tables/confirmed.csv").set_index("group")
+    best = scores["unseen_mean"].idxmax()
+    said = headline(data)
     assert (
-        f" On the unseen seeds 1\u20132, {look.label(best)} has a mean normalised QD score" in said
+        f" On the unseen seeds 1\u20132, {data.called.label(best)} has a mean normalised QD score"
+        in said
     )
-    assert f"of {data.loc[best, 'unseen_mean']:.1f}" in said
-    same = best == data["sweep_mean"].idxmax()
+    assert f"of {scores.loc[best, 'unseen_mean']:.1f}" in said
+    same = best == scores["sweep_mean"].idxmax()
     assert ("stays the best of the 2 winners" if same else "in place of") in said
     assert "map_elites" not in said and "lp_sphere" not in said
     assert said.startswith("12 runs in 4 groups, ")  # of two domains
-    sentence, summaries = confirmation(sweep, results / "runs", 2)
+    sentence, summaries = confirmation(data)
     assert "of each task, 2 in all, were run again with the unseen seeds 1\u20132" in sentence
     assert len(summaries) == 4
-    sentence, _ = correction(sweep, results / "runs", tables.summary["id"])
+    sentence, _ = correction(data)
     assert "2 new evaluations of each (240 evaluations in all" in sentence
     assert "drawn from the seed 7)" in sentence
-    assert commands(sweep, tables) == [
+    assert commands(data) == [
         f"qdsweep {stage} tasks"
         for stage in ("aggregate", "corrected", "winners", "confirmed", "report")
     ]

@@ -6,6 +6,7 @@ import shutil
 import pandas as pd
 import pytest
 from in_process import compute_sweep
+from looks import data_of
 from support import TINY
 
 from qdsweep.analysis.figures.bars import timing_figure
@@ -122,7 +123,7 @@ def test_the_table_is_for_readers(results):
 
 def test_the_figure_shows_the_table(results, tmp_path):
     with style():
-        bars = timing_figure(read_tables(results / "sweeps/tiny"), results / "runs")
+        bars = timing_figure(data_of(results / "sweeps/tiny"))
         save_figures(tmp_path, [bars])
     assert bars.data["rest_mean"][0] == pytest.approx(REST)
     (ax,) = bars.figure.axes

@@ -1,7 +1,4 @@
-"""How archives filled: an animation of a run's archive, and a few moments of it for print.
-
-Rendered episodes of a sweep: the chosen elites of the median run of its best groups.
-"""
+"""Animations: how the archives of a sweep filled, and rendered episodes of chosen elites."""
 
 import sys
 from collections.abc import Mapping
@@ -12,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from qdsweep.analysis.data import SweepData
 from qdsweep.analysis.figures.archives import key_text
 from qdsweep.analysis.figures.figure import Drawn, keep, keep_all, save_figures, stamp
 from qdsweep.analysis.figures.heatmap import (
@@ -26,7 +24,6 @@ from qdsweep.analysis.figures.style import (
     add_heading,
     add_key,
     figure_width,
-    read_dressed,
     short_numbers,
     style,
 )
@@ -40,7 +37,6 @@ from qdsweep.experiment.load import Run, load
 from qdsweep.files import write_json
 from qdsweep.records.history import History, read_history
 from qdsweep.records.paths import RunDir, SweepDir
-from qdsweep.records.plan import read_plan
 from qdsweep.text import number, plural
 
 if TYPE_CHECKING:
@@ -52,7 +48,7 @@ if TYPE_CHECKING:
 MAX_GROUPS = 6
 FRAMES = 40
 _SECONDS = 5.0
-_PIXELS = 400  # of a CVT archive's picture, a side
+_PIXELS = 400  # width and height of the picture of a CVT archive
 # The share of the evaluations after which a still is taken: most cells are filled early.
 _STILLS = (1 / 64, 1 / 16, 1 / 4, 1.0)
 
@@ -111,31 +107,30 @@ def evolution(sweep_dir: Path, runs_dir: Path) -> None:
         BadInput: A table or a run's file is missing, or `figures` of the sweep file names what
             the sweep does not have.
     """
-    _, tables, look = read_dressed(sweep_dir)
-    sweep = SweepDir(sweep_dir)
-    folder = sweep.evolution
+    data = SweepData.read(sweep_dir, runs_dir)
+    folder, width = data.sweep.evolution, data.plan.figures.column_width
     drawn: list[Drawn] = []
     animated: dict[str, tuple[Evolution, Limits]] = {}
-    for scale, groups in best_groups(tables).items():
-        found = [_read(tables, group, runs_dir) for group in groups]
-        shown = [one for one in found if one is not None]
+    for scale, groups in best_groups(data).items():
+        fillings = [_read(data, group) for group in groups]
+        shown = [filling for filling in fillings if filling is not None]
         if shown:
             limits = color_limits(shown)
-            animated |= {f"{one.run.summary['id']}.gif": (one, limits) for one in shown}
+            animated |= {f"{filling.run.summary['id']}.gif": (filling, limits) for filling in shown}
             name = f"evolution_{len(drawn) + 1}" if drawn else "evolution"
-            with look.style():
-                drawn.append(stills(name, scale, shown, tables))
+            with style(width):
+                drawn.append(stills(name, scale, shown, data))
     with style():
         keep(
             folder,
-            sweep,
-            {name: one.made_of(limits) for name, (one, limits) in animated.items()},
+            data.sweep,
+            {name: filling.made_of(limits) for name, (filling, limits) in animated.items()},
             lambda name: write_gif(folder / name, frames(*animated[name]), _SECONDS),
         )
-    with look.style():
+    with style(width):
         save_figures(folder, drawn)
     for path in set(folder.glob("*.gif")) - {folder / name for name in animated}:
-        path.unlink(missing_ok=True)  # of an earlier start, when another run was the median
+        path.unlink(missing_ok=True)  # an earlier start had another median run
 
 
 def best_groups(tables: Tables) -> dict[str, list[str]]:
@@ -147,7 +142,7 @@ def best_groups(tables: Tables) -> dict[str, list[str]]:
     }
 
 
-def frames(one: Evolution, limits: Limits) -> list["Image"]:
+def frames(filling: Evolution, limits: Limits) -> list["Image"]:
     """Returns the pictures of an animation, all in the same colours."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
@@ -156,14 +151,14 @@ def frames(one: Evolution, limits: Limits) -> list["Image"]:
     figure = Figure(figsize=(4.4, 3.9), dpi=100, layout="constrained")
     canvas = FigureCanvasAgg(figure)
     ax = figure.subplots()
-    image = draw_moment(ax, one, one.last, limits)
-    iterations = one.iterations(FRAMES)
-    add_color_bar(figure, [ax], map(one.picture, iterations), limits)
-    title = ax.set_title(_text(one.moment(one.last)), loc="left", **NOTE)
-    figure.suptitle(one.group, fontsize=9.5)
+    image = draw_moment(ax, filling, filling.last, limits)
+    iterations = filling.iterations(FRAMES)
+    add_color_bar(figure, [ax], map(filling.picture, iterations), limits)
+    title = ax.set_title(_text(filling.moment(filling.last)), loc="left", **NOTE)
+    figure.suptitle(filling.group, fontsize=9.5)
     canvas.draw()
-    figure.set_layout_engine("none")  # from now on nothing may move
-    # Only these change, or lie over what does: all else is drawn once.
+    figure.set_layout_engine("none")  # nothing may move from here on
+    # Only these change or lie over what changes. All else is drawn once.
     changing = [image, *ax.spines.values(), *ax.lines, title]
     for artist in changing:
         artist.set_animated(True)
@@ -172,20 +167,20 @@ def frames(one: Evolution, limits: Limits) -> list["Image"]:
     pictures = []
     for iteration in iterations:
         canvas.restore_region(background)
-        image.set_data(np.ma.masked_invalid(one.picture(iteration)))
-        title.set_text(_text(one.moment(iteration)))
+        image.set_data(np.ma.masked_invalid(filling.picture(iteration)))
+        title.set_text(_text(filling.moment(iteration)))
         for artist in changing:
             ax.draw_artist(artist)
         pictures.append(Image.fromarray(np.asarray(canvas.buffer_rgba())).convert("RGB"))
     return pictures
 
 
-def draw_moment(ax: "Axes", one: Evolution, iteration: int, limits: Limits) -> "AxesImage":
+def draw_moment(ax: "Axes", filling: Evolution, iteration: int, limits: Limits) -> "AxesImage":
     """Draws the archive after an iteration: colour is the objective, grey is empty."""
-    (left, right), (bottom, top) = one.run.summary["archive"]["ranges"]
+    (left, right), (bottom, top) = filling.run.summary["archive"]["ranges"]
     ax.set_facecolor(EMPTY_CELL)
     image = ax.imshow(
-        np.ma.masked_invalid(one.picture(iteration)),
+        np.ma.masked_invalid(filling.picture(iteration)),
         origin="lower",
         extent=(left, right, bottom, top),
         aspect="auto",
@@ -194,11 +189,11 @@ def draw_moment(ax: "Axes", one: Evolution, iteration: int, limits: Limits) -> "
         vmin=limits[0],
         vmax=limits[1],
     )
-    if one.mark is not None:
-        add_key(ax, one.mark)
+    if filling.mark is not None:
+        add_key(ax, filling.mark)
     short_numbers(ax.xaxis, 4)
     short_numbers(ax.yaxis, 5)
-    first, second = measure_names(one.run)
+    first, second = measure_names(filling.run)
     ax.set_xlabel(first)
     ax.set_ylabel(second)
     return image
@@ -206,21 +201,21 @@ def draw_moment(ax: "Axes", one: Evolution, iteration: int, limits: Limits) -> "
 
 def color_limits(shown: list[Evolution]) -> Limits:
     """Returns the range of the last objectives, within the domain's objective range."""
-    last = np.concatenate([one.history.at(one.last)[1] for one in shown])
+    last = np.concatenate([filling.history.at(filling.last)[1] for filling in shown])
     return objective_limits(last, shown[0].run.summary["archive"])
 
 
-def _read(tables: Tables, group: str, runs_dir: Path) -> Evolution | None:
+def _read(data: SweepData, group: str) -> Evolution | None:
     """Reads the evolution of a group's median run; without one prints why and returns None."""
-    row = tables.median_run(group)
-    files = RunDir(runs_dir / str(row["id"])).results
+    row = data.median_run(group)
+    files = data.run(str(row["id"])).results
     run, history = load(files.path), read_history(files)
     cells = None if history is None else _cells_of_pixels(run)
     if history is None or cells is None:
         lacks = "no history.npz" if history is None else "not two measures"
         print(f"{row['id']}: {lacks}, so no animation of how it filled", file=sys.stderr)
         return None
-    mark = tables.marks[group] if len(tables.series) > 1 else None
+    mark = data.marks[group] if len(data.series) > 1 else None
     return Evolution(group, run, history, int(row["iteration"]), cells, mark)
 
 
@@ -249,17 +244,17 @@ def stills(name: str, scale: str, shown: list[Evolution], tables: Tables) -> Dra
     figure = Figure(figsize=(width, 2.55 * len(shown) + 0.3), layout="constrained")
     limits = color_limits(shown)
     rows = figure.subfigures(len(shown), 1, squeeze=False)[:, 0]
-    for row, one in zip(rows, shown, strict=True):
+    for row, filling in zip(rows, shown, strict=True):
         axes = list(row.subplots(1, len(shares)))
-        iterations = [int(np.ceil(one.last * share)) for share in shares]
+        iterations = [int(np.ceil(filling.last * share)) for share in shares]
         for ax, iteration in zip(axes, iterations, strict=True):
-            draw_moment(ax, one, iteration, limits)
-            ax.set_title(_text(one.moment(iteration), " " if width > 5 else "\n"), **NOTE)
+            draw_moment(ax, filling, iteration, limits)
+            ax.set_title(_text(filling.moment(iteration), " " if width > 5 else "\n"), **NOTE)
             if ax is not axes[0]:
                 ax.set_ylabel("")
                 ax.set_yticklabels([])
-        add_color_bar(row, axes, map(one.picture, iterations), limits)
-        add_heading(row, f"{one.group}, seed {one.run.config['seed']}", inches=width)
+        add_color_bar(row, axes, map(filling.picture, iterations), limits)
+        add_heading(row, f"{filling.group}, seed {filling.run.config['seed']}", inches=width)
     left_out = len(tables.score_scales[scale]) - len(shown)
     about = "" if len(tables.score_scales) == 1 else f" {scale}."
     caption = (
@@ -272,7 +267,9 @@ def stills(name: str, scale: str, shown: list[Evolution], tables: Tables) -> Dra
     )
     if left_out:
         caption += f" Not shown: {plural(left_out, 'group')}."
-    moments = [one.moment(iteration) for one in shown for iteration in one.iterations(FRAMES)]
+    moments = [
+        filling.moment(iteration) for filling in shown for iteration in filling.iterations(FRAMES)
+    ]
     place = list(tables.score_scales).index(scale)
     task = short_names(list(tables.score_scales))[place] if about else ""
     title = f"How archives filled: {task}" if task else "How archives filled"
@@ -295,16 +292,15 @@ def rollouts(sweep_dir: Path, runs_dir: Path) -> None:
     Raises:
         BadInput: The sweep has no `rollouts:`, or its elites cannot be rendered.
     """
-    sweep = SweepDir(sweep_dir)
-    plan = read_plan(sweep)
-    settings = plan.rollouts
+    sweep, tables = SweepDir(sweep_dir), read_tables(sweep_dir)
+    settings = tables.plan.rollouts
     if settings is None:
         raise BadInput(
             f"the sweep {sweep_dir.name} has no key rollouts: write `rollouts: {{}}` into its file "
             "and run `snakemake`, or take `qdsweep rollout RUN_DIR`"
         )
-    tables = read_tables(sweep_dir)
-    tables = tables.of(group for group in tables.series if group not in plan.imported_groups)
+    imported = tables.plan.imported_groups
+    tables = tables.of(group for group in tables.series if group not in imported)
     shown: dict[str, RunDir] = {}
     for group in (group for groups in best_groups(tables).values() for group in groups):
         shown[group] = RunDir(runs_dir / str(tables.median_run(group)["id"]))

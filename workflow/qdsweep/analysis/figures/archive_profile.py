@@ -1,9 +1,4 @@
-"""Archive profiles: how many cells hold an elite of at least some objective.
-
-A run's archive at the budget of its row, also where the run went further.
-
-Performance profiles: how large a part of the runs reaches a score, over several tasks.
-"""
+"""Archive profiles, performance profiles, and the archive of a run at the budget of its row."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -13,18 +8,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from qdsweep.analysis.data import SweepData
 from qdsweep.analysis.figures.figure import Drawn
 from qdsweep.analysis.figures.heatmap import objective_limits
 from qdsweep.analysis.figures.layout import MAX_LINES, MAX_PANELS, lay_out, level
-from qdsweep.analysis.figures.style import THIN, Look, draw_line, figure_width, short_numbers
+from qdsweep.analysis.figures.style import THIN, draw_line, figure_width, short_numbers
 from qdsweep.analysis.marks import DASHES, Block, place_mark
 from qdsweep.analysis.selection import Tables, shown_text, task_score
 from qdsweep.analysis.statistics import Band, spread, standard_error
 from qdsweep.config.archives import ARCHIVES
 from qdsweep.experiment.load import Run, load
-from qdsweep.files import read_arrays, read_csv
+from qdsweep.files import read_arrays
 from qdsweep.records.history import History, read_history
-from qdsweep.records.paths import RunDir, SweepDir
+from qdsweep.records.paths import RunDir
 from qdsweep.text import number, plural
 
 if TYPE_CHECKING:
@@ -69,7 +65,7 @@ def cell_middles(about: dict[str, Any], arrays: dict[str, np.ndarray]) -> np.nda
 
 
 def reported_run(runs_dir: Path, row: "pd.Series") -> Run:
-    """Returns a run as its row of summary.csv has it: at its budget, if its history tells that."""
+    """Returns a run at the budget of its row of summary.csv, if its history reaches back to it."""
     run = load(RunDir(runs_dir / row["id"]).results.path)
     history = read_history(run.files) if _went_on(row) else None
     return run if history is None else EarlierRun(run.path, history, int(row["iteration"]))
@@ -116,49 +112,49 @@ _THRESHOLDS = 201
 def archive_profile(objectives: np.ndarray, thresholds: np.ndarray) -> np.ndarray:
     """Counts the elites, ``(n,)`` objectives, that reach each of ``(k,)`` thresholds: ``(k,)``.
 
-    That is the complementary cumulative distribution of the objective, not normalised by the
-    number of elites, so that it starts at the number of filled cells (Vassiliades et al. 2018,
-    doi:10.1109/TEVC.2017.2735550; the "archive profile" of Flageat et al. 2022, arXiv:2211.02193).
+    This complementary cumulative distribution of the objective is not normalised: it starts at the
+    number of filled cells. See Vassiliades et al. 2018, doi:10.1109/TEVC.2017.2735550, and the
+    "archive profile" of Flageat et al. 2022, arXiv:2211.02193.
     """
     return len(objectives) - np.searchsorted(np.sort(objectives), thresholds, side="left")
 
 
-def archive_profiles(tables: Tables, runs_dir: Path) -> Drawn:
+def archive_profiles(data: SweepData) -> Drawn:
     """Draws the profile of each group, mean over its seeds; a panel for each facet and scale."""
     import pandas as pd
 
-    shown = tables.shown(MAX_PANELS, MAX_LINES)
+    shown = data.shown(MAX_PANELS, MAX_LINES)
     every = [group for groups in shown.values() for group in groups]
-    rows = tables.with_results.drop_duplicates(["group", "id"])
+    rows = data.with_results.drop_duplicates(["group", "id"])
     rows = rows[rows["group"].isin(every)]
     runs = {
-        group: [(row, reported_run(runs_dir, row)) for _, row in found.iterrows()]
-        for group, found in rows.groupby("group")
+        group: [(row, reported_run(data.runs_dir, row)) for _, row in members.iterrows()]
+        for group, members in rows.groupby("group")
     }
     width = figure_width(5.5 if len(shown) == 1 else 9)
     columns = min(len(shown), max(int(width / 2.9), 1), 3)
     height = 0.62 * width / columns + 0.5
-    figure, parts = lay_out(tables.legends(shown), columns, width, height)
-    band = tables.band_text(every)
+    figure, parts = lay_out(data.legends(shown), columns, width, height)
+    band = data.band_text(every)
     parts_of_data, drawn = [], []
     for part, groups in zip(parts, shown.values(), strict=True):
-        found = {group: [run for _, run in runs[group]] for group in groups}
-        data = mean_profiles(found, tables.band)
+        members = {group: [run for _, run in runs[group]] for group in groups}
+        profiles = mean_profiles(members, data.band)
         ax = part.panel.subplots()
-        _draw(ax, tables, data)
+        _draw(ax, data, profiles)
         part.add_legend(band)
-        parts_of_data.append(data)
-        drawn.append((tables.score_scale_of[groups[0]], ax))
+        parts_of_data.append(profiles)
+        drawn.append((data.score_scale_of[groups[0]], ax))
     level(drawn)
     caption = (
         "Archive profiles: the number of elites with at least an objective. A line starts at the"
         " number of filled cells (at those within the domain's objective range, if some are below"
         " it) and ends at the best objective. Lines and bands:"
-        f" {band}.{tables.scale_text}{beyond_text(pair for group in every for pair in runs[group])}"
-        f"{shown_text(tables, shown)}"
+        f" {band}.{data.scale_text}{beyond_text(pair for group in every for pair in runs[group])}"
+        f"{shown_text(data, shown)}"
     )
-    data = pd.concat(parts_of_data, ignore_index=True)
-    return Drawn("archive_profiles", "Archives", "Archive profiles", caption, figure, data)
+    points = pd.concat(parts_of_data, ignore_index=True)
+    return Drawn("archive_profiles", "Archives", "Archive profiles", caption, figure, points)
 
 
 def mean_profiles(runs: dict[str, list[Run]], band: str = "error") -> "pd.DataFrame":
@@ -169,14 +165,14 @@ def mean_profiles(runs: dict[str, list[Run]], band: str = "error") -> "pd.DataFr
     """
     import pandas as pd
 
-    objectives = {group: [objectives_of(run) for run in found] for group, found in runs.items()}
+    objectives = {group: [objectives_of(run) for run in members] for group, members in runs.items()}
     about = next(iter(runs.values()))[0].summary["archive"]
-    every = np.concatenate([values for found in objectives.values() for values in found])
+    every = np.concatenate([values for members in objectives.values() for values in members])
     thresholds = np.linspace(*objective_limits(every, about), _THRESHOLDS)
     parts = []
-    for group, found in objectives.items():
-        counts = np.stack([archive_profile(values, thresholds) for values in found])
-        columns = {"objective": thresholds, "n": len(found), "elites_mean": counts.mean(axis=0)}
+    for group, members in objectives.items():
+        counts = np.stack([archive_profile(values, thresholds) for values in members])
+        columns = {"objective": thresholds, "n": len(members), "elites_mean": counts.mean(axis=0)}
         columns["elites_se"] = standard_error(counts)
         columns |= {f"elites_{end}": part for end, part in spread(counts, band)._asdict().items()}
         if band == "seeds":
@@ -199,25 +195,23 @@ def _draw(ax: "Axes", tables: Tables, data: "pd.DataFrame") -> None:
     short_numbers(ax.yaxis, 5)
 
 
-def profiles_figure(sweep_dir: Path, tables: Tables, look: Look) -> list[Drawn]:
+def performance_profiles(data: SweepData) -> list[Drawn]:
     """Draws the performance profiles of `tables/profiles.csv`; nothing where there are none."""
-    path = SweepDir(sweep_dir).tables / "profiles.csv"
-    if not path.exists():
+    profiles = data.stage_table("profiles")
+    if profiles is None:
         return []
-    # Names stay text, even one that looks like a number or like "null".
-    data = read_csv(path, "Run `snakemake` first.", dtype={"algorithm": str})
-    area = data.groupby("algorithm", sort=False)["fraction"].mean()
+    area = profiles.groupby("algorithm", sort=False)["fraction"].mean()
     every = list(area.index)
     best = set(area.nlargest(MAX_LINES).index)
-    labels = {name: look.called(name) for name in every if name in best}
-    data = data[data["algorithm"].isin(best)]
+    labels = {name: data.called.called(name) for name in every if name in best}
+    profiles = profiles[profiles["algorithm"].isin(best)]
     width = figure_width(5.5)
-    groups = {series: group for group, series in reversed(tables.series.items())}
+    groups = {series: group for group, series in reversed(data.series.items())}
     if set(labels.values()) <= set(groups):
         order = list(groups)[::-1]
         shown = sorted(labels, key=lambda name: order.index(labels[name]))
-        marks = [tables.marks[groups[labels[name]]] for name in shown]
-        legend = tables.marks.legend([groups[labels[name]] for name in shown])
+        marks = [data.marks[groups[labels[name]]] for name in shown]
+        legend = data.marks.legend([groups[labels[name]] for name in shown])
     else:
         shown = list(labels)
         marks = [place_mark(place) for place in range(len(shown))]
@@ -225,7 +219,7 @@ def profiles_figure(sweep_dir: Path, tables: Tables, look: Look) -> list[Drawn]:
     figure, (part,) = lay_out({"": legend}, 1, width, 0.6 * width + 0.4)
     ax = part.panel.subplots()
     for algorithm, mark in zip(shown, marks, strict=True):
-        line = data[data["algorithm"] == algorithm]
+        line = profiles[profiles["algorithm"] == algorithm]
         draw_line(
             ax,
             labels[algorithm],
@@ -237,19 +231,18 @@ def profiles_figure(sweep_dir: Path, tables: Tables, look: Look) -> list[Drawn]:
     ax.margins(x=0)
     ax.grid(True)
     short_numbers(ax.xaxis)
-    part.add_legend(f"{plural(len(tables.score_scales), 'task')}{_band(data)}")
+    part.add_legend(f"{plural(len(data.score_scales), 'task')}{_band(profiles)}")
     caption = (
         "Performance profiles (Agarwal et al. 2021): the fraction of runs, over all tasks, whose"
-        f" score is above τ; the higher the better. Scores are {task_score(tables.rank).text}."
+        f" score is above τ; the higher the better. Scores are {task_score(data.rank).text}."
     )
-    if _band(data):
+    if _band(profiles):
         caption += " Bands: 95 % intervals over seeds, tasks being strata."
     if len(shown) < len(every):
         caption += f" Shown: the {len(shown)} of {len(every)} with the largest area."
-    data = data.assign(algorithm=data["algorithm"].map(labels))
-    return [
-        Drawn("performance_profiles", "Comparison", "Performance profiles", caption, figure, data)
-    ]
+    profiles = profiles.assign(algorithm=profiles["algorithm"].map(labels))
+    name, title = "performance_profiles", "Performance profiles"
+    return [Drawn(name, "Comparison", title, caption, figure, profiles)]
 
 
 def _band(data: "pd.DataFrame") -> str:

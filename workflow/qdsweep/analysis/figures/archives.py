@@ -1,7 +1,4 @@
-"""Figures of archives: one run's, the groups side by side, and the overview of a sweep.
-
-A picture of each run's archive, in one colour scale for all that compare.
-"""
+"""Figures of archives: of one run, of the groups side by side, and the overview of a sweep."""
 
 import json
 import math
@@ -11,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from qdsweep.analysis.curves import View
+from qdsweep.analysis.data import SweepData
 from qdsweep.analysis.figures.archive_profile import (
     beyond_text,
     moment_text,
@@ -40,7 +38,6 @@ from qdsweep.analysis.figures.style import (
 from qdsweep.analysis.selection import Tables, shown_text
 from qdsweep.experiment.load import Run, load
 from qdsweep.files import write_text
-from qdsweep.records.paths import RunDir, SweepDir
 from qdsweep.text import number
 
 if TYPE_CHECKING:
@@ -80,7 +77,7 @@ def run_figure(run: Run, limits: Limits) -> "Figure":
     return figure
 
 
-def heatmaps(tables: Tables, runs_dir: Path) -> Drawn:
+def heatmaps(data: SweepData) -> Drawn:
     """Draws the archives of the groups side by side.
 
     One run per group, the one with the median final QD score. Groups that compare share one
@@ -88,7 +85,7 @@ def heatmaps(tables: Tables, runs_dir: Path) -> Drawn:
     """
     from matplotlib.figure import Figure
 
-    chosen = tables.shown(MAX_BLOCKS, MAX_ARCHIVES)
+    chosen = data.shown(MAX_BLOCKS, MAX_ARCHIVES)
     most = max(map(len, chosen.values()))
     across = min(3, len(chosen)) if most == 1 else 1  # blocks of one archive stand side by side
     columns = min(_COLUMNS, most)
@@ -104,40 +101,40 @@ def heatmaps(tables: Tables, runs_dir: Path) -> Drawn:
     figure = Figure(figsize=(width, sum(heights)), layout="constrained")
     parts = figure.subfigures(len(heights), across, height_ratios=heights, squeeze=False)
     blocks = {
-        title: [(row, reported_run(runs_dir, row)) for row in map(tables.median_run, groups)]
+        title: [(row, reported_run(data.runs_dir, row)) for row in map(data.median_run, groups)]
         for title, groups in chosen.items()
     }
-    score_scale_of = tables.score_scale_of
+    score_scale_of = data.score_scale_of
     alike: dict[str, list[Run]] = {}
     for block in blocks.values():
         alike.setdefault(score_scale_of[block[0][0]["group"]], []).extend(run for _, run in block)
     for part, (title, block) in zip(parts.flat, blocks.items(), strict=False):
         same = alike[score_scale_of[block[0][0]["group"]]]
-        _draw_block(part, tables, block, columns, side, color_limits(same))
+        _draw_block(part, data, block, columns, side, color_limits(same))
         if len(chosen) > 1:
             add_heading(part, title, width / across)
     shown = [pair for block in blocks.values() for pair in block]
     caption = (
-        f"The archive of each group's run with the median {tables.rank.always.phrase}. {_EMPTY}"
-        f"{key_text(tables)} One colour scale for all archives of the same domain, cells and"
-        f" QD-score offset.{tables.scale_text}{beyond_text(shown)}{shown_text(tables, chosen)}"
+        f"The archive of each group's run with the median {data.rank.always.phrase}. {_EMPTY}"
+        f"{key_text(data)} One colour scale for all archives of the same domain, cells and"
+        f" QD-score offset.{data.scale_text}{beyond_text(shown)}{shown_text(data, chosen)}"
     )
     return Drawn("heatmaps", "Archives", "Archives of the groups", caption, figure, _elites(shown))
 
 
-def overview(tables: Tables, runs_dir: Path) -> Drawn:
+def overview(data: SweepData) -> Drawn:
     """Draws archives of up to three groups beside the ranking metric over evaluations.
 
     They are those of the scale with the most groups; where there are facets, of its best facet.
     """
     from matplotlib.figure import Figure
 
-    (best,) = tables.best(max(tables.score_scales.values(), key=len), 1)
-    panel, groups = next(item for item in tables.panels.items() if best in item[1])
-    facet = tables.facets.get(best, "")
-    lines = tables.best(groups, MAX_LINES)
-    metric = tables.rank.drawn
-    pictured = tables.best_of_algorithms(groups, 3)
+    (best,) = data.best(max(data.score_scales.values(), key=len), 1)
+    panel, groups = next(item for item in data.panels.items() if best in item[1])
+    facet = data.facets.get(best, "")
+    lines = data.best(groups, MAX_LINES)
+    metric = data.rank.drawn
+    pictured = data.best_of_algorithms(groups, 3)
     count = len(pictured)
     width = figure_width(2.45 * count + 4.6)
     beside = width > 6
@@ -145,7 +142,7 @@ def overview(tables: Tables, runs_dir: Path) -> Drawn:
     left = width - right if beside else width
     count = min(count, _fitting(left))
     side = (left - _SIDES) / count
-    blocks = tables.marks.legend(lines)
+    blocks = data.marks.legend(lines)
     longest = max(len(label) for block in blocks for label, _ in block.entries)
     inside = len(blocks) == 1 and len(lines) <= 4 and longest <= 16
     legend = 0.0 if inside else legend_height(blocks, right)
@@ -157,45 +154,41 @@ def overview(tables: Tables, runs_dir: Path) -> Drawn:
         heights = [side + _ENDS, 0.6 * width + legend]
         figure = Figure(figsize=(width, sum(heights)), layout="constrained")
         maps, curve = figure.subfigures(2, 1, squeeze=False, height_ratios=heights)[:, 0]
-        height = heights[1]
     if facet:
         figure.set_figheight(figure.get_figheight() + _HEADING)
         add_heading(figure, panel, width)
-    pictured = tables.best(pictured, count)
-    shown = [(row, reported_run(runs_dir, row)) for row in map(tables.median_run, pictured)]
-    _draw_block(maps, tables, shown, count, side, color_limits([run for _, run in shown]))
-    band = tables.band_text(lines)
+    pictured = data.best(pictured, count)
+    shown = [(row, reported_run(data.runs_dir, row)) for row in map(data.median_run, pictured)]
+    _draw_block(maps, data, shown, count, side, color_limits([run for _, run in shown]))
+    band = data.band_text(lines)
+    ax = curve.subplots()
+    draw_curves(ax, data, lines, View(metric))
     if inside:
-        ax = curve.subplots()
-        draw_curves(ax, tables, lines, View(metric))
         add_inside(ax, blocks, band, 0.4 * right)
     else:
-        top, bottom = curve.subfigures(2, 1, height_ratios=[height - legend, legend])
-        ax = top.subplots()
-        draw_curves(ax, tables, lines, View(metric))
-        add_legend(bottom, blocks, band, right)
-    title, scale = panel, "" if panel in tables.score_scales else tables.scale_text
+        add_legend(curve, blocks, band, right)
+    title, scale = panel, "" if panel in data.score_scales else data.scale_text
     which = "each group" if count == len(groups) else f"the best {count} of {len(groups)} groups"
-    if pictured != tables.best(groups, count):
+    if pictured != data.best(groups, count):
         which = f"the best group of {count} algorithms"
-    if facet and len(tables.panels) > 1:
-        title += f", the facet with the highest mean {tables.rank.always.phrase} of its task"
+    if facet and len(data.panels) > 1:
+        title += f", the facet with the highest mean {data.rank.always.phrase} of its task"
     caption = (
         f"{title}.{scale} Maps: the archive of {which}, of the run with the median"
-        f" {tables.rank.always.phrase}. {_EMPTY}{key_text(tables)} Curves: {metric.label} over"
+        f" {data.rank.always.phrase}. {_EMPTY}{key_text(data)} Curves: {metric.label} over"
         f" evaluations; lines and bands: {band}."
-        f" Budget: {_budgets(tables, lines)} evaluations per run."
-        f"{beyond_text(shown)}{shown_text(tables, {panel: lines})}"
+        f" Budget: {_budgets(data, lines)} evaluations per run."
+        f"{beyond_text(shown)}{shown_text(data, {panel: lines})}"
     )
-    data = tables.drawn_curves(lines)
+    points = data.drawn_curves(lines)
     columns = ["group", "id", "evaluations", "n"]
     columns += [metric.name, f"{metric.name}_mean", f"{metric.name}_se"]
-    data = data[[name for name in columns if name in data]]
-    return Drawn("overview", "Overview", f"Archives and {metric.phrase}", caption, figure, data)
+    points = points[[name for name in columns if name in points]]
+    return Drawn("overview", "Overview", f"Archives and {metric.phrase}", caption, figure, points)
 
 
 def key_text(tables: Tables) -> str:
-    """Returns what the line on top of a map is, as a sentence."""
+    """Returns a sentence that explains the line on top of a map."""
     return " On top of a map: the line of its group." if len(tables.series) > 1 else ""
 
 
@@ -257,17 +250,17 @@ def _budgets(tables: Tables, groups: list[str]) -> str:
 _STEADY = 0.05  # the share of a colour scale by which its ends may be off
 
 
-def run_pictures(sweep: SweepDir, tables: Tables, runs_dir: Path) -> None:
+def run_pictures(data: SweepData) -> None:
     """Draws `plots/archives/ID.png` of each run.
 
     Only those are drawn whose archive or colour scale has changed.
     """
-    before, limits = _read(sweep.color_limits), {}
+    before, limits = _read(data.sweep.color_limits), {}
     shown: dict[str, tuple[Run, Limits]] = {}
-    for scale, groups in tables.score_scales.items():
-        rows = tables.with_results
+    for scale, groups in data.score_scales.items():
+        rows = data.with_results
         ids = rows.loc[rows["group"].isin(groups), "id"].unique()
-        runs = [load(RunDir(runs_dir / run).results.path) for run in ids]
+        runs = [load(data.run(run).results.path) for run in ids]
         if not runs:
             continue
         objectives = np.concatenate([objectives_of(run) for run in runs])
@@ -276,25 +269,26 @@ def run_pictures(sweep: SweepDir, tables: Tables, runs_dir: Path) -> None:
         for run_id, run in zip(ids, runs, strict=True):
             shown[f"{run_id}.png"] = run, limits[scale]
     made_of = {name: f"{stamp(run.files.archive)} {ends}" for name, (run, ends) in shown.items()}
-    keep(sweep.archives, sweep, made_of, lambda name: _draw(*shown[name], sweep.archives / name))
-    write_text(sweep.color_limits, json.dumps(limits) + "\n")
+    folder = data.sweep.archives
+    keep(folder, data.sweep, made_of, lambda name: _draw(*shown[name], folder / name))
+    write_text(data.sweep.color_limits, json.dumps(limits) + "\n")
 
 
 def _read(path: Path) -> dict[str, Limits]:
-    """Reads the colour scales of the pictures that are there; none where that cannot be read."""
+    """Reads the colour scales of the existing pictures; none if the file cannot be read."""
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-        return {scale: (float(low), float(high)) for scale, (low, high) in found.items()}
+        limits = json.loads(path.read_text(encoding="utf-8"))
+        return {scale: (float(low), float(high)) for scale, (low, high) in limits.items()}
     except (OSError, ValueError, TypeError, AttributeError):
         return {}
 
 
 def _steady(before: Limits | None, now: Limits) -> Limits:
-    """Returns the limits as they were while they nearly fit: thousands of pictures stay as is."""
+    """Returns the old limits while they nearly fit, so that thousands of pictures are kept."""
     if before is None:
         return now
     most = _STEADY * (now[1] - now[0])
-    near = all(abs(one - other) <= most for one, other in zip(before, now, strict=True))
+    near = all(abs(old - new) <= most for old, new in zip(before, now, strict=True))
     return before if near else now
 
 

@@ -1,25 +1,18 @@
-"""Where the time of a finished sweep went.
-
-Which swept value of a search matters: bars of both importances, and what chance would give.
-"""
+"""Bar charts: the time of each phase of the runs, and the importance of swept values."""
 
 import math
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from qdsweep.analysis.data import SweepData
 from qdsweep.analysis.figures.figure import Drawn, Omitted
 from qdsweep.analysis.figures.layout import lay_out
 from qdsweep.analysis.figures.search_curves import SECTION
 from qdsweep.analysis.figures.style import add_heading, figure_width, wrap
 from qdsweep.analysis.marks import COLORS, Block, Mark
-from qdsweep.analysis.selection import Tables
 from qdsweep.analysis.sheet import read_sheet
 from qdsweep.analysis.timing import group_times, run_times
-from qdsweep.files import read_csv
-from qdsweep.records.paths import SweepDir
-from qdsweep.records.plan import Plan
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -39,9 +32,9 @@ _BARS = {
 }
 
 
-def timing_figure(tables: Tables, runs_dir: Path) -> Drawn:
+def timing_figure(data: SweepData) -> Drawn:
     """Draws the seconds of each phase, a bar for each group."""
-    groups = group_times(run_times(tables, runs_dir))
+    groups = group_times(run_times(data, data.runs_dir))
     bars = {phase: look for phase, look in _BARS.items() if f"{phase}_mean" in groups}
     shown = groups.head(MAX_BARS)
     width = figure_width(8)
@@ -82,33 +75,35 @@ MOST_NAMES = 12
 _SHARES = {"ped_anova": "PED-ANOVA", "fanova": "fANOVA"}
 
 
-def importance_figure(sweep_dir: Path, plan: Plan) -> list[Drawn | Omitted]:
+def importance_figure(data: SweepData) -> list[Drawn | Omitted]:
     """Returns the figure of `tables/importance.csv`; none where there is no such table."""
     from matplotlib.figure import Figure
 
-    folder = SweepDir(sweep_dir).tables
-    if not (folder / "importance.csv").exists():
+    shares = data.stage_table("importance")
+    if shares is None:
         return []
-    types = {"of": str, "name": str}
-    data = read_csv(folder / "importance.csv", "Run `snakemake` first.", dtype=types)
-    sheet = read_sheet(folder / "importance.json")
-    if data.empty:
+    sheet = read_sheet(data.sweep.tables / "importance.json")
+    if shares.empty:
         return [Omitted(sheet.name, SECTION, sheet.title, sheet.note.rstrip("."))]
-    parts = [(str(of), rows.head(MOST_NAMES)) for of, rows in data.groupby("of", sort=False)]
+    parts = [(str(of), rows.head(MOST_NAMES)) for of, rows in shares.groupby("of", sort=False)]
     width = figure_width(3.6 * len(parts) + 0.6)
     height = 0.46 * max(len(rows) for _, rows in parts) + 1.1
     figure = Figure(figsize=(width, height), layout="constrained")
     panels = figure.subfigures(1, len(parts), squeeze=False)[0]
     for panel, (of, rows) in zip(panels, parts, strict=True):
         ax = panel.subplots()
-        _bars(ax, rows, [wrap(plan.called(name), width / len(parts) / 3) for name in rows["name"]])
+        _bars(
+            ax,
+            rows,
+            [wrap(data.plan.called(name), width / len(parts) / 3) for name in rows["name"]],
+        )
         settings, best = rows["settings"].iat[0], rows["best"].iat[0]
         heading = f"{of}: {settings} settings, the best {best} against all"
         add_heading(panel, heading, width / len(parts))
     handles, labels = ax.get_legend_handles_labels()
     handles, labels = handles[1:] + handles[:1], labels[1:] + labels[:1]  # lines come first
     figure.legend(handles, labels, loc="outside lower center", ncols=3)
-    return [Drawn(sheet.name, SECTION, sheet.title, sheet.plain_note, figure, data)]
+    return [Drawn(sheet.name, SECTION, sheet.title, sheet.plain_note, figure, shares)]
 
 
 def _bars(ax: "Axes", data: "pd.DataFrame", names: list[str]) -> None:

@@ -1,9 +1,4 @@
-"""What a sweep varied within one scale: combinations of swept values and their mean scores.
-
-Parallel coordinates of a sweep, for print and for the page: axes with ticks, and lines.
-
-Parallel coordinates of a sweep in print.
-"""
+"""Combinations of swept values whose scores compare, and their parallel coordinates."""
 
 import math
 from collections.abc import Collection, Iterable
@@ -12,13 +7,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from qdsweep.analysis.data import SweepData
 from qdsweep.analysis.figures.figure import Drawn
 from qdsweep.analysis.figures.heatmap import add_parallel_lines
 from qdsweep.analysis.figures.style import figure_width
 from qdsweep.analysis.marks import COLORMAP
-from qdsweep.analysis.selection import Tables, compared_metric
+from qdsweep.analysis.selection import compared_metric
 from qdsweep.metrics import Metric
-from qdsweep.records.plan import Plan
 from qdsweep.sweep.groups import MEMBER, label_columns
 from qdsweep.text import TIMES, plural, short, short_number
 
@@ -87,32 +82,32 @@ class Combinations:
         return [axis.name for axis in self.axes]
 
 
-def combinations(plan: Plan, tables: Tables) -> list[Combinations]:
+def combinations(data: SweepData) -> list[Combinations]:
     """Returns the combinations of each scale that has more than one: its groups."""
     import pandas as pd
 
-    found = []
-    table = tables.table.set_index("group")
-    for scale, groups in tables.score_scales.items():
-        groups = [group for group in groups if group not in plan.imported_groups]
+    every = []
+    table = data.table.set_index("group")
+    for scale, groups in data.score_scales.items():
+        groups = [group for group in groups if group not in data.plan.imported_groups]
         if not groups:
             continue
-        values = {group: plan.groups[group][0].values for group in groups}
+        values = {group: data.plan.groups[group][0].values for group in groups}
         rows = pd.DataFrame([values[group] for group in groups], dtype=str)
-        told = label_columns(plan.columns, [values[group] for group in groups])
-        names = [name for name in told if name != MEMBER and rows[name].nunique() > 1]
+        telling = label_columns(data.plan.columns, [values[group] for group in groups])
+        names = [name for name in telling if name != MEMBER and rows[name].nunique() > 1]
         if not names:
             continue
-        score = compared_metric(tables.rank, tables.summary, groups)
+        score = compared_metric(data.rank, data.summary, groups)
         statistics = table.loc[groups, [f"{score.column}_{part}" for part in ("mean", "se", "n")]]
         statistics.columns = ["mean", "se", "n"]
         combined = pd.concat([rows[names], statistics.reset_index()], axis=1)
         axes = [
-            axis_of(name, list(dict.fromkeys(rows[name])), plan.figures.names.get(name))
+            axis_of(name, list(dict.fromkeys(rows[name])), data.plan.figures.names.get(name))
             for name in names
         ]
-        found.append(Combinations(scale, axes, score, combined))
-    return found
+        every.append(Combinations(scale, axes, score, combined))
+    return every
 
 
 def axis_of(
@@ -161,7 +156,7 @@ class Upright:
 
 @dataclass(frozen=True)
 class Coordinates:
-    """A line a combination of swept values, which ends at its score.
+    """A line for each combination of swept values, which ends at its score.
 
     Attributes:
         axes: The swept names, and the score.
@@ -176,16 +171,16 @@ class Coordinates:
     limits: tuple[float, float]
 
 
-def coordinates(found: Combinations, most: int | None = None) -> Coordinates:
+def coordinates(combined: Combinations, most: int | None = None) -> Coordinates:
     """Returns the parallel coordinates of combinations: of the best `most`, or of all."""
-    table = found.table.sort_values("mean", kind="stable")
+    table = combined.table.sort_values("mean", kind="stable")
     table = table if most is None else table.tail(most)
     low, high = score_limits(table["mean"])
-    columns = [axis.places(table[axis.name]) for axis in found.axes]
+    columns = [axis.places(table[axis.name]) for axis in combined.axes]
     heights = np.column_stack([*columns, (table["mean"] - low) / (high - low)])
-    unit = " (%)" if found.score.percent else ""
-    score = Upright(found.score.phrase + unit, _score_ticks(low, high))
-    axes = [Upright(axis.label, _ticks(axis)) for axis in found.axes]
+    unit = " (%)" if combined.score.percent else ""
+    score = Upright(combined.score.phrase + unit, _score_ticks(low, high))
+    axes = [Upright(axis.label, _ticks(axis)) for axis in combined.axes]
     return Coordinates([*axes, score], table, heights, (low, high))
 
 
@@ -197,18 +192,18 @@ def _score_ticks(low: float, high: float) -> list[tuple[float, str]]:
 
 
 def _ticks(axis: Axis) -> list[tuple[float, str]]:
-    """Heights and texts of an axis' labels, none so near to another that they overlap."""
+    """Returns heights and texts of the labels of an axis, far enough apart not to overlap."""
     if axis.numbers is None or len(axis.values) <= MOST_TICKS:
         texts = [tick_text(value) for value in axis.values]
         ticks = list(zip(axis.places(axis.values), texts, strict=True))
     else:
         numbers = nice_numbers(axis)
         ticks = list(zip(axis.share(numbers), map(short, numbers), strict=True))
-    kept = ticks[-1:]
+    spaced = ticks[-1:]
     for height, text in reversed(ticks[:-1]):
-        if kept[-1][0] - height >= 0.045:
-            kept.append((height, text))
-    return [(float(height), text) for height, text in kept]
+        if spaced[-1][0] - height >= 0.045:
+            spaced.append((height, text))
+    return [(float(height), text) for height, text in spaced]
 
 
 def nice_numbers(axis: Axis) -> np.ndarray:
@@ -242,7 +237,7 @@ def score_limits(values: "pd.Series") -> tuple[float, float]:
 
 
 def parallel_coordinates(
-    found: Combinations,
+    combined: Combinations,
     name: str,
     section: str,
     where: str,
@@ -251,7 +246,7 @@ def parallel_coordinates(
     """Draws a line for each combination of swept values, which ends at its score.
 
     Args:
-        found: The combinations.
+        combined: The combinations.
         name: The figure's name.
         section: Its section of the report.
         where: The scale as a sentence, if there are several.
@@ -259,9 +254,9 @@ def parallel_coordinates(
     """
     from matplotlib.figure import Figure
 
-    described = coordinates(found)
+    described = coordinates(combined)
     table, heights, (low, high) = described.table, described.heights, described.limits
-    last = len(found.axes)
+    last = len(combined.axes)
     figure = Figure(figsize=(figure_width(1.5 * last + 2.2), 3.8), layout="constrained")
     ax = figure.subplots()
     few, pale = len(table) <= 50, table["group"].isin(faint).to_numpy()
@@ -299,10 +294,10 @@ def parallel_coordinates(
     ax.spines[:].set_visible(False)
     caption = (
         f"Parallel coordinates: a line is one of {plural(len(table), 'combination')} of swept"
-        f" values, its end and colour are the final {found.score.phrase}, the mean over"
-        f" {seeds_text(table['n'])}.{log_text(found.axes)}{where}"
+        f" values, its end and colour are the final {combined.score.phrase}, the mean over"
+        f" {seeds_text(table['n'])}.{log_text(combined.axes)}{where}"
     )
-    data = found.table[[*found.names, "mean", "se", "n"]]
+    data = combined.table[[*combined.names, "mean", "se", "n"]]
     return Drawn(name, section, "Parallel coordinates", caption, figure, data)
 
 

@@ -1,11 +1,11 @@
 """Archives of different cells in one figure: their elites put into a common archive."""
 
 import math
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from qdsweep.analysis.data import SweepData
 from qdsweep.analysis.figures.archive_profile import EarlierRun, beyond_text, reported_run
 from qdsweep.analysis.figures.figure import Drawn
 from qdsweep.analysis.figures.style import (
@@ -41,22 +41,22 @@ class Family(NamedTuple):
     abouts: list[dict[str, Any]]
 
 
-def common_archives(tables: Tables, runs_dir: Path) -> list[Drawn]:
-    """Draws QD score and coverage of groups that no other figure has on one pair of axes.
+def common_archives(data: SweepData) -> list[Drawn]:
+    """Draws QD score and coverage of groups with different archives on common axes.
 
     None where all archives of a domain have the same cells.
     """
     import pandas as pd
     from matplotlib.figure import Figure
 
-    families = _families(tables, runs_dir)[:MAX_FAMILIES]
+    families = _families(data)[:MAX_FAMILIES]
     if not families:
         return []
     parts, titles, notes = [], [], []
     for family in families:
         geometry = coarsest(family.abouts)
-        data, note = _scores(tables, runs_dir, family, geometry)
-        parts.append(data)
+        scores, note = _scores(data, family, geometry)
+        parts.append(scores)
         titles.append(_title(family, geometry))
         notes.append(f"{titles[-1]}.{note}")
     width = figure_width(9)
@@ -66,8 +66,8 @@ def common_archives(tables: Tables, runs_dir: Path) -> list[Drawn]:
     rows = figure.subfigures(len(families), 1, height_ratios=heights, squeeze=False)[:, 0]
     for row, part, title in zip(rows, shown, titles, strict=True):
         score, coverage = row.subplots(1, 2)
-        _dots(score, tables, part, BY_NAME["qd_score"])
-        _dots(coverage, tables, part, BY_NAME["coverage"])
+        _dots(score, data, part, BY_NAME["qd_score"])
+        _dots(coverage, data, part, BY_NAME["coverage"])
         score.set_yticks(range(len(part)), [wrap(group, 0.3 * width, 8) for group in part["group"]])
         coverage.set_yticks(range(len(part)), [])
         if len(families) > 1:
@@ -77,9 +77,9 @@ def common_archives(tables: Tables, runs_dir: Path) -> list[Drawn]:
         " coarsest cells of each measure over all their ranges, so that archives with different"
         f" cells compare: {' '.join(notes)} Dots and bars: mean ± standard error over seeds."
     )
-    data = pd.concat(parts, ignore_index=True)
+    points = pd.concat(parts, ignore_index=True)
     title = "Archives of different cells, re-binned"
-    return [Drawn("common_archive", "Archives", title, caption, figure, data)]
+    return [Drawn("common_archive", "Archives", title, caption, figure, points)]
 
 
 def coarsest(abouts: list[dict[str, Any]]) -> Geometry:
@@ -115,49 +115,47 @@ def rebin(run: Run, geometry: Geometry) -> tuple[float, float]:
     return float(archive.stats.qd_score), float(archive.stats.coverage)
 
 
-def _families(tables: Tables, runs_dir: Path) -> list[Family]:
-    """Returns the score scales that differ only in their archives, those that are at least two."""
-    found: dict[tuple[str, float, int], Family] = {}
-    for groups in tables.score_scales.values():
-        run = reported_run(runs_dir, tables.median_run(groups[0]))
+def _families(data: SweepData) -> list[Family]:
+    """Returns the families of two or more score scales that differ only in their archives."""
+    families: dict[tuple[str, float, int], Family] = {}
+    for groups in data.score_scales.values():
+        run = reported_run(data.runs_dir, data.median_run(groups[0]))
         about = run.summary["archive"]
         domain, offset = domain_name(run.path), about["qd_score_offset"]
         key = (domain, offset, run.arrays["measures"].shape[1])
-        family = found.setdefault(key, Family(domain, offset, [], []))
+        family = families.setdefault(key, Family(domain, offset, [], []))
         family.groups.extend(groups)
         family.abouts.append(about)
     return [
         family
-        for family in found.values()
+        for family in families.values()
         if len(family.abouts) > 1 and any(about["cells"] for about in family.abouts)
     ]
 
 
-def _scores(
-    tables: Tables, runs_dir: Path, family: Family, geometry: Geometry
-) -> tuple["pd.DataFrame", str]:
-    """Returns mean and standard error of each group, and what a reader must know of them."""
+def _scores(data: SweepData, family: Family, geometry: Geometry) -> tuple["pd.DataFrame", str]:
+    """Returns mean and standard error of each group, and a note on them for the caption."""
     import pandas as pd
 
-    rows = tables.with_results.drop_duplicates(["group", "id"])
+    rows = data.with_results.drop_duplicates(["group", "id"])
     rows = rows[rows["group"].isin(family.groups)]
-    runs = [(row, reported_run(runs_dir, row)) for _, row in rows.iterrows()]
+    runs = [(row, reported_run(data.runs_dir, row)) for _, row in rows.iterrows()]
     scores = pd.DataFrame([rebin(run, geometry) for _, run in runs], columns=["score", "covered"])
     groups = scores.groupby(rows["group"].to_numpy(), sort=False)
-    data = groups.agg(
+    means = groups.agg(
         n=("score", "count"),
         qd_score_mean=("score", "mean"),
         qd_score_se=("score", "sem"),
         coverage_mean=("covered", "mean"),
         coverage_se=("covered", "sem"),
     )
-    data = data.loc[family.groups].rename_axis("group").reset_index()
-    data.insert(0, "domain", family.domain)
+    means = means.loc[family.groups].rename_axis("group").reset_index()
+    means.insert(0, "domain", family.domain)
     middles = sum(isinstance(run, EarlierRun) for _, run in runs)
     note = ""
     if middles:
         note = f" The elites of {plural(middles, 'run')} stand in the middle of their own cells."
-    return data, note + beyond_text(runs)
+    return means, note + beyond_text(runs)
 
 
 def _title(family: Family, geometry: Geometry) -> str:

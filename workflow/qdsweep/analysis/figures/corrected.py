@@ -1,28 +1,24 @@
 """How much of a sweep's QD score is luck: the figures of the corrected archives."""
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from qdsweep.analysis.data import SweepData
 from qdsweep.analysis.figures.figure import Drawn
 from qdsweep.analysis.figures.heatmap import add_color_bar, color_limits, draw_archive, elite_table
 from qdsweep.analysis.figures.style import (
     NOTE,
-    Look,
     add_heading,
     figure_width,
     short_numbers,
     wrap,
 )
 from qdsweep.analysis.marks import COLORS
-from qdsweep.analysis.selection import Tables, shown_text
+from qdsweep.analysis.selection import shown_text
 from qdsweep.config.sweep import Reevaluate
 from qdsweep.elites.corrected_archive import CorrectedRun
 from qdsweep.experiment.load import Run, load
-from qdsweep.files import read_csv
-from qdsweep.records.paths import Results, SweepDir
-from qdsweep.records.plan import read_plan
 from qdsweep.text import number, plural
 
 if TYPE_CHECKING:
@@ -32,37 +28,33 @@ if TYPE_CHECKING:
 SECTION = "Corrected archives"
 MAX_BARS = 12
 MAX_PANELS = 4
-_SIDE_BY_SIDE = 5.0  # inches that two maps need beside each other
+_SIDE_BY_SIDE = 5.0  # inches that two maps need side by side
 
 
-def corrected_figures(sweep_dir: Path, tables: Tables, look: Look) -> list[Drawn]:
+def corrected_figures(data: SweepData) -> list[Drawn]:
     """Returns the figures of `tables/corrected.csv`; none where there are none."""
-    sweep = SweepDir(sweep_dir)
-    path, settings = sweep.tables / "corrected.csv", read_plan(sweep).reevaluate
-    if settings is None or not path.exists():
+    scores, settings = data.stage_table("corrected"), data.plan.reevaluate
+    if settings is None or scores is None:
         return []
-    # Names stay text, even one that looks like a number or like "null".
-    data = read_csv(path, "Run `snakemake` first.", dtype={"group": str, "scale": str})
-    labels = {group: name.label for group, name in look.names.items()}
-    data = data.assign(group=data["group"].map(labels)).set_index("group", drop=False)
-    drawn = [_scores(data, tables, settings)]
-    archives = _archives(sweep.results, data, tables, settings)
-    return drawn if archives is None else [*drawn, archives]
+    labels = {group: name.label for group, name in data.called.names.items()}
+    scores = scores.assign(group=scores["group"].map(labels)).set_index("group", drop=False)
+    archives = _archives(data, scores, settings)
+    return [_scores(data, scores, settings), *([] if archives is None else [archives])]
 
 
-def _scores(data: "pd.DataFrame", tables: Tables, settings: Reevaluate) -> Drawn:
+def _scores(data: SweepData, scores: "pd.DataFrame", settings: Reevaluate) -> Drawn:
     """Draws the QD score of each group, as reported and corrected."""
     from matplotlib.figure import Figure
 
-    chosen = tables.shown(MAX_PANELS, MAX_BARS)
+    chosen = data.shown(MAX_PANELS, MAX_BARS)
     width = figure_width(7.2)
     heights = [0.4 * len(groups) + 0.6 + 0.3 * (len(chosen) > 1) for groups in chosen.values()]
     figure = Figure(figsize=(width, sum(heights) + 0.3), layout="constrained")
     parts = figure.subfigures(len(chosen), 1, height_ratios=heights, squeeze=False)[:, 0]
     for part, (heading, groups) in zip(parts, chosen.items(), strict=True):
         ax = part.subplots()
-        rows = data.loc[[group for group in groups if group in data.index]]
-        _bars(ax, rows, [wrap(tables.series[group], width / 3) for group in rows.index])
+        rows = scores.loc[[group for group in groups if group in scores.index]]
+        _bars(ax, rows, [wrap(data.series[group], width / 3) for group in rows.index])
         if len(chosen) > 1:
             add_heading(part, heading, width)
     handles, labels = ax.get_legend_handles_labels()
@@ -73,12 +65,12 @@ def _scores(data: "pd.DataFrame", tables: Tables, settings: Reevaluate) -> Drawn
         " mean objective and measures into an empty archive (Flageat and Cully 2024); beside the"
         " bars, the share that was luck. Runs are taken at their ends. Means over seeds,"
         " whiskers of one standard error."
-        f"{tables.scale_text}{shown_text(tables, chosen)}"
+        f"{data.scale_text}{shown_text(data, chosen)}"
     )
     shown = [group for groups in chosen.values() for group in groups]
     title = "How much of the score is luck"
-    kept = data[data["group"].isin(shown)]
-    return Drawn("corrected_scores", SECTION, title, caption, figure, kept)
+    points = scores[scores["group"].isin(shown)]
+    return Drawn("corrected_scores", SECTION, title, caption, figure, points)
 
 
 def _bars(ax: "Axes", data: "pd.DataFrame", names: list[str]) -> None:
@@ -108,19 +100,17 @@ def _bars(ax: "Axes", data: "pd.DataFrame", names: list[str]) -> None:
     short_numbers(ax.xaxis)
 
 
-def _archives(
-    results: Results, data: "pd.DataFrame", tables: Tables, settings: Reevaluate
-) -> Drawn | None:
+def _archives(data: SweepData, scores: "pd.DataFrame", settings: Reevaluate) -> Drawn | None:
     """Draws the archive of the best group's median run, as reported and corrected."""
     import pandas as pd
     from matplotlib.figure import Figure
 
-    groups = max(tables.score_scales.values(), key=len)
-    scores = data.loc[data["group"].isin(groups), "corrected_qd_score_mean"]
-    if scores.empty:
+    groups = max(data.score_scales.values(), key=len)
+    corrected = scores.loc[scores["group"].isin(groups), "corrected_qd_score_mean"]
+    if corrected.empty:
         return None
-    group = str(scores.idxmax())
-    folder = results.run(str(tables.median_run(group)["id"]))
+    group = str(corrected.idxmax())
+    folder = data.run(str(data.median_run(group)["id"]))
     if not folder.corrected(settings.stem).exists():
         return None
     runs: dict[str, Run] = {
@@ -138,7 +128,7 @@ def _archives(
     objectives = [run.arrays["objective"] for run in runs.values()]
     add_color_bar(figure, list(axes), objectives, limits, aspect=25 * rows)
     caption = (
-        f"The final archive of {group} (the run with the median {tables.rank.always.phrase}), as"
+        f"The final archive of {group} (the run with the median {data.rank.always.phrase}), as"
         " the search reports it, and corrected: every elite with its mean objective and measures"
         f" over {plural(settings.times, 'fresh evaluation')}, the best of each cell. Colour:"
         " objective, one scale for both; grey: no elite."

@@ -4,6 +4,7 @@ import math
 from typing import TYPE_CHECKING
 
 from qdsweep.analysis.curves import View, curve_lines, is_defined, printed_views, telling
+from qdsweep.analysis.data import SweepData
 from qdsweep.analysis.figures.figure import Drawn
 from qdsweep.analysis.figures.layout import MAX_LINES, MAX_PANELS, lay_out, level
 from qdsweep.analysis.figures.style import DRAWN, THIN, draw_line, figure_width, short_numbers
@@ -18,25 +19,25 @@ if TYPE_CHECKING:
 MOST_COLUMNS = 4
 
 
-def learning_curves(tables: Tables) -> Drawn:
+def learning_curves(data: SweepData) -> Drawn:
     """Draws the learning curves: a row of panels for each facet, and for each scale."""
-    shown = tables.shown(MAX_PANELS, MAX_LINES)
+    shown = data.shown(MAX_PANELS, MAX_LINES)
     every = [group for groups in shown.values() for group in groups]
-    views, left_out = telling(tables, printed_views(tables.rank, tables.metrics), every)
+    views, left_out = telling(data, printed_views(data.rank, data.metrics), every)
     width = figure_width(11)
     rows = math.ceil(len(views) / (MOST_COLUMNS if width > 6 else 2))
     columns = math.ceil(len(views) / rows)
     height = rows * (0.72 * width / columns + 0.5)
-    figure, parts = lay_out(tables.legends(shown), 1, width, height)
-    band = tables.band_text(every)
+    figure, parts = lay_out(data.legends(shown), 1, width, height)
+    band = data.band_text(every)
     drawn = []
     for part, groups in zip(parts, shown.values(), strict=True):
         axes = list(part.panel.subplots(rows, columns, squeeze=False).flat)
         for ax in axes[len(views) :]:
             ax.set_visible(False)
         for ax, view in zip(axes, views, strict=False):
-            draw_curves(ax, tables, groups, view)
-            drawn.append(((tables.score_scale_of[groups[0]], view.metric), ax))
+            draw_curves(ax, data, groups, view)
+            drawn.append(((data.score_scale_of[groups[0]], view.metric), ax))
         part.add_legend(band)
     level(drawn)
     first, *others = (view.metric for view in views if view.over is EVALUATIONS)
@@ -46,7 +47,7 @@ def learning_curves(tables: Tables) -> Drawn:
     caption = (
         f"{listed([first.label, *(metric.phrase for metric in others)])} over evaluations,"
         f"{''.join(over_steps)} and"
-        f" {views[-1].metric.phrase} over wall time; lines and bands: {band}.{tables.scale_text}"
+        f" {views[-1].metric.phrase} over wall time; lines and bands: {band}.{data.scale_text}"
     )
     if len(shown) > 1:
         caption += (
@@ -57,14 +58,14 @@ def learning_curves(tables: Tables) -> Drawn:
         "learning_curves",
         "Learning",
         "Learning curves",
-        caption + left_out + shown_text(tables, shown),
+        caption + left_out + shown_text(data, shown),
         figure,
-        tables.drawn_curves(every),
+        data.drawn_curves(every),
     )
 
 
 def draw_curves(ax: "Axes", tables: Tables, groups: list[str], view: View) -> None:
-    """Draws a metric over seeds, as the sweep's bands are."""
+    """Draws the curve of a metric of each group, with the bands of the sweep."""
     lines, metric = curve_lines(tables, groups, view), view.metric
     longest = max((float(line.x[-1]) for line in lines), default=0.0)
     unit, size = view.over.unit_for(longest)

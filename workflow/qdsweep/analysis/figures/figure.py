@@ -1,9 +1,7 @@
-"""A figure on its way to paper and page: picture, caption, and the data that it shows.
+"""A figure with its caption and data, and the files that it is written to.
 
-Pictures that take long to make, kept as long as they are made of the same.
-
-Snakemake empties the folders of a stage before its job: what is still right lies in `.kept` of the
-sweep, as hard links, and comes back from there.
+Pictures that take long to make are kept in `.kept` of the sweep, as hard links, because Snakemake
+empties the folders of a stage before its job.
 """
 
 import hashlib
@@ -52,7 +50,7 @@ class Drawn:
 
 @dataclass(frozen=True)
 class Omitted:
-    """A figure that is not drawn, as its data say nothing; `why`: the end of a sentence."""
+    """A figure that is not drawn as its data show nothing; `why` is the end of a sentence."""
 
     name: str
     section: str
@@ -66,20 +64,20 @@ def save_figures(folder: Path, drawn: Sequence[Drawn | Omitted], index: str = "f
     Of a figure that is not drawn, a line says why.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    for one in drawn:
-        if isinstance(one, Omitted):
-            print(f"{one.name}: not drawn: {one.why}", file=sys.stderr)
+    for figure in drawn:
+        if isinstance(figure, Omitted):
+            print(f"{figure.name}: not drawn: {figure.why}", file=sys.stderr)
         else:
-            _save(folder, one)
-    _write_index(folder / f"{index}.json", [_about(one) for one in drawn])
+            _save(folder, figure)
+    _write_index(folder / f"{index}.json", [_about(figure) for figure in drawn])
 
 
-def save_one(folder: Path, one: Drawn) -> list[Path]:
-    """Writes a figure's files again, which are returned, and its entry in an index of others."""
+def save_one(folder: Path, drawn: Drawn) -> list[Path]:
+    """Writes the files of a figure and its entry in the index; returns the files."""
     folder.mkdir(parents=True, exist_ok=True)
-    files, path = _save(folder, one), folder / "figures.json"
+    files, path = _save(folder, drawn), folder / "figures.json"
     entries = {entry["name"]: entry for entry in read_index(path)} if path.exists() else {}
-    _write_index(path, [*(entries | {one.name: _about(one)}).values()])
+    _write_index(path, [*(entries | {drawn.name: _about(drawn)}).values()])
     return files
 
 
@@ -97,15 +95,15 @@ def read_index(path: Path) -> list[dict[str, str]]:
         raise damaged(path, error, maker_of(path).anew) from error
 
 
-def _save(folder: Path, one: Drawn) -> list[Path]:
+def _save(folder: Path, drawn: Drawn) -> list[Path]:
     pictures = (".pdf", ".png", ".svg")
-    save(one.figure, folder / one.name, pictures)
-    write_csv(one.data, folder / f"{one.name}.csv")
-    return [folder / f"{one.name}{ending}" for ending in (*pictures, ".csv")]
+    save(drawn.figure, folder / drawn.name, pictures)
+    write_csv(drawn.data, folder / f"{drawn.name}.csv")
+    return [folder / f"{drawn.name}{ending}" for ending in (*pictures, ".csv")]
 
 
-def _about(one: Drawn | Omitted) -> dict[str, str]:
-    return {key: getattr(one, key, "") for key in _ABOUT}
+def _about(drawn: Drawn | Omitted) -> dict[str, str]:
+    return {key: getattr(drawn, key, "") for key in _ABOUT}
 
 
 def _write_index(path: Path, entries: list[dict[str, str]]) -> None:
@@ -117,7 +115,7 @@ _VERSION = f"1 {__version__}"
 
 
 def stamp(path: Path) -> str:
-    """Returns what tells whether a file has changed: its time of modification [ns] and size."""
+    """Returns the time of modification [ns] and the size of a file, which show a change."""
     stat = path.stat()
     return f"{stat.st_mtime_ns} {stat.st_size}"
 
@@ -139,13 +137,13 @@ def keep(
     known = set()
     for name, text in made_of.items():
         about = f"{_VERSION} {name} {text}"
-        path, kept = folder / name, store / hashlib.sha256(about.encode()).hexdigest()[:32]
-        known.add(kept)
-        if not kept.exists():
+        path, stored = folder / name, store / hashlib.sha256(about.encode()).hexdigest()[:32]
+        known.add(stored)
+        if not stored.exists():
             make(name)
-            link(path, kept)
-        elif not (path.exists() and path.samefile(kept)):
-            link(kept, path)
+            link(path, stored)
+        elif not (path.exists() and path.samefile(stored)):
+            link(stored, path)
     for old in set(store.iterdir()) - known:
         old.unlink(missing_ok=True)
 
@@ -168,9 +166,9 @@ def keep_all(
     note, about = store / "made_of.json", f"{_VERSION} {made_of}"
     folder.mkdir(parents=True, exist_ok=True)
     known = read_json_if_whole(note)
-    kept = [store / str(name) for name in known.get("files", [])]
-    if known.get("made_of") == about and all(path.exists() for path in kept):
-        for path in kept:
+    stored = [store / str(name) for name in known.get("files", [])]
+    if known.get("made_of") == about and all(path.exists() for path in stored):
+        for path in stored:
             link(path, folder / path.name)
         return
     shutil.rmtree(store, ignore_errors=True)

@@ -1,7 +1,4 @@
-"""One archive on one pair of axes, drawn as its type and number of measures allow.
-
-Archives of three and more measures: slices of a grid, or parallel axes.
-"""
+"""One archive on one pair of axes, drawn as its type and number of measures allow."""
 
 import math
 from collections.abc import Iterable
@@ -288,6 +285,6 @@ def _edges(run: Run) -> np.ndarray | None:
 
 
 def _cells(run: Run) -> str | None:
-    """Returns what says where the cells of a run's archive lie; None where nothing does."""
+    """Returns which data place the cells of a run's archive; None if it has none of them."""
     cells = ARCHIVES[run.summary["archive"]["type"]].cells
     return None if cells == "boundaries" and "boundaries" not in run.arrays else cells

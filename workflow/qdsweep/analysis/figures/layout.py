@@ -1,8 +1,6 @@
-"""Legends below figures: blocks side by side, one for each swept name that tells lines apart.
+"""Figures of several parts, and the legends below them: a block for each swept name."""
 
-Figures of several parts, with a legend below each or one for all.
-"""
-
+import itertools
 import math
 from collections.abc import Hashable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -10,7 +8,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from qdsweep.analysis.figures.style import add_heading, line_style, wrap
 from qdsweep.analysis.marks import Block
 from qdsweep.sweep.groups import MOST_PANELS
-from qdsweep.text import plain
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
@@ -18,43 +15,63 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure, SubFigure
 
 
-_LINE = 0.165  # inches
+Entry = tuple["Artist", str]
 _LOOK: dict[str, Any] = {"handlelength": 3, "columnspacing": 1.5, "borderaxespad": 0}
+_SPACE = 0.2  # inches above and below a legend
 
 
 def legend_height(blocks: list[Block], inches: float) -> float:
-    """Returns the height that `add_legend` needs [inches]."""
-    titles = any(block.title for block in blocks)
-    return 0.3 + _LINE * (sum(_rows(part, inches) + titles for part in _stacked(blocks, inches)))
+    """Returns the height of a legend below axes [inches]."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(inches, 1.0))
+    add_legend(figure, blocks, "title", inches)
+    return float(figure.legends[0].get_window_extent().height) / figure.dpi + _SPACE
 
 
-def add_legend(strip: "SubFigure", blocks: list[Block], title: str, inches: float) -> None:
-    """Fills a strip below axes, `inches` wide, with a legend and what its bands are."""
-    height = legend_height(blocks, inches)
-    if not any(block.title for block in blocks):
-        (block,) = blocks
-        columns = _columns(block, _rows(blocks, inches))
-        strip.legend(*_handles(block), title=title, loc="center", ncols=columns, **_LOOK)
-        return
-    strip.text(0.5, 1 - 0.05 / height, title, ha="center", va="top", fontsize=_letters("title"))
-    top = 1 - (0.05 + _LINE) / height
-    for part in _stacked(blocks, inches):
-        rows = _rows(part, inches)
-        widths = [_width(block, rows) for block in part]
-        left = (inches - sum(widths)) / 2
-        for block, width in zip(part, widths, strict=True):
-            legend = strip.legend(
-                *_handles(block),
-                title=block.title,
-                alignment="left",
-                loc="upper left",
-                bbox_to_anchor=(max(left, 0) / inches, top),
-                ncols=_columns(block, rows),
-                **_LOOK,
-            )
-            legend.set_in_layout(False)  # the strip has its height already
-            left += width
-        top -= _LINE * (rows + 1) / height
+def add_legend(
+    figure: "Figure | SubFigure", blocks: list[Block], title: str, inches: float
+) -> None:
+    """Adds a legend below a figure or a part of it, in as few rows as fit into its width.
+
+    Args:
+        figure: The figure or the part.
+        blocks: They stand side by side, or below each other where that is too wide.
+        title: What the bands are.
+        inches: Width of the figure or the part.
+    """
+    layouts, most = [], max(len(block.entries) for block in blocks)
+    for rows in range(1, most + 2):  # the last one has no gaps between blocks
+        parts = [_columns(block, min(rows, most)) for block in blocks]
+        gap = [[_blank()] * len(parts[0][0])] if rows <= most else []
+        layouts.append([column for part in parts for column in (*gap, *part)][len(gap) :])
+    parts = [_columns(block, len(block.entries)) for block in blocks]
+    layouts.append([[entry for (column,) in parts for entry in column]])
+    for columns in layouts:
+        handles, labels = zip(*itertools.chain(*columns), strict=True)
+        legend = figure.legend(
+            handles, labels, title=title, ncols=len(columns), loc="outside lower center", **_LOOK
+        )
+        if columns is layouts[-1] or legend.get_window_extent().width <= inches * figure.dpi:
+            return
+        legend.remove()
+
+
+def _columns(block: Block, rows: int) -> list[list[Entry]]:
+    """Returns the columns of a block in a legend, under its title, filled up with blanks."""
+    entries = list(zip(*_handles(block), strict=True))
+    entries += [_blank()] * (-len(entries) % rows)
+    columns = [entries[start : start + rows] for start in range(0, len(entries), rows)]
+    heads = [_blank(block.title), *[_blank()] * (len(columns) - 1)]
+    if not block.title:
+        return columns
+    return [[head, *column] for head, column in zip(heads, columns, strict=True)]
+
+
+def _blank(label: str = "") -> Entry:
+    from matplotlib.lines import Line2D
+
+    return Line2D([], [], linestyle=""), label
 
 
 def add_inside(ax: "Axes", blocks: list[Block], title: str, inches: float) -> None:
@@ -75,47 +92,6 @@ def _handles(block: Block) -> tuple[list["Artist"], list[str]]:
     return handles, [label for label, _ in block.entries]
 
 
-def _stacked(blocks: list[Block], inches: float) -> list[list[Block]]:
-    """Returns the blocks that stand side by side: all of them, or each alone."""
-    beside = sum(_width(block, len(block.entries)) for block in blocks) <= inches
-    return [blocks] if beside else [[block] for block in blocks]
-
-
-def _rows(blocks: list[Block], inches: float) -> int:
-    """Returns the fewest rows in which blocks fit beside each other."""
-    most = max(len(block.entries) for block in blocks)
-    fitting = (
-        rows for rows in range(1, most) if sum(_width(block, rows) for block in blocks) <= inches
-    )
-    return next(fitting, most)
-
-
-def _columns(block: Block, rows: int) -> int:
-    return math.ceil(len(block.entries) / rows)
-
-
-def _width(block: Block, rows: int) -> float:
-    letter = _letters("") / 72
-    # Handle, gap, letters, space to the next column.
-    longest = max(_length(label) for label, _ in block.entries)
-    widest = letter * (3 + 0.8 + 0.56 * longest + 1.5)
-    titled = letter * (0.56 * _length(block.title) + 2)
-    return max(widest * _columns(block, rows), titled)
-
-
-def _length(label: str) -> int:
-    """Returns how many letters wide a label is; the signs of a formula are few."""
-    return len(label) if label.count("$") < 2 else max(len(plain(label)), 1)
-
-
-def _letters(which: str) -> float:
-    from matplotlib import rcParams
-    from matplotlib.font_manager import FontProperties
-
-    size = rcParams["legend.title_fontsize" if which else "legend.fontsize"]
-    return FontProperties(size=size).get_size_in_points()
-
-
 MAX_LINES = 12
 MAX_PANELS = MOST_PANELS
 _HEADING = 0.3  # inches
@@ -126,20 +102,21 @@ class Part(NamedTuple):
 
     Attributes:
         panel: The place of its axes.
-        strip: That of its legend; None where one for all stands below the last part.
-        inches: How wide the strip is.
+        around: What its legend stands below: the panel, or the figure where all parts have one
+            legend; None for the parts before the last one of these.
+        inches: Width of that.
         legend: Its legend.
     """
 
     panel: "SubFigure"
-    strip: "SubFigure | None"
+    around: "Figure | SubFigure | None"
     inches: float
     legend: list[Block]
 
     def add_legend(self, title: str) -> None:
-        """Adds the legend, unless it stands elsewhere."""
-        if self.strip is not None:
-            add_legend(self.strip, self.legend, title, self.inches)
+        """Adds the legend, unless another part does."""
+        if self.around is not None:
+            add_legend(self.around, self.legend, title, self.inches)
 
 
 def lay_out(
@@ -165,19 +142,12 @@ def lay_out(
     alike = all(legend == every[0] for legend in every)
     inches = width if alike else width / columns
     legend = max(legend_height(some, inches) for some in every)
-    if alike:
-        figure = Figure(figsize=(width, rows * height + legend), layout="constrained")
-        top, strip = _split(figure, rows * height, legend)
-        panels = list(top.subfigures(rows, columns, squeeze=False).flat)[:count]
-        strips = [None] * (count - 1) + [strip]
-        parts = [Part(*found, inches, every[0]) for found in zip(panels, strips, strict=True)]
-    else:
-        figure = Figure(figsize=(width, rows * (height + legend)), layout="constrained")
-        cells = list(figure.subfigures(rows, columns, squeeze=False).flat)[:count]
-        parts = [
-            Part(*_split(cell, height, legend), inches, some)
-            for cell, some in zip(cells, every, strict=True)
-        ]
+    total = rows * height + legend if alike else rows * (height + legend)
+    figure = Figure(figsize=(width, total), layout="constrained")
+    panels = list(figure.subfigures(rows, columns, squeeze=False).flat)[:count]
+    around = [None] * (count - 1) + [figure] if alike else panels
+    places = zip(panels, around, every, strict=True)
+    parts = [Part(panel, place, inches, own) for panel, place, own in places]
     if count > 1:
         for heading, part in zip(legends, parts, strict=True):
             add_heading(part.panel, heading, width / columns)
@@ -193,10 +163,3 @@ def level(drawn: Iterable[tuple[Hashable, "Axes"]]) -> None:
         low, high = zip(*(ax.get_ylim() for ax in axes), strict=True)
         for ax in axes:
             ax.set_ylim(min(low), max(high))
-
-
-def _split(
-    figure: "Figure | SubFigure", height: float, below: float
-) -> tuple["SubFigure", "SubFigure"]:
-    top, bottom = figure.subfigures(2, 1, squeeze=False, height_ratios=[height, below])[:, 0]
-    return top, bottom

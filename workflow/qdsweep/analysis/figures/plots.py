@@ -1,10 +1,11 @@
 """Tables and run directories -> figures: plots/ has those of every sweep, plots/more/ others."""
 
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from qdsweep.analysis.figures.archive_profile import archive_profiles, profiles_figure
+from qdsweep.analysis.data import SweepData
+from qdsweep.analysis.figures.archive_profile import archive_profiles, performance_profiles
 from qdsweep.analysis.figures.archives import heatmaps, overview, run_pictures
 from qdsweep.analysis.figures.bars import importance_figure, timing_figure
 from qdsweep.analysis.figures.common_archive import common_archives
@@ -12,17 +13,28 @@ from qdsweep.analysis.figures.corrected import corrected_figures
 from qdsweep.analysis.figures.curves import learning_curves
 from qdsweep.analysis.figures.figure import Drawn, Omitted, read_index, save_figures, save_one
 from qdsweep.analysis.figures.search import search_figures
-from qdsweep.analysis.figures.style import Look, read_dressed
+from qdsweep.analysis.figures.style import style
 from qdsweep.analysis.figures.sweep_views import sweep_views
-from qdsweep.analysis.search import next_levels, read_search
-from qdsweep.analysis.selection import Tables
 from qdsweep.errors import BadInput
-from qdsweep.records.paths import SweepDir
-from qdsweep.records.plan import Plan
 
-MAIN, MORE = "", "more"  # folders below plots/: of every sweep, of some
-# How the names of figures begin -> their folder, and what draws them.
-Figures = dict[str | tuple[str, ...], tuple[str, Callable[[], Sequence[Drawn | Omitted]]]]
+MAIN, MORE = "", "more"  # folders below plots/: figures of every sweep, and of some
+# How the names of figures begin -> their folder, and the function that draws them.
+FIGURES: dict[
+    str | tuple[str, ...],
+    tuple[str, Callable[[SweepData], "Drawn | Sequence[Drawn | Omitted]"]],
+] = {
+    "overview": (MAIN, overview),
+    "learning_curves": (MAIN, learning_curves),
+    "heatmaps": (MAIN, heatmaps),
+    "archive_profiles": (MAIN, archive_profiles),
+    "search_": (MORE, search_figures),
+    "performance_profiles": (MORE, performance_profiles),
+    "common_archive": (MORE, common_archives),
+    "corrected_": (MORE, corrected_figures),
+    ("parallel_", "slice_", "pairs"): (MORE, sweep_views),
+    "importance": (MORE, importance_figure),
+    "timing": (MORE, timing_figure),
+}
 
 
 def plot(sweep_dir: Path, runs_dir: Path, *, only: str | None = None) -> None:
@@ -37,13 +49,13 @@ def plot(sweep_dir: Path, runs_dir: Path, *, only: str | None = None) -> None:
     if only is not None:
         print(*plot_one(sweep_dir, runs_dir, only), sep="\n")
         return
-    tables, look, figures = _figures(sweep_dir, runs_dir)
-    sweep = SweepDir(sweep_dir)
-    with look.style():
-        save_figures(sweep.plots, _all(figures, MAIN))
-        shutil.rmtree(sweep.plots / MORE, ignore_errors=True)  # figures that it no longer has
-        save_figures(sweep.plots / MORE, _all(figures, MORE))
-    run_pictures(sweep, tables, runs_dir)
+    data = SweepData.read(sweep_dir, runs_dir)
+    plots = data.sweep.plots
+    with style(data.plan.figures.column_width):
+        save_figures(plots, list(_drawn(data, MAIN)))
+        shutil.rmtree(plots / MORE, ignore_errors=True)  # figures that it no longer has
+        save_figures(plots / MORE, list(_drawn(data, MORE)))
+    run_pictures(data)
 
 
 def plot_one(sweep_dir: Path, runs_dir: Path, name: str) -> list[Path]:
@@ -52,45 +64,25 @@ def plot_one(sweep_dir: Path, runs_dir: Path, name: str) -> list[Path]:
     Raises:
         BadInput: As `plot`; or the sweep has no such figure, or one whose data say nothing.
     """
-    _, look, figures = _figures(sweep_dir, runs_dir)
-    with look.style():
-        for beginning, (folder, draw) in figures.items():
-            for one in draw() if name.startswith(beginning) else ():
-                if one.name != name:
+    data = SweepData.read(sweep_dir, runs_dir)
+    plots = data.sweep.plots
+    with style(data.plan.figures.column_width):
+        for folder in (MAIN, MORE):
+            for figure in _drawn(data, folder, name):
+                if figure.name != name:
                     continue
-                if isinstance(one, Omitted):
-                    raise BadInput(f"--only {name}: not drawn: {one.why}")
-                return save_one(SweepDir(sweep_dir).plots / folder, one)
-    plots = SweepDir(sweep_dir).plots
+                if isinstance(figure, Omitted):
+                    raise BadInput(f"--only {name}: not drawn: {figure.why}")
+                return save_one(plots / folder, figure)
     indices = [plots / folder / "figures.json" for folder in (MAIN, MORE)]
-    known = [one["name"] for path in indices if path.exists() for one in read_index(path)]
-    has = f"it has {', '.join(known)}" if known else f"`qdsweep plot {sweep_dir.name}` draws all"
+    known = [entry["name"] for path in indices if path.exists() for entry in read_index(path)]
+    has = f"it has {', '.join(known)}" if known else f"`qdsweep plot {data.sweep.name}` draws all"
     raise BadInput(f"--only {name}: this sweep has no such figure; {has}")
 
 
-def _all(figures: Figures, folder: str) -> list[Drawn | Omitted]:
-    return [one for place, draw in figures.values() if place == folder for one in draw()]
-
-
-def _figures(sweep_dir: Path, runs_dir: Path) -> tuple[Tables, Look, Figures]:
-    plan, tables, look = read_dressed(sweep_dir)
-    sweep = SweepDir(sweep_dir)
-    figures: Figures = {
-        "overview": (MAIN, lambda: [overview(tables, runs_dir)]),
-        "learning_curves": (MAIN, lambda: [learning_curves(tables)]),
-        "heatmaps": (MAIN, lambda: [heatmaps(tables, runs_dir)]),
-        "archive_profiles": (MAIN, lambda: [archive_profiles(tables, runs_dir)]),
-        "search_": (MORE, lambda: search_figures(read_search(sweep, plan), runs_dir)),
-        "performance_profiles": (MORE, lambda: profiles_figure(sweep_dir, tables, look)),
-        "common_archive": (MORE, lambda: common_archives(tables, runs_dir)),
-        "corrected_": (MORE, lambda: corrected_figures(sweep_dir, tables, look)),
-        ("parallel_", "slice_", "pairs"): (MORE, lambda: _sweep_views(plan, tables)),
-        "importance": (MORE, lambda: importance_figure(sweep_dir, plan)),
-        "timing": (MORE, lambda: [timing_figure(tables, runs_dir)]),
-    }
-    return tables, look, figures
-
-
-def _sweep_views(plan: Plan, tables: Tables) -> list[Drawn | Omitted]:
-    """Returns the views of a sweep; none of a search, whose finalists alone would mislead."""
-    return [] if next_levels(plan.levels) else sweep_views(plan, tables)
+def _drawn(data: SweepData, folder: str, name: str | None = None) -> Iterator[Drawn | Omitted]:
+    """Yields the figures of a folder; with a name only what is drawn together with that figure."""
+    for beginning, (place, draw) in FIGURES.items():
+        if place == folder and (name is None or name.startswith(beginning)):
+            figures = draw(data)
+            yield from [figures] if isinstance(figures, Drawn) else figures

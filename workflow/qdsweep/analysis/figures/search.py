@@ -1,17 +1,13 @@
-"""Population-based training: who took over from whom, and what the keys were meanwhile.
-
-Parallel coordinates of all settings of a search; those that stopped are pale.
-
-The figures of a search, in the order of the page.
-"""
+"""The figures of a search: the tree of a population, all settings as parallel coordinates."""
 
 import math
+from collections.abc import Iterable
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from qdsweep.analysis.data import SweepData
 from qdsweep.analysis.figures.combinations import (
     Axis,
     Combinations,
@@ -50,16 +46,15 @@ def search_tree(search: Searched) -> Drawn:
     from matplotlib.figure import Figure
 
     table = lineage(search)
-    every = [_axis(table, name, search) for name in search.names]
+    every = [_axis(name, table[f"value_{name}"], search) for name in search.names]
     every = [axis for axis in every if len(axis.values) > 1]
     axes = every[:MOST_TRACES]
     width = figure_width(8)
     tall = 0.25 * len(table["place"].unique()) + 1.0
     heights = [min(max(tall, 2.2), 5.0), *([1.5] * len(axes))]
     figure = Figure(figsize=(width, sum(heights)), layout="constrained")
-    panels = figure.subplots(len(heights), 1, sharex=True, squeeze=False, height_ratios=heights)[
-        :, 0
-    ]
+    grid = figure.subplots(len(heights), 1, sharex=True, squeeze=False, height_ratios=heights)
+    panels = grid[:, 0]
     _draw_tree(panels[0], table, search)
     for ax, axis in zip(panels[1:], axes, strict=True):
         _draw_trace(ax, table, axis)
@@ -84,32 +79,32 @@ def search_tree(search: Searched) -> Drawn:
 def lineage(search: Searched) -> "pd.DataFrame":
     """Returns a row for each place of each generation.
 
-    Columns: generation, place, budget, parent (a place of the generation before), took_over
-    (whether that is another place), best (whether it is an ancestor of the best at the end), score,
-    and the swept values.
+    Columns: generation, place, budget, parent (a place of the generation before), score, and the
+    swept values. took_over: whether the parent is another place. best: whether it is an ancestor
+    of the best at the end.
     """
     import pandas as pd
 
     number = {level.name: place for place, level in enumerate(search.levels)}
-    best = {(one.level.name, one.place) for one in ancestors(search)}
+    best = {(trial.level.name, trial.place) for trial in ancestors(search)}
     rows = [
         {
-            "generation": number[one.level.name],
-            "place": one.place,
-            "budget": one.level.budget,
-            "parent": one.parent,
-            "took_over": one.parent is not None and one.parent != one.place,
-            "best": (one.level.name, one.place) in best,
-            "score": np.nan if one.score is None else search.shown(one.score),
-            **{f"value_{name}": value_text(one.values[name]) for name in search.names},
+            "generation": number[trial.level.name],
+            "place": trial.place,
+            "budget": trial.level.budget,
+            "parent": trial.parent,
+            "took_over": trial.parent is not None and trial.parent != trial.place,
+            "best": (trial.level.name, trial.place) in best,
+            "score": np.nan if trial.score is None else search.shown(trial.score),
+            **{f"value_{name}": value_text(trial.values[name]) for name in search.names},
         }
-        for one in search.placed
+        for trial in search.placed
     ]
     return pd.DataFrame(rows).astype({"parent": "Int64"})
 
 
-def _axis(table: "pd.DataFrame", name: str, search: Searched) -> Axis:
-    values = list(dict.fromkeys(table[f"value_{name}"]))
+def _axis(name: str, texts: Iterable[str], search: Searched) -> Axis:
+    values = list(dict.fromkeys(texts))
     return axis_of(name, values, search.called.get(name), logged=name in search.logged)
 
 
@@ -171,49 +166,40 @@ def search_combinations(search: Searched) -> Combinations | None:
     """
     import pandas as pd
 
-    every = [one for one in search.last if one.score is not None]
+    every = [trial for trial in search.last if trial.score is not None]
     texts = {
-        name: [value_text(one.values[name]) for one in every]
+        name: [value_text(trial.values[name]) for trial in every]
         for name in search.names
-        if len({value_text(one.values[name]) for one in every}) > 1
+        if len({value_text(trial.values[name]) for trial in every}) > 1
     }
     if len(every) < 2 or len(texts) < 2:
         return None
-    axes = [
-        axis_of(
-            name,
-            list(dict.fromkeys(values)),
-            search.called.get(name),
-            logged=name in search.logged,
-        )
-        for name, values in texts.items()
-    ]
+    axes = [_axis(name, values, search) for name, values in texts.items()]
     about = {
-        "mean": [search.shown(one.score or 0.0) for one in every],
+        "mean": [search.shown(trial.score or 0.0) for trial in every],
         "se": math.nan,
-        "n": [len(one.level.seeds) for one in every],
-        "group": [str(one.setting) for one in every],
-        "budget": [one.level.budget for one in every],
-        "why": [one.why for one in every],
+        "n": [len(trial.level.seeds) for trial in every],
+        "group": [str(trial.setting) for trial in every],
+        "budget": [trial.level.budget for trial in every],
+        "why": [trial.why for trial in every],
     }
     return Combinations("", axes, search.metric, pd.DataFrame({**texts, **about}))
 
 
 def stopped_early(search: Searched) -> set[str]:
     """Returns the settings that had less than the whole budget, as `search_combinations` does."""
-    return {str(one.setting) for one in search.last} - {
-        str(one.setting) for one in search.finalists
-    }
+    whole = {trial.setting for trial in search.finalists}
+    return {str(trial.setting) for trial in search.last if trial.setting not in whole}
 
 
 def search_coordinates(search: Searched) -> Drawn | Omitted:
     """Draws a line for each setting, which ends at its score where it got furthest."""
-    found = search_combinations(search)
-    if found is None:
+    combined = search_combinations(search)
+    if combined is None:
         why = "fewer than two settings have a score, or than two names tell them apart"
         return Omitted(NAME, SECTION, TITLE, why)
-    table, pale = found.table, stopped_early(search)
-    drawn = parallel_coordinates(found, NAME, SECTION, "", pale)
+    table, pale = combined.table, stopped_early(search)
+    drawn = parallel_coordinates(combined, NAME, SECTION, "", pale)
     caption = (
         f"A line is one of {plural(len(table), 'setting')}; its end and colour are the"
         f" {search.metric.phrase} where it got furthest, the mean over the seeds that it had there."
@@ -223,22 +209,24 @@ def search_coordinates(search: Searched) -> Drawn | Omitted:
         caption += (
             f" Pale: the {count} that stopped earlier, so their scores are of a smaller budget."
         )
-    if (table[found.names] == "").any(axis=None):
+    if (table[combined.names] == "").any(axis=None):
         caption += " A gap: not drawn for that setting."
     data = table.rename(columns={"group": "setting"})[
-        [*found.names, "mean", "n", "setting", "budget"]
+        [*combined.names, "mean", "n", "setting", "budget"]
     ]
-    return replace(drawn, title=TITLE, caption=caption + log_text(found.axes), data=data)
+    return replace(drawn, title=TITLE, caption=caption + log_text(combined.axes), data=data)
 
 
-def search_figures(search: Searched | None, runs_dir: Path) -> list[Drawn | Omitted]:
-    """Draws what a search has to show; nothing where there was none."""
+def search_figures(data: SweepData) -> list[Drawn | Omitted]:
+    """Draws the figures of a search; none without a search."""
+    search = data.search
     if search is None or not search.placed:
         return []
-    first: list[Drawn | Omitted]
-    if search.is_pbt:
-        first = [search_tree(search), search_curves(search, runs_dir)]
-    else:
-        ranks = [search_ranks(search)] if next_levels(search.levels) else []
-        first = [search_curves(search, runs_dir), *ranks]
-    return [*first, search_progress(search), search_coordinates(search)]
+    has_rungs = not search.is_pbt and next_levels(search.levels)
+    return [
+        *([search_tree(search)] if search.is_pbt else []),
+        search_curves(search, data.runs_dir),
+        *([search_ranks(search)] if has_rungs else []),
+        search_progress(search),
+        search_coordinates(search),
+    ]

@@ -1,15 +1,10 @@
-"""Learning curves of a search: each setting's line ends where the setting stopped.
-
-The best score so far over what was spent, beside random search with the same settings.
-
-Whether a rung says who leads at the next one: scores at two successive budgets.
-"""
+"""Scores of a search: learning curves, the best so far, rank correlations between rungs."""
 
 import math
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from statistics import median
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -18,7 +13,6 @@ from qdsweep.analysis.figures.layout import lay_out
 from qdsweep.analysis.figures.style import NOTE, draw_line, figure_width, short_numbers
 from qdsweep.analysis.marks import COLORS, NEUTRAL, Block, Mark
 from qdsweep.analysis.search import Placed, Searched
-from qdsweep.metrics import Metric
 from qdsweep.records.metrics import column_of, read_metrics, read_rows
 from qdsweep.records.paths import RunDir
 from qdsweep.search.levels import cost, whole_budget
@@ -39,10 +33,9 @@ def search_curves(search: Searched, runs_dir: Path) -> Drawn:
     """Draws the curve of each setting as far as the search took it."""
     import pandas as pd
 
-    named = search.finalists[: 1 if search.is_pbt else MOST_NAMED]
-    whole = {one.setting for one in search.finalists}
-    looks = {one.setting: Mark(color) for one, color in zip(named, COLORS, strict=False)}
-    entries = [(search.label(one), looks[one.setting]) for one in named]
+    named, whole = search.finalists[: 1 if search.is_pbt else MOST_NAMED], _whole(search)
+    looks = {trial.setting: Mark(color) for trial, color in zip(named, COLORS, strict=False)}
+    entries = [(search.label(trial), looks[trial.setting]) for trial in named]
     if len(whole) > len(named):
         entries.append(("others with the whole budget", _WHOLE))
     if len(search.last) > len(whole):
@@ -51,17 +44,16 @@ def search_curves(search: Searched, runs_dir: Path) -> Drawn:
     figure, (part,) = lay_out({"": [Block("", entries)]}, 1, width, 0.55 * width)
     ax = part.panel.subplots()
     tables, failed = [], False
-    for one in reversed(search.last):  # the best on top
-        curve = setting_curve(search, one, runs_dir)
+    for trial in reversed(search.last):  # the best on top
+        curve = setting_curve(search, trial, runs_dir)
         if curve.empty:
             continue
         tables.append(curve)
-        failed = failed or one.failed is not None
-        mark = looks.get(one.setting, _WHOLE if one.setting in whole else _STOPPED)
-        _draw(ax, curve, mark, one, bold=one.setting in looks)
+        failed = failed or trial.failed is not None
+        mark = looks.get(trial.setting, _WHOLE if trial.setting in whole else _STOPPED)
+        _draw(ax, curve, mark, trial, bold=trial.setting in looks)
     _add_rungs(ax, search)
-    unit = search.unit.capitalize()
-    ax.set(xlabel=f"{unit} of a run", ylabel=search.metric.heading)
+    ax.set(xlabel=f"{search.unit.capitalize()} of a run", ylabel=search.metric.heading)
     ax.set_xlim(0, None)
     if search.metric.from_zero:
         ax.set_ylim(0, None)
@@ -82,7 +74,7 @@ def search_curves(search: Searched, runs_dir: Path) -> Drawn:
     return Drawn("search_curves", SECTION, "Learning curves of the search", caption, figure, data)
 
 
-def setting_curve(search: Searched, one: Placed, runs_dir: Path) -> "pd.DataFrame":
+def setting_curve(search: Searched, trial: Placed, runs_dir: Path) -> "pd.DataFrame":
     """Returns setting, what was spent and the mean score over seeds, up to where it stopped.
 
     Empty where a run has no row: it failed at once.
@@ -90,36 +82,31 @@ def setting_curve(search: Searched, one: Placed, runs_dir: Path) -> "pd.DataFram
     import pandas as pd
 
     axis, seeds = column_of(search.unit), []
-    for run in one.runs.values():
+    for run in trial.runs.values():
         path = RunDir(runs_dir / run).state.metrics
         if read_rows(path):
             table = read_metrics(path)
             # It ends with the first iteration that reaches the budget, as the score is of that.
-            seeds.append(table[: int(np.searchsorted(table[axis], one.level.budget)) + 1])
-    if len(seeds) < len(one.runs) or any(table.empty for table in seeds):
+            seeds.append(table[: int(np.searchsorted(table[axis], trial.level.budget)) + 1])
+    if len(seeds) < len(trial.runs) or any(table.empty for table in seeds):
         return pd.DataFrame()
     first = min(seeds, key=len)
-    kept = np.unique(np.linspace(0, len(first) - 1, _POINTS).round().astype(int))
-    spent = first[axis].to_numpy(float)[kept]
-    scores = [
-        np.interp(spent, table[axis].to_numpy(float), _scores(table, search.metric))
-        for table in seeds
-    ]
-    mean = search.metric.factor * np.mean(scores, axis=0)
-    return pd.DataFrame({"setting": one.setting, search.unit: spent, "score": mean})
+    points = np.unique(np.linspace(0, len(first) - 1, _POINTS).round().astype(int))
+    spent = first[axis].to_numpy(float)[points]
+    decider = search.metric
+    scores = []
+    for table in seeds:  # an archive without cells has another score
+        name = decider.name if table[decider.name].notna().any() else decider.always.name
+        scores.append(np.interp(spent, *(table[key].to_numpy(float) for key in (axis, name))))
+    mean = decider.factor * np.mean(scores, axis=0)
+    return pd.DataFrame({"setting": trial.setting, search.unit: spent, "score": mean})
 
 
-def _scores(table: "pd.DataFrame", metric: Metric) -> np.ndarray:
-    """Returns what decides, or what stands for it in an archive without cells."""
-    own = table[metric.name]
-    return (own if own.notna().any() else table[metric.always.name]).to_numpy(float)
-
-
-def _draw(ax: "Axes", curve: "pd.DataFrame", mark: Mark, one: Placed, *, bold: bool) -> None:
+def _draw(ax: "Axes", curve: "pd.DataFrame", mark: Mark, trial: Placed, *, bold: bool) -> None:
     x, y = (curve.iloc[:, place].to_numpy() for place in (1, 2))
     ax.plot(x, y, color=mark.color, linewidth=1.9 if bold else 0.8, alpha=1 if bold else 0.75)
-    end = "x" if one.failed is not None else "o"
-    size = 5 if one.failed is not None else 4 if bold else 2.2
+    end = "x" if trial.failed is not None else "o"
+    size = 5 if trial.failed is not None else 4 if bold else 2.2
     ax.plot(x[-1:], y[-1:], marker=end, markersize=size, color=mark.color, clip_on=False, zorder=3)
 
 
@@ -127,21 +114,15 @@ def _add_rungs(ax: "Axes", search: Searched) -> None:
     """Draws where the search decided, and how many settings came so far."""
     budgets = sorted({level.budget for level in search.levels})
     for budget in budgets:
-        count = len({one.setting for one in search.placed if one.level.budget == budget})
+        count = len({trial.setting for trial in search.placed if trial.level.budget == budget})
         ax.axvline(budget, color="0.55", linewidth=0.8, linestyle=(0, (1, 2)), zorder=0)
         if len(budgets) <= 8:
-            ax.annotate(
-                plural(count, "setting") if budget == budgets[0] else str(count),
-                (budget, 1),
-                (0, 3),
-                xycoords=("data", "axes fraction"),
-                textcoords="offset points",
-                ha="center",
-                **NOTE,
-            )
+            text = plural(count, "setting") if budget == budgets[0] else str(count)
+            where: dict[str, Any] = {"xycoords": ("data", "axes fraction"), "ha": "center"}
+            ax.annotate(text, (budget, 1), (0, 3), textcoords="offset points", **where, **NOTE)
 
 
-_QUANTILES = (0.5, 0.1, 0.9)
+_QUANTILES = (0.1, 0.5, 0.9)
 
 
 def search_progress(search: Searched) -> Drawn:
@@ -188,10 +169,10 @@ def progress(search: Searched) -> "pd.DataFrame":
 
     spent, rows = 0, []
     leader = (0, -math.inf)
-    for one in search.placed:
-        spent += cost(search.levels, one.level) // one.level.places
-        if one.score is not None:
-            leader = max(leader, (one.level.budget, one.score))
+    for trial in search.placed:
+        spent += cost(search.levels, trial.level) // trial.level.places
+        if trial.score is not None:
+            leader = max(leader, (trial.level.budget, trial.score))
         rows.append((spent, search.shown(leader[1]) if leader[0] else math.nan))
     return pd.DataFrame(rows, columns=["spent", "best"])
 
@@ -212,12 +193,11 @@ def random_search(search: Searched) -> "pd.DataFrame":
     most = whole_budget(search.levels)
     total = progress(search)["spent"].iloc[-1]
     rows = [
-        (many * most, *map(search.shown, found))
-        for many, found in enumerate(bests(scores, _QUANTILES), start=1)
+        (many * most, *sorted(map(search.shown, quantiles)))  # the smallest may be the best
+        for many, quantiles in enumerate(bests(scores, _QUANTILES), start=1)
         if many * most <= total
     ]
-    rows = [(spent, *sorted(found)) for spent, *found in rows]
-    return pd.DataFrame([(s, mid, low, high) for s, low, mid, high in rows], columns=columns)
+    return pd.DataFrame(rows, columns=["spent", "low", "median", "high"])[columns]
 
 
 def bests(scores: np.ndarray, shares: Sequence[float]) -> Iterator[list[float]]:
@@ -230,10 +210,10 @@ def bests(scores: np.ndarray, shares: Sequence[float]) -> Iterator[list[float]]:
     n = len(scores)
     places, below = np.arange(1, n + 1), np.ones(n)
     for drawn in range(n):
-        # The share of draws whose best is at most the score of each place.
+        # The share of draws whose best is at most the score at each place.
         below = below * np.maximum(places - drawn, 0) / (n - drawn)
-        found = np.searchsorted(below, np.array(shares) - 1e-12)
-        yield [float(score) for score in scores[found]]
+        quantiles = np.searchsorted(below, np.array(shares) - 1e-12)
+        yield [float(score) for score in scores[quantiles]]
 
 
 def at_the_end(search: Searched) -> list[float]:
@@ -244,18 +224,17 @@ def at_the_end(search: Searched) -> list[float]:
     """
     first = _known(search)
     gains: dict[tuple[int, int], list[float]] = {}
-    for before, one in search.pairs:
-        if before.score is not None and one.score is not None:
-            key = before.level.budget, one.level.budget
-            gains.setdefault(key, []).append(one.score - before.score)
-    typical = {key: median(found) for key, found in gains.items()}
-    own = [one for one in search.last if one.setting in first]
-    known = [_extended(one, one.score, typical) for one in own if one.score is not None]
+    for before, trial in search.pairs:
+        key = before.level.budget, trial.level.budget
+        gains.setdefault(key, []).append((trial.score or 0.0) - (before.score or 0.0))
+    typical = {key: median(gained) for key, gained in gains.items()}
+    own = [trial for trial in search.last if trial.setting in first]
+    known = [_extended(trial, trial.score, typical) for trial in own if trial.score is not None]
     return known + [min(known)] * (len(own) - len(known)) if known else []
 
 
-def _extended(one: Placed, score: float, gains: dict[tuple[int, int], float]) -> float:
-    budget = one.level.budget
+def _extended(trial: Placed, score: float, gains: dict[tuple[int, int], float]) -> float:
+    budget = trial.level.budget
     while (step := next((key for key in gains if key[0] == budget), None)) is not None:
         score, budget = score + gains[step], step[1]
     return score
@@ -279,12 +258,17 @@ def _about_random(search: Searched) -> str:
 
 def _known(search: Searched) -> set[int]:
     """Returns the settings that were known beforehand."""
-    return {one.setting for one in search.placed if one.level.kind == "known"}
+    return {trial.setting for trial in search.placed if trial.level.kind == "known"}
 
 
 def _stopped(search: Searched) -> int:
     """Returns how many of them had less than the whole budget."""
-    return len(_known(search) - {one.setting for one in search.finalists})
+    return len(_known(search) - _whole(search))
+
+
+def _whole(search: Searched) -> set[int]:
+    """Returns the settings that had the whole budget."""
+    return {trial.setting for trial in search.finalists}
 
 
 NAME, TITLE = "search_ranks", "Rank correlation between rungs"
@@ -316,20 +300,20 @@ class Step(NamedTuple):
 
 def steps(search: Searched) -> list[Step]:
     """Returns the steps of a search from budget to budget, all brackets and batches together."""
-    found: dict[tuple[int, int], list[tuple[float, float]]] = {}
-    for before, one in search.pairs:
-        if before.score is not None and one.score is not None:
-            scores = search.shown(before.score), search.shown(one.score)
-            found.setdefault((before.level.budget, one.level.budget), []).append(scores)
-    last = [one for one in search.last if one.score is not None]
+    by_budgets: dict[tuple[int, int], list[tuple[float, float]]] = {}
+    for before, trial in search.pairs:
+        scores = search.shown(before.score or 0.0), search.shown(trial.score or 0.0)
+        by_budgets.setdefault((before.level.budget, trial.level.budget), []).append(scores)
+    scored = [trial for trial in search.last if trial.score is not None]
+    last = [(trial.level.budget, search.shown(trial.score or 0.0)) for trial in scored]
     return [
         Step(
             budgets,
             scores,
-            [search.shown(one.score or 0.0) for one in last if one.level.budget == budgets[0]],
+            [shown for budget, shown in last if budget == budgets[0]],
             spearman(scores),
         )
-        for budgets, scores in sorted(found.items())
+        for budgets, scores in sorted(by_budgets.items())
     ]
 
 
@@ -364,8 +348,7 @@ def search_ranks(search: Searched) -> Drawn | Omitted:
 
     every = [step for step in steps(search) if len(step.scores) > 1]
     if not every:
-        why = "fewer than two settings went on to a larger budget"
-        return Omitted(NAME, SECTION, TITLE, why)
+        return Omitted(NAME, SECTION, TITLE, "fewer than two settings went on to a larger budget")
     shown = every[:MOST_PANELS]
     across = min(3, len(shown))
     down = math.ceil(len(shown) / across)
@@ -376,13 +359,8 @@ def search_ranks(search: Searched) -> Drawn | Omitted:
         ax.set_visible(False)
     for ax, step in zip(axes, shown, strict=False):
         _draw_ranks(ax, step, search)
-    data = pd.DataFrame(
-        [
-            {"budget": step.budgets[0], "next_budget": step.budgets[1], "score": a, "next_score": b}
-            for step in every
-            for a, b in step.scores
-        ]
-    )
+    rows = [(*step.budgets, *scores) for step in every for scores in step.scores]
+    data = pd.DataFrame(rows, columns=["budget", "next_budget", "score", "next_score"])
     caption = (
         f"{search.metric.label} of the settings that went on, at a budget and at the next one. ρ:"
         " Spearman's rank correlation; it is over settings that were chosen, and would be higher"

@@ -1,24 +1,17 @@
-"""The look of every figure: colours, line styles, numbers on axes, and saving without dates.
-
-The look that the sweep file asks for, `figures:`, applied to all figures in one place.
-"""
+"""The look of every figure: colours, line styles, numbers on axes, and saving without dates."""
 
 import io
 import re
 import textwrap
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from qdsweep.analysis.marks import DASHES, MARKERS, Called, Mark, group_names, sweep_marks
-from qdsweep.analysis.selection import Tables, arrange, read_tables
+from qdsweep.analysis.marks import DASHES, MARKERS, Mark
 from qdsweep.files import atomic
-from qdsweep.records.paths import SweepDir
-from qdsweep.records.plan import Plan, read_plan
 from qdsweep.text import plain, short_number
 
 if TYPE_CHECKING:
@@ -106,7 +99,7 @@ def style(column_width: float | None = None) -> Iterator[None]:
 
 
 def figure_width(natural: float) -> float:
-    """Returns how wide a figure may be [inches]: as wide as is natural, or the column in print."""
+    """Returns the width of a figure [inches]: of the column in print, or its natural width."""
     return _width.get() or natural
 
 
@@ -165,18 +158,18 @@ def short_numbers(axis: "Axis", bins: int = 5) -> None:
 def wrap(text: str, inches: float, points: float = 9) -> str:
     """Returns a text in lines that fit into a width, for letters of so many points.
 
-    A name stays beside its value, and a formula is as wide as it is drawn.
+    A name stays on the line of its value, and a formula counts as wide as it is drawn.
     """
     most = max(int(inches * 72 / (0.6 * points)), 8)
     formulas: dict[str, str] = {}
-    for found in dict.fromkeys(re.findall(r"\$[^$]+\$", text)):
-        stand_in = chr(0xE000 + len(formulas)) * len(plain(found))  # private letters of Unicode
-        formulas[stand_in] = found
-        text = text.replace(found, stand_in)
+    for formula in dict.fromkeys(re.findall(r"\$[^$]+\$", text)):
+        stand_in = chr(0xE000 + len(formulas)) * len(plain(formula))  # private letters of Unicode
+        formulas[stand_in] = formula
+        text = text.replace(formula, stand_in)
     parts = [part.replace(" ", "\xa0") if len(part) < most else part for part in text.split(", ")]
     text = textwrap.fill(", ".join(parts), most).replace("\xa0", " ")
-    for stand_in, found in formulas.items():
-        text = text.replace(stand_in, found)
+    for stand_in, formula in formulas.items():
+        text = text.replace(stand_in, formula)
     return text
 
 
@@ -188,7 +181,7 @@ def add_heading(figure: "Figure | SubFigure", text: str, inches: float) -> None:
 def save(figure: "Figure", stem: Path, suffixes: tuple[str, ...]) -> None:
     """Saves a figure atomically under each suffix, the same bytes for the same figure.
 
-    It is laid out once and drawn once for each suffix: `savefig` does both twice for each.
+    It is laid out once in all and drawn once for each suffix; `savefig` does both twice.
     """
     stem.parent.mkdir(parents=True, exist_ok=True)
     layout = figure.get_layout_engine()
@@ -235,47 +228,3 @@ def _plain_fonts() -> Iterator[None]:
         yield
     finally:
         options._drop_tables_default = before
-
-
-@dataclass(frozen=True)
-class Look(Called):
-    """What the sweep file says of its figures.
-
-    Attributes:
-        column_width: Width of a figure in print [mm]; None: as it comes.
-    """
-
-    column_width: float | None
-
-    def style(self) -> AbstractContextManager[None]:
-        """Draws figures with this look."""
-        return style(self.column_width)
-
-
-def read_dressed(sweep_dir: Path) -> tuple[Plan, Tables, Look]:
-    """Reads a sweep as its report shows it: labels for groups, in the order that was asked for.
-
-    Raises:
-        BadInput: A file is missing, or `figures` names what the sweep does not have.
-    """
-    tables, plan = read_tables(sweep_dir), read_plan(SweepDir(sweep_dir))
-    names = group_names(plan)
-    look = Look(**vars(names), column_width=plan.figures.column_width)
-    return look.dressed_plan(plan), _dress_tables(tables, plan, look), look
-
-
-def _dress_tables(tables: Tables, plan: Plan, look: Look) -> Tables:
-    arranged = arrange(*map(look.dressed, (tables.summary, tables.table, tables.curves)))
-    shown = [name for name in look.names.values() if name.label in arranged.series]
-    runs = tables.seed_curves
-    return replace(
-        tables,
-        summary=arranged.summary,
-        table=arranged.table,
-        curves=arranged.curves,
-        score_scales=arranged.score_scales,
-        seed_curves=None if runs is None else look.dressed(runs),
-        series={name.label: name.series for name in shown},
-        facets={name.label: name.facet for name in shown},
-        marks=sweep_marks(plan, look.names),
-    )

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from qdsweep.analysis.data import SweepData
 from qdsweep.analysis.figures.combinations import (
     MOST_TICKS,
     Axis,
@@ -23,8 +24,8 @@ from qdsweep.analysis.figures.figure import Drawn, Omitted
 from qdsweep.analysis.figures.heatmap import color_scale
 from qdsweep.analysis.figures.style import EMPTY_CELL, figure_width, line_style
 from qdsweep.analysis.marks import COLORMAP, COLORS, Marks
-from qdsweep.analysis.selection import Tables, short_names
-from qdsweep.records.plan import Plan
+from qdsweep.analysis.search import next_levels
+from qdsweep.analysis.selection import short_names
 from qdsweep.sweep.groups import values_label
 from qdsweep.text import listed, plural, short
 
@@ -39,53 +40,55 @@ MAX_PAIRS = 6
 _MOST_VALUES = 20  # of a name, in a heatmap
 
 
-def sweep_views(plan: Plan, tables: Tables) -> list[Drawn | Omitted]:
+def sweep_views(data: SweepData) -> list[Drawn | Omitted]:
     """Returns what the sweep's shape allows, each within one scale.
 
     Two names and more give parallel coordinates and heatmaps of pairs, every name of numbers
-    gives a slice.
+    gives a slice. A search has none: its finalists alone would mislead.
     """
+    if next_levels(data.plan.levels):
+        return []
     views: list[Drawn | Omitted] = []
-    every = combinations(plan, tables)[:MAX_SCORE_SCALES]
-    tasks = short_names([found.scale for found in every])
-    for position, found in enumerate(every):
+    every = combinations(data)[:MAX_SCORE_SCALES]
+    tasks = short_names([combined.scale for combined in every])
+    for position, combined in enumerate(every):
         end = f"_{position + 1}" if position else ""
-        where = f" {found.scale}." if len(tables.score_scales) > 1 else ""
+        where = f" {combined.scale}." if len(data.score_scales) > 1 else ""
         drawn: list[Drawn | Omitted] = []
-        drawn.append(_coordinates(found, f"parallel_coordinates{end}", where))
-        for axis in found.axes:
+        drawn.append(_coordinates(combined, f"parallel_coordinates{end}", where))
+        for axis in combined.axes:
             if axis.numbers is not None:
                 name = re.sub(r"[^A-Za-z0-9_.]+", "-", axis.name)
-                drawn.append(one_slice(found, axis, f"slice_{name}{end}", where, tables.marks))
-        drawn += pair_heatmaps(found, f"pairs{end}", where)
-        if found.table["mean"].nunique() == 1:
-            why = f"the mean {found.score.phrase} is the same for all swept values"
-            drawn = [Omitted(one.name, one.section, one.title, why) for one in drawn]
+                drawn.append(one_slice(combined, axis, f"slice_{name}{end}", where, data.marks))
+        drawn += pair_heatmaps(combined, f"pairs{end}", where)
+        if combined.table["mean"].nunique() == 1:
+            why = f"the mean {combined.score.phrase} is the same for all swept values"
+            drawn = [Omitted(view.name, view.section, view.title, why) for view in drawn]
         about = f": {tasks[position]}" if len(every) > 1 else ""
-        views += [replace(one, title=f"{one.title}{about}") for one in drawn]
+        views += [replace(view, title=f"{view.title}{about}") for view in drawn]
     return views
 
 
-def _coordinates(found: Combinations, name: str, where: str) -> Drawn | Omitted:
-    if len(found.axes) > 1:
-        return parallel_coordinates(found, name, SECTION, where)
-    (only,) = found.names
+def _coordinates(combined: Combinations, name: str, where: str) -> Drawn | Omitted:
+    if len(combined.axes) > 1:
+        return parallel_coordinates(combined, name, SECTION, where)
+    (only,) = combined.names
     why = f"only {only} was swept, besides seeds, and the table has all of it"
     return Omitted(name, SECTION, "Parallel coordinates", why)
 
 
-def one_slice(found: Combinations, axis: Axis, name: str, where: str, marks: Marks) -> Drawn:
+def one_slice(combined: Combinations, axis: Axis, name: str, where: str, marks: Marks) -> Drawn:
     """Draws the score over one swept name, a line for each combination of the other ones."""
     from matplotlib.figure import Figure
 
-    rest = [other for other in found.axes if other.name != axis.name]
+    rest = [other for other in combined.axes if other.name != axis.name]
     others, called = [other.name for other in rest], [other.label for other in rest]
-    known = found.table[found.table[axis.name] != ""]  # where it was drawn
+    known = combined.table[combined.table[axis.name] != ""]  # where it was drawn
     table = known.assign(**{axis.name: known[axis.name].astype(float)})
     parts = [(_label(part, rest), part) for _, part in _parts(table, others)]
     lines = [(label, part) for label, part in parts if len(part) > 1]
     shown = sorted(lines, key=lambda line: -line[1]["mean"].max())[:MAX_LINES]
-    shown = [line for line in lines if any(line is one for one in shown)]  # in the sweep's order
+    shown = [line for line in lines if any(line is best for best in shown)]  # in the sweep's order
     longest = max((len(label) for label, _ in shown), default=0)
     width = figure_width(5.0 + 0.065 * longest)
     figure = Figure(figsize=(width, 3.4), layout="constrained")
@@ -99,44 +102,45 @@ def one_slice(found: Combinations, axis: Axis, name: str, where: str, marks: Mar
     if not shown:
         ax.scatter(table[axis.name], table["mean"], s=14, color=COLORS[0], alpha=0.7)
     _number_axis(ax, axis)
-    ax.set(xlabel=axis.label, ylabel=found.score.heading)
+    ax.set(xlabel=axis.label, ylabel=combined.score.heading)
     ax.grid(True)
     if others and shown:
         place = "right center" if width > 6 else "lower center"
         figure.legend(loc=f"outside {place}", fontsize=8 if len(shown) <= 6 else 7, handlelength=3)
-    kept = known
+    points = known
     if shown:
-        kept = kept.loc[sorted(index for _, part in shown for index in part.index)]
-        one = "value" if len(others) == 1 else f"of {plural(len(shown), 'combination')}"
-        several = f", a line for each {one} of {listed(called)}" if others else ""
+        points = points.loc[sorted(index for _, part in shown for index in part.index)]
+        noun = "value" if len(others) == 1 else f"of {plural(len(shown), 'combination')}"
+        several = f", a line for each {noun} of {listed(called)}" if others else ""
         caption = (
-            f"Final {found.score.phrase} over {axis.label}{several}: mean"
-            f" ± standard error over {seeds_text(kept['n'])}."
+            f"Final {combined.score.phrase} over {axis.label}{several}: mean"
+            f" ± standard error over {seeds_text(points['n'])}."
         )
         if len(lines) > len(shown):
             caption += f" Shown: the best {len(shown)} of {len(lines)}, by their highest mean."
     else:
         caption = (
-            f"Final {found.score.phrase} over {axis.label}: a dot is one combination of swept"
-            f" values, its mean over {seeds_text(kept['n'])}; the other values vary too."
+            f"Final {combined.score.phrase} over {axis.label}: a dot is one combination of swept"
+            f" values, its mean over {seeds_text(points['n'])}; the other values vary too."
         )
-    data = kept[[axis.name, *others, "mean", "se", "n"]]
-    title = f"{found.score.heading} over {axis.label}"
+    data = points[[axis.name, *others, "mean", "se", "n"]]
+    title = f"{combined.score.heading} over {axis.label}"
     return Drawn(name, SECTION, title, f"{caption}{log_text([axis])}{where}", figure, data)
 
 
-def pair_heatmaps(found: Combinations, name: str, where: str) -> list[Drawn]:
+def pair_heatmaps(combined: Combinations, name: str, where: str) -> list[Drawn]:
     """Draws the mean score of each pair of values of two names, over all values of the others."""
     import pandas as pd
     from matplotlib.figure import Figure
 
-    pairs = [(a, b, _means(found.table, a, b)) for a, b in itertools.combinations(found.axes, 2)]
+    axes_of = itertools.combinations(combined.axes, 2)
+    pairs = [(a, b, _means(combined.table, a, b)) for a, b in axes_of]
     pairs = [pair for pair in pairs if _fills(pair)]
     if not pairs:
         return []
     # The pairs that differ most come first.
     widest = sorted(pairs, key=lambda pair: -np.ptp(pair[2]["mean"]))[:MAX_PAIRS]
-    pairs = [pair for pair in pairs if any(pair is one for one in widest)]
+    pairs = [pair for pair in pairs if any(pair is wide for wide in widest)]
     width = figure_width(3.5 * min(3, len(pairs)) + 1.0)
     across = min(3, len(pairs), max(int(width / 2.4), 1))
     down = -(-len(pairs) // across)
@@ -148,7 +152,7 @@ def pair_heatmaps(found: Combinations, name: str, where: str) -> list[Drawn]:
     for ax in axes[len(pairs) :]:
         ax.set_visible(False)
     bar = figure.colorbar(color_scale(limits), ax=axes[: len(pairs)], pad=0.02, aspect=25)
-    bar.set_label(f"{found.score.heading}, mean")
+    bar.set_label(f"{combined.score.heading}, mean")
     bar.outline.set_visible(False)
     cells = pd.concat(
         [
@@ -157,10 +161,10 @@ def pair_heatmaps(found: Combinations, name: str, where: str) -> list[Drawn]:
         ]
     )
     data = cells[["x_name", "x", "y_name", "y", "mean", "n"]]
-    count = len(found.axes)
+    count = len(combined.axes)
     over = ", over all values of the other swept names" if count > 2 else ""
     caption = (
-        f"Mean final {found.score.phrase} of pairs of swept values{over}, over"
+        f"Mean final {combined.score.phrase} of pairs of swept values{over}, over"
         f" {seeds_text(data['n'], 'run')} each.{where}"
     )
     if any(len(means) < len(a.values) * len(b.values) for a, b, means in pairs):

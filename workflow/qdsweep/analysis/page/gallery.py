@@ -1,23 +1,17 @@
-"""What `plots/` of a sweep holds, as the page shows it: figures by section, animations.
-
-Files inside the page: data URLs, small pictures, downloads.
-"""
+"""Figures and animations of `plots/` as the page shows them: pictures, captions, downloads."""
 
 import base64
 import gzip
 import io
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from qdsweep.analysis.data import SweepData
 from qdsweep.analysis.figures.figure import read_index
-from qdsweep.analysis.selection import Tables
 from qdsweep.analysis.stages import maker_of
 from qdsweep.files import damaged, read_json, require
-from qdsweep.records.paths import SweepDir
-from qdsweep.sweep.groups import Name
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -164,7 +158,7 @@ class Films:
     commands: list[str]
 
 
-def figure_sections(sweep_dir: Path, column_width: float | None = None) -> dict[str, list[Shown]]:
+def figure_sections(data: SweepData) -> dict[str, list[Shown]]:
     """Returns every figure of `plots/figures.json` and of the folders below it, by section.
 
     Figures for a column in print, which have small letters, are enlarged.
@@ -172,7 +166,8 @@ def figure_sections(sweep_dir: Path, column_width: float | None = None) -> dict[
     Raises:
         BadInput: `qdsweep plot` has not drawn them.
     """
-    sweep = SweepDir(sweep_dir)
+    sweep = data.sweep
+    enlarged = 1.0 if data.plan.figures.column_width is None else _ENLARGED
     main = sweep.plots / "figures.json"
     require(main, maker_of(main).first)
     sections: dict[str, list[Shown]] = {}
@@ -191,18 +186,18 @@ def figure_sections(sweep_dir: Path, column_width: float | None = None) -> dict[
                 name,
                 entry["title"],
                 entry["caption"],
-                figure_picture(path, 1.0 if column_width is None else _ENLARGED),
+                figure_picture(path, enlarged),
                 [download(path.with_name(f"{name}.csv"))],
-                f"qdsweep {stage} {sweep_dir.name}{only}",
+                f"qdsweep {stage} {sweep.name}{only}",
             )
             sections.setdefault(entry["section"], []).append(shown)
     return sections
 
 
-def films(sweep_dir: Path, tables: Tables, names: Mapping[str, Name]) -> Films:
-    """Returns the animations of `qdsweep evolution` and `qdsweep rollouts`; `names` by group."""
-    sweep = SweepDir(sweep_dir)
-    groups = dict(zip(tables.summary["id"], tables.summary["group"], strict=True))
+def films(data: SweepData) -> Films:
+    """Returns the animations of `qdsweep evolution` and `qdsweep rollouts`."""
+    sweep = data.sweep
+    groups = dict(zip(data.summary["id"], data.summary["group"], strict=True))
     titles: dict[Path, str] = {}
     for run, group in groups.items():  # in the sweep's order
         path = sweep.evolution / f"{run}.gif"
@@ -211,16 +206,16 @@ def films(sweep_dir: Path, tables: Tables, names: Mapping[str, Name]) -> Films:
     index = sweep.rollouts / "rollouts.json"
     if index.exists():
         entries = read_json(index, "Run `qdsweep rollouts` again.")["rollouts"]
-        for group, name in names.items():
+        for group, name in data.called.names.items():
             for entry in (entry for entry in entries if entry["group"] == group):
                 titles[sweep.rollouts / entry["file"]] = f"{name.label}: {entry['title']}"
-    found, size = [], 0
+    shown, size = [], 0
     for path, title in titles.items():
         size += path.stat().st_size
         if size <= _FILMS:
             still = last_frame(path)
             url = data_url(path.read_bytes(), ".gif")
-            found.append(Film(title, still, Picture(url, still.width, still.height)))
+            shown.append(Film(title, still, Picture(url, still.width, still.height)))
     stages = dict.fromkeys(path.parent.name for path in titles)
-    commands = [f"qdsweep {stage} {sweep_dir.name}" for stage in stages]
-    return Films(found, len(titles) - len(found), commands)
+    commands = [f"qdsweep {stage} {sweep.name}" for stage in stages]
+    return Films(shown, len(titles) - len(shown), commands)

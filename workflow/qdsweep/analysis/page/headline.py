@@ -1,16 +1,12 @@
 """The first sentences of the page: what was swept, and what came out."""
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from qdsweep.analysis.marks import Called
+from qdsweep.analysis.data import SweepData
 from qdsweep.analysis.selection import Tables, compared_metric
 from qdsweep.analysis.statistics import MIN_SEEDS
 from qdsweep.analysis.tables.groups import best_and_tied, format_metric, unequal_budgets
-from qdsweep.files import read_csv
 from qdsweep.metrics import Metric
-from qdsweep.records.paths import SweepDir
-from qdsweep.records.plan import Plan, read_confirm
 from qdsweep.search.levels import count_candidates, search_cost
 from qdsweep.text import (
     common_decimals,
@@ -28,12 +24,13 @@ if TYPE_CHECKING:
 MAX_SCORE_SCALES = 6  # more are for the tables
 
 
-def headline(plan: Plan, tables: Tables, sweep_dir: Path, called: Called) -> str:
-    """Returns the first sentences of the page, of a sweep with the names that readers see."""
-    done = tables.with_results.drop_duplicates("id")
+def headline(data: SweepData) -> str:
+    """Returns the first sentences of the page."""
+    plan = data.plan
+    done = data.with_results.drop_duplicates("id")
     swept = {name.split(".")[0] for name in plan.columns}
     several = swept & {"experiment", "domain"}  # the groups say which
-    of = "" if several else f" of {called.labels.get(plan.experiment, plan.experiment)}"
+    of = "" if several else f" of {data.called.labels.get(plan.experiment, plan.experiment)}"
     text = (
         f"{plural(len({row.run for row in plan.rows}), 'run')}{of} in "
         f"{plural(len(plan.groups), 'group')}, {number(done['evaluations'].sum())} evaluations, "
@@ -44,25 +41,25 @@ def headline(plan: Plan, tables: Tables, sweep_dir: Path, called: Called) -> str
             f" They are the finalists of a search among {count_candidates(plan.levels)} settings,"
             f" which took {number(search_cost(plan.levels))} {plan.unit} in all."
         )
-    partial = int((tables.summary["status"] == "partial").sum())
+    partial = int((data.summary["status"] == "partial").sum())
     if partial:
         text += f" {plural(partial, 'row')} of unfinished runs, taken at where they are."
-    missing = len(tables.summary) - len(tables.with_results)
+    missing = len(data.summary) - len(data.with_results)
     if missing:
-        text += f" {plural(missing, 'row')} without results: the tables leave them out."
+        text += f" {plural(missing, 'row')} without results: the data leave them out."
     others = {row.run for row in plan.rows if row.imported}
     if others:
         text += f" {plural(len(others), 'run')} of others, imported."
-    best = [tables.best(groups, 1)[0] for groups in tables.score_scales.values() if len(groups) > 1]
+    best = [data.best(groups, 1)[0] for groups in data.score_scales.values() if len(groups) > 1]
     if 0 < len(best) <= MAX_SCORE_SCALES:
-        metric = _compared(tables)
-        texts = dict(zip(tables.table["group"], format_metric(tables.table, metric), strict=True))
+        metric = _compared(data)
+        texts = dict(zip(data.table["group"], format_metric(data.table, metric), strict=True))
         noun = " is that" if len(best) == 1 else "s are those"
-        scores = listed([_score(tables, metric, group, texts[group]) for group in best])
-        text += f" The {tables.rank.extreme} mean {metric.phrase}{noun} of {scores}"
-        text += f"{_not_told(tables, best)}."
-    text += _confirmed(tables, sweep_dir, called)
-    text += unequal_budgets(plan, tables.table, tables.score_scales)
+        scores = listed([_score(data, metric, group, texts[group]) for group in best])
+        text += f" The {data.rank.extreme} mean {metric.phrase}{noun} of {scores}"
+        text += f"{_not_told(data, best)}."
+    text += _confirmed(data)
+    text += unequal_budgets(plan, data.table, data.score_scales)
     if done["scale"].map(lambda scale: scale.partition(";")[0]).nunique() == 1:  # one task
         top = done.loc[done["obj_max"].idxmax()]
         text += f" The best objective of all runs is {number(top['obj_max'], 2)} ({top['group']})."
@@ -85,7 +82,7 @@ def _score(tables: Tables, metric: Metric, group: str, text: str) -> str:
 
 
 def _not_told(tables: Tables, best: list[str]) -> str:
-    """Returns which of the best groups the test does not tell from others."""
+    """Returns which of the best groups do not differ significantly from others."""
     if min(tables.counts(best)) < MIN_SEEDS:
         few = min(tables.counts(best))
         return f"; n = {few} cannot decide, so nothing is tested: that takes {MIN_SEEDS} seeds"
@@ -103,20 +100,17 @@ def _not_told(tables: Tables, best: list[str]) -> str:
     return f", not told from others at 5 %{which} by Welch's test with Holm's correction"
 
 
-def _confirmed(tables: Tables, sweep_dir: Path, called: Called) -> str:
-    """Returns how the winners did on seeds that did not choose them; nothing if none was run."""
-    sweep = SweepDir(sweep_dir)
-    path = sweep.tables / "confirmed.csv"
-    if not path.exists():
+def _confirmed(data: SweepData) -> str:
+    """Returns a sentence on the winners on unseen seeds; empty if none was run again."""
+    confirmed = data.stage_table("confirmed")
+    if confirmed is None:
         return ""
-    # Names stay text, even one that looks like a number or like "null".
-    data = read_csv(path, "Run `snakemake` first.", dtype={"group": str, "scale": str})
-    data = called.dressed(data).dropna(subset=["unseen_mean"])
-    score_scales = [rows for _, rows in data.groupby("scale", sort=False)]
+    confirmed = data.called.dressed(confirmed).dropna(subset=["unseen_mean"])
+    score_scales = [rows for _, rows in confirmed.groupby("scale", sort=False)]
     if not 0 < len(score_scales) <= MAX_SCORE_SCALES:
         return ""
-    seeds = seeds_text(row["values"]["seed"] for row in read_confirm(sweep))
-    return f" On the unseen {seeds}, {'; '.join(_held(tables, rows) for rows in score_scales)}."
+    seeds = seeds_text(row["values"]["seed"] for row in data.confirming)
+    return f" On the unseen {seeds}, {'; '.join(_held(data, rows) for rows in score_scales)}."
 
 
 def _held(tables: Tables, rows: "pd.DataFrame") -> str:

@@ -1,7 +1,4 @@
-"""Interactive figures of the page: learning curves and parallel coordinates.
-
-Parallel coordinates of a sweep for plotly: an axis for each swept name, then the score.
-"""
+"""Interactive figures of the page, drawn by plotly: learning curves, parallel coordinates."""
 
 import math
 from collections.abc import Callable
@@ -11,12 +8,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from qdsweep.analysis.curves import Line, View, constant, curve_lines, is_defined, page_views
+from qdsweep.analysis.data import SweepData
 from qdsweep.analysis.figures.combinations import Combinations, Upright, combinations, coordinates
 from qdsweep.analysis.figures.search import search_combinations, stopped_early
 from qdsweep.analysis.marks import COLORMAP, Mark
 from qdsweep.analysis.search import Searched
 from qdsweep.analysis.selection import Tables, short_names
-from qdsweep.records.plan import Plan
 from qdsweep.text import (
     common_decimals,
     for_plotly,
@@ -30,7 +27,7 @@ MAX_RUNS = 200
 
 
 class Label(NamedTuple):
-    """What is said of a line: its name, lines under it, and whether it is pale."""
+    """The hover text of a line: its name and further lines; and whether it is drawn pale."""
 
     title: str
     lines: list[str]
@@ -41,16 +38,16 @@ _BETWEEN = 12  # points between two axes, where the mouse finds a line
 
 
 def parallel_coordinates(
-    found: Combinations, about: Callable[[dict[str, Any]], Label], what: str = "group"
+    combined: Combinations, about: Callable[[dict[str, Any]], Label], what: str = "group"
 ) -> tuple[tuple[list[dict[str, Any]], dict[str, Any]], str]:
     """Returns the traces, the layout and caption of one scale: a line for each combination.
 
     Args:
-        found: The combinations.
-        about: What is said of a row of their table.
+        combined: The combinations.
+        about: Row of their table -> label of its line.
         what: What a line is.
     """
-    described = coordinates(found, MAX_RUNS)
+    described = coordinates(combined, MAX_RUNS)
     count = len(described.axes)
     places = np.linspace(0, count - 1, (count - 1) * _BETWEEN + 1)
     traces = []
@@ -58,8 +55,8 @@ def parallel_coordinates(
         label, mean = about(row), row["mean"]
         decimals = max(0, 3 - math.floor(math.log10(abs(mean)))) if mean else 0
         score = mean_and_error(mean, row["se"], min(decimals, 6))
-        said = f"{found.score.heading} {score} (n = {number(row['n'])})"
-        lines = "<br>".join([*map(for_plotly, label.lines), said])
+        score_text = f"{combined.score.heading} {score} (n = {number(row['n'])})"
+        lines = "<br>".join([*map(for_plotly, label.lines), score_text])
         traces.append(
             {
                 "type": "scatter",
@@ -76,8 +73,8 @@ def parallel_coordinates(
         " its runs of the final score. Drag a box over lines to keep only those (with Shift: those"
         " in all boxes); double-click to have all back."
     )
-    if len(traces) < len(found.table):
-        caption += f" Shown: the best {len(traces)} of {plural(len(found.table), what)}."
+    if len(traces) < len(combined.table):
+        caption += f" Shown: the best {len(traces)} of {plural(len(combined.table), what)}."
     return (traces, _layout(described.axes)), caption
 
 
@@ -86,10 +83,10 @@ def _color(height: float, *, pale: bool) -> str:
     from matplotlib import colormaps
     from matplotlib.colors import to_hex
 
-    found = colormaps[COLORMAP](height)
+    color = colormaps[COLORMAP](height)
     if not pale:
-        return str(to_hex(found))
-    red, green, blue = (round(255 * part) for part in found[:3])
+        return str(to_hex(color))
+    red, green, blue = (round(255 * part) for part in color[:3])
     return f"rgba({red},{green},{blue},0.3)"
 
 
@@ -143,34 +140,34 @@ class Interactive:
     views: dict[str, str]
 
 
-def interactive_figures(
-    plan: Plan, tables: Tables, search: Searched | None = None
-) -> list[Interactive]:
+def interactive_figures(data: SweepData) -> list[Interactive]:
     """Returns learning curves of each panel and parallel coordinates of each scale.
 
     Those of a search have all its settings.
     """
-    found = []
-    for place, (about, groups) in enumerate(_parts(tables.panels)):
-        views, caption = _learning_curves(tables, groups)
+    figures = []
+    for place, (about, groups) in enumerate(_parts(data.panels)):
+        views, caption = _learning_curves(data, groups)
         title = f"Interactive learning curves{about}"
-        found.append(Interactive(f"curves-{place + 1}", title, caption, views))
-    if search is not None:
-        return [*found, *_of_settings(search)]
-    by_scale = {one.scale: one for one in combinations(plan, tables)}
-    for place, (about, groups) in enumerate(_parts(tables.score_scales)):
-        combined = by_scale.get(tables.score_scale_of[groups[0]])
+        figures.append(Interactive(f"curves-{place + 1}", title, caption, views))
+    if data.search is not None:
+        return [*figures, *_of_settings(data.search)]
+    by_scale = {part.scale: part for part in combinations(data)}
+    for place, (about, groups) in enumerate(_parts(data.score_scales)):
+        combined = by_scale.get(data.score_scale_of[groups[0]])
         if combined is not None and len(combined.axes) > 1:
 
             def label(row: dict[str, Any]) -> Label:
-                values = plan.groups[row["group"]][0].values
-                swept = [f"{plan.called(name)} {values[name]}" for name in plan.group_columns]
+                values = data.plan.groups[row["group"]][0].values
+                swept = [
+                    f"{data.plan.called(name)} {values[name]}" for name in data.plan.group_columns
+                ]
                 return Label(row["group"], swept)
 
             drawn, caption = parallel_coordinates(combined, label)
             title = f"Interactive parallel coordinates{about}"
-            found.append(_coordinates(place + 1, title, caption, drawn))
-    return found
+            figures.append(_coordinates(place + 1, title, caption, drawn))
+    return figures
 
 
 def _of_settings(search: Searched) -> list[Interactive]:
@@ -247,10 +244,10 @@ def _draw(
 
 
 def _band_and_line(view: View, tables: Tables, line: Line, opacity: float) -> list[dict[str, Any]]:
-    kept = _thin(len(line.x))
-    x, (middle, low, high) = line.x[kept], (part[kept] for part in line.band)
+    points = _thin(len(line.x))
+    x, (middle, low, high) = line.x[points], (part[points] for part in line.band)
     mark = tables.marks[line.group]
-    look, stairs = _look(mark, len(kept)), view.metric.stairs
+    look, stairs = _look(mark, len(points)), view.metric.stairs
     look["line"]["shape"] = "hv" if stairs else "linear"
     common = {"type": "scatter", "mode": "lines", "legendgroup": line.group}
     silent = common | {"hoverinfo": "skip", "showlegend": False}
@@ -268,7 +265,7 @@ def _band_and_line(view: View, tables: Tables, line: Line, opacity: float) -> li
         traces.append(silent | band | around)
     for places, values in line.seeds:
         thin = {"line": look["line"] | {"width": 0.8}, "opacity": 0.5}
-        traces.append(silent | thin | {"x": places[kept], "y": values[kept].astype(np.float32)})
+        traces.append(silent | thin | {"x": places[points], "y": values[points].astype(np.float32)})
     half = (high - low) / 2
     decimals = common_decimals(middle, half)
     digits = ",d" if view.over.whole else ",.3~f"  # in the words of d3-format

@@ -1,9 +1,4 @@
-"""The methods paragraph of a sweep, ready to paste, with the BibTeX of what it cites.
-
-What the runs of a sweep were made with: versions, machines without names, one digest.
-
-What was computed of a sweep after its runs, for the methods paragraph.
-"""
+"""The methods paragraph of a sweep, ready to paste, with the BibTeX of what it cites."""
 
 import hashlib
 import platform
@@ -13,16 +8,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from qdsweep.analysis.data import SweepData
 from qdsweep.analysis.page import descriptions
 from qdsweep.analysis.page.descriptions import bibtex, cite, latex, plain
+from qdsweep.analysis.page.search import how_searched
 from qdsweep.analysis.selection import Tables, task_score
 from qdsweep.analysis.statistics import ENOUGH_SEEDS
 from qdsweep.config.imported import MARK
 from qdsweep.elites.reevaluation import core_seconds_of
 from qdsweep.experiment.load import Run
 from qdsweep.metrics import NORM_QD_SCORE, RANK
-from qdsweep.records.paths import RunDir, SweepDir
-from qdsweep.records.plan import Plan, Row, read_confirm, read_plan
+from qdsweep.records.plan import Row
 from qdsweep.records.results import read_config, read_summary
 from qdsweep.records.sums import read_checked
 from qdsweep.text import core_time, listed, number, plural, seeds_text
@@ -45,7 +41,7 @@ _LIBRARIES = {
 
 def sweep_digest(summaries: Iterable[dict[str, Any]]) -> str:
     """Returns the SHA-256 over the sorted ids and archive digests: equal for equal results."""
-    lines = sorted(f"{one['id']} {one.get('archive_digest')}\n" for one in summaries)
+    lines = sorted(f"{summary['id']} {summary.get('archive_digest')}\n" for summary in summaries)
     return hashlib.sha256("".join(lines).encode()).hexdigest()
 
 
@@ -73,7 +69,7 @@ def software(summaries: list[dict[str, Any]], libraries: set[str]) -> str:
 
 
 def core_seconds(summary: dict[str, Any]) -> float:
-    """Returns what a run took."""
+    """Returns the core-seconds of a run."""
     return float(summary.get("timings", {}).get("total", 0.0)) * int(summary.get("workers") or 1)
 
 
@@ -82,10 +78,10 @@ def hardware(
 ) -> str:
     """Returns a sentence on where the runs were computed, without any name of a machine.
 
-    `further`: what was computed beside the sweep's own runs -> the core-seconds that it took.
+    `further`: what was computed besides the runs of the sweep -> its core-seconds.
     """
-    hosts = {attempt["host"] for one in summaries for attempt in one.get("attempts", [])}
-    workers = sorted({int(one.get("workers") or 1) for one in summaries})
+    hosts = {attempt["host"] for summary in summaries for attempt in summary.get("attempts", [])}
+    workers = sorted({int(summary.get("workers") or 1) for summary in summaries})
     noun = "process" if workers == [1] else "processes"
     text = f"Each run had {listed([str(n) for n in workers], 'or')} worker {noun};"
     text += f" all together took {core_time(core_seconds + sum(further.values()))}"
@@ -96,7 +92,7 @@ def hardware(
         text += f" on {plural(len(hosts), 'machine')}"
     if hosts == {socket.gethostname()}:
         text += f" ({_processor()})"
-    if {one.get("cpu_baseline") for one in summaries} == {"avx2"}:
+    if {summary.get("cpu_baseline") for summary in summaries} == {"avx2"}:
         text += ", with no instructions beyond AVX2"
     return f"{text}."
 
@@ -113,27 +109,27 @@ def _processor() -> str:
     return f"{model}, {plural(psutil.cpu_count() or 1, 'logical core')}, {memory:.0f} GiB"
 
 
-def confirmation(sweep_dir: Path, runs_dir: Path, tasks: int) -> tuple[str, list[dict[str, Any]]]:
+def confirmation(data: SweepData) -> tuple[str, list[dict[str, Any]]]:
     """Returns a sentence on the winners of each task on unseen seeds, and their summary.json."""
-    rows = read_confirm(SweepDir(sweep_dir))
+    rows = data.confirming
     groups = len({row["group"] for row in rows})
     which = "The best group was" if groups == 1 else f"The best {groups} groups were"
-    if tasks > 1:
+    if len(data.score_scales) > 1:
         which = f"The best groups of each task, {groups} in all, were"
     seeds = seeds_text(row["values"]["seed"] for row in rows)
     sentence = (
         f"{which} run again with the unseen {seeds}, which takes the bias of the selection"
         f" out{cite(['cawley2010overfitting'])}."
     )
-    return sentence, read_summaries(runs_dir, dict.fromkeys(row["id"] for row in rows))
+    return sentence, read_summaries(data, dict.fromkeys(row["id"] for row in rows))
 
 
-def correction(sweep_dir: Path, runs_dir: Path, ids: Iterable[str]) -> tuple[str, float]:
-    """Returns a sentence on the corrected archives of some runs, and their core-seconds."""
-    settings = read_plan(SweepDir(sweep_dir)).reevaluate
+def correction(data: SweepData) -> tuple[str, float]:
+    """Returns a sentence on the corrected archives of the runs, and their core-seconds."""
+    settings = data.plan.reevaluate
     if settings is None:
         return "", 0.0
-    folders = [RunDir(runs_dir / run) for run in ids]
+    folders = map(data.run, data.with_results["id"].unique())
     corrected = [folder for folder in folders if folder.corrected(settings.stem).exists()]
     elites = sum(read_checked(run.corrected(settings.stem))["elites"] for run in corrected)
     times = settings.times
@@ -146,23 +142,23 @@ def correction(sweep_dir: Path, runs_dir: Path, ids: Iterable[str]) -> tuple[str
     return sentence, sum(core_seconds_of(run, settings) for run in corrected)
 
 
-def read_summaries(runs_dir: Path, ids: Iterable[str]) -> list[dict[str, Any]]:
+def read_summaries(data: SweepData, ids: Iterable[str]) -> list[dict[str, Any]]:
     """Reads summary.json of some runs."""
-    return [read_summary(RunDir(runs_dir / run).results) for run in ids]
+    return [read_summary(data.run(run).results) for run in ids]
 
 
-def imported(rows: Iterable[Row], runs_dir: Path) -> str:
-    """Returns a sentence on the runs of others; nothing where there are none."""
+def imported(rows: Iterable[Row], data: SweepData) -> str:
+    """Returns a sentence on imported runs; empty if there are none."""
     configs: dict[str, list[dict[str, Any]]] = {}
     for row in rows:
-        config = read_config(RunDir(runs_dir / row.run).config)
+        config = read_config(data.run(row.run).config)
         configs.setdefault(row.group, []).append(config["imported"])
     if not configs:
         return ""
     parts = [
-        f"{group.removesuffix(MARK)} ({plural(len(found), 'run')}"
-        + (f"; {found[0]['source']})" if found[0].get("source") else ")")
-        for group, found in configs.items()
+        f"{group.removesuffix(MARK)} ({plural(len(sources), 'run')}"
+        + (f"; {sources[0]['source']})" if sources[0].get("source") else ")")
+        for group, sources in configs.items()
     ]
     return (
         f"Results of {listed(parts)} were not computed by us: their elites were imported, and"
@@ -179,38 +175,23 @@ class Methods:
     bibtex: str
 
 
-def methods(
-    plan: Plan,
-    tables: Tables,
-    runs: dict[str, Run],
-    sweep_dir: Path,
-    runs_dir: Path,
-    shown: set[str],
-    titles: Mapping[str, str],
-    search: str = "",
-) -> Methods:
+def methods(data: SweepData, shown: set[str]) -> Methods:
     """Writes the paragraph from the resolved configs and the summaries of the runs.
 
     Args:
-        plan: The sweep.
-        tables: Its tables.
-        runs: A run of each group of its own.
-        sweep_dir: `results/sweeps/NAME`.
-        runs_dir: `results/runs`.
+        data: The sweep.
         shown: Names of the sheets with values, which tell what statistics were used.
-        titles: Algorithm -> what the report calls it, where it has a name of its own.
-        search: What was searched and how; empty where nothing was.
     """
-    others = [row for row in plan.rows if row.imported]
-    tables = tables.of(group for group in tables.series if group not in plan.imported_groups)
-    done = tables.with_results.drop_duplicates("id")
-    summaries = read_summaries(runs_dir, done["id"])
+    others, runs = [row for row in data.plan.rows if row.imported], data.median_runs
+    own = data.of(group for group in data.series if group not in data.plan.imported_groups)
+    done = own.with_results.drop_duplicates("id")
+    summaries = read_summaries(own, done["id"])
     confirmed, corrected, seconds = "", "", 0.0
     confirming: list[dict[str, Any]] = []
     if "confirmed" in shown:
-        confirmed, confirming = confirmation(sweep_dir, runs_dir, len(tables.score_scales))
+        confirmed, confirming = confirmation(own)
     if "corrected" in shown:
-        corrected, seconds = correction(sweep_dir, runs_dir, done["id"])
+        corrected, seconds = correction(own)
     spent = {
         "the unseen seeds": sum(map(core_seconds, confirming)),
         "the corrected archives": seconds,
@@ -219,18 +200,18 @@ def methods(
     sentences = [
         _tasks(runs),
         f"Elites are kept in {listed(_distinct(runs, descriptions.archive), 'or')}.",
-        *_algorithms(runs, titles),
-        *filter(None, (search,)),
-        _budget(plan, tables, runs),
-        _figures_of_merit(tables),
-        *_statistics(tables, shown),
-        *filter(None, (confirmed, corrected, imported(others, runs_dir))),
+        *_algorithms(runs, data.called.labels),
+        how_searched(data),
+        _budget(own),
+        _figures_of_merit(own),
+        *_statistics(own, shown),
+        *(confirmed, corrected, imported(others, data)),
         software(summaries + confirming, {name for domain in domains for name in domain.libraries}),
         hardware(summaries + confirming, float(done["core_seconds"].sum()), spent),
         "The SHA-256 over the sorted ids and archive digests of the runs is"
         f" {sweep_digest(summaries)}.",
     ]
-    text = " ".join(sentences)
+    text = " ".join(filter(None, sentences))
     return Methods(plain(text), latex(text) + "\n", bibtex(text))
 
 
@@ -244,32 +225,31 @@ def _algorithms(runs: dict[str, Run], titles: Mapping[str, str]) -> list[str]:
     configs: dict[str, list[dict[str, Any]]] = {}
     for run in runs.values():
         configs.setdefault(str(run.config["algorithm"]["name"]), []).append(_resolved(run))
-    return [
-        descriptions.algorithm(name, found, titles.get(name)) for name, found in configs.items()
-    ]
+    return [descriptions.algorithm(name, used, titles.get(name)) for name, used in configs.items()]
 
 
 def _resolved(run: Run) -> dict[str, Any]:
-    """Returns a run's config with the mutation scale that an object of a user's domain has said."""
+    """Returns a run's config with the mutation scale that its user's domain has reported."""
     domain, step = run.config["domain"], run.summary.get("step")
     if step is None or domain.get("step") is not None:
         return run.config
     return run.config | {"domain": domain | {"step": step}}
 
 
-def _budget(plan: Plan, tables: Tables, runs: dict[str, Run]) -> str:
+def _budget(data: SweepData) -> str:
     """Returns a sentence on the budget, the number of runs of a group, and their seeds."""
-    iterations = sorted({row.iterations for row in plan.rows if row.iterations is not None})
-    used = tables.with_results["evaluations"]
+    rows = data.plan.rows
+    iterations = sorted({row.iterations for row in rows if row.iterations is not None})
+    used = data.with_results["evaluations"]
     low, high = number(used.min()), number(used.max())
     budget = f"{low if low == high else f'{low} to {high}'} evaluations"
     if iterations:
         budget = f"{listed([number(n) for n in iterations], 'or')} iterations ({budget})"
-    counts = tables.counts(list(tables.series))
+    counts = data.counts(list(data.series))
     few, many = min(counts), max(counts)
     repeats = plural(many, "run") if few == many else f"{few} to {plural(many, 'run')}"
-    seeds = {row.values.get("seed", "") for row in plan.rows} - {""}
-    seeds = seeds or {str(run.config["seed"]) for run in runs.values()}
+    seeds = {row.values.get("seed", "") for row in rows} - {""}
+    seeds = seeds or {str(run.config["seed"]) for run in data.median_runs.values()}
     groups = f"each of the {len(counts)} groups" if len(counts) > 1 else "the group"
     return f"Each run had {budget}, and {groups} had {repeats} ({seeds_text(seeds)})."
 
@@ -311,8 +291,8 @@ def _statistics(tables: Tables, shown: set[str]) -> list[str]:
         f" standard error{tukey}."
     )
     known = enough and tables.table[f"{tables.rank.column}_iqm_low"].notna().any()
-    found = [text for name, text in sentences.items() if name in shown]
-    return [intervals, *found] if known else found
+    further = [text for name, text in sentences.items() if name in shown]
+    return [intervals, *further] if known else further
 
 
 def _distinct(runs: dict[str, Run], say: Callable[[Run], str]) -> list[str]:

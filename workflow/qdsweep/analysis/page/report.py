@@ -1,14 +1,12 @@
-"""The page of a sweep: one self-contained HTML file, made of its tables and figures.
-
-The resolved experiments of a sweep: what all groups share and what tells them apart.
-"""
+"""The page of a sweep: one self-contained HTML file, made of its tables and figures."""
 
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from qdsweep.analysis.figures.style import read_dressed
+from qdsweep.analysis.data import SweepData
+from qdsweep.analysis.figures.style import style
 from qdsweep.analysis.page.gallery import (
     Download,
     Picture,
@@ -21,9 +19,7 @@ from qdsweep.analysis.page.gallery import (
 from qdsweep.analysis.page.headline import headline
 from qdsweep.analysis.page.interactive import interactive_figures, plotly_source
 from qdsweep.analysis.page.methods import methods
-from qdsweep.analysis.page.search import SECTION, how_searched, search_section
-from qdsweep.analysis.search import read_search
-from qdsweep.analysis.selection import Tables
+from qdsweep.analysis.page.search import SECTION, search_section
 from qdsweep.analysis.sheet import Sheet, number_cell, read_sheet, text_cell
 from qdsweep.analysis.stages import STAGES
 from qdsweep.analysis.tables.search import TABLES as SEARCH_TABLES
@@ -31,14 +27,9 @@ from qdsweep.config.base import value_text
 from qdsweep.experiment.load import Run
 from qdsweep.files import write_text
 from qdsweep.metrics import shown_metrics
-from qdsweep.records.paths import RunDir, SweepDir
-from qdsweep.records.plan import Plan
+from qdsweep.records.paths import SweepDir
 from qdsweep.sweep.groups import values_label
 from qdsweep.text import number, plain
-
-if TYPE_CHECKING:
-    import pandas as pd
-
 
 # The seed differs within a group; titles and citations are for the methods paragraph.
 _NO_SETTINGS = {
@@ -53,14 +44,6 @@ class Settings:
 
     common: str
     differing: Sheet | None
-
-
-def median_runs(tables: Tables, runs_dir: Path) -> dict[str, Run]:
-    """Returns the run of each group that figures show: the one with the median score."""
-    return {
-        group: Run(RunDir(runs_dir / str(tables.median_run(group)["id"])).results.path)
-        for group in tables.series
-    }
 
 
 def settings(runs: dict[str, Run]) -> Settings:
@@ -127,82 +110,76 @@ def report(sweep_dir: Path, runs_dir: Path) -> None:
     """
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
-    sweep = SweepDir(sweep_dir)
-    plan, tables, look = read_dressed(sweep_dir)
-    runs = median_runs(tables, runs_dir)
-    own = {group: run for group, run in runs.items() if group not in plan.imported_groups}
-    shown = sheets(sweep_dir)
+    data = SweepData.read(sweep_dir, runs_dir)
+    shown = sheets(data.sweep)
     names = {sheet.name for sheet, _ in shown if sheet.rows}
-    search = read_search(sweep, plan)
-    sections = figure_sections(sweep_dir, plan.figures.column_width)
-    searched = search_section(sweep_dir, search, plan.search, shown, sections)
+    sections = figure_sections(data)
+    searched = search_section(data, shown, sections)
     if searched is not None:
         shown = [(sheet, files) for sheet, files in shown if sheet.name not in SEARCH_TABLES]
         sections.pop(SECTION, None)
-    with look.style():
-        interactive = interactive_figures(plan, tables, search)
-    views = {one.name: [json.loads(view) for view in one.views.values()] for one in interactive}
-    pictures = thumbnails(plan, sweep.archives)
+    with style(data.plan.figures.column_width):
+        interactive = interactive_figures(data)
+    views = {
+        figure.name: [json.loads(view) for view in figure.views.values()] for figure in interactive
+    }
+    pictures = thumbnails(data)
     environment = Environment(
         loader=PackageLoader("qdsweep.analysis.page"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
-        # Nothing in the page sets formulas.
+        # The page cannot typeset formulas.
         finalize=lambda value: plain(value) if type(value) is str else value,
     )
     page = environment.get_template("report.html").render(
-        plan=plan,
-        summary=headline(plan, tables, sweep_dir, look),
+        plan=data.plan,
+        summary=headline(data),
         sheets=shown,
         interactive=interactive,
         plotly_source=packed(plotly_source()),
         plotly_views=packed(json.dumps(views)),
         search=searched,
         sections=sections,
-        films=films(sweep_dir, tables, look.names),
-        runs=run_sheet(plan, tables.summary),
-        run_files=[download(sweep.summary)],
+        films=films(data),
+        runs=run_sheet(data),
+        run_files=[download(data.sweep.summary)],
         thumbnails=pictures,
-        thumbnails_left_out=tables.with_results["id"].nunique() - len(pictures),
-        methods=methods(
-            plan, tables, own, sweep_dir, runs_dir, names, look.labels, how_searched(search, plan)
-        ),
-        commands=commands(sweep_dir, tables),
-        settings=settings(own),
+        thumbnails_left_out=data.with_results["id"].nunique() - len(pictures),
+        methods=methods(data, names),
+        commands=commands(data),
+        settings=settings(data.median_runs),
     )
-    write_text(sweep.report, page)
+    write_text(data.sweep.report, page)
 
 
-def sheets(sweep_dir: Path) -> list[tuple[Sheet, list[Download]]]:
+def sheets(sweep: SweepDir) -> list[tuple[Sheet, list[Download]]]:
     """Returns the tables of a sweep, the main one first, each with its files."""
-    sweep = SweepDir(sweep_dir)
-    found = {path.stem: path for path in sorted(sweep.tables.glob("*.json"))}
-    order = [*(name for name in _TABLES if name in found), *(n for n in found if n not in _TABLES)]
-    paths = [sweep.table, *(found[name] for name in order)]
+    others = {path.stem: path for path in sorted(sweep.tables.glob("*.json"))}
+    order = dict.fromkeys(name for name in (*_TABLES, *others) if name in others)
     return [
         (read_sheet(path), [download(path.with_suffix(end)) for end in (".csv", ".tex", ".md")])
-        for path in paths
+        for path in (sweep.table, *(others[name] for name in order))
     ]
 
 
-def commands(sweep_dir: Path, tables: Tables) -> list[str]:
-    """Returns what makes this page again from the runs that are there, step by step."""
-    partial = " --partial" if (tables.summary["status"] == "partial").any() else ""
+def commands(data: SweepData) -> list[str]:
+    """Returns the commands that make this page again from the existing runs."""
+    partial = " --partial" if (data.summary["status"] == "partial").any() else ""
     *others, last = STAGES
-    done = [*(stage for stage in others if stage.is_done(sweep_dir)), last]
+    done = [*(stage for stage in others if stage.is_done(data.sweep.path)), last]
     return [
-        f"qdsweep {stage.name} {sweep_dir.name}{partial if stage.name == 'aggregate' else ''}"
+        f"qdsweep {stage.name} {data.sweep.name}{partial if stage.name == 'aggregate' else ''}"
         for stage in done
     ]
 
 
-def run_sheet(plan: Plan, summary: "pd.DataFrame") -> Sheet:
+def run_sheet(data: SweepData) -> Sheet:
     """Returns the table of the runs."""
-    every = shown_metrics(plan.metrics)
+    plan, summary = data.plan, data.summary
     metrics = [
         metric
-        for metric in every
+        for metric in shown_metrics(plan.metrics)
         if (metric.main or metric.cost or metric is plan.rank)
         and not (metric.optional and summary[metric.name].isna().all())
     ]
@@ -217,12 +194,12 @@ def run_sheet(plan: Plan, summary: "pd.DataFrame") -> Sheet:
     return Sheet("runs", "Runs", "", columns, len(plan.columns) + 1, rows)
 
 
-def thumbnails(plan: Plan, archives: Path) -> list[tuple[str, str, Picture]]:
+def thumbnails(data: SweepData) -> list[tuple[str, str, Picture]]:
     """Returns id, swept values and a small picture of the archive of each run that has one."""
-    found: dict[str, tuple[str, str, Picture]] = {}
-    for row in plan.rows:
-        picture = archives / f"{row.run}.png"
-        if row.run not in found and picture.exists() and len(found) < MAX_THUMBNAILS:
-            label = values_label(row.values, list(row.values), plan.figures.names) or row.group
-            found[row.run] = (row.run, label, thumbnail(picture))
-    return list(found.values())
+    pictures: dict[str, tuple[str, str, Picture]] = {}
+    for row in data.plan.rows:
+        path = data.sweep.archives / f"{row.run}.png"
+        if row.run not in pictures and path.exists() and len(pictures) < MAX_THUMBNAILS:
+            label = values_label(row.values, list(row.values), data.plan.figures.names)
+            pictures[row.run] = (row.run, label or row.group, thumbnail(path))
+    return list(pictures.values())

@@ -1,9 +1,9 @@
-"""The section of the page on a search: what was computed, what came out, what to doubt."""
+"""The section of the page on a search: its plan, its winner, and warnings."""
 
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING
 
+from qdsweep.analysis.data import SweepData
 from qdsweep.analysis.figures.search_curves import warnings as rank_warnings
 from qdsweep.analysis.page.descriptions import cite
 from qdsweep.analysis.page.gallery import Shown
@@ -11,9 +11,6 @@ from qdsweep.analysis.search import Searched, ancestors, level_text
 from qdsweep.analysis.sheet import Sheet
 from qdsweep.analysis.tables.search import TABLES
 from qdsweep.config.search import EARLIEST, Search
-from qdsweep.files import read_csv
-from qdsweep.records.paths import SweepDir
-from qdsweep.records.plan import Plan, read_confirm
 from qdsweep.search.levels import search_cost, share_of_whole
 from qdsweep.text import (
     common_decimals,
@@ -43,11 +40,11 @@ _DRAWS = {
 
 @dataclass(frozen=True)
 class SearchSection:
-    """What the page says of a search.
+    """The section of the page on a search.
 
     Attributes:
         text: Sentences.
-        warnings: What a reader should doubt, a sentence or two each.
+        warnings: Reasons to doubt the results, a sentence or two each.
         sheets: Its tables with their files.
         figures: Its figures.
     """
@@ -59,26 +56,23 @@ class SearchSection:
 
 
 def search_section(
-    sweep_dir: Path,
-    search: Searched | None,
-    keys: Search | None,
+    data: SweepData,
     sheets: "list[tuple[Sheet, list[Download]]]",
     sections: dict[str, list[Shown]],
 ) -> SearchSection | None:
     """Returns the section of a search; None where the sweep has none.
 
     Args:
-        sweep_dir: `results/sweeps/NAME`.
-        search: What it has done.
-        keys: The key `search` of the sweep file.
+        data: The sweep.
         sheets: All tables of the page.
         sections: All figures of the page, by section.
     """
+    search, keys = data.search, data.plan.search
     if search is None or keys is None or not search.placed:
         return None
     tables = {sheet.name: (sheet, files) for sheet, files in sheets}
     return SearchSection(
-        [plan_text(search, keys), winner_text(search), luck_text(sweep_dir, search)],
+        [plan_text(search, keys), winner_text(search), luck_text(data, search)],
         [*_early(keys), *rank_warnings(search), *_failed(search)],
         [tables[name] for name in TABLES if name in tables and tables[name][0].rows],
         sections.get(SECTION, []),
@@ -86,7 +80,7 @@ def search_section(
 
 
 def plan_text(search: Searched, keys: Search) -> str:
-    """Returns what was searched, and what it cost beside running every setting whole."""
+    """Returns the plan of a search, and its cost relative to running every setting whole."""
     first, how, count = search.levels[0], _how(keys), len(search.last)
     spent = f"{number(search_cost(search.levels))} {search.unit} in all"
     if search.is_pbt:
@@ -118,45 +112,45 @@ def winner_text(search: Searched) -> str:
     of = f", the mean over {seeds_text(seeds)}" if len(seeds) > 1 else ""
     if search.is_pbt:
         return (
-            f"The best at the end has a {search.metric.phrase} of {_said(search, best.score)}{of}."
-            f" Its schedule: {schedule_text(search)}."
+            f"The best at the end has a {search.metric.phrase} of {_score_text(search, best.score)}"
+            f"{of}. Its schedule: {schedule_text(search)}."
         )
     text = (
         f"The best at the end is {search.label(best)}, with a {search.metric.phrase} of"
-        f" {_said(search, best.score)}{of}"
+        f" {_score_text(search, best.score)}{of}"
     )
     if others:
-        text += f"; the next one, {search.label(others[0])}, has {_said(search, others[0].score)}"
+        text += (
+            f"; the next one, {search.label(others[0])}, has {_score_text(search, others[0].score)}"
+        )
     return f"{text}."
 
 
 def schedule_text(search: Searched) -> str:
     """Returns the values of the best of a population, and when they changed."""
-    found, before, start = [], "", 0
-    for one in ancestors(search):
-        label = search.label(one)
+    parts, before, start = [], "", 0
+    for trial in ancestors(search):
+        label = search.label(trial)
         if label != before:
-            found.append(f"from {number(start)} {search.unit} on {label}" if before else label)
-        before, start = label, one.level.budget
-    return "; ".join(found)
+            parts.append(f"from {number(start)} {search.unit} on {label}" if before else label)
+        before, start = label, trial.level.budget
+    return "; ".join(parts)
 
 
-def luck_text(sweep_dir: Path, search: Searched) -> str:
-    """Returns how much of the winner's score was luck of the choice, as far as anybody knows."""
-    sweep = SweepDir(sweep_dir)
-    path = sweep.tables / "confirmed.csv"
-    if not path.exists():
+def luck_text(data: SweepData, search: Searched) -> str:
+    """Returns how much of the winner's score was luck of the choice, if that is known."""
+    confirmed = data.stage_table("confirmed")
+    if confirmed is None:
         return (
             f"That score is of the seeds that chose it among {plural(len(search.last), 'setting')},"
             " so a part of it is luck. The key confirm of the sweep file, such as"
             " {top: 1, seeds: [101, 110]}, runs it again with unseen seeds and says how much."
         )
-    data = read_csv(path, "Run `snakemake` first.", dtype={"group": str, "scale": str})
-    data = data.dropna(subset=["unseen_mean"])
-    if data.empty:
+    confirmed = confirmed.dropna(subset=["unseen_mean"])
+    if confirmed.empty:
         return ""
-    row = data.loc[(data["sweep_mean"] * search.metric.sign).idxmax()]
-    seeds = seeds_text(one["values"]["seed"] for one in read_confirm(sweep))
+    row = confirmed.loc[(confirmed["sweep_mean"] * search.metric.sign).idxmax()]
+    seeds = seeds_text(run["values"]["seed"] for run in data.confirming)
     decimals = common_decimals([row["unseen_mean"]], [row["unseen_se"]])
     unseen = mean_and_error(row["unseen_mean"], row["unseen_se"], decimals)
     own = number(row["sweep_mean"], decimals)
@@ -169,9 +163,9 @@ def luck_text(sweep_dir: Path, search: Searched) -> str:
     return f"{text}: {number(lost, decimals)} of it{share}, was luck of the choice{doubt}."
 
 
-def how_searched(search: Searched | None, plan: Plan) -> str:
-    """Returns what was searched and how, with citations; nothing where nothing was."""
-    keys = plan.search
+def how_searched(data: SweepData) -> str:
+    """Returns a sentence on the search for the methods paragraph; empty without a search."""
+    search, keys = data.search, data.plan.search
     if search is None or keys is None or not search.placed:
         return ""
     what, paper = _DRAWS[keys.sampling]
@@ -197,7 +191,7 @@ def how_searched(search: Searched | None, plan: Plan) -> str:
         ]
         text += f" ({'; '.join(steps)})"
     where = f"ranked by the {search.metric.phrase}"
-    failed = len({one.setting for one in search.placed if one.failed is not None})
+    failed = len({trial.setting for trial in search.placed if trial.failed is not None})
     if failed:
         where += f"; {plural(failed, 'setting')} failed and ranked last"
     total = number(search_cost(search.levels))
@@ -230,7 +224,7 @@ def _cited(search: Searched, keys: Search) -> str:
     return f"successive halving{cite(papers)}"
 
 
-def _said(search: Searched, score: float | None) -> str:
+def _score_text(search: Searched, score: float | None) -> str:
     value = search.shown(score or 0.0)
     return number(value, common_decimals([value], [])) + (" %" if search.metric.percent else "")
 
@@ -245,10 +239,14 @@ def _early(keys: Search) -> list[str]:
 
 
 def _failed(search: Searched) -> list[str]:
-    found = list({one.setting: one for one in search.placed if one.failed is not None}.values())
-    if not found:
+    failed = [trial for trial in search.placed if trial.failed is not None]
+    failures = {trial.setting: trial for trial in failed}.values()
+    if not failures:
         return []
-    named = [f"{search.label(one)} at {level_text(one.level.name)}: {one.failed}" for one in found]
+    named = [
+        f"{search.label(trial)} at {level_text(trial.level.name)}: {trial.failed}"
+        for trial in failures
+    ]
     more = [f"{len(named) - _NAMED} more"] if len(named) > _NAMED else []
-    verb = "failed, and ranks last" if len(found) == 1 else "failed, and rank last"
-    return [f"{plural(len(found), 'setting')} {verb}: {'; '.join(named[:_NAMED] + more)}."]
+    verb = "failed, and ranks last" if len(failures) == 1 else "failed, and rank last"
+    return [f"{plural(len(failures), 'setting')} {verb}: {'; '.join(named[:_NAMED] + more)}."]
