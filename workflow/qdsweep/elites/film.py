@@ -147,7 +147,7 @@ class Shot:
         self.steps = steps
 
     def begin(self, camera: "Camera") -> None:
-        """Begins with the episode of a reset environment with a camera, if it is the first one."""
+        """Begins with the first episode for which an environment with a camera was reset."""
         self.end()
         if not self._is_over:
             self.fps = float(camera.env.metadata.get("render_fps") or 30)

@@ -112,17 +112,15 @@ def winner_text(search: Searched) -> str:
     of = f", the mean over {seeds_text(seeds)}" if len(seeds) > 1 else ""
     if search.is_pbt:
         return (
-            f"The best at the end has a {search.metric.phrase} of {_score_text(search, best.score)}"
-            f"{of}. Its schedule: {schedule_text(search)}."
+            f"The best at the end has a {search.metric.phrase} of {_score(search, best.score)}{of}."
+            f" Its schedule: {schedule_text(search)}."
         )
     text = (
         f"The best at the end is {search.label(best)}, with a {search.metric.phrase} of"
-        f" {_score_text(search, best.score)}{of}"
+        f" {_score(search, best.score)}{of}"
     )
     if others:
-        text += (
-            f"; the next one, {search.label(others[0])}, has {_score_text(search, others[0].score)}"
-        )
+        text += f"; the next one, {search.label(others[0])}, has {_score(search, others[0].score)}"
     return f"{text}."
 
 
@@ -224,7 +222,7 @@ def _cited(search: Searched, keys: Search) -> str:
     return f"successive halving{cite(papers)}"
 
 
-def _score_text(search: Searched, score: float | None) -> str:
+def _score(search: Searched, score: float | None) -> str:
     value = search.shown(score or 0.0)
     return number(value, common_decimals([value], [])) + (" %" if search.metric.percent else "")
 
