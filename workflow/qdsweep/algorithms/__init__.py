@@ -1,4 +1,4 @@
-"""Algorithms: what asks for solutions and learns from them. `make_algorithm` is the one door."""
+"""Algorithms ask for solutions and learn from their evaluations; `make_algorithm` makes them."""
 
 from importlib import import_module
 from pathlib import Path
@@ -20,8 +20,8 @@ def make_algorithm(experiment: Experiment, domain: "Domain", shared: Path | None
     Args:
         experiment: The experiment.
         domain: Its domain.
-        shared: A folder for what is computed once for many runs, such as centroids; None for a
-            rehearsal, in which anything will do instead.
+        shared: A folder for files that many runs share, such as centroids. None in a rehearsal,
+            which takes arbitrary ones.
 
     Raises:
         BadInput: The algorithm does not fit the domain, or needs a package that is missing.
@@ -42,7 +42,7 @@ def make_algorithm(experiment: Experiment, domain: "Domain", shared: Path | None
 
 
 def try_changes(experiment: Experiment, domain: "Domain", shared: Path | None) -> None:
-    """Makes the changes of a schedule in an algorithm of its own, before a run depends on them.
+    """Tries the changes of a schedule on a new algorithm, before a run depends on them.
 
     Args:
         experiment: The experiment.
@@ -69,6 +69,6 @@ def try_changes(experiment: Experiment, domain: "Domain", shared: Path | None) -
 
 
 def import_plugins(experiment: Experiment) -> None:
-    """Imports the user's parts of an algorithm, which a reload file can only name."""
+    """Imports the user's parts of an algorithm, as a reload file holds only their names."""
     for plugin in experiment.algorithm.plugins:
         load_plugin(plugin)

@@ -1,6 +1,6 @@
-"""What the loop needs of an algorithm, whatever searches behind it: ask, tell, and what came out.
+"""The interface between the loop and an algorithm: ask, tell, and the archive of results.
 
-A family of algorithms is a folder beside this file, and a model in `qdsweep.config.algorithm`.
+A family of algorithms has a folder next to this file and a model in `qdsweep.config.algorithm`.
 """
 
 from abc import ABC, abstractmethod
@@ -16,7 +16,7 @@ from qdsweep.errors import BadInput
 
 Arrays = dict[str, NDArray[Any]]
 Cells = NDArray[np.int64]
-# Name -> shape and type of what an archive keeps with each elite besides.
+# Name -> shape and type of a further value that an archive keeps with each elite.
 Fields = dict[str, tuple[tuple[int, ...], Any]]
 SEED = "evaluation_seed"
 
@@ -26,10 +26,10 @@ class Candidates(NamedTuple):
 
     Attributes:
         solutions: ``(n, d)`` solutions.
-        gradients: Whether the jacobian is wanted too.
-        seeds: ``(n,)`` in `tell`, the seeds that they were evaluated with; an archive should keep
-            them with its elites, in the field `SEED`.
-        experience: Whether the records of the episodes are wanted too.
+        gradients: Whether the algorithm needs their jacobian.
+        seeds: ``(n,)`` in `tell`, the seeds of their evaluations. An archive should keep them
+            with its elites, in the field `SEED`.
+        experience: Whether the algorithm needs the records of their episodes.
         exploration: How the policies explore; None for greedy ones.
     """
 
@@ -41,12 +41,12 @@ class Candidates(NamedTuple):
 
 
 class Archive(ABC):
-    """The archive that a run's results are of.
+    """The archive that holds a run's results.
 
     Attributes:
-        cells: Number of cells; None where it does not divide the measure space, so that coverage
-            means nothing.
-        cells_stay: Whether a point of the measure space is in the same cell all the time.
+        cells: Number of cells; None where it does not divide the measure space. Coverage is
+            undefined then.
+        cells_stay: Whether a point of the measure space always stays in the same cell.
     """
 
     cells: int | None
@@ -58,11 +58,11 @@ class Archive(ABC):
 
     @abstractmethod
     def describe(self) -> dict[str, Any]:
-        """What summary.json says of it: `type`, `cells` and `dims`, None where it has none."""
+        """Its entry in summary.json: `type`, `cells` and `dims`, None where it has none."""
 
     @abstractmethod
     def geometry(self) -> Arrays:
-        """The arrays that say where its cells lie, where `describe` and the ranges do not."""
+        """The arrays that define its cells, where `describe` and the ranges do not suffice."""
 
     @abstractmethod
     def cells_of(self, measures: Floats) -> Cells:
@@ -70,23 +70,23 @@ class Archive(ABC):
 
     @abstractmethod
     def objectives(self, cells: Cells) -> tuple[Cells, Floats]:
-        """Those of the cells that have an elite, and its objective."""
+        """The occupied cells among these, and the objective of each elite."""
 
 
 class Algorithm(ABC):
-    """Asks for evaluations and is told their results.
+    """Asks for evaluations and receives their results.
 
-    An iteration is all batches until `ask` returns None. Evaluation seeds, the domain's context
-    and the counting of iterations and evaluations are the loop's. Needs of a domain, such as its
-    jacobian, are stated by the config model, so that they are refused before anything runs.
+    An iteration is all batches until `ask` returns None. The loop owns evaluation seeds, the
+    domain's context, and the numbers of iterations and evaluations. The config model declares what
+    a domain must have, such as a jacobian, so an unsuitable domain is refused before a run starts.
 
-    It is pickled between two iterations and between `ask` and `tell`, and must go on from there
+    It is pickled between two iterations and between `ask` and `tell`, and must resume from there
     bit for bit. All its randomness comes from the experiment's seed.
 
     Attributes:
-        archive: What results are written from.
-        reducers: How types are pickled of which plain pickles would hold too much, as
-            `copyreg.pickle` takes them.
+        archive: The archive that results are written from.
+        reducers: Type -> its reducer, as `copyreg.pickle` takes it, for types whose plain pickles
+            are too large.
         needs_jacobian: Whether it ever asks for gradients, which not every domain has.
         needs_experience: Whether it ever asks for experience, which not every domain has.
     """
@@ -102,7 +102,7 @@ class Algorithm(ABC):
 
     @abstractmethod
     def tell(self, candidates: Candidates, evaluation: Evaluation) -> None:
-        """Takes the results of the batch that was asked for last, row by row.
+        """Takes the results of the latest batch, row by row.
 
         Args:
             candidates: The batch.
@@ -111,16 +111,16 @@ class Algorithm(ABC):
 
     @abstractmethod
     def metrics(self) -> dict[str, Any]:
-        """Name -> value, None where one means nothing; as `qdsweep.metrics.ARCHIVE_METRICS`.
+        """Name -> value, None where it is undefined; the names are `metrics.ARCHIVE_METRICS`.
 
-        And `return`, if it learns a policy: the mean objective of its latest greedy episodes.
-        Called in every iteration: nothing of O(archive) in it.
+        An algorithm that learns a policy adds `return`: the mean objective of its latest greedy
+        episodes. Every iteration calls this, so it must not take O(archive) time.
         """
 
     def meanwhile(self) -> None:  # noqa: B027 - most algorithms have nothing to do
-        """Work that needs no results, such as training: done while workers evaluate.
+        """Does work that needs no results, such as training, while workers evaluate.
 
-        Called at most once an iteration, after the first of its `ask`; nothing interrupts it.
+        The loop calls it at most once per iteration, after the first `ask`, without interruption.
         """
 
     def change(self, key: str, value: Any) -> None:
@@ -131,13 +131,13 @@ class Algorithm(ABC):
             value: The new value, as the config has it.
 
         Raises:
-            BadInput: It cannot be changed in mid-run; the message names the key and says why.
+            BadInput: It cannot change during the run; the message has the key and the reason.
         """
         raise BadInput(f"{key} cannot be changed in mid-run: no setting of this algorithm can")
 
 
 def spawn_seeds(experiment: Experiment, count: int) -> list[np.random.SeedSequence]:
-    """Returns seeds for the parts of an algorithm: of the first child of the experiment's seed."""
+    """Returns seeds for an algorithm's parts, from the first child of the experiment's seed."""
     return np.random.SeedSequence(experiment.seed, spawn_key=(0,)).spawn(count)
 
 
@@ -148,7 +148,7 @@ def archive_fields(domain: Domain) -> Fields:
 
 
 def require_actor(experiment: Experiment, domain: Domain) -> Actor:
-    """Returns the network that a solution of a domain is, for an algorithm that learns its steps.
+    """Returns the network that a solution encodes, for an algorithm that learns from its steps.
 
     Args:
         experiment: The experiment.

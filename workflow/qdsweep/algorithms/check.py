@@ -1,8 +1,6 @@
-"""The test of an algorithm's promises, for `qdsweep check --algorithm NAME`.
+"""Checks of an algorithm's contract, for `qdsweep check --algorithm NAME`.
 
-A small experiment around an algorithm or a part of one, to try it.
-
-An algorithm's iterations in another process, for `qdsweep check --algorithm`.
+They run a small experiment around an algorithm or one of its parts, here and in another process.
 """
 
 import copyreg
@@ -34,21 +32,21 @@ from qdsweep.metrics import ARCHIVE_METRICS
 from qdsweep.records.archive import archive_digest
 
 ITERATIONS = 4
-# An iteration with more batches than this will never end.
+# An iteration with more batches than this counts as endless.
 _MOST_BATCHES = 1000
 
-# Digests of what was asked for in each batch, and of the archive after each iteration.
+# Digests of the solutions of each batch, and of the archive after each iteration.
 Trace = list[tuple[str, str]]
 
 
 def try_out(experiment: Experiment) -> None:
-    """Makes the algorithm of an experiment, pickles it and asks it once: a start's quick look.
+    """Makes the algorithm of an experiment, pickles it and asks it once: a quick check at a start.
 
     Args:
         experiment: The experiment. No solution of it is evaluated.
 
     Raises:
-        BadInput: Something of that fails; the message says what.
+        BadInput: One of these steps fails; the message has the reason.
     """
     check = _Check(experiment)
     check.first_batch()
@@ -56,28 +54,28 @@ def try_out(experiment: Experiment) -> None:
 
 
 def first_trace(experiment: Experiment) -> Trace:
-    """Looks at an algorithm as `try_out` does, and runs some iterations of it.
+    """Checks an algorithm as `try_out` does, and runs some iterations of it.
 
     Raises:
-        BadInput: Something of that fails; the message says what.
+        BadInput: One of these steps fails; the message has the reason.
     """
     try_out(experiment)
     return _Check(experiment).run(lambda algorithm: algorithm)
 
 
 def check_algorithm(experiment: Experiment, elsewhere: Trace | None = None) -> None:
-    """Checks that an algorithm is what `Algorithm` promises, in some iterations of an experiment.
+    """Checks that an algorithm keeps the contract of `Algorithm` in some iterations.
 
-    It checks that it can be made, the shapes of what it asks for, that two runs of a seed are
-    equal, that it goes on bit for bit when it is pickled between and within iterations, also
-    while the generators of the process are in another state, and that results can be written.
+    The algorithm can be made, and its solutions have the right shapes. Two runs of a seed are
+    equal. It resumes bit for bit from a pickle between and within iterations, whatever the state
+    of the process's generators is. Results can be written.
 
     Args:
-        experiment: The experiment; a small batch will do.
+        experiment: The experiment; a small batch suffices.
         elsewhere: The iterations in another process, see `trace_elsewhere`.
 
     Raises:
-        BadInput: A promise is broken; the message says which and where.
+        BadInput: The contract is broken; the message has the reason and the place.
     """
     check = _Check(experiment)
     check.first_batch()
@@ -120,7 +118,7 @@ class _Check:
         self.domain: Domain = make_domain(experiment.domain, experiment.seed)
 
     def first_batch(self) -> None:
-        """Makes it, asks it, and pickles it before and after."""
+        """Makes the algorithm, asks it once, and pickles it before and after."""
         algorithm = self.pickled(self.make())
         candidates = self.ask(algorithm)
         if candidates is None:
@@ -131,7 +129,7 @@ class _Check:
         return make_algorithm(self.experiment, self.domain, None)
 
     def run(self, between: Callable[[Algorithm], Algorithm]) -> Trace:
-        """Runs some iterations; `between` is called whenever a run could be stopped."""
+        """Runs some iterations; calls `between` wherever a run could be stopped."""
         _scramble()
         algorithm = between(self.make())
         trace: Trace = []
@@ -153,7 +151,7 @@ class _Check:
         return trace
 
     def ask(self, algorithm: Algorithm) -> Candidates | None:
-        """Asks for a batch and looks at it."""
+        """Asks for a batch and checks it."""
         candidates = self._call("ask", algorithm.ask)
         if candidates is None:
             return None
@@ -187,7 +185,7 @@ class _Check:
         self._call(f"tell, {where},", lambda: algorithm.tell(evaluated, evaluation))
 
     def digest(self, algorithm: Algorithm) -> str:
-        """What results would be written from, looked at and digested."""
+        """Checks metrics and archive, and returns the digest of the archive."""
         metrics = self._call("metrics", algorithm.metrics)
         lacks = [name for name in ARCHIVE_METRICS if name not in metrics]
         if lacks:
@@ -206,7 +204,7 @@ class _Check:
         return archive_digest(rows)
 
     def pickled(self, algorithm: Algorithm) -> Algorithm:
-        """It, written and read back while the process has other random states."""
+        """Returns the algorithm after pickling, with other random states in the process."""
         buffer = io.BytesIO()
         pickler = pickle.Pickler(buffer, protocol=5)
         pickler.dispatch_table = {**copyreg.dispatch_table, **algorithm.reducers}
@@ -240,7 +238,7 @@ def _digest(solutions: Any) -> str:
 
 
 def _scramble() -> None:
-    """Brings the process's own generators to other states, as another process would have them."""
+    """Changes the states of the process's own generators, as in another process."""
     np.random.seed()
     random.seed()
 
@@ -292,7 +290,7 @@ def small_experiment(
 
 
 def _experiment(name: str) -> dict[str, Any] | None:
-    """The mapping of an experiment of that name; None where it is an algorithm's."""
+    """Returns the mapping of an experiment of that name; None for the name of an algorithm."""
     try:
         data = read_yaml(find_preset("algorithms", name))
     except BadInput as error:
@@ -320,19 +318,19 @@ def _part(name: str) -> dict[str, Any]:
 
 
 def trace_elsewhere(experiment: Experiment) -> Trace:
-    """Checks an algorithm in a process of its own, whose strings hash otherwise.
+    """Checks an algorithm in another process, which hashes strings differently.
 
-    Every process of Python hashes strings in its own way, so the order of a set of them is another
-    one in each run. And what ends the process ends that one alone.
+    Python hashes strings differently in each process, so the order of a set of strings changes
+    between runs. Code that ends its process ends only that one.
 
     Args:
         experiment: The experiment.
 
     Returns:
-        What it asked for and what its archive was, for `check_algorithm` to compare with.
+        The digests of its batches and archives, for comparison by `check_algorithm`.
 
     Raises:
-        BadInput: A promise is broken, or the process has ended; the message says why.
+        BadInput: The contract is broken, or the process has ended; the message has the reason.
     """
     seed = "1" if os.environ.get("PYTHONHASHSEED") != "1" else "2"
     name, about = experiment.algorithm.name, experiment.model_dump_json()

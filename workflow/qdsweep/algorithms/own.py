@@ -1,4 +1,4 @@
-"""How a user's own parts, `module:name`, are called: what they are given and how they fail."""
+"""Calls of a user's class or function, `module:name`: its arguments and its errors."""
 
 import inspect
 import traceback
@@ -15,7 +15,7 @@ from qdsweep.errors import BadInput
 
 
 def what_is_given(experiment: Experiment, domain: Domain, fields: Fields) -> dict[str, Any]:
-    """What archives and algorithms of the user may ask for by name, as pyribs calls it."""
+    """Returns the arguments that a user's archive or algorithm may request, with pyribs' names."""
     size = experiment.archive
     return {
         "solution_dim": domain.solution_dim,
@@ -41,12 +41,12 @@ def call_own(
     Args:
         where: The part in the experiment, for messages.
         target: `module:name`.
-        arguments: The user's own keyword arguments, which come before what is given.
-        given: Keyword arguments, of which it gets those that its signature names.
+        arguments: The user's own keyword arguments, which override `given`.
+        given: Further keyword arguments; it receives those that its signature names.
         positional: Its first arguments.
 
     Raises:
-        BadInput: It refuses its arguments or raises; the message says where.
+        BadInput: It refuses its arguments or raises; the message has the place.
     """
     function = load_plugin(target)
     takes, open_ended = _takes(function)
@@ -75,7 +75,7 @@ def call_own(
 
 
 def raised(error: BaseException) -> str:
-    """The error of a user's code, and where it was raised."""
+    """Returns the text of an error in a user's code, with the place where it was raised."""
     frames = traceback.extract_tb(error.__traceback__)
     own = [f for f in frames if not {"site-packages", "qdsweep"} & set(Path(f.filename).parts)]
     frame = (own or list(frames))[-1]
@@ -84,7 +84,7 @@ def raised(error: BaseException) -> str:
 
 
 def _takes(function: Any) -> tuple[list[str], bool]:
-    """The keyword parameters, those of base classes behind `**` too; whether it takes any other."""
+    """Returns the keyword parameters, also of bases behind `**`, and whether any is allowed."""
     spots = [function]
     if isinstance(function, type):
         # The last one is object's.

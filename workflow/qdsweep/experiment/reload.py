@@ -1,13 +1,11 @@
-"""Reload files: the whole state of a run, written so that no kill can spoil it.
+"""Reload files: the whole state of a run, written so that no kill can corrupt it.
 
-What a reload file without the user's own digest may name: nothing that runs code by itself.
+A pickle calls what it names. A reload file without the user's own digest may therefore name only
+classes and functions of a list. Files of earlier releases have no digest, and files from another
+home or a copied folder have another user's.
 
-A pickle calls what it names. Reload files of earlier releases have no digest, and those of another
-home or a copied folder have another's: they are read with these names alone.
-
-Reload files of earlier releases: what their pickles name, and what their state is today.
-
-A release that renames something in the payload of reload files adds to this module alone.
+This module also translates the names and the state of earlier releases. A release that renames
+something in the payload adds to this module only.
 """
 
 import contextlib
@@ -42,12 +40,12 @@ from qdsweep.host.key import OTHERS_WRITE, is_kept_alone, key_file, own_digest
 from qdsweep.records.metrics import begins_with, read_lines
 from qdsweep.records.paths import StateDir
 
-# All classes that are defined there.
+# Packages whose classes may be named.
 _PACKAGES = (
     *("qdsweep.algorithms", "qdsweep.experiment.state"),
     *("ribs.archives", "ribs.emitters", "ribs.schedulers"),
 )
-# Evaluates texts of its options.
+# It evaluates option texts as code.
 _NEVER = "ribs.emitters.opt._pycma_es"
 _NAMES = {
     "builtins": {"bytearray", "complex", "frozenset", "object", "range", "set", "slice"},
@@ -91,7 +89,7 @@ def may_import(module: str, plugins: Collection[str]) -> bool:
 
     Args:
         module: Its name.
-        plugins: The `module:name` of the experiment, which it imports anyway.
+        plugins: The `module:name` of the experiment's own classes, which a run imports anyway.
     """
     return (
         module in _NAMES
@@ -100,20 +98,20 @@ def may_import(module: str, plugins: Collection[str]) -> bool:
     )
 
 
-def may_name(module: str, name: str, found: Any, plugins: Collection[str]) -> bool:
-    """Returns whether such a file may name what was found in a module that it may import."""
-    if name in _NAMES.get(module, ()) or (module == "numpy" and _is_scalar(found)):
+def may_name(module: str, name: str, target: Any, plugins: Collection[str]) -> bool:
+    """Returns whether such a file may name an object of a module that it may import."""
+    if name in _NAMES.get(module, ()) or (module == "numpy" and _is_scalar(target)):
         return True
     kinds = (type, FunctionType) if _is_own(module, plugins) else (type,)
-    is_at_home = isinstance(found, kinds) and (found.__module__, found.__qualname__) == (
+    is_at_home = isinstance(target, kinds) and (target.__module__, target.__qualname__) == (
         module,
         name,
     )
     return is_at_home and (_is_own(module, plugins) or _is_in(module, _PACKAGES))
 
 
-def _is_scalar(found: Any) -> bool:
-    return isinstance(found, type) and issubclass(found, np.generic)
+def _is_scalar(target: Any) -> bool:
+    return isinstance(target, type) and issubclass(target, np.generic)
 
 
 def _is_in(module: str, packages: Collection[str]) -> bool:
@@ -121,7 +119,7 @@ def _is_in(module: str, packages: Collection[str]) -> bool:
 
 
 def _is_own(module: str, plugins: Collection[str]) -> bool:
-    """Whether a module is of the user's plug-ins."""
+    """Returns whether a module belongs to the user's plug-ins."""
     top = module.split(".")[0]
     if any(target.partition(":")[0].split(".")[0] == top for target in plugins):
         return True
@@ -129,7 +127,7 @@ def _is_own(module: str, plugins: Collection[str]) -> bool:
     return any(Path(f"{place}.py").is_file() or place.is_dir() for place in places)
 
 
-# Modules of earlier releases, and where their classes are now.
+# Module of an earlier release -> the module of its classes now.
 _MOVED = {
     "qdsweep.algorithms.learning.networks": "qdsweep.algorithms.learning.td3",
     "qdsweep.algorithms.learning.optimizer": "qdsweep.algorithms.learning.td3",
@@ -147,7 +145,7 @@ _MOVED = {
     "qdsweep.config.evolution": "qdsweep.config.learning",
     "qdsweep.config.lagged": "qdsweep.config.rl",
 }
-# Names of earlier releases, and what they are now.
+# Name of an earlier release -> its present name.
 _RENAMED = {
     ("qdsweep.experiment.reload", "_restore_store"): (
         "qdsweep.algorithms.ribs.internals",
@@ -157,25 +155,25 @@ _RENAMED = {
 
 
 def _today(module: str, name: str) -> tuple[str, str]:
-    """Returns the module and the name of what an earlier release calls so."""
+    """Returns the present module and name for those of an earlier release."""
     module, name = _RENAMED.get((module, name), (module, name))
     return _MOVED.get(module, module), name
 
 
 class UnknownName(Exception):
-    """A payload names what only a file with the user's own digest may name."""
+    """A payload has a name that only a file with the user's own digest may have."""
 
 
 def load(payload: IO[bytes], *, is_own: bool, plugins: Collection[str] = ()) -> State:
-    """Returns the state that the payload of a reload file holds, of this release or before.
+    """Returns the state in the payload of a reload file, of this release or an earlier one.
 
     Args:
-        payload: The file, at its payload.
-        is_own: Whether it is the user's own for sure; if not, it may name known names alone.
+        payload: The file, positioned at its payload.
+        is_own: Whether it has the user's own digest; if not, only known names are allowed.
         plugins: The experiment's `module:name`.
 
     Raises:
-        UnknownName: It names another; nothing of it was imported or called.
+        UnknownName: It has another name. Nothing of that module was imported or called.
     """
     state = (_Unpickler(payload) if is_own else _Wary(payload, plugins)).load()
     vars(state).setdefault("told", [])
@@ -198,14 +196,14 @@ class _Wary(_Unpickler):
     def find_class(self, module: str, name: str) -> Any:
         module, name = _today(module, name)
         if may_import(module, self._plugins):
-            found = super().find_class(module, name)
-            if may_name(module, name, found, self._plugins):
-                return found
+            target = super().find_class(module, name)
+            if may_name(module, name, target, self._plugins):
+                return target
         raise UnknownName(f"{module}.{name}")
 
 
 def _give_algorithm(state: State) -> None:
-    """Up to 0.1.0 a state had pyribs' scheduler where it has an algorithm now."""
+    """Wraps pyribs' scheduler, which a state had in place of an algorithm up to 0.1.0."""
     from qdsweep.algorithms.ribs.algorithm import RibsAlgorithm
 
     state.algorithm = RibsAlgorithm(vars(state).pop("scheduler"), groups=0)
@@ -214,7 +212,7 @@ def _give_algorithm(state: State) -> None:
 
 
 FORMAT = 3
-_FORMATS = (2, FORMAT)  # 2 had no digest of its owner's
+_FORMATS = (2, FORMAT)  # 2 had no digest of its owner
 KEPT = 2
 _MAGIC = b"qdsweep reload file\n"
 
@@ -222,28 +220,28 @@ log = logging.getLogger(__name__)
 
 
 class Inherited(NamedTuple):
-    """The one reload file of a donor that a run may go on from.
+    """The one reload file of a donor from which a run may resume.
 
     Attributes:
-        iteration: Of the file: that of the last change of the run's schedule.
-        fingerprints: Of the experiment without that change.
+        iteration: The iteration of the file, which is that of the schedule's last change.
+        fingerprints: The fingerprints of the experiment without that change.
     """
 
     iteration: int
     fingerprints: frozenset[str]
 
     def is_of(self, header: dict[str, Any]) -> bool:
-        """Whether a reload file is the one."""
+        """Returns whether a reload file is this one."""
         same = header["fingerprint"] in self.fingerprints
         return same and bool(header["iteration"] == self.iteration)
 
 
 class Saved(NamedTuple):
-    """What a reload file holds.
+    """The content of a reload file.
 
     Attributes:
         state: The state.
-        header: `iteration`, `fingerprint`, `versions`, and what `save` was given as `beside`.
+        header: `iteration`, `fingerprint`, `versions`, and the `beside` of `save`.
     """
 
     state: State
@@ -257,19 +255,19 @@ def save(
     versions: dict[str, str],
     beside: dict[str, Any] | None = None,
 ) -> Path:
-    """Writes `reload-ITERATION.pkl`; keeps it and the one before.
+    """Writes `reload-ITERATION.pkl`; keeps it and the previous one.
 
-    A file of a later iteration was passed over when this state was read, so it goes too.
+    A file of a later iteration was skipped when this state was read, so it is removed too.
 
     Args:
         state: The state, between two iterations or with a pending batch.
         files: The run's `state/`.
         fingerprint: The experiment's fingerprint.
         versions: The versions that the state was computed with.
-        beside: What tells the files that belong to it from others: `metrics` and `history`.
+        beside: Checksums that identify the files that belong to it: `metrics` and `history`.
 
     Returns:
-        The file. When this returns, the disk has it.
+        The file, which is on the disk by then.
     """
     header = {
         "format": FORMAT,
@@ -280,13 +278,13 @@ def save(
     }
     path = files.reload(state.iterations)
     _write(path, header, lambda file: dump(state, file))
-    there = files.reloads()
-    keep_only(files, there[there.index(path) :][:KEPT])
+    written = files.reloads()
+    keep_only(files, written[written.index(path) :][:KEPT])
     return path
 
 
 def fits(files: StateDir) -> Callable[[dict[str, Any]], bool]:
-    """Returns what says of a reload file's header whether metrics.csv begins as it did then."""
+    """Returns a function of a reload file's header: whether metrics.csv still begins the same."""
     lines = read_lines(files.metrics)
     return lambda header: begins_with(lines, header["iteration"], header.get("metrics"))
 
@@ -318,13 +316,13 @@ def read_settings(data: dict[str, Any]) -> Family:
 
 
 def adopt(files: StateDir) -> list[Path]:
-    """Gives reload files that others have made the user's own digest, as they are.
+    """Signs reload files of other users with the user's own digest, unchanged.
 
     Args:
         files: A run's `state/`.
 
     Returns:
-        Those that are whole.
+        The files that are complete.
 
     Raises:
         BadInput: The user has no key.
@@ -345,10 +343,10 @@ def adopt(files: StateDir) -> list[Path]:
 
 
 def keep_only(files: StateDir, kept: list[Path]) -> None:
-    """Removes all reload files but these."""
+    """Removes all reload files except these."""
     for path in files.reloads():
         if path not in kept:
-            path.unlink(missing_ok=True)  # a listing may be old
+            path.unlink(missing_ok=True)  # the listing may be out of date
 
 
 def newest(
@@ -361,22 +359,22 @@ def newest(
     inherited: Inherited | None = None,
     plugins: Collection[str] = (),
 ) -> Saved | None:
-    """Reads the newest reload file that is whole.
+    """Reads the newest complete reload file.
 
     Args:
         files: The run's `state/`.
-        fingerprint: The experiment's fingerprint; None: whatever it is.
-        versions: The versions of now.
-        usable: Says of a header whether the run can go on from there.
-        allow_version_change: Go on although decisive versions differ.
-        inherited: What a reload file of the run's donor looks like.
-        plugins: The experiment's `module:name`, which it imports anyway.
+        fingerprint: The experiment's fingerprint; None accepts any.
+        versions: The present versions.
+        usable: Header -> whether the run can resume from there.
+        allow_version_change: Whether to resume although decisive versions differ.
+        inherited: Description of the reload file of the run's donor.
+        plugins: The experiment's `module:name`, which a run imports anyway.
 
     Returns:
-        What it holds, or None where there is no reload file that is whole.
+        Its content, or None where there is no complete reload file.
 
     Raises:
-        BadInput: A reload file is of another experiment, of other versions, or not the user's own.
+        BadInput: A reload file has another experiment, other versions, or another owner.
     """
     for path in files.reloads():
         try:
@@ -409,7 +407,7 @@ def newest(
 
 
 class _Summed:
-    """A file that is written, and the checksum of what is: a payload may be as big as memory is."""
+    """Writes a file and its checksum in one pass, as a payload may be as large as the memory."""
 
     def __init__(self, file: IO[bytes], begun: "hashlib._Hash") -> None:
         self.sum, self._file = begun, file
@@ -422,9 +420,9 @@ class _Summed:
 def _write(path: Path, header: dict[str, Any], put: Callable[[Any], None]) -> None:
     """Writes a reload file with the user's own digest; `put` writes the payload."""
     with atomic(path, durable=True) as file:
-        with contextlib.suppress(OSError):  # not every file system has modes
+        with contextlib.suppress(OSError):  # some file systems have no modes
             os.fchmod(file.fileno(), os.fstat(file.fileno()).st_mode & ~OTHERS_WRITE & 0o7777)
-        file.write(_head(header, "0" * 64))  # its place, until the checksum is known
+        file.write(_head(header, "0" * 64))  # a placeholder, until the checksum is known
         content = _Summed(file, _begun(header))
         put(content)
         file.seek(0)
@@ -448,12 +446,12 @@ class _Origin(enum.Enum):
 
 
 def _open(path: Path) -> tuple[dict[str, Any], _Readable, _Origin]:
-    """Header of a reload file, its payload and its origin; ValueError if it is torn or corrupt."""
+    """Returns header, payload and origin; raises ValueError if the file is truncated or corrupt."""
     file: _Readable = path.open("rb")
     try:
         is_kept = is_kept_alone(file.fileno(), path.parent)
         header, checksum, digest = _read_head(file)
-        if not is_kept:  # nobody shall change it between the look at its digest and its use
+        if not is_kept:  # so that it cannot change between the check and its use
             with file:
                 file = io.BytesIO(file.read())
         start = file.tell()
@@ -482,7 +480,7 @@ def _read_head(file: IO[bytes]) -> tuple[dict[str, Any], str, str]:
 
 
 def _load(path: Path, payload: IO[bytes], origin: _Origin, plugins: Collection[str]) -> State:
-    """Unpickles the state, as far as the file can be trusted."""
+    """Unpickles the state, with the names that the origin allows."""
     remedy = (
         "if you trust whoever made it, `qdsweep adopt "
         f"{shlex.quote(str(path.parent.parent))}` makes it yours; to compute the run from its "
@@ -503,14 +501,16 @@ def _load(path: Path, payload: IO[bytes], origin: _Origin, plugins: Collection[s
 
 
 def _begun(header: dict[str, Any]) -> "hashlib._Hash":
-    """The checksum of all that is in the file but itself, before the payload."""
+    """Starts the checksum with the header, which the payload follows."""
     return hashlib.sha256(json.dumps(header, sort_keys=True).encode())
 
 
 def _check_versions(path: Path, then: dict[str, str], now: dict[str, str], allowed: bool) -> None:
     changed = [
         f"{name} {then[name]} -> {now[name]}"
-        for name in sorted(then.keys() & now.keys())  # what one of them lacks the run does not use
+        for name in sorted(
+            then.keys() & now.keys()
+        )  # the run does not use a library that one side lacks
         if then[name] != now[name]
     ]
     if changed and not allowed:

@@ -12,6 +12,7 @@ from qdsweep.analysis.figures.figure import Drawn, Omitted
 from qdsweep.analysis.sheet import Sheet, read_sheet, remove_sheet
 from qdsweep.analysis.tables.importance import write_importance
 from qdsweep.records.paths import Results, SweepDir
+from qdsweep.records.plan import read_plan
 from qdsweep.records.search import marker_path, write_decision, write_sealed
 
 GRID = "::: sigma0 0.05 0.5 5 ::: batch_size 12 36 108 ::: ranker imp 2imp 2rd"
@@ -47,7 +48,7 @@ def made(sweep: SweepDir) -> tuple[Sheet, list[dict], list[Drawn | Omitted]]:
     write_importance(sweep.path, sweep.results.runs)
     rows = [*csv.DictReader((sweep.tables / "importance.csv").read_text().splitlines())]
     data = object.__new__(SweepData)
-    object.__setattr__(data, "sweep", sweep)  # the figure is of nothing else
+    vars(data).update(sweep=sweep, plan=read_plan(sweep))  # the figure needs nothing else
     figures = importance_figure(data)
     return read_sheet(sweep.tables / "importance.json"), rows, figures
 

@@ -1,4 +1,4 @@
-"""What these algorithms share: one archive, in which they insert what they choose to."""
+"""The base of these algorithms: one archive, into which they insert rows of their choice."""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -20,14 +20,14 @@ class ArchiveAlgorithm(Algorithm):
     Args:
         experiment: The experiment; its algorithm has an `archive`.
         domain: Its domain.
-        shared: The folder of centroids; None for any points.
-        seed: Of what the archive draws.
+        shared: The folder of centroids; None for arbitrary points.
+        seed: The seed of the archive's random draws.
 
     Attributes:
-        batch_size: The experiment's, with the changes so far.
-        settings: The settings of the algorithm, with the changes so far; a `sigma` of null is the
+        batch_size: The present batch size.
+        settings: The present settings of the algorithm; a `sigma` of null is replaced by the
             domain's `step`.
-        ribs_archive: The archive, as pyribs has it.
+        ribs_archive: The archive, with pyribs' interface.
     """
 
     reducers: ClassVar[Mapping[type, Callable[[Any], Any]]] = {ArrayStore: internals.reduce_store}
@@ -55,20 +55,20 @@ class ArchiveAlgorithm(Algorithm):
 
     @property
     def restarts(self) -> int:
-        """How often it has started from another solution."""
+        """Number of restarts from another solution."""
         return 0
 
     def metrics(self) -> dict[str, Any]:
-        """Those of the archive."""
+        """Returns the metrics of the archive."""
         return {**self.archive.metrics(), "restarts": self.restarts}
 
     def insert(
         self, candidates: Candidates, evaluation: Evaluation, rows: slice = slice(None)
     ) -> tuple[Arrays, Arrays]:
-        """Inserts some rows of what was evaluated.
+        """Inserts some rows of a batch.
 
         Returns:
-            The rows as pyribs' emitters are told them, and what the archive says of each.
+            The rows as `tell` of pyribs' emitters takes them, and the result of the insertion.
         """
         every: Arrays = {
             "solution": candidates.solutions,
@@ -77,13 +77,13 @@ class ArchiveAlgorithm(Algorithm):
             SEED: np.asarray(candidates.seeds),
             **evaluation.fields,
         }
-        # An archive of the user's may have no place for some of them.
+        # A user's archive may lack some fields.
         known = getattr(self.ribs_archive, "field_list", every)
         chosen = {name: values[rows] for name, values in every.items() if name in known}
         return chosen, self.ribs_archive.add(**chosen)
 
     def change(self, key: str, value: Any) -> None:
-        """The batch size where it may, the archive's learning rate, settings that say `mid_run`."""
+        """Changes the batch size, the archive's learning rate, or a setting that is `mid_run`."""
         match key.split("."):
             case ["batch_size"] if not self.settings.fixed_batch:
                 self.batch_size = value

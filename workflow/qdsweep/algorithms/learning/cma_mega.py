@@ -23,17 +23,17 @@ from qdsweep.domains.base import Domain, Evaluation, Floats
 class EstimatingCMAMEGA(ArchiveAlgorithm):
     """CMA-MEGA on pyribs' emitter, with the estimated jacobian of its mean.
 
-    An iteration has two batches: the mean and the samples around it, of which the mean alone is
-    inserted, then the solutions that branch from the mean along the gradients.
+    An iteration has two batches. The first is the mean and the samples around it, of which only
+    the mean is inserted. The second is the solutions that branch from the mean.
 
-    With a critic, that is in place of the estimate what says where the objective grows; all
-    evaluations teach it. In the second batch is then the greedy actor too: it is inserted, but the
-    emitter does not rank it.
+    A critic replaces the estimate of the objective's gradient, and learns from all evaluations.
+    The second batch then has the greedy actor too. It is inserted, but the emitter does not rank
+    it.
 
     Args:
-        experiment: The experiment; the first child of its seed is that of everything here.
+        experiment: The experiment; all seeds here derive from the first child of its seed.
         domain: Its domain.
-        shared: The folder of centroids; None for any points.
+        shared: The folder of centroids; None for arbitrary points.
     """
 
     def __init__(self, experiment: Experiment, domain: Domain, shared: Path | None) -> None:
@@ -42,7 +42,7 @@ class EstimatingCMAMEGA(ArchiveAlgorithm):
         archive_seed, emitter_seed, noise_seed, critic_seed = spawn_seeds(experiment, 4)
         super().__init__(experiment, domain, shared, archive_seed)
         self._samples, branched = settings.sizes(experiment.batch_size)
-        # The mean counts as one of the emitter's.
+        # The emitter counts the mean as one of its solutions.
         sized = experiment.model_copy(update={"batch_size": 1 + branched})
         made = build_emitter(settings.emitter, self.ribs_archive, sized, domain, emitter_seed)
         self._emitter: Any = made
@@ -52,16 +52,16 @@ class EstimatingCMAMEGA(ArchiveAlgorithm):
         if isinstance(settings, CMAMEGATD3ES):
             self.needs_experience = True
             self._critic = TD3(require_vectors(experiment, domain), settings.learner, critic_seed)
-        # (d,) of the critic at the mean; None before it was trained.
+        # (d,) the critic's gradient at the mean; None before the first training.
         self._objective_gradient: Floats | None = None
 
     @property
     def restarts(self) -> int:
-        """How often the emitter has started from another elite."""
+        """Number of restarts of the emitter from another elite."""
         return int(self._emitter.restarts)
 
     def ask(self) -> Candidates | None:
-        """The mean with its samples, then the branched solutions, then None."""
+        """Returns the mean with its samples, then the branched solutions, then None."""
         self._batch = (self._batch + 1) % 3
         if self._batch == 0:
             return None
@@ -76,7 +76,7 @@ class EstimatingCMAMEGA(ArchiveAlgorithm):
         return Candidates(solutions, experience=self.needs_experience)
 
     def meanwhile(self) -> None:
-        """Trains the critic on what was played before, and takes its gradient at the mean."""
+        """Trains the critic on the previous experience, and takes its gradient at the mean."""
         if self._critic is not None and self._critic.replay.size:
             self._critic.train(self.settings.training_steps)
             mean = self._emitter.ask_dqd()[0]
@@ -85,7 +85,7 @@ class EstimatingCMAMEGA(ArchiveAlgorithm):
             )
 
     def tell(self, candidates: Candidates, evaluation: Evaluation) -> None:
-        """Hands the estimated jacobian to the emitter, then what came of following it."""
+        """Passes the estimated jacobian to the emitter, then the branched solutions."""
         if self._batch == 1:
             jacobian = self._jacobian(candidates, evaluation)
             mean, info = self.insert(candidates, evaluation, slice(0, 1))
@@ -101,7 +101,7 @@ class EstimatingCMAMEGA(ArchiveAlgorithm):
             teach(self._critic, evaluation)
 
     def _jacobian(self, candidates: Candidates, evaluation: Evaluation) -> Floats:
-        """The gradients ``(1 + m, d)`` of objective and measures at the mean."""
+        """Returns the gradients ``(1 + m, d)`` of objective and measures at the mean."""
         ranks = centred_ranks(np.column_stack((evaluation.objective, evaluation.measures))[1:])
         mean, samples = candidates.solutions[0], candidates.solutions[1:]
         jacobian = estimated_gradients(mean, samples, ranks, self.settings.sigma)
@@ -112,7 +112,7 @@ class EstimatingCMAMEGA(ArchiveAlgorithm):
         return jacobian
 
     def change(self, key: str, value: Any) -> None:
-        """The emitter's keys too that say `mid_run`."""
+        """Changes a `mid_run` key of the emitter, or one of the base class."""
         match key.split("."):
             case ["algorithm", "emitter", name] if can_change(self._emitter, name):
                 change_emitter(self._emitter, name, value)

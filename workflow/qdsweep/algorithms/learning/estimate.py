@@ -19,7 +19,7 @@ def mirrored_samples(rng: np.random.Generator, mean: Floats, sigma: float, count
         count: Number of samples.
 
     Returns:
-        ``(count, d)``: the second half mirrors the first; of an odd number, one is without image.
+        ``(count, d)``: the second half mirrors the first; with an odd number, one has no mirror.
     """
     half = count // 2
     noise = sigma * rng.standard_normal((count - half, len(mean)))
@@ -46,11 +46,11 @@ def estimated_gradients(mean: Floats, samples: Floats, values: Floats, sigma: fl
     """Returns the estimated gradient of each column of values.
 
     Args:
-        mean: ``(d,)`` where.
+        mean: ``(d,)`` the solution.
         samples: ``(n, d)`` from `mirrored_samples`.
-        values: ``(n, k)`` what to climb at each sample: function values, or their ranks, which no
-            monotone transformation changes.
-        sigma: That of the samples.
+        values: ``(n, k)`` function values at each sample, or their ranks, which no monotone
+            transformation changes.
+        sigma: The standard deviation of the samples.
 
     Returns:
         ``(k, d)`` gradients [units of the values / parameter units].

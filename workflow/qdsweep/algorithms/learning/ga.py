@@ -11,28 +11,28 @@ from qdsweep.domains.base import Domain, Evaluation, Floats
 
 
 class GeneticAlgorithm(ArchiveAlgorithm):
-    """Truncation selection without crossover; the best of a generation lives on, unchanged.
+    """Truncation selection without crossover; the best of a generation survives unchanged.
 
     The elite is evaluated again in each generation, with that generation's seeds, and is the best
     by one evaluation (Such et al. play thirty more episodes of the ten best).
 
     Args:
-        experiment: The experiment; the first child of its seed is that of everything here.
+        experiment: The experiment; all seeds here derive from the first child of its seed.
         domain: Its domain.
-        shared: The folder of centroids; None for any points.
+        shared: The folder of centroids; None for arbitrary points.
     """
 
     def __init__(self, experiment: Experiment, domain: Domain, shared: Path | None) -> None:
         archive_seed, seed = spawn_seeds(experiment, 2)
         super().__init__(experiment, domain, shared, archive_seed)
         self._rng = np.random.default_rng(seed)
-        # The better solutions of the last generation, the best first; before it, x0.
+        # The better solutions of the previous generation, the best first; at the start x0.
         self._better: Floats = np.array(domain.x0)[np.newaxis]
         self._generations = 0
         self._asked = False
 
     def ask(self) -> Candidates | None:
-        """A generation, then None."""
+        """Returns a generation, then None."""
         self._asked = not self._asked
         if not self._asked:
             return None
@@ -44,7 +44,7 @@ class GeneticAlgorithm(ArchiveAlgorithm):
         return Candidates(np.concatenate((better[:elites], mutants)))
 
     def tell(self, candidates: Candidates, evaluation: Evaluation) -> None:
-        """Inserts all, and keeps the better ones."""
+        """Inserts all solutions, and keeps the better ones as parents."""
         self.insert(candidates, evaluation)
         best = np.argsort(-evaluation.objective, kind="stable")[: self.settings.parents]
         self._better = candidates.solutions[best]

@@ -1,4 +1,4 @@
-"""What algorithms share that learn from the steps of the episodes by TD3."""
+"""The base of algorithms that learn from the steps of the episodes by TD3."""
 
 from pathlib import Path
 from typing import Any
@@ -19,10 +19,10 @@ class LearnerAlgorithm(ArchiveAlgorithm):
     Args:
         experiment: The experiment; its algorithm has the settings of a `learner`.
         domain: Its domain.
-        shared: The folder of centroids; None for any points.
+        shared: The folder of centroids; None for arbitrary points.
 
     Raises:
-        BadInput: Nothing can be learned from the episodes of the domain.
+        BadInput: The algorithm cannot learn from the episodes of the domain.
 
     Attributes:
         learner: The learner.
@@ -40,20 +40,20 @@ class LearnerAlgorithm(ArchiveAlgorithm):
         self._asked = False
 
     def tell(self, candidates: Candidates, evaluation: Evaluation) -> None:
-        """Inserts the solutions in the archive, and gives the learner their experience."""
+        """Inserts the solutions in the archive, and passes their experience to the learner."""
         self.insert(candidates, evaluation)
         teach(self.learner, evaluation)
 
 
 def teach(learner: TD3, evaluation: Evaluation) -> None:
-    """Gives a learner the experience of an evaluation, row by row; a row that failed has none."""
+    """Passes the experience of an evaluation to a learner; a row that failed has none."""
     for record in evaluation.experience or ():
         if record is not None:
             learner.add(record)
 
 
 def require_vectors(experiment: Experiment, domain: Domain) -> Actor:
-    """Returns the network that a solution of a domain is, for TD3 to train.
+    """Returns the network that a solution of a domain encodes, for TD3 to train.
 
     Args:
         experiment: The experiment.

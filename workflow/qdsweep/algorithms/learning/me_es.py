@@ -1,7 +1,7 @@
 """ME-ES (Colas et al. 2020), explore-exploit, with the settings that ran in DQD-RL.
 
-The parents are chosen as the paper does where ME-ES explores; DQD-RL asks for the paper's choice
-after damage, but its configurations share a dictionary, so that this one ran.
+Parents are chosen as in the paper's ME-ES for exploration. DQD-RL requests the paper's choice for
+damage recovery, but its configurations share a dictionary, so this choice ran.
 """
 
 from collections import deque
@@ -21,24 +21,24 @@ from qdsweep.algorithms.learning.estimate import (
 from qdsweep.config.experiment import Experiment
 from qdsweep.domains.base import Domain, Evaluation, Floats
 
-# The choice of an elite to climb novelty from: any one, or by novelty one of the most novel.
+# Start of a climb in novelty: a random elite, or by novelty one of the most novel ones.
 _ANY, _MOST_NOVEL = 0.1, 5
-# To climb the objective from: the best one, or by score one of the better of the newest cells.
+# Start of a climb in the objective: the best elite, or by score a better one of the newest cells.
 _BEST, _NEWEST, _BETTER = 0.5, 5, 2
-_NEW = 2  # what pyribs says of a solution that is the first one in its cell
+_NEW = 2  # pyribs' status of the first solution in a cell
 
 
 class MapElitesES(ArchiveAlgorithm):
     """Climbs from an elite for some iterations, then from another, towards novelty in turn.
 
-    An iteration has two batches: samples around the parent, then the parent after its step, which
-    alone is inserted. The novelty of a point of the measure space is its mean squared distance to
-    the nearest of all parents so far, in fractions of the measures' ranges.
+    An iteration has two batches: samples around the parent, then the parent after its step. Only
+    the latter is inserted. The novelty of a point of the measure space is its mean squared
+    distance to the nearest earlier parents, in fractions of the measures' ranges.
 
     Args:
-        experiment: The experiment; the first child of its seed is that of everything here.
+        experiment: The experiment; all seeds here derive from the first child of its seed.
         domain: Its domain.
-        shared: The folder of centroids; None for any points.
+        shared: The folder of centroids; None for arbitrary points.
     """
 
     def __init__(self, experiment: Experiment, domain: Domain, shared: Path | None) -> None:
@@ -48,21 +48,21 @@ class MapElitesES(ArchiveAlgorithm):
         self._samples = experiment.batch_size - 1
         self._low = domain.objective_range[0]
         self._scale = 1 / np.ptp(list(domain.measures.values()), axis=1)
-        # Scaled measures of every parent, and the cells that got their first elite last.
+        # Scaled measures of every parent, and the cells that were filled most recently.
         self._parents = np.empty((0, len(domain.measures)))
         self._newest: deque[int] = deque(maxlen=_NEWEST)
-        # The objective is climbed first: nothing is known yet to be unlike.
+        # The objective comes first, as novelty needs earlier parents.
         self._exploring = False
         self._optimizer = self._start(domain.x0)
         self._climbed = self._restarts = self._batch = 0
 
     @property
     def restarts(self) -> int:
-        """How often another elite became the parent."""
+        """Number of times that another elite became the parent."""
         return self._restarts
 
     def ask(self) -> Candidates | None:
-        """The samples, then the parent after its step, then None."""
+        """Returns the samples, then the parent after its step, then None."""
         self._batch = (self._batch + 1) % 3
         if self._batch == 0:
             return None
@@ -96,14 +96,14 @@ class MapElitesES(ArchiveAlgorithm):
         return AdamOpt(solution, lr=self.settings.lr, l2_coeff=self.settings.l2)
 
     def _novelty(self, measures: Floats) -> Floats:
-        """The novelty ``(n,)`` of ``(n, m)`` measures."""
+        """Returns the novelty ``(n,)`` of ``(n, m)`` measures."""
         nearest = range(1, min(self.settings.neighbors, len(self._parents)) + 1)
         distances, _ = KDTree(self._parents).query(measures * self._scale, k=nearest)
         return np.asarray((distances**2).mean(axis=1))
 
     def _elite(self) -> Floats:
-        """The solution ``(d,)`` to climb from next."""
-        if self.ribs_archive.empty:  # thresholds may refuse all so far
+        """Returns the solution ``(d,)`` to climb from next."""
+        if self.ribs_archive.empty:  # thresholds may have refused every solution
             return np.array(self._optimizer.theta)
         elites = self.ribs_archive.data(["index", "objective", "measures"])
         objective, novelty = elites["objective"], self._novelty(elites["measures"])
@@ -121,7 +121,7 @@ class MapElitesES(ArchiveAlgorithm):
         return np.asarray(elite["solution"])
 
     def _proportional(self, rows: Cells, weights: Floats) -> int:
-        """One of the rows, by their weights; any of them where none has a positive one."""
+        """Draws one of the rows by weight; uniformly where no weight is positive."""
         chances = np.maximum(weights[rows], 0)
         if not chances.any():
             chances = np.ones(len(rows))
@@ -129,5 +129,5 @@ class MapElitesES(ArchiveAlgorithm):
 
 
 def _highest(values: Floats, count: int) -> Cells:
-    """The places of the highest values, the highest first."""
+    """Returns the indices of the highest values, the highest first."""
     return np.argsort(-values, kind="stable")[:count]

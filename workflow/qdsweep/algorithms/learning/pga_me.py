@@ -23,7 +23,7 @@ class PGAMapElites(LearnerAlgorithm):
         self._x0 = np.broadcast_to(np.asarray(domain.x0, dtype=float), (domain.solution_dim,))
 
     def ask(self) -> Candidates | None:
-        """One batch an iteration: of noise around x0 as long as there is nothing to learn from."""
+        """Returns one batch per iteration: noise around x0 until there is experience."""
         self._asked = not self._asked
         if not self._asked:
             return None
@@ -34,7 +34,7 @@ class PGAMapElites(LearnerAlgorithm):
         return Candidates(np.concatenate(parts), experience=True)
 
     def meanwhile(self) -> None:
-        """Trains on the experience of the iterations before."""
+        """Trains on the experience of earlier iterations."""
         self.learner.train(self.settings.training_steps)
 
     def _first(self, mutants: int, climbing: int) -> list[Floats]:

@@ -1,10 +1,7 @@
 """TD3 in numpy (Fujimoto et al. 2018), as DQD-RL and PGA-MAP-Elites use it.
 
-Fully connected networks whose parameters are one vector: forward, and backward by hand.
-
-Adam (Kingma & Ba 2015), in place.
-
-The replay buffer: the latest transitions, from which a learner draws.
+Its parts are fully connected networks with one parameter vector, an in-place Adam
+(Kingma & Ba 2015), and a replay buffer of the latest transitions.
 """
 
 import math
@@ -20,18 +17,18 @@ from qdsweep.domains.policies import count_parameters, layer_shapes, split_layer
 from qdsweep.errors import QdsweepError
 from qdsweep.host.machine import require_memory
 
-# Of floats: float32 in a learner.
+# Floats: float32 in a learner.
 Array = NDArray[Any]
 NOTHING = slice(0)
 
 
 class _Work(NamedTuple):
-    """What the rows leave in a layer, allocated once; each ``(rows, outputs)``.
+    """The buffers of a layer, allocated once; each ``(rows, outputs)``.
 
     Attributes:
-        output: After the activation.
-        slope: Of the activation there.
-        gradient: Of the loss by each output, then by each sum before the activation.
+        output: The outputs after the activation.
+        slope: The derivative of the activation there.
+        gradient: The gradient of the loss by each output, then by each sum before the activation.
     """
 
     output: Array
@@ -42,18 +39,18 @@ class _Work(NamedTuple):
 class Network:
     """A fully connected network of fixed shape.
 
-    `forward` may be followed by one `backward` about the same rows. A product is of all rows at
-    once, so the last bits of a row depend on how many there are.
+    One `backward` for the same rows may follow `forward`. A product has all rows at once, so the
+    last bits of a row depend on the number of rows.
 
     Args:
         shapes: (outputs, inputs) of each layer.
-        activations: Of each layer, "tanh", "relu" or "" for none.
+        activations: The activation of each layer: "tanh", "relu" or "" for none.
         bias: Whether each layer has biases.
-        rows: The most rows that it is given at once.
-        dtype: Of parameters and rows.
+        rows: The largest number of rows in a call.
+        dtype: The type of parameters and rows.
 
     Attributes:
-        size: Number of parameters, which lie as `split_layers` has them.
+        size: Number of parameters, in the layout of `split_layers`.
     """
 
     def __init__(
@@ -78,7 +75,7 @@ class Network:
         self._inputs: list[Array] = []  # of each layer in the last `forward`
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickles what it was made with: what `forward` leaves is of no use later."""
+        """Pickles the arguments only, as the buffers need not be kept."""
         return Network, self._made_with
 
     def _layers(self, parameters: Array) -> list[tuple[Array, Array | None]]:
@@ -87,7 +84,7 @@ class Network:
     def draw(self, rng: np.random.Generator) -> Array:
         """Draws parameters ``(size,)`` as PyTorch's `nn.Linear` does.
 
-        Those of a layer are uniform in +-1 / sqrt(inputs).
+        The parameters of a layer are uniform in +-1 / sqrt(inputs).
         """
         parameters = np.empty(self.size, self._dtype)
         for (weights, biases), (_, inputs) in zip(
@@ -112,7 +109,7 @@ class Network:
                 x += biases
             if activation == "tanh":
                 np.tanh(x, out=x)
-            elif activation == "relu":  # so it is quicker than by np.maximum
+            elif activation == "relu":  # quicker than np.maximum
                 x *= np.greater(x, 0, out=work.slope[:rows])
         return x
 
@@ -126,10 +123,10 @@ class Network:
         """Carries the gradient of a loss from the outputs of the last `forward` back.
 
         Args:
-            parameters: ``(size,)``, those of `forward`.
+            parameters: ``(size,)``, as in `forward`.
             gradient: ``(n, outputs)`` of the loss by each output; overwritten.
-            out: ``(size,)`` takes the gradient by the parameters; None where it is not wanted.
-            columns: Of the inputs by which the gradient is wanted too.
+            out: ``(size,)`` receives the gradient by the parameters; None if it is not needed.
+            columns: The inputs by which the gradient is needed too.
 
         Returns:
             ``(n, columns)`` the gradient by these inputs.
@@ -171,7 +168,7 @@ class Adam:
     def __init__(self, size: int, lr: float, dtype: Any = np.float32) -> None:
         self.lr = lr
         self._steps = 0
-        # Sums that decay: the paper's moments over 1 - beta, which saves two products a step.
+        # Decaying sums: the paper's moments over 1 - beta, which saves two products per step.
         self._first = np.zeros(size, dtype)
         self._second = np.zeros(size, dtype)
 
@@ -180,7 +177,7 @@ class Adam:
 
         Args:
             parameters: ``(size,)``; changed.
-            gradient: ``(size,)`` of what is to become less; overwritten.
+            gradient: ``(size,)`` of the loss; overwritten.
         """
         self._steps += 1
         scale1 = (1 - self.beta1) / (1 - self.beta1**self._steps)
@@ -216,21 +213,21 @@ class Transitions(NamedTuple):
 
 
 class Replay:
-    """A ring of transitions: the oldest make room for new ones.
+    """A ring buffer of transitions: new ones replace the oldest.
 
-    A transition is one row of float32, 4 (2 s + a + 2) bytes: 264 of Ant's. The system gives memory
-    to rows that are written, so a buffer that is far from full is small.
+    A transition is one row of float32, 4 (2 s + a + 2) bytes: 264 for Ant. The system allocates
+    memory when rows are written, so a buffer that is far from full is small.
 
     Args:
-        capacity: The most transitions that are kept.
+        capacity: The largest number of transitions.
         observation: Size s of an observation.
         action: Size a of an action.
 
     Raises:
-        BadInput: There is no memory for it.
+        BadInput: The memory is too small for it.
 
     Attributes:
-        size: Transitions that it holds.
+        size: Number of transitions in it.
     """
 
     def __init__(self, capacity: int, observation: int, action: int) -> None:
@@ -243,11 +240,11 @@ class Replay:
         self._rows = np.empty((capacity, width), np.float32)
 
     def __getstate__(self) -> dict[str, Any]:
-        """What is filled alone."""
+        """Returns the filled rows only."""
         return {**vars(self), "_rows": self._rows[: self.size], "capacity": len(self._rows)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Makes room again for what is not filled."""
+        """Allocates the empty rows again."""
         capacity, rows = state.pop("capacity"), state["_rows"]
         vars(self).update(state)
         if len(rows) < capacity:
@@ -255,9 +252,9 @@ class Replay:
             self._rows[: self.size] = rows
 
     def add(self, record: Record) -> None:
-        """Takes the transitions of a record."""
+        """Adds the transitions of a record."""
         capacity, steps = len(self._rows), len(record.rewards)
-        # The observation before a step: one more of each episode that has ended by then.
+        # A record has one more observation than steps for each episode that has ended.
         before = np.arange(steps) + np.cumsum(record.ends != GOES_ON) - (record.ends != GOES_ON)
         latest = slice(max(steps - capacity, 0), steps)
         before = before[latest]
@@ -278,20 +275,20 @@ class Replay:
         return Transitions(rows[:, :sa], rows[:, -2], rows[:, sa:-2], rows[:, -1])
 
     def draw_observations(self, rng: np.random.Generator, count: int) -> Array:
-        """Draws ``(count, s)`` observations likewise."""
+        """Draws ``(count, s)`` observations uniformly, with replacement."""
         return self._rows[:, : self._s][rng.integers(0, self.size, count)]
 
 
 class TD3:
     """Learns twin critics and a greedy actor from transitions, and improves actors by a critic.
 
-    Actions are scaled to [-1, 1] by their bounds. Everything is float32, and pickles between any
-    two calls. While nothing is in the replay buffer, nothing is learnt and actors stay as they are.
+    Actions are scaled to [-1, 1] by their bounds. Everything is float32, and can be pickled
+    between any two calls. With an empty replay buffer, nothing is learnt and actors do not change.
 
     Args:
-        actor: The network of the domain's policy, which is that of the greedy actor.
-        settings: The experiment's.
-        seed: Of first parameters, transitions and noise.
+        actor: The network of the domain's policy and of the greedy actor.
+        settings: The settings in the experiment.
+        seed: The seed of initial parameters, drawn transitions and noise.
 
     Attributes:
         replay: The transitions.
@@ -317,7 +314,7 @@ class TD3:
             actor.shapes, [actor.activation] * hidden + ["tanh"], actor.bias, rows, self.dtype
         )
         shapes = layer_shapes([observations + actions, *settings.critic_hidden, 1])
-        # Two critics, each with its target and Adam's two moments.
+        # Two critics, each with a target and Adam's two moments.
         require_memory(
             8 * np.dtype(self.dtype).itemsize * count_parameters(shapes, bias=True),
             f"algorithm.learner.critic_hidden = {settings.critic_hidden}: networks of such layers",
@@ -355,7 +352,7 @@ class TD3:
         return finite(self.actor, "the greedy actor").astype(np.float64)
 
     def add(self, record: Record) -> None:
-        """Takes the transitions of an evaluation."""
+        """Adds the transitions of an evaluation."""
         scaled = (record.actions - self._centre) / self._half
         self.replay.add(record._replace(actions=scaled))
 
@@ -379,12 +376,12 @@ class TD3:
 
         Args:
             solutions: ``(n, d)`` actors.
-            steps: Steps of an Adam of its own that each makes.
-            batch: Observations of a step, other ones each time.
+            steps: Adam steps of each actor, which has its own Adam.
+            batch: Observations per step, drawn for each step.
             lr: Learning rate of Adam [parameter units].
 
         Returns:
-            ``(n, d)`` the actors after these steps, each the same whatever follows it.
+            ``(n, d)`` the actors after these steps; none depends on the actors behind it.
 
         Raises:
             QdsweepError: Training has diverged, or these steps have.
@@ -402,11 +399,11 @@ class TD3:
         return finite(improved, "an actor that has climbed the critic")
 
     def gradient(self, solution: Floats, observations: int) -> Floats:
-        """Returns the gradient ``(d,)`` of the first critic's mean at an actor; zeros untaught.
+        """Returns the gradient ``(d,)`` of the first critic's mean at an actor; zeros at first.
 
         Args:
             solution: ``(d,)`` the actor.
-            observations: How many to draw.
+            observations: The number of observations to draw.
 
         Raises:
             QdsweepError: Training has diverged.
@@ -418,7 +415,7 @@ class TD3:
         return finite(climb, "the gradient of the critic").astype(np.float64)
 
     def _improve_critics(self, drawn: Transitions) -> None:
-        """Makes a step towards what the target networks expect of the following observations."""
+        """Makes a step of the critics towards the targets of the target networks."""
         settings, network, rows = self._settings, self._critic_network, len(drawn.inputs)
         noise = self.rng.standard_normal((rows, len(self._half)), np.float32)
         noise *= settings.policy_noise
@@ -438,7 +435,7 @@ class TD3:
         self._critic_adam.step(self.critics.reshape(-1), gradients.reshape(-1))
 
     def _loss_gradient(self, actor: Array, observations: Array) -> Array:
-        """The gradient ``(d,)`` of the negative mean of the first critic by the actor."""
+        """Returns the gradient ``(d,)`` of the first critic's negative mean by the actor."""
         count, rows = len(observations), self._settings.minibatch
         total, part = np.zeros_like(actor), np.empty_like(actor)
         critic, s = self.critics[0], observations.shape[1]
@@ -454,10 +451,10 @@ class TD3:
 
 
 def finite(values: NDArray[Any], what: str) -> NDArray[Any]:
-    """Returns values that are to leave the learner, all of which must be numbers.
+    """Returns values that leave the learner, after a check that all are finite.
 
     Raises:
-        QdsweepError: Some are not.
+        QdsweepError: Some are not finite.
     """
     if not np.isfinite(values).all():
         raise QdsweepError(

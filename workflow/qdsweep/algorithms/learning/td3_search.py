@@ -1,4 +1,4 @@
-"""TD3 (Fujimoto et al. 2018) alone, whose policies an archive records."""
+"""TD3 (Fujimoto et al. 2018) without QD; an archive records its policies."""
 
 from pathlib import Path
 
@@ -11,18 +11,18 @@ from qdsweep.domains.base import Domain, Evaluation
 class TD3Search(LearnerAlgorithm):
     """Plays the greedy actor, and copies of it with noise on the weights (Plappert et al. 2018).
 
-    TD3's paper has the noise on the actions. Here a policy travels as its weights and acts
-    without noise, so that an archive can keep what was played.
+    TD3's paper adds the noise to the actions. Here the weights have the noise and the policy acts
+    without any, so an archive can hold the policy that was played.
 
     Args: see `LearnerAlgorithm`.
     """
 
     def __init__(self, experiment: Experiment, domain: Domain, shared: Path | None) -> None:
         super().__init__(experiment, domain, shared)
-        self._new_steps = 0  # environment steps of the iteration before
+        self._new_steps = 0  # environment steps of the previous iteration
 
     def ask(self) -> Candidates | None:
-        """One batch an iteration, the greedy actor first."""
+        """Returns one batch per iteration, the greedy actor first."""
         self._asked = not self._asked
         if not self._asked:
             return None
@@ -32,11 +32,11 @@ class TD3Search(LearnerAlgorithm):
         return Candidates(greedy + noise, experience=True)
 
     def meanwhile(self) -> None:
-        """Trains in proportion to the experience of the iteration before."""
+        """Trains in proportion to the experience of the previous iteration."""
         self.learner.train(round(self.settings.training_ratio * self._new_steps))
 
     def tell(self, candidates: Candidates, evaluation: Evaluation) -> None:
-        """Inserts the solutions in the archive, and gives the learner their experience."""
+        """Inserts the solutions in the archive, and passes their experience to the learner."""
         super().tell(candidates, evaluation)
         played = (record for record in evaluation.experience or () if record is not None)
         self._new_steps = sum(len(record.rewards) for record in played)

@@ -19,7 +19,7 @@ def make(experiment: Experiment, domain: Domain, shared: Path | None) -> Algorit
         shared: Not used.
 
     Raises:
-        BadInput: It refuses its arguments, raises, or gives nothing that can be run.
+        BadInput: It refuses its arguments, raises, or returns something that cannot run.
     """
     part = experiment.algorithm
     assert isinstance(part, PluginAlgorithm)

@@ -1,11 +1,11 @@
-"""pyribs' archives, emitters and schedulers as an algorithm. Imports pyribs, as light as can be.
+"""pyribs' archives, emitters and schedulers as an algorithm; imports pyribs quickly.
 
-Imports pyribs without scikit-learn, scipy.stats and torch, which take most of its seconds.
+The import leaves out scikit-learn, scipy.stats and torch, which take most of its seconds.
 
-pyribs needs the first two for k-means, density archives and Bayesian optimisation alone, and in
-functions alone: so what it imports of them at first is a stand-in that imports the real thing when
-it is called. Of torch, where that is installed, it needs names of types in annotations, but for
-discount models, which are imported anew where they are used, and density archives with zuko.
+pyribs needs the first two only in functions: for k-means, density archives and Bayesian
+optimisation. Stand-ins replace them and import the real function at the first call. pyribs needs
+torch for type annotations, for discount models, and for density archives with zuko. Discount
+models are imported again at their first use, with the real torch.
 Results cannot change (`tests/unit/algorithms/test_light_import.py` compares them).
 """
 
@@ -28,14 +28,14 @@ _NAMES = {
     "scipy.stats.qmc": ("Sobol",),
 }
 
-# What pyribs 0.12 has of it in a class statement.
+# The module of pyribs 0.12 that needs torch in a class statement.
 _WITH_TORCH = "ribs.discount_models"
 
 
 @contextmanager
 def light_ribs() -> Iterator[None]:
-    """In this block `import ribs` is quick; after it, every module is the real one."""
-    # A user's code may have imported them already; then there is nothing to save.
+    """Makes `import ribs` quick in this block; after it, every module is the real one."""
+    # If the user's code has imported them already, nothing can be saved.
     if any(name in sys.modules for name in ("ribs", "sklearn", "scipy.stats")):
         yield
         return
@@ -66,7 +66,7 @@ def _later(module: str, name: str) -> Callable[..., Any]:
 
 
 def _forget(module: str) -> None:
-    """Lets the next who asks for a module of pyribs import it anew."""
+    """Removes a module of pyribs, so that its next use imports it again."""
     package, _, name = module.rpartition(".")
     if sys.modules.pop(module, None) is None:
         return

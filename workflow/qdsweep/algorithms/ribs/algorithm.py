@@ -1,7 +1,4 @@
-"""A composition of pyribs' archives and emitters as an `Algorithm`.
-
-Every kind of emitter that pyribs has for us, described once.
-"""
+"""A composition of pyribs' archives and emitters as an `Algorithm`, and the kinds of emitters."""
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
@@ -37,8 +34,8 @@ class Kind(NamedTuple):
     Attributes:
         model: Its config.
         ribs: Its class in pyribs.
-        asked: What pyribs calls its batch size, where our `batch_size` counts the solutions that
-            are asked for gradients too.
+        asked: Our `batch_size` -> pyribs' batch size, which does not count the solutions whose
+            gradients the emitter needs.
     """
 
     model: type[config.EmitterKind]
@@ -63,7 +60,7 @@ KINDS = {
 }
 
 
-# The keys that change an emitter in another way than by an attribute of their name.
+# The keys whose change is more than an assignment to the attribute of their name.
 _CHANGES: dict[str, Callable[[Any, Any], None]] = {
     "ranker": internals.change_ranker,
     "sigma0": internals.change_sigma0,
@@ -73,12 +70,12 @@ _ATTRIBUTES = {(emitters.GradientArborescenceEmitter, "normalize_grad"): "_norma
 
 
 def kind_of(emitter: EmitterBase) -> Kind | None:
-    """The kind of an emitter, None for one of the user's."""
+    """Returns the kind of an emitter; None for a user's class."""
     return next((kind for kind in KINDS.values() if kind.ribs is type(emitter)), None)
 
 
 def can_change(emitter: EmitterBase, name: str) -> bool:
-    """Whether a key of an emitter, or `batch_size`, can change between two iterations."""
+    """Returns whether a key of an emitter, or `batch_size`, can change between two iterations."""
     kind = kind_of(emitter)
     if kind is None:
         return name.startswith("arguments.") and hasattr(emitter, "change")
@@ -101,7 +98,7 @@ def change_emitter(emitter: Any, name: str, value: Any) -> None:
 
 
 def takes_fields(group: config.EmitterKind) -> bool:
-    """Whether emitters of a group can be told more than solutions, objective and measures."""
+    """Returns whether `tell` of a group's emitters takes further fields."""
     if not isinstance(group, config.PluginEmitter):
         return True
     tell = getattr(load_plugin(group.type), "tell", None)
@@ -110,13 +107,13 @@ def takes_fields(group: config.EmitterKind) -> bool:
 
 
 def wants_gradients(emitter: Any) -> bool:
-    """Whether an emitter asks for gradients: one that has an `ask_dqd` of its own."""
+    """Returns whether an emitter needs gradients, that is, has its own `ask_dqd`."""
     ask = getattr(type(emitter), "ask_dqd", None)
     return ask is not None and ask is not EmitterBase.ask_dqd
 
 
 def begins_at_random(emitter: Any) -> bool:
-    """Whether an emitter that asks for gradients gives its random first batch now, without any."""
+    """Returns whether the next batch of a gradient emitter is its random first one."""
     gradients = isinstance(emitter, emitters.GradientOperatorEmitter)
     return gradients and emitter.archive.empty and emitter.initial_solutions is not None
 
@@ -154,14 +151,14 @@ def build_emitter(
 
 
 class RibsAlgorithm(Algorithm):
-    """Asks and tells a scheduler of pyribs.
+    """Wraps a scheduler of pyribs.
 
-    Where an emitter wants gradients, an iteration has two batches: solutions with their jacobian,
-    then those that follow from it.
+    Where an emitter needs gradients, an iteration has two batches: solutions with their jacobian,
+    then the solutions that follow from it.
 
     Args:
         ribs_scheduler: The scheduler, with its archives, emitters and generators.
-        groups: Number of groups that the emitters are of, as many of each; 0 where it is unknown.
+        groups: Number of groups of emitters, all equally large; 0 where it is unknown.
         qd_score_offset: The offset of the QD score; None for the archive's own.
     """
 
@@ -172,7 +169,7 @@ class RibsAlgorithm(Algorithm):
     ) -> None:
         self.ribs_scheduler = ribs_scheduler
         result = getattr(ribs_scheduler, "result_archive", None)
-        reported = ribs_scheduler.archive if result is None else result  # an empty one is false
+        reported = ribs_scheduler.archive if result is None else result  # an empty archive is falsy
         self.archive: ResultArchive = ResultArchive(reported, qd_score_offset)
         pool = getattr(ribs_scheduler, "emitter_pool", None)
         self.emitters = list(getattr(ribs_scheduler, "emitters", ()) if pool is None else pool)
@@ -182,7 +179,7 @@ class RibsAlgorithm(Algorithm):
         self._asked = 0
 
     def ask(self) -> Candidates | None:
-        """Pyribs' `ask_dqd`, where an emitter wants gradients, then its `ask`."""
+        """Calls pyribs' `ask_dqd`, where an emitter needs gradients, then its `ask`."""
         if self._asked == 0 and self.needs_jacobian and self._begins_at_random():
             self._asked = 1
         if self._asked == len(self._batches):
@@ -194,15 +191,15 @@ class RibsAlgorithm(Algorithm):
         return Candidates(scheduler.ask_dqd() if gradients else scheduler.ask(), gradients)
 
     def _begins_at_random(self) -> bool:
-        """Whether no gradients are asked for now: pyribs gives no solutions for that."""
+        """Returns whether the next batch is random, so that pyribs needs no gradients."""
         asking = [emitter for emitter in self.emitters if wants_gradients(emitter)]
         return all(map(begins_at_random, asking))
 
     def tell(self, candidates: Candidates, evaluation: Evaluation) -> None:
-        """Pyribs' `tell_dqd` or `tell`, with the fields that the archives have."""
+        """Calls pyribs' `tell_dqd` or `tell`, with the fields that the archives have."""
         objective, measures = evaluation.objective, evaluation.measures
         fields: dict[str, Any] = {**evaluation.fields, SEED: candidates.seeds}
-        # An archive of an earlier release has none for the seeds; one of the user's may lack any.
+        # An archive of an earlier release has no field for seeds; a user's may lack any field.
         for archive in (self.ribs_scheduler.archive, self.archive.ribs_archive):
             known = getattr(archive, "field_list", evaluation.fields)
             fields = {name: values for name, values in fields.items() if name in known}
@@ -212,16 +209,16 @@ class RibsAlgorithm(Algorithm):
             self.ribs_scheduler.tell(objective, measures, **fields)
 
     def asked(self, *, gradients: bool) -> None:
-        """Takes note of a batch that the scheduler was asked for before it came here."""
+        """Records that the scheduler has already been asked for a batch."""
         self._asked = self._batches.index(gradients) + 1
 
     def metrics(self) -> dict[str, Any]:
-        """Those of the archive, and how often emitters have restarted."""
+        """Returns the metrics of the archive, and the number of restarts of the emitters."""
         restarts = sum(getattr(emitter, "restarts", 0) for emitter in self.emitters)
         return {**self.archive.metrics(), "restarts": restarts}
 
     def change(self, key: str, value: Any) -> None:
-        """The archive's learning rate, the batch size, and keys of emitters that say `mid_run`."""
+        """Changes the archive's learning rate, the batch size, or a `mid_run` key of emitters."""
         emitters: list[Any] = []
         name = "batch_size"
         match key.split("."):
@@ -250,9 +247,9 @@ def make(experiment: Experiment, domain: Domain, shared: Path | None) -> RibsAlg
     """Builds the archives, emitters and scheduler of an experiment.
 
     Args:
-        experiment: The experiment; the first child of its seed is that of everything here.
+        experiment: The experiment; all seeds here derive from the first child of its seed.
         domain: Its domain.
-        shared: The folder of centroids; None for any points.
+        shared: The folder of centroids; None for arbitrary points.
     """
     algorithm, centroids = experiment.algorithm, Centroids(shared)
     assert isinstance(algorithm, Composition)
@@ -303,6 +300,6 @@ def _drawn(groups: Sequence[EmitterKind], total: int | None) -> list[int]:
         return [getattr(group, "initial_solutions", 0) for group in groups]
     drawing = [n for n, group in enumerate(groups) if group.draws_first]
     sizes = [0] * len(groups)
-    for place, n in enumerate(drawing):  # the first ones get the rest
+    for place, n in enumerate(drawing):  # the first emitters share the remainder
         sizes[n] = total // len(drawing) + (place < total % len(drawing))
     return sizes

@@ -1,12 +1,8 @@
-"""Every kind of archive that pyribs has for us: how it is built, described, and built again.
+"""Archives of pyribs and of the user: how they are built, described and rebuilt.
 
-Its config model says whether it has cells and whether they stay.
-
-Archives that are no class of pyribs' own: what they must have, and what is known of them.
-
-Centroids of CVT archives: computed once, kept, shared by the runs of a sweep.
-
-A pyribs archive as the loop, the history and the results see it.
+The config model of a kind declares whether it has cells and whether these stay. Centroids of CVT
+archives are computed once and shared by the runs of a sweep. `ResultArchive` is the interface to
+the loop, the history and the results.
 """
 
 import hashlib
@@ -42,12 +38,12 @@ from qdsweep.records.archive import ROWS, archive_rows, field_names
 
 
 def require_archive(archive: Any, target: str, domain: Domain) -> None:
-    """Refuses an archive that results cannot be written of.
+    """Refuses an archive whose results could not be written.
 
     Args:
         archive: The archive.
-        target: Where it comes from, for the message.
-        domain: What is kept in it.
+        target: The user's `module:name` that made it, for the message.
+        domain: The domain of its solutions.
 
     Raises:
         BadInput: It has no data, or its space is not the domain's.
@@ -77,11 +73,11 @@ def require_archive(archive: Any, target: str, domain: Domain) -> None:
 
 
 def statistics(archive: Any, qd_score_offset: float | None) -> dict[str, Any]:
-    """Elites, QD score, best and mean objective of an archive.
+    """Returns the elites, QD score, best and mean objective of an archive.
 
     Args:
-        archive: The archive. What it keeps itself is taken; without `stats` the elites are read.
-        qd_score_offset: The offset that scores are to have; None for the archive's own.
+        archive: The archive. Its own `stats` are used; without them its elites are read.
+        qd_score_offset: The offset of the QD score; None for the archive's own.
     """
     try:
         stats = archive.stats
@@ -105,10 +101,10 @@ def statistics(archive: Any, qd_score_offset: float | None) -> dict[str, Any]:
 class Centroids:
     """A folder of centroids, one file for each (cells, ranges, samples, seed).
 
-    Without a folder they are any points, which will do in a rehearsal.
+    Without a folder they are arbitrary points, which suffice in a rehearsal.
 
     k-means takes half a minute for 10,000 cells, and its last bits change with the number of
-    threads: so whoever comes first computes them and everybody else reads the file.
+    threads. The first process computes the centroids and all others read the file.
     """
 
     def __init__(self, folder: Path | None) -> None:
@@ -117,7 +113,7 @@ class Centroids:
     def get(
         self, archive: config.CVTArchive, cells: int, ranges: list[tuple[float, float]]
     ) -> Floats:
-        """Gives the centroids (Vassiliades et al. 2018, alg. 1).
+        """Returns the centroids (Vassiliades et al. 2018, alg. 1).
 
         Args:
             archive: The archive's config.
@@ -145,7 +141,7 @@ class Centroids:
 
 
 def _read(path: Path) -> Floats | None:
-    """The centroids of a file, or None where it is missing or torn."""
+    """Returns the centroids of a file, or None where it is missing or truncated."""
     try:
         return np.load(path, allow_pickle=False)
     except (OSError, ValueError, EOFError):
@@ -264,16 +260,16 @@ KINDS = {
 
 
 def kind_of(archive: ArchiveBase) -> str | None:
-    """The kind of an archive, as the config calls it; None for one of the user's."""
+    """Returns the kind of an archive, as the config names it; None for a user's class."""
     return next((name for name, kind in KINDS.items() if kind.ribs is type(archive)), None)
 
 
 def nearest_kind(archive: ArchiveBase) -> str:
-    """The kind whose cells an archive has; for one of the user's that has none, `proximity`."""
+    """Returns the kind whose cells an archive has; `proximity` for a user's without cells."""
     for name, kind in KINDS.items():
         if isinstance(archive, kind.ribs) and type(archive).index_of is kind.ribs.index_of:
             return name
-    return "proximity"  # rows without cells, that is, whatever decides which are kept
+    return "proximity"  # its rows have no cells
 
 
 def build_archive(
@@ -290,9 +286,9 @@ def build_archive(
         archive: Its config.
         experiment: Gives the number of cells.
         domain: Gives measures, ranges and objective range.
-        fields: What it keeps with each elite besides.
+        fields: Further fields of each elite.
         centroids: Gives the centroids of a CVT archive.
-        seed: Of what the archive draws.
+        seed: The seed of the archive's random draws.
     """
     if isinstance(archive, config.PluginArchive):
         given = {**what_is_given(experiment, domain, fields), "seed": seed}
@@ -311,7 +307,7 @@ def build_archive(
 
 
 def rebuild_archive(about: dict[str, Any], arrays: Arrays) -> ArchiveBase:
-    """Builds the archive of a run again, with each elite in the cell that it was in.
+    """Rebuilds the archive of a run, with each elite in its cell.
 
     Args:
         about: `archive` of summary.json.
@@ -379,14 +375,14 @@ def _threshold(
 
 
 class ResultArchive(Archive):
-    """An archive of pyribs, or one of the user's with pyribs' interface.
+    """An archive of pyribs, or a user's archive with pyribs' interface.
 
     Args:
         archive: The archive.
         qd_score_offset: The offset of the QD score; None for the archive's own.
 
     Attributes:
-        ribs_archive: The same, for whoever needs pyribs.
+        ribs_archive: The archive, with pyribs' interface.
     """
 
     _offset: float | None = None
@@ -397,7 +393,7 @@ class ResultArchive(Archive):
         self._offset = qd_score_offset
         facts = ARCHIVES[self._name]
         self.cells = None if facts.cells is None else int(archive.cells)
-        # What inserts in its own way may change cells that no new solution is in.
+        # A class with its own `add` may change cells without a new solution.
         inserts = type(archive).add is KINDS[self._name].ribs.add
         self.cells_stay = facts.cells in FIXED and inserts
 
@@ -421,7 +417,7 @@ class ResultArchive(Archive):
         return KINDS[self._name].geometry(self.ribs_archive)
 
     def cells_of(self, measures: Floats) -> Cells:
-        """Pyribs' `index_of`."""
+        """Returns pyribs' `index_of`."""
         return self.ribs_archive.index_of(measures)
 
     def objectives(self, cells: Cells) -> tuple[Cells, Floats]:
@@ -429,7 +425,7 @@ class ResultArchive(Archive):
         return internals.objectives(self.ribs_archive, cells)
 
     def metrics(self) -> dict[str, Any]:
-        """The metrics of the archive, from what pyribs keeps; None where one needs cells."""
+        """Returns the metrics from pyribs' statistics; None where a metric needs cells."""
         values = statistics(self.ribs_archive, self._offset)
         coverage = norm = None
         if self.cells is not None:

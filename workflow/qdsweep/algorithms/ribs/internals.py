@@ -1,6 +1,6 @@
-"""What we use of pyribs that is not public, all of it, as it is in pyribs 0.12.0.
+"""All uses of pyribs' private attributes, as in pyribs 0.12.0.
 
-Another version may have it under other names: then the import of this module says so.
+If another version has other names, the import of this module fails and lists them.
 """
 
 from importlib.metadata import version
@@ -50,7 +50,7 @@ _check()
 def reduce_store(store: ArrayStore) -> tuple[Any, ...]:
     """Pickles only the occupied rows of an archive's store, so equal states have equal bytes.
 
-    pyribs keeps the whole capacity, with whatever memory held in the empty rows.
+    pyribs stores the whole capacity, and its empty rows hold arbitrary bytes.
     """
     occupied = np.array(store.occupied_list)
     rows = {name: np.ascontiguousarray(array[occupied]) for name, array in store._fields.items()}
@@ -65,7 +65,7 @@ def restore_store(
     rows: dict[str, NDArray[Any]],
     updates: list[int],
 ) -> ArrayStore:
-    """The store that `reduce_store` was given. Reload files name this function."""
+    """Returns the store that `reduce_store` pickled. Reload files name this function."""
     store = ArrayStore(field_desc, capacity)
     store._props["occupied"][occupied] = True
     store._props["occupied_list"][: len(occupied)] = occupied
@@ -79,13 +79,13 @@ def restore_store(
 def objectives(
     archive: ArchiveBase, cells: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Those of the cells that have an elite, and its objective."""
+    """Returns the occupied cells among these, and the objective of each elite."""
     occupied, data = archive._store.retrieve(cells, fields=["objective"])
     return cells[occupied], data["objective"][occupied]
 
 
 def change(part: object, name: str, value: Any) -> None:
-    """Sets an attribute, also one that is read-only in public, in the type that it has."""
+    """Sets an attribute, even a read-only one, in its present type."""
     old = _get(part, name)
     if isinstance(old, np.ndarray | np.generic):
         value = np.asarray(value, dtype=old.dtype)
@@ -93,7 +93,7 @@ def change(part: object, name: str, value: Any) -> None:
 
 
 def change_batch_size(emitter: Any, batch_size: int) -> None:
-    """Sets how many solutions an emitter gives from its next `ask` on."""
+    """Sets the number of solutions of an emitter from its next `ask` on."""
     change(emitter, "_batch_size", batch_size)
     if hasattr(emitter, "_noise_shape"):
         emitter._noise_shape = (batch_size, *emitter._noise_shape[1:])
@@ -107,7 +107,7 @@ def change_batch_size(emitter: Any, batch_size: int) -> None:
 
 
 def change_ranker(emitter: Any, name: str) -> None:
-    """Gives an emitter another ranker, which goes on with the generator of the one before."""
+    """Replaces the ranker of an emitter; the new one continues with the same generator."""
     ranker = _get_ranker(name, 0)
     ranker._rng = _get(_get(emitter, "_ranker"), "_rng")
     ranker.reset(emitter, emitter.archive)
@@ -115,7 +115,7 @@ def change_ranker(emitter: Any, name: str) -> None:
 
 
 def change_sigma0(emitter: Any, sigma0: float) -> None:
-    """Sets the step size that an evolution strategy starts with whenever it restarts."""
+    """Sets the step size that an evolution strategy has after a restart."""
     change(emitter, "_sigma0", sigma0)
     change(_get(emitter, "_opt"), "sigma0", sigma0)
 
@@ -137,7 +137,7 @@ def boundaries(archive: SlidingBoundariesArchive) -> NDArray[np.float64]:
 
 
 def set_boundaries(archive: SlidingBoundariesArchive, edges: NDArray[np.float64]) -> None:
-    """Sets the boundaries as pyribs' own remapping does at its end."""
+    """Sets the boundaries as pyribs' remapping does."""
     archive._boundaries = edges.copy()
     archive._lower_bounds = edges[:, 0].copy()
     archive._upper_bounds = np.array(

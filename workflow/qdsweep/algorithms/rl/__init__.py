@@ -1,19 +1,19 @@
-"""Reinforcement learning with stable-baselines3's learners, which the extra `rl` brings.
+"""Reinforcement learning with stable-baselines3's learners, from the extra `rl`.
 
-torch with bits that repeat. The package imports it first, so that nothing of it comes before.
+This package imports torch first and makes its results repeatable.
 """
 
 import qdsweep.algorithms.rl  # noqa: F401 - before any module here imports torch
 from qdsweep.errors import BadInput
 from qdsweep.host.machine import apply_torch_baseline
 
-_IS_AVX2 = apply_torch_baseline()  # before torch is imported, which reads it
+_IS_AVX2 = apply_torch_baseline()  # before the import of torch, which reads it
 
 try:
     import torch
 except ModuleNotFoundError:
     raise
-except ImportError as error:  # a build for another machine, a library of the system that is gone
+except ImportError as error:  # a build for another machine, or a missing system library
     raise BadInput(f"torch cannot be imported ({error}): install it anew") from None
 
 if _IS_AVX2 and torch.backends.cpu.get_cpu_capability() != "AVX2":

@@ -1,4 +1,4 @@
-"""What algorithms of reinforcement learning share: one policy explores, is judged, and learns."""
+"""The base of reinforcement learning: one policy explores, is evaluated greedily, and learns."""
 
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
@@ -12,15 +12,15 @@ from qdsweep.domains.base import Actor, Domain, Evaluation, Exploration, Floats,
 
 
 class Learner(Protocol):
-    """What improves a policy.
+    """Improves a policy.
 
-    It is pickled with the algorithm and goes on bit for bit: its state is arrays, never objects of
-    torch.
+    It is pickled with the algorithm and resumes bit for bit. Its pickled state has arrays, never
+    objects of torch.
 
     Args:
         actor: The network of the policy.
-        settings: Those of the algorithm.
-        seed: Of all that it draws.
+        settings: The settings of the algorithm.
+        seed: The seed of all its random draws.
 
     Raises:
         BadInput: It cannot learn such actions.
@@ -30,43 +30,43 @@ class Learner(Protocol):
 
     @property
     def policy(self) -> Floats:
-        """The policy of now: a solution ``(d,)`` of the domain."""
+        """The present policy: a solution ``(d,)`` of the domain."""
         ...
 
     def exploration(self, rows: int) -> Exploration:
-        """How so many rows of a batch explore."""
+        """Returns how this many rows of a batch explore."""
         ...
 
     def learn(self, episodes: list[Record]) -> None:
-        """Learns from episodes, in their order; there may be none, where all have failed."""
+        """Learns from episodes, in their order; there are none if all have failed."""
         ...
 
     def change(self, settings: Any) -> None:
-        """Takes other settings in mid-run."""
+        """Changes the settings during a run."""
         ...
 
 
 class RLAlgorithm(ArchiveAlgorithm):
-    """Plays a learner's policy: exploring rows to learn from, greedy rows to judge it by.
+    """Plays a learner's policy: exploring rows to learn from, greedy rows to evaluate it.
 
-    An iteration has as many batches of `batch_size` exploring rows as it takes to sample the
-    settings' `sampled_steps`. In every `evaluate_every`-th one, the first batch has greedy rows
-    behind these, on evaluation seeds of their own. They alone are inserted in the archive.
+    An iteration has as many batches of `batch_size` exploring rows as are needed to sample the
+    settings' `sampled_steps`. In every `evaluate_every`-th iteration, the first batch ends with
+    greedy rows, with their own evaluation seeds. Only these are inserted in the archive.
 
     Args:
         experiment: The experiment.
         domain: Its domain.
-        shared: The folder of centroids; None for any points.
+        shared: The folder of centroids; None for arbitrary points.
 
     Raises:
-        BadInput: Nothing can be learned from the episodes of the domain.
+        BadInput: The algorithm cannot learn from the episodes of the domain.
 
     Attributes:
         learner_type: The class of the learner.
         learner: The learner.
         batch_size: Exploring rows of a batch.
-        episodes: What exploring rows have played and the learner has not seen.
-        sampled: Environment steps of exploring rows in the iteration under way.
+        episodes: Records of exploring rows that the learner has not seen.
+        sampled: Environment steps of exploring rows in this iteration.
         is_over: Whether the iteration needs no more batches.
     """
 
@@ -85,7 +85,7 @@ class RLAlgorithm(ArchiveAlgorithm):
         self._return: float | None = None
 
     def ask(self) -> Candidates | None:
-        """The policy of now, so many times."""
+        """Returns the present policy, once per row."""
         if self.is_over:
             self._iteration, self._batch, self.sampled = self._iteration + 1, 0, 0
             self.is_over = False
@@ -101,7 +101,7 @@ class RLAlgorithm(ArchiveAlgorithm):
 
     @property
     def _is_judged(self) -> bool:
-        """Whether the coming batch has greedy rows."""
+        """Whether the next batch has greedy rows."""
         return self._batch == 0 and self._iteration % self.settings.evaluate_every == 0
 
     def tell(self, candidates: Candidates, evaluation: Evaluation) -> None:
@@ -114,31 +114,31 @@ class RLAlgorithm(ArchiveAlgorithm):
         records = [record for record in played if record is not None]
         self.episodes += records
         self.sampled += sum(len(record.rewards) for record in records)
-        # Without any record there may never be enough of them.
+        # Without any record the iteration might never end.
         self.is_over = self.sampled >= self.settings.sampled_steps or not records
 
     def learn(self) -> None:
-        """Gives the learner what it has not seen."""
+        """Passes the new episodes to the learner."""
         episodes, self.episodes = self.episodes, []
         self.learner.learn(episodes)
 
     def metrics(self) -> dict[str, Any]:
-        """Those of the archive, and `return`, the mean objective of the latest greedy rows."""
+        """Returns the archive's metrics; `return` is the mean of the latest greedy objectives."""
         return {**super().metrics(), "return": self._return}
 
     def change(self, key: str, value: Any) -> None:
-        """What the learner is made with, too."""
+        """Changes a setting of the algorithm and of its learner."""
         super().change(key, value)
         if key != "batch_size":
             self.learner.change(self.settings)
 
 
 class Lagged(RLAlgorithm):
-    """Learns from the iteration before while workers play: a fixed lag, whoever is quick or slow.
+    """Learns from the previous iteration while workers play: a fixed lag, at any speed.
 
     Args: see `RLAlgorithm`.
     """
 
     def meanwhile(self) -> None:
-        """Learns, so that the first batch of an iteration is played by the policy before."""
+        """Learns; the first batch of an iteration is played by the policy before this step."""
         self.learn()

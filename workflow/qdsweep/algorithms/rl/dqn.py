@@ -1,10 +1,8 @@
-"""stable-baselines3's DQN, which learns from the iteration before while the next one is played.
+"""stable-baselines3's DQN and a synchronous Ape-X DQN; both learn while the next batch is played.
 
-The replay buffer of stable-baselines3, filled with whole episodes.
-
-Proportional priorities (Schaul et al. 2016, section 3.3 and appendix B.2.1): a sum tree.
-
-Ape-X DQN without the race: prioritised replay, and rows that explore each in its own way.
+The replay buffer of stable-baselines3 is filled with whole episodes. Ape-X DQN has proportional
+priorities in a sum tree (Schaul et al. 2016, section 3.3 and appendix B.2.1), and each row
+explores differently.
 """
 
 from typing import Any
@@ -32,21 +30,21 @@ _ARRAYS = ("observations", "next_observations", "actions", "rewards", "dones", "
 class Replay:
     """A ring of the latest transitions of discrete actions, for n-step returns.
 
-    Episodes are added whole, so that a return never reaches from one into another, and of one that
-    the time limit has cut the value of the last observation goes on.
+    Episodes are added whole, so a return never spans two of them. Where the time limit has cut an
+    episode, the value of its last observation continues the return.
 
     Args:
-        capacity: The most transitions that are kept.
+        capacity: The largest number of transitions.
         inputs: Size of an observation.
         outputs: Number of actions.
         n_steps: Rewards of a return [steps].
         gamma: Discount of later rewards.
 
     Raises:
-        BadInput: There is no memory for it.
+        BadInput: The memory is too small for it.
 
     Attributes:
-        buffer: stable-baselines3's.
+        buffer: The buffer of stable-baselines3.
     """
 
     def __init__(
@@ -70,11 +68,11 @@ class Replay:
 
     @property
     def size(self) -> int:
-        """Transitions that it holds."""
+        """Number of transitions in it."""
         return int(self.buffer.size())
 
     def add(self, record: Record) -> Slots:
-        """Takes the transitions of a record, the latest ones where there is no room for all.
+        """Adds the transitions of a record; only the latest ones where the buffer is too small.
 
         Returns:
             Their slots.
@@ -94,7 +92,7 @@ class Replay:
         return slots
 
     def __getstate__(self) -> dict[str, Any]:
-        """What is filled alone."""
+        """Returns the filled slots only."""
         buffer = self.buffer
         return {
             "_sizes": self._sizes,
@@ -104,7 +102,7 @@ class Replay:
         }
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Makes room again for what is not filled."""
+        """Allocates the empty slots again."""
         self._sizes = state["_sizes"]
         self._make(*state["returns"])
         self.buffer.pos, self.buffer.full = state["place"]
@@ -115,13 +113,13 @@ class Replay:
 class DQNLearner(SB3Learner):
     """Learns the values of actions: the policy takes the best one.
 
-    `gradient_steps` follow every `train_freq` environment steps, and the target network follows
-    while these go by, as in stable-baselines3.
+    `gradient_steps` follow every `train_freq` environment steps, which also update the target
+    network, as in stable-baselines3.
 
     Args:
-        actor: The network of the policy, which is that of the values.
-        settings: Those of the algorithm.
-        seed: Of the first weights and of what is drawn from the replay buffer.
+        actor: The network of the policy, which is the network of the values.
+        settings: The settings of the algorithm.
+        seed: The seed of the initial weights and of draws from the replay buffer.
 
     Raises:
         BadInput: The actions are not discrete.
@@ -139,8 +137,8 @@ class DQNLearner(SB3Learner):
                 "with discrete actions"
             )
         super().__init__(actor, settings, seed)
-        self._pending = 0  # environment steps that no gradient steps have followed
-        self._followed = 0  # those that some have
+        self._pending = 0  # environment steps before their gradient steps
+        self._followed = 0  # environment steps with gradient steps
         inputs, outputs = actor.shapes[0][1], actor.shapes[-1][0]
         self.replay = Replay(
             settings.buffer_size, inputs, outputs, settings.n_steps, settings.gamma
@@ -174,7 +172,7 @@ class DQNLearner(SB3Learner):
                 self._train(settings.gradient_steps)
 
     def change(self, settings: Any) -> None:
-        """Takes other settings; n-step returns of earlier episodes have the new discount too."""
+        """Changes the settings; n-step returns of earlier episodes get the new discount too."""
         super().change(settings)
         self.replay.buffer.gamma = settings.gamma
 
@@ -197,7 +195,7 @@ class DQNLearner(SB3Learner):
         self.model.train(gradient_steps, self._settings.minibatch)
 
     def _make(self) -> Any:
-        # Ours is the replay buffer: stable-baselines3's own has room for nothing.
+        # The replay buffer is ours, so the one of stable-baselines3 has one slot.
         model = self._model(SB3DQN, {"net_arch": self._hidden}, buffer_size=1)
         if not self._actor.bias:
             for network in (model.q_net, model.q_net_target):
@@ -233,12 +231,12 @@ class Priorities:
         self._sums = np.zeros(2 * self._first)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Those priorities alone that are not 0."""
+        """Returns only the priorities that are not 0."""
         held = np.flatnonzero(self._sums[self._first :])
         return {"first": self._first, "slots": held, "priorities": self[held]}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Adds them up again."""
+        """Computes the sums again."""
         self._first = state["first"]
         self._sums = np.zeros(2 * self._first)
         self[state["slots"]] = state["priorities"]
@@ -248,7 +246,7 @@ class Priorities:
         return self._sums[self._first + slots]
 
     def __setitem__(self, slots: Slots, priorities: Floats) -> None:
-        """Sets the priorities of slots; of a slot that is named twice, the last one counts."""
+        """Sets the priorities of slots; the last one counts where a slot is named twice."""
         nodes = self._first + slots
         self._sums[nodes] = priorities
         while len(nodes) and nodes[0] > 1:
@@ -259,28 +257,28 @@ class Priorities:
         """Draws slots, one from each of n equal parts of the sum of all priorities.
 
         Args:
-            uniform: ``(n,)`` random numbers of [0, 1), which say where in each part.
+            uniform: ``(n,)`` random numbers in [0, 1), the position in each part.
         """
         count = len(uniform)
         sums = (np.arange(count) + uniform) * (self._sums[1] / count)
         nodes = np.ones(count, dtype=np.int64)
         while nodes[0] < self._first:
             left = self._sums[2 * nodes]
-            # Where rounding would lead into an empty half, the other one.
+            # The other half, where rounding would lead into an empty one.
             right = (sums >= left) & (self._sums[2 * nodes + 1] > 0)
             sums = np.where(right, sums - left, sums)
             nodes = 2 * nodes + right
         return nodes - self._first
 
 
-_LEAST = 1e-6  # the priority of a transition without any error, so that it is still drawn
+_LEAST = 1e-6  # so that a transition without error is still drawn
 
 
 class ApexDQNLearner(DQNLearner):
-    """Double Q-learning from n-step returns, which are drawn by how much was wrong with them.
+    """Double Q-learning from n-step returns, drawn in proportion to their errors.
 
-    New transitions have the priority of their error as the learner sees it, so that actors need no
-    target network.
+    The learner computes the error of new transitions for their priority, so actors need no target
+    network.
 
     Args: see `DQNLearner`.
 
@@ -317,10 +315,10 @@ class ApexDQNLearner(DQNLearner):
             self._prioritise(slots, values, targets)
 
     def _values_and_targets(self, slots: Slots) -> tuple[Any, Any]:
-        """Returns, as tensors ``(n,)``, the values of what was done and what they should be."""
+        """Returns, as tensors ``(n,)``, the values of the chosen actions and their targets."""
         network, target = self.model.q_net, self.model.q_net_target
         drawn = self.replay.buffer._get_samples(slots)
-        with torch.no_grad():  # the network says what is best, the target network what it is worth
+        with torch.no_grad():  # the network chooses, the target network evaluates
             best = network(drawn.next_observations).argmax(dim=1, keepdim=True)
             later = target(drawn.next_observations).gather(1, best)
             targets = drawn.rewards + (1 - drawn.dones) * drawn.discounts * later
@@ -333,7 +331,7 @@ class ApexDQNLearner(DQNLearner):
 
 
 class ApexDQN(Lagged):
-    """Distributed prioritised experience replay (Horgan et al. 2018), in step with its actors.
+    """Distributed prioritised experience replay (Horgan et al. 2018), synchronous with its actors.
 
     Args: see `RLAlgorithm`.
     """

@@ -1,7 +1,4 @@
-"""IMPALA without the race: what an earlier policy has played, corrected by V-trace.
-
-V-trace (Espeholt et al. 2018, eq. 1): values of a policy from what an earlier one has played.
-"""
+"""A synchronous IMPALA: V-trace corrects episodes of an earlier policy (Espeholt et al. 2018)."""
 
 from collections import deque
 from collections.abc import Iterator
@@ -32,18 +29,18 @@ def vtrace(
 ) -> tuple[Floats, Floats]:
     """Returns the targets of the values, and the advantages of the policy gradient.
 
-    The t steps are those of some unrolls, one behind another. With ratios of 1 the targets are the
-    n-step returns up to the end of each unroll.
+    The t steps belong to consecutive unrolls. With ratios of 1 the targets are the n-step returns
+    up to the end of each unroll (eq. 1).
 
     Args:
         rewards: ``(t,)``.
         values: ``(t,)`` V of the observation before each step.
-        following: ``(t,)`` V of the one after it, 0 where the step has ended the episode.
+        following: ``(t,)`` V of the observation after it, 0 where the step has ended the episode.
         last: ``(t,)`` whether it is the last step of its unroll.
-        ratios: ``(t,)`` pi(a|x) / mu(a|x), of the policy that learns and the one that played.
+        ratios: ``(t,)`` pi(a|x) / mu(a|x), for the learning policy and the one that played.
         gamma: Discount of later rewards.
-        rho_bar: Where ratios of temporal differences are cut: this decides whose values it finds.
-        c_bar: Where ratios of the trace are cut: this decides how quickly.
+        rho_bar: Cut of the ratios of temporal differences; it determines the fixed point.
+        c_bar: Cut of the ratios of the trace; it determines the speed of convergence.
 
     Returns:
         ``(t,)`` v_s, and ``(t,)`` rho_s (r_s + gamma v_{s+1} - V(x_s)).
@@ -65,8 +62,8 @@ Rows = NDArray[np.int64]
 class IMPALALearner(OnPolicyLearner):
     """An actor-critic with the networks and the optimiser of stable-baselines3's A2C.
 
-    Actors play with the policy of `lag` batches ago: that of now (lag 1), since what they play is
-    learnt from while the next batch is played, or one of `lag - 1` batches before.
+    Actors play with the present policy (lag 1) or with the one of `lag - 1` batches ago. The
+    learner learns from a batch while the next one is played, so the total lag is `lag`.
 
     Args: see `OnPolicyLearner`.
 
@@ -75,26 +72,26 @@ class IMPALALearner(OnPolicyLearner):
 
     def __init__(self, actor: Actor, settings: Any, seed: np.random.SeedSequence) -> None:
         super().__init__(actor, settings, seed)
-        # The policy of the episodes that come to be learnt from, that of the actors, ..., of now.
+        # The policy of the next episodes to learn from, that of the actors, ..., the present one.
         first = arrays(self.model.policy.state_dict())
         self._policies: deque[Any] = deque([first] * (settings.lag + 1), settings.lag + 1)
 
     @property
     def policy(self) -> Floats:
-        """The weights ``(d,)`` of the policy that actors play with."""
+        """The weights ``(d,)`` of the actors' policy."""
         with self._as_of(self._policies[1]):
             return super().policy
 
     def exploration(self, rows: int) -> Exploration:
-        """Draws actions from this policy's distribution."""
+        """Draws actions from the distribution of the actors' policy."""
         with self._as_of(self._policies[1]):
             return super().exploration(rows)
 
     def learn(self, episodes: list[Record]) -> None:
-        """Goes once through the unrolls of episodes; is called once a batch, whatever came of it.
+        """Uses each unroll of the episodes once. It is called once per batch.
 
         Args:
-            episodes: What actors have played of the batch before.
+            episodes: The records of the previous batch; there are none if all have failed.
         """
         if episodes:
             steps = join(episodes, discrete=self._actor.discrete)
@@ -114,7 +111,7 @@ class IMPALALearner(OnPolicyLearner):
         Args:
             steps: Whole unrolls.
             last: Whether a step is the last one of its unroll.
-            played: Logarithm of the probability that the action had when it was played.
+            played: Logarithm of the probability of each action under the policy that played.
         """
         settings, policy = self._settings, self.model.policy
         values, log_probs, entropy = self._evaluate(steps)
@@ -159,7 +156,7 @@ class IMPALALearner(OnPolicyLearner):
 
 
 class IMPALA(Lagged):
-    """Importance-weighted actor-learners (Espeholt et al. 2018), in step with each other.
+    """Importance-weighted actor-learners (Espeholt et al. 2018), synchronous with each other.
 
     Args: see `RLAlgorithm`.
     """
@@ -172,7 +169,7 @@ def ends_of_unrolls(over: NDArray[np.bool_], n_steps: int) -> NDArray[np.bool_]:
 
     Args:
         over: ``(t,)`` whether a step is the last one of its episode.
-        n_steps: The most steps of an unroll.
+        n_steps: The largest number of steps in an unroll.
     """
     index = np.arange(len(over))
     first = np.append(0, 1 + np.flatnonzero(over)[:-1])  # of each episode
@@ -181,11 +178,11 @@ def ends_of_unrolls(over: NDArray[np.bool_], n_steps: int) -> NDArray[np.bool_]:
 
 
 def shuffled(last: NDArray[np.bool_], count: int) -> Iterator[Rows]:
-    """Yields the rows of `count` unrolls at a time, in an order that the global numpy draws.
+    """Yields the rows of `count` unrolls at a time, in an order from numpy's global generator.
 
     Args:
         last: ``(t,)`` whether a step is the last one of its unroll.
-        count: Unrolls; there may be fewer the last time.
+        count: Number of unrolls; the last yield may have fewer.
     """
     unrolls = np.split(np.arange(len(last)), 1 + np.flatnonzero(last)[:-1])
     order = np.random.permutation(len(unrolls))

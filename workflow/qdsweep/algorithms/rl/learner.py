@@ -1,6 +1,6 @@
-"""What learners share that are algorithms of stable-baselines3, without its environments.
+"""The base of learners from stable-baselines3, without its environments.
 
-What a reload file holds of a learner: generators, and arrays for torch's tensors.
+A reload file has a learner's generators, and arrays in place of torch's tensors.
 """
 
 import copy
@@ -20,10 +20,10 @@ from qdsweep.domains.base import Actor, Floats
 
 
 class Generators:
-    """A learner's own states of the global generators, from which stable-baselines3 draws.
+    """A learner's states of numpy's and torch's global generators, which stable-baselines3 uses.
 
     Args:
-        seed: Of both.
+        seed: The seed of both.
     """
 
     def __init__(self, seed: np.random.SeedSequence) -> None:
@@ -34,7 +34,7 @@ class Generators:
 
     @contextmanager
     def used(self) -> Iterator[None]:
-        """Lends the process these states for the block; nobody else's draws are disturbed."""
+        """Sets the global generators to these states in the block, and restores them after it."""
         global_states = np.random.get_state(), torch.get_rng_state()
         np.random.set_state(self._numpy)
         torch.set_rng_state(torch.from_numpy(self._torch))
@@ -47,14 +47,14 @@ class Generators:
 
 
 def arrays(state: Any) -> Any:
-    """Returns a `state_dict` with arrays for its tensors: what a reload file holds."""
+    """Returns a `state_dict` with arrays in place of tensors, for a reload file."""
     if isinstance(state, torch.Tensor):
         return state.detach().cpu().numpy().copy()
     return _each(arrays, state)
 
 
 def tensors(state: Any) -> Any:
-    """Returns what `arrays` was given."""
+    """Returns the `state_dict` that `arrays` converted."""
     if isinstance(state, np.ndarray):
         return torch.from_numpy(state.copy())
     return _each(tensors, state)
@@ -69,7 +69,7 @@ def _each(change: Callable[[Any], Any], state: Any) -> Any:
 
 
 ACTIVATIONS = {"tanh": torch.nn.Tanh, "relu": torch.nn.ReLU}
-# Our names of arguments that have another one there.
+# Our name of an argument -> stable-baselines3's.
 _THEIRS = {"minibatch": "batch_size"}
 _FALLING = ("learning_rate", "clip_range")
 
@@ -79,12 +79,12 @@ class SB3Learner(ABC):
 
     Args:
         actor: The network of the policy.
-        settings: Those of the experiment's algorithm.
-        seed: Of the first weights, and of what training draws.
+        settings: The settings of the experiment's algorithm.
+        seed: The seed of the initial weights and of training.
 
     Attributes:
         model: stable-baselines3's algorithm, without environments.
-        steps: Environment steps that it has learnt from.
+        steps: Environment steps of its training data so far.
     """
 
     def __init__(self, actor: Actor, settings: Any, seed: np.random.SeedSequence) -> None:
@@ -96,7 +96,7 @@ class SB3Learner(ABC):
 
     @abstractmethod
     def _make(self) -> Any:
-        """Returns stable-baselines3's algorithm; it draws its weights. See `_model`."""
+        """Returns stable-baselines3's algorithm with random weights. See `_model`."""
 
     @property
     def _hidden(self) -> list[int]:
@@ -107,9 +107,9 @@ class SB3Learner(ABC):
         """Returns an algorithm of stable-baselines3.
 
         Args:
-            kind: Its class; settings that have the name of an argument are one.
+            kind: Its class. A setting with the name of an argument is passed to it.
             network: The arguments of its networks.
-            further: Further arguments, which are no settings.
+            further: Further arguments, which are not settings.
         """
         settings, actor = self._settings, self._actor
         named = {_THEIRS.get(name, name): value for name, value in settings.model_dump().items()}
@@ -126,7 +126,7 @@ class SB3Learner(ABC):
             _init_setup_model=False,
             **{**arguments, **further},
         )
-        # As its own `load` does without an environment.
+        # As in its `load` without an environment.
         outputs, inputs = actor.shapes[-1][0], actor.shapes[0][1]
         model.observation_space = spaces.Box(-np.inf, np.inf, (inputs,), np.float32)
         model.action_space = (
@@ -148,13 +148,13 @@ class SB3Learner(ABC):
         return np.concatenate([arrays(part).ravel() for part in parts]).astype(np.float64)
 
     def _advance(self, steps: int) -> None:
-        """Counts environment steps; stable-baselines3's schedules are functions of them."""
+        """Counts environment steps, which stable-baselines3's schedules depend on."""
         self.steps += steps
         decay = self._settings.decay_steps
         self.model._current_progress_remaining = max(1 - self.steps / decay, 0.0) if decay else 1.0
 
     def _descend(self, loss: Any) -> None:
-        """Makes a gradient step; a gradient that is too long is cut, as stable-baselines3 does."""
+        """Makes a gradient step; a long gradient is clipped, as in stable-baselines3."""
         policy = self.model.policy
         policy.optimizer.zero_grad()
         loss.backward()
@@ -162,17 +162,17 @@ class SB3Learner(ABC):
         policy.optimizer.step()
 
     def change(self, settings: Any) -> None:
-        """Takes other settings, and goes on with the same weights and optimiser."""
+        """Changes the settings; weights and optimiser stay."""
         self.__setstate__({**self.__getstate__(), "_settings": settings})
 
     def __getstate__(self) -> dict[str, Any]:
-        """Arrays for stable-baselines3's algorithm, of which all else follows from the settings."""
+        """Replaces stable-baselines3's algorithm by arrays; the settings determine the rest."""
         policy = self.model.policy
         states = arrays([policy.state_dict(), policy.optimizer.state_dict()])
         return {**vars(self), "model": states}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Makes stable-baselines3's algorithm anew and gives it the arrays."""
+        """Rebuilds stable-baselines3's algorithm and loads the arrays."""
         vars(self).update(state)
         weights, optimizer = tensors(state["model"])
         with copy.copy(self._generators).used():

@@ -1,4 +1,4 @@
-"""stable-baselines3's PPO and A2C, whose rollout buffers are filled with whole episodes."""
+"""stable-baselines3's PPO and A2C, with whole episodes in their rollout buffers."""
 
 from typing import Any
 
@@ -21,15 +21,15 @@ _KINDS: dict[str, Any] = {"ppo": PPO, "a2c": A2C, "impala": A2C}
 class OnPolicyLearner(SB3Learner):
     """PPO (Schulman et al. 2017) or A2C (Mnih et al. 2016), as stable-baselines3 trains them.
 
-    Policy and value function are networks of their own, with stable-baselines3's first weights.
-    Discrete actions are drawn from softmax(output). Of continuous ones the outputs are the means of
-    normal distributions whose deviations are learnt; what is drawn is the action here, and the
-    domain squashes it into the bounds (stable-baselines3 cuts it there).
+    Policy and value function are separate networks, with stable-baselines3's initial weights.
+    Discrete actions are drawn from softmax(output). For continuous actions the outputs are the
+    means of normal distributions with learnt deviations. The draw is the action here, which the
+    domain squashes into its bounds; stable-baselines3 clips it.
 
     Args:
         actor: The network of the policy.
-        settings: Those of the algorithm.
-        seed: Of the first weights and of the order of the transitions.
+        settings: The settings of the algorithm.
+        seed: The seed of the initial weights and of the order of the transitions.
 
     Attributes: see `SB3Learner`.
     """
@@ -48,7 +48,7 @@ class OnPolicyLearner(SB3Learner):
         return Exploration("gaussian", np.tile(deviations, (rows, 1)))
 
     def learn(self, episodes: list[Record]) -> None:
-        """Trains on episodes of the policy of now, in their order; without any it stays."""
+        """Trains on episodes of the present policy, in their order."""
         if not episodes:
             return
         buffer = self._buffer(episodes)
@@ -61,7 +61,7 @@ class OnPolicyLearner(SB3Learner):
     def _make(self) -> Any:
         hidden = self._settings.vf_hidden
         shapes = layer_shapes([self._actor.shapes[0][1], *hidden, 1])
-        # Weights, their gradient, and at least one moment of the optimiser.
+        # Memory for weights, their gradient, and at least one moment of the optimiser.
         asked = f"algorithm.vf_hidden = {hidden}: a network of such layers"
         require_memory(12 * count_parameters(shapes, bias=True), asked)
         network = {
@@ -69,12 +69,12 @@ class OnPolicyLearner(SB3Learner):
             "log_std_init": self._settings.log_std_init,
         }
         model = self._model(_KINDS[self._settings.type], network)
-        if not self._actor.bias:  # zero at first, so for ever
+        if not self._actor.bias:  # it stays zero
             model.policy.action_net.bias.requires_grad_(False)
         return model
 
     def _buffer(self, episodes: list[Record]) -> Any:
-        """Returns a full rollout buffer, in which one environment has played all episodes."""
+        """Returns a full rollout buffer, as if one environment had played all episodes."""
         steps, model = join(episodes, discrete=self._actor.discrete), self.model
         count, rewards, cut = len(steps.rewards), steps.rewards.copy(), steps.cut
         with torch.no_grad():
@@ -82,7 +82,7 @@ class OnPolicyLearner(SB3Learner):
                 torch.from_numpy(steps.observations), torch.from_numpy(steps.actions)
             )
             values, log_probs = evaluated[0].numpy().ravel(), evaluated[1].numpy()
-            if cut.any():  # a time limit is no end: what would have followed has a value
+            if cut.any():  # the value of the next observation replaces the missing rewards
                 following = model.policy.predict_values(torch.from_numpy(steps.following[cut]))
                 rewards[cut] += model.gamma * following.numpy().ravel()
         buffer: Any = RolloutBuffer(
@@ -105,7 +105,7 @@ class OnPolicyLearner(SB3Learner):
 
 
 class OnPolicy(RLAlgorithm):
-    """Learns as soon as an iteration's last batch is told, so the next one explores with it.
+    """Learns after the last batch of an iteration, before the next one explores.
 
     Args: see `RLAlgorithm`.
     """
@@ -113,7 +113,7 @@ class OnPolicy(RLAlgorithm):
     learner_type = OnPolicyLearner
 
     def tell(self, candidates: Candidates, evaluation: Evaluation) -> None:
-        """Learns, besides."""
+        """Handles a batch, and learns after the last one."""
         super().tell(candidates, evaluation)
         if self.is_over:
             self.learn()

@@ -1,4 +1,4 @@
-"""The steps of episodes, one behind another, as learners take them."""
+"""The consecutive steps of episodes, as learners take them."""
 
 from typing import NamedTuple
 
@@ -15,10 +15,10 @@ class Steps(NamedTuple):
     Attributes:
         observations: ``(t, s)`` float32 before each step.
         following: ``(t, s)`` float32 after it.
-        actions: ``(t,)`` int64 where they are discrete, or else ``(t, a)`` float32.
+        actions: ``(t,)`` int64 for discrete actions, otherwise ``(t, a)`` float32.
         rewards: ``(t,)`` float32.
-        over: ``(t,)`` bool: it is the last step of its episode.
-        cut: ``(t,)`` bool: because of the time limit, so what would have followed has a value.
+        over: ``(t,)`` bool: whether it is the last step of its episode.
+        cut: ``(t,)`` bool: whether the time limit ended the episode there.
     """
 
     observations: NDArray[np.float32]
@@ -42,7 +42,7 @@ def join(episodes: list[Record], *, discrete: bool) -> Steps:
     """
     observations, actions, rewards, ends = join_records(episodes)
     over = ends != GOES_ON
-    # There is one observation more than steps of each episode that has ended by then.
+    # A record has one more observation than steps for each episode that has ended.
     before = np.arange(len(ends)) + np.cumsum(over) - over
     return Steps(
         observations[before],
