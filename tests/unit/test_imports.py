@@ -191,7 +191,7 @@ HELP = "from qdsweep.cli import main\ntry: main(['--help'])\nexcept SystemExit: 
         ("import qdsweep.container.enter", set()),
         ("import qdsweep.experiment.start", set()),
         ("import qdsweep.experiment.ranks", set()),
-        ("import qdsweep.engines.evaluator", {"numpy"}),
+        ("import qdsweep.engines.worker", {"numpy"}),
         ("import qdsweep.engines.executors.processes", {"numpy"}),
         ("import qdsweep.engines.executors.ray_worker", {"numpy"}),
         ("import qdsweep.engines.executors.dask_worker", {"numpy", "dask", "distributed"}),

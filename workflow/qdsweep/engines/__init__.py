@@ -42,8 +42,8 @@ def make_engine(
         from qdsweep.engines.pool import Serial
 
         return Serial(domain, scored)
-    from qdsweep.engines.evaluator import Order
     from qdsweep.engines.pool import Pool
+    from qdsweep.engines.worker import Order
     from qdsweep.host.machine import settings
     from qdsweep.records.paths import RunDir
     from qdsweep.versions import __version__

@@ -19,8 +19,8 @@ from pathlib import Path
 
 from qdsweep.domains import import_libraries
 from qdsweep.engines.base import Answer, Batch
-from qdsweep.engines.evaluator import Evaluator, Order
 from qdsweep.engines.failures import UnfitWorker, WorkerFailed, WorkerLost
+from qdsweep.engines.worker import Evaluator, Order
 from qdsweep.host.process import die_with_parent
 from qdsweep.host.signals import SIGNALS, ignore_signals
 

@@ -103,7 +103,7 @@ class Parts:
 
 
 class Executor(Protocol):
-    """Evaluates parts in workers that keep their domain alive (`qdsweep.engines.evaluator`).
+    """Evaluates parts in workers that keep their domain alive (`qdsweep.engines.worker`).
 
     Attributes:
         name: Its name in the cluster config.

@@ -61,7 +61,7 @@ def start_worker(experiment: Experiment) -> "Children | None":
     if not missing:
         return None
     from qdsweep.engines.children import Children
-    from qdsweep.engines.evaluator import Order
+    from qdsweep.engines.worker import Order
 
     directory, version = str(Path.cwd()), __version__
     order = Order(experiment.domain, _scored(experiment), version, {}, missing, directory, None)

@@ -32,9 +32,9 @@ from qdsweep.config import cluster as config
 from qdsweep.engines.allocation import Helpers
 from qdsweep.engines.base import Answer, Batch
 from qdsweep.engines.children import pack, unpack
-from qdsweep.engines.evaluator import Order
 from qdsweep.engines.executors.dask_worker import OPERATION, SETTINGS, introduce, send
 from qdsweep.engines.failures import NoWorkers, WorkerLost
+from qdsweep.engines.worker import Order
 from qdsweep.errors import BadInput
 from qdsweep.files import write_private
 from qdsweep.records.paths import StateDir

@@ -7,8 +7,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from qdsweep.config.cluster import Cluster
 from qdsweep.engines.base import Answer, Batch
 from qdsweep.engines.children import Children, pack, unpack
-from qdsweep.engines.evaluator import Order
 from qdsweep.engines.failures import WorkerLost
+from qdsweep.engines.worker import Order
 from qdsweep.records.paths import StateDir
 
 log = logging.getLogger("qdsweep")

@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Any
 import psutil
 
 from qdsweep.config import cluster as config
-from qdsweep.engines.evaluator import Order
 from qdsweep.engines.executors.ray_worker import MEMORY, Scratch, answers
 from qdsweep.engines.failures import NoWorkers
+from qdsweep.engines.worker import Order
 from qdsweep.errors import BadInput
 from qdsweep.files import write_private
 from qdsweep.host.signals import SIGNALS

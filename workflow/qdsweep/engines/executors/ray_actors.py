@@ -19,8 +19,8 @@ from ray.exceptions import ObjectLostError, RayActorError
 
 from qdsweep.engines.base import Answer, Batch
 from qdsweep.engines.children import pack, unpack
-from qdsweep.engines.evaluator import Evaluator, Order
 from qdsweep.engines.failures import WorkerLost
+from qdsweep.engines.worker import Evaluator, Order
 
 log = logging.getLogger("qdsweep")
 
