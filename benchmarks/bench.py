@@ -23,7 +23,7 @@ from figures import VARIABLE, table
 from matplotlib.ticker import LogLocator, NullLocator
 
 from qdsweep.analysis.figures.style import NOTE, save, style
-from qdsweep.analysis.marks import COLORS
+from qdsweep.analysis.legend import COLORS
 from qdsweep.files import write_text
 from qdsweep.versions import installed_versions
 

@@ -5,7 +5,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from qdsweep.analysis.marks import Called, group_names, sweep_marks
+from qdsweep.analysis.legend import Called, group_names, sweep_marks
 from qdsweep.analysis.search import Searched, read_search
 from qdsweep.analysis.selection import Tables, arrange, read_tables
 from qdsweep.experiment.load import Run

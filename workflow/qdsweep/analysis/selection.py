@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
-from qdsweep.analysis.marks import Block, Marks, plain_marks
+from qdsweep.analysis.legend import Block, Marks, plain_marks
 from qdsweep.analysis.stages import maker_of
 from qdsweep.analysis.statistics import OF_SEEDS, band_text
 from qdsweep.files import damaged, read_csv, require

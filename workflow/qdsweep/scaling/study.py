@@ -20,7 +20,7 @@ import numpy as np
 
 from qdsweep.analysis.figures.figure import Drawn, Omitted, save_figures
 from qdsweep.analysis.figures.style import style
-from qdsweep.analysis.marks import COLORS
+from qdsweep.analysis.legend import COLORS
 from qdsweep.analysis.sheet import Sheet, as_latex, as_markdown, number_cell
 from qdsweep.analysis.timing import busy_note, largest_load
 from qdsweep.config.cluster import Cluster

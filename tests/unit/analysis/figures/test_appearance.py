@@ -14,7 +14,7 @@ from qdsweep.analysis.figures.archives import heatmaps, overview
 from qdsweep.analysis.figures.curves import learning_curves
 from qdsweep.analysis.figures.plots import plot
 from qdsweep.analysis.figures.style import style
-from qdsweep.analysis.marks import place_mark
+from qdsweep.analysis.legend import place_mark
 from qdsweep.config.sweep import Figures, SweepFile
 from qdsweep.errors import BadInput
 from qdsweep.planning.checks import check_sweep

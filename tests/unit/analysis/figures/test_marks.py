@@ -12,7 +12,7 @@ from support import TINY
 from qdsweep.analysis.figures.combinations import combinations
 from qdsweep.analysis.figures.curves import learning_curves
 from qdsweep.analysis.figures.sweep_views import one_slice
-from qdsweep.analysis.marks import COLORS, NEUTRAL, Mark, group_names, sweep_marks
+from qdsweep.analysis.legend import COLORS, NEUTRAL, Mark, group_names, sweep_marks
 from qdsweep.analysis.page.interactive import interactive_figures
 from qdsweep.analysis.tables.aggregate import aggregate
 from qdsweep.records.paths import Results, SweepDir

@@ -7,7 +7,7 @@ import pytest
 from searching import SEEDS, grid, halving, population, reached, searched, write_search
 
 from qdsweep.analysis.data import SweepData
-from qdsweep.analysis.marks import Called
+from qdsweep.analysis.legend import Called
 from qdsweep.analysis.page.descriptions import bibtex, cited, plain
 from qdsweep.analysis.page.interactive import _of_settings
 from qdsweep.analysis.page.search import (

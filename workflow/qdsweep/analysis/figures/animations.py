@@ -27,7 +27,7 @@ from qdsweep.analysis.figures.style import (
     short_numbers,
     style,
 )
-from qdsweep.analysis.marks import COLORMAP, Mark
+from qdsweep.analysis.legend import COLORMAP, Mark
 from qdsweep.analysis.selection import Tables, read_tables, short_names
 from qdsweep.config.sweep import Rollouts
 from qdsweep.elites.film import write_gif

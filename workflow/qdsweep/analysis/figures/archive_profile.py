@@ -13,7 +13,7 @@ from qdsweep.analysis.figures.figure import Drawn
 from qdsweep.analysis.figures.heatmap import objective_limits
 from qdsweep.analysis.figures.layout import MAX_LINES, MAX_PANELS, lay_out, level
 from qdsweep.analysis.figures.style import THIN, draw_line, figure_width, short_numbers
-from qdsweep.analysis.marks import DASHES, Block, place_mark
+from qdsweep.analysis.legend import DASHES, Block, place_mark
 from qdsweep.analysis.selection import Tables, shown_text, task_score
 from qdsweep.analysis.statistics import Band, spread, standard_error
 from qdsweep.config.archives import ARCHIVES

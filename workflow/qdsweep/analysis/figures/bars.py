@@ -10,7 +10,7 @@ from qdsweep.analysis.figures.figure import Drawn, Omitted
 from qdsweep.analysis.figures.layout import lay_out
 from qdsweep.analysis.figures.search_curves import SECTION
 from qdsweep.analysis.figures.style import add_heading, figure_width, wrap
-from qdsweep.analysis.marks import COLORS, Block, Mark
+from qdsweep.analysis.legend import COLORS, Block, Mark
 from qdsweep.analysis.sheet import read_sheet
 from qdsweep.analysis.timing import group_times, run_times
 

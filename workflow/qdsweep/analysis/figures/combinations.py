@@ -11,7 +11,7 @@ from qdsweep.analysis.data import SweepData
 from qdsweep.analysis.figures.figure import Drawn
 from qdsweep.analysis.figures.heatmap import add_parallel_lines
 from qdsweep.analysis.figures.style import figure_width
-from qdsweep.analysis.marks import COLORMAP
+from qdsweep.analysis.legend import COLORMAP
 from qdsweep.analysis.selection import compared_metric
 from qdsweep.metrics import Metric
 from qdsweep.sweep.groups import MEMBER, label_columns

@@ -14,7 +14,7 @@ from qdsweep.analysis.figures.style import (
     short_numbers,
     wrap,
 )
-from qdsweep.analysis.marks import COLORS
+from qdsweep.analysis.legend import COLORS
 from qdsweep.analysis.selection import shown_text
 from qdsweep.config.sweep import Reevaluate
 from qdsweep.elites.corrected_archive import CorrectedRun

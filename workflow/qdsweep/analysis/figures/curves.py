@@ -8,7 +8,7 @@ from qdsweep.analysis.data import SweepData
 from qdsweep.analysis.figures.figure import Drawn
 from qdsweep.analysis.figures.layout import MAX_LINES, MAX_PANELS, lay_out, level
 from qdsweep.analysis.figures.style import DRAWN, THIN, draw_line, figure_width, short_numbers
-from qdsweep.analysis.marks import DASHES
+from qdsweep.analysis.legend import DASHES
 from qdsweep.analysis.selection import Tables, shown_text
 from qdsweep.metrics import EVALUATIONS, STEPS
 from qdsweep.text import listed

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from qdsweep.analysis.figures.style import EMPTY_CELL, NOTE, short_numbers, wrap
-from qdsweep.analysis.marks import COLORMAP
+from qdsweep.analysis.legend import COLORMAP
 from qdsweep.config.archives import ARCHIVES
 from qdsweep.experiment.load import Run
 from qdsweep.text import short

@@ -6,7 +6,7 @@ from collections.abc import Hashable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from qdsweep.analysis.figures.style import add_heading, line_style, wrap
-from qdsweep.analysis.marks import Block
+from qdsweep.analysis.legend import Block
 from qdsweep.sweep.groups import MOST_PANELS
 
 if TYPE_CHECKING:

@@ -24,7 +24,7 @@ from qdsweep.analysis.figures.search_curves import (
     search_ranks,
 )
 from qdsweep.analysis.figures.style import figure_width, short_numbers
-from qdsweep.analysis.marks import COLORMAP, COLORS
+from qdsweep.analysis.legend import COLORMAP, COLORS
 from qdsweep.analysis.search import Searched, ancestors, next_levels
 from qdsweep.config.base import value_text
 from qdsweep.text import listed, plural, short

@@ -11,7 +11,7 @@ import numpy as np
 from qdsweep.analysis.figures.figure import Drawn, Omitted
 from qdsweep.analysis.figures.layout import lay_out
 from qdsweep.analysis.figures.style import NOTE, draw_line, figure_width, short_numbers
-from qdsweep.analysis.marks import COLORS, NEUTRAL, Block, Mark
+from qdsweep.analysis.legend import COLORS, NEUTRAL, Block, Mark
 from qdsweep.analysis.search import Placed, Searched
 from qdsweep.records.metrics import column_of, read_metrics, read_rows
 from qdsweep.records.paths import RunDir

@@ -10,7 +10,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from qdsweep.analysis.marks import DASHES, MARKERS, Mark
+from qdsweep.analysis.legend import DASHES, MARKERS, Mark
 from qdsweep.files import atomic
 from qdsweep.text import plain, short_number
 

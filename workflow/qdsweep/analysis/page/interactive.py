@@ -11,7 +11,7 @@ from qdsweep.analysis.curves import Line, View, constant, curve_lines, is_define
 from qdsweep.analysis.data import SweepData
 from qdsweep.analysis.figures.combinations import Combinations, Upright, combinations, coordinates
 from qdsweep.analysis.figures.search import search_combinations, stopped_early
-from qdsweep.analysis.marks import COLORMAP, Mark
+from qdsweep.analysis.legend import COLORMAP, Mark
 from qdsweep.analysis.search import Searched
 from qdsweep.analysis.selection import Tables, short_names
 from qdsweep.text import (

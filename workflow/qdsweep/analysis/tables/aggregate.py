@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from qdsweep.analysis.marks import group_names
+from qdsweep.analysis.legend import group_names
 from qdsweep.analysis.selection import score_scales_of
 from qdsweep.analysis.sheet import write_sheet
 from qdsweep.analysis.statistics import OF_SEEDS, standard_error

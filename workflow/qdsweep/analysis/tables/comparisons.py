@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from qdsweep.analysis.marks import Called
+from qdsweep.analysis.legend import Called
 from qdsweep.analysis.selection import compared_metric, in_percent, short_names
 from qdsweep.analysis.sheet import (
     Cell,

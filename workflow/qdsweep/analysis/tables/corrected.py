@@ -4,7 +4,7 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from qdsweep.analysis.marks import group_names
+from qdsweep.analysis.legend import group_names
 from qdsweep.analysis.selection import read_tables, score_scale_of
 from qdsweep.analysis.sheet import Sheet, number_cell, text_cell, write_sheet
 from qdsweep.analysis.statistics import standard_error

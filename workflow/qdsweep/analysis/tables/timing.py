@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from qdsweep.analysis.marks import group_names
+from qdsweep.analysis.legend import group_names
 from qdsweep.analysis.selection import read_tables
 from qdsweep.analysis.sheet import Sheet, number_cell, text_cell, write_sheet
 from qdsweep.analysis.timing import OWN, TIMES, busy_note, group_times, run_times
