@@ -124,7 +124,7 @@ def _layout(axes: list[Upright]) -> dict[str, Any]:
 MAX_LINES = 28  # there are so many pairs of colour and dash
 MAX_PANELS = 6
 _POINTS = 150
-# marks.DASHES and marks.MARKERS, as plotly calls them.
+# legend.DASHES and legend.MARKERS, as plotly calls them.
 _DASHES = ("solid", "dash", "dot", "dashdot")
 _SYMBOLS = ("", "circle", "square", "triangle-up", "diamond", "triangle-down")
 FONT = {"family": "system-ui, Segoe UI, Roboto, Helvetica, Arial, sans-serif", "size": 13}
