@@ -1,7 +1,4 @@
-"""The base of every config model: strict, immutable, documented.
-
-The types of a sweep's values: those of the YAML 1.2 core schema.
-"""
+"""The base of every config model (strict, immutable, documented), and the types of swept values."""
 
 import json
 import math

@@ -1,7 +1,4 @@
-"""The keys of an experiment: their dotted paths and the names that stand for them.
-
-The schedule of an experiment: which keys change while a run lasts, and when.
-"""
+"""The keys of an experiment: their dotted paths, their short names, and their schedule."""
 
 import types
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -17,7 +14,7 @@ from qdsweep.config.plugin import parameters
 from qdsweep.errors import BadInput
 
 Path = tuple[str | int, ...]
-# Names that stand for a whole part, by its preset.
+# Names of whole parts, whose value is a preset.
 PRESETS = ("experiment", "domain", "algorithm")
 # Every emitter kind has its own; without it, it takes the `step` of the domain.
 STEP_SIZES = ("sigma", "sigma0", "iso_sigma")
@@ -49,7 +46,7 @@ def _paths(annotation: Any, value: Any, path: Path) -> Iterator[tuple[Path, Any]
         if not value or isinstance(value, str):  # a schedule may be a text
             yield path, annotation
         for index, item in enumerate(value if isinstance(value, list) else []):
-            if isinstance(item, str):  # what stands for a mapping, such as a metric
+            if isinstance(item, str):  # short for a mapping, such as a metric
                 yield (*path, index), str
             else:
                 yield from _paths(get_args(annotation)[0], item, (*path, index))
@@ -84,7 +81,7 @@ def _is_chosen(model: type[Model], value: Any) -> bool:
 
 
 def resolve(name: str, paths: Sequence[tuple[Path, Any]], owners: str) -> Path:
-    """Returns the path that a name stands for.
+    """Returns the path of a name.
 
     A name is a dotted path, or a part of one that ends in the same key, if that is unique:
     `sigma0` and `algorithm.sigma0` stand for `algorithm.emitters.0.sigma0`.
@@ -101,11 +98,11 @@ def resolve(name: str, paths: Sequence[tuple[Path, Any]], owners: str) -> Path:
     known = [path for path, _ in paths]
     if parts in known:
         return parts
-    found = [path for path in known if path[-1] == parts[-1] and _within(parts[:-1], path[:-1])]
-    # A key of ours comes before an argument of the same name of a user's class.
-    found = [path for path in found if "arguments" not in path[:-1]] or found
-    if not found:  # a key of a free mapping, such as es_kwargs.lr
-        found = [
+    matches = [path for path in known if path[-1] == parts[-1] and _within(parts[:-1], path[:-1])]
+    # A key of qdsweep comes before an argument of a user's class with the same name.
+    matches = [path for path in matches if "arguments" not in path[:-1]] or matches
+    if not matches:  # a key of a free mapping, such as es_kwargs.lr
+        matches = [
             (*path, parts[-1])
             for path, annotation in paths
             if get_origin(annotation) is dict
@@ -113,11 +110,11 @@ def resolve(name: str, paths: Sequence[tuple[Path, Any]], owners: str) -> Path:
             and path[-1] == parts[-2]
             and _within(parts[:-2], path[:-1])
         ]
-    if len(found) == 1:
-        return found[0]
-    if found:
+    if len(matches) == 1:
+        return matches[0]
+    if matches:
         raise BadInput(
-            f"the name {name!r} is ambiguous: write one of {', '.join(map(dotted, found))}"
+            f"the name {name!r} is ambiguous: write one of {', '.join(map(dotted, matches))}"
         )
     inner = [path for path in known if path[: len(parts)] == parts]
     if inner:
@@ -219,7 +216,7 @@ def refuse_fixed(experiment: Model, path: Path) -> None:
         path: The key.
 
     Raises:
-        BadInput: It cannot; the message says why, and which keys can.
+        BadInput: It cannot; the message has the reason and the keys that can.
     """
     why, _ = _mid_run(experiment, path)
     if why:
@@ -251,13 +248,13 @@ def unchanging(experiment: Model, names: Iterable[str]) -> Change:
     """Returns a change of swept names, after the first iteration, to the values that they have."""
     data = experiment.model_dump()
     paths = list(key_paths(type(experiment), data))
-    found = {}
+    values = {}
     for path in (resolve(name, paths, "its parts") for name in names):
         value = data
         for part in path:
             value = value[part]  # type: ignore[index]
-        found[dotted(path)] = value
-    return Change(at=1, set=found)
+        values[dotted(path)] = value
+    return Change(at=1, set=values)
 
 
 def changeable(experiment: Model) -> Iterator[tuple[str, str]]:

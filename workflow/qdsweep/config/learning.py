@@ -1,9 +1,4 @@
-"""Families of algorithms that learn from the steps of the episodes, and their learner.
-
-Families that estimate gradients from samples around a solution: CMA-MEGA (ES) and ME-ES.
-
-Families that evolve a population for the objective alone.
-"""
+"""Families of algorithms that learn from episodes, estimate gradients, or evolve a population."""
 
 from typing import Annotated, ClassVar, Literal
 
@@ -93,7 +88,7 @@ class TD3(Model):
 class Family(AlgorithmConfig):
     """A family without groups of emitters: all solutions of an iteration are its own."""
 
-    # Its papers (keys of config/references.bib), besides `cite` and those of the archive.
+    # Its papers (keys of config/references.bib), in addition to `cite` and the archive's.
     own_papers: ClassVar[tuple[str, ...]] = ()
 
     archive: Archive = Field(

@@ -1,7 +1,4 @@
-"""Families of reinforcement learning: stable-baselines3's learners, with its names and defaults.
-
-Families of reinforcement learning that learn from one batch while the next one is played.
-"""
+"""Families of reinforcement learning: stable-baselines3's learners, with its names and defaults."""
 
 from typing import Annotated, ClassVar, Literal
 

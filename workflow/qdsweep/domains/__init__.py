@@ -1,4 +1,4 @@
-"""Domains: objective and measures of solutions. `make_domain` makes one from its config."""
+"""Domains compute objective and measures of solutions; `make_domain` makes a domain."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -19,14 +19,14 @@ def make_domain(domain: DomainConfig, seed: int = 0) -> "Domain":
 
     Args:
         domain: One of the models of `qdsweep.config.domain`.
-        seed: That of the run, for a random `x0`; evaluations do not depend on it.
+        seed: The seed of the run, for a random `x0`; evaluations do not depend on it.
 
     Returns:
-        The domain. Besides the attributes of `Domain` it has `x0` ``(d,)`` float64, where a
-        search starts, and `step`, the natural mutation scale.
+        The domain, with the attributes of `Domain`. Its `x0` ``(d,)`` float64 is where a search
+        starts, and `step` is the natural mutation scale.
 
     Raises:
-        BadInput: What the config names does not exist, is not installed or does not fit.
+        BadInput: A name in the config does not exist, is not installed or does not fit.
     """
     import numpy as np
 

@@ -1,4 +1,4 @@
-"""What a domain is: the objective and the measures of a batch of solutions."""
+"""The interface of a domain: the objective and the measures of a batch of solutions."""
 
 from typing import NamedTuple, Protocol
 
@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 Seeds = NDArray[np.uint32]
-# What `Record.ends` says of a step.
+# The values of `Record.ends`.
 GOES_ON, TERMINATED, CUT = 0, 1, 2
 
 
@@ -16,10 +16,10 @@ class Record(NamedTuple):
 
     Attributes:
         observations: ``(t + k, s)`` float32, each once; the last of an episode follows its steps.
-        actions: ``(t, a)`` float32, as the environment was given them, discrete ones one-hot; of
-            rows that explore by "gaussian", the noisy outputs before they were squashed.
+        actions: ``(t, a)`` float32, as passed to the environment; discrete ones are one-hot. Rows
+            that explore by "gaussian" have the noisy outputs before they were squashed.
         rewards: ``(t,)`` float32.
-        ends: ``(t,)`` uint8: the episode goes on (0), it ended (1), the time limit cut it (2).
+        ends: ``(t,)`` uint8: the episode continues (0), it ended (1), the time limit cut it (2).
     """
 
     observations: NDArray[np.float32]
@@ -29,34 +29,34 @@ class Record(NamedTuple):
 
 
 class Exploration(NamedTuple):
-    """How the policies of some rows depart from what their networks say, to learn of other actions.
+    """How the policies of some rows deviate from their networks, to try other actions.
 
-    What is drawn comes from the row's evaluation seed. A row whose scales are all 0 acts greedily.
+    Random draws come from the row's evaluation seed. A row whose scales are all 0 acts greedily.
 
     Attributes:
         kind: "softmax": a discrete action is drawn from softmax(output / scale); "epsilon": with
             the probability `scale` a discrete action is uniform; "gaussian": `scale` times normal
             noise is added to each output, before it is squashed into bounds.
-        scale: ``(n, 1)``; of "gaussian" ``(n, a)``, for each of the outputs.
+        scale: ``(n, 1)``; ``(n, a)`` for "gaussian", one for each output.
     """
 
     kind: str
     scale: Floats
 
     def part(self, rows: slice) -> "Exploration":
-        """Returns that of some of the rows."""
+        """Returns the exploration of some rows."""
         return self._replace(scale=self.scale[rows])
 
 
 class Actor(NamedTuple):
-    """The network whose weights a solution is: what a learner must know to train it.
+    """The network whose weights are a solution, as a learner needs it.
 
     Its layout is that of `qdsweep.domains.policies.Policy.network`.
 
     Attributes:
         shapes: (outputs, inputs) of each layer.
         bias: Whether each layer has biases.
-        activation: Of the hidden layers, "tanh" or "relu".
+        activation: The activation of the hidden layers, "tanh" or "relu".
         low: ``(a,)`` lower bounds of the actions, which are centre + half * tanh(output); None
             where the actions are discrete or unbounded.
         high: ``(a,)`` upper bounds, or None.
@@ -79,8 +79,8 @@ class Evaluation(NamedTuple):
         measures: ``(n, m)`` measures, in the order of the domain's `measures`.
         fields: Further values to keep with each elite, each ``(n, ...)`` (pyribs extra fields).
         jacobian: ``(n, 1 + m, d)`` gradients of the objective and of each measure, or None.
-        tally: ``(n, k)`` what each row adds to the run's context, or None.
-        experience: The record of each row, None for one that failed; None where none is wanted.
+        tally: ``(n, k)`` the term of each row in the run's context, or None.
+        experience: The record of each row, None for a failed row; None if not requested.
         steps: ``(n,)`` environment steps of each row; None where no episodes are played.
     """
 
@@ -96,29 +96,30 @@ class Evaluation(NamedTuple):
 class Domain(Protocol):
     """An objective function with measures.
 
-    A domain is pure and row-independent: row i of a result has the same bits whatever else is in
-    the batch, whichever process computes it and however often. (So no BLAS product across rows:
-    ``X @ W`` on a part of a batch differs in the last bits from the same rows of the whole.)
+    A domain is pure and row-independent: row i of a result has the same bits in any batch, in any
+    process and at every repetition. This excludes BLAS products across rows: ``X @ W`` on a part
+    of a batch differs in the last bits from the same rows of the whole.
 
-    A domain may also have ``jacobian(solutions) -> (n, 1 + m, d)``, which the gradient emitters
-    need, and ``render(solution, seed)``, the pictures ``(h, w, 3)`` uint8 of an evaluation for
-    `qdsweep rollout`, which films environments of gymnasium.make by itself. And it may learn from
-    all evaluations of a run, as observation normalisation does: with a `context_dim` k,
-    ``evaluate(solutions, seeds, context)`` is also given the run's context ``(k,)``, zeros plus the
-    tallies of all earlier batches, added row by row in order; it is the same for all rows of a
-    batch and part of the reload file.
+    A domain may have ``jacobian(solutions) -> (n, 1 + m, d)``, which gradient emitters need. It
+    may have ``render(solution, seed)``, the pictures ``(h, w, 3)`` uint8 of an evaluation, for
+    `qdsweep rollout`; environments of gymnasium.make need none.
 
-    And algorithms may learn from it: with an `actor`, ``evaluate(..., experience=True)`` also
-    returns a `Record` of each row, and ``evaluate(..., exploration=...)`` takes the `Exploration`
-    of the rows, or None. With a `frame_skip` k, a decision, which is a row of a record, lasts k
-    environment steps.
+    It may learn from all evaluations of a run, as observation normalisation does. With a
+    `context_dim` k, ``evaluate(solutions, seeds, context)`` receives the run's context ``(k,)``:
+    zeros plus the tallies of all earlier batches, added row by row in order. The context is the
+    same for all rows of a batch, and part of the reload file.
+
+    Algorithms may learn from a domain with an `actor`. ``evaluate(..., experience=True)`` then
+    returns a `Record` of each row too, and ``evaluate(..., exploration=...)`` takes the
+    `Exploration` of the rows, or None. With a `frame_skip` k, a decision (a row of a record)
+    lasts k environment steps.
 
     Attributes:
         solution_dim: Number of parameters of a solution, d.
         measures: Name -> (lower, upper) range of each measure, in order.
         objective_range: (lowest, best) objective; the lower end gives the QD-score offset.
-        x0: ``(d,)`` where a search starts. (A class of yours may leave it out: zeros.)
-        step: Natural mutation scale, > 0. (A class of yours may leave it out: 0.5.)
+        x0: ``(d,)`` where a search starts. (Optional in your class: zeros.)
+        step: Natural mutation scale, > 0. (Optional in your class: 0.5.)
         fields: Name -> shape of the extra fields that `evaluate` returns.
     """
 
@@ -134,6 +135,6 @@ class Domain(Protocol):
 
         Args:
             solutions: ``(n, d)`` solutions.
-            seeds: ``(n,)`` seeds, all the randomness that an evaluation may use.
+            seeds: ``(n,)`` seeds, the only source of randomness for an evaluation.
         """
         ...

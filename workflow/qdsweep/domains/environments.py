@@ -1,4 +1,4 @@
-"""Environments of gymnasium by their ids: found, made, and reset without a word."""
+"""Environments of gymnasium: found by their ids, made, and reset silently."""
 
 import copy
 import ctypes
@@ -26,7 +26,7 @@ def find_spec(env_id: str) -> EnvSpec:
         env_id: `Name-vN`, or `module:Name-vN` where importing the module registers it.
 
     Raises:
-        BadInput: There is no such module or environment; the message names near ones.
+        BadInput: There is no such module or environment; the message has similar names.
     """
     module, _, name = env_id.rpartition(":")
     if module:
@@ -49,7 +49,7 @@ def _import(env_id: str, module: str) -> None:
     try:
         import_module(module)
         if module == _BULLET:
-            with _silent("stderr"):  # it prints when it was built
+            with _silent("stderr"):  # it prints its build time
                 import_module("pybullet")
     except (Exception, SystemExit) as error:
         raise BadInput(
@@ -61,8 +61,8 @@ def _import(env_id: str, module: str) -> None:
 def make_env(spec: EnvSpec, kwargs: dict[str, Any]) -> gym.Env:
     """Makes an environment without gymnasium's checks and without its time limit.
 
-    The wrappers that check the order of calls and the spaces cost time and change no result; the
-    time limit is the caller's.
+    The wrappers that check the order of calls and the spaces cost time and change no result. The
+    caller applies the time limit.
 
     Args:
         spec: The environment.
@@ -105,16 +105,16 @@ def make_reset(spec: EnvSpec) -> Callable[[gym.Env, int], Any]:
 
 @contextmanager
 def _silent(stream: str) -> Iterator[None]:
-    """Drops what C code prints to a stream, stdout or stderr; Python does not print by it."""
+    """Drops the output of C code to stdout or stderr; Python's own output is not affected."""
     if sys.platform != "linux":
         yield
         return
     written = ctypes.c_void_p.in_dll(_libc(), stream)
-    kept, written.value = written.value, _nowhere()
+    original, written.value = written.value, _nowhere()
     try:
         yield
     finally:
-        written.value = kept
+        written.value = original
 
 
 @functools.cache

@@ -1,7 +1,4 @@
-"""Evaluations that average over episodes.
-
-The catalogue of measures of gymnasium tasks.
-"""
+"""Evaluations that average over episodes, and the measures of gymnasium tasks."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -19,7 +16,7 @@ Rollout = Callable[[Floats, int], list[float]]
 def episode_seeds(seed: int, episodes: int) -> list[int]:
     """Returns the seeds of an evaluation's episodes.
 
-    A single episode has the seed of the evaluation, several have children of it.
+    A single episode has the seed of the evaluation; several episodes have its children.
 
     Args:
         seed: The seed of the evaluation.
@@ -51,9 +48,9 @@ def evaluate_episodes(
         (of the episodes played, ddof 0), ``objective_std`` ``(n,)``.
     """
     solutions = np.ascontiguousarray(solutions, dtype=np.float64)
-    # A mean for each solution alone: over the whole batch, numpy could sum in another order.
+    # One mean per solution, as numpy could sum a whole batch in another order.
     played = [
-        np.array([rollout(solution, one) for one in episode_seeds(seed, episodes)])
+        np.array([rollout(solution, each) for each in episode_seeds(seed, episodes)])
         for solution, seed in zip(solutions, seeds, strict=True)
     ]
     means = np.array([results.mean(axis=0) for results in played])

@@ -1,4 +1,4 @@
-"""What an algorithm may rely on that learns from the records of a domain's episodes."""
+"""Checks of the records that algorithms learn from."""
 
 import inspect
 from collections.abc import Sequence
@@ -10,26 +10,26 @@ import numpy as np
 from qdsweep.domains.base import CUT, GOES_ON, Actor, Domain, Exploration, Floats, Record, Seeds
 from qdsweep.errors import BadInput
 
-# How far actions may be from those of the network, as when noise is added to them [half ranges].
+# The largest mean distance of actions from the network's, which may have noise [half ranges].
 _NEAR = 0.1
 
 
 def read_record(given: Any) -> Any:
-    """Returns a record in the types that `Record` has, or what is given where it is none."""
+    """Returns a record with the types of `Record`; an object of another class is unchanged."""
     if not isinstance(given, Record):
         return given
-    observations, actions, rewards = (np.asarray(one, dtype=np.float32) for one in given[:3])
+    observations, actions, rewards = (np.asarray(values, dtype=np.float32) for values in given[:3])
     return Record(observations, actions, rewards, np.asarray(given.ends, dtype=np.uint8))
 
 
 def join_records(parts: Sequence[tuple[Any, ...]]) -> Record:
-    """Returns one record of several, one behind another, each a `Record` or of its parts."""
+    """Returns the concatenation of several records, each a `Record` or a tuple of its parts."""
     joined: Record = read_record(Record(*map(np.concatenate, zip(*parts, strict=True))))
     return joined
 
 
 def find_fault(record: Any, actor: Actor) -> str | None:
-    """Returns what is wrong with a row's record, or None.
+    """Returns the fault of a row's record, or None.
 
     Args:
         record: As `read_record` returns it.
@@ -45,28 +45,27 @@ def find_fault(record: Any, actor: Actor) -> str | None:
     if record.ends.max() > CUT:
         return f"ends has the value {record.ends.max()}, which means nothing"
     shapes = {"observations": (steps + episodes, inputs), "actions": (steps, outputs)}
-    for name, wanted in {**shapes, "rewards": (steps,)}.items():
+    for name, shape in {**shapes, "rewards": (steps,)}.items():
         values = getattr(record, name)
-        if np.shape(values) != wanted:
-            return f"{name} has the shape {np.shape(values)}, not {wanted}"
+        if np.shape(values) != shape:
+            return f"{name} has the shape {np.shape(values)}, not {shape}"
         if not np.isfinite(values).all():
             return f"{name} is NaN or infinite"
     return None
 
 
 def takes_exploration(domain: Any) -> bool:
-    """Returns whether a domain lets its policies explore; one may have records alone."""
+    """Returns whether the policies of a domain can explore; a domain may have only records."""
     parameters = inspect.signature(domain.evaluate).parameters.values()
-    return any(one.name == "exploration" or one.kind == one.VAR_KEYWORD for one in parameters)
+    return any(each.name == "exploration" or each.kind == each.VAR_KEYWORD for each in parameters)
 
 
 def check_experience(domain: Domain, solutions: Floats, seeds: Seeds) -> None:
     """Checks the records of a domain that has an `actor`, by evaluating some solutions.
 
-    It checks that the actor is the network of a solution, that records have the right shapes, the
-    same bits when a solution is evaluated again or alone, and the actions of that network. Where
-    `evaluate` takes an `Exploration`, rows that explore must do so, with the same bits again and
-    alone, and rows among them that do not must be as they are without it.
+    The actor must be the network of a solution. Records must have the right shapes, the actions of
+    that network, and the same bits when a solution is evaluated again or alone. Where `evaluate`
+    takes an `Exploration`, this also holds for rows that explore, and greedy rows do not change.
 
     Args:
         domain: The domain.
@@ -74,7 +73,7 @@ def check_experience(domain: Domain, solutions: Floats, seeds: Seeds) -> None:
         seeds: ``(n,)`` their evaluation seeds.
 
     Raises:
-        BadInput: A promise is broken; the message says which.
+        BadInput: The contract is broken; the message has the reason.
     """
     from qdsweep.domains.policies import explore, kinds_of
 
@@ -106,11 +105,11 @@ def check_experience(domain: Domain, solutions: Floats, seeds: Seeds) -> None:
 def _checked(
     domain: Domain, solutions: Floats, seeds: Seeds, exploration: Exploration | None
 ) -> list[Record]:
-    """Returns the records of some rows that are right and have the same bits again and alone."""
+    """Returns the records of some rows, after a check of their faults and repeatability."""
     more = "experience=True" if exploration is None else f"exploration={exploration.kind!r}"
     actor = domain.actor  # type: ignore[attr-defined]
     records = _records(domain, solutions, seeds, exploration)
-    again = _records(domain, solutions, seeds, exploration)
+    repeated = _records(domain, solutions, seeds, exploration)
     for row, record in enumerate(records):
         where = f"{type(domain).__name__}.evaluate(..., {more}): the record of solution {row}"
         fault = find_fault(record, actor)
@@ -121,18 +120,18 @@ def _checked(
         rows = slice(row, row + 1)
         part = None if exploration is None else exploration.part(rows)
         alone = _records(domain, solutions[rows], seeds[rows], part)[0]
-        for other, when in ((again[row], "a second time"), (alone, "alone")):
+        for other, when in ((repeated[row], "a second time"), (alone, "alone")):
             differs = _differences(record, other)
             if differs:
                 raise BadInput(f"{where}, evaluated {when}, differs in {', '.join(differs)}")
     return records
 
 
-def _differences(one: Record, other: Record) -> list[str]:
+def _differences(first: Record, second: Record) -> list[str]:
     return [
         part
         for part in Record._fields
-        if not np.array_equal(getattr(one, part), getattr(other, part))
+        if not np.array_equal(getattr(first, part), getattr(second, part))
     ]
 
 
@@ -143,22 +142,24 @@ def _one_hot(actions: Any) -> bool:
 def _records(
     domain: Any, solutions: Floats, seeds: Seeds, exploration: Exploration | None
 ) -> list[Any]:
-    wanted = {} if exploration is None else {"exploration": exploration}
-    found = domain.evaluate(solutions, seeds, experience=True, **wanted)
-    records = [read_record(one) for one in found.experience or ()]
+    options = {} if exploration is None else {"exploration": exploration}
+    result = domain.evaluate(solutions, seeds, experience=True, **options)
+    records = [read_record(record) for record in result.experience or ()]
     if len(records) != len(solutions):
         raise BadInput(
             f"{type(domain).__name__}.evaluate(..., experience=True) gives {len(records)} records "
             f"of {len(solutions)} solutions"
         )
     skip = getattr(domain, "frame_skip", 1)
-    for steps, record in zip(found.steps if found.steps is not None else (), records, strict=False):
+    for steps, record in zip(
+        result.steps if result.steps is not None else (), records, strict=False
+    ):
         most = skip * len(record.rewards)
         # The last decision of an episode may be cut short.
         if not most - (skip - 1) * np.count_nonzero(record.ends) <= steps <= most:
             raise BadInput(
-                f"{type(domain).__name__}.evaluate: steps = {list(found.steps)}, but the records "
-                f"have {[len(one.rewards) for one in records]}"
+                f"{type(domain).__name__}.evaluate: steps = {list(result.steps)}, but the records "
+                f"have {[len(each.rewards) for each in records]}"
                 + (f" decisions of {skip} frames" if skip > 1 else "")
             )
     return records
@@ -183,7 +184,7 @@ def _find_fault_of_actor(actor: Any, solution_dim: int) -> str | None:
 
 
 def _check_actions(where: str, solution: Floats, record: Record, actor: Actor) -> None:
-    """Refuses actions that are not the network's: a learner would learn of another policy."""
+    """Refuses actions of another network, as a learner would learn the wrong policy."""
     if actor.low is None or actor.high is None:
         return
     from qdsweep.domains.policies import split_layers

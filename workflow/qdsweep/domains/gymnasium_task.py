@@ -50,14 +50,14 @@ def make_ground(env: gym.Env, task: config.Gymnasium) -> Ground | None:
     Raises:
         BadInput: The environment knows no contacts, or has no such part.
     """
-    wanted = [measure.geom for measure in task.measures if measure.geom is not None]
-    if not wanted:
+    geoms = [measure.geom for measure in task.measures if measure.geom is not None]
+    if not geoms:
         return None
     bare: Any = env.unwrapped
     if hasattr(getattr(bare, "model", None), "ngeom"):
-        return _geoms(bare.model, [FLOOR, *wanted], task.env)
+        return _geoms(bare.model, [FLOOR, *geoms], task.env)
     if hasattr(getattr(bare, "robot", None), "foot_list"):
-        _require(wanted, bare.robot.foot_list, f"{task.env}: robot.foot_list has no", "it has")
+        _require(geoms, bare.robot.foot_list, f"{task.env}: robot.foot_list has no", "it has")
         return _feet
     raise BadInput(
         "domain.measures: contact is only known in MuJoCo's tasks and of PyBullet's robots with "
@@ -65,10 +65,10 @@ def make_ground(env: gym.Env, task: config.Gymnasium) -> Ground | None:
     )
 
 
-def _geoms(model: Any, wanted: list[str], env_id: str) -> Ground:
+def _geoms(model: Any, geoms: list[str], env_id: str) -> Ground:
     nothing = frozenset[str]()
     names = {number: model.geom(number).name for number in range(model.ngeom)}
-    _require(wanted, names.values(), f"{env_id} has no geom", "its geoms")
+    _require(geoms, names.values(), f"{env_id} has no geom", "its geoms")
     (floor,) = (number for number, name in names.items() if name == FLOOR)
 
     def touching(env: Any) -> frozenset[str]:
@@ -87,10 +87,10 @@ def _feet(env: Any) -> frozenset[str]:
     return frozenset(name for name, touches in touching if touches)
 
 
-def _require(wanted: Iterable[str], known: Iterable[str], lacks: str, those: str) -> None:
-    for name in wanted:
+def _require(geoms: Iterable[str], known: Iterable[str], lacks: str, label: str) -> None:
+    for name in geoms:
         if name not in known:
-            raise BadInput(f"domain.measures: {lacks} {name!r}; {those}: {', '.join(known)}")
+            raise BadInput(f"domain.measures: {lacks} {name!r}; {label}: {', '.join(known)}")
 
 
 # After `reset`, nothing of earlier episodes is left in these environments (a test shows it), so

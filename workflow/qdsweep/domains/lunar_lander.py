@@ -40,8 +40,10 @@ _ENVIRONMENT_STEP = (1.0 / _FPS, 6 * 30, 2 * 30)
 
 def differing_versions() -> dict[str, str]:
     """Returns the installed versions that differ from `PROVEN`: then there is no fast path."""
-    found = installed_versions(PROVEN)
-    return {name: found.get(name, "none") for name in PROVEN if found.get(name) != PROVEN[name]}
+    installed = installed_versions(PROVEN)
+    return {
+        name: installed.get(name, "none") for name in PROVEN if installed.get(name) != PROVEN[name]
+    }
 
 
 class LeanLander:

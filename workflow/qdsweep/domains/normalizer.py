@@ -7,16 +7,16 @@ from qdsweep.domains.base import Floats
 # A component that has been constant so far must not become huge when it changes.
 _VARIANCE_FLOOR = 1e-8
 _LIMIT = 10.0
-# Instead of a number of observations: mean and standard deviation themselves follow.
+# In place of a number of observations: mean and standard deviation follow.
 _KNOWN = -1.0
 
 
 class Normalizer:
-    """Normalises observations by mean and standard deviation of all those so far.
+    """Normalises observations by the mean and standard deviation of all earlier ones.
 
     Args:
-        context: ``(1 + 2 o,)`` number, sum and sum of squares of the observations so far; if
-            there are none yet, observations stay as they are. See also `context_of`.
+        context: ``(1 + 2 o,)`` number, sum and sum of squares of the earlier observations. If
+            there are none, observations are unchanged. See also `context_of`.
 
     Attributes:
         mean: ``(o,)``.
@@ -43,7 +43,7 @@ class Normalizer:
 
 
 def tally(observations: Floats) -> Floats:
-    """Returns what ``(T, o)`` observations add to the context: ``(1 + 2 o,)``."""
+    """Returns the term ``(1 + 2 o,)`` of ``(T, o)`` observations in the context."""
     sums, squares = observations.sum(axis=0), (observations**2).sum(axis=0)
     return np.concatenate(([len(observations)], sums, squares))
 

@@ -1,9 +1,4 @@
-"""A user's own domain, `module:Class`.
-
-The test of a domain's promises, for `qdsweep check module:Class`.
-
-The test of a domain's promises in another process, for `qdsweep check`.
-"""
+"""A user's own domain, `module:Class`, and the checks of its contract for `qdsweep check`."""
 
 import inspect
 import math
@@ -24,7 +19,7 @@ from qdsweep.domains.experience import check_experience
 from qdsweep.errors import BadInput
 from qdsweep.host.process import answer, answer_of
 
-# Names that pyribs' archives and we use for ourselves.
+# Names that pyribs' archives and qdsweep reserve.
 _TAKEN = ("index", "solution", "objective", "measures", "threshold", "jacobian", "evaluation_seed")
 
 
@@ -35,10 +30,10 @@ def make_plugin(plugin: Plugin) -> Domain:
         plugin: The class and its arguments.
 
     Raises:
-        BadInput: The class is not found, refuses the arguments, or is no domain.
+        BadInput: The class is not found, refuses the arguments, or is not a domain.
     """
-    found = load_class(plugin.type)
-    signature = inspect.signature(found)
+    domain_class = load_class(plugin.type)
+    signature = inspect.signature(domain_class)
     try:  # only the arguments: an error inside the class shows its own traceback
         signature.bind(**plugin.arguments)
     except TypeError as error:
@@ -46,13 +41,13 @@ def make_plugin(plugin: Plugin) -> Domain:
             f"{plugin.type}: domain.arguments = {plugin.arguments}: {error}; the class takes "
             f"{signature}"
         ) from None
-    domain = found(**plugin.arguments)
+    domain = domain_class(**plugin.arguments)
     require_domain(domain, plugin.type)
     return domain
 
 
 def require_domain(domain: Any, target: str) -> None:
-    """Refuses an object without all that `qdsweep.domains.base.Domain` demands.
+    """Refuses an object that lacks a part of `qdsweep.domains.base.Domain`.
 
     Args:
         domain: The object.
@@ -61,7 +56,7 @@ def require_domain(domain: Any, target: str) -> None:
     Raises:
         BadInput: Attributes are missing or of another kind; the message lists them all.
     """
-    wanted = {
+    attributes = {
         "solution_dim": ("the number of parameters, an int of at least 1", _is_dim),
         "measures": ("a dict from a measure's name to (lower, upper)", _are_ranges),
         "objective_range": ("(lowest, best)", _is_range),
@@ -70,7 +65,7 @@ def require_domain(domain: Any, target: str) -> None:
     }
     missing = object()
     problems = []
-    for name, (meaning, fits) in wanted.items():
+    for name, (meaning, fits) in attributes.items():
         value = getattr(domain, name, missing)
         if value is missing:
             problems.append(f"{name} is missing: {meaning}")
@@ -106,16 +101,16 @@ _TIMES = 3
 _CUTS = 4
 _GRADIENT_ROWS = 3
 _RECORDED_ROWS = 3
-# How many random solutions tell what lies outside the ranges, and how long they may take at most.
+# Random solutions for the share outside the ranges, and the time limit for them [s].
 _SAMPLE, _SAMPLE_SECONDS = 1000, 2.0
 
 
 class Findings(NamedTuple):
-    """What was seen of a domain that keeps its promises.
+    """Measurements of a domain that keeps the contract.
 
     Attributes:
-        seconds: Time of an evaluation, the least that was seen [s].
-        batch: Solutions that were evaluated at once.
+        seconds: The shortest time of an evaluation [s].
+        batch: Solutions per batch.
         measures: ``(n, m)`` the measures of random solutions.
         ranges: Name -> (lower, upper) range of each measure.
     """
@@ -126,7 +121,7 @@ class Findings(NamedTuple):
     ranges: dict[str, tuple[float, float]]
 
     def lines(self) -> list[str]:
-        """Says it to a person, with what to do about measures that are out of range."""
+        """Returns the text for the user, with the remedy for measures that are out of range."""
         low, high = np.array(list(self.ranges.values())).T
         outside = (self.measures < low) | (self.measures > high)
         lines = [
@@ -150,22 +145,22 @@ class Findings(NamedTuple):
 
 
 def check_rows(domain: Domain, batch: int = 24, seed: int = 0) -> Findings:
-    """Checks that a domain is what `Domain` promises, by evaluating random solutions.
+    """Checks that a domain keeps the contract of `Domain`, with random solutions.
 
-    It checks shapes, that values are finite, that the bits are the same when a solution is
-    evaluated again or in another batch, that solutions are not changed, that a jacobian agrees
-    with finite differences, and what learners rely on where there is an `actor`.
+    Shapes must be right and values finite. A solution evaluated again or in another batch must
+    have the same bits, and must not be changed. A jacobian must agree with finite differences,
+    and records with the `actor`, if there is one.
 
     Args:
         domain: The domain, as `make_domain` made it.
         batch: Solutions to evaluate.
-        seed: The seed of the solutions, and of where the batch is cut.
+        seed: The seed of the solutions, and of the cuts of the batch.
 
     Returns:
-        How long it takes, and where random solutions lie.
+        The time of an evaluation, and the measures of random solutions.
 
     Raises:
-        BadInput: A promise is broken; the message says which and where.
+        BadInput: The contract is broken; the message has the reason and the place.
     """
     name = type(domain).__name__
     require_domain(domain, name)
@@ -186,12 +181,12 @@ def check_rows(domain: Domain, batch: int = 24, seed: int = 0) -> Findings:
     whole = _columns(domain, result, batch)
     if not np.array_equal(before, solutions):
         raise BadInput(f"{name}.evaluate changes the solutions that it is given; copy them")
-    times = []  # of the same batch, the least of which is the least disturbed
+    times = []  # repetitions of one batch; the shortest is the least disturbed
     for _ in range(_TIMES):
         start = time.perf_counter()
-        again = _evaluate(domain, solutions, seeds)
+        repeated = _evaluate(domain, solutions, seeds)
         times.append(time.perf_counter() - start)
-        _same(name, whole, again, _UNSEEDED)
+        _same(name, whole, repeated, _UNSEEDED)
     seconds = min(times) / batch
     for _ in range(_CUTS):
         order = rng.permutation(batch)
@@ -199,7 +194,7 @@ def check_rows(domain: Domain, batch: int = 24, seed: int = 0) -> Findings:
         for rows in np.split(order, ends):
             expected = {key: values[rows] for key, values in whole.items()}
             part = _evaluate(domain, solutions[rows], seeds[rows])
-            if _difference(expected, part):  # randomness may be rare, and not seen until now
+            if _difference(expected, part):  # rare randomness may show only now
                 _same(name, part, _evaluate(domain, solutions[rows], seeds[rows]), _UNSEEDED)
             _same(name, expected, part, _NEIGHBOURS)
     if callable(getattr(domain, "jacobian", None)):
@@ -228,26 +223,26 @@ def _columns(domain: Domain, result: Evaluation, n: int) -> dict[str, NDArray]:
         "measures": (n, len(domain.measures)),
         **{key: (n, *shape) for key, shape in domain.fields.items()},
     }
-    found = {"objective": result.objective, "measures": result.measures, **result.fields}
-    if set(found) != set(expected):
+    columns = {"objective": result.objective, "measures": result.measures, **result.fields}
+    if set(columns) != set(expected):
         raise BadInput(
             f"{name}.evaluate returns the fields {sorted(result.fields)}, but `fields` names "
             f"{sorted(domain.fields)}"
         )
     for key, shape in expected.items():
-        if np.shape(found[key]) != shape:
+        if np.shape(columns[key]) != shape:
             raise BadInput(
-                f"{name}.evaluate: {key} of {n} solutions has the shape {np.shape(found[key])}; "
+                f"{name}.evaluate: {key} of {n} solutions has the shape {np.shape(columns[key])}; "
                 f"it should be {shape}"
             )
     for key in ("objective", "measures"):
-        if not np.isfinite(found[key]).all():
-            row = int(np.argwhere(~np.isfinite(found[key]))[0][0])
-            raise BadInput(f"{name}.evaluate: {key} of solution {row} is {found[key][row]}")
-    return {key: np.asarray(values) for key, values in found.items()}
+        if not np.isfinite(columns[key]).all():
+            row = int(np.argwhere(~np.isfinite(columns[key]))[0][0])
+            raise BadInput(f"{name}.evaluate: {key} of solution {row} is {columns[key][row]}")
+    return {key: np.asarray(values) for key, values in columns.items()}
 
 
-# What is wrong when bits differ, and what to do about it.
+# Causes of different bits, and remedies.
 _UNSEEDED = (
     "is not reproducible: the same solutions with the same seeds, evaluated a second time, differ"
     " in {which}. It draws randomness that is not from `seeds`, or remembers something. Remedy: for"
@@ -308,16 +303,16 @@ def _check_jacobian(domain: Domain, solutions: Floats, seeds: Seeds) -> None:
 
 
 def check_elsewhere(name: str) -> str:
-    """Checks a domain in a process of its own: what ends the process ends that one alone.
+    """Checks a domain in another process, so that a crash ends only that one.
 
     Args:
         name: A preset's name, a path or a `module:Class`.
 
     Returns:
-        What was found, for a person.
+        The text for the user.
 
     Raises:
-        BadInput: A promise is broken, or the process has ended; the message says why.
+        BadInput: The contract is broken, or the process has ended; the message has the reason.
     """
     return answer_of("qdsweep.domains.plugin", name, name, {}).rstrip("\n")
 

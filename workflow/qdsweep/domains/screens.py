@@ -1,8 +1,6 @@
-"""Screens of Atari games as Mnih et al. (2015) have them: small, grey, four at a time.
+"""Atari games: the emulator, small grey screens, and a convolutional network in numpy.
 
-The emulator of Atari games: every episode starts as in one that was made for it alone.
-
-The convolutional network of Mnih et al. (2013), arXiv:1312.5602, in numpy.
+Screens are those of Mnih et al. (2015), the network that of Mnih et al. (2013), arXiv:1312.5602.
 """
 
 import struct
@@ -18,29 +16,29 @@ from qdsweep.config.domain import Atari
 from qdsweep.domains.base import Floats
 from qdsweep.domains.policies import Network, count_parameters, draw_xavier, split_layers
 
-# What the emulator takes as a seed: a C int that is not negative.
+# A seed of the emulator is a non-negative C int.
 _SEEDS = 2**31
 _SEED_OF_PATTERN, _SEED_OF_PROOF = 0, 1
-# Where a state says how long its main part is, behind six integers.
+# The bytes of a state that hold the length of its main part, after six integers.
 _LENGTH = slice(24, 28)
 
 
 class Emulator:
-    """An emulator of one game.
+    """An emulator of one game, whose episodes equal those of a new emulator.
 
-    Only loading a game sets the seed of its random numbers, and takes longer than many an episode.
-    So the state at the start is kept, and the numbers in it are replaced by those of the seed:
-    std::mt19937 and numpy's RandomState begin alike. If that does not give the state that loading
-    does, as may be with another version, the game is loaded for each episode.
+    Only loading a game sets the seed of its random numbers, and takes longer than many episodes.
+    The state at the start is therefore stored, and its random numbers are replaced by those of the
+    seed: std::mt19937 and numpy's RandomState start equally. If another version's state differs
+    from a loaded one, the game is loaded for each episode.
 
     Args:
         game: The game and the emulator's settings.
 
     Attributes:
-        ale: The emulator itself, whose `act` makes one frame: in some games the start is another
-            where it makes more.
-        first_screen: ``(h, w)`` the screen at the start of the episode in grey. It is no part of a
-            state, and in some games another one after what was played before.
+        ale: The emulator itself, whose `act` plays one frame. With more frames per `act`, some
+            games start differently.
+        first_screen: ``(h, w)`` the grey screen at the start of the episode. A state does not hold
+            it, and in some games it depends on earlier episodes.
         is_fast: Whether the game need not be loaded for each episode.
     """
 
@@ -58,13 +56,13 @@ class Emulator:
         """Starts an episode.
 
         Args:
-            seed: Its seed, of which the emulator takes the lower 31 bits.
+            seed: Its seed; the emulator uses the lower 31 bits.
         """
         seed %= _SEEDS
         if not self.is_fast:
             self._load(seed)
             return
-        self.ale.reset_game()  # the action that may stick is not in a state
+        self.ale.reset_game()  # a state does not hold the sticky action
         state: Any = ALEState.__new__(ALEState)
         state.__setstate__(self._state(seed))
         self.ale.restoreState(state)
@@ -77,19 +75,19 @@ class Emulator:
         return bytes(self.ale.cloneState(include_rng=True).__getstate__())
 
     def _state(self, seed: int) -> bytes:
-        """Returns the state at the start with a seed's random numbers; nothing if it has none."""
-        before, found, after = self._pattern.partition(_numbers(_SEED_OF_PATTERN))
-        if not found:
+        """Returns the state at the start with a seed's random numbers; empty if it has none."""
+        before, pattern, after = self._pattern.partition(_numbers(_SEED_OF_PATTERN))
+        if not pattern:
             return b""
         numbers = _numbers(seed)
         (length,) = struct.unpack("<I", before[_LENGTH])
-        length += len(numbers) - len(found)
+        length += len(numbers) - len(pattern)
         head = before[: _LENGTH.start] + struct.pack("<I", length) + before[_LENGTH.stop : -4]
         return head + struct.pack("<I", len(numbers)) + numbers + after
 
 
 def _numbers(seed: int) -> bytes:
-    """Returns the state of std::mt19937 with a seed, in the words of its output operator."""
+    """Returns the state of std::mt19937 with a seed, as its output operator writes it."""
     _, key, position, *_ = np.random.RandomState(seed).get_state()
     return " ".join(map(str, [*np.asarray(key).tolist(), position])).encode()
 
@@ -101,14 +99,14 @@ _WHITE = 255
 class Screens:
     """The last screens of an episode: means over the area of each of 84 x 84 pixels, 0 to 1.
 
-    All sums are of whole numbers below 2^24, which single precision has exactly.
+    All sums are whole numbers below 2^24, which single precision represents exactly.
 
     Args:
         emulator: The emulator.
         frame_skip: Frames that an action lasts.
 
     Attributes:
-        inputs: Numbers of an observation.
+        inputs: Size of an observation.
         frame_skip: Frames that an action lasts.
     """
 
@@ -120,7 +118,7 @@ class Screens:
         rows, columns = _areas(height), _areas(width)
         self._frames = np.empty((2, height, width), dtype=np.uint8)
         self._bright = np.empty((height, width), dtype=np.float32)
-        # Views of the same numbers: pixels of a group of rows, then groups of a row's pixels.
+        # Views of the same array: pixels of a group of rows, then groups of a row's pixels.
         self._groups = self._bright.reshape(-1, rows.shape[1], width)
         self._terms = [(out, row, rows[out, row]) for out, row in np.argwhere(rows)]
         self._low = np.empty((len(self._groups), len(rows), width), dtype=np.float32)
@@ -154,7 +152,7 @@ class Screens:
         return self._flat
 
     def _shrink(self, frame: NDArray[np.uint8]) -> None:
-        """Makes the newest screen of a frame."""
+        """Computes the newest screen from a frame."""
         self._bright[...] = frame
         self._low[...] = 0
         for out, row, weight in self._terms:
@@ -164,10 +162,10 @@ class Screens:
 
 
 def _areas(size: int) -> NDArray[np.float32]:
-    """Returns which part of each pixel lies in which of 84 wider ones, as whole numbers.
+    """Returns the overlaps of pixels with 84 wider output pixels, as whole numbers.
 
     Returns:
-        ``(outputs, pixels)`` of a group of pixels that becomes a whole number of outputs.
+        ``(outputs, pixels)`` for a group of pixels that covers a whole number of outputs.
     """
     groups = gcd(size, SIZE)
     pixels, outputs = size // groups, SIZE // groups
@@ -182,10 +180,10 @@ _UNITS = 256
 
 
 class ConvolutionalPolicy:
-    """Two convolutions without padding and a dense layer, each with biases and ReLU, and outputs.
+    """Two convolutions without padding, a dense layer and the outputs; biases and ReLU between.
 
-    A solution has the weights and biases layer by layer, as torch's Conv2d and Linear have them.
-    Each product is of one observation, so it cannot depend on the batch.
+    A solution has the weights and biases layer by layer, in the layout of torch's Conv2d and
+    Linear. Each product has one observation, so it cannot depend on the batch.
 
     Args:
         outputs: Size of the network's output.
