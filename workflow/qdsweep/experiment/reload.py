@@ -292,15 +292,17 @@ def fits(files: StateDir) -> Callable[[dict[str, Any]], bool]:
 def dump(state: State, file: Any) -> None:
     """Writes the payload of a reload file."""
     pickler = pickle.Pickler(file, protocol=5)
-    families = (model for model in models_in(Algorithm) if issubclass(model, Family))
-    plain = dict.fromkeys(families, _reduce_settings)
-    pickler.dispatch_table = {**copyreg.dispatch_table, **plain, **state.algorithm.reducers}
+    pickler.dispatch_table = {**copyreg.dispatch_table, **_PLAIN, **state.algorithm.reducers}
     pickler.dump(state)
 
 
 def _reduce_settings(settings: Family) -> tuple[Any, ...]:
     """Pickles an algorithm's settings as plain data, without a name of a config class."""
     return read_settings, (settings.model_dump(),)
+
+
+_FAMILIES = (model for model in models_in(Algorithm) if issubclass(model, Family))
+_PLAIN: dict[type, Callable[[Any], Any]] = dict.fromkeys(_FAMILIES, _reduce_settings)
 
 
 def read_settings(data: dict[str, Any]) -> Family:
