@@ -38,7 +38,7 @@ nitpick_ignore_regex = [
 ]
 nitpick_ignore_regex += [
     ("py:class", rf"qdsweep\.{name}")
-    for name in (r"records\.run_dir\.RunFiles", r"config\.experiment\.Experiment")
+    for name in (r"records\.paths\.RunFiles", r"config\.experiment\.Experiment")
 ]
 autodoc_member_order = "bysource"
 autodoc_typehints = "description"

@@ -112,7 +112,7 @@ class Run:
 
     @cached_property
     def summary(self) -> dict[str, Any]:
-        """The content of summary.json: id, status, final metrics, timings, versions, attempts."""
+        """The content of summary.json, such as id, status, final metrics, timings and versions."""
         return read_summary(self.files)
 
     @cached_property
@@ -127,7 +127,7 @@ class Run:
 
     @cached_property
     def arrays(self) -> dict[str, np.ndarray]:
-        """The arrays of archive.npz: index, objective, measures, solution and extra fields."""
+        """The arrays of archive.npz, such as index, objective, measures, solution and fields."""
         return read_arrays(self.files.archive)
 
     @cached_property
