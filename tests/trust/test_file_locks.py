@@ -163,7 +163,7 @@ CENTROIDS = """
 import os, sys, time
 from pathlib import Path
 import numpy as np
-from qdsweep.algorithms.ribs import centroids
+from qdsweep.algorithms.ribs import archives
 from qdsweep.config.archives import CVTArchive
 folder = Path(sys.argv[1])
 def made(*_):
@@ -172,9 +172,9 @@ def made(*_):
     time.sleep(1)
     print("made", file=sys.stderr)
     return np.random.default_rng().random((4, 2))
-centroids._k_means = made
+archives._k_means = made
 (folder.parent / f"came-{os.getpid()}").touch()
-print(centroids.Centroids(folder).get(CVTArchive(type="cvt"), 4, [(0, 1)]))
+print(archives.Centroids(folder).get(CVTArchive(type="cvt"), 4, [(0, 1)]))
 """
 KEY = "from qdsweep.host.key import own_digest; print(own_digest('x'))"
 

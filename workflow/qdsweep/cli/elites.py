@@ -128,10 +128,10 @@ def _experiment_of(run_dir: Path) -> "Experiment":
 
 
 def _reevaluate(arguments: argparse.Namespace) -> int:
-    apply_baseline(_experiment_of(arguments.run_dir).cpu_baseline)  # before numpy is imported
-    from qdsweep.elites.reevaluation import start_reevaluation
-
     cluster = cluster_of(arguments).on_one_node()
     if arguments.cores is not None:
         cluster = cluster.within(arguments.cores)
+    apply_baseline(_experiment_of(arguments.run_dir).cpu_baseline)  # before numpy is imported
+    from qdsweep.elites.reevaluation import start_reevaluation
+
     return start_reevaluation(arguments.run_dir, arguments.times, arguments.seed, cluster)
