@@ -123,8 +123,8 @@ def resolve(name: str, paths: Sequence[tuple[Path, Any]], owners: str) -> Path:
         )
     last = {key for *_, key in known if isinstance(key, str)}  # no numbers of emitters
     names = sorted({*PRESETS, *last})
-    parts_of_it = dict.fromkeys(str(path[0]) for path in known)
-    hint = nearest(name, [*names, *parts_of_it, *(dotted(path) for path in known)])
+    known_parts = dict.fromkeys(str(path[0]) for path in known)
+    hint = nearest(name, [*names, *known_parts, *(dotted(path) for path in known)])
     if name in STEP_SIZES:
         hint = (
             f"{', '.join(STEP_SIZES)} are of some emitters alone; the step size of all of them is "
@@ -218,11 +218,11 @@ def refuse_fixed(experiment: Model, path: Path) -> None:
     Raises:
         BadInput: It cannot; the message has the reason and the keys that can.
     """
-    why, _ = _mid_run(experiment, path)
-    if why:
+    reason, _ = _mid_run(experiment, path)
+    if reason:
         can = ", ".join(f"{key} ({when})" for key, when in changeable(experiment))
         raise BadInput(
-            f"{dotted(path)} cannot be changed in mid-run: {why}. "
+            f"{dotted(path)} cannot be changed in mid-run: {reason}. "
             + (f"These keys can: {can}" if can else "No key of this experiment can")
         )
 
@@ -260,8 +260,8 @@ def unchanging(experiment: Model, names: Iterable[str]) -> Change:
 def changeable(experiment: Model) -> Iterator[tuple[str, str]]:
     """Yields the keys that can change while a run lasts, and when that acts: now or restart."""
     for path, _ in key_paths(type(experiment), experiment.model_dump()):
-        why, when = _mid_run(experiment, path)
-        if not why:
+        reason, when = _mid_run(experiment, path)
+        if not reason:
             yield dotted(path), when
 
 

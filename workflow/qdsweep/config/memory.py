@@ -33,13 +33,13 @@ def require_memory_of(
         BadInput: They cannot; the message names the keys.
     """
     dim = solution_dim or experiment.domain.known_solution_dim or 1
-    for size, what in _arrays(experiment, dim):
-        require_memory(size, what, anywhere=anywhere)
-    for cells, what in _archives(experiment):
+    for size, label in _arrays(experiment, dim):
+        require_memory(size, label, anywhere=anywhere)
+    for cells, label in _archives(experiment):
         # pyribs makes it whole, and fills a row at a time.
-        each = f"{cells:,} solutions of {dim:,} parameter(s)"
-        whole = f"{what}: an archive with {each}"
-        require_memory(_NUMBER * cells * dim, whole, anywhere=anywhere or grants_all())
+        amount = f"{cells:,} solutions of {dim:,} parameter(s)"
+        text = f"{label}: an archive with {amount}"
+        require_memory(_NUMBER * cells * dim, text, anywhere=anywhere or grants_all())
 
 
 def _archives(experiment: Experiment) -> Iterator[tuple[int, str]]:
@@ -56,15 +56,15 @@ def _arrays(experiment: Experiment, dim: int) -> Iterator[tuple[int, str]]:
     algorithm, emitters = experiment.algorithm, experiment.num_emitters
     sizes = f"num_emitters = {emitters}, batch_size = {experiment.batch_size}"
     solutions = emitters * experiment.batch_size
-    each = f"solutions of {dim:,} parameter(s) in an iteration"
-    yield _NUMBER * solutions * dim, f"{sizes}: {solutions:,} {each}"
+    unit = f"solutions of {dim:,} parameter(s) in an iteration"
+    yield _NUMBER * solutions * dim, f"{sizes}: {solutions:,} {unit}"
     first = experiment.first_iteration
     key = "initial_solutions of the emitters"
     if (greedy := getattr(algorithm, "evaluation_episodes", None)) is not None:
         key = f"algorithm.evaluation_episodes = {greedy}"
     if experiment.first_batch is not None:
         key = f"first_batch = {experiment.first_batch}"
-    yield _NUMBER * first * dim, f"{key}: {first:,} {each}"
+    yield _NUMBER * first * dim, f"{key}: {first:,} {unit}"
     yield _EMITTER * emitters, f"num_emitters = {emitters}: so many emitters"
     # Off-policy, n_steps is a length of returns or unrolls, which the end of an episode cuts.
     for key in ("n_steps",) if isinstance(algorithm, OnPolicy) else ("buffer_size",):
@@ -77,8 +77,8 @@ def _arrays(experiment: Experiment, dim: int) -> Iterator[tuple[int, str]]:
     if isinstance(algorithm, Composition):
         for number, emitter in enumerate(algorithm.emitters):
             if isinstance(emitter, EvolutionStrategy) and emitter.es == "cma_es":
-                what = f"algorithm.emitters.{number}.es = cma_es: a matrix of {dim:,} x {dim:,}"
-                yield _NUMBER * dim**2, f"{what} numbers (sep_cma_es has none)"
+                label = f"algorithm.emitters.{number}.es = cma_es: a matrix of {dim:,} x {dim:,}"
+                yield _NUMBER * dim**2, f"{label} numbers (sep_cma_es has none)"
     if isinstance(algorithm.reported_archive, CVTArchive):
         samples = algorithm.reported_archive.samples
         yield _NUMBER * samples, f"algorithm.archive.samples = {samples}: so many points"

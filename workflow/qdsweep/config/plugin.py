@@ -59,7 +59,7 @@ def load_plugin(target: str) -> Callable[..., Any]:
     return loaded
 
 
-def _load(target: str, what: str, fits: Callable[[Any], bool]) -> Any:
+def _load(target: str, kind: str, fits: Callable[[Any], bool]) -> Any:
     module_name, name = target.split(":")
     source = find_source(target)
     cached = sys.dont_write_bytecode
@@ -87,7 +87,7 @@ def _load(target: str, what: str, fits: Callable[[Any], bool]) -> Any:
             if fits(value) and getattr(value, "__module__", None) == module_name
         ]
         raise BadInput(
-            f"{target}: {source} has no {what} {name}; {nearest(name, known)}"
+            f"{target}: {source} has no {kind} {name}; {nearest(name, known)}"
             f"known there: {listed(known) or 'none'}"
         )
     return loaded
@@ -225,12 +225,12 @@ def refuse_unknown(target: str, where: str, arguments: dict[str, object]) -> Non
     Raises:
         BadInput: The message lists what it takes.
     """
-    takes, complete = parameters(target)
+    accepted, complete = parameters(target)
     for name in arguments if complete else ():
-        if name not in takes:
+        if name not in accepted:
             raise BadInput(
-                f"{where}: {target} takes no argument {name!r}; {nearest(name, takes)}"
-                f"it takes: {', '.join(takes) or 'none'}"
+                f"{where}: {target} takes no argument {name!r}; {nearest(name, accepted)}"
+                f"it takes: {', '.join(accepted) or 'none'}"
             )
 
 
@@ -248,15 +248,15 @@ def _parameters(name: str, named: dict[str, ast.ClassDef | _Function]) -> tuple[
         return own, True
     parameters, complete = own, True
     for base in node.bases:
-        inner, whole = _parameters(ast.unparse(base), named)
+        inner, is_complete = _parameters(ast.unparse(base), named)
         parameters += [parameter for parameter in inner if parameter not in parameters]
-        complete = complete and whole
+        complete = complete and is_complete
     return parameters, complete
 
 
 def _names(function: _Function) -> list[str]:
     spec = function.args
-    return [each.arg for each in (*spec.posonlyargs, *spec.args, *spec.kwonlyargs)]
+    return [argument.arg for argument in (*spec.posonlyargs, *spec.args, *spec.kwonlyargs)]
 
 
 # Where the source of a class lies that was found in an installed package.

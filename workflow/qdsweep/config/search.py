@@ -207,11 +207,11 @@ class Search(Model):
             raise ValueError(
                 "search.sampling = tpe: the first batch is random, so write batches: 2 or more"
             )
-        each, rest = divmod(self.samples or 0, self.batches)
+        size, rest = divmod(self.samples or 0, self.batches)
         if self.sampling == "tpe" and not self.has_brackets and rest:
             raise ValueError(
                 f"search.samples = {self.samples}: a whole number of settings in each of the "
-                f"{self.batches} batches is needed; write {(each + 1) * self.batches}, for example"
+                f"{self.batches} batches is needed; write {(size + 1) * self.batches}, for example"
             )
         if self.sampling == "lhs" and (self.pbt or self.has_brackets):
             raise ValueError("search.sampling = lhs: draw with sobol, halton or random here")

@@ -186,7 +186,7 @@ def package_folder() -> Path:
         if link.readlink() == _PACKAGE:
             return link.parent
     link.parent.mkdir(parents=True, exist_ok=True)
-    fresh = link.with_name(f"{os.getpid()}")
-    fresh.symlink_to(_PACKAGE)
-    fresh.replace(link)
+    temporary = link.with_name(f"{os.getpid()}")
+    temporary.symlink_to(_PACKAGE)
+    temporary.replace(link)
     return link.parent

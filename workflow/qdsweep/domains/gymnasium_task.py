@@ -140,9 +140,9 @@ class GymnasiumTask:
         check_components(task.measures, task.env, space.shape[0], self._actions.size)
         self._ground = make_ground(env, task)
         self._policy = Policy(task.policy, space.shape[0], self._actions.size)
-        kept = type(env).__module__.startswith(_KEPT)  # so it is not inside a wrapper either
-        self._env = env if kept else None
-        if not kept:
+        is_reusable = type(env).__module__.startswith(_KEPT)  # so it is not inside a wrapper either
+        self._env = env if is_reusable else None
+        if not is_reusable:
             env.close()
         self._limit = task.max_episode_steps or self._spec.max_episode_steps
         self.solution_dim = self._policy.solution_dim
@@ -194,12 +194,14 @@ class GymnasiumTask:
         result = evaluate_episodes(play, solutions, seeds, episodes)
         rows = [played[row * episodes : (row + 1) * episodes] for row in range(count)]
         result = result._replace(
-            steps=np.array([sum(len(one.rewards) for one in row) for row in rows], dtype=np.int64),
+            steps=np.array(
+                [sum(len(episode.rewards) for episode in row) for row in rows], dtype=np.int64
+            ),
             experience=[join_records(row) for row in rows] if experience else None,
         )
         if normalizer is None:
             return result
-        tallies = [[tally(one.observations[:-1]) for one in row] for row in rows]
+        tallies = [[tally(episode.observations[:-1]) for episode in row] for row in rows]
         own = {"mean": normalizer.mean, "std": normalizer.std}
         fields = {f"observation_{n}": np.tile(v, (count, 1)) for n, v in own.items()}
         return result._replace(

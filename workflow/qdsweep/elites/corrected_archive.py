@@ -76,7 +76,7 @@ def write_corrected_archive(
     rows = corrected_rows(elites, arrays)
     if archive.cells is None:
         del rows["index"]
-    same = (objective == arrays["objective"]).all() and (measures == arrays["measures"]).all()
+    is_equal = (objective == arrays["objective"]).all() and (measures == arrays["measures"]).all()
     corrected = archive.metrics()
     about = {
         **{name: summary[name] for name in ("id", "iterations", "evaluations", "archive_digest")},
@@ -84,7 +84,7 @@ def write_corrected_archive(
         "seed": settings.seed,
         "evaluation_seed": run.config["domain"]["evaluation_seed"],
         "elites": n,
-        "seed_matters": not same,  # if all are the same, no evaluation depends on its seed
+        "seed_matters": not is_equal,  # if all are the same, no evaluation depends on its seed
         "reported": {name: summary[name] for name in METRICS},
         "corrected": {name: corrected[name] for name in METRICS},
         "corrected_digest": archive_digest(rows),

@@ -61,8 +61,8 @@ def _make_filmed(*arguments: Any, **keywords: Any) -> gym.Env:
     try:  # MuJoCo looks for OpenGL when it is imported
         env = _make(*arguments, **{**keywords, "render_mode": "rgb_array"})
     except Exception as error:
-        asked = arguments[0] if arguments else keywords.get("id")
-        spec = gym.envs.registry.get(asked, asked) if isinstance(asked, str) else asked
+        name = arguments[0] if arguments else keywords.get("id")
+        spec = gym.envs.registry.get(name, name) if isinstance(name, str) else name
         raise _refusal(spec, error) from error
     return Camera(env, _shots[-1])
 
@@ -282,8 +282,8 @@ def with_text(pictures: list["Image"], title: str, texts: list[list[str]]) -> li
 
 
 def _encoded(frames: list["Image"], seconds: float, hold: float) -> bytes:
-    each = max(seconds / len(frames), _SHORTEST)
-    times = [round(1000 * each)] * (len(frames) - 1) + [round(1000 * (each + hold))]
+    duration = max(seconds / len(frames), _SHORTEST)
+    times = [round(1000 * duration)] * (len(frames) - 1) + [round(1000 * (duration + hold))]
     buffer = io.BytesIO()
     first, *others = frames
     animated = {"save_all": True, "append_images": others, "duration": times, "loop": 0}

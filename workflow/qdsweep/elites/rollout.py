@@ -198,9 +198,9 @@ def _film(run: Run, elite: Elite, seed: int, seconds: float) -> tuple[Shot, Floa
     if evaluation.steps is not None:
         shot.count(int(evaluation.steps[0]))
     if not shot.frames:
-        how = "render gave no pictures" if hasattr(domain, "render") else "it made no environment"
+        fault = "render gave no pictures" if hasattr(domain, "render") else "it made no environment"
         raise BadInput(
-            f"the domain {settings.name or settings.type} cannot be rendered ({how}): give its "
+            f"the domain {settings.name or settings.type} cannot be rendered ({fault}): give its "
             "class a method render(solution, seed) that returns pictures, arrays (h, w, 3) of "
             "uint8, or let it play in what gymnasium.make makes"
         )
@@ -226,13 +226,13 @@ def _named(values: Floats | list[float], measures: list[str]) -> dict[str, Any]:
 
 def _lines(entry: dict[str, Any]) -> list[str]:
     """Returns what stands above every picture of an episode."""
-    which = "this episode" if entry["episodes"] == 1 else f"the first of {entry['episodes']}"
+    episode = "this episode" if entry["episodes"] == 1 else f"the first of {entry['episodes']}"
     seed = "" if entry["own_seed"] else ", not that of its evaluation"
-    same = entry["archive"] == entry["rendered"]
-    score = "the same" if same else _score(entry["rendered"])
+    is_equal = entry["archive"] == entry["rendered"]
+    score = "the same" if is_equal else _score(entry["rendered"])
     return [
         f"in the archive: {_score(entry['archive'])}",
-        f"{which} (seed {entry['seed']}{seed}): {score}",
+        f"{episode} (seed {entry['seed']}{seed}): {score}",
     ]
 
 

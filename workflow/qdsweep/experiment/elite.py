@@ -84,8 +84,8 @@ def possible_seeds(
         return np.empty(0, np.uint32)
     iteration = int(history.iteration[in_cell[-1]]) - 1  # counted from 0, as seeds are
     evaluations = np.concatenate(([0], metrics["evaluations"].to_numpy(np.int64)))
-    asked = int(evaluations[iteration + 1] - evaluations[iteration])
-    count = asked if policy == "solution" else 1
+    size = int(evaluations[iteration + 1] - evaluations[iteration])
+    count = size if policy == "solution" else 1
     return evaluation_seeds(policy, experiment.seed, iteration, 0, count)
 
 

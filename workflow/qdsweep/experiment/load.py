@@ -147,10 +147,10 @@ class Run:
         if is_imported(self.summary["id"]):
             raise BadInput(f"{self.path} was imported: nothing here evaluates its elites again")
         experiment = compose(str(self.files.config))
-        today = identity_in(experiment, RunDir(self.path)).id
-        if self.summary.get("id") != today:
+        new_id = identity_in(experiment, RunDir(self.path)).id
+        if self.summary.get("id") != new_id:
             raise BadInput(
-                f"{self.path} is {self.summary.get('id')}, but its config.yaml stands for {today} "
+                f"{self.path} is {self.summary.get('id')}, but its config.yaml stands for {new_id} "
                 "now: the source of its domain or emitters has changed since, or the file was; "
                 "run it again before its elites are evaluated again"
             )

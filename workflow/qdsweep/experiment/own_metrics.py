@@ -84,9 +84,9 @@ class OwnMetrics:
         if not self._state.told:
             return {}
         archive = self._state.algorithm.archive
-        seen = ReadOnly(getattr(archive, "ribs_archive", archive))
+        view = ReadOnly(getattr(archive, "ribs_archive", archive))
         results = {
-            name: self._call(name, seen, _joined(self._state.told)) for name in self._functions
+            name: self._call(name, view, _joined(self._state.told)) for name in self._functions
         }
         self._state.told = []
         return {own.column: self._value(own.column, results[own.function]) for own in self._wanted}

@@ -232,8 +232,8 @@ class Inherited(NamedTuple):
 
     def is_of(self, header: dict[str, Any]) -> bool:
         """Returns whether a reload file is this one."""
-        same = header["fingerprint"] in self.fingerprints
-        return same and bool(header["iteration"] == self.iteration)
+        is_same_experiment = header["fingerprint"] in self.fingerprints
+        return is_same_experiment and bool(header["iteration"] == self.iteration)
 
 
 class Saved(NamedTuple):
@@ -344,10 +344,10 @@ def adopt(files: StateDir) -> list[Path]:
     return adopted
 
 
-def keep_only(files: StateDir, kept: list[Path]) -> None:
+def keep_only(files: StateDir, wanted: list[Path]) -> None:
     """Removes all reload files except these."""
     for path in files.reloads():
-        if path not in kept:
+        if path not in wanted:
             path.unlink(missing_ok=True)  # the listing may be out of date
 
 
@@ -507,13 +507,13 @@ def _begun(header: dict[str, Any]) -> "hashlib._Hash":
     return hashlib.sha256(json.dumps(header, sort_keys=True).encode())
 
 
-def _check_versions(path: Path, then: dict[str, str], now: dict[str, str], allowed: bool) -> None:
+def _check_versions(path: Path, old: dict[str, str], new: dict[str, str], allowed: bool) -> None:
     changed = [
-        f"{name} {then[name]} -> {now[name]}"
+        f"{name} {old[name]} -> {new[name]}"
         for name in sorted(
-            then.keys() & now.keys()
+            old.keys() & new.keys()
         )  # the run does not use a library that one side lacks
-        if then[name] != now[name]
+        if old[name] != new[name]
     ]
     if changed and not allowed:
         raise BadInput(

@@ -178,10 +178,10 @@ class Recorder:
         done = getattr(state, unit)
         self.progress = Progress(self.experiment.budget, done, self.files.metrics, bar=bar)
         self.attempts = read_status(self.files).attempts
-        for lost in self.attempts:
-            if "how" not in lost:  # it ended without a word
-                lost["how"] = explain_kill(self.files, lost)
-                log.warning("the last attempt was %s", lost["how"])
+        for attempt in self.attempts:
+            if "how" not in attempt:  # it ended without a word
+                attempt["how"] = explain_kill(self.files, attempt)
+                log.warning("the last attempt was %s", attempt["how"])
         self.attempts.append(
             {**this_process(), "image": image(), "started": now(), "from": state.iterations}
         )

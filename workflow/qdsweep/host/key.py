@@ -30,7 +30,7 @@ def key_file() -> Path:
     return Path(key) if key else folder / "qdsweep/key"
 
 
-def own_digest(what: str) -> str | None:
+def own_digest(text: str) -> str | None:
     """Returns the keyed digest of a text, which no other user can make.
 
     The key is made at its first use.
@@ -39,7 +39,7 @@ def own_digest(what: str) -> str | None:
         HMAC-SHA256 [hex]; None where there is no key and none can be made.
     """
     key = _key(key_file())
-    return key and hmac.digest(key.encode(), what.encode(), hashlib.sha256).hex()
+    return key and hmac.digest(key.encode(), text.encode(), hashlib.sha256).hex()
 
 
 @functools.cache  # a home that vanishes while a run lasts is none of its business

@@ -68,10 +68,10 @@ def describe(owner: dict[str, Any] | None) -> str:
 
 def is_near(owner: dict[str, Any]) -> bool:
     """Returns whether an owner is on this node, where /proc shows it while it lives."""
-    here = _kernel()
-    there = {key: owner.get(key) for key in here}
-    of_earlier_release = there["boot"] is None and owner.get("host") == socket.gethostname()
-    return there == here or of_earlier_release
+    own_kernel = _kernel()
+    owner_kernel = {key: owner.get(key) for key in own_kernel}
+    of_earlier_release = owner_kernel["boot"] is None and owner.get("host") == socket.gethostname()
+    return owner_kernel == own_kernel or of_earlier_release
 
 
 def lives(owner: dict[str, Any]) -> bool | None:
@@ -85,8 +85,8 @@ def lives(owner: dict[str, Any]) -> bool | None:
     job, restarts = owner.get("slurm_job"), owner.get("restarts")
     if job is not None and job == os.environ.get("SLURM_JOB_ID"):
         # Slurm starts a job again once nothing of it runs any more.
-        now = job_details(job).get("Restarts")
-        return False if None not in (restarts, now) and restarts != now else None
+        count = job_details(job).get("Restarts")
+        return False if None not in (restarts, count) and restarts != count else None
     return None
 
 
@@ -213,8 +213,8 @@ class Lock:
             self._is_moved = not is_near(owner)
             if not self._is_dead(owner):
                 return False
-        with self._alone() as alone:
-            if not alone or read_owner(self.path) != owner:
+        with self._alone() as is_alone:
+            if not is_alone or read_owner(self.path) != owner:
                 return False
             self._content = json.dumps(this_owner()).encode()
             with naming(self.path):
@@ -289,10 +289,10 @@ class Lock:
         return content != self._content and not self._done.is_set()
 
 
-def _granted(file: int, how: int) -> bool:
+def _granted(file: int, operation: int) -> bool:
     """Returns whether flock() finds no other holder; also where the file system has no flock()."""
     try:
-        fcntl.flock(file, how | fcntl.LOCK_NB)
+        fcntl.flock(file, operation | fcntl.LOCK_NB)
     except (BlockingIOError, PermissionError):
         return False
     except OSError:  # ENOLCK, ENOSYS, EOPNOTSUPP

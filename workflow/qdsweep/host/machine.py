@@ -47,8 +47,8 @@ def apply_baseline(baseline: Literal["avx2", "native"]) -> None:
 
 def missing_settings(baseline: Literal["avx2", "native"]) -> dict[str, str]:
     """Returns the settings of a baseline that this process does not have."""
-    wanted = dict.fromkeys(_THREADS, "1") | (_AVX2 if baseline == "avx2" else {})
-    return {name: value for name, value in wanted.items() if os.environ.get(name) != value}
+    expected = dict.fromkeys(_THREADS, "1") | (_AVX2 if baseline == "avx2" else {})
+    return {name: value for name, value in expected.items() if os.environ.get(name) != value}
 
 
 def settings() -> dict[str, str]:
@@ -90,7 +90,7 @@ def has_avx2() -> bool:
 _LARGEST = 2**46
 
 
-def require_memory(size: int, what: str, *, anywhere: bool = False) -> None:
+def require_memory(size: int, label: str, *, anywhere: bool = False) -> None:
     """Refuses an array that is larger than all memory of this machine, swap included.
 
     An array that is not written yet takes no memory, so the system may grant one that can never be
@@ -98,7 +98,7 @@ def require_memory(size: int, what: str, *, anywhere: bool = False) -> None:
 
     Args:
         size: Its size once it is full [bytes].
-        what: Its key and value, and what they ask for.
+        label: Its key and value, and what they ask for.
         anywhere: Whether another machine may hold it; the limit is then the largest machine's.
 
     Raises:
@@ -106,9 +106,9 @@ def require_memory(size: int, what: str, *, anywhere: bool = False) -> None:
     """
     memory = _LARGEST if anywhere else _memory()
     if size > memory:
-        taken, there = (f"{number // 2**30:,} GiB" for number in (size, memory))
-        has = "no machine has so much" if anywhere else f"this machine has {there}"
-        raise BadInput(f"{what} takes {taken}, and {has}; take a smaller one")
+        needed, available = (f"{number // 2**30:,} GiB" for number in (size, memory))
+        has = "no machine has so much" if anywhere else f"this machine has {available}"
+        raise BadInput(f"{label} takes {needed}, and {has}; take a smaller one")
 
 
 def grants_all() -> bool:

@@ -102,7 +102,7 @@ def decide(sweep: SweepDir, name: str, block: int) -> None:
     if level.kind == "exploited":
         decision = decide_generation(sweep, plan, level, below[0])
     elif level.kind == "asked":
-        seen = [(each, seen_in(sweep, each, range(each.places))) for each in below]
+        seen = [(lower, seen_in(sweep, lower, range(lower.places))) for lower in below]
         decision = propose_candidates(plan, level, seen, sweep.results)
     else:
         first, last, upto = level.sees(block, below[0].places)
@@ -218,10 +218,10 @@ def _compute(run: RunDir, start: Callable[[RunDir], int]) -> tuple[str | None, i
             failure = read_failure(run.state)
             if not failure or isinstance(error, BadInput):
                 raise
-            now = failure.get("iteration"), _reason(failure)
-            if now == before:
-                return now[1], 0
-            before = now
+            latest = failure.get("iteration"), _reason(failure)
+            if latest == before:
+                return latest[1], 0
+            before = latest
 
 
 def _reason(failure: Mapping[str, Any]) -> str:

@@ -37,16 +37,16 @@ def levels(
     if search.has_brackets:
         return tuple(_brackets(search, seeds, budget))
     planned: list[Level] = []
-    each = samples_of(search) if search.sampling == "tpe" else candidates
+    samples = samples_of(search) if search.sampling == "tpe" else candidates
     for batch in range(search.batches):
         prefix = f"batch-{batch}-" if search.batches > 1 else ""
         below = tuple(level.name for level in planned)
-        first = batch * each
+        first = batch * samples
         if search.halving is None:
-            rungs = [Level(prefix.rstrip("-"), each, tuple(seeds), budget, first=first)]
+            rungs = [Level(prefix.rstrip("-"), samples, tuple(seeds), budget, first=first)]
         else:
             block = _block(search, search.halving, drawn=drawn)
-            rungs = _rungs(search.halving, each, seeds, budget, prefix, first, block)
+            rungs = _rungs(search.halving, samples, seeds, budget, prefix, first, block)
         planned += _asked(rungs, below)
     return tuple(planned)
 
@@ -167,11 +167,11 @@ GO_ON = ("promoted", "exploited")
 
 def cost(levels: Sequence[Level], level: Level) -> int:
     """Returns what a level adds, as its runs continue those of the level below."""
-    old = 0
+    inherited = 0
     if level.kind in GO_ON:
         (below,) = (other for other in levels if other.name == level.below[0])
-        old = below.budget * len(set(level.seeds) & set(below.seeds))
-    return level.places * (len(level.seeds) * level.budget - old)
+        inherited = below.budget * len(set(level.seeds) & set(below.seeds))
+    return level.places * (len(level.seeds) * level.budget - inherited)
 
 
 def whole_budget(levels: Sequence[Level]) -> int:
@@ -215,4 +215,4 @@ def promote(new: Sequence[Seen], before: Decision, upto: int) -> Decision:
 
 def ranked(seen: Sequence[Seen]) -> list[Seen]:
     """Returns candidates with the best first, and those that failed last."""
-    return sorted(seen, key=lambda each: (each.score is None, -(each.score or 0.0), each.place))
+    return sorted(seen, key=lambda item: (item.score is None, -(item.score or 0.0), item.place))

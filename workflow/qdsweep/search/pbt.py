@@ -160,8 +160,10 @@ def with_changes(settings: SweepFile, experiments: Sequence[Experiment]) -> list
         return list(experiments)
     names = [source.name for source in drawn_in(settings.sweep)]
     return [
-        each if each.schedule else each.model_copy(update={"schedule": [unchanging(each, names)]})
-        for each in experiments
+        experiment
+        if experiment.schedule
+        else experiment.model_copy(update={"schedule": [unchanging(experiment, names)]})
+        for experiment in experiments
     ]
 
 

@@ -224,15 +224,15 @@ def _refuse(settings: SweepFile, search: Search, sweep: Sweep, different: int) -
             "partial: a search has its tables at its end; `qdsweep status` shows where it stands"
         )
     if search.needs_different:
-        what = "pbt" if search.pbt else "tpe" if search.sampling == "tpe" else "halving.brackets"
+        mode = "pbt" if search.pbt else "tpe" if search.sampling == "tpe" else "halving.brackets"
         if SAMPLE not in sweep.columns:
             raise BadInput(
-                f"search: {what} draws its settings: write `:::~` sources into the sweep, such as "
+                f"search: {mode} draws its settings: write `:::~` sources into the sweep, such as "
                 ":::~ sigma0 log 0.05 5"
             )
         if different > len({row.values[SAMPLE] for row in sweep.rows}):
             raise BadInput(
-                f"search: {what} takes drawn sources and seeds alone: write the others as "
+                f"search: {mode} takes drawn sources and seeds alone: write the others as "
                 ":::~ NAME choice VALUE..."
             )
 
@@ -339,12 +339,12 @@ def search_outlook(
     """
     for line in (*sweep.unpaired, *plan.warnings):
         yield f"qdsweep: warning: {settings.name}: {line}"
-    for why in dict.fromkeys(reasons.values()):
-        paths = [path for path in reasons if reasons[path] == why]
+    for reason in dict.fromkeys(reasons.values()):
+        paths = [path for path in reasons if reasons[path] == reason]
         for path in paths if len(paths) <= _LISTED else ():
-            yield f"qdsweep: warning: {path} is made again: {why}"
+            yield f"qdsweep: warning: {path} is made again: {reason}"
         if len(paths) > _LISTED:
-            yield f"qdsweep: warning: {paths[0]} and {len(paths) - 1} more are made again: {why}"
+            yield f"qdsweep: warning: {paths[0]} and {len(paths) - 1} more are made again: {reason}"
     yield from _changed(settings, results)
     yield from _table(settings, plan, results)
 
@@ -392,28 +392,28 @@ def _kind(settings: SweepFile) -> str:
     assert search is not None
     if search.pbt:
         return f"population-based training of {search.pbt.population} settings"
-    how = "tpe" if search.sampling == "tpe" else ""
+    kind = "tpe" if search.sampling == "tpe" else ""
     if search.halving:
         halving = "Hyperband" if search.has_brackets else "halving"
-        how = " and ".join(filter(None, [how, halving]))
-    return how
+        kind = " and ".join(filter(None, [kind, halving]))
+    return kind
 
 
 def _changed(settings: SweepFile, results: Results) -> Iterator[str]:
     """Says what is asked again because the search was changed since its last start."""
     before = read_json_if_whole(results.sweep(settings.name).plan).get("search")
     assert settings.search is not None
-    now = settings.search.plain
-    if not isinstance(before, dict) or before == now:
+    new = settings.search.plain
+    if not isinstance(before, dict) or before == new:
         return
-    keys = sorted(key for key in before.keys() | now.keys() if before.get(key) != now.get(key))
+    keys = sorted(key for key in before.keys() | new.keys() if before.get(key) != new.get(key))
     if keys == ["samples"]:
         yield (
             f"qdsweep: {settings.name}: search.samples {before.get('samples')} -> "
-            f"{now.get('samples')}: what was computed and decided stays where its block is full"
+            f"{new.get('samples')}: what was computed and decided stays where its block is full"
         )
         return
-    texts = ", ".join(f"{key} {before.get(key)} -> {now.get(key)}" for key in keys)
+    texts = ", ".join(f"{key} {before.get(key)} -> {new.get(key)}" for key in keys)
     yield (
         f"qdsweep: warning: {settings.name}: search has changed ({texts}): it is decided anew; "
         "runs that are there are kept and not computed again"
