@@ -57,7 +57,7 @@ def find_program() -> tuple[str, str]:
     return path, "APPTAINERENV_" if version[1] == "apptainer" else "SINGULARITYENV_"
 
 
-# The folder for images of a URL, in the working directory.
+# Images that a URL names are pulled into this folder of the working directory.
 PULLED = Path("results/images")
 
 
@@ -166,7 +166,8 @@ _PACKAGE = Path(__file__).resolve().parents[1]
 def find_own_python() -> None:
     """Makes `python` in a shell command this one, with or without an active environment.
 
-    In a conda environment of `--sdm conda` it is the environment's, which finds the package here.
+    In a conda environment of `--sdm conda`, `python` remains the environment's, and finds this
+    package.
     """
     first = {"PATH": Path(sys.executable).parent, "PYTHONPATH": package_folder()}
     for name, folder in first.items():
@@ -176,7 +177,7 @@ def find_own_python() -> None:
 def package_folder() -> Path:
     """Returns a folder with this package and none of the libraries next to an installed one.
 
-    The environment has libraries of its own, maybe for another Python. For a wheel the folder is
+    The environment has its own libraries, maybe for another Python. For a wheel the folder is
     made in the working directory, with a link to the package.
     """
     if not HOME.is_relative_to(_PACKAGE):

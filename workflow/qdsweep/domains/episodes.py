@@ -127,7 +127,7 @@ def _value(
         return sum(measure.geom in names for names in touching) / len(touching)
     if measure.measure == "episode_length":
         return float(length)
-    if measure.threshold is not None:  # only fraction_above has one
+    if measure.threshold is not None:  # only fraction_above has a threshold
         return float(np.mean(observations[:, measure.component] > measure.threshold))
     statistic, kind = measure.measure.rsplit("_", 1)
     source = actions if kind == "action" else observations

@@ -1,6 +1,6 @@
 """Gymnasium environments as domains: a policy plays episodes, which are measured.
 
-Contacts with the floor in the environments of MuJoCo and PyBullet.
+The module also detects contacts with the floor in environments of MuJoCo and PyBullet.
 """
 
 from collections.abc import Callable, Iterable
@@ -32,7 +32,7 @@ from qdsweep.domains.policies import Choice, Policy, make_actions, make_choice
 from qdsweep.errors import BadInput
 
 FLOOR = "floor"
-# Which of the parts that measures name touch the floor in an environment now.
+# Returns which of the parts that measures name touch the floor in an environment.
 Ground = Callable[[gym.Env], frozenset[str]]
 
 
@@ -93,9 +93,9 @@ def _require(geoms: Iterable[str], known: Iterable[str], lacks: str, label: str)
             raise BadInput(f"domain.measures: {lacks} {name!r}; {label}: {', '.join(known)}")
 
 
-# After `reset`, nothing of earlier episodes is left in these environments (a test shows it), so
-# one of them is used again. In others it may be: a BipedalWalker and the robots of PyBullet keep
-# their physics world, and give other bits when they are used again.
+# `reset` removes all state of earlier episodes from these environments (a test checks it), so one
+# of them is reused. Others may keep state: a BipedalWalker and the robots of PyBullet keep their
+# physics world, and give other bits when they are reused.
 _KEPT = ("gymnasium.envs.classic_control.", "gymnasium.envs.mujoco.")
 
 
@@ -140,7 +140,7 @@ class GymnasiumTask:
         check_components(task.measures, task.env, space.shape[0], self._actions.size)
         self._ground = make_ground(env, task)
         self._policy = Policy(task.policy, space.shape[0], self._actions.size)
-        is_reusable = type(env).__module__.startswith(_KEPT)  # so it is not inside a wrapper either
+        is_reusable = type(env).__module__.startswith(_KEPT)  # a wrapper has another module
         self._env = env if is_reusable else None
         if not is_reusable:
             env.close()

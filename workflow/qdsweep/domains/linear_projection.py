@@ -18,7 +18,7 @@ _A = 10.0  # Rastrigin's amplitude
 
 
 class _Function(NamedTuple):
-    """A sum of one term a parameter; the objective falls from 100 (sum 0) to 0.
+    """A sum of one term per parameter; the objective falls from 100 (sum 0) to 0.
 
     Attributes:
         term: ``(n, d) -> (n, d)``, the terms.

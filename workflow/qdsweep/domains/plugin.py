@@ -34,7 +34,7 @@ def make_plugin(plugin: Plugin) -> Domain:
     """
     domain_class = load_class(plugin.type)
     signature = inspect.signature(domain_class)
-    try:  # only the arguments: an error inside the class shows its own traceback
+    try:  # checks only the arguments: an error inside the class shows its own traceback
         signature.bind(**plugin.arguments)
     except TypeError as error:
         raise BadInput(

@@ -31,7 +31,7 @@ class Elite:
         measures: ``(m,)`` its measures.
         evaluation_seed: The seed that it was evaluated with; None in a run of an earlier release,
             where `Run.seed_of` finds it.
-        fields: The domain's other fields of it, by name.
+        fields: Its other fields, from the domain, by name.
     """
 
     row: int
@@ -68,7 +68,7 @@ def possible_seeds(
     Args:
         experiment: The experiment of its run.
         elite: The elite.
-        files: The run's, with its history.
+        files: The run's files, with its history.
         metrics: The run's metrics.
 
     Returns:
@@ -98,7 +98,7 @@ def context_for(domain: Domain, elite: Elite | None, name: str) -> Floats | None
         name: The domain's name.
 
     Raises:
-        BadInput: It learns, and no elite is given.
+        BadInput: The domain learns, and no elite is given.
     """
     if elite is None:
         if hasattr(domain, "context_dim"):

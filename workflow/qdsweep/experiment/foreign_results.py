@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 ENGINE = "imported"
-# Theirs and ours may differ by so much: logs are often single precision, or rounded.
+# External metrics may differ from ours by this share, as logs are often rounded.
 _TOLERANCE = 1e-4
 
 
@@ -48,7 +48,7 @@ class Foreign:
 
     @property
     def evaluations(self) -> int:
-        """Evaluations in the end."""
+        """Evaluations at the end."""
         return int(self.table["evaluations"].iloc[-1])
 
     def __str__(self) -> str:
@@ -61,7 +61,7 @@ def read_foreign(run: ImportedRun) -> Foreign:
     """Reads foreign results, and measures their elites.
 
     Raises:
-        BadInput: A file is missing, damaged, or not as the description has it.
+        BadInput: A file is missing, damaged, or not as described.
     """
     archive, warnings = _archive(run, _elites(run))
     measured = archive.metrics()
@@ -164,7 +164,7 @@ def _elites(run: ImportedRun) -> Arrays:
     solution = solution.reshape(len(objective), -1)
     if not np.isfinite(objective).any():
         raise BadInput(f"{run.archive}: objective has no finite number")
-    is_filled = ~np.isnan(objective) & ~np.isneginf(objective)  # so some libraries fill empty cells
+    is_filled = ~np.isnan(objective) & ~np.isneginf(objective)  # some libraries fill empty cells so
     if not np.isfinite(measures[is_filled]).all():
         raise BadInput(f"{run.archive}: measures has what is no finite number")
     elites = {"objective": objective, "measures": measures, "solution": solution}
@@ -197,7 +197,7 @@ def _from_csv(run: ImportedRun) -> Arrays:
     elites = {}
     for name in ("objective", "measures", "solution"):
         selection = names.get(name)
-        if selection is None:  # as pyribs writes them
+        if selection is None:  # pyribs writes such names
             pattern = re.compile(rf"{name.removesuffix('s')}s?(_\d+)?")
             selection = [column for column in table if pattern.fullmatch(str(column))]
         columns = [selection] if isinstance(selection, str) else selection
@@ -229,7 +229,7 @@ def _remedy(run: ImportedRun) -> str:
 
 
 def _numbers(run: ImportedRun, name: str, values: NDArray[Any]) -> NDArray[Any]:
-    if values.dtype.kind in "cV":  # NumPy would take a part of each
+    if values.dtype.kind in "cV":  # NumPy would use only a part of each
         raise BadInput(f"{run.archive}: {name} has what is no number ({values.dtype})")
     try:
         return np.asarray(values, dtype=np.float64)
@@ -291,7 +291,7 @@ def _archive(run: ImportedRun, elites: Arrays) -> tuple[ResultArchive, list[str]
 
 
 def _metrics(run: ImportedRun) -> "pd.DataFrame":
-    """Reads their metrics as ours, one row where there are none; what they lack is empty."""
+    """Reads their metrics in our columns, at least one row; missing values are empty."""
     import pandas as pd
 
     about, path = run.about, run.metrics

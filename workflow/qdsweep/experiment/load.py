@@ -4,7 +4,7 @@
 >>> run.archive.stats.qd_score, run.metrics["coverage"].iloc[-1], run.config["seed"]
 >>> run.replay(run.best()).objective
 
-Solutions are evaluated again as their run did: with its CPU settings, wherever Python started.
+Solutions are evaluated as in their run, with its CPU settings, in whatever process Python runs.
 """
 
 import weakref
@@ -166,11 +166,11 @@ class Run:
         return self.elite(int(np.argmax(self.arrays["objective"])) if self._count else 0)
 
     def at(self, measures: ArrayLike) -> Elite:
-        """Returns the elite of the cell that a point lies in; without cells, the nearest one.
+        """Returns the elite of the cell that contains a point; without cells, the nearest one.
 
         Args:
-            measures: ``(m,)`` the point, in the measures' own units. As in pyribs, one outside of
-                their ranges lies in the cell at the edge.
+            measures: ``(m,)`` the point, in the measures' own units. As in pyribs, a point outside
+                of their ranges belongs to the cell at the edge.
 
         Raises:
             BadInput: The cell is empty; the message names the nearest elites.
@@ -240,8 +240,8 @@ class Run:
     def seed_of(self, elite: Elite) -> int:
         """Returns the seed that an elite was evaluated with.
 
-        Runs of earlier releases did not keep it. Of the seeds of its iteration, which the history
-        tells, it is the one that gives the elite's objective and measures.
+        Runs of earlier releases did not store it. The history then has the elite's iteration, and
+        the seed is the one of this iteration that gives the elite's objective and measures.
 
         Raises:
             BadInput: It is unknown.

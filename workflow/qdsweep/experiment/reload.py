@@ -45,7 +45,7 @@ _PACKAGES = (
     *("qdsweep.algorithms", "qdsweep.experiment.state"),
     *("ribs.archives", "ribs.emitters", "ribs.schedulers"),
 )
-# It evaluates option texts as code.
+# This module evaluates option texts as code.
 _NEVER = "ribs.emitters.opt._pycma_es"
 _NAMES = {
     "builtins": {"bytearray", "complex", "frozenset", "object", "range", "set", "slice"},
@@ -69,7 +69,7 @@ _NAMES = {
     "qdsweep.domains.base": {"Actor", "Exploration", "Record"},
     "qdsweep.engines.base": {"Batch", "_repeated"},
     "qdsweep.experiment.reload": {"read_settings"},
-    # Of earlier releases, whose reload files held an algorithm's settings as models.
+    # Reload files of earlier releases hold an algorithm's settings as models of these classes.
     "qdsweep.config.archives": {
         *("CVTArchive", "DNSArchive", "GridArchive", "ProximityArchive"),
         "SlidingBoundariesArchive",
@@ -284,7 +284,7 @@ def save(
 
 
 def fits(files: StateDir) -> Callable[[dict[str, Any]], bool]:
-    """Returns a function of a reload file's header: whether metrics.csv still begins the same."""
+    """Returns a function of a reload file's header: whether metrics.csv still begins as then."""
     lines = read_lines(files.metrics)
     return lambda header: begins_with(lines, header["iteration"], header.get("metrics"))
 
@@ -440,7 +440,7 @@ _Readable = io.BufferedReader | io.BytesIO
 
 
 class _Origin(enum.Enum):
-    """Who may have made a reload file."""
+    """The possible authors of a reload file."""
 
     OWN = "it has the user's own digest"
     KEPT = "it is the user's, and nobody else can write it: made here, or copied"

@@ -14,7 +14,7 @@ from qdsweep.text import duration
 log = logging.getLogger("qdsweep")
 
 FIRST_PLOT_SECONDS = 60.0
-_PLOTS = 2  # metrics next to each other, for more there is no room
+_PLOTS = 2  # metrics next to each other; there is no room for more
 
 
 class _LogFile(logging.FileHandler):

@@ -1,7 +1,8 @@
 """The CPU, memory and load of this machine. Import this module before numpy.
 
 Its settings give the same bits on every x86-64 machine with AVX2. Arrays that can never fit in
-memory are refused by name. Where more processes want a core than there are, times are too long.
+memory are refused, and the message names their key. The module also measures the load: with more
+processes than cores, measured times are too long.
 """
 
 import os
@@ -11,14 +12,15 @@ from typing import Literal
 
 from qdsweep.errors import BadInput
 
-# More threads do not change the speed or the bits of ask and tell, but the bits of k-means.
+# More threads do not change the speed or the bits of ask and tell, but they change the bits of
+# k-means.
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS")
-# The CPU decides which kernel OpenBLAS and which loops numpy take: each gives other bits.
+# OpenBLAS chooses its kernel, and numpy its loops, by the CPU; each choice gives other bits.
 _AVX2 = {
     "OPENBLAS_CORETYPE": "Haswell",
     "NPY_DISABLE_CPU_FEATURES": "X86_V4 AVX512_ICL AVX512_SPR",
 }
-# The same for torch, of which ATen, MKL and oneDNN choose each for itself.
+# The same for torch, whose libraries ATen, MKL and oneDNN choose separately.
 _TORCH_AVX2 = {"ATEN_CPU_CAPABILITY": "avx2", "MKL_CBWR": "AVX2", "ONEDNN_MAX_CPU_ISA": "AVX2"}
 
 
@@ -86,7 +88,7 @@ def has_avx2() -> bool:
     return "avx2" in flags
 
 
-# More than any machine has [bytes].
+# More memory than any machine has [bytes].
 _LARGEST = 2**46
 
 
@@ -102,7 +104,7 @@ def require_memory(size: int, label: str, *, anywhere: bool = False) -> None:
         anywhere: Whether another machine may hold it; the limit is then the largest machine's.
 
     Raises:
-        BadInput: There is not so much memory.
+        BadInput: The machine has less memory.
     """
     memory = _LARGEST if anywhere else _memory()
     if size > memory:
@@ -130,12 +132,12 @@ def _memory() -> int:
     return memory + 1024 * sum(swap)
 
 
-# From this many processes a core on, they wait for one another.
+# From this many processes per core on, they wait for one another.
 BUSY = 1.25
 
 
 class Load:
-    """The mean, over the looks at it, of the processes that want a core, for each core.
+    """The mean number of processes per core that want to run, over all calls of `look`.
 
     Args:
         workers: Workers of this run on this machine. They count as wanting a core each, although
@@ -144,12 +146,12 @@ class Load:
 
     def __init__(self, workers: int) -> None:
         cores = os.cpu_count() or 1
-        self._own = min(workers, cores)  # more share cores by the user's choice
+        self._own = min(workers, cores)  # with more workers, the user chose to share cores
         self._cores = cores
         self._sum = self._looks = 0.0
 
     def look(self) -> float:
-        """Looks once, between two iterations; returns the mean so far."""
+        """Measures once, between two iterations; returns the mean so far."""
         self._sum += (others() + self._own) / self._cores
         self._looks += 1
         return round(self._sum / self._looks, 2)
