@@ -250,7 +250,7 @@ class LunarLander(DomainConfig):
 
     @property
     def why_no_experience(self) -> str:
-        """Its own code plays it, as quick as can be."""
+        """Its own code plays it, and is optimised for speed."""
         return (
             "it plays pyribs' example without a record of the steps (rl_lunar_lander, of the type "
             "gymnasium, has one, for learners of discrete actions)"

@@ -16,7 +16,7 @@ from qdsweep.errors import BadInput
 Path = tuple[str | int, ...]
 # Names of whole parts, whose value is a preset.
 PRESETS = ("experiment", "domain", "algorithm")
-# Every emitter kind has its own; without it, it takes the `step` of the domain.
+# Every emitter kind has one of these; its default is the `step` of the domain.
 STEP_SIZES = ("sigma", "sigma0", "iso_sigma")
 
 
@@ -121,7 +121,7 @@ def resolve(name: str, paths: Sequence[tuple[Path, Any]], owners: str) -> Path:
         raise BadInput(
             f"{name!r} is not one value: set one of {', '.join(dict.fromkeys(map(dotted, inner)))}"
         )
-    last = {key for *_, key in known if isinstance(key, str)}  # no numbers of emitters
+    last = {key for *_, key in known if isinstance(key, str)}  # without the numbers of emitters
     names = sorted({*PRESETS, *last})
     known_parts = dict.fromkeys(str(path[0]) for path in known)
     hint = nearest(name, [*names, *known_parts, *(dotted(path) for path in known)])
@@ -169,10 +169,10 @@ class Change(Model):
 def read_schedule(value: Any) -> Any:
     """Returns the changes of a text such as `1000 sigma=0.05; 2000 sigma=0.01 line_sigma=0.1`.
 
-    So a schedule can be a value of a sweep. What is no text stays as it is.
+    So a schedule can be a value of a sweep. Values that are not text stay as they are.
 
     Raises:
-        ValueError: It is no such text.
+        ValueError: It is not such a text.
     """
     if not isinstance(value, str):
         return value

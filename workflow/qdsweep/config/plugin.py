@@ -94,7 +94,7 @@ def _load(target: str, kind: str, fits: Callable[[Any], bool]) -> Any:
 
 
 def require_source(target: str) -> None:
-    """Refuses a `module:name` whose file is missing, is no Python or defines no such name.
+    """Refuses a `module:name` whose file is missing, is not Python or defines no such name.
 
     Nothing is imported, so it can run before any job starts.
 
@@ -120,7 +120,7 @@ def require_source(target: str) -> None:
 def source_hash(target: str) -> str:
     """Returns the hash of the source of a `module:Class`, without importing it [hex].
 
-    It sees what is executed of the file (see `code_hash`), and not what the module imports.
+    It covers the executed part of the file (see `code_hash`), and not what the module imports.
 
     Args:
         target: `module:Class`.
@@ -215,7 +215,7 @@ def parameters(target: str) -> tuple[list[str], bool]:
 
 
 def refuse_unknown(target: str, where: str, arguments: dict[str, object]) -> None:
-    """Refuses arguments that a user's class or function does not take, as far as can be seen.
+    """Refuses arguments that a user's class or function does not take, by its source.
 
     Args:
         target: `module:name`.
@@ -223,7 +223,7 @@ def refuse_unknown(target: str, where: str, arguments: dict[str, object]) -> Non
         arguments: Name -> value.
 
     Raises:
-        BadInput: The message lists what it takes.
+        BadInput: The message lists its arguments.
     """
     accepted, complete = parameters(target)
     for name in arguments if complete else ():
@@ -259,7 +259,7 @@ def _names(function: _Function) -> list[str]:
     return [argument.arg for argument in (*spec.posonlyargs, *spec.args, *spec.kwonlyargs)]
 
 
-# Where the source of a class lies that was found in an installed package.
+# The folder for the source of a class that was found in an installed package.
 INSTALLED = "installed"
 
 
@@ -272,11 +272,11 @@ def needed_files(targets: Iterable[str]) -> dict[str, bytes]:
         targets: The `module:Class`.
 
     Returns:
-        Path inside config/plugins/ -> content; of a class of an installed package its own file
-        alone, as `installed/PATH`.
+        Path inside config/plugins/ -> content; of a class of an installed package only its own
+        file, as `installed/PATH`.
 
     Raises:
-        BadInput: There is no such module, or one of the files is no Python.
+        BadInput: There is no such module, or one of the files is not Python.
     """
     contents: dict[str, bytes] = {}
     targets = list(targets)

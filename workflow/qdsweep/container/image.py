@@ -1,8 +1,7 @@
 """The image: where it is, whether it can be used, and its hash.
 
-Apptainer, or a Singularity that does the same.
-
-Where the Python of a conda environment finds this package.
+Its program is Apptainer, or a Singularity that does the same. The module also makes this package
+available to the Python of a conda environment.
 """
 
 import contextlib

@@ -1,6 +1,6 @@
 """Policies: how a solution's parameters map an observation to an action.
 
-To explore, a policy adds noise to its network's output, which becomes an action as usual.
+To explore, a policy disturbs its network's output, which then becomes an action as usual.
 """
 
 import math

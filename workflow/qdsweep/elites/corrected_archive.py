@@ -45,7 +45,7 @@ class CorrectedRun(Run):
 def write_corrected_archive(
     run_dir: Path, settings: Reevaluate, objective: np.ndarray, measures: np.ndarray
 ) -> dict[str, Any]:
-    """Writes `reevaluated-TIMES-SEED.npz` and `.json` beside the run's own files.
+    """Writes `reevaluated-TIMES-SEED.npz` and `.json` next to the run's files.
 
     Args:
         run_dir: The run's folder.
@@ -54,7 +54,7 @@ def write_corrected_archive(
         measures: ``(times, n, m)`` measures.
 
     Returns:
-        What the JSON file says: the metrics of the archive as reported and corrected.
+        The content of the JSON file: the metrics of the archive as reported and corrected.
     """
     run = load(run_dir)
     arrays, summary = run.arrays, run.summary
@@ -113,7 +113,7 @@ def insert(
 
     Args:
         about: `archive` of summary.json.
-        arrays: archive.npz, which has the cells where they are no grid.
+        arrays: archive.npz, which has the cells where they are not a grid.
         objective: ``(n,)`` objectives.
         measures: ``(n, m)`` measures.
 

@@ -46,7 +46,7 @@ def rollout(
     """Renders an episode of chosen elites of a run, each as an animated GIF.
 
     The episode has the seed that the elite was scored with; its score must then be that of the
-    archive, bit for bit. Of an evaluation of several episodes the first is shown.
+    archive, bit for bit. If an evaluation has several episodes, the first one is shown.
 
     Args:
         run_dir: The run's folder, with config.yaml and archive.npz.
@@ -54,8 +54,8 @@ def rollout(
         elites: Any of "best", "median" and "corners", see `choose`.
         seconds: The longest animation; a longer episode is shown faster [s].
         run: The run's id; empty: the name of its folder.
-        files: What the names of files begin with; empty: the run's id.
-        at: Points of the measures, of whose cells the elites are shown too.
+        files: The beginning of file names; empty: the run's id.
+        at: Points of the measures; the elites of their cells are shown too.
 
     Returns:
         For each animation: file, run, elite, title, seed, own_seed, episodes, steps, speed.
@@ -188,7 +188,7 @@ def _film(run: Run, elite: Elite, seed: int, seconds: float) -> tuple[Shot, Floa
         if hasattr(domain, "render"):
             try:
                 shot.add_all(domain.render(elite.solution.copy(), int(first[0])))
-            except Exception as error:  # of the user's code, or of what it has returned
+            except Exception as error:  # by the user's code, or because of its result
                 raise BadInput(
                     f"the domain {settings.name or settings.type} cannot be rendered: "
                     f"{raised(error)}; render(solution, seed) returns pictures, arrays (h, w, 3) "
@@ -225,7 +225,7 @@ def _named(values: Floats | list[float], measures: list[str]) -> dict[str, Any]:
 
 
 def _lines(entry: dict[str, Any]) -> list[str]:
-    """Returns what stands above every picture of an episode."""
+    """Returns the text above every picture of an episode."""
     episode = "this episode" if entry["episodes"] == 1 else f"the first of {entry['episodes']}"
     seed = "" if entry["own_seed"] else ", not that of its evaluation"
     is_equal = entry["archive"] == entry["rendered"]

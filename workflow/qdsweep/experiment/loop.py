@@ -1,8 +1,8 @@
-"""The QD loop: ask, evaluate, tell, and now and then a reload file.
+"""The QD loop: ask, evaluate, tell, and occasionally a reload file.
 
-The time of numba's compilation in this process, which belongs to no phase of an iteration. pyribs
-compiles the parts of its CMA emitters at their first call, in each process but a fork of the warm
-one.
+The module also measures numba's compilation in this process, which belongs to no phase of an
+iteration. pyribs compiles parts of its CMA emitters at their first call in each process, except
+in forks of the warm one.
 """
 
 import logging

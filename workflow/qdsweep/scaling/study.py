@@ -52,12 +52,12 @@ class Stopped(QdsweepError):
 
 @dataclass(frozen=True)
 class Study:
-    """What is measured.
+    """The runs to measure.
 
     Attributes:
         experiment: The experiment.
-        words: What `qdsweep run` is called with for it: its name and `--set` and `--cluster`.
-        clusters: Workers as they were asked for -> where they are.
+        words: The arguments of `qdsweep run` for it: its name, `--set` and `--cluster`.
+        clusters: The requested number of workers -> their cluster.
         repeats: Runs of each number of workers.
         out: The folder.
     """
@@ -87,9 +87,9 @@ class Time:
     Attributes:
         workers: On all nodes.
         repeat: Number of the repeat, from 1.
-        seconds: Of the iterations after the first, which also starts workers and compiles.
+        seconds: Time of the iterations after the first, which also starts workers and compiles [s].
         start_up: From the start of the process to its first evaluation [s].
-        digest: Of the archive.
+        digest: The digest of the archive.
         folder: Where it is.
         load: Processes that wanted each core of the machine.
     """
@@ -107,7 +107,7 @@ def read_workers(text: str) -> list[int]:
     """Reads `--workers 1,2,4,8`.
 
     Raises:
-        BadInput: It is no list of at least two different numbers.
+        BadInput: It is not a list of at least two different numbers.
     """
     words = text.split(",")
     if not all(word.strip().isdecimal() and int(word) > 0 for word in words):
@@ -384,7 +384,7 @@ def write_scaling(study: Study, times: list[Time]) -> Sheet:
     with style():
         figure = _figure(table, times, fit, fitted, sheet.note)
         if isinstance(figure, Omitted):
-            for suffix in (".pdf", ".png", ".svg"):  # of an earlier start
+            for suffix in (".pdf", ".png", ".svg"):  # left by an earlier start
                 (study.out / f"{NAME}{suffix}").unlink(missing_ok=True)
             write_csv(table, study.out / f"{NAME}.csv")
         save_figures(study.out, [figure], NAME + "_figures")

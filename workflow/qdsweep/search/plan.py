@@ -1,6 +1,7 @@
-"""What a search computes, as far as it is known before it starts: its candidates and its levels.
+"""The part of a search that is known before it starts: its candidates and its levels.
 
-The lines at every start of a search: what it will compute, what is done, what is made again.
+The module also makes the lines at every start of a search: its work, its progress, and rebuilt
+files.
 """
 
 import hashlib
@@ -56,13 +57,13 @@ class Candidate(NamedTuple):
 
 @dataclass(frozen=True)
 class SearchPlan:
-    """What a search computes.
+    """The plan of a search.
 
     Attributes:
         levels: In the order in which they can be computed.
         candidates: Those that are known before it starts.
         unit: Of the budget.
-        warnings: What its user should know before it starts.
+        warnings: Warnings for the user before it starts.
     """
 
     levels: tuple[Level, ...]
@@ -83,12 +84,12 @@ class SearchPlan:
 def search_plan(
     settings: SweepFile, sweep: Sweep, sources: Mapping[Path, str] = MappingProxyType({})
 ) -> SearchPlan | None:
-    """Returns what a search computes; None where all runs of the sweep are computed whole.
+    """Returns the plan of a search; None where all runs of the sweep are computed whole.
 
     Args:
         settings: The sweep file.
         sweep: Its runs.
-        sources: Where each key stands, from `settings.key_sources`.
+        sources: Where each key is set, from `settings.key_sources`.
 
     Raises:
         BadInput: The search cannot be done with this sweep.
@@ -133,7 +134,7 @@ def _search_plan(settings: SweepFile, search: Search, sweep: Sweep) -> SearchPla
 
 
 def basis(settings: SweepFile, level: Level, block: int) -> str:
-    """Returns what changes whenever a table of decisions must be made again.
+    """Returns data that changes whenever a table of decisions must be rebuilt.
 
     Args:
         settings: The sweep file.
@@ -191,9 +192,9 @@ def _groups(sweep: Sweep) -> list[_Group]:
 
 def _candidates(groups: list[_Group], search: Search, *, is_drawn: bool) -> tuple[Candidate, ...]:
     """Returns the different candidates, in the order of their numbers."""
-    if is_drawn:  # each draw with all that crosses it, so that more samples follow behind
+    if is_drawn:  # in the order of the draws, so that further samples come last
         groups.sort(key=lambda group: group[0][SAMPLE])
-    else:  # neighbours of a grid are alike, and would be decided about together
+    else:  # neighbours of a grid are similar, and would share a decision
         groups = shuffled(groups, search.seed)
     candidates: dict[str, Candidate] = {}
     for values, rows in groups:
@@ -252,7 +253,7 @@ def _warnings(search: Search, candidates: int) -> Iterator[str]:
 def compose_candidate(
     base: str | Mapping[str, Any], values: Mapping[str, Any], seed: str
 ) -> Experiment:
-    """Returns the experiment of a candidate that was chosen on the way.
+    """Returns the experiment of a candidate that was chosen during the search.
 
     Args:
         base: The experiment that is swept.
@@ -269,15 +270,15 @@ def compose_candidate(
 
 
 _EDITED = "it was edited or torn"
-_LISTED = 3  # files that are made again for one reason, before they are counted
+_LISTED = 3  # rebuilt files that are listed for one reason, before they are counted
 
 
 def spoiled(name: str, plan: SearchPlan, results: Results) -> dict[str, str]:
-    """Returns the files of a search that are made again, and why.
+    """Returns the files of a search that must be rebuilt, and why.
 
     Args:
         name: The sweep's name.
-        plan: What the search computes.
+        plan: The plan of the search.
         results: The folder results/.
 
     Returns:
@@ -299,7 +300,7 @@ def spoiled(name: str, plan: SearchPlan, results: Results) -> dict[str, str]:
 
 
 def _spoiled_by(path: pathlib.Path, candidate: Candidate | None, results: Results) -> str:
-    """Returns why a marker is made again; empty where it is not.
+    """Returns why a marker must be rebuilt; empty where it need not.
 
     Args:
         path: The marker.
@@ -325,13 +326,13 @@ def search_outlook(
     reasons: Mapping[str, str],
     results: Results,
 ) -> Iterator[str]:
-    """Says what a search computes, and what of it is done.
+    """Yields lines on the work of a search and its progress.
 
     Args:
         settings: The sweep file.
-        plan: What it computes.
+        plan: The plan of the search.
         sweep: All runs that it may choose from.
-        reasons: Its files that are made again, and why.
+        reasons: Its files that must be rebuilt, and why.
         results: The folder results/.
 
     Yields:
@@ -352,7 +353,7 @@ def search_outlook(
 def _table(settings: SweepFile, plan: SearchPlan, results: Results) -> Iterator[str]:
     levels, most = plan.levels, whole_budget(plan.levels)
     count = sum(level.places * len(level.seeds) for level in levels)
-    # The markers of a larger search before this one stay, and do not count.
+    # The markers of a larger, earlier search remain, and do not count.
     sweep = results.sweep(settings.name)
     done = {level.name: len([*markers_in(sweep, level)]) for level in levels}
     yield (
@@ -400,7 +401,7 @@ def _kind(settings: SweepFile) -> str:
 
 
 def _changed(settings: SweepFile, results: Results) -> Iterator[str]:
-    """Says what is asked again because the search was changed since its last start."""
+    """Yields a line on the changes of the search since its last start."""
     before = read_json_if_whole(results.sweep(settings.name).plan).get("search")
     assert settings.search is not None
     new = settings.search.plain
