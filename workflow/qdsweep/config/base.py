@@ -10,7 +10,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, JsonValue
 from qdsweep.config.files import LONGEST_INT
 from qdsweep.errors import BadInput
 
-# `json_schema_extra` of a key that a schedule can change while a run lasts: the change acts at
+# `json_schema_extra` of a key that a schedule can change while a run lasts. The change acts at
 # once, or from the next restart of each emitter on. A key without it never changes.
 NOW: dict[str, JsonValue] = {"mid_run": "now"}
 RESTART: dict[str, JsonValue] = {"mid_run": "restart"}

@@ -277,7 +277,7 @@ def _base(experiment: str | Mapping[str, Any], presets: dict[str, str], source: 
 
 
 def _goes_with_its_own(name: str, experiment: str | Mapping[str, Any], source: str) -> bool:
-    """Returns whether a short name of a file is a key of its own algorithm or domain.
+    """Returns whether a short name of a file is a key of the file's algorithm or domain.
 
     If another part replaces it, the key no longer exists.
     """

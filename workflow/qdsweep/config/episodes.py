@@ -135,8 +135,8 @@ class DomainConfig(Model):
     has_episodes: ClassVar[bool] = False
     # Whether the steps of the environment are counted. (A user's code may.)
     counts_steps: ClassVar[bool] = False
-    # For the methods paragraph, with {self} for this model: what to call a domain without a
-    # `title`, what its solutions are, and the papers of the type (keys of config/references.bib).
+    # Texts of the methods paragraph, with {self} for this model: the name of a domain without a
+    # `title`, its solutions, and the papers of the type (keys of config/references.bib).
     own_title: ClassVar[str] = "{self.name}"
     solution_text: ClassVar[str] = "with {solution_dim} parameters"
     own_papers: ClassVar[tuple[str, ...]] = ()

@@ -34,7 +34,7 @@ def explain(
     """
     known = [path for path, _ in key_paths(model, data)]
     lines = [_line(detail, data, sources, known) for detail in error.errors()]
-    # Each branch of a union has an error of its own: they become one line.
+    # Each branch of a union has its own error: they become one line.
     joined: dict[str, list[str]] = {}
     for line, expectation in lines:
         expectations = joined.setdefault(line, [])

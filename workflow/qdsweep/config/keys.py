@@ -83,8 +83,8 @@ def _is_chosen(model: type[Model], value: Any) -> bool:
 def resolve(name: str, paths: Sequence[tuple[Path, Any]], owners: str) -> Path:
     """Returns the path of a name.
 
-    A name is a dotted path, or a part of one that ends in the same key, if that is unique:
-    `sigma0` and `algorithm.sigma0` stand for `algorithm.emitters.0.sigma0`.
+    A name is a dotted path, or a unique part of one that ends in the same key: `sigma0` and
+    `algorithm.sigma0` stand for `algorithm.emitters.0.sigma0`.
 
     Args:
         name: As the user wrote it.

@@ -126,7 +126,7 @@ def source_hash(target: str) -> str:
         target: `module:Class`.
 
     Raises:
-        BadInput: There is no such module, or it is no Python.
+        BadInput: There is no such module, or it is not Python.
     """
     return code_hash(read_source(target))
 
@@ -138,7 +138,7 @@ def read_source(target: str) -> bytes:
         target: `module:Class`.
 
     Raises:
-        BadInput: There is no such module, or it is no Python.
+        BadInput: There is no such module, or it is not Python.
     """
     source = find_source(target)
     text = source.read_bytes()

@@ -20,8 +20,8 @@ _LAYOUT = {"COMMENT", "NL", "ENCODING", "ENDMARKER", "INDENT", "DEDENT"}
 def code_hash(source: bytes) -> str:
     """Returns the SHA-256 of the executed part of a Python file [hex].
 
-    It is equal on Python 3.11 to 3.14, and unaffected by comments, docstrings, blank lines, the
-    width of an indent, line breaks inside brackets and the line ends of another system.
+    It is equal on Python 3.11 to 3.14. Comments, docstrings, blank lines, the width of an indent,
+    line breaks inside brackets and line ends do not change it.
 
     Args:
         source: The file as it is.

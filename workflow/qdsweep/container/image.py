@@ -98,7 +98,7 @@ def prepare(name: str) -> Path:
         Its path.
 
     Raises:
-        BadInput: There is no Apptainer, no image, or no qdsweep of this version in it.
+        BadInput: Apptainer, the image, or qdsweep of this version in it is missing.
     """
     program, _ = find_program()
     if _is_url(name) and not _pulled(name).exists():

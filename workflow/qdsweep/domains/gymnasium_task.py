@@ -45,7 +45,7 @@ def make_ground(env: gym.Env, task: config.Gymnasium) -> Ground | None:
 
     Returns:
         A function from an environment of the task to names: of MuJoCo's geoms, or of the parts in
-        the `foot_list` of PyBullet's robot; None if no measure needs it.
+        the `foot_list` of PyBullet's robot. None if no measure needs it.
 
     Raises:
         BadInput: The environment knows no contacts, or has no such part.

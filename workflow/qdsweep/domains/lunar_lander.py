@@ -4,9 +4,9 @@ Its fast path is gymnasium's `step` without the parts that a discrete lander ski
 
 Bit-equal to `gymnasium.make("LunarLander-v3")` with the library versions in `PROVEN`
 (`test_lean_lander.py` compares them over policies, seeds and every way to end). With other
-versions it is not used. It saves a third of the time: random numbers are drawn in one block,
-forces are plain floats, and the loop allocates nothing but what Box2D returns. Nearly all of the
-remaining time is `b2World.Step`.
+versions it is not used. It saves a third of the time. Random numbers are drawn in one block, forces
+are plain floats, and the loop allocates only what Box2D returns. Nearly all of the remaining time
+is `b2World.Step`.
 """
 
 import math
@@ -39,7 +39,7 @@ _ENVIRONMENT_STEP = (1.0 / _FPS, 6 * 30, 2 * 30)
 
 
 def differing_versions() -> dict[str, str]:
-    """Returns the installed versions that differ from `PROVEN`: then there is no fast path."""
+    """Returns the installed versions that differ from `PROVEN`, which disable the fast path."""
     installed = installed_versions(PROVEN)
     return {
         name: installed.get(name, "none") for name in PROVEN if installed.get(name) != PROVEN[name]

@@ -97,7 +97,7 @@ class Policy:
             outputs: Size of the network's output.
 
         Raises:
-            BadInput: There is no memory for it.
+            BadInput: It does not fit in memory.
         """
         hidden = policy.hidden if isinstance(policy, config.MLP) else []
         self._bias = isinstance(policy, config.MLP)

@@ -59,7 +59,7 @@ def rollout(
 
     Returns:
         For each animation: file, run, elite, title, seed, own_seed, episodes, steps, speed.
-        `archive` and `rendered` are objective and measures of each; `equal` compares them, and is
+        `archive` and `rendered` are objective and measures of each; `equal` compares them. It is
         None if the seed of the evaluation is unknown, so that another one is shown.
 
     Raises:

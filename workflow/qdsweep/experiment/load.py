@@ -203,10 +203,10 @@ class Run:
         return elite_of(self.arrays, row)
 
     def replay(self, elite: Elite) -> Evaluation:
-        """Evaluates an elite once more with the seed of its own evaluation.
+        """Evaluates an elite again with the seed of its evaluation.
 
         Returns:
-            Its evaluation, of one row, with the elite's objective and measures, bit for bit,
+            Its evaluation, of one row. It has the elite's objective and measures, bit for bit,
             under the library versions of the run and on a CPU that its `cpu_baseline` admits.
 
         Raises:

@@ -51,7 +51,7 @@ class OwnMetrics:
 
     Each function is called once per iteration, with the archive of the results (that of pyribs,
     read-only) and all evaluations of the iteration. An error, or a value that is not finite, leaves
-    an empty cell; the log reports it the first time, and how often at the end.
+    an empty cell. The log reports it the first time, and how often at the end.
 
     Args:
         experiment: The experiment.

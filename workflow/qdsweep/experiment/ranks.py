@@ -137,8 +137,8 @@ def work(cluster: Cluster, run: Path, main: Callable[[], int]) -> int:
 
 def _leave(run: Path, code: int, refusal: str = "") -> int:
     """Gives exit code, and why the run cannot begin, to the process that started the ranks."""
-    # The file is written atomically: ranks that are not one world all write it, and the first one
-    # to end makes the launcher kill the others.
+    # The file is written atomically, because ranks that are not one world all write it. The first
+    # one to end makes the launcher kill the others.
     with contextlib.suppress(OSError):
         write_text(RunDir(run).state.path / EXIT_CODE, f"{code}\n{refusal}")
     return code

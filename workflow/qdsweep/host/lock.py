@@ -75,7 +75,7 @@ def is_near(owner: dict[str, Any]) -> bool:
 
 
 def lives(owner: dict[str, Any]) -> bool | None:
-    """Returns whether an owner lives, as far as this node knows; None where it does not."""
+    """Returns whether an owner lives, by the knowledge of this node; None if it is unknown."""
     if is_near(owner):
         began = _began(owner.get("pid"))
         is_same = owner.get("began") in (None, began)

@@ -213,7 +213,7 @@ def _budget(sweep: Sweep) -> tuple[str, int]:
 
 
 def _refuse(settings: SweepFile, search: Search, sweep: Sweep, different: int) -> None:
-    """Refuses keys that cannot go together with a search of so many different values."""
+    """Refuses keys that a search of this many different values cannot have."""
     for key in ("reevaluate", "imported", "published"):
         if getattr(settings, key):
             raise BadInput(
@@ -375,7 +375,7 @@ def _table(settings: SweepFile, plan: SearchPlan, results: Results) -> Iterator[
 
 
 def _hours(plan: SearchPlan, total: int, results: Results) -> str:
-    """Estimates the core-hours from runs of the search that have begun."""
+    """Estimates the core-hours from runs of the search that have started."""
     seconds = spent = 0.0
     for candidate in plan.candidates:
         for run in candidate.runs.values():
