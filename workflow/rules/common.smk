@@ -1,4 +1,4 @@
-# The start of this sweep (qdsweep.planning.start), and what every rule may ask.
+# The start of this sweep (qdsweep.planning.start), and the values that rules use.
 
 import gc
 import itertools
@@ -26,14 +26,15 @@ from qdsweep.planning.shared_files import check_shared_files
 from qdsweep.planning.start import Start
 from qdsweep.warm.start import begin
 
-# A DAG stays to the end: looking for garbage in it took a quarter of a start of 10,000 finished runs.
+# The DAG stays to the end. Garbage collection in it took a quarter of a start of 10,000 finished
+# runs.
 if workflow.is_main_process:
     gc.set_threshold(200_000, 20, 20)
 
 find_own_python()
 
 
-# A file given with --configfile stands for itself: nothing of the default sweep leaks into it.
+# A file given with --configfile is complete: it takes nothing from the default sweep.
 if workflow.modifier.is_main_snakefile() and not workflow.overwrite_configfiles:
 
     configfile: find_config("config.yaml")
@@ -43,7 +44,7 @@ DEPLOYMENT = workflow.deployment_settings.deployment_method
 
 with clear_errors():
     check_shared_files(workflow.storage_settings)
-    # In a module, `prefix:` moves them; the commands of rules then contain their place.
+    # In a module, `prefix:` moves them; the commands of rules then contain their path.
     RESULTS = results_folder(workflow)
     START = Start(
         RESULTS,
@@ -59,14 +60,14 @@ AT_RUNS = option("runs", RESULTS.runs, "results/runs")
 SETTINGS = START.settings
 STAGES = stages_of(SETTINGS, START.sweep.runs.values())
 
-# The runs that tables wait for; a search chooses them on the way. With `--config partial=true`
+# The runs that tables wait for; a search chooses them while it runs. With `--config partial=true`
 # there are none, and tables are rebuilt at each start.
 AWAITED = [] if SETTINGS.partial or START.search else list(START.sweep.runs)
 PARTIAL = f"--partial --at {time.time():.0f}" if SETTINGS.partial else ""
 
 # Files of stages that have changed since they were written: they are rebuilt.
 DAMAGED = damaged(STAGES, START.folder.path) if workflow.is_main_process else {}
-# The files that are written again although they are there.
+# The files that are written again although they exist.
 FORCED = START.forced | {
     f"{START.folder.path}/{path}" for name in DAMAGED for path in STAGES[name].outputs
 }
@@ -122,8 +123,8 @@ def workers(wildcards=None):
     return START.clusters[cluster_name()].workers_per_node
 
 
-# The environment of every rule, only for what asks for it: Snakemake keeps a copy of it in its record
-# of each file that a run writes, 1.4 MB a run, and reads all of them at each start.
+# The environment of every rule, only where it is used. Snakemake keeps a copy of it in its record
+# of each file that a run writes, 1.4 MB per run, and reads all of them at each start.
 CONDA = (
     "../../envs/qdsweep.yaml"
     if DeploymentMethod.CONDA in DEPLOYMENT
@@ -131,7 +132,7 @@ CONDA = (
     else None
 )
 
-# What every rule asks for.
+# The image of every rule.
 IMAGE = image_name if DeploymentMethod.APPTAINER in DEPLOYMENT else ""
 
 
@@ -151,8 +152,8 @@ def slurm_options(wildcards):
     return f"{options} {EARLIER.option(wildcards)}".strip()
 
 
-# What the job of a run asks for, besides its memory. No functions where none are needed: Snakemake
-# would call them for each job, which takes long in a sweep of 10,000.
+# The requests of a run's job, without its memory. They are functions only where needed, as
+# Snakemake calls functions for each job, which takes long in a sweep of 10,000.
 SLURM = START.slurm_request()
 RUN_RESOURCES = {
     "cluster_config": cluster_name,

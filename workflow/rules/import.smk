@@ -1,5 +1,5 @@
-# From results of others to run directories: a rule for each description that the sweep file names
-# under `imported`. They are read again when a file of theirs is newer, and never computed.
+# From external results to run directories: a rule for each description that the sweep file names
+# under `imported`. They are read again when one of their files is newer, and never computed.
 
 IMPORTED = []
 
@@ -17,7 +17,7 @@ for number, path in enumerate(dict.fromkeys(run.path for run in START.sweep.impo
         name:
             f"import_{number}"
         input:
-            # Theirs, which no `prefix:` of a module moves.
+            # Their files, which no `prefix:` of a module moves.
             [
                 local(file)
                 for file in dict.fromkeys(file for run in runs for file in run.files)

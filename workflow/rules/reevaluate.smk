@@ -1,6 +1,6 @@
 # From elites to corrected archives, where the sweep file has the key `reevaluate`.
 
-# What the corrected archives of a sweep are tabulated from.
+# The results from which the corrected archives of a sweep are tabulated.
 REEVALUATED = []
 
 if SETTINGS.reevaluate is not None:

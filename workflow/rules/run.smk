@@ -12,7 +12,7 @@ rule qd_run:
         summary="results/runs/{run}/summary.json",
     log:
         "results/runs/{run}/run.log",
-    # Before what only looks at finished runs.
+    # Runs come before jobs that only read finished runs.
     priority: 1
     conda:
         CONDA

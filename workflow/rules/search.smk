@@ -1,6 +1,7 @@
-# The places of a search (key `search` of the sweep file). How many runs a rung, a batch or a
-# generation has is known beforehand, only not which: a job is a place, and a table of decisions
-# says which run it lengthens. So `-n` counts every job, and a kill loses no decision.
+# The places of a search (key `search` of the sweep file). The number of runs of a rung, a batch or
+# a generation is known beforehand, but not which runs they are. So a job is a place, and a table of
+# decisions names the run that it extends. `-n` therefore counts every job, and a kill loses no
+# decision.
 
 from qdsweep.search.plan import basis, decided_by, decision_of
 
@@ -54,7 +55,7 @@ if SETTINGS.staged_search is not None:
         message:
             "search {wildcards.level}: who goes on ({wildcards.block})"
         shell:
-            # In no image: it takes no time, and tpe needs what only `make extras` installs.
+            # It runs outside the image: it takes no time, and tpe needs packages of `make extras`.
             "python -m qdsweep"
             " decide {wildcards.sweep} {wildcards.level} {wildcards.block}"
             f"{AT_RESULTS} 2> {{log}}"

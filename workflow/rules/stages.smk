@@ -4,10 +4,10 @@
 from qdsweep.records.plan import digest
 from qdsweep.search.plan import markers
 
-# What stages need besides the outputs of others, and what makes them anew besides their inputs.
+# Inputs of stages in addition to the outputs of others, and further reasons to rebuild them.
 INPUTS = {
     "search": markers(START.levels.values()),
-    # No later stage lists the runs anew: it is felt with 10,000 of them.
+    # No later stage lists the runs again, which would take long with 10,000 of them.
     "aggregate": summaries,
     "corrected": REEVALUATED,
     "confirmed": confirming_summaries,
@@ -52,8 +52,8 @@ for stage in STAGES.values():
             f"{AT_RESULTS} 2> {{log}}"
 
 
-# The winners of the sweep, where the sweep file has the key `confirm`. Nobody knows them before the
-# tables are written: hence a checkpoint.
+# The winners of the sweep, where the sweep file has the key `confirm`. They are unknown until the
+# tables are written, so this is a checkpoint.
 if "winners" in STAGES:
 
     checkpoint choose_winners:

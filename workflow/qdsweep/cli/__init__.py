@@ -31,11 +31,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:  # or a plug-in that raises it
         print("qdsweep: interrupted", file=sys.stderr)
         return 128 + signal.SIGINT
-    except BrokenPipeError:  # | head
+    except BrokenPipeError:  # the reader has ended, such as head
         sys.stderr.close()
         return 0
     except OSError as error:
-        if error.errno is None or error.filename is None:  # of no file
+        if error.errno is None or error.filename is None:  # it is about no file
             raise
         print(f"qdsweep: {StorageError(error, error.filename)}", file=sys.stderr)
         return StorageError.exit_code

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from qdsweep.config.cluster import Cluster
 
 
-# A worker process takes more (measured: 57 MB) [bytes].
+# A lower bound of the memory of a worker process (measured: 57 MB) [bytes].
 _WORKER = 10_000_000
 
 # Adds a command: its name, what it does, and its examples.
@@ -56,7 +56,7 @@ def adder(parser: argparse.ArgumentParser) -> Add:
 
 
 def sweep_name(text: str) -> str:
-    """Returns a sweep's name, which is no path: it must stay inside results/sweeps/."""
+    """Returns a sweep's name, which is not a path, as it must stay inside results/sweeps/."""
     if not text or "/" in text or text.startswith("."):
         raise argparse.ArgumentTypeError(f"{text!r} is no name: give one of results/sweeps/")
     return text
@@ -96,7 +96,7 @@ _LABEL = 44  # longest label; a longer one is cut in its middle
 
 
 def lines(sides: str, rows: Sequence[Sequence[str]], label: int) -> Iterator[str]:
-    """Yields a line for each row; the last column takes what is left, and is cut.
+    """Yields a line for each row; the last column takes the remaining width, and is cut.
 
     Args:
         sides: < or > for each column but the last: to which side its texts go.

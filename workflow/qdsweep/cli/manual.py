@@ -1,6 +1,6 @@
 """Makes the JSON schemas and the manual, config/README.md, from the models and manual.md.
 
-`make schemas` runs it; a test holds what it makes equal to the files.
+`make schemas` runs it; a test checks that the files are up to date.
 """
 
 import json
@@ -26,7 +26,7 @@ SCHEMAS: dict[str, type[Model]] = {"experiment": Experiment, "cluster": Cluster,
 _KINDS = {"boolean": "true or false", "string": "text", "object": "mapping"}
 _LIMITS = {"minimum": ">=", "exclusiveMinimum": ">", "maximum": "<=", "exclusiveMaximum": "<"}
 
-Node = dict[str, Any]  # of a JSON schema
+Node = dict[str, Any]  # a part of a JSON schema
 
 
 def main() -> None:
@@ -104,7 +104,7 @@ def _rows(model: Node, prefix: str = "", base: Node | None = None) -> Iterator[l
     for name, node in model["properties"].items():
         if (base and node == base["properties"].get(name)) or "const" in node:
             continue
-        preset = not prefix and name in ("domain", "algorithm")  # they have tables of their own
+        preset = not prefix and name in ("domain", "algorithm")  # they have separate tables
         kind = "a preset's name, or a mapping" if preset else _words(node)
         mid_run = str(node.get("mid_run", ""))
         cells = (f"`{prefix}{name}`", kind, _default(node), node["description"], mid_run)

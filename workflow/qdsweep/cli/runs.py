@@ -135,7 +135,7 @@ def _run(arguments: argparse.Namespace) -> int:
     experiment = compose(arguments.experiment, overrides(arguments.set), source="--set")
     check_cited([experiment])
     try:
-        if not arguments.out.exists():  # else it may be finished, by a larger machine
+        if not arguments.out.exists():  # an existing run may have been finished on a larger machine
             require_memory_of(experiment)
             require_packages_of(experiment)
         require_own_code(experiment)

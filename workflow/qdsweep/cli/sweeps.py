@@ -1,8 +1,7 @@
 """The commands of a sweep: expand, status, watch, export, clean.
 
-The command plan: what a start of a sweep would do, and why.
-
-What `qdsweep clean` removes: files that nothing needs, and runs that no sweep refers to.
+The command plan prints what a start of a sweep would do, and why. The command clean removes
+files that nothing needs, and runs that no sweep refers to.
 """
 
 import argparse
@@ -144,7 +143,7 @@ def _expand(arguments: argparse.Namespace) -> int:
 
 @contextmanager
 def _keeping_all() -> Iterator[None]:
-    """Looks for no garbage: of 100,000 standings all is needed, and each look goes through all."""
+    """Disables garbage collection, which would visit all of 100,000 standings again and again."""
     gc.disable()
     try:
         yield
@@ -180,7 +179,7 @@ def _status(arguments: argparse.Namespace) -> int:
     metric = plan.rank.drawn
     heading = ("RUN", "STATE", "DONE", metric.heading, "ETA", "CORE-H", "LEFT", "NOTE")
     rows = [heading, *table(standings, metric)]
-    if search is not None:  # room for why a run stopped; the sums below have the hours
+    if search is not None:  # leaves room for the reason of a stop; the sums below have the hours
         rows = [(*row[:5], row[-1]) for row in rows]
     console = Console(highlight=False, soft_wrap=True)
     print(f"sweep {sweep.name}")
@@ -188,7 +187,7 @@ def _status(arguments: argparse.Namespace) -> int:
     for state, line in zip(("", *(now.state for now in standings)), shown, strict=True):
         if state == "failed":
             console.print(line, markup=False, style="red")
-        else:  # of 100,000 lines most: rich takes a hundred times as long
+        else:  # most of 100,000 lines: rich takes a hundred times as long
             console.file.write(f"{line}\n")
     for line in failures(standings):
         console.print(paragraph(line), markup=False, style="red")
@@ -299,17 +298,17 @@ def _table(rows: "Iterable[Forecast]") -> Iterator[str]:
     yield from lines("><<>>>", cells, label=1)
 
 
-# What a kill can leave behind: the second half of an atomic write.
+# A kill can leave such files of an atomic write.
 _TORN = ".*.tmp"
 
 
 def leftovers(results: Results) -> Iterator[Path]:
-    """Yields temporary files of writes that were cut off, in runs that nobody computes now."""
+    """Yields temporary files of writes that were cut off, in runs that no process computes."""
     for run in results.known_runs():
         if not may_be_alive(run.state.lock):
             yield from run.path.glob(_TORN)
             yield from run.state.torn()
-    for sweep in map(SweepDir, results.sweeps.glob("*")):  # also one whose plan was cut off
+    for sweep in map(SweepDir, results.sweeps.glob("*")):  # also one whose plan is truncated
         yield from chain(
             sweep.path.glob(_TORN),
             sweep.tables.glob(_TORN),
@@ -321,11 +320,11 @@ def leftovers(results: Results) -> Iterator[Path]:
 
 
 def orphans(results: Results) -> Iterator[Path]:
-    """Yields runs that no sweep refers to, and that nobody computes now; none that was imported.
+    """Yields runs that no sweep refers to, that no process computes, and that were not imported.
 
     Raises:
-        BadInput: A plan, confirm.json or a decision of a search is damaged, so that nobody knows
-            what it refers to.
+        BadInput: A plan, confirm.json or a decision of a search is damaged, so that its runs are
+            unknown.
     """
     wanted = set()
     for sweep in results.known_sweeps():

@@ -127,7 +127,7 @@ class Composition(AlgorithmConfig):
 
     @property
     def fixed_batch(self) -> str:
-        """Why the batch size cannot change while a run lasts: what its emitters say."""
+        """Why the batch size cannot change while a run lasts: the reasons of its emitters."""
         return next((emitter.fixed_batch for emitter in self.emitters if emitter.fixed_batch), "")
 
     @property
@@ -222,7 +222,7 @@ class PluginAlgorithm(AlgorithmConfig):
 
     @property
     def reported_archive(self) -> Archive:
-        """Whatever it returns."""
+        """The archive that it returns, of any kind."""
         return PluginArchive(type=self.type)
 
     @property

@@ -14,9 +14,9 @@ class _ArchiveKind(Model):
     """Facts about an archive kind. A kind has the name of the pyribs class that it stands for."""
 
     fixed = "the archive is made with it, and what it keeps depends on it"
-    # Where its cells lie. "boxes": a grid of equal cells. "centroids", "boundaries": archive.npz
-    # has an array of this name (boundaries move during a run). None: there are no cells.
-    # "own": the user's class alone knows.
+    # The kind of its cells. "boxes": a grid of equal cells. "centroids", "boundaries": archive.npz
+    # has an array of this name (boundaries move during a run). None: there are no cells. "own":
+    # only the user's class knows.
     cells: ClassVar[Literal["boxes", "centroids", "boundaries", "own"] | None] = None
     # Whether `result_archive: true` can keep its best solutions in a second archive.
     takes_result_archive: ClassVar[bool] = True
@@ -33,7 +33,7 @@ class _ArchiveKind(Model):
 
     @property
     def rankers(self) -> tuple[str, ...]:
-        """What emitters can rank solutions by: its cells tell improvement, and where they end."""
+        """The rankers that it supports: those by improvement or random direction need cells."""
         by_cells = ("imp", "2imp", "rd", "2rd") if self.cells else ()
         return (*by_cells, "obj", "2obj")
 
@@ -184,12 +184,12 @@ class PluginArchive(_ArchiveKind):
 
     @property
     def rankers(self) -> tuple[str, ...]:
-        """Any: what its `add` returns is its own."""
+        """All rankers, as the user's `add` may return anything."""
         return ("imp", "2imp", "rd", "2rd", "obj", "2obj", "nov")
 
     @property
     def has_fixed_cells(self) -> bool:
-        """As far as one can know: a run without a history is left out where it is drawn."""
+        """True, as only the user's class knows. Figures leave out runs without a history."""
         return True
 
 

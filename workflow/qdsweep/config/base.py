@@ -10,7 +10,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, JsonValue
 from qdsweep.config.files import LONGEST_INT
 from qdsweep.errors import BadInput
 
-# `json_schema_extra` of a key that a schedule can change while a run lasts: the change acts at
+# `json_schema_extra` of a key that a schedule can change while a run lasts. The change acts at
 # once, or from the next restart of each emitter on. A key without it never changes.
 NOW: dict[str, JsonValue] = {"mid_run": "now"}
 RESTART: dict[str, JsonValue] = {"mid_run": "restart"}
@@ -25,12 +25,12 @@ class Model(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
-    # Why its keys never change while a run lasts, but those that say `mid_run`.
+    # Why its keys never change while a run lasts, except those with `mid_run`.
     fixed: ClassVar[str] = "it is decided when a run starts"
 
     @classmethod
     def mid_run(cls, key: str) -> str:
-        """Returns when a change of a key in mid-run acts: now, restart, or never."""
+        """Returns when a change of a key during a run acts: now, restart, or never."""
         extra = cls.model_fields[key].json_schema_extra
         return str(extra["mid_run"]) if isinstance(extra, dict) and "mid_run" in extra else "never"
 
@@ -117,7 +117,7 @@ def _scalar(value: str) -> int | float | bool | str | None:
 
 
 def _list(text: str, at: int) -> tuple[list[Value], int] | None:
-    """Returns the items after a `[`, and the place after its `]`; None if it is no list."""
+    """Returns the items after a `[`, and the place after its `]`; None if it is not a list."""
     items: list[Value] = []
     while True:
         at = _past_blanks(text, at)
@@ -152,5 +152,5 @@ def value_text(value: Any) -> str:
     if isinstance(value, str):
         return value
     if type(value) is int or (type(value) is float and math.isfinite(value)):
-        return repr(value)  # as json does, in a fifth of its time: rows are many
+        return repr(value)  # as json does, in a fifth of its time
     return json.dumps(value)

@@ -14,7 +14,7 @@ from qdsweep.config.files import read_preset
 from qdsweep.config.keys import Path
 from qdsweep.errors import BadInput
 
-# Engine -> the library that it needs and that is an extra of its own.
+# Engine -> the library that it needs, which is a separate extra.
 LIBRARIES = {"ray": "ray", "mpi": "mpi4py"}
 
 
@@ -212,7 +212,7 @@ class Cluster(Model):
     @property
     def has_helpers(self) -> bool:
         """Whether the run starts its workers by `qdsweep worker`, ahead of the main process."""
-        if self.engine_name == "ray":  # one machine has Ray's own processes
+        if self.engine_name == "ray":  # on one machine, Ray starts its own processes
             return self.over_nodes()
         return self.engine_name == "dask" and not self.dask.is_there
 
@@ -233,17 +233,17 @@ class Cluster(Model):
             name: What the cluster config is called, for messages.
 
         Raises:
-            BadInput: Its engine cannot have so many.
+            BadInput: Its engine cannot have that many.
         """
         data = {**self.model_dump(mode="json"), "workers_per_node": number}
         return _read(data, {(): f"cluster {name} with --workers {number}"})
 
     def on_one_node(self) -> "Cluster":
-        """Returns the cluster for work on one node alone, in processes of that node."""
+        """Returns the cluster for work on only one node, in processes of that node."""
         return self.model_copy(update={"nodes": 1, "engine": "auto"})
 
     def within(self, cores: int) -> "Cluster":
-        """Returns the cluster with at most `cores` workers, if it is this machine alone."""
+        """Returns the cluster with at most `cores` workers, if it is only this machine."""
         if self.over_nodes():
             return self
         workers = min(self.workers, max(1, cores))

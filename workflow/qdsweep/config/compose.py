@@ -32,7 +32,7 @@ _EXCLUSIVE: tuple[tuple[Path, Path], ...] = (
 _FIRST: Path = ("first_batch",)
 _FIRST_OF_EACH = "initial_solutions"
 _EMITTERS: Path = ("algorithm", "emitters")
-# The parts of an algorithm that may be the user's; of emitters each item.
+# The parts of an algorithm that may be the user's; for emitters, each item.
 _OWN: tuple[tuple[Path, type[Model]], ...] = (
     (("algorithm",), PluginAlgorithm),
     (("algorithm", "archive"), PluginArchive),
@@ -76,13 +76,13 @@ class _Draft:
         self.sources[path] = source
 
     def _sources_of(self, path: Path) -> set[str]:
-        """Returns where a key, or what a mapping there has, comes from."""
+        """Returns the sources of a key, or of the keys of a mapping there."""
         return {source for key, source in self.sources.items() if key[: len(path)] == path}
 
     def _replace_first(self, path: Path, value: Any, source: str) -> None:
-        """Removes what a random first batch was by the other of its two keys.
+        """Removes a random first batch that was set by the other one of its two keys.
 
-        A run's config.yaml has all keys: none of each emitter's own stands beside a first batch.
+        A run's config.yaml has all keys, so a first batch excludes those of the emitters.
         """
         if path == _FIRST:
             groups = self._at(_EMITTERS)
@@ -145,7 +145,7 @@ def compose(
     Args:
         experiment: A preset's name, a path of a YAML file, or the mapping itself.
         overrides: Names (see `keys.resolve`) and their values. `experiment`, `domain` and
-            `algorithm` are applied first, wherever they stand.
+            `algorithm` are applied first, wherever they appear.
         source: Where the overrides come from, for messages.
 
     Returns:
@@ -261,7 +261,7 @@ def _base(experiment: str | Mapping[str, Any], presets: dict[str, str], source: 
         whole.setdefault("name", _name(whole.get("type", "custom")))
     for key in [key for key in data if key in Experiment.model_fields]:
         draft.put((key,), data.pop(key), file)
-    if data:  # what is left are short names, as in a sweep
+    if data:  # the others are short names, as in a sweep
         paths = _keys_of(_as_json(draft.data))
         for name, value in data.items():
             try:
@@ -277,7 +277,7 @@ def _base(experiment: str | Mapping[str, Any], presets: dict[str, str], source: 
 
 
 def _goes_with_its_own(name: str, experiment: str | Mapping[str, Any], source: str) -> bool:
-    """Returns whether a short name of a file is a key of its own algorithm or domain.
+    """Returns whether a short name of a file is a key of the file's algorithm or domain.
 
     If another part replaces it, the key no longer exists.
     """
@@ -321,7 +321,7 @@ def _as_json(data: dict[str, Any]) -> str:
 def _validate(draft: _Draft) -> Experiment:
     """Returns the experiment of a draft, the names and values of its schedule resolved."""
     experiment = _experiment(draft)
-    if not experiment.schedule:  # of most rows of a sweep
+    if not experiment.schedule:  # as in most rows of a sweep
         return experiment
     now = _Draft({**draft.data, "schedule": []}, dict(draft.sources))
     paths, changes = _keys_of(_as_json(now.data)), []

@@ -250,7 +250,7 @@ class LunarLander(DomainConfig):
 
     @property
     def why_no_experience(self) -> str:
-        """Its own code plays it, as quick as can be."""
+        """Its own code plays it, and is optimised for speed."""
         return (
             "it plays pyribs' example without a record of the steps (rl_lunar_lander, of the type "
             "gymnasium, has one, for learners of discrete actions)"
@@ -350,8 +350,8 @@ def _tag(value: Any) -> str | None:
     return "module:Class" if isinstance(kind, str) and ":" in kind else kind
 
 
-# A BeforeValidator around this could give a better message, but the union would then be checked
-# as Python objects and no longer as JSON, and strict mode accepts a list as a tuple only in JSON.
+# A BeforeValidator around this could give a better message. But the union would then be checked as
+# Python objects and no longer as JSON, and strict mode accepts a list as a tuple only in JSON.
 Domain = Annotated[
     Annotated[LinearProjection, Tag("linear_projection")]
     | Annotated[Arm, Tag("arm")]

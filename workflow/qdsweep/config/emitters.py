@@ -14,7 +14,8 @@ STRATEGIES = {
     "lm_ma_es": ("LM-MA-ES", "loshchilov2019large"),
     "openai_es": ("OpenAI-ES", "salimans2017evolution"),
 }
-# Arguments of each evolution strategy, besides sigma0, dimension, batch size, seed and bounds.
+# Further arguments of each evolution strategy, after sigma0, dimension, batch size, seed and
+# bounds.
 ES_ARGUMENTS: dict[str, dict[str, type]] = {
     "cma_es": {},
     "sep_cma_es": {},
@@ -50,7 +51,7 @@ class EmitterKind(Model):
     needs_jacobian: ClassVar[bool] = False
     # Whether its first batch can be random solutions.
     draws_first: ClassVar[bool] = False
-    # What emitters of the kind are called in a text, and its papers: keys of references.bib.
+    # The name of such emitters in a text, and the papers of the kind: keys of references.bib.
     title: ClassVar[str]
     cite: ClassVar[tuple[str, ...]] = ()
 

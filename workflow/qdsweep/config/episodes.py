@@ -1,6 +1,6 @@
 """Episodes: the policy that acts in them, and their measures.
 
-What the config of every domain has, and facts about the domain.
+The module also has the keys of every domain, and facts about the domain.
 """
 
 from collections import Counter
@@ -127,7 +127,7 @@ class DomainConfig(Model):
     # with. No keys: it is called with this model.
     code: ClassVar[str]
     code_keys: ClassVar[tuple[str, ...]] = ()
-    # Installed packages that the results depend on, besides those of every run.
+    # Installed packages that the results depend on, in addition to those of every run.
     own_libraries: ClassVar[tuple[str, ...]] = ()
     # Whether an evaluation gives the same result with every seed.
     is_deterministic: ClassVar[bool] = False
@@ -135,8 +135,8 @@ class DomainConfig(Model):
     has_episodes: ClassVar[bool] = False
     # Whether the steps of the environment are counted. (A user's code may.)
     counts_steps: ClassVar[bool] = False
-    # For the methods paragraph, with {self} for this model: what to call a domain without a
-    # `title`, what its solutions are, and the papers of the type (keys of config/references.bib).
+    # Texts of the methods paragraph, with {self} for this model: the name of a domain without a
+    # `title`, its solutions, and the papers of the type (keys of config/references.bib).
     own_title: ClassVar[str] = "{self.name}"
     solution_text: ClassVar[str] = "with {solution_dim} parameters"
     own_papers: ClassVar[tuple[str, ...]] = ()
@@ -200,7 +200,7 @@ class DomainConfig(Model):
 
     @property
     def libraries(self) -> tuple[str, ...]:
-        """The distributions that its results depend on, besides those of every run."""
+        """The distributions that its results depend on, in addition to those of every run."""
         return self.own_libraries
 
     @property
@@ -217,7 +217,7 @@ class DomainConfig(Model):
         """Returns the domain in words, such as "a planar arm with 100 joints".
 
         Args:
-            source: The citation of its papers. It stands behind the title.
+            source: The citation of its papers. It follows the title.
             solution_dim: Parameters of a solution.
         """
         title = self.title or self.own_title.format(self=self)
@@ -271,7 +271,7 @@ class PolicyDomain(DomainConfig):
     objective_range: Interval = Field(
         description="lowest and best return; the lowest gives the QD-score offset [return]"
     )
-    # Wider than that of other domains, which have no network.
+    # It allows more than that of other domains, which have no network.
     x0: float | list[float] | Literal["xavier"] | None = Field(  # type: ignore[assignment]
         default=None,
         description=(

@@ -242,7 +242,7 @@ class Experiment(Model):
         return False
 
     def evaluations_after(self, iterations: int) -> int:
-        """Returns the evaluations of so many iterations, at least one (of a bandit, on average)."""
+        """Returns the evaluations of `iterations`, at least one (of a bandit, on average)."""
         evaluations, done, batch_size = self.first_iteration, 1, self.batch_size
         for change in self.schedule:
             at = min(change.at, iterations)

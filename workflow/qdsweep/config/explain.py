@@ -34,15 +34,15 @@ def explain(
     """
     known = [path for path, _ in key_paths(model, data)]
     lines = [_line(detail, data, sources, known) for detail in error.errors()]
-    # Each branch of a union has an error of its own: they become one line.
+    # Each branch of a union has its own error: they become one line.
     joined: dict[str, list[str]] = {}
-    for line, should in lines:
-        shoulds = joined.setdefault(line, [])
-        if shoulds:
-            should = should.removeprefix("should ").removeprefix("be ")
-        if should and should not in shoulds:
-            shoulds.append(should)
-    return "\n".join(line + " or ".join(shoulds) for line, shoulds in joined.items())
+    for line, expectation in lines:
+        expectations = joined.setdefault(line, [])
+        if expectations:
+            expectation = expectation.removeprefix("should ").removeprefix("be ")
+        if expectation and expectation not in expectations:
+            expectations.append(expectation)
+    return "\n".join(line + " or ".join(expectations) for line, expectations in joined.items())
 
 
 def _line(
@@ -53,8 +53,8 @@ def _line(
     path = _real_path(detail["loc"], data, absent=kind == "missing")
     place = f"{_source(path, sources)}: "
     if kind == "extra_forbidden":
-        here = [p[len(path) - 1] for p in known if p[: len(path) - 1] == path[:-1]]
-        siblings = [str(key) for key in dict.fromkeys(here)]
+        known_keys = [p[len(path) - 1] for p in known if p[: len(path) - 1] == path[:-1]]
+        siblings = [str(key) for key in dict.fromkeys(known_keys)]
         hint = nearest(str(path[-1]), siblings)
         return f"{place}unknown key {dotted(path)}; {hint}known here: {', '.join(siblings)}", ""
     if kind in ("union_tag_invalid", "union_tag_not_found"):
@@ -90,8 +90,8 @@ def _wrong_type(path: Path, value: Any, context: Mapping[str, Any]) -> str:
         return f"the key {where} is missing"
     if not isinstance(named, str):
         return f"{where} = {quoted(named)}: should be text"
-    if why := {**REFUSED, **ALGORITHMS}.get(named.lower()):
-        return f"{where} = {quoted(named)}: {why}"
+    if reason := {**REFUSED, **ALGORITHMS}.get(named.lower()):
+        return f"{where} = {quoted(named)}: {reason}"
     options = re.findall(r"'([\w:]+)'", str(context.get("expected_tags", "")))
     kinds = [option for option in options if option not in _UNWRITTEN]
     own = " or a module:Class of yours" if set(options) & {"plugin", "module:Class"} else ""

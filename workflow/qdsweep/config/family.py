@@ -1,4 +1,4 @@
-"""What the config of every family of algorithms has, and facts about the family."""
+"""The keys of every family of algorithms, and facts about the family."""
 
 from abc import ABC, abstractmethod
 from typing import Any, ClassVar
@@ -13,9 +13,9 @@ class AlgorithmConfig(Model, ABC):
     """What the config of every family has, and facts about the family."""
 
     fixed = "the algorithm is made with it"
-    # Makes an algorithm of it: `module:function`, called with experiment, domain, shared folder.
+    # `module:function`, which makes the algorithm from experiment, domain and shared folder.
     code: ClassVar[str]
-    # The distributions that its results depend on, besides those of every run.
+    # The distributions that its results depend on, in addition to those of every run.
     libraries: ClassVar[tuple[str, ...]] = ()
 
     name: str = Field(

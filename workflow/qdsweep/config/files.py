@@ -32,7 +32,7 @@ ALGORITHMS = {
 
 
 _PACKAGE = Path(__file__).resolve().parents[1]
-# The clone's folder; an installed wheel has a copy of what it needs of that (see setup.py).
+# The clone's folder; an installed wheel has a copy of the needed parts (see setup.py).
 HOME = _PACKAGE / "data" if (_PACKAGE / "data").is_dir() else _PACKAGE.parents[1]
 # The presets that come with qdsweep. Those of the working directory's config/ come before them.
 PRESETS = HOME / "config"
@@ -132,7 +132,7 @@ def _refuse_bomb(text: str) -> None:
     Raises:
         yaml.YAMLError: Values are nested too deeply, or aliases multiply them.
     """
-    sizes = [0]  # of the whole, and of each collection that is open
+    sizes = [0]  # those of the whole text, and of each open collection
     names: list[str | None] = []
     known: dict[str | None, int] = {}
     for event in yaml.parse(text, Loader=_Loader):

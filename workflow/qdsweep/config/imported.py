@@ -157,12 +157,12 @@ class ImportedRun:
 
     @property
     def id(self) -> str:
-        """Its id: what it is, and a hash of that."""
+        """Its id: domain, algorithm, seed, and a hash of its description."""
         part = self.about.model_dump(mode="json", include={"algorithm", "domain", "values"})
         part["archive"] = self.about.archive.model_dump(mode="json", include={"dims", "ranges"})
         digest = hashlib.sha256(json.dumps(part, sort_keys=True).encode()).hexdigest()[:10]
         name = re.sub(r"[^A-Za-z0-9_.]+", "_", self.about.algorithm).strip("_") or "algorithm"
-        name = name[:80]  # of 255 characters that a folder's name may have
+        name = name[:80]  # a folder's name may have 255 characters
         return f"{PREFIX}{self.about.domain}-{name}-s{self.seed}-{digest}"
 
     @property

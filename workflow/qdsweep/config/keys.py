@@ -16,7 +16,7 @@ from qdsweep.errors import BadInput
 Path = tuple[str | int, ...]
 # Names of whole parts, whose value is a preset.
 PRESETS = ("experiment", "domain", "algorithm")
-# Every emitter kind has its own; without it, it takes the `step` of the domain.
+# Every emitter kind has one of these; its default is the `step` of the domain.
 STEP_SIZES = ("sigma", "sigma0", "iso_sigma")
 
 
@@ -83,8 +83,8 @@ def _is_chosen(model: type[Model], value: Any) -> bool:
 def resolve(name: str, paths: Sequence[tuple[Path, Any]], owners: str) -> Path:
     """Returns the path of a name.
 
-    A name is a dotted path, or a part of one that ends in the same key, if that is unique:
-    `sigma0` and `algorithm.sigma0` stand for `algorithm.emitters.0.sigma0`.
+    A name is a dotted path, or a unique part of one that ends in the same key: `sigma0` and
+    `algorithm.sigma0` stand for `algorithm.emitters.0.sigma0`.
 
     Args:
         name: As the user wrote it.
@@ -121,10 +121,10 @@ def resolve(name: str, paths: Sequence[tuple[Path, Any]], owners: str) -> Path:
         raise BadInput(
             f"{name!r} is not one value: set one of {', '.join(dict.fromkeys(map(dotted, inner)))}"
         )
-    last = {key for *_, key in known if isinstance(key, str)}  # no numbers of emitters
+    last = {key for *_, key in known if isinstance(key, str)}  # without the numbers of emitters
     names = sorted({*PRESETS, *last})
-    parts_of_it = dict.fromkeys(str(path[0]) for path in known)
-    hint = nearest(name, [*names, *parts_of_it, *(dotted(path) for path in known)])
+    known_parts = dict.fromkeys(str(path[0]) for path in known)
+    hint = nearest(name, [*names, *known_parts, *(dotted(path) for path in known)])
     if name in STEP_SIZES:
         hint = (
             f"{', '.join(STEP_SIZES)} are of some emitters alone; the step size of all of them is "
@@ -169,10 +169,10 @@ class Change(Model):
 def read_schedule(value: Any) -> Any:
     """Returns the changes of a text such as `1000 sigma=0.05; 2000 sigma=0.01 line_sigma=0.1`.
 
-    So a schedule can be a value of a sweep. What is no text stays as it is.
+    So a schedule can be a value of a sweep. Values that are not text stay as they are.
 
     Raises:
-        ValueError: It is no such text.
+        ValueError: It is not such a text.
     """
     if not isinstance(value, str):
         return value
@@ -218,11 +218,11 @@ def refuse_fixed(experiment: Model, path: Path) -> None:
     Raises:
         BadInput: It cannot; the message has the reason and the keys that can.
     """
-    why, _ = _mid_run(experiment, path)
-    if why:
+    reason, _ = _mid_run(experiment, path)
+    if reason:
         can = ", ".join(f"{key} ({when})" for key, when in changeable(experiment))
         raise BadInput(
-            f"{dotted(path)} cannot be changed in mid-run: {why}. "
+            f"{dotted(path)} cannot be changed in mid-run: {reason}. "
             + (f"These keys can: {can}" if can else "No key of this experiment can")
         )
 
@@ -260,8 +260,8 @@ def unchanging(experiment: Model, names: Iterable[str]) -> Change:
 def changeable(experiment: Model) -> Iterator[tuple[str, str]]:
     """Yields the keys that can change while a run lasts, and when that acts: now or restart."""
     for path, _ in key_paths(type(experiment), experiment.model_dump()):
-        why, when = _mid_run(experiment, path)
-        if not why:
+        reason, when = _mid_run(experiment, path)
+        if not reason:
             yield dotted(path), when
 
 

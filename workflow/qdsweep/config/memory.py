@@ -1,4 +1,4 @@
-"""Sizes of an experiment that no memory holds: its archive, emitters and solutions."""
+"""Sizes of an experiment that do not fit in memory: its archive, emitters and solutions."""
 
 from collections.abc import Iterator
 from itertools import pairwise
@@ -11,7 +11,7 @@ from qdsweep.config.rl import ActorCritic, OnPolicy
 from qdsweep.host.machine import grants_all, require_memory
 
 _NUMBER = 8  # a float64 [bytes]
-# The least that each takes [bytes]; the smallest emitter was measured at 500.
+# A lower bound for each one [bytes]; the smallest emitter was measured at 500.
 _EMITTER = 400
 _TRANSITION = 28  # of a replay buffer: two observations of one number, action, reward and end
 _WEIGHT = 12  # with its gradient and one moment of the optimiser, in float32
@@ -22,24 +22,24 @@ def require_memory_of(
 ) -> None:
     """Refuses an experiment whose archive, emitters or solutions cannot fit in memory.
 
-    The check compares the least that they can take, so it accepts whatever has ever run.
+    The check compares their smallest possible sizes, so it accepts all that has ever run.
 
     Args:
         experiment: The experiment.
-        solution_dim: Parameters of a solution, where the domain's code tells them.
+        solution_dim: Parameters of a solution, where the domain's code has computed them.
         anywhere: Whether it may be computed on another machine than this one.
 
     Raises:
         BadInput: They cannot; the message names the keys.
     """
     dim = solution_dim or experiment.domain.known_solution_dim or 1
-    for size, what in _arrays(experiment, dim):
-        require_memory(size, what, anywhere=anywhere)
-    for cells, what in _archives(experiment):
-        # pyribs makes it whole, and fills a row at a time.
-        each = f"{cells:,} solutions of {dim:,} parameter(s)"
-        whole = f"{what}: an archive with {each}"
-        require_memory(_NUMBER * cells * dim, whole, anywhere=anywhere or grants_all())
+    for size, label in _arrays(experiment, dim):
+        require_memory(size, label, anywhere=anywhere)
+    for cells, label in _archives(experiment):
+        # pyribs allocates it as a whole, and fills one row at a time.
+        amount = f"{cells:,} solutions of {dim:,} parameter(s)"
+        text = f"{label}: an archive with {amount}"
+        require_memory(_NUMBER * cells * dim, text, anywhere=anywhere or grants_all())
 
 
 def _archives(experiment: Experiment) -> Iterator[tuple[int, str]]:
@@ -52,19 +52,19 @@ def _archives(experiment: Experiment) -> Iterator[tuple[int, str]]:
 
 
 def _arrays(experiment: Experiment, dim: int) -> Iterator[tuple[int, str]]:
-    """Yields what is filled in each iteration or at the start [bytes], and its keys."""
+    """Yields sizes of arrays filled in each iteration or at the start [bytes], and their keys."""
     algorithm, emitters = experiment.algorithm, experiment.num_emitters
     sizes = f"num_emitters = {emitters}, batch_size = {experiment.batch_size}"
     solutions = emitters * experiment.batch_size
-    each = f"solutions of {dim:,} parameter(s) in an iteration"
-    yield _NUMBER * solutions * dim, f"{sizes}: {solutions:,} {each}"
+    unit = f"solutions of {dim:,} parameter(s) in an iteration"
+    yield _NUMBER * solutions * dim, f"{sizes}: {solutions:,} {unit}"
     first = experiment.first_iteration
     key = "initial_solutions of the emitters"
     if (greedy := getattr(algorithm, "evaluation_episodes", None)) is not None:
         key = f"algorithm.evaluation_episodes = {greedy}"
     if experiment.first_batch is not None:
         key = f"first_batch = {experiment.first_batch}"
-    yield _NUMBER * first * dim, f"{key}: {first:,} {each}"
+    yield _NUMBER * first * dim, f"{key}: {first:,} {unit}"
     yield _EMITTER * emitters, f"num_emitters = {emitters}: so many emitters"
     # Off-policy, n_steps is a length of returns or unrolls, which the end of an episode cuts.
     for key in ("n_steps",) if isinstance(algorithm, OnPolicy) else ("buffer_size",):
@@ -77,8 +77,8 @@ def _arrays(experiment: Experiment, dim: int) -> Iterator[tuple[int, str]]:
     if isinstance(algorithm, Composition):
         for number, emitter in enumerate(algorithm.emitters):
             if isinstance(emitter, EvolutionStrategy) and emitter.es == "cma_es":
-                what = f"algorithm.emitters.{number}.es = cma_es: a matrix of {dim:,} x {dim:,}"
-                yield _NUMBER * dim**2, f"{what} numbers (sep_cma_es has none)"
+                label = f"algorithm.emitters.{number}.es = cma_es: a matrix of {dim:,} x {dim:,}"
+                yield _NUMBER * dim**2, f"{label} numbers (sep_cma_es has none)"
     if isinstance(algorithm.reported_archive, CVTArchive):
         samples = algorithm.reported_archive.samples
         yield _NUMBER * samples, f"algorithm.archive.samples = {samples}: so many points"

@@ -59,7 +59,7 @@ def load_plugin(target: str) -> Callable[..., Any]:
     return loaded
 
 
-def _load(target: str, what: str, fits: Callable[[Any], bool]) -> Any:
+def _load(target: str, kind: str, fits: Callable[[Any], bool]) -> Any:
     module_name, name = target.split(":")
     source = find_source(target)
     cached = sys.dont_write_bytecode
@@ -87,14 +87,14 @@ def _load(target: str, what: str, fits: Callable[[Any], bool]) -> Any:
             if fits(value) and getattr(value, "__module__", None) == module_name
         ]
         raise BadInput(
-            f"{target}: {source} has no {what} {name}; {nearest(name, known)}"
+            f"{target}: {source} has no {kind} {name}; {nearest(name, known)}"
             f"known there: {listed(known) or 'none'}"
         )
     return loaded
 
 
 def require_source(target: str) -> None:
-    """Refuses a `module:name` whose file is missing, is no Python or defines no such name.
+    """Refuses a `module:name` whose file is missing, is not Python or defines no such name.
 
     Nothing is imported, so it can run before any job starts.
 
@@ -120,13 +120,13 @@ def require_source(target: str) -> None:
 def source_hash(target: str) -> str:
     """Returns the hash of the source of a `module:Class`, without importing it [hex].
 
-    It sees what is executed of the file (see `code_hash`), and not what the module imports.
+    It covers the executed part of the file (see `code_hash`), and not what the module imports.
 
     Args:
         target: `module:Class`.
 
     Raises:
-        BadInput: There is no such module, or it is no Python.
+        BadInput: There is no such module, or it is not Python.
     """
     return code_hash(read_source(target))
 
@@ -138,7 +138,7 @@ def read_source(target: str) -> bytes:
         target: `module:Class`.
 
     Raises:
-        BadInput: There is no such module, or it is no Python.
+        BadInput: There is no such module, or it is not Python.
     """
     source = find_source(target)
     text = source.read_bytes()
@@ -215,7 +215,7 @@ def parameters(target: str) -> tuple[list[str], bool]:
 
 
 def refuse_unknown(target: str, where: str, arguments: dict[str, object]) -> None:
-    """Refuses arguments that a user's class or function does not take, as far as can be seen.
+    """Refuses arguments that a user's class or function does not take, by its source.
 
     Args:
         target: `module:name`.
@@ -223,14 +223,14 @@ def refuse_unknown(target: str, where: str, arguments: dict[str, object]) -> Non
         arguments: Name -> value.
 
     Raises:
-        BadInput: The message lists what it takes.
+        BadInput: The message lists its arguments.
     """
-    takes, complete = parameters(target)
+    accepted, complete = parameters(target)
     for name in arguments if complete else ():
-        if name not in takes:
+        if name not in accepted:
             raise BadInput(
-                f"{where}: {target} takes no argument {name!r}; {nearest(name, takes)}"
-                f"it takes: {', '.join(takes) or 'none'}"
+                f"{where}: {target} takes no argument {name!r}; {nearest(name, accepted)}"
+                f"it takes: {', '.join(accepted) or 'none'}"
             )
 
 
@@ -248,18 +248,18 @@ def _parameters(name: str, named: dict[str, ast.ClassDef | _Function]) -> tuple[
         return own, True
     parameters, complete = own, True
     for base in node.bases:
-        inner, whole = _parameters(ast.unparse(base), named)
+        inner, is_complete = _parameters(ast.unparse(base), named)
         parameters += [parameter for parameter in inner if parameter not in parameters]
-        complete = complete and whole
+        complete = complete and is_complete
     return parameters, complete
 
 
 def _names(function: _Function) -> list[str]:
     spec = function.args
-    return [each.arg for each in (*spec.posonlyargs, *spec.args, *spec.kwonlyargs)]
+    return [argument.arg for argument in (*spec.posonlyargs, *spec.args, *spec.kwonlyargs)]
 
 
-# Where the source of a class lies that was found in an installed package.
+# The folder for the source of a class that was found in an installed package.
 INSTALLED = "installed"
 
 
@@ -272,11 +272,11 @@ def needed_files(targets: Iterable[str]) -> dict[str, bytes]:
         targets: The `module:Class`.
 
     Returns:
-        Path inside config/plugins/ -> content; of a class of an installed package its own file
-        alone, as `installed/PATH`.
+        Path inside config/plugins/ -> content; of a class of an installed package only its own
+        file, as `installed/PATH`.
 
     Raises:
-        BadInput: There is no such module, or one of the files is no Python.
+        BadInput: There is no such module, or one of the files is not Python.
     """
     contents: dict[str, bytes] = {}
     targets = list(targets)

@@ -19,7 +19,7 @@ from qdsweep.host.process import RANKS, which
 
 _ENGINE = "`make extras` installs it (envs/{0}.lock); for an image: EXTRAS={0} containers/build.sh"
 _RL = "`make rl` installs it, elsewhere `pip install 'qdsweep[rl]'`"
-# How a part of a module's name begins -> remedy.
+# The beginning of a part of a module's name -> remedy.
 _REMEDIES = {
     "ale_py": (
         "`make extras` installs it (envs/atari.lock), as does pip install 'qdsweep[atari]' (the "
@@ -66,7 +66,7 @@ def require_package(target: str) -> None:
 
 
 def require_packages(part: str, *targets: str) -> None:
-    """Refuses what needs a package that is not there; nothing is imported.
+    """Refuses a part that needs a missing package; nothing is imported.
 
     Args:
         part: What needs them, such as "engine ray".
@@ -83,7 +83,7 @@ def require_packages(part: str, *targets: str) -> None:
 
 
 def require_packages_of(experiment: Experiment) -> None:
-    """Refuses an experiment whose domain or algorithm needs a package that is not there.
+    """Refuses an experiment whose domain or algorithm needs a missing package.
 
     Raises:
         BadInput: The message names domain or algorithm, the package and the remedy.
@@ -94,10 +94,10 @@ def require_packages_of(experiment: Experiment) -> None:
 
 
 def check_installed(cluster: Cluster) -> None:
-    """Refuses an engine whose library is not installed here, or what it is to use is not there.
+    """Refuses an engine whose library, or a program or file for it, is missing here.
 
     Raises:
-        BadInput: The library is an extra of its own; a program or a file is missing.
+        BadInput: The library (a separate extra), a program or a file is missing.
     """
     engine = cluster.engine
     if engine in LIBRARIES:

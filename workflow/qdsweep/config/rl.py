@@ -7,7 +7,7 @@ from pydantic import Field, Tag
 from qdsweep.config.base import NOW
 from qdsweep.config.learning import Family, Units
 
-# Keys of several learners, each with a default of its own.
+# Keys of several learners, each with its own default.
 LearningRate = Annotated[
     float,
     Field(

@@ -9,12 +9,12 @@ from pydantic import AfterValidator, Field, model_validator
 from qdsweep.config.base import Model
 
 Sampling = Literal["random", "sobol", "halton", "lhs", "tpe"]
-# Earlier, small batches lead that lose in the end: measured, see docs/searches.md.
+# At smaller shares, small batches lead that lose in the end (measured in docs/searches.md).
 EARLIEST = Fraction(1, 9)
 
 
 def _part(value: str | float) -> str | float:
-    """Refuses a value that is no share of the whole budget."""
+    """Refuses a value that is not a share of the whole budget."""
     try:
         if 0 < fraction(value) <= 1:
             return value
@@ -76,7 +76,7 @@ class Halving(Model):
 
     @property
     def shares(self) -> list[Fraction]:
-        """What each rung gives a setting of the whole budget."""
+        """The share of the whole budget that each rung gives a setting."""
         if self.rungs is not None:
             return [fraction(share) for share in self.rungs]
         shares, share = [], EARLIEST if self.first is None else fraction(self.first)
@@ -207,11 +207,11 @@ class Search(Model):
             raise ValueError(
                 "search.sampling = tpe: the first batch is random, so write batches: 2 or more"
             )
-        each, rest = divmod(self.samples or 0, self.batches)
+        size, rest = divmod(self.samples or 0, self.batches)
         if self.sampling == "tpe" and not self.has_brackets and rest:
             raise ValueError(
                 f"search.samples = {self.samples}: a whole number of settings in each of the "
-                f"{self.batches} batches is needed; write {(each + 1) * self.batches}, for example"
+                f"{self.batches} batches is needed; write {(size + 1) * self.batches}, for example"
             )
         if self.sampling == "lhs" and (self.pbt or self.has_brackets):
             raise ValueError("search.sampling = lhs: draw with sobol, halton or random here")

@@ -16,18 +16,18 @@ from token import tok_name
 _LAYOUT = {"COMMENT", "NL", "ENCODING", "ENDMARKER", "INDENT", "DEDENT"}
 
 
-@functools.lru_cache(maxsize=256)  # of one file for each row of a sweep
+@functools.lru_cache(maxsize=256)  # each row of a sweep asks for the same file
 def code_hash(source: bytes) -> str:
-    """Returns the SHA-256 of what is executed of a Python file [hex].
+    """Returns the SHA-256 of the executed part of a Python file [hex].
 
-    It is equal on Python 3.11 to 3.14, and unaffected by comments, docstrings, blank lines, the
-    width of an indent, line breaks inside brackets and the line ends of another system.
+    It is equal on Python 3.11 to 3.14. Comments, docstrings, blank lines, the width of an indent,
+    line breaks inside brackets and line ends do not change it.
 
     Args:
         source: The file as it is.
 
     Raises:
-        SyntaxError, ValueError: It is no Python.
+        SyntaxError, ValueError: It is not Python.
     """
     compile(source, "<source>", "exec", dont_inherit=True)
     # A mark for the end of each line and its depth: both decide what the tokens mean.

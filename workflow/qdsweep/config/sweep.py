@@ -126,7 +126,7 @@ class Figures(Model):
     )
 
 
-# Columns of the table of groups besides swept names and metrics.
+# Columns of the table of groups in addition to swept names and metrics.
 TABLE_COLUMNS = ("group", "n", "iqm")
 
 
@@ -212,7 +212,7 @@ class SweepFile(Model):
 
     @property
     def staged_search(self) -> Search | None:
-        """The search, where what is computed depends on what was; else None."""
+        """The search, where results decide what is computed next; else None."""
         return self.search if self.search and self.search.is_staged else None
 
     @property
@@ -224,7 +224,7 @@ class SweepFile(Model):
     def reporting(self) -> dict[str, Any]:
         """The keys that only the stages after the runs need, as plain data."""
         keys = {"figures", "reevaluate", "rollouts", "confirm", "published"}
-        if self.rank != RANK.name:  # else the tables of earlier starts would be made again
+        if self.rank != RANK.name:  # else the tables of earlier starts would be rebuilt
             keys.add("rank")
         if self.tables != Tables():
             keys.add("tables")

@@ -1,1 +1,1 @@
-"""Every process of a run inside one Apptainer (Singularity) image."""
+"""Runs every process of a run inside one Apptainer (Singularity) image."""

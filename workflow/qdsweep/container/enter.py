@@ -15,19 +15,19 @@ from qdsweep.host.process import RANKS, VARIABLE
 from qdsweep.records.paths import RunDir
 from qdsweep.records.status import read_status
 
-# Where the Dockerfile puts the project.
+# The Dockerfile puts the project into this folder.
 PROJECT = "/opt/qdsweep"
 # A folder for caches, which vanishes with the process: without one numba fails and matplotlib
 # warns.
 SCRATCH = "/scratch"
-# Of the host's environment only these enter the image; users add others with APPTAINERENV_NAME.
+# Only these variables of the host enter the image. Users add others as APPTAINERENV_NAME.
 HANDED_IN = (
     *("SLURM_JOB_ID", "SLURM_JOB_END_TIME", "CUDA_VISIBLE_DEVICES", "TERM", "COLUMNS"),
-    # Of a rank that srun has started, for MPI: it inherits the socket PMI_FD.
+    # MPI needs these in a rank that srun has started, which inherits the socket PMI_FD.
     *(RANKS, "PMI_FD", "PMI_JOBID", "PMI_RANK", "PMI_SIZE", "PMI_SPAWNED"),
     "MPIR_CVAR_SUPPRESS_ABORT_MESSAGE",
 )
-# Ranks in containers of their own may not look into each other's processes.
+# Ranks in separate containers may not look into each other's processes.
 APART = {"MPIR_CVAR_CH4_CMA_ENABLE": "0", "UCX_POSIX_USE_PROC_LINK": "n"}
 
 
@@ -65,7 +65,7 @@ def enter(name: str, arguments: argparse.Namespace, words: list[str]) -> None:
     has_gpus = cluster is not None and cluster.gpus > 0
     folders = binds(arguments)
     place = str(key_file().parent)
-    if own_digest("") is not None and not {":", ","} & {*place}:  # there is no home inside
+    if own_digest("") is not None and not {":", ","} & {*place}:  # the image has no home folder
         about["key"] = str(key_file())
         folders.append(f"{place}:{place}:ro")
     inside = [program, *options(folders, has_gpus), str(image), "python", "-m", "qdsweep"]
@@ -81,7 +81,7 @@ def enter(name: str, arguments: argparse.Namespace, words: list[str]) -> None:
 
 
 def options(folders: list[str], has_gpus: bool) -> list[str]:
-    """Returns the options of Apptainer: what the process inside sees of this machine."""
+    """Returns the options of Apptainer, which decide what a process sees of this machine."""
     words = ["--silent", "exec", "--cleanenv", "--no-home", "--scratch", SCRATCH]
     words += ["--pwd", str(Path.cwd())]
     words += [word for folder in folders for word in ("--bind", folder)]
@@ -115,7 +115,7 @@ def binds(arguments: argparse.Namespace) -> list[str]:
         if isinstance(value, Path) or (isinstance(value, str) and Path(value).is_file()):
             path = Path(value)
             _check_name(path.absolute())
-            while not path.is_dir():  # a file, or a folder that does not exist yet
+            while not path.is_dir():  # it is a file, or does not exist yet
                 path = path.absolute().parent
             paths.append(path)
     folders = {str(path.absolute()) for path in paths if path.exists()}

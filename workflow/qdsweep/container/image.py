@@ -1,8 +1,7 @@
 """The image: where it is, whether it can be used, and its hash.
 
-Apptainer, or a Singularity that does the same.
-
-Where the Python of a conda environment finds this package.
+Its program is Apptainer, or a Singularity that does the same. The module also makes this package
+available to the Python of a conda environment.
 """
 
 import contextlib
@@ -57,7 +56,7 @@ def find_program() -> tuple[str, str]:
     return path, "APPTAINERENV_" if version[1] == "apptainer" else "SINGULARITYENV_"
 
 
-# The folder for images of a URL, in the working directory.
+# Images that a URL names are pulled into this folder of the working directory.
 PULLED = Path("results/images")
 
 
@@ -99,7 +98,7 @@ def prepare(name: str) -> Path:
         Its path.
 
     Raises:
-        BadInput: There is no Apptainer, no image, or no qdsweep of this version in it.
+        BadInput: Apptainer, the image, or qdsweep of this version in it is missing.
     """
     program, _ = find_program()
     if _is_url(name) and not _pulled(name).exists():
@@ -166,7 +165,8 @@ _PACKAGE = Path(__file__).resolve().parents[1]
 def find_own_python() -> None:
     """Makes `python` in a shell command this one, with or without an active environment.
 
-    In a conda environment of `--sdm conda` it is the environment's, which finds the package here.
+    In a conda environment of `--sdm conda`, `python` remains the environment's, and finds this
+    package.
     """
     first = {"PATH": Path(sys.executable).parent, "PYTHONPATH": package_folder()}
     for name, folder in first.items():
@@ -176,7 +176,7 @@ def find_own_python() -> None:
 def package_folder() -> Path:
     """Returns a folder with this package and none of the libraries next to an installed one.
 
-    The environment has libraries of its own, maybe for another Python. For a wheel the folder is
+    The environment has its own libraries, maybe for another Python. For a wheel the folder is
     made in the working directory, with a link to the package.
     """
     if not HOME.is_relative_to(_PACKAGE):
@@ -186,7 +186,7 @@ def package_folder() -> Path:
         if link.readlink() == _PACKAGE:
             return link.parent
     link.parent.mkdir(parents=True, exist_ok=True)
-    fresh = link.with_name(f"{os.getpid()}")
-    fresh.symlink_to(_PACKAGE)
-    fresh.replace(link)
+    temporary = link.with_name(f"{os.getpid()}")
+    temporary.symlink_to(_PACKAGE)
+    temporary.replace(link)
     return link.parent

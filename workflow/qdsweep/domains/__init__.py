@@ -35,9 +35,9 @@ def make_domain(domain: DomainConfig, seed: int = 0) -> "Domain":
     try:
         make = getattr(import_module(module), name)
     except ModuleNotFoundError as error:
-        if not (how := remedy(error.name or "")):
+        if not (advice := remedy(error.name or "")):
             raise
-        raise BadInput(f"domain {domain.name or domain.type} needs {error.name}{how}") from None
+        raise BadInput(f"domain {domain.name or domain.type} needs {error.name}{advice}") from None
     made: Any = make(**arguments) if arguments else make(domain)
     values: dict[str, object] = {}
     if domain.ranges is not None:

@@ -30,7 +30,7 @@ from qdsweep.domains.policies import Choice, Policy, make_actions, make_choice
 from qdsweep.domains.screens import ConvolutionalPolicy, Emulator, Screens
 
 _BYTES = 128
-# A byte of memory as policies and learners see it: the same numbers in both precisions.
+# Policies and learners see a byte of memory as this number, equal in both precisions.
 _SCALED = (np.arange(256) / 255).astype(np.float32)
 
 
@@ -45,7 +45,7 @@ class _Memory:
         self._seen = np.empty(_BYTES)
 
     def begin(self) -> None:
-        """There is nothing to be prepared."""
+        """Does nothing, as there is nothing to prepare."""
 
     def act(self, action: Action) -> int:
         """Plays an action for its frames, and returns the reward."""
@@ -60,14 +60,14 @@ class _Memory:
 
 
 class _Episode(NamedTuple):
-    """What was played: t decisions.
+    """A played episode of t decisions.
 
     Attributes:
         memory: ``(t + 1, 128)`` the memory at the start and after each; the next episode
             overwrites it.
         actions: The index of each action.
         rewards: The reward of each.
-        frames: Frames that were played.
+        frames: Number of played frames.
         is_cut: Whether the limit of frames ended it.
     """
 
@@ -166,7 +166,7 @@ class AtariGame:
         )
 
     def render(self, solution: Floats, seed: int) -> Iterator[NDArray[np.uint8]]:
-        """Yields what is to be seen before each decision of an episode, and at its end.
+        """Yields a picture before each decision of an episode, and one at its end.
 
         Args:
             solution: ``(d,)`` weights of the policy.

@@ -34,8 +34,8 @@ class Exploration(NamedTuple):
     Random draws come from the row's evaluation seed. A row whose scales are all 0 acts greedily.
 
     Attributes:
-        kind: "softmax": a discrete action is drawn from softmax(output / scale); "epsilon": with
-            the probability `scale` a discrete action is uniform; "gaussian": `scale` times normal
+        kind: "softmax": a discrete action is drawn from softmax(output / scale). "epsilon": with
+            the probability `scale` a discrete action is uniform. "gaussian": `scale` times normal
             noise is added to each output, before it is squashed into bounds.
         scale: ``(n, 1)``; ``(n, a)`` for "gaussian", one for each output.
     """
@@ -97,16 +97,16 @@ class Domain(Protocol):
     """An objective function with measures.
 
     A domain is pure and row-independent: row i of a result has the same bits in any batch, in any
-    process and at every repetition. This excludes BLAS products across rows: ``X @ W`` on a part
-    of a batch differs in the last bits from the same rows of the whole.
+    process and at every repetition. This excludes BLAS products across rows. ``X @ W`` on a part of
+    a batch differs in the last bits from the same rows of the whole.
 
     A domain may have ``jacobian(solutions) -> (n, 1 + m, d)``, which gradient emitters need. It
     may have ``render(solution, seed)``, the pictures ``(h, w, 3)`` uint8 of an evaluation, for
     `qdsweep rollout`; environments of gymnasium.make need none.
 
     It may learn from all evaluations of a run, as observation normalisation does. With a
-    `context_dim` k, ``evaluate(solutions, seeds, context)`` receives the run's context ``(k,)``:
-    zeros plus the tallies of all earlier batches, added row by row in order. The context is the
+    `context_dim` k, ``evaluate(solutions, seeds, context)`` receives the run's context ``(k,)``. It
+    is zeros plus the tallies of all earlier batches, added row by row in order. The context is the
     same for all rows of a batch, and part of the reload file.
 
     Algorithms may learn from a domain with an `actor`. ``evaluate(..., experience=True)`` then

@@ -43,7 +43,7 @@ def find_spec(env_id: str) -> EnvSpec:
 
 def _import(env_id: str, module: str) -> None:
     try:
-        require_package(env_id)  # also in config/plugins/
+        require_package(env_id)  # it looks in config/plugins/, too
     except BadInput as error:
         raise BadInput(f"domain.env = {error}") from None
     try:

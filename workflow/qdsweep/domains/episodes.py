@@ -50,7 +50,7 @@ def evaluate_episodes(
     solutions = np.ascontiguousarray(solutions, dtype=np.float64)
     # One mean per solution, as numpy could sum a whole batch in another order.
     played = [
-        np.array([rollout(solution, each) for each in episode_seeds(seed, episodes)])
+        np.array([rollout(solution, child) for child in episode_seeds(seed, episodes)])
         for solution, seed in zip(solutions, seeds, strict=True)
     ]
     means = np.array([results.mean(axis=0) for results in played])
@@ -127,7 +127,7 @@ def _value(
         return sum(measure.geom in names for names in touching) / len(touching)
     if measure.measure == "episode_length":
         return float(length)
-    if measure.threshold is not None:  # only fraction_above has one
+    if measure.threshold is not None:  # only fraction_above has a threshold
         return float(np.mean(observations[:, measure.component] > measure.threshold))
     statistic, kind = measure.measure.rsplit("_", 1)
     source = actions if kind == "action" else observations

@@ -57,7 +57,7 @@ def find_fault(record: Any, actor: Actor) -> str | None:
 def takes_exploration(domain: Any) -> bool:
     """Returns whether the policies of a domain can explore; a domain may have only records."""
     parameters = inspect.signature(domain.evaluate).parameters.values()
-    return any(each.name == "exploration" or each.kind == each.VAR_KEYWORD for each in parameters)
+    return any(p.name == "exploration" or p.kind == p.VAR_KEYWORD for p in parameters)
 
 
 def check_experience(domain: Domain, solutions: Floats, seeds: Seeds) -> None:

@@ -1,6 +1,6 @@
 """Gymnasium environments as domains: a policy plays episodes, which are measured.
 
-Contacts with the floor in the environments of MuJoCo and PyBullet.
+The module also detects contacts with the floor in environments of MuJoCo and PyBullet.
 """
 
 from collections.abc import Callable, Iterable
@@ -32,7 +32,7 @@ from qdsweep.domains.policies import Choice, Policy, make_actions, make_choice
 from qdsweep.errors import BadInput
 
 FLOOR = "floor"
-# Which of the parts that measures name touch the floor in an environment now.
+# Returns which of the parts that measures name touch the floor in an environment.
 Ground = Callable[[gym.Env], frozenset[str]]
 
 
@@ -45,7 +45,7 @@ def make_ground(env: gym.Env, task: config.Gymnasium) -> Ground | None:
 
     Returns:
         A function from an environment of the task to names: of MuJoCo's geoms, or of the parts in
-        the `foot_list` of PyBullet's robot; None if no measure needs it.
+        the `foot_list` of PyBullet's robot. None if no measure needs it.
 
     Raises:
         BadInput: The environment knows no contacts, or has no such part.
@@ -93,9 +93,9 @@ def _require(geoms: Iterable[str], known: Iterable[str], lacks: str, label: str)
             raise BadInput(f"domain.measures: {lacks} {name!r}; {label}: {', '.join(known)}")
 
 
-# After `reset`, nothing of earlier episodes is left in these environments (a test shows it), so
-# one of them is used again. In others it may be: a BipedalWalker and the robots of PyBullet keep
-# their physics world, and give other bits when they are used again.
+# `reset` removes all state of earlier episodes from these environments (a test checks it), so one
+# of them is reused. Others may keep state: a BipedalWalker and the robots of PyBullet keep their
+# physics world, and give other bits when they are reused.
 _KEPT = ("gymnasium.envs.classic_control.", "gymnasium.envs.mujoco.")
 
 
@@ -140,9 +140,9 @@ class GymnasiumTask:
         check_components(task.measures, task.env, space.shape[0], self._actions.size)
         self._ground = make_ground(env, task)
         self._policy = Policy(task.policy, space.shape[0], self._actions.size)
-        kept = type(env).__module__.startswith(_KEPT)  # so it is not inside a wrapper either
-        self._env = env if kept else None
-        if not kept:
+        is_reusable = type(env).__module__.startswith(_KEPT)  # a wrapper has another module
+        self._env = env if is_reusable else None
+        if not is_reusable:
             env.close()
         self._limit = task.max_episode_steps or self._spec.max_episode_steps
         self.solution_dim = self._policy.solution_dim
@@ -194,12 +194,14 @@ class GymnasiumTask:
         result = evaluate_episodes(play, solutions, seeds, episodes)
         rows = [played[row * episodes : (row + 1) * episodes] for row in range(count)]
         result = result._replace(
-            steps=np.array([sum(len(one.rewards) for one in row) for row in rows], dtype=np.int64),
+            steps=np.array(
+                [sum(len(episode.rewards) for episode in row) for row in rows], dtype=np.int64
+            ),
             experience=[join_records(row) for row in rows] if experience else None,
         )
         if normalizer is None:
             return result
-        tallies = [[tally(one.observations[:-1]) for one in row] for row in rows]
+        tallies = [[tally(episode.observations[:-1]) for episode in row] for row in rows]
         own = {"mean": normalizer.mean, "std": normalizer.std}
         fields = {f"observation_{n}": np.tile(v, (count, 1)) for n, v in own.items()}
         return result._replace(

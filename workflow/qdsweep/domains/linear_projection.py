@@ -1,7 +1,7 @@
 """The linear projection benchmark (Fontaine et al. 2020, arXiv:1912.02400, section 4).
 
 Settings as in the CMA-MAE paper (Fontaine and Nikolaidis 2023, arXiv:2205.10752) and its code
-(icaros-usc/cma_mae, experiments/lin_proj): the best objective is 100, the corner where every
+(icaros-usc/cma_mae, experiments/lin_proj). The best objective is 100, and the corner where every
 parameter is -5.12 has 0.
 """
 
@@ -18,7 +18,7 @@ _A = 10.0  # Rastrigin's amplitude
 
 
 class _Function(NamedTuple):
-    """A sum of one term a parameter; the objective falls from 100 (sum 0) to 0.
+    """A sum of one term per parameter; the objective falls from 100 (sum 0) to 0.
 
     Attributes:
         term: ``(n, d) -> (n, d)``, the terms.
@@ -69,7 +69,7 @@ _FUNCTIONS = {
 class LinearProjection:
     """A function of d parameters; the measures are the sums of the clipped halves.
 
-    A parameter x counts as x inside [-5.12, 5.12] and as 5.12 / x outside, so the edges of the
+    A parameter x counts as x inside [-5.12, 5.12] and as 5.12 / x outside. So the edges of the
     measure space are hard to reach: nearly all parameters of a half must be at a bound.
 
     Attributes: see `qdsweep.domains.base.Domain`.
@@ -112,8 +112,8 @@ class LinearProjection:
     def jacobian(self, solutions: Floats) -> Floats:
         """Returns the true gradients, that of the objective first.
 
-        (The published code leaves out the objective's scale, which normalised gradients do not
-        see, and has -2 for every parameter outside the plateau, which is not its gradient.)
+        (The published code leaves out the objective's scale, which does not change normalised
+        gradients. It has -2 for every parameter outside the plateau, which is not its gradient.)
 
         Args:
             solutions: ``(n, d)`` solutions.

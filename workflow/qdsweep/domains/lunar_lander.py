@@ -1,12 +1,12 @@
 """LunarLander-v3 with a linear policy: the task of pyribs' examples/lunar_lander.py.
 
-The fast path of LunarLander-v3: gymnasium's `step` without what a discrete lander skips.
+Its fast path is gymnasium's `step` without the parts that a discrete lander skips.
 
 Bit-equal to `gymnasium.make("LunarLander-v3")` with the library versions in `PROVEN`
 (`test_lean_lander.py` compares them over policies, seeds and every way to end). With other
-versions it is not used. It saves a third of the time: random numbers are drawn in one block,
-forces are plain floats, and the loop allocates nothing but what Box2D returns. Nearly all of the
-remaining time is `b2World.Step`.
+versions it is not used. It saves a third of the time. Random numbers are drawn in one block, forces
+are plain floats, and the loop allocates only what Box2D returns. Nearly all of the remaining time
+is `b2World.Step`.
 """
 
 import math
@@ -32,14 +32,14 @@ _NOZZLE = 4 / _SCALE
 _SIDE_AWAY, _SIDE_HEIGHT = 12, 14
 _LEG_DOWN = 18 / _SCALE
 _BLOCK = 256
-# Observations have float32; the policy computes with them as float64.
+# Observations are float32; the policy computes with them as float64.
 _round, _unpack = struct.Struct("8f").pack, struct.Struct("8f").unpack
 _write = struct.Struct("8d").pack_into
 _ENVIRONMENT_STEP = (1.0 / _FPS, 6 * 30, 2 * 30)
 
 
 def differing_versions() -> dict[str, str]:
-    """Returns the installed versions that differ from `PROVEN`: then there is no fast path."""
+    """Returns the installed versions that differ from `PROVEN`, which disable the fast path."""
     installed = installed_versions(PROVEN)
     return {
         name: installed.get(name, "none") for name in PROVEN if installed.get(name) != PROVEN[name]
@@ -76,7 +76,7 @@ class LeanLander:
         left, right = env.legs
         shaping = env.prev_shaping
         ground = env.helipad_y + _LEG_DOWN
-        # The same numbers as from one draw after the other.
+        # A block has the same numbers as single draws.
         blocks = iter(lambda: (env.np_random.uniform(-1.0, 1.0, _BLOCK) / _SCALE).tolist(), None)
         noise = chain.from_iterable(blocks)
         x, output = self._input, self._output
@@ -176,7 +176,7 @@ class LunarLander:
         self._lean = None
         differing = differing_versions()
         if self._env.render_mode is not None:
-            pass  # the fast path takes no steps that could be seen
+            pass  # the fast path draws no pictures
         elif differing:
             self.remark = (
                 "the lunar lander's fast path is proven with other versions than "

@@ -7,7 +7,7 @@ from qdsweep.domains.base import Floats
 # A component that has been constant so far must not become huge when it changes.
 _VARIANCE_FLOOR = 1e-8
 _LIMIT = 10.0
-# In place of a number of observations: mean and standard deviation follow.
+# This number of observations marks a context that has mean and standard deviation instead.
 _KNOWN = -1.0
 
 

@@ -34,7 +34,7 @@ def make_plugin(plugin: Plugin) -> Domain:
     """
     domain_class = load_class(plugin.type)
     signature = inspect.signature(domain_class)
-    try:  # only the arguments: an error inside the class shows its own traceback
+    try:  # checks only the arguments: an error inside the class shows its own traceback
         signature.bind(**plugin.arguments)
     except TypeError as error:
         raise BadInput(
@@ -259,16 +259,16 @@ _NEIGHBOURS = (
 
 
 def _same(
-    name: str, one: Mapping[str, NDArray], other: Mapping[str, NDArray], problem: str
+    name: str, result: Mapping[str, NDArray], other: Mapping[str, NDArray], problem: str
 ) -> None:
-    which = _difference(one, other)
+    which = _difference(result, other)
     if which:
         raise BadInput(f"{name} {problem.format(which=which)}")
 
 
-def _difference(one: Mapping[str, NDArray], other: Mapping[str, NDArray]) -> str:
+def _difference(result: Mapping[str, NDArray], other: Mapping[str, NDArray]) -> str:
     """Returns which results have other bits; nothing if none."""
-    for key, values in one.items():
+    for key, values in result.items():
         rows = [i for i, row in enumerate(values) if row.tobytes() != other[key][i].tobytes()]
         if rows:
             first, then = values[rows[0]], other[key][rows[0]]

@@ -1,6 +1,6 @@
 """Policies: how a solution's parameters map an observation to an action.
 
-How a policy explores: its network's output is disturbed, and then becomes an action as ever.
+To explore, a policy disturbs its network's output, which then becomes an action as usual.
 """
 
 import math
@@ -97,7 +97,7 @@ class Policy:
             outputs: Size of the network's output.
 
         Raises:
-            BadInput: There is no memory for it.
+            BadInput: It does not fit in memory.
         """
         hidden = policy.hidden if isinstance(policy, config.MLP) else []
         self._bias = isinstance(policy, config.MLP)
@@ -129,7 +129,7 @@ class Policy:
             A function from an observation ``(inputs,)`` to the output ``(outputs,)``, which is
             overwritten by the next call, so that an episode allocates nothing.
         """
-        # The method `dot`: a call of np.matmul takes longer than a small product.
+        # The method `dot` is used because a call of np.matmul takes longer than a small product.
         layers = [
             (weights.dot, bias, np.empty(len(weights), dtype=weights.dtype))
             for weights, bias in split_layers(solution, self._shapes, bias=self._bias)
@@ -219,9 +219,9 @@ def make_actions(space: spaces.Space, env: str) -> Actions:
     return Actions(len(low), choose, vectors)
 
 
-# Disturbs an output in place.
+# A function that disturbs an output in place.
 _Disturbance = Callable[[Floats], None]
-# Steps whose noise is drawn at once: a call of the generator takes longer than a few numbers.
+# The noise of this many steps is drawn at once, as a call of the generator is slow.
 _BLOCK = 64
 
 
@@ -230,8 +230,8 @@ class Choice(NamedTuple):
 
     Attributes:
         action: As `Actions.choose`.
-        outputs: What `Record.actions` has instead of the actions, a row a step; None where it has
-            the actions.
+        outputs: What `Record.actions` has instead of the actions, one row per step; None where it
+            has the actions.
     """
 
     action: Callable[[Floats], Any]
@@ -247,7 +247,7 @@ def make_choice(
         actions: The actions of the domain.
         exploration: How the rows of the batch explore; None for greedy ones.
         row: The row of the batch.
-        episode_seed: The seed of the episode; the noise is of a child of it.
+        episode_seed: The seed of the episode; a child of it seeds the noise.
 
     Raises:
         ValueError: The exploration does not suit the actions.
@@ -302,7 +302,7 @@ def _epsilon(scale: Floats, size: int, rng: np.random.Generator) -> _Disturbance
 
     def disturb(output: Floats) -> None:
         if draw() < epsilon:
-            output[:] = draw(size)  # the largest is any of them
+            output[:] = draw(size)  # so that any output may be the largest
 
     return disturb
 

@@ -1,1 +1,1 @@
-"""What is done with finished elites: evaluated again, shown at their task."""
+"""Work on finished elites: re-evaluation, and animations of their episodes."""

@@ -45,7 +45,7 @@ class CorrectedRun(Run):
 def write_corrected_archive(
     run_dir: Path, settings: Reevaluate, objective: np.ndarray, measures: np.ndarray
 ) -> dict[str, Any]:
-    """Writes `reevaluated-TIMES-SEED.npz` and `.json` beside the run's own files.
+    """Writes `reevaluated-TIMES-SEED.npz` and `.json` next to the run's files.
 
     Args:
         run_dir: The run's folder.
@@ -54,7 +54,7 @@ def write_corrected_archive(
         measures: ``(times, n, m)`` measures.
 
     Returns:
-        What the JSON file says: the metrics of the archive as reported and corrected.
+        The content of the JSON file: the metrics of the archive as reported and corrected.
     """
     run = load(run_dir)
     arrays, summary = run.arrays, run.summary
@@ -76,7 +76,7 @@ def write_corrected_archive(
     rows = corrected_rows(elites, arrays)
     if archive.cells is None:
         del rows["index"]
-    same = (objective == arrays["objective"]).all() and (measures == arrays["measures"]).all()
+    is_equal = (objective == arrays["objective"]).all() and (measures == arrays["measures"]).all()
     corrected = archive.metrics()
     about = {
         **{name: summary[name] for name in ("id", "iterations", "evaluations", "archive_digest")},
@@ -84,7 +84,7 @@ def write_corrected_archive(
         "seed": settings.seed,
         "evaluation_seed": run.config["domain"]["evaluation_seed"],
         "elites": n,
-        "seed_matters": not same,  # if all are the same, no evaluation depends on its seed
+        "seed_matters": not is_equal,  # if all are the same, no evaluation depends on its seed
         "reported": {name: summary[name] for name in METRICS},
         "corrected": {name: corrected[name] for name in METRICS},
         "corrected_digest": archive_digest(rows),
@@ -113,7 +113,7 @@ def insert(
 
     Args:
         about: `archive` of summary.json.
-        arrays: archive.npz, which has the cells where they are no grid.
+        arrays: archive.npz, which has the cells where they are not a grid.
         objective: ``(n,)`` objectives.
         measures: ``(n, m)`` measures.
 

@@ -29,7 +29,7 @@ _REMEDIES = {
     "": "install what it is drawn with, such as pygame (pip install pygame-ce)",
 }
 _make = gym.make
-# The shot that is being taken, if any: a module may keep `make` under a name of its own.
+# The current shot, if any. Modules that imported `make` under another name also find it here.
 _shots: list["Shot"] = []
 
 
@@ -55,20 +55,20 @@ def filming(longest: float) -> Iterator["Shot"]:
 
 
 def _make_filmed(*arguments: Any, **keywords: Any) -> gym.Env:
-    """Makes an environment in the way of gymnasium.make, with a camera if one is running."""
+    """Makes an environment like gymnasium.make, with a camera if one is running."""
     if not _shots:
         return _make(*arguments, **keywords)
     try:  # MuJoCo looks for OpenGL when it is imported
         env = _make(*arguments, **{**keywords, "render_mode": "rgb_array"})
     except Exception as error:
-        asked = arguments[0] if arguments else keywords.get("id")
-        spec = gym.envs.registry.get(asked, asked) if isinstance(asked, str) else asked
+        name = arguments[0] if arguments else keywords.get("id")
+        spec = gym.envs.registry.get(name, name) if isinstance(name, str) else name
         raise _refusal(spec, error) from error
     return Camera(env, _shots[-1])
 
 
 def _refusal(spec: Any, error: Exception) -> BadInput:
-    """Returns what to say of an environment that cannot be rendered, given its specification."""
+    """Returns the error for an environment that cannot be rendered, given its specification."""
     entry = str(getattr(spec, "entry_point", ""))
     remedy = _REMEDIES["mujoco" if "mujoco" in entry else ""]
     name = getattr(spec, "id", str(spec))
@@ -83,7 +83,7 @@ class Shot:
         longest: The longest animation [s].
         fps: Steps of the environment in a second of its time.
         frames: Pictures, evenly spaced in time, and the last one.
-        moments: The step that each was taken after.
+        moments: The step after which each was taken.
         steps: Length of the episode.
     """
 
@@ -201,7 +201,7 @@ class Camera(gym.Wrapper):
         return result
 
     def close(self) -> None:
-        """Closes the environment, of which the last picture is taken before."""
+        """Takes the last picture, and closes the environment."""
         self._shot.end(self)
         super().close()
 
@@ -227,17 +227,17 @@ def _scaled(pixels: Any) -> "Image":
 
 MAX_BYTES = 1_000_000
 _COLORS = 192
-_SHORTEST = 0.02  # browsers show a frame that should be shorter for a tenth of a second
+_SHORTEST = 0.02  # browsers show shorter frames for a tenth of a second
 _MARGIN, _TITLE, _TEXT = 6, 12, 10
 
 
 def write_gif(path: Path, frames: list["Image"], seconds: float, hold: float = 1.5) -> None:
     """Writes an endless animation of at most a megabyte.
 
-    One that would be larger has every second frame left out, as often as needed.
+    From a larger one, every second frame is left out, as often as needed.
 
     Args:
-        path: Where to.
+        path: The file to write.
         frames: RGB pictures of one size, at least one.
         seconds: How long all of them take [s].
         hold: How much longer the last one stays [s].
@@ -257,7 +257,7 @@ def with_text(pictures: list["Image"], title: str, texts: list[list[str]]) -> li
 
     Args:
         pictures: RGB pictures of one size.
-        title: What stands above all of them, in bold.
+        title: The text above all of them, in bold.
         texts: The lines of each picture, which are wrapped.
     """
     from PIL import Image, ImageDraw
@@ -268,7 +268,7 @@ def with_text(pictures: list["Image"], title: str, texts: list[list[str]]) -> li
     bodies = ["\n".join(_wrapped(line, plain, width) for line in lines) for lines in texts]
     pen = ImageDraw.Draw(Image.new("RGB", (1, 1)))
     top = _MARGIN + int(pen.multiline_textbbox((0, 0), title, font=bold)[3]) + 5
-    # As high as the highest: the picture must not jump.
+    # All bands have the height of the highest one, so that the picture does not jump.
     band = top + max(int(pen.multiline_textbbox((0, 0), b, font=plain)[3]) for b in bodies)
     frames = []
     for picture, body in zip(pictures, bodies, strict=True):
@@ -282,8 +282,8 @@ def with_text(pictures: list["Image"], title: str, texts: list[list[str]]) -> li
 
 
 def _encoded(frames: list["Image"], seconds: float, hold: float) -> bytes:
-    each = max(seconds / len(frames), _SHORTEST)
-    times = [round(1000 * each)] * (len(frames) - 1) + [round(1000 * (each + hold))]
+    duration = max(seconds / len(frames), _SHORTEST)
+    times = [round(1000 * duration)] * (len(frames) - 1) + [round(1000 * (duration + hold))]
     buffer = io.BytesIO()
     first, *others = frames
     animated = {"save_all": True, "append_images": others, "duration": times, "loop": 0}

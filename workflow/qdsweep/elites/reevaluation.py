@@ -53,7 +53,7 @@ class Samples:
         about: The archive's digest and the versions.
         objective: ``(times * n,)`` objectives, NaN where they are missing.
         measures: ``(times * n, m)`` measures.
-        core_seconds: ``()`` what the saved ones took.
+        core_seconds: ``()`` core-seconds of the saved evaluations.
     """
 
     path: Path
@@ -114,24 +114,24 @@ def core_seconds_of(run: RunDir, settings: Reevaluate) -> float:
     if not path.exists():
         return 0.0
     arrays = read_arrays(path, remedy="remove it: its core-seconds are left out then")
-    return float(arrays.get("core_seconds", 0))  # an earlier release has not kept them
+    return float(arrays.get("core_seconds", 0))  # an earlier release has not stored them
 
 
 def reevaluate(run_dir: Path, settings: Reevaluate, cluster: Cluster, stop: Stop) -> Samples:
     """Evaluates every elite of a finished run again.
 
-    The run's own files stay as they are. What is evaluated is kept in `state/`, so that a killed
-    re-evaluation goes on; the result depends neither on that nor on the engine.
+    The run's own files stay as they are. Evaluations are stored in `state/`, from which a killed
+    re-evaluation resumes. The result depends neither on that nor on the engine.
 
     Args:
         run_dir: The run's folder, absolute.
         settings: How often, and the seed of the fresh evaluation seeds.
         cluster: One node.
-        stop: Says when to stop before the end.
+        stop: Decides when to stop before the end.
 
     Raises:
         BadInput: The run is not finished, or cannot be evaluated again.
-        Interrupted: It was asked to stop; the same call goes on.
+        Interrupted: It was asked to stop; the same call resumes.
         QdsweepError: An evaluation failed.
     """
     experiment, summary, arrays = read_run(run_dir)
@@ -181,8 +181,8 @@ def read_run(run_dir: Path) -> tuple[Experiment, dict[str, Any], Arrays]:
 def fresh_seeds(settings: Reevaluate, elites: int) -> Seeds:
     """Returns the evaluation seeds of all repeats of all elites, ``(times * n,)`` uint32.
 
-    They depend on the seed, the repeat and the elite alone. A search takes the spawn keys (0,)
-    and (1, t). These are others, so an elite never gets its old seed, even with the same `seed`.
+    They depend only on the seed, the repeat and the elite. A search uses the spawn keys (0,) and
+    (1, t). These are others, so an elite never gets its old seed, even with the same `seed`.
     """
     repeats = [
         np.random.SeedSequence(settings.seed, spawn_key=(2, repeat)).generate_state(elites)
@@ -194,7 +194,7 @@ def fresh_seeds(settings: Reevaluate, elites: int) -> Seeds:
 def batches(
     missing: NDArray[np.int64], solutions: Floats, seeds: Seeds, contexts: Floats | None
 ) -> Iterator[tuple[NDArray[np.int64], Batch]]:
-    """Cuts what is to be evaluated into batches, each of one context.
+    """Cuts the missing evaluations into batches, each of one context.
 
     Args:
         missing: ``(k,)`` rows of the samples.
@@ -259,13 +259,13 @@ WALL_TIME_MARGIN = 10.0
 
 
 def start_reevaluation(run_dir: Path, times: int, seed: int, cluster: Cluster) -> int:
-    """Evaluates the elites of a run again, writes the corrected archive, and says what was luck.
+    """Evaluates a run's elites again, writes the corrected archive, and logs the overestimation.
 
     Returns:
         0 finished, 75 stopped on purpose.
 
     Raises:
-        QdsweepError: It failed; the message says why.
+        QdsweepError: It failed; the message has the reason.
     """
     began = time.monotonic()
     if times < 1 or seed < 0:

@@ -46,7 +46,7 @@ def rollout(
     """Renders an episode of chosen elites of a run, each as an animated GIF.
 
     The episode has the seed that the elite was scored with; its score must then be that of the
-    archive, bit for bit. Of an evaluation of several episodes the first is shown.
+    archive, bit for bit. If an evaluation has several episodes, the first one is shown.
 
     Args:
         run_dir: The run's folder, with config.yaml and archive.npz.
@@ -54,12 +54,12 @@ def rollout(
         elites: Any of "best", "median" and "corners", see `choose`.
         seconds: The longest animation; a longer episode is shown faster [s].
         run: The run's id; empty: the name of its folder.
-        files: What the names of files begin with; empty: the run's id.
-        at: Points of the measures, of whose cells the elites are shown too.
+        files: The beginning of file names; empty: the run's id.
+        at: Points of the measures; the elites of their cells are shown too.
 
     Returns:
         For each animation: file, run, elite, title, seed, own_seed, episodes, steps, speed.
-        `archive` and `rendered` are objective and measures of each; `equal` compares them, and is
+        `archive` and `rendered` are objective and measures of each; `equal` compares them. It is
         None if the seed of the evaluation is unknown, so that another one is shown.
 
     Raises:
@@ -188,7 +188,7 @@ def _film(run: Run, elite: Elite, seed: int, seconds: float) -> tuple[Shot, Floa
         if hasattr(domain, "render"):
             try:
                 shot.add_all(domain.render(elite.solution.copy(), int(first[0])))
-            except Exception as error:  # of the user's code, or of what it has returned
+            except Exception as error:  # by the user's code, or because of its result
                 raise BadInput(
                     f"the domain {settings.name or settings.type} cannot be rendered: "
                     f"{raised(error)}; render(solution, seed) returns pictures, arrays (h, w, 3) "
@@ -198,9 +198,9 @@ def _film(run: Run, elite: Elite, seed: int, seconds: float) -> tuple[Shot, Floa
     if evaluation.steps is not None:
         shot.count(int(evaluation.steps[0]))
     if not shot.frames:
-        how = "render gave no pictures" if hasattr(domain, "render") else "it made no environment"
+        fault = "render gave no pictures" if hasattr(domain, "render") else "it made no environment"
         raise BadInput(
-            f"the domain {settings.name or settings.type} cannot be rendered ({how}): give its "
+            f"the domain {settings.name or settings.type} cannot be rendered ({fault}): give its "
             "class a method render(solution, seed) that returns pictures, arrays (h, w, 3) of "
             "uint8, or let it play in what gymnasium.make makes"
         )
@@ -225,14 +225,14 @@ def _named(values: Floats | list[float], measures: list[str]) -> dict[str, Any]:
 
 
 def _lines(entry: dict[str, Any]) -> list[str]:
-    """Returns what stands above every picture of an episode."""
-    which = "this episode" if entry["episodes"] == 1 else f"the first of {entry['episodes']}"
+    """Returns the text above every picture of an episode."""
+    episode = "this episode" if entry["episodes"] == 1 else f"the first of {entry['episodes']}"
     seed = "" if entry["own_seed"] else ", not that of its evaluation"
-    same = entry["archive"] == entry["rendered"]
-    score = "the same" if same else _score(entry["rendered"])
+    is_equal = entry["archive"] == entry["rendered"]
+    score = "the same" if is_equal else _score(entry["rendered"])
     return [
         f"in the archive: {_score(entry['archive'])}",
-        f"{which} (seed {entry['seed']}{seed}): {score}",
+        f"{episode} (seed {entry['seed']}{seed}): {score}",
     ]
 
 

@@ -31,7 +31,7 @@ class Elite:
         measures: ``(m,)`` its measures.
         evaluation_seed: The seed that it was evaluated with; None in a run of an earlier release,
             where `Run.seed_of` finds it.
-        fields: The domain's other fields of it, by name.
+        fields: Its other fields, from the domain, by name.
     """
 
     row: int
@@ -68,7 +68,7 @@ def possible_seeds(
     Args:
         experiment: The experiment of its run.
         elite: The elite.
-        files: The run's, with its history.
+        files: The run's files, with its history.
         metrics: The run's metrics.
 
     Returns:
@@ -84,8 +84,8 @@ def possible_seeds(
         return np.empty(0, np.uint32)
     iteration = int(history.iteration[in_cell[-1]]) - 1  # counted from 0, as seeds are
     evaluations = np.concatenate(([0], metrics["evaluations"].to_numpy(np.int64)))
-    asked = int(evaluations[iteration + 1] - evaluations[iteration])
-    count = asked if policy == "solution" else 1
+    size = int(evaluations[iteration + 1] - evaluations[iteration])
+    count = size if policy == "solution" else 1
     return evaluation_seeds(policy, experiment.seed, iteration, 0, count)
 
 
@@ -98,7 +98,7 @@ def context_for(domain: Domain, elite: Elite | None, name: str) -> Floats | None
         name: The domain's name.
 
     Raises:
-        BadInput: It learns, and no elite is given.
+        BadInput: The domain learns, and no elite is given.
     """
     if elite is None:
         if hasattr(domain, "context_dim"):

@@ -31,7 +31,7 @@ CURABLE = ("stopped", "memory", "storage", "workers")
 
 
 def cause_of(error: BaseException) -> str:
-    """Returns what ended a run in a word: stopped, memory, workers, storage or failure."""
+    """Returns the cause of a run's end: stopped, memory, workers, storage or failure."""
     if isinstance(error, Interrupted):
         return "stopped"
     if isinstance(error, MemoryError | WorkerDied):
@@ -74,7 +74,7 @@ def write_ending(files: StateDir, error: BaseException, fingerprint: str) -> Non
 
 
 def explain_kill(files: StateDir, attempt: dict[str, Any]) -> str:
-    """Asks Slurm why an attempt ended without a record of its own.
+    """Asks Slurm why an attempt ended without a record.
 
     Args:
         files: The run's `state/`.
@@ -97,9 +97,9 @@ def explain_kill(files: StateDir, attempt: dict[str, Any]) -> str:
 
 
 def refuse_repetition(files: StateDir, fingerprint: str, attempt: int) -> None:
-    """Ends a retry of a run that failed by a fault of its own, and would fail again.
+    """Ends a retry of a run whose failure would happen again.
 
-    A start by the user, attempt 1, tries again and forgets the failure.
+    When the user starts the sweep (attempt 1), the run is tried again and the failure is forgotten.
 
     Args:
         files: The run's `state/`.
@@ -126,7 +126,7 @@ def record_refusal(run: RunDir, error: QdsweepError, attempt: int) -> None:
         attempt: Snakemake's count, from 1.
 
     Raises:
-        QdsweepError: The error; on a retry, the message has that it is not the first one.
+        QdsweepError: The error; on a retry, the message has the earlier error.
     """
     files = run.state
     identity = run.name.rsplit("-", 1)[-1]  # the id has only the beginning of the fingerprint

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 ENGINE = "imported"
-# Theirs and ours may differ by so much: logs are often single precision, or rounded.
+# External metrics may differ from ours by this share, as logs are often rounded.
 _TOLERANCE = 1e-4
 
 
@@ -48,7 +48,7 @@ class Foreign:
 
     @property
     def evaluations(self) -> int:
-        """Evaluations in the end."""
+        """Evaluations at the end."""
         return int(self.table["evaluations"].iloc[-1])
 
     def __str__(self) -> str:
@@ -61,7 +61,7 @@ def read_foreign(run: ImportedRun) -> Foreign:
     """Reads foreign results, and measures their elites.
 
     Raises:
-        BadInput: A file is missing, damaged, or not as the description has it.
+        BadInput: A file is missing, damaged, or not as described.
     """
     archive, warnings = _archive(run, _elites(run))
     measured = archive.metrics()
@@ -164,11 +164,11 @@ def _elites(run: ImportedRun) -> Arrays:
     solution = solution.reshape(len(objective), -1)
     if not np.isfinite(objective).any():
         raise BadInput(f"{run.archive}: objective has no finite number")
-    there = ~np.isnan(objective) & ~np.isneginf(objective)  # so some libraries fill empty cells
-    if not np.isfinite(measures[there]).all():
+    is_filled = ~np.isnan(objective) & ~np.isneginf(objective)  # some libraries fill empty cells so
+    if not np.isfinite(measures[is_filled]).all():
         raise BadInput(f"{run.archive}: measures has what is no finite number")
     elites = {"objective": objective, "measures": measures, "solution": solution}
-    return {name: rows[there] for name, rows in elites.items()} | {
+    return {name: rows[is_filled] for name, rows in elites.items()} | {
         name: arrays[name] for name in ("centroids",) if name in arrays
     }
 
@@ -178,16 +178,14 @@ def _from_npz(run: ImportedRun) -> Arrays:
     arrays = read_arrays(run.archive, remedy=_remedy(run))
     elites = {}
     for name in ("objective", "measures", "solution", "centroids"):
-        theirs = names.get(name, name)
-        if not isinstance(theirs, str):
-            raise BadInput(
-                f"{run.path}: archive.names.{name} = {theirs}: one array of an .npz file"
-            )
-        if theirs in arrays:
-            elites[name] = _numbers(run, theirs, arrays[theirs])
+        key = names.get(name, name)
+        if not isinstance(key, str):
+            raise BadInput(f"{run.path}: archive.names.{name} = {key}: one array of an .npz file")
+        if key in arrays:
+            elites[name] = _numbers(run, key, arrays[key])
         elif name in names:
             raise BadInput(
-                f"{run.path}: archive.names.{name} = {theirs!r}: {run.archive} has no such array; "
+                f"{run.path}: archive.names.{name} = {key!r}: {run.archive} has no such array; "
                 f"it has {', '.join(arrays)}"
             )
     return elites
@@ -198,15 +196,15 @@ def _from_csv(run: ImportedRun) -> Arrays:
     table = _read_csv(run, run.archive)
     elites = {}
     for name in ("objective", "measures", "solution"):
-        theirs = names.get(name)
-        if theirs is None:  # as pyribs writes them
-            like = re.compile(rf"{name.removesuffix('s')}s?(_\d+)?")
-            theirs = [column for column in table if like.fullmatch(str(column))]
-        columns = [theirs] if isinstance(theirs, str) else theirs
-        lacking = [column for column in columns if column not in table]
-        if lacking:
+        selection = names.get(name)
+        if selection is None:  # pyribs writes such names
+            pattern = re.compile(rf"{name.removesuffix('s')}s?(_\d+)?")
+            selection = [column for column in table if pattern.fullmatch(str(column))]
+        columns = [selection] if isinstance(selection, str) else selection
+        missing = [column for column in columns if column not in table]
+        if missing:
             raise BadInput(
-                f"{run.path}: archive.names.{name}: {run.archive} has no column {lacking[0]!r}; "
+                f"{run.path}: archive.names.{name}: {run.archive} has no column {missing[0]!r}; "
                 f"it has {', '.join(map(str, table))}"
             )
         if columns:
@@ -231,7 +229,7 @@ def _remedy(run: ImportedRun) -> str:
 
 
 def _numbers(run: ImportedRun, name: str, values: NDArray[Any]) -> NDArray[Any]:
-    if values.dtype.kind in "cV":  # NumPy would take a part of each
+    if values.dtype.kind in "cV":  # NumPy would use only a part of each
         raise BadInput(f"{run.archive}: {name} has what is no number ({values.dtype})")
     try:
         return np.asarray(values, dtype=np.float64)
@@ -293,7 +291,7 @@ def _archive(run: ImportedRun, elites: Arrays) -> tuple[ResultArchive, list[str]
 
 
 def _metrics(run: ImportedRun) -> "pd.DataFrame":
-    """Reads their metrics as ours, one row where there are none; what they lack is empty."""
+    """Reads their metrics in our columns, at least one row; missing values are empty."""
     import pandas as pd
 
     about, path = run.about, run.metrics
@@ -352,10 +350,10 @@ def _columns(run: ImportedRun, path: Path, theirs: "pd.DataFrame") -> "pd.DataFr
                 f"has {', '.join(map(str, theirs))}"
             )
         values = pd.to_numeric(theirs[column], errors="coerce")
-        wrong = np.flatnonzero(values.isna() & theirs[column].notna())
-        if len(wrong):
+        faulty = np.flatnonzero(values.isna() & theirs[column].notna())
+        if len(faulty):
             raise BadInput(
-                f"{path}, row {wrong[0] + 1}: {column} = {theirs[column].iloc[wrong[0]]!r} is no "
+                f"{path}, row {faulty[0] + 1}: {column} = {theirs[column].iloc[faulty[0]]!r} is no "
                 "number"
             )
         columns[name] = log.times.get(name, 1.0) * values.astype(float)
@@ -367,17 +365,17 @@ def _columns(run: ImportedRun, path: Path, theirs: "pd.DataFrame") -> "pd.DataFr
 def _compare(run: ImportedRun, table: "pd.DataFrame", ours: dict[str, Any]) -> list[str]:
     """Returns where their last metrics are not what their elites give."""
     last = table.iloc[-1]
-    wrong = []
+    unequal = []
     for name, value in ours.items():
-        theirs = float(last.get(name, math.nan))
-        if value is None or math.isnan(theirs):
+        logged = float(last.get(name, math.nan))
+        if value is None or math.isnan(logged):
             continue
-        if not math.isclose(theirs, value, rel_tol=_TOLERANCE, abs_tol=1e-9):
-            wrong.append(f"{name} {theirs:.6g} in theirs, {value:.6g} of its elites")
-    if not wrong:
+        if not math.isclose(logged, value, rel_tol=_TOLERANCE, abs_tol=1e-9):
+            unequal.append(f"{name} {logged:.6g} in theirs, {value:.6g} of its elites")
+    if not unequal:
         return []
     low = run.about.objective_range[0]
     return [
-        f"{'; '.join(wrong)}: the tables have the latter (offset of the QD score: {low:g}, the "
+        f"{'; '.join(unequal)}: the tables have the latter (offset of the QD score: {low:g}, the "
         "lower end of objective_range)"
     ]

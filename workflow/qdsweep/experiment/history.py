@@ -17,9 +17,9 @@ log = logging.getLogger("qdsweep")
 
 
 class Insertions:
-    """The insertions of a run, appended; cut to the reload file's iteration on a new start.
+    """The insertions of a run, in a file that is cut to the reload file's iteration at a start.
 
-    A truncated file is given up: the run itself does not need it.
+    A truncated file is dropped, as the run does not need it.
 
     Args:
         out: The run's folder.
@@ -68,13 +68,13 @@ class Insertions:
         """Notes which cells a batch may have changed.
 
         Args:
-            measures: ``(n, m)`` the measures of the batch that the algorithm has just got.
+            measures: ``(n, m)`` the measures of the batch that the algorithm has just received.
         """
         if self._file.is_open:
             self._touched.append(self._archive.cells_of(measures))
 
     def add(self, iteration: int) -> None:
-        """Records the insertions of an iteration; of a cell, the last one."""
+        """Records the insertions of an iteration, the last one of each cell."""
         if not self._file.is_open:
             return
         cells = np.unique(np.concatenate(self._touched))

@@ -4,7 +4,7 @@
 >>> run.archive.stats.qd_score, run.metrics["coverage"].iloc[-1], run.config["seed"]
 >>> run.replay(run.best()).objective
 
-Solutions are evaluated again as their run did: with its CPU settings, wherever Python started.
+Solutions are evaluated as in their run, with its CPU settings, in whatever process Python runs.
 """
 
 import weakref
@@ -147,10 +147,10 @@ class Run:
         if is_imported(self.summary["id"]):
             raise BadInput(f"{self.path} was imported: nothing here evaluates its elites again")
         experiment = compose(str(self.files.config))
-        today = identity_in(experiment, RunDir(self.path)).id
-        if self.summary.get("id") != today:
+        new_id = identity_in(experiment, RunDir(self.path)).id
+        if self.summary.get("id") != new_id:
             raise BadInput(
-                f"{self.path} is {self.summary.get('id')}, but its config.yaml stands for {today} "
+                f"{self.path} is {self.summary.get('id')}, but its config.yaml stands for {new_id} "
                 "now: the source of its domain or emitters has changed since, or the file was; "
                 "run it again before its elites are evaluated again"
             )
@@ -166,11 +166,11 @@ class Run:
         return self.elite(int(np.argmax(self.arrays["objective"])) if self._count else 0)
 
     def at(self, measures: ArrayLike) -> Elite:
-        """Returns the elite of the cell that a point lies in; without cells, the nearest one.
+        """Returns the elite of the cell that contains a point; without cells, the nearest one.
 
         Args:
-            measures: ``(m,)`` the point, in the measures' own units. As in pyribs, one outside of
-                their ranges lies in the cell at the edge.
+            measures: ``(m,)`` the point, in the measures' own units. As in pyribs, a point outside
+                of their ranges belongs to the cell at the edge.
 
         Raises:
             BadInput: The cell is empty; the message names the nearest elites.
@@ -203,10 +203,10 @@ class Run:
         return elite_of(self.arrays, row)
 
     def replay(self, elite: Elite) -> Evaluation:
-        """Evaluates an elite once more with the seed of its own evaluation.
+        """Evaluates an elite again with the seed of its evaluation.
 
         Returns:
-            Its evaluation, of one row, with the elite's objective and measures, bit for bit,
+            Its evaluation, of one row. It has the elite's objective and measures, bit for bit,
             under the library versions of the run and on a CPU that its `cpu_baseline` admits.
 
         Raises:
@@ -240,8 +240,8 @@ class Run:
     def seed_of(self, elite: Elite) -> int:
         """Returns the seed that an elite was evaluated with.
 
-        Runs of earlier releases did not keep it. Of the seeds of its iteration, which the history
-        tells, it is the one that gives the elite's objective and measures.
+        Runs of earlier releases did not store it. The history then has the elite's iteration, and
+        the seed is the one of this iteration that gives the elite's objective and measures.
 
         Raises:
             BadInput: It is unknown.

@@ -1,8 +1,8 @@
-"""The QD loop: ask, evaluate, tell, and now and then a reload file.
+"""The QD loop: ask, evaluate, tell, and occasionally a reload file.
 
-The time of numba's compilation in this process, which belongs to no phase of an iteration. pyribs
-compiles the parts of its CMA emitters at their first call, in each process but a fork of the warm
-one.
+The module also measures numba's compilation in this process, which belongs to no phase of an
+iteration. pyribs compiles parts of its CMA emitters at their first call in each process, except
+in forks of the warm one.
 """
 
 import logging
@@ -43,7 +43,7 @@ class _Stopwatch(event.Listener):
 
 
 _stopwatch = _Stopwatch()
-# Held to compile a function, and to load one that was compiled before; not to call it.
+# numba holds this lock to compile a function or to load a compiled one, but not to call it.
 event.register("numba:compiler_lock", _stopwatch)
 
 
@@ -71,7 +71,7 @@ def run_loop(
         state: Its state, changed in place; it can be saved whenever this returns or raises
             `Interrupted`.
         engine: Evaluates the solutions.
-        stop: Says when to stop before the end.
+        stop: Decides when to stop before the end.
         after_iteration: Called with the state and the seconds of each phase of the iteration;
             writes metrics.
         save_if_due: Called while the workers evaluate; writes a reload file when the time has
@@ -111,7 +111,7 @@ def require_steps(experiment: Experiment, state: State) -> None:
 def change(experiment: Experiment, state: State) -> None:
     """Makes the changes of the schedule, if the coming iteration is the first one with them.
 
-    The state of a reload file between two iterations lacks them, one within an iteration has them.
+    A reload file between two iterations does not have them yet, one within an iteration does.
     """
     if state.is_between_iterations:
         for key, value in experiment.changes_after(state.iterations).items():
@@ -131,7 +131,7 @@ def ask(experiment: Experiment, state: State, seconds: dict[str, float]) -> bool
         candidates = state.algorithm.ask()
         if candidates is None:
             return False
-        # The user's own algorithm may give a list, or single precision.
+        # The user's algorithm may give a list, or single precision.
         solutions = np.asarray(candidates.solutions, dtype=np.float64)
         seeds = evaluation_seeds(
             experiment.domain.evaluation_seed,
@@ -182,7 +182,7 @@ def tell(state: State, after_tell: Callable[[Evaluation], None], seconds: dict[s
     with timed(seconds, "tell"):
         batch, evaluation = state.pending.batch, state.pending.evaluation()
         if state.context is not None and evaluation.tally is not None:
-            for tally in evaluation.tally:  # in this order, whichever worker evaluated it
+            for tally in evaluation.tally:  # in the order of the rows, not of the workers
                 state.context = state.context + tally
         candidates = Candidates(
             batch.solutions, batch.gradients, batch.seeds, batch.experience, batch.exploration
@@ -200,7 +200,7 @@ def added(before: int | None, steps: NDArray[np.int64] | None) -> int | None:
 
 @contextmanager
 def timed(seconds: dict[str, float], phase: str) -> Iterator[None]:
-    """Adds the time of the block to a phase, but for what numba compiles in it."""
+    """Adds the time of the block to a phase, without numba's compilation."""
     start, before = time.perf_counter(), compiled()
     try:
         yield

@@ -42,21 +42,21 @@ class ReadOnly:
         return len(self._archive)
 
     def __iter__(self) -> Any:
-        # Copies: pyribs gives the archive's own arrays.
+        # pyribs yields the archive's arrays themselves, so they are copied.
         return (copy.deepcopy(elite) for elite in self._archive)
 
 
 class OwnMetrics:
     """The metrics that the key `metrics` of an experiment lists.
 
-    Each function is called once an iteration with the archive that results are of (pyribs' own,
-    to be read only) and all evaluations of the iteration. An error, or a value that is not finite,
-    leaves an empty cell; the log reports it the first time, and how often at the end.
+    Each function is called once per iteration, with the archive of the results (that of pyribs,
+    read-only) and all evaluations of the iteration. An error, or a value that is not finite, leaves
+    an empty cell. The log reports it the first time, and how often at the end.
 
     Args:
         experiment: The experiment.
-        state: The state of its run. It keeps the evaluations of the iteration under way: a run
-            may be saved between two batches of it.
+        state: The state of its run. It keeps the evaluations of the current iteration, as a run may
+            be saved between two batches of it.
 
     Raises:
         BadInput: A module or function is missing.
@@ -84,9 +84,9 @@ class OwnMetrics:
         if not self._state.told:
             return {}
         archive = self._state.algorithm.archive
-        seen = ReadOnly(getattr(archive, "ribs_archive", archive))
+        view = ReadOnly(getattr(archive, "ribs_archive", archive))
         results = {
-            name: self._call(name, seen, _joined(self._state.told)) for name in self._functions
+            name: self._call(name, view, _joined(self._state.told)) for name in self._functions
         }
         self._state.told = []
         return {own.column: self._value(own.column, results[own.function]) for own in self._wanted}
@@ -108,7 +108,7 @@ class OwnMetrics:
         else:
             value = result
         value = value.item() if isinstance(value, np.ndarray) and value.ndim == 0 else value
-        with contextlib.suppress(OverflowError):  # of a whole number that no float can be
+        with contextlib.suppress(OverflowError):  # a whole number may be too large for a float
             if isinstance(value, numbers.Real) and math.isfinite(value):
                 return float(value)
         self._failed[column] += 1

@@ -1,4 +1,4 @@
-"""The processes of the mpi engine: one that MPI did not start has MPI start the ranks."""
+"""The processes of the mpi engine: the first one lets MPI start the ranks."""
 
 import contextlib
 import logging
@@ -35,24 +35,24 @@ def start_ranks(cluster: Cluster, run: Path) -> int:
         BadInput: The launcher is missing, or the ranks are not one world.
     """
     program, *options = launcher(cluster)
-    path = which(program)  # that of the MPI that is installed next to this Python comes first
+    path = which(program)  # prefers that of the MPI next to this Python
     if path is None:
         raise BadInput(
             f"engine mpi: the launcher {program} is not on the PATH; {INSTALL}, or name "
             'another one in the cluster config, such as mpi: {launcher: "srun --mpi=pmix"}'
         )
-    # Not from this process's environment: some launchers hand it only to ranks of this machine.
+    # `env` sets it, as some launchers pass the environment only to ranks of this machine.
     size = cluster.workers + 1
     words = [*options, "-n", str(size), "env", f"{RANKS}={size}"]
     env = {**os.environ, "MPIR_CVAR_SUPPRESS_ABORT_MESSAGE": "1"}
     if not cluster.over_nodes():  # MPICH's mpiexec would start them by srun in any Slurm job
         env |= {"HYDRA_LAUNCHER": "fork", "HYDRA_RMK": "user"}
-        if cluster.mpi.launcher is None:  # no port of MPI, where others could send pickles
+        if cluster.mpi.launcher is None:  # without a port, where others could send pickles
             env.setdefault("UCX_TLS", "self,sm")
     file = RunDir(run).state.path / EXIT_CODE
     with contextlib.suppress(OSError):  # rank 0 reports the problem
         file.parent.mkdir(parents=True, exist_ok=True)
-        file.unlink(missing_ok=True)  # of a start that was killed
+        file.unlink(missing_ok=True)  # left by a killed start
     process = subprocess.Popen(
         [path, *words, sys.executable, "-m", "qdsweep", *sys.argv[1:]],
         env=env,
@@ -60,7 +60,7 @@ def start_ranks(cluster: Cluster, run: Path) -> int:
         start_new_session=True,
         preexec_fn=partial(die_with_parent, signal.SIGKILL),
     )
-    for number in SIGNALS:  # the one that every launcher hands on: others make it kill the ranks
+    for number in SIGNALS:  # every launcher forwards SIGUSR1, but kills the ranks on others
         signal.signal(number, lambda *_: process.send_signal(signal.SIGUSR1))
     code = process.wait()
     with contextlib.suppress(OSError):
@@ -81,7 +81,7 @@ def launcher(cluster: Cluster) -> list[str]:
     program, *options = shlex.split(_launcher(cluster))
     if Path(program).name != "srun":
         return [program, *options]
-    # Rank 0, which is not a worker, comes on top of the first node's; a lost rank ends them all.
+    # The first node also has rank 0, which is not a worker. A lost rank ends all ranks.
     place = ["--overlap", "--overcommit", "--distribution=cyclic", "--cpu-bind=none"]
     place += [f"--nodes={cluster.nodes}", "--kill-on-bad-exit=1", "--job-name=qdsweep-ranks"]
     return [program, *place, *options]
@@ -124,7 +124,7 @@ def work(cluster: Cluster, run: Path, main: Callable[[], int]) -> int:
     except QdsweepError as error:  # reported here: this process does not survive Abort
         print(f"qdsweep: {error}", file=sys.stderr)
         code = error.exit_code
-    except BaseException:  # without Abort the others would wait for ever
+    except BaseException:  # without Abort the others would wait forever
         traceback.print_exc()
         code = 1
     _leave(run, code)
@@ -136,9 +136,9 @@ def work(cluster: Cluster, run: Path, main: Callable[[], int]) -> int:
 
 
 def _leave(run: Path, code: int, refusal: str = "") -> int:
-    """Leaves the exit code, and why the run cannot begin, to the process that started the ranks."""
-    # Whole or not at all: of ranks that are not one world each writes, and the first that ends
-    # makes the launcher kill the others.
+    """Gives exit code, and why the run cannot begin, to the process that started the ranks."""
+    # The file is written atomically, because ranks that are not one world all write it. The first
+    # one to end makes the launcher kill the others.
     with contextlib.suppress(OSError):
         write_text(RunDir(run).state.path / EXIT_CODE, f"{code}\n{refusal}")
     return code

@@ -45,7 +45,7 @@ _PACKAGES = (
     *("qdsweep.algorithms", "qdsweep.experiment.state"),
     *("ribs.archives", "ribs.emitters", "ribs.schedulers"),
 )
-# It evaluates option texts as code.
+# This module evaluates option texts as code.
 _NEVER = "ribs.emitters.opt._pycma_es"
 _NAMES = {
     "builtins": {"bytearray", "complex", "frozenset", "object", "range", "set", "slice"},
@@ -69,7 +69,7 @@ _NAMES = {
     "qdsweep.domains.base": {"Actor", "Exploration", "Record"},
     "qdsweep.engines.base": {"Batch", "_repeated"},
     "qdsweep.experiment.reload": {"read_settings"},
-    # Of earlier releases, whose reload files held an algorithm's settings as models.
+    # Reload files of earlier releases hold an algorithm's settings as models of these classes.
     "qdsweep.config.archives": {
         *("CVTArchive", "DNSArchive", "GridArchive", "ProximityArchive"),
         "SlidingBoundariesArchive",
@@ -232,8 +232,8 @@ class Inherited(NamedTuple):
 
     def is_of(self, header: dict[str, Any]) -> bool:
         """Returns whether a reload file is this one."""
-        same = header["fingerprint"] in self.fingerprints
-        return same and bool(header["iteration"] == self.iteration)
+        is_same_experiment = header["fingerprint"] in self.fingerprints
+        return is_same_experiment and bool(header["iteration"] == self.iteration)
 
 
 class Saved(NamedTuple):
@@ -284,7 +284,7 @@ def save(
 
 
 def fits(files: StateDir) -> Callable[[dict[str, Any]], bool]:
-    """Returns a function of a reload file's header: whether metrics.csv still begins the same."""
+    """Returns a function of a reload file's header: whether metrics.csv still begins as then."""
     lines = read_lines(files.metrics)
     return lambda header: begins_with(lines, header["iteration"], header.get("metrics"))
 
@@ -344,10 +344,10 @@ def adopt(files: StateDir) -> list[Path]:
     return adopted
 
 
-def keep_only(files: StateDir, kept: list[Path]) -> None:
+def keep_only(files: StateDir, wanted: list[Path]) -> None:
     """Removes all reload files except these."""
     for path in files.reloads():
-        if path not in kept:
+        if path not in wanted:
             path.unlink(missing_ok=True)  # the listing may be out of date
 
 
@@ -440,7 +440,7 @@ _Readable = io.BufferedReader | io.BytesIO
 
 
 class _Origin(enum.Enum):
-    """Who may have made a reload file."""
+    """The possible authors of a reload file."""
 
     OWN = "it has the user's own digest"
     KEPT = "it is the user's, and nobody else can write it: made here, or copied"
@@ -507,13 +507,13 @@ def _begun(header: dict[str, Any]) -> "hashlib._Hash":
     return hashlib.sha256(json.dumps(header, sort_keys=True).encode())
 
 
-def _check_versions(path: Path, then: dict[str, str], now: dict[str, str], allowed: bool) -> None:
+def _check_versions(path: Path, old: dict[str, str], new: dict[str, str], allowed: bool) -> None:
     changed = [
-        f"{name} {then[name]} -> {now[name]}"
+        f"{name} {old[name]} -> {new[name]}"
         for name in sorted(
-            then.keys() & now.keys()
+            old.keys() & new.keys()
         )  # the run does not use a library that one side lacks
-        if then[name] != now[name]
+        if old[name] != new[name]
     ]
     if changed and not allowed:
         raise BadInput(

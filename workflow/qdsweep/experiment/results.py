@@ -37,7 +37,7 @@ def write_results(
     """Writes archive.npz and summary.json of a state.
 
     Args:
-        files: Where to.
+        files: The paths to write.
         run: The run's id.
         experiment: The experiment.
         domain: Its domain.
@@ -83,7 +83,7 @@ def describe_archive(archive: Archive, domain: Domain) -> dict[str, Any]:
 
 
 def all_versions(decisive: dict[str, str], engine: str) -> dict[str, str]:
-    """The versions that summary.json lists: decisive ones and some that are good to know."""
+    """The versions that summary.json lists: decisive ones, and others for information."""
     others = installed_versions(("gymnasium", "pandas", "dask", LIBRARIES.get(engine, "dask")))
     build = torch_build() if "torch" in decisive else {}
     python = platform.python_version()
@@ -128,6 +128,6 @@ def snapshot(run_dir: Path) -> Path | None:
         "workers": status.workers,
         "attempts": status.attempts,
     }
-    # The source of a user's class may have been edited since: the run keeps its id.
+    # The source of a user's class may have been edited since, but the run keeps its id.
     write_results(target, status.id or run_id(experiment), experiment, domain, state, about)
     return target.path

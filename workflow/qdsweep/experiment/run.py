@@ -48,7 +48,7 @@ from qdsweep.versions import installed_versions
 log = logging.getLogger("qdsweep")
 
 STATUS_SECONDS = 1.0
-# To close the workers and write the last files, on top of three saves and training [s].
+# Time to close the workers and write the last files, after three saves and training [s].
 WALL_TIME_MARGIN = 5.0
 # The log names a longer time between two saves [s].
 LOGGED_INTERVAL = 60.0
@@ -72,8 +72,8 @@ def compute(
         experiment: The experiment.
         run: The run's folder, locked by the caller.
         cluster: Where the evaluations are computed.
-        stop: Says when to stop before the end.
-        options: How.
+        stop: Decides when to stop before the end.
+        options: The options of the run.
         deadline: When the process must have ended, as `time.monotonic` counts.
         helpers: Starts the workers, if the engine needs that.
         identity: The run's identity, where the caller knows it.
@@ -140,7 +140,7 @@ def compute(
                 experiment, state, engine, stop, after_iteration, recorder.save_if_due, after_tell
             )
         finally:
-            engine.close()  # before the last save, which then has the machine for itself
+            engine.close()  # before the last save, which then has the whole machine
 
 
 def _inherited(experiment: Experiment, run: RunDir) -> reload.Inherited | None:
@@ -155,7 +155,7 @@ def _inherited(experiment: Experiment, run: RunDir) -> reload.Inherited | None:
 
 @dataclass(eq=False)
 class Recorder:
-    """Writes what a run leaves behind: metrics, status, log, reload files, results."""
+    """Writes the files of a run: metrics, status, log, reload files, results."""
 
     experiment: Experiment
     domain: Domain
@@ -178,10 +178,10 @@ class Recorder:
         done = getattr(state, unit)
         self.progress = Progress(self.experiment.budget, done, self.files.metrics, bar=bar)
         self.attempts = read_status(self.files).attempts
-        for lost in self.attempts:
-            if "how" not in lost:  # it ended without a word
-                lost["how"] = explain_kill(self.files, lost)
-                log.warning("the last attempt was %s", lost["how"])
+        for attempt in self.attempts:
+            if "how" not in attempt:  # it ended without a record
+                attempt["how"] = explain_kill(self.files, attempt)
+                log.warning("the last attempt was %s", attempt["how"])
         self.attempts.append(
             {**this_process(), "image": image(), "started": now(), "from": state.iterations}
         )
@@ -245,7 +245,7 @@ class Recorder:
         self.history.add(state.iterations)
 
     def save(self, state: State) -> None:
-        """Writes the rows of metrics, then the reload file that counts on them."""
+        """Writes the rows of metrics, then the reload file that relies on them."""
         start = time.perf_counter()
         self.metrics.flush(durable=True)
         self.history.flush()
@@ -308,7 +308,7 @@ class Recorder:
         try:
             yield
         except (Interrupted, EvaluationFailed, Hanging, NoWorkers, WorkerDied) as error:
-            # All are raised while solutions are evaluated, where the state is whole.
+            # All are raised while solutions are evaluated, when the state is consistent.
             self.save(state)
             stopped = isinstance(error, Interrupted)
             self._end(state, "stopped" if stopped else "failed", str(error))
@@ -335,7 +335,7 @@ class Recorder:
         self.write_status(state, status)
 
     def _write_results(self, state: State) -> None:
-        """Writes archive.npz and summary.json, and removes what they make superfluous."""
+        """Writes archive.npz and summary.json, and removes files that they make superfluous."""
         self.attempts[-1] |= {"ended": now(), "how": "finished", "iteration": state.iterations}
         about = {
             "status": "finished",

@@ -14,7 +14,7 @@ from qdsweep.text import duration
 log = logging.getLogger("qdsweep")
 
 FIRST_PLOT_SECONDS = 60.0
-_PLOTS = 2  # metrics next to each other, for more there is no room
+_PLOTS = 2  # metrics next to each other; there is no room for more
 
 
 class _LogFile(logging.FileHandler):
@@ -33,9 +33,9 @@ def start_log(path: Path, *, terminal: bool) -> None:
     if terminal:
         handlers.append(logging.StreamHandler(sys.stderr))
     root = logging.getLogger()
-    for old in root.handlers[:]:
-        root.removeHandler(old)
-        old.close()
+    for previous in root.handlers[:]:
+        root.removeHandler(previous)
+        previous.close()
     for handler in handlers:
         handler.setFormatter(formatter)
         root.addHandler(handler)
@@ -87,8 +87,8 @@ class Progress:
         """Returns the time to the end at the rate since the first row; None if unknown [s]."""
         if self._first is None or done <= self._first:
             return None
-        gone = done - self._first
-        return (time.monotonic() - self._started) / gone * max(0, self.total - done)
+        progress = done - self._first
+        return (time.monotonic() - self._started) / progress * max(0, self.total - done)
 
     def show(self, row: dict[str, Any]) -> None:
         """Takes note of a new row of metrics."""

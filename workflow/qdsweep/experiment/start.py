@@ -39,7 +39,7 @@ def start(experiment: Experiment, out: Path, cluster: Cluster, options: Options)
         experiment: The experiment.
         out: The run's folder.
         cluster: Where it is computed.
-        options: How.
+        options: The options of the run.
 
     Returns:
         0 finished, 75 stopped on purpose.
@@ -122,8 +122,8 @@ def _locked(
     log.info("budget: %s", " ".join(f"{n} {unit}" for unit, n in experiment.budget.items()))
     for at in experiment.late_changes:
         log.warning("schedule: the budget ends before the change after iteration %d comes", at)
-    for torn in files.torn():  # of a process that was killed; the lock is ours
-        torn.unlink(missing_ok=True)  # a listing may be old
+    for torn in files.torn():  # left by a killed process, as the lock is ours
+        torn.unlink(missing_ok=True)  # a listing may be out of date
     try:
         done = _done(experiment, identity, files)
         if done is not None:
@@ -167,18 +167,18 @@ def _locked(
             f"{type(error).__name__}: {error} (the traceback is in {files.log})"
         ) from error
     finally:
-        shutil.rmtree(files.connection.parent, ignore_errors=True)  # an earlier attempt's, too
+        shutil.rmtree(files.connection.parent, ignore_errors=True)  # and an earlier attempt's
         run.publish()
     return 0
 
 
 def _find_helpers(cluster: Cluster, out: Path) -> "Helpers | None":
-    """What starts the workers of an engine that needs it, while this process imports."""
+    """Returns what starts the workers while this process imports, if the engine needs it."""
     if not cluster.has_helpers:
         return None
     from qdsweep.engines.allocation import Helpers, start_helpers
 
-    # In an image they were started before, from outside.
+    # In an image, they have already been started from outside.
     return Helpers(process.host_facts().get("helpers") or start_helpers(cluster, out), out)
 
 
@@ -191,7 +191,7 @@ def _is_whole(path: Path) -> bool:
 
 
 def _done(experiment: Experiment, identity: Identity, files: StateDir) -> str | None:
-    """None if there is something to compute; else how far the results in state/ go."""
+    """Returns None if there is something to compute; else how far the results in state/ go."""
     log = logging.getLogger("qdsweep")
     damaged = damaged_files(files.sums, files.path)
     for path in damaged:

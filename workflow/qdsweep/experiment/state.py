@@ -14,12 +14,12 @@ from qdsweep.records.metrics import PHASES
 
 @dataclass
 class Pending:
-    """Solutions of the algorithm whose results it has not got.
+    """Solutions of the algorithm whose results it has not received.
 
     Attributes:
         batch: The solutions.
         done: ``(n,)`` whether a row is evaluated.
-        results: Name -> ``(n, ...)`` array, rows that are not done hold nothing.
+        results: Name -> ``(n, ...)`` array, undefined in rows that are not done.
         experience: Row -> its record, where experience is wanted; a row that failed has none.
     """
 
@@ -30,7 +30,7 @@ class Pending:
 
     @classmethod
     def of(cls, batch: Batch) -> "Pending":
-        """Nothing of the batch is evaluated yet."""
+        """Returns a batch of which nothing is evaluated yet."""
         return cls(batch, np.zeros(len(batch.solutions), dtype=bool))
 
     def put(self, rows: slice, evaluation: Evaluation) -> None:
@@ -90,7 +90,7 @@ def no_seconds() -> dict[str, float]:
 
 @dataclass
 class State:
-    """What a reload file holds.
+    """The content of a reload file.
 
     Attributes:
         algorithm: The algorithm, with its archives and generators.
@@ -98,13 +98,13 @@ class State:
         evaluations: Evaluated solutions of the finished iterations.
         steps: Environment steps of the finished iterations; None where the domain counts none, or
             an earlier release did not.
-        asked: Solutions of the iteration under way, all its batches.
-        trained: Whether the algorithm has worked in this iteration while others evaluated.
+        asked: Solutions of the current iteration, in all its batches.
+        trained: Whether the algorithm has worked in this iteration while workers evaluated.
         failures: Evaluations that failed and were scored.
-        pending: The batch under way, or None between two iterations.
+        pending: The current batch, or None between two iterations.
         seconds: Time spent so far, by phase, and by compilation [s].
         context: ``(k,)`` what the domain has learned from all evaluations, if it does.
-        told: The evaluations of the iteration under way, where the user has metrics.
+        told: The evaluations of the current iteration, where the user has metrics.
     """
 
     algorithm: Algorithm
@@ -163,7 +163,7 @@ def reached(state: State, budget: dict[str, int]) -> bool:
 
 
 def measure(state: State) -> dict[str, Any]:
-    """The metrics of the archive that results are of."""
+    """The metrics of the archive of the results."""
     return {
         "iteration": state.iterations,
         "evaluations": state.evaluations,

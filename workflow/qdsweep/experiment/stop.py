@@ -9,7 +9,7 @@ from types import FrameType, TracebackType
 from qdsweep.errors import QdsweepError
 from qdsweep.host.signals import SIGNALS
 
-# The longest that a timer waits; it is set again then [s].
+# The longest time of a timer, which is set again then [s].
 _LONGEST = 1e8
 
 

@@ -24,13 +24,13 @@ _LENGTH = 64  # hexadecimal digits
 
 
 def key_file() -> Path:
-    """Returns where the key is, or will be: in an image where the host has it."""
+    """Returns the path of the key, which may not exist yet; in an image, the host's path."""
     key = process.host_facts().get("key")
     folder = Path(os.environ.get("XDG_CONFIG_HOME") or Path("~/.config").expanduser())
     return Path(key) if key else folder / "qdsweep/key"
 
 
-def own_digest(what: str) -> str | None:
+def own_digest(text: str) -> str | None:
     """Returns the keyed digest of a text, which no other user can make.
 
     The key is made at its first use.
@@ -39,10 +39,10 @@ def own_digest(what: str) -> str | None:
         HMAC-SHA256 [hex]; None where there is no key and none can be made.
     """
     key = _key(key_file())
-    return key and hmac.digest(key.encode(), what.encode(), hashlib.sha256).hex()
+    return key and hmac.digest(key.encode(), text.encode(), hashlib.sha256).hex()
 
 
-@functools.cache  # a home that vanishes while a run lasts is none of its business
+@functools.cache  # so a run does not notice when the home folder vanishes
 def _key(file: Path) -> str | None:
     try:
         if not file.exists():
@@ -61,14 +61,14 @@ def _key(file: Path) -> str | None:
 
 
 def _make(file: Path) -> None:
-    """Makes the key, whole or not at all; of two processes one makes it for both."""
+    """Makes the key atomically; of two processes, one makes it for both."""
     own = file.with_name(f"{file.name}-{secrets.token_hex(8)}")
     try:
         write_private(own, secrets.token_hex(_LENGTH // 2))
         os.link(own, file)  # unlike a rename it never replaces that of another process
     except FileExistsError:
         pass
-    except OSError:  # a file system without hard links, or nothing can be written
+    except OSError:  # hard links are not supported, or nothing can be written
         if not own.exists():
             raise
         with Lock(file.with_name(f"{file.name}.lock")) as lock:
@@ -83,7 +83,7 @@ OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
 
 def is_kept_alone(descriptor: int, folder: Path) -> bool:
-    """Returns whether only this user can write an open file, and put it where it is.
+    """Returns whether only this user can write an open file, and could put it into its folder.
 
     Args:
         descriptor: The file.
@@ -100,7 +100,7 @@ def _others_write(about: os.stat_result) -> bool:
 
 
 def _is_alone_in(group: int) -> bool:
-    """Whether a group is the user's private one, as many systems have it, with the umask 002."""
+    """Returns whether a group is private to the user, as on many systems with the umask 002."""
     try:
         user, about = pwd.getpwuid(os.geteuid()), grp.getgrgid(group)
     except KeyError:

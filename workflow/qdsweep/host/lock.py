@@ -1,13 +1,13 @@
 """The lock of a run: one process at a time writes to its folder.
 
-flock() keeps them apart where the file system does it well. Where it does nothing, or only within a
-node, or is refused, the lock rests on properties of every file system: a file that only one process
-can create (O_EXCL), the owner's name, and its sign of life.
+flock() separates them where the file system supports it well. It may also do nothing, act only
+within a node, or be refused. The lock then uses properties of every file system: a file that only
+one process can create (O_EXCL), the owner's name, and its heartbeat.
 
-It also reads the holder of a lock from its file, and whether that process still lives.
+The module also reads the owner of a lock from its file, and finds out whether that process lives.
 
-The clocks of other nodes and of the file system may be wrong: decisions here measure only by the
-clock of this process how long a file has not changed.
+The clocks of other nodes and of the file system may be wrong. Decisions therefore use only the
+clock of this process to measure how long a file has not changed.
 """
 
 import fcntl
@@ -27,8 +27,8 @@ from qdsweep.errors import STOPPED, QdsweepError
 from qdsweep.files import naming, read_json_if_whole
 from qdsweep.host.slurm import has_ended, job_details
 
-# How often an owner touches its file, and after how long without that it counts as dead where
-# neither the kernel nor Slurm knows about it [s].
+# An owner touches its file at the first interval. Where neither the kernel nor Slurm knows about
+# it, it counts as dead after the second interval without a touch [s].
 BEAT_SECONDS = 5.0
 DEAD_SECONDS = 60.0
 
@@ -68,25 +68,25 @@ def describe(owner: dict[str, Any] | None) -> str:
 
 def is_near(owner: dict[str, Any]) -> bool:
     """Returns whether an owner is on this node, where /proc shows it while it lives."""
-    here = _kernel()
-    there = {key: owner.get(key) for key in here}
-    of_earlier_release = there["boot"] is None and owner.get("host") == socket.gethostname()
-    return there == here or of_earlier_release
+    own_kernel = _kernel()
+    owner_kernel = {key: owner.get(key) for key in own_kernel}
+    of_earlier_release = owner_kernel["boot"] is None and owner.get("host") == socket.gethostname()
+    return owner_kernel == own_kernel or of_earlier_release
 
 
 def lives(owner: dict[str, Any]) -> bool | None:
-    """Returns whether an owner lives, as far as this node knows; None where it does not."""
+    """Returns whether an owner lives, by the knowledge of this node; None if it is unknown."""
     if is_near(owner):
         began = _began(owner.get("pid"))
         is_same = owner.get("began") in (None, began)
         return began is not None and is_same and owner.get("pid") != os.getpid()
     if owner.get("host") == socket.gethostname() and owner.get("boot") != _kernel()["boot"]:
-        return False  # it was switched off in between
+        return False  # the node was restarted in between
     job, restarts = owner.get("slurm_job"), owner.get("restarts")
     if job is not None and job == os.environ.get("SLURM_JOB_ID"):
-        # Slurm starts a job again once nothing of it runs any more.
-        now = job_details(job).get("Restarts")
-        return False if None not in (restarts, now) and restarts != now else None
+        # Slurm restarts a job only when no part of it runs any more.
+        count = job_details(job).get("Restarts")
+        return False if None not in (restarts, count) and restarts != count else None
     return None
 
 
@@ -130,9 +130,9 @@ def _began(pid: object) -> str | None:
     return None if fields[0] in "ZX" else fields[19]
 
 
-# Longer than a dead owner is waited for [s].
+# The default wait for the lock, longer than until a dead owner counts as dead [s].
 WAIT_SECONDS = 75.0
-# How late the last files of an owner on another node may be seen here [s].
+# The delay until the last files of an owner on another node are visible here [s].
 SETTLE_SECONDS = 3.0
 
 
@@ -145,9 +145,9 @@ class Locked(QdsweepError):
 class Lock:
     """A context manager that holds `state/lock`, and writes its owner into it.
 
-    It is free as soon as the process is dead, in whatever way, and this node or Slurm knows that;
-    else when the owner has given no sign of life for `DEAD_SECONDS`. A process that was silent for
-    that time (it was suspended), and lost the lock meanwhile, ends before it writes.
+    It is free as soon as the owner is dead and this node or Slurm knows that. Otherwise it is free
+    when the owner's last heartbeat is `DEAD_SECONDS` old. A process that was suspended for that
+    time and has lost the lock ends before it writes.
 
     Args:
         path: The file.
@@ -188,14 +188,15 @@ class Lock:
         self._done.set()
         file, self._file = self._file, None
         if file is not None:
-            with suppress(OSError):  # the owner's work is done, with or without this
+            with suppress(OSError):  # the owner's work is done, even if this fails
                 if self.path.read_bytes() == self._content:
                     os.truncate(file, 0)
             with suppress(OSError):
                 os.close(file)
 
     def _try(self) -> bool:
-        # Workers must not inherit it: they would hold the lock after their main process was killed.
+        # Workers must not inherit the file: they would hold the lock after their main process was
+        # killed.
         file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         try:
             self._file = file if self._take(file) else None
@@ -213,18 +214,18 @@ class Lock:
             self._is_moved = not is_near(owner)
             if not self._is_dead(owner):
                 return False
-        with self._alone() as alone:
-            if not alone or read_owner(self.path) != owner:
+        with self._alone() as is_alone:
+            if not is_alone or read_owner(self.path) != owner:
                 return False
             self._content = json.dumps(this_owner()).encode()
             with naming(self.path):
                 os.truncate(file, 0)
                 os.write(file, self._content)
-                os.fsync(file)  # other nodes shall read it
+                os.fsync(file)  # so that other nodes can read it
         return True
 
     def _is_ours(self, file: int) -> bool:
-        """Whether the file is still the one of that name."""
+        """Returns whether the path still names this open file."""
         try:
             return os.fstat(file).st_ino == self.path.stat().st_ino
         except OSError:
@@ -246,12 +247,12 @@ class Lock:
 
     @contextmanager
     def _alone(self) -> Iterator[bool]:
-        """Lets one process at a time look whether there is an owner, and become it."""
+        """Lets only one process at a time look for an owner, and become the owner."""
         claim = self.path.with_name(f"{self.path.name}.claim")
         try:
             file = os.open(claim, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
         except FileExistsError:
-            # It is there for milliseconds: an old one is of a process that was killed.
+            # The file exists for milliseconds; an old one belongs to a killed process.
             alive = lives(read_owner(claim) or {})
             if alive is False or self._watch.silent(claim) >= DEAD_SECONDS:
                 claim.unlink(missing_ok=True)
@@ -289,10 +290,10 @@ class Lock:
         return content != self._content and not self._done.is_set()
 
 
-def _granted(file: int, how: int) -> bool:
+def _granted(file: int, operation: int) -> bool:
     """Returns whether flock() finds no other holder; also where the file system has no flock()."""
     try:
-        fcntl.flock(file, how | fcntl.LOCK_NB)
+        fcntl.flock(file, operation | fcntl.LOCK_NB)
     except (BlockingIOError, PermissionError):
         return False
     except OSError:  # ENOLCK, ENOSYS, EOPNOTSUPP
@@ -312,7 +313,7 @@ def is_alive(path: Path) -> bool:
     try:
         if not _granted(file, fcntl.LOCK_SH):
             return True
-        owner = read_owner(path) if os.fstat(file).st_size else None  # of most runs
+        owner = read_owner(path) if os.fstat(file).st_size else None  # most runs have no owner
         if owner is None:
             return False
         alive = lives(owner)

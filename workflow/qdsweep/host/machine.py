@@ -1,7 +1,8 @@
 """The CPU, memory and load of this machine. Import this module before numpy.
 
 Its settings give the same bits on every x86-64 machine with AVX2. Arrays that can never fit in
-memory are refused by name. Where more processes want a core than there are, times are too long.
+memory are refused, and the message names their key. The module also measures the load: with more
+processes than cores, measured times are too long.
 """
 
 import os
@@ -11,14 +12,15 @@ from typing import Literal
 
 from qdsweep.errors import BadInput
 
-# More threads do not change the speed or the bits of ask and tell, but the bits of k-means.
+# More threads do not change the speed or the bits of ask and tell, but they change the bits of
+# k-means.
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS")
-# The CPU decides which kernel OpenBLAS and which loops numpy take: each gives other bits.
+# OpenBLAS chooses its kernel, and numpy its loops, by the CPU; each choice gives other bits.
 _AVX2 = {
     "OPENBLAS_CORETYPE": "Haswell",
     "NPY_DISABLE_CPU_FEATURES": "X86_V4 AVX512_ICL AVX512_SPR",
 }
-# The same for torch, of which ATen, MKL and oneDNN choose each for itself.
+# The same for torch, whose libraries ATen, MKL and oneDNN choose separately.
 _TORCH_AVX2 = {"ATEN_CPU_CAPABILITY": "avx2", "MKL_CBWR": "AVX2", "ONEDNN_MAX_CPU_ISA": "AVX2"}
 
 
@@ -47,8 +49,8 @@ def apply_baseline(baseline: Literal["avx2", "native"]) -> None:
 
 def missing_settings(baseline: Literal["avx2", "native"]) -> dict[str, str]:
     """Returns the settings of a baseline that this process does not have."""
-    wanted = dict.fromkeys(_THREADS, "1") | (_AVX2 if baseline == "avx2" else {})
-    return {name: value for name, value in wanted.items() if os.environ.get(name) != value}
+    expected = dict.fromkeys(_THREADS, "1") | (_AVX2 if baseline == "avx2" else {})
+    return {name: value for name, value in expected.items() if os.environ.get(name) != value}
 
 
 def settings() -> dict[str, str]:
@@ -86,11 +88,11 @@ def has_avx2() -> bool:
     return "avx2" in flags
 
 
-# More than any machine has [bytes].
+# More memory than any machine has [bytes].
 _LARGEST = 2**46
 
 
-def require_memory(size: int, what: str, *, anywhere: bool = False) -> None:
+def require_memory(size: int, label: str, *, anywhere: bool = False) -> None:
     """Refuses an array that is larger than all memory of this machine, swap included.
 
     An array that is not written yet takes no memory, so the system may grant one that can never be
@@ -98,17 +100,17 @@ def require_memory(size: int, what: str, *, anywhere: bool = False) -> None:
 
     Args:
         size: Its size once it is full [bytes].
-        what: Its key and value, and what they ask for.
+        label: Its key and value, and what they ask for.
         anywhere: Whether another machine may hold it; the limit is then the largest machine's.
 
     Raises:
-        BadInput: There is not so much memory.
+        BadInput: The machine has less memory.
     """
     memory = _LARGEST if anywhere else _memory()
     if size > memory:
-        taken, there = (f"{number // 2**30:,} GiB" for number in (size, memory))
-        has = "no machine has so much" if anywhere else f"this machine has {there}"
-        raise BadInput(f"{what} takes {taken}, and {has}; take a smaller one")
+        needed, available = (f"{number // 2**30:,} GiB" for number in (size, memory))
+        has = "no machine has so much" if anywhere else f"this machine has {available}"
+        raise BadInput(f"{label} takes {needed}, and {has}; take a smaller one")
 
 
 def grants_all() -> bool:
@@ -130,12 +132,12 @@ def _memory() -> int:
     return memory + 1024 * sum(swap)
 
 
-# From this many processes a core on, they wait for one another.
+# From this many processes per core on, they wait for one another.
 BUSY = 1.25
 
 
 class Load:
-    """The mean, over the looks at it, of the processes that want a core, for each core.
+    """The mean number of processes per core that want to run, over all calls of `look`.
 
     Args:
         workers: Workers of this run on this machine. They count as wanting a core each, although
@@ -144,12 +146,12 @@ class Load:
 
     def __init__(self, workers: int) -> None:
         cores = os.cpu_count() or 1
-        self._own = min(workers, cores)  # more share cores by the user's choice
+        self._own = min(workers, cores)  # with more workers, the user chose to share cores
         self._cores = cores
         self._sum = self._looks = 0.0
 
     def look(self) -> float:
-        """Looks once, between two iterations; returns the mean so far."""
+        """Measures once, between two iterations; returns the mean so far."""
         self._sum += (others() + self._own) / self._cores
         self._looks += 1
         return round(self._sum / self._looks, 2)

@@ -1,4 +1,4 @@
-"""Processes of this machine: their parents, installed programs, checks in a process of their own.
+"""Processes of this machine: their parents, installed programs, checks in separate processes.
 
 A check that ends its process ends nothing else, and is reported. In an image, where there is no
 Slurm, a process also gets facts about the host.
@@ -43,7 +43,7 @@ def which(program: str) -> str | None:
 
 
 def answer_of(module: str, about: str, name: str, env: Mapping[str, str]) -> str:
-    """Runs a module in a process of its own, and returns its answer; see `answer`.
+    """Runs a module in a separate process, and returns its answer; see `answer`.
 
     Args:
         module: The module, which calls `answer`.
@@ -69,7 +69,7 @@ def answer_of(module: str, about: str, name: str, env: Mapping[str, str]) -> str
             f"{name}: it ended its process with exit code {done.returncode}"
             f"{': ' * bool(last)}{last}. Usual causes: os._exit, exit(), a crash of a library"
         )
-    sys.stderr.write(done.stderr)  # its output, and warnings
+    sys.stderr.write(done.stderr)  # output and warnings of the process
     return done.stdout
 
 
@@ -93,7 +93,7 @@ def answer(check: Callable[[str], str]) -> int:
 
 
 VARIABLE = "QDSWEEP_HOST"
-# In a process of the mpi engine that MPI has started: how many ranks there must be.
+# MPI starts processes of the mpi engine with this variable: the number of ranks that must exist.
 RANKS = "QDSWEEP_RANKS"
 
 

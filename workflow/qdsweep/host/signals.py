@@ -1,6 +1,6 @@
 """The signals that ask a run to stop.
 
-The module imports next to nothing, as `warm.client` needs it.
+The module imports almost nothing, as `warm.client` imports it.
 """
 
 import os

@@ -1,6 +1,7 @@
 """Questions to Slurm about a job. Each has a time limit, and there may be no answer.
 
-One of them is when this process must have ended: with its Slurm job, or after `max_seconds`.
+The module also computes when this process must have ended: with its Slurm job, or after
+`max_seconds`.
 """
 
 import functools
@@ -13,14 +14,14 @@ from datetime import datetime
 from qdsweep.host.process import host_facts
 
 SECONDS = 30
-# Of a job of which nothing runs any more; one that is to start again is PENDING.
+# States of a job of which no part runs any more; a job that will restart is PENDING.
 ENDED = (
     *("PENDING", "COMPLETED", "CANCELLED", "FAILED", "TIMEOUT", "OUT_OF_MEMORY", "NODE_FAIL"),
     *("PREEMPTED", "BOOT_FAIL", "DEADLINE"),
 )
 NOT_ENDED = ("PENDING", "RUNNING", "REQUEUED", "RESIZING", "SUSPENDED")
-_ended: dict[str, str] = {}  # job -> its end state: every resource of a run asks for it again
-# Question -> answer, from the host: in an image there is no Slurm to ask.
+_ended: dict[str, str] = {}  # job -> its end state, as every resource of a run asks for it
+# Question -> answer from the host, as there is no Slurm in an image.
 answers: dict[str, str] = {}
 
 
@@ -92,7 +93,7 @@ def objection(options: list[str]) -> tuple[str, bool]:
 
 
 def running_since(job: str) -> tuple[str, float] | None:
-    """Returns how often a job was started again, and for how long it has had its nodes [s].
+    """Returns how often a job was restarted, and for how long it has had its nodes [s].
 
     Returns:
         None where it does not run at this moment, or Slurm does not answer.
@@ -122,7 +123,7 @@ def queued_jobs(folder: str) -> dict[str, list[str]]:
 
 
 def requeue(job: str) -> None:
-    """Makes Slurm start a job again from its beginning."""
+    """Makes Slurm restart a job from its beginning."""
     _ask("scontrol", "requeue", job)
 
 

@@ -52,12 +52,12 @@ class Stopped(QdsweepError):
 
 @dataclass(frozen=True)
 class Study:
-    """What is measured.
+    """The runs to measure.
 
     Attributes:
         experiment: The experiment.
-        words: What `qdsweep run` is called with for it: its name and `--set` and `--cluster`.
-        clusters: Workers as they were asked for -> where they are.
+        words: The arguments of `qdsweep run` for it: its name, `--set` and `--cluster`.
+        clusters: The requested number of workers -> their cluster.
         repeats: Runs of each number of workers.
         out: The folder.
     """
@@ -87,9 +87,9 @@ class Time:
     Attributes:
         workers: On all nodes.
         repeat: Number of the repeat, from 1.
-        seconds: Of the iterations after the first, which also starts workers and compiles.
+        seconds: Time of the iterations after the first, which also starts workers and compiles [s].
         start_up: From the start of the process to its first evaluation [s].
-        digest: Of the archive.
+        digest: The digest of the archive.
         folder: Where it is.
         load: Processes that wanted each core of the machine.
     """
@@ -107,7 +107,7 @@ def read_workers(text: str) -> list[int]:
     """Reads `--workers 1,2,4,8`.
 
     Raises:
-        BadInput: It is no list of at least two different numbers.
+        BadInput: It is not a list of at least two different numbers.
     """
     words = text.split(",")
     if not all(word.strip().isdecimal() and int(word) > 0 for word in words):
@@ -218,12 +218,12 @@ def _check_folder(study: Study, workers: int, repeat: int) -> None:
             "take another folder, or remove this one"
         )
     cluster, summary = study.clusters[workers], read_json_if_whole(RunDir(folder).summary)
-    was = summary.get("engine"), summary.get("workers")
-    asked = cluster.engine_name, cluster.workers
-    if summary and was != asked:
+    old = summary.get("engine"), summary.get("workers")
+    new = cluster.engine_name, cluster.workers
+    if summary and old != new:
         raise BadInput(
-            f"--out {study.out}: {folder} was measured with engine {was[0]} and {was[1]} workers, "
-            f"not with {asked[0]} and {asked[1]}; take another folder, or remove this one"
+            f"--out {study.out}: {folder} was measured with engine {old[0]} and {old[1]} workers, "
+            f"not with {new[0]} and {new[1]}; take another folder, or remove this one"
         )
 
 
@@ -329,7 +329,7 @@ def fit_amdahl(workers: Sequence[int], seconds: Sequence[float]) -> Fit:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", OptimizeWarning)  # too few times: the error is nan then
         (one_worker, serial), covariance = curve_fit(
-            lambda n, alone, s: alone * (s + (1 - s) / n),
+            lambda n, single, s: single * (s + (1 - s) / n),
             n,
             times,
             p0=(times[n.argmin()] * n.min(), 0.1),
@@ -384,7 +384,7 @@ def write_scaling(study: Study, times: list[Time]) -> Sheet:
     with style():
         figure = _figure(table, times, fit, fitted, sheet.note)
         if isinstance(figure, Omitted):
-            for suffix in (".pdf", ".png", ".svg"):  # of an earlier start
+            for suffix in (".pdf", ".png", ".svg"):  # left by an earlier start
                 (study.out / f"{NAME}{suffix}").unlink(missing_ok=True)
             write_csv(table, study.out / f"{NAME}.csv")
         save_figures(study.out, [figure], NAME + "_figures")
@@ -393,15 +393,15 @@ def write_scaling(study: Study, times: list[Time]) -> Sheet:
 
 def _fit(study: Study, times: list[Time]) -> tuple[Fit, list[int]]:
     """Fits the times of workers that have a core each, or all if those are too few."""
-    alone = {
+    uncontended = {
         cluster.workers
         for cluster in study.clusters.values()
         if cluster.over_nodes() or cluster.workers <= usable_cores()
     }
-    if len(alone) < 2:
-        alone = {time.workers for time in times}
-    used = [time for time in times if time.workers in alone]
-    return fit_amdahl([t.workers for t in used], [t.seconds for t in used]), sorted(alone)
+    if len(uncontended) < 2:
+        uncontended = {time.workers for time in times}
+    used = [time for time in times if time.workers in uncontended]
+    return fit_amdahl([t.workers for t in used], [t.seconds for t in used]), sorted(uncontended)
 
 
 def scaling_table(times: list[Time], fit: Fit) -> "pd.DataFrame":

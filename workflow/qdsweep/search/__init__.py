@@ -1,1 +1,1 @@
-"""What a search decides: pure functions of its settings and of recorded tables."""
+"""The decisions of a search: pure functions of its settings and of recorded tables."""

@@ -1,9 +1,8 @@
-"""A table of decisions: which candidates the places of a level are given, from markers below it.
+"""Tables of decisions: the candidates for the places of a level, by the markers below it.
 
-New candidates of a search, from what was seen of earlier ones; their runs are planned at once.
-
-A place of a search: its run is lengthened, and its marker says how far it got. The run's metric is
-read from the row of metrics.csv at the budget, as another sweep may have lengthened the run more.
+The module also proposes new candidates from the results of earlier ones, and plans their runs.
+It extends the run of a place, and writes a marker of the progress. The run's metric is read from
+the row of metrics.csv at the budget, as another sweep may have extended the run further.
 """
 
 import csv
@@ -45,14 +44,14 @@ def propose_candidates(plan: Plan, level: Level, seen: SeenLevels, results: Resu
     Args:
         plan: The sweep, whose search samples by tpe.
         level: The level.
-        seen: What was seen of the levels before it.
+        seen: The results of the levels before it.
         results: The folder results/.
 
     Returns:
-        What the model is made of, and the new candidates.
+        The candidates for the model, and the new candidates.
 
     Raises:
-        BadInput: There are not so many different candidates.
+        BadInput: There are too few different candidates.
     """
     assert plan.search is not None
     apply_baseline("avx2" if has_avx2() else "native")  # before numpy is imported
@@ -63,7 +62,7 @@ def propose_candidates(plan: Plan, level: Level, seen: SeenLevels, results: Resu
     names, seeds = [source.name for source in sources], [*plan.candidates[0]["runs"]]
 
     def is_valid(row: Row) -> bool:
-        """Returns whether the values of a row, which are drawn apart, go together."""
+        """Returns whether the values of a row, which are drawn separately, fit together."""
         try:
             values = dict(zip(names, map(typed, row), strict=True))
             compose_candidate(plan.base, values, seeds[0])
@@ -86,7 +85,7 @@ def propose_candidates(plan: Plan, level: Level, seen: SeenLevels, results: Resu
 
 
 def decide(sweep: SweepDir, name: str, block: int) -> None:
-    """Writes a table of decisions, and the experiments of runs that nobody has planned yet.
+    """Writes a table of decisions, and the experiments of runs that are not planned yet.
 
     Args:
         sweep: The sweep's folder.
@@ -102,7 +101,7 @@ def decide(sweep: SweepDir, name: str, block: int) -> None:
     if level.kind == "exploited":
         decision = decide_generation(sweep, plan, level, below[0])
     elif level.kind == "asked":
-        seen = [(each, seen_in(sweep, each, range(each.places))) for each in below]
+        seen = [(lower, seen_in(sweep, lower, range(lower.places))) for lower in below]
         decision = propose_candidates(plan, level, seen, sweep.results)
     else:
         first, last, upto = level.sees(block, below[0].places)
@@ -163,7 +162,7 @@ def take_place(
     seed: str,
     start: Callable[[RunDir], int],
 ) -> int:
-    """Lengthens a place's run and writes the marker.
+    """Extends a place's run and writes the marker.
 
     Args:
         sweep: The sweep's folder.
@@ -171,14 +170,14 @@ def take_place(
         level: The level.
         place: The place.
         seed: The swept seed; empty where none is swept.
-        start: Lengthens a run to the level's budget, and returns the exit code.
+        start: Extends a run to the level's budget, and returns the exit code.
 
     Returns:
-        The exit code; 0 also where the run fails by a fault of its own, twice alike: its candidate
+        The exit code; 0 also where the run itself fails twice in the same way: its candidate then
         ranks last.
 
     Raises:
-        QdsweepError: The run cannot go on, and another start may mend that.
+        QdsweepError: The run cannot continue, and another start may fix that.
     """
     candidate = chosen_at(sweep, plan.candidates, level, place)
     run = sweep.results.run(candidate.runs[seed])
@@ -218,16 +217,16 @@ def _compute(run: RunDir, start: Callable[[RunDir], int]) -> tuple[str | None, i
             failure = read_failure(run.state)
             if not failure or isinstance(error, BadInput):
                 raise
-            now = failure.get("iteration"), _reason(failure)
-            if now == before:
-                return now[1], 0
-            before = now
+            latest = failure.get("iteration"), _reason(failure)
+            if latest == before:
+                return latest[1], 0
+            before = latest
 
 
 def _reason(failure: Mapping[str, Any]) -> str:
-    """Returns why a run failed in words that every engine says alike; its log has the others.
+    """Returns why a run failed, in words that are equal for every engine; the log has the details.
 
-    Of several rows of a batch that fail, it depends on the workers which one is met first.
+    If several rows of a batch fail, the workers decide which one is reported first.
     """
     trace = str(failure.get("traceback") or "").strip()
     error = trace.splitlines()[-1].split(":")[0] if trace else failure["exception"]

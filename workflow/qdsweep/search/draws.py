@@ -1,7 +1,7 @@
 """The values of a drawn sweep: random, Sobol, Halton, Latin hypercube.
 
-A sample depends on nothing but the seed and its number, so more samples leave the first ones as
-they are. The points of a Latin hypercube depend on their number.
+A sample depends only on the seed and its number, so more samples do not change the first ones. The
+points of a Latin hypercube depend on their number.
 """
 
 import hashlib
@@ -15,7 +15,7 @@ from qdsweep.sweep.drawn import Drawn
 from qdsweep.sweep.grammar import Draw
 
 _Item = TypeVar("_Item")
-# So many times the number is drawn, until enough of them differ.
+# These multiples of the number are drawn, until enough samples differ.
 _FURTHER = (1, 2, 4, 16, 64)
 
 
@@ -76,14 +76,14 @@ def shuffled(items: Sequence[_Item], seed: int) -> list[_Item]:
 
 
 def _points(search: Search, names: Sequence[str], count: int) -> list[list[float]]:
-    """Returns a point of the unit cube for each sample, one coordinate a name."""
-    if search.sampling in ("random", "tpe"):  # of which the first batch is random
+    """Returns a point of the unit cube for each sample, one coordinate per name."""
+    if search.sampling in ("random", "tpe"):  # the first batch of tpe is random
         numbers = range(count)
         return [[uniform(search.seed, name, number) for name in names] for number in numbers]
     from scipy.stats import qmc
 
     sampler = {"sobol": qmc.Sobol, "halton": qmc.Halton, "lhs": qmc.LatinHypercube}
-    with warnings.catch_warnings():  # a number of samples that is no power of 2 is fine
+    with warnings.catch_warnings():  # a number of samples that is not a power of 2 is fine
         warnings.simplefilter("ignore")
         points = sampler[search.sampling](len(names), rng=search.seed).random(count)
     coordinates: list[list[float]] = points.tolist()

@@ -11,7 +11,7 @@ from qdsweep.records.paths import RunDir
 
 
 def fork(donor: RunDir, child: RunDir, iteration: int) -> bool:
-    """Gives a run that has not begun its donor's state after an iteration.
+    """Gives a run that has not started its donor's state after an iteration.
 
     Its experiment is the donor's with one more change of the schedule, after this iteration. The
     run continues from there with the same bits as one computed from the start. It is given the
@@ -23,8 +23,8 @@ def fork(donor: RunDir, child: RunDir, iteration: int) -> bool:
         iteration: The last iteration that both have in common.
 
     Returns:
-        Whether it was given the state. Where it has begun, or where the donor has no reload file
-        of exactly this iteration any more, it is computed from the start.
+        Whether it was given the state. Where it has started, or where the donor no longer has a
+        reload file of exactly this iteration, it is computed from the start.
     """
     reload = donor.state.reload(iteration)
     try:
@@ -44,7 +44,7 @@ def fork(donor: RunDir, child: RunDir, iteration: int) -> bool:
 def _copy_insertions(donor: RunDir, child: RunDir, iteration: int) -> None:
     try:
         rows = HistoryFile(donor.state).read()
-    except (BadInput, ValueError):  # torn: the run does not need it
+    except (BadInput, ValueError):  # a truncated file, which the run does not need
         return
     if rows is None:
         return

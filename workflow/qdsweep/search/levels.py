@@ -1,11 +1,10 @@
-"""The levels of a search, which are known before the candidates on them are.
+"""The levels of a search, which are known before their candidates.
 
-The cost of a search by its plan, in the unit of its budgets.
-
-The candidates of the next rung: the best ones so far (Karnin et al. 2013; Jamieson 2016).
+The module also computes the cost of a search, in the unit of its budgets. The
+next rung has the best candidates so far (Karnin et al. 2013; Jamieson 2016).
 
 With `block: 1` this is ASHA (Li et al. 2020) in the order of the candidates instead of their
-arrival, so that it repeats.
+arrival, so that it is reproducible.
 """
 
 import math
@@ -37,16 +36,16 @@ def levels(
     if search.has_brackets:
         return tuple(_brackets(search, seeds, budget))
     planned: list[Level] = []
-    each = samples_of(search) if search.sampling == "tpe" else candidates
+    samples = samples_of(search) if search.sampling == "tpe" else candidates
     for batch in range(search.batches):
         prefix = f"batch-{batch}-" if search.batches > 1 else ""
         below = tuple(level.name for level in planned)
-        first = batch * each
+        first = batch * samples
         if search.halving is None:
-            rungs = [Level(prefix.rstrip("-"), each, tuple(seeds), budget, first=first)]
+            rungs = [Level(prefix.rstrip("-"), samples, tuple(seeds), budget, first=first)]
         else:
             block = _block(search, search.halving, drawn=drawn)
-            rungs = _rungs(search.halving, each, seeds, budget, prefix, first, block)
+            rungs = _rungs(search.halving, samples, seeds, budget, prefix, first, block)
         planned += _asked(rungs, below)
     return tuple(planned)
 
@@ -86,7 +85,7 @@ def rung_seeds(halving: Halving, seeds: Sequence[str]) -> list[tuple[str, ...]]:
 
 
 def _block(search: Search, halving: Halving, *, drawn: bool) -> int:
-    """Returns how many places a decision is about; 0 for all of a level."""
+    """Returns how many places a decision is about; 0 for all places of a level."""
     if halving.block is None:
         return halving.eta if drawn and search.sampling not in ("tpe", "lhs") else 0
     return 0 if halving.block == "all" else halving.block
@@ -167,11 +166,11 @@ GO_ON = ("promoted", "exploited")
 
 def cost(levels: Sequence[Level], level: Level) -> int:
     """Returns what a level adds, as its runs continue those of the level below."""
-    old = 0
+    inherited = 0
     if level.kind in GO_ON:
         (below,) = (other for other in levels if other.name == level.below[0])
-        old = below.budget * len(set(level.seeds) & set(below.seeds))
-    return level.places * (len(level.seeds) * level.budget - old)
+        inherited = below.budget * len(set(level.seeds) & set(below.seeds))
+    return level.places * (len(level.seeds) * level.budget - inherited)
 
 
 def whole_budget(levels: Sequence[Level]) -> int:
@@ -180,7 +179,7 @@ def whole_budget(levels: Sequence[Level]) -> int:
 
 
 def count_candidates(levels: Sequence[Level]) -> int:
-    """Returns how many candidates a search has, with those that are asked for on the way."""
+    """Returns how many candidates a search has, with those that are proposed during the search."""
     return sum(level.places for level in levels if level.kind not in GO_ON)
 
 
@@ -190,7 +189,7 @@ def search_cost(levels: Sequence[Level]) -> int:
 
 
 def share_of_whole(levels: Sequence[Level], candidates: int) -> float:
-    """Returns that cost as a share of so many whole runs with one seed."""
+    """Returns that cost as a share of this many whole runs with one seed."""
     return search_cost(levels) / (candidates * whole_budget(levels))
 
 
@@ -199,7 +198,7 @@ def promote(new: Sequence[Seen], before: Decision, upto: int) -> Decision:
 
     Args:
         new: The candidates that this decision is the first to see.
-        before: What the decisions before it saw and chose.
+        before: The decisions before it: the candidates that they saw and chose.
         upto: How many candidates are promoted after it.
     """
     seen = [*before.seen, *new]
@@ -215,4 +214,4 @@ def promote(new: Sequence[Seen], before: Decision, upto: int) -> Decision:
 
 def ranked(seen: Sequence[Seen]) -> list[Seen]:
     """Returns candidates with the best first, and those that failed last."""
-    return sorted(seen, key=lambda each: (each.score is None, -(each.score or 0.0), each.place))
+    return sorted(seen, key=lambda item: (item.score is None, -(item.score or 0.0), item.place))

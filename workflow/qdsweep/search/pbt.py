@@ -37,8 +37,8 @@ def exploit(
     """Returns the next generation.
 
     Of a member that takes over, `parent` is its donor's place, and `values` has the values from now
-    on. Its entry `CHANGES` has those before: `0 sigma=0.5; 900 sigma=0.4`. No two members are the
-    same experiment.
+    on. Its entry `CHANGES` has those before: `0 sigma=0.5; 900 sigma=0.4`. All members are
+    different experiments.
 
     Args:
         search: With its key `pbt`.
@@ -148,7 +148,7 @@ def refuse_population(text: str, sweep: Sweep, unit: str) -> None:
 
 
 def with_changes(settings: SweepFile, experiments: Sequence[Experiment]) -> list[Experiment]:
-    """Returns experiments to try before a start: those of a population with a change in mid-run.
+    """Returns experiments to try before a start: those of a population get a change.
 
     The user's own code may refuse a change, which would otherwise stop the next generation.
 
@@ -160,8 +160,10 @@ def with_changes(settings: SweepFile, experiments: Sequence[Experiment]) -> list
         return list(experiments)
     names = [source.name for source in drawn_in(settings.sweep)]
     return [
-        each if each.schedule else each.model_copy(update={"schedule": [unchanging(each, names)]})
-        for each in experiments
+        experiment
+        if experiment.schedule
+        else experiment.model_copy(update={"schedule": [unchanging(experiment, names)]})
+        for experiment in experiments
     ]
 
 
@@ -177,7 +179,7 @@ def decide_generation(sweep: SweepDir, plan: Plan, level: Level, below: Level) -
     Raises:
         BadInput: A file that it needs is missing or damaged.
     """
-    from qdsweep.search.fork import fork  # it imports numpy, which no start needs
+    from qdsweep.search.fork import fork  # it imports numpy, which no start of a sweep needs
 
     assert plan.search is not None
     sources = drawn_in(plan.sweep)

@@ -1,6 +1,7 @@
-"""What a search computes, as far as it is known before it starts: its candidates and its levels.
+"""The part of a search that is known before it starts: its candidates and its levels.
 
-The lines at every start of a search: what it will compute, what is done, what is made again.
+The module also makes the lines at every start of a search: its work, its progress, and rebuilt
+files.
 """
 
 import hashlib
@@ -56,13 +57,13 @@ class Candidate(NamedTuple):
 
 @dataclass(frozen=True)
 class SearchPlan:
-    """What a search computes.
+    """The plan of a search.
 
     Attributes:
         levels: In the order in which they can be computed.
         candidates: Those that are known before it starts.
         unit: Of the budget.
-        warnings: What its user should know before it starts.
+        warnings: Warnings for the user before it starts.
     """
 
     levels: tuple[Level, ...]
@@ -83,12 +84,12 @@ class SearchPlan:
 def search_plan(
     settings: SweepFile, sweep: Sweep, sources: Mapping[Path, str] = MappingProxyType({})
 ) -> SearchPlan | None:
-    """Returns what a search computes; None where all runs of the sweep are computed whole.
+    """Returns the plan of a search; None where all runs of the sweep are computed whole.
 
     Args:
         settings: The sweep file.
         sweep: Its runs.
-        sources: Where each key stands, from `settings.key_sources`.
+        sources: Where each key is set, from `settings.key_sources`.
 
     Raises:
         BadInput: The search cannot be done with this sweep.
@@ -133,7 +134,7 @@ def _search_plan(settings: SweepFile, search: Search, sweep: Sweep) -> SearchPla
 
 
 def basis(settings: SweepFile, level: Level, block: int) -> str:
-    """Returns what changes whenever a table of decisions must be made again.
+    """Returns data that changes whenever a table of decisions must be rebuilt.
 
     Args:
         settings: The sweep file.
@@ -191,9 +192,9 @@ def _groups(sweep: Sweep) -> list[_Group]:
 
 def _candidates(groups: list[_Group], search: Search, *, is_drawn: bool) -> tuple[Candidate, ...]:
     """Returns the different candidates, in the order of their numbers."""
-    if is_drawn:  # each draw with all that crosses it, so that more samples follow behind
+    if is_drawn:  # in the order of the draws, so that further samples come last
         groups.sort(key=lambda group: group[0][SAMPLE])
-    else:  # neighbours of a grid are alike, and would be decided about together
+    else:  # neighbours of a grid are similar, and would share a decision
         groups = shuffled(groups, search.seed)
     candidates: dict[str, Candidate] = {}
     for values, rows in groups:
@@ -212,7 +213,7 @@ def _budget(sweep: Sweep) -> tuple[str, int]:
 
 
 def _refuse(settings: SweepFile, search: Search, sweep: Sweep, different: int) -> None:
-    """Refuses keys that cannot go together with a search of so many different values."""
+    """Refuses keys that a search of this many different values cannot have."""
     for key in ("reevaluate", "imported", "published"):
         if getattr(settings, key):
             raise BadInput(
@@ -224,15 +225,15 @@ def _refuse(settings: SweepFile, search: Search, sweep: Sweep, different: int) -
             "partial: a search has its tables at its end; `qdsweep status` shows where it stands"
         )
     if search.needs_different:
-        what = "pbt" if search.pbt else "tpe" if search.sampling == "tpe" else "halving.brackets"
+        mode = "pbt" if search.pbt else "tpe" if search.sampling == "tpe" else "halving.brackets"
         if SAMPLE not in sweep.columns:
             raise BadInput(
-                f"search: {what} draws its settings: write `:::~` sources into the sweep, such as "
+                f"search: {mode} draws its settings: write `:::~` sources into the sweep, such as "
                 ":::~ sigma0 log 0.05 5"
             )
         if different > len({row.values[SAMPLE] for row in sweep.rows}):
             raise BadInput(
-                f"search: {what} takes drawn sources and seeds alone: write the others as "
+                f"search: {mode} takes drawn sources and seeds alone: write the others as "
                 ":::~ NAME choice VALUE..."
             )
 
@@ -252,7 +253,7 @@ def _warnings(search: Search, candidates: int) -> Iterator[str]:
 def compose_candidate(
     base: str | Mapping[str, Any], values: Mapping[str, Any], seed: str
 ) -> Experiment:
-    """Returns the experiment of a candidate that was chosen on the way.
+    """Returns the experiment of a candidate that was chosen during the search.
 
     Args:
         base: The experiment that is swept.
@@ -269,15 +270,15 @@ def compose_candidate(
 
 
 _EDITED = "it was edited or torn"
-_LISTED = 3  # files that are made again for one reason, before they are counted
+_LISTED = 3  # rebuilt files that are listed for one reason, before they are counted
 
 
 def spoiled(name: str, plan: SearchPlan, results: Results) -> dict[str, str]:
-    """Returns the files of a search that are made again, and why.
+    """Returns the files of a search that must be rebuilt, and why.
 
     Args:
         name: The sweep's name.
-        plan: What the search computes.
+        plan: The plan of the search.
         results: The folder results/.
 
     Returns:
@@ -299,7 +300,7 @@ def spoiled(name: str, plan: SearchPlan, results: Results) -> dict[str, str]:
 
 
 def _spoiled_by(path: pathlib.Path, candidate: Candidate | None, results: Results) -> str:
-    """Returns why a marker is made again; empty where it is not.
+    """Returns why a marker must be rebuilt; empty where it need not.
 
     Args:
         path: The marker.
@@ -325,13 +326,13 @@ def search_outlook(
     reasons: Mapping[str, str],
     results: Results,
 ) -> Iterator[str]:
-    """Says what a search computes, and what of it is done.
+    """Yields lines on the work of a search and its progress.
 
     Args:
         settings: The sweep file.
-        plan: What it computes.
+        plan: The plan of the search.
         sweep: All runs that it may choose from.
-        reasons: Its files that are made again, and why.
+        reasons: Its files that must be rebuilt, and why.
         results: The folder results/.
 
     Yields:
@@ -339,12 +340,12 @@ def search_outlook(
     """
     for line in (*sweep.unpaired, *plan.warnings):
         yield f"qdsweep: warning: {settings.name}: {line}"
-    for why in dict.fromkeys(reasons.values()):
-        paths = [path for path in reasons if reasons[path] == why]
+    for reason in dict.fromkeys(reasons.values()):
+        paths = [path for path in reasons if reasons[path] == reason]
         for path in paths if len(paths) <= _LISTED else ():
-            yield f"qdsweep: warning: {path} is made again: {why}"
+            yield f"qdsweep: warning: {path} is made again: {reason}"
         if len(paths) > _LISTED:
-            yield f"qdsweep: warning: {paths[0]} and {len(paths) - 1} more are made again: {why}"
+            yield f"qdsweep: warning: {paths[0]} and {len(paths) - 1} more are made again: {reason}"
     yield from _changed(settings, results)
     yield from _table(settings, plan, results)
 
@@ -352,7 +353,7 @@ def search_outlook(
 def _table(settings: SweepFile, plan: SearchPlan, results: Results) -> Iterator[str]:
     levels, most = plan.levels, whole_budget(plan.levels)
     count = sum(level.places * len(level.seeds) for level in levels)
-    # The markers of a larger search before this one stay, and do not count.
+    # The markers of a larger, earlier search remain, and do not count.
     sweep = results.sweep(settings.name)
     done = {level.name: len([*markers_in(sweep, level)]) for level in levels}
     yield (
@@ -374,7 +375,7 @@ def _table(settings: SweepFile, plan: SearchPlan, results: Results) -> Iterator[
 
 
 def _hours(plan: SearchPlan, total: int, results: Results) -> str:
-    """Estimates the core-hours from runs of the search that have begun."""
+    """Estimates the core-hours from runs of the search that have started."""
     seconds = spent = 0.0
     for candidate in plan.candidates:
         for run in candidate.runs.values():
@@ -392,28 +393,28 @@ def _kind(settings: SweepFile) -> str:
     assert search is not None
     if search.pbt:
         return f"population-based training of {search.pbt.population} settings"
-    how = "tpe" if search.sampling == "tpe" else ""
+    kind = "tpe" if search.sampling == "tpe" else ""
     if search.halving:
         halving = "Hyperband" if search.has_brackets else "halving"
-        how = " and ".join(filter(None, [how, halving]))
-    return how
+        kind = " and ".join(filter(None, [kind, halving]))
+    return kind
 
 
 def _changed(settings: SweepFile, results: Results) -> Iterator[str]:
-    """Says what is asked again because the search was changed since its last start."""
+    """Yields a line on the changes of the search since its last start."""
     before = read_json_if_whole(results.sweep(settings.name).plan).get("search")
     assert settings.search is not None
-    now = settings.search.plain
-    if not isinstance(before, dict) or before == now:
+    new = settings.search.plain
+    if not isinstance(before, dict) or before == new:
         return
-    keys = sorted(key for key in before.keys() | now.keys() if before.get(key) != now.get(key))
+    keys = sorted(key for key in before.keys() | new.keys() if before.get(key) != new.get(key))
     if keys == ["samples"]:
         yield (
             f"qdsweep: {settings.name}: search.samples {before.get('samples')} -> "
-            f"{now.get('samples')}: what was computed and decided stays where its block is full"
+            f"{new.get('samples')}: what was computed and decided stays where its block is full"
         )
         return
-    texts = ", ".join(f"{key} {before.get(key)} -> {now.get(key)}" for key in keys)
+    texts = ", ".join(f"{key} {before.get(key)} -> {new.get(key)}" for key in keys)
     yield (
         f"qdsweep: warning: {settings.name}: search has changed ({texts}): it is decided anew; "
         "runs that are there are kept and not computed again"

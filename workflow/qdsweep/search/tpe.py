@@ -1,12 +1,12 @@
 """TPE in batches: new candidates where earlier ones were good, by Optuna.
 
-A batch is a pure function of what was recorded before it. The sampler starts empty each time, is
-given the recorded candidates in the order of their numbers, and is asked for one after another.
+A batch is a pure function of what was recorded before it. The sampler starts empty each time,
+receives the recorded candidates in the order of their numbers, and then proposes one after another.
 So the same records give the same batch after any kill, and on any number of cores.
 
-Each source stands on the scale of its own quantiles, in [0, 1], where its distribution is uniform.
-A choice stands as the position of its value. A source whose condition does not hold is absent.
-The model is of the largest budget that has enough candidates (BOHB).
+Each source is mapped to its quantiles, in [0, 1], where its distribution is uniform. A choice is
+mapped to the position of its value. A source whose condition does not hold is absent. The model is
+of the largest budget that has enough candidates (BOHB).
 
 Sources: Bergstra et al. (2011), Algorithms for hyper-parameter optimization; Watanabe (2023),
 arXiv:2304.11127; Falkner et al. (2018), BOHB.
@@ -65,7 +65,7 @@ def is_score(score: float | None) -> TypeGuard[float]:
 def swept_sources(
     sweep: str, candidates: Sequence[Values], directory: Path = Path()
 ) -> list[Drawn]:
-    """Returns what was swept but the seed: drawn sources as they are, other ones as choices.
+    """Returns the swept sources without the seed: drawn ones unchanged, other ones as choices.
 
     Args:
         sweep: The text of the sweep.
@@ -87,9 +87,9 @@ def study_of(
     """Returns a study of candidates, larger is better, where one that failed is the worst.
 
     Args:
-        sources: What was swept.
+        sources: The swept sources.
         observations: The candidates, at least one of which has not failed.
-        seeds: Of its sampler: the search's, and the number of the first candidate to ask for.
+        seeds: The seeds of its sampler: the search's, and the number of the first new candidate.
     """
     import optuna
 
@@ -101,8 +101,8 @@ def study_of(
             seed=int.from_bytes(digest[:4], "big"),
             n_startup_trials=1,
             multivariate=True,
-            group=True,  # sources of one condition together
-            constant_liar=True,  # the candidates of a batch keep apart
+            group=True,  # models the sources of one condition together
+            constant_liar=True,  # keeps the candidates of a batch apart
         )
     study = optuna.create_study(direction="maximize", sampler=sampler, study_name="search")
     worst = min(score for _, score in observations if is_score(score))
@@ -172,7 +172,7 @@ def asker(sources: Sequence[Drawn], seed: int, fits: Callable[[Row], bool] | Non
         def is_allowed(row: Row) -> bool:
             return _normalized(row) not in taken and (fits is None or fits(row))
 
-        # Brackets side by side are asked for together, each takes its part: they share none.
+        # Parallel brackets are proposed together, and each takes its part, so they share none.
         first = 1 + max(candidate.setting for candidate in candidates)
         before = level.first - first
         proposed = propose(sources, observations, seed, first, before + level.places, is_allowed)
@@ -189,7 +189,7 @@ def for_model(sources: Sequence[Drawn], seen: SeenLevels) -> list[Seen]:
 
     Args:
         sources: The drawn sources; one that has a single value does not count.
-        seen: What was seen of the levels so far.
+        seen: The results of the levels so far.
 
     Returns:
         The candidates in the order of their numbers; none where no budget has enough.
@@ -224,7 +224,7 @@ def propose(
         is_allowed: Whether a row may be proposed; none is proposed twice.
 
     Raises:
-        BadInput: There are not so many candidates.
+        BadInput: There are too few candidates.
     """
     study = study_of(sources, observations, (seed, first)) if observations else None
     rows: list[Row] = []
