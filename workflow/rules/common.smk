@@ -170,16 +170,10 @@ def budget_of(wildcards):
 
 
 def forced(*patterns):
-    """A function without input that has Snakemake write files again although they are there.
-
-    Args:
-        patterns: The outputs of the rule, below results/.
-    """
+    """No input: a function that has Snakemake rewrite outputs, given below results/."""
 
     def no_input(wildcards):
-        paths = {
-            f"{RESULTS.path}/{pattern.format(**wildcards)}" for pattern in patterns
-        }
+        paths = {f"{RESULTS.path}/{name.format(**wildcards)}" for name in patterns}
         workflow.dag.forcefiles.update(paths & FORCED)
         return []
 

@@ -2,15 +2,12 @@
 # under `imported`. They are read again when one of their files is newer, and never computed.
 
 IMPORTED = []
+PUBLISHED = ("config.yaml", "metrics.csv", "archive.npz", "summary.json")
 
 for number, path in enumerate(dict.fromkeys(run.path for run in START.sweep.imported)):
     runs = [run for run in START.sweep.imported if run.path == path]
     ids = [run.id for run in runs]
-    files = expand(
-        "results/runs/{run}/{file}",
-        run=ids,
-        file=["config.yaml", "metrics.csv", "archive.npz", "summary.json"],
-    )
+    files = dict.fromkeys(file for run in runs for file in run.files)
     IMPORTED += expand("results/runs/{run}/summary.json", run=ids)
 
     rule:
@@ -18,12 +15,9 @@ for number, path in enumerate(dict.fromkeys(run.path for run in START.sweep.impo
             f"import_{number}"
         input:
             # Their files, which no `prefix:` of a module moves.
-            [
-                local(file)
-                for file in dict.fromkeys(file for run in runs for file in run.files)
-            ],
+            [local(file) for file in files],
         output:
-            files,
+            expand("results/runs/{run}/{file}", run=ids, file=PUBLISHED),
         log:
             f".snakemake/log/qdsweep-import-{number}.log",
         retries: 0

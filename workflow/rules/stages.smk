@@ -16,7 +16,6 @@ PARAMS = {
     "search": {"plan": digest(START.plan)},
     "aggregate": {"plan": digest(START.plan), "partial": PARTIAL},
 }
-OPTIONS = {"aggregate": PARTIAL}
 
 
 for stage in STAGES.values():
@@ -41,7 +40,7 @@ for stage in STAGES.values():
         resources:
             image=IMAGE,
             stage=stage.name,
-            options=OPTIONS.get(stage.name, ""),
+            options=PARTIAL if stage.name == "aggregate" else "",
         params:
             **PARAMS.get(stage.name, {}),
         message:

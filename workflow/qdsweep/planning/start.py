@@ -44,7 +44,15 @@ from qdsweep.search.decide import run_of_place
 from qdsweep.search.draws import drawn_by
 from qdsweep.search.levels import samples_of
 from qdsweep.search.pbt import with_changes
-from qdsweep.search.plan import SearchPlan, search_outlook, search_plan, spoiled
+from qdsweep.search.plan import (
+    SearchPlan,
+    basis,
+    decided_by,
+    decision_of,
+    search_outlook,
+    search_plan,
+    spoiled,
+)
 from qdsweep.sweep.drawn import SAMPLE
 from qdsweep.sweep.grammar import recover
 from qdsweep.sweep.groups import CHANGES, MEMBER
@@ -231,6 +239,18 @@ class Start:
         cluster = self.clusters["slurm" if auto else self.settings.cluster]
         request = slurm_request(cluster.on_one_node() if on_one_node else cluster)
         return {key: request.get(key) for key in REQUESTED}
+
+    def decision_of(self, level: str, place: int) -> list[str]:
+        """Returns the table of decisions that gives a place its run; none for a known one."""
+        return decision_of(self.levels[level], place)
+
+    def decided_by(self, level: str, block: int) -> list[str]:
+        """Returns what a table of decisions is made from: markers, and the table before it."""
+        return decided_by(self.levels, level, block)
+
+    def basis(self, level: str, block: int) -> str:
+        """Returns text that changes whenever a table of decisions must be rebuilt."""
+        return basis(self.settings, self.levels[level], block)
 
     def budget_of(self, run: str) -> str:
         """Returns the budget of a run as `launch` takes it: a larger one extends the run."""
