@@ -12,10 +12,11 @@ from qdsweep.analysis.stages import damaged, files_of, stages_of
 from qdsweep.config.files import find_config
 from qdsweep.config.imported import PREFIX
 from qdsweep.container.image import find_own_python
+from qdsweep.errors import BadInput
 from qdsweep.planning import jobs
 from qdsweep.planning.module import (
     call_at_start,
-    clear_errors,
+    clear,
     given_config,
     is_remote,
     option,
@@ -42,7 +43,7 @@ if workflow.modifier.is_main_snakefile() and not workflow.overwrite_configfiles:
 
 DEPLOYMENT = workflow.deployment_settings.deployment_method
 
-with clear_errors():
+try:
     check_shared_files(workflow.storage_settings)
     # In a module, `prefix:` moves them; the commands of rules then contain their path.
     RESULTS = results_folder(workflow)
@@ -54,6 +55,8 @@ with clear_errors():
     )
     if not DEPLOYMENT:  # an image, or a conda environment, has its own packages
         START.check_packages()
+except (BadInput, OSError) as error:
+    raise clear(error)
 
 AT_RESULTS = option("results", RESULTS.path, "results")
 AT_RUNS = option("runs", RESULTS.runs, "results/runs")
@@ -84,7 +87,7 @@ wildcard_constraints:
 
 def before_jobs():
     """Checks, writes and starts what jobs need, once they are known and before the first of them."""
-    with clear_errors(RESULTS.path):
+    try:
         begin(
             START,
             cluster_name(),
@@ -93,10 +96,14 @@ def before_jobs():
             image=image_name() if IMAGE else "",
             slurm=slurm_defaults(workflow),
         )
+    except (BadInput, OSError) as error:
+        raise clear(error, RESULTS.path)
 
 
-with clear_errors():
+try:
     IS_NEW = call_at_start(workflow, RESULTS, before_jobs)
+except (BadInput, OSError) as error:
+    raise clear(error)
 
 if IS_NEW and workflow.is_main_process:
     for line in START.lines():
@@ -165,8 +172,10 @@ RUN_RESOURCES = {
 
 def budget_of(wildcards):
     """The budget of a run as `launch` takes it: a larger one extends the run."""
-    with clear_errors():
+    try:
         return START.budget_of(wildcards.run)
+    except (BadInput, OSError) as error:
+        raise clear(error)
 
 
 def forced(*patterns):

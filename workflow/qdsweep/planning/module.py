@@ -3,8 +3,7 @@
 import re
 import shlex
 import sys
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -81,19 +80,14 @@ def warn_of_other_rules(workflow: Any) -> None:
             )
 
 
-@contextmanager
-def clear_errors(folder: Path = Path("results")) -> Iterator[None]:
-    """Gives Snakemake the messages of bad input and of a full or broken disk, no traceback.
+def clear(error: BadInput | OSError, folder: Path = Path("results")) -> WorkflowError:
+    """Returns Snakemake's error with the message of bad input, or of a full or broken disk.
 
     Args:
+        error: The error. It is caught and raised in the rules: Snakemake prints each frame.
         folder: The folder of an error that names no file.
     """
-    try:
-        yield
-    except BadInput as error:
-        raise WorkflowError(str(error)) from None
-    except OSError as error:
-        raise WorkflowError(str(StorageError(error, folder))) from None
+    return WorkflowError(str(error if isinstance(error, BadInput) else StorageError(error, folder)))
 
 
 def results_folder(workflow: Any) -> Results:
