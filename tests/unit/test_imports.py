@@ -21,7 +21,7 @@ ORDER = (
 AROUND = ("__init__", "__main__")
 # What the Snakefile may import, and the declaration of what comes after the runs.
 OF_THE_SNAKEFILE = {
-    *("config", "records", "search", "planning", "container", "warm"),
+    *("errors", "config", "records", "search", "planning", "container", "warm"),
     "analysis.stages",
 }
 HEAVY = {
