@@ -25,7 +25,7 @@ from qdsweep.planning.module import (
 )
 from qdsweep.planning.shared_files import check_shared_files
 from qdsweep.planning.start import Start
-from qdsweep.warm.start import begin
+from qdsweep.warm.begin import begin
 
 # The DAG stays to the end. Garbage collection in it took a quarter of a start of 10,000 finished
 # runs.

@@ -1,0 +1,49 @@
+"""The beginning of a start's jobs: the last checks, the plan, the warm process.
+
+Apart from `warm.start`, which a process of its own runs: that one needs nothing of a start.
+"""
+
+from pathlib import Path
+
+from qdsweep.analysis.stages import forget
+from qdsweep.config.requirements import check_installed
+from qdsweep.container.image import prepare
+from qdsweep.planning.jobs import requeue_lost, require_request
+from qdsweep.planning.start import Start
+from qdsweep.warm.start import start_warm, try_algorithms
+
+
+def begin(
+    start: Start, cluster: str, *, is_remote: bool, deploys: bool, image: str, slurm: dict[str, str]
+) -> None:
+    """Checks, writes and starts what the jobs of a start need, before the first of them.
+
+    Args:
+        start: The start.
+        cluster: The name of its cluster config.
+        is_remote: Whether jobs run on other machines than this one.
+        deploys: Whether jobs run in an image or a conda environment, which has its own packages.
+        image: The image; empty without one.
+        slurm: Account and partition, where they are set.
+
+    Raises:
+        BadInput: Jobs cannot run so.
+    """
+    config = start.clusters[cluster]
+    start.check_fit(cluster)
+    if not deploys:
+        check_installed(config)
+        if not is_remote:
+            start.check_sizes()
+        try_algorithms(start.algorithms())
+    if image:
+        prepare(image)
+    if is_remote:
+        require_request(config, cluster, slurm)
+    start.write_plan()
+    forget(start.settings, start.folder.path)
+    if not (is_remote or deploys):
+        log = Path(".snakemake/log/qdsweep-warm.log")
+        start_warm(start.runs.values(), start.unfinished, log)
+    if config.nodes > 1:
+        requeue_lost(start.unsettled, start.results)
