@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, JsonValue
 
-from qdsweep.config.files import LONGEST_INT
+from qdsweep.config.files import FLOAT, INT, LONGEST_INT, NOT_FINITE, PREFIXED_INT
 from qdsweep.errors import BadInput
 
 # `json_schema_extra` of a key that a schedule can change while a run lasts. The change acts at
@@ -66,10 +66,7 @@ _NAMED = {
     **dict.fromkeys(("false", "False", "FALSE"), False),
     **dict.fromkeys(("null", "Null", "NULL", "~"), None),
 }
-_INT = re.compile(r"[-+]?[0-9]+")
-_PREFIXED_INT = re.compile(r"0o[0-7]+|0x[0-9a-fA-F]+")
-_FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
-_NOT_FINITE = re.compile(r"[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)")
+_INT, _PREFIXED_INT, _FLOAT, _NOT_FINITE = map(re.compile, (INT, PREFIXED_INT, FLOAT, NOT_FINITE))
 _ITEM = re.compile(r"""'([^']*)'|"([^"]*)"|([^][,'"\s][^][,'"]*)""")
 _BLANKS = re.compile(r"\s*")
 

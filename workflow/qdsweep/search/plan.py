@@ -21,8 +21,15 @@ from qdsweep.config.search import EARLIEST, Search
 from qdsweep.config.sweep import SweepFile
 from qdsweep.errors import BadInput
 from qdsweep.files import read_json_if_whole
-from qdsweep.records.paths import Results
-from qdsweep.records.search import Level, decision_path, is_whole, markers_in, read_sealed
+from qdsweep.records.paths import Results, SweepDir
+from qdsweep.records.search import (
+    Level,
+    decision_path,
+    is_whole,
+    marker_path,
+    markers_in,
+    read_sealed,
+)
 from qdsweep.records.status import is_too_short, read_status
 from qdsweep.search.draws import shuffled
 from qdsweep.search.levels import (
@@ -149,10 +156,14 @@ def basis(settings: SweepFile, level: Level, block: int) -> str:
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]
 
 
+# The folder of a sweep, as outputs of rules contain it.
+_ANY = SweepDir(pathlib.Path("results/sweeps/{sweep}"))
+
+
 def markers(levels: Iterable[Level], places: Iterable[int] | None = None) -> list[str]:
     """Returns the marker files of levels, or of some of their places, as outputs of a rule."""
     return [
-        f"results/sweeps/{{sweep}}/search/{level.name}/{place}-s{seed}.json"
+        str(marker_path(_ANY, level.name, place, seed))
         for level in levels
         for place in (range(level.places) if places is None else places)
         for seed in level.seeds
@@ -163,8 +174,7 @@ def decision_of(level: Level, place: int) -> list[str]:
     """Returns the table of decisions that gives a place its run, if it is not known beforehand."""
     if level.kind == "known":
         return []
-    block = level.block_of(place)
-    return [f"results/sweeps/{{sweep}}/search/{level.name}/decided-{block}.json"]
+    return [str(decision_path(_ANY, level.name, level.block_of(place)))]
 
 
 def decided_by(levels: Mapping[str, Level], name: str, block: int) -> list[str]:
@@ -174,8 +184,8 @@ def decided_by(levels: Mapping[str, Level], name: str, block: int) -> list[str]:
     if level.kind != "promoted":
         return markers(below)
     first, last, _ = level.sees(block, below[0].places)
-    table = f"results/sweeps/{{sweep}}/search/{name}/decided-{block - 1}.json"
-    return markers(below, range(first, last)) + [table] * bool(block)
+    before = [str(decision_path(_ANY, name, block - 1))] if block else []
+    return markers(below, range(first, last)) + before
 
 
 _Group = tuple[dict[str, Any], list[Row]]
