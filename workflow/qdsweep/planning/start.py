@@ -140,7 +140,7 @@ class Start:
     @cached_property
     def _searched(self) -> Plan:
         """The plan of a search, which a job reads from the sweep's folder."""
-        return Plan.of(self.plan) if self.search else read_plan(self.folder)
+        return self._plan if self.search else read_plan(self.folder)
 
     @cached_property
     def spoiled(self) -> dict[str, str]:

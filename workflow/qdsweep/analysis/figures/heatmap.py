@@ -59,7 +59,7 @@ def draw_slices(ax: "Axes", run: Run, names: list[str], colors: "ScalarMappable"
 
 
 def add_parallel_lines(ax: "Axes", heights: np.ndarray, **look: Any) -> None:
-    """Draws a line for each row of ``(n, k)`` heights, across k axes beside each other."""
+    """Draws a line for each row of ``(n, k)`` heights, across k axes next to each other."""
     from matplotlib.collections import LineCollection
 
     places = np.broadcast_to(np.arange(float(heights.shape[1])), heights.shape)

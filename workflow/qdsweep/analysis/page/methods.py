@@ -78,7 +78,7 @@ def hardware(
 ) -> str:
     """Returns a sentence on where the runs were computed, without any name of a machine.
 
-    `further`: what was computed besides the runs of the sweep -> its core-seconds.
+    `further`: further computations, apart from the runs of the sweep -> core-seconds.
     """
     hosts = {attempt["host"] for summary in summaries for attempt in summary.get("attempts", [])}
     workers = sorted({int(summary.get("workers") or 1) for summary in summaries})

@@ -90,9 +90,9 @@ def write_confirmed(sweep_dir: Path, runs_dir: Path) -> Sheet:
     """
     import pandas as pd
 
-    tables = read_tables(sweep_dir)
+    sweep, tables = SweepDir(sweep_dir), read_tables(sweep_dir)
     unseen: dict[str, list[dict[str, Any]]] = {}
-    for row in read_confirm(SweepDir(sweep_dir)):
+    for row in read_confirm(sweep):
         result = _result(tables, row, runs_dir)
         unseen.setdefault(row["group"], []).append({"seed": row["values"]["seed"], **result})
     records = []
@@ -114,8 +114,7 @@ def write_confirmed(sweep_dir: Path, runs_dir: Path) -> Sheet:
         ranks = scores.groupby(data["scale"]).rank(ascending=False, method="min")
         data[f"{seeds}_rank"] = ranks.astype("Int64")
     numbers = [run["seed"] for runs in unseen.values() for run in runs]
-    sweep = SweepDir(sweep_dir)
-    plan = read_plan(sweep)
+    plan = tables.plan
     named = group_names(plan).dressed(data)
     metrics = [tables.metric(name) for name in data["metric"].unique()]
     # A search has chosen among more than those that came to its end.

@@ -11,7 +11,6 @@ from qdsweep.analysis.sheet import Sheet, number_cell, text_cell, write_sheet
 from qdsweep.analysis.timing import OWN, TIMES, busy_note, group_times, run_times
 from qdsweep.records.metrics import PHASES
 from qdsweep.records.paths import SweepDir
-from qdsweep.records.plan import read_plan
 from qdsweep.text import common_decimals, mean_and_error
 
 if TYPE_CHECKING:
@@ -31,9 +30,10 @@ _TITLES = {
 def write_timing(sweep_dir: Path, runs_dir: Path) -> None:
     """Writes tables/timing: seconds of each phase."""
     sweep = SweepDir(sweep_dir)
-    runs = run_times(read_tables(sweep_dir), runs_dir)
+    tables = read_tables(sweep_dir)
+    runs = run_times(tables, runs_dir)
     groups = group_times(runs)
-    called = group_names(read_plan(sweep))
+    called = group_names(tables.plan)
     sheet = timing_sheet(called.dressed(groups), list(runs["load"]))
     write_sheet(sweep.tables, sheet, groups)
     for old in sweep.tables.glob("workers.*"):  # written by an earlier version
