@@ -21,7 +21,7 @@ from qdsweep.config.search import EARLIEST, Search
 from qdsweep.config.sweep import SweepFile
 from qdsweep.errors import BadInput
 from qdsweep.files import read_json_if_whole
-from qdsweep.records.paths import Results, SweepDir
+from qdsweep.records.paths import Results
 from qdsweep.records.search import (
     Level,
     decision_path,
@@ -157,7 +157,7 @@ def basis(settings: SweepFile, level: Level, block: int) -> str:
 
 
 # The folder of a sweep, as outputs of rules contain it.
-_ANY = SweepDir(pathlib.Path("results/sweeps/{sweep}"))
+_ANY = Results(pathlib.Path("results")).sweep("{sweep}")
 
 
 def markers(levels: Iterable[Level], places: Iterable[int] | None = None) -> list[str]:
