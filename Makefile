@@ -7,6 +7,7 @@
 # make rl     torch and stable-baselines3, for ppo, a2c, dqn, impala and apex_dqn: docs/rl.md
 #             (before `make test`, which tests them then)
 # make test-rl  their tests alone
+# make snapshots  renews the texts that tests compare with
 # make docs   the documentation site, build/site/index.html: its tutorials are executed
 # make image  containers/qdsweep.sif, for `snakemake --sdm apptainer`
 # make bench  all that is compared with a peer: docs/benchmarks.md
@@ -24,7 +25,7 @@ CORES ?= all
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes
 
 .NOTPARALLEL:  # two pips in one folder spoil each other's work
-.PHONY: demo test test-all test-rl torture lint docs venv extras rl figure schemas image bench bench-search bench-learning bench-rl
+.PHONY: demo test test-all test-rl snapshots torture lint docs venv extras rl figure schemas image bench bench-search bench-learning bench-rl
 
 venv: .venv/installed
 
@@ -71,6 +72,10 @@ test: .venv/dev extras
 
 test-all: .venv/dev extras .venv/docs
 	$(BIN)/python -m pytest --numprocesses 3 --durations 25
+
+# Long texts, such as the page of a report, are compared with tests/**/__snapshots__: look at the diff.
+snapshots: .venv/dev extras
+	$(BIN)/python -m pytest --numprocesses 2 --snapshot-update
 
 # What needs torch, or tries every algorithm and domain that is installed.
 RL := algorithms domains/test_qdgym.py domains/test_rows.py experiment/test_known_names.py experiment/test_loop.py host cli/test_learning_pages.py

@@ -5,13 +5,13 @@ import os
 import shutil
 import signal
 import subprocess
-import tempfile
 from pathlib import Path
 
 import cluster
 import images
+import leftovers
 import pytest
-from support import alone
+import support
 from xdist.scheduler import LoadScopeScheduling
 
 from qdsweep.config.files import read_preset
@@ -27,15 +27,18 @@ os.environ.setdefault("SLURM_CONF", os.devnull)
 
 def pytest_configure(config: pytest.Config) -> None:
     """Makes the folder that all processes of a start of pytest share."""
-    if not hasattr(config, "workerinput"):  # those of xdist inherit the name from this one
-        os.environ["QDSWEEP_TESTS"] = tempfile.mkdtemp(prefix="qdsweep-tests-")
-        Path(os.environ["QDSWEEP_TESTS"]).chmod(0o755)  # images are there, for every user
+    if not hasattr(config, "workerinput"):  # those of xdist inherit it from this one
+        leftovers.open_folder()
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
     if not hasattr(config, "workerinput"):
+        folder = support.shared_folder()
+        if any("slurmctld" in process.name() for process in leftovers.processes(folder)):
+            cluster.down()  # Ctrl-C cut its fixture off
         images.remove_workshop()
-        shutil.rmtree(os.environ["QDSWEEP_TESTS"], ignore_errors=True)
+        if left := leftovers.remove(folder):
+            print("Processes that outlived the tests were ended:", *left, sep="\n")
 
 
 @pytest.fixture(autouse=True)
@@ -68,7 +71,7 @@ def slurm():
         if cluster.is_foreign():
             pytest.skip("this machine has a Slurm of its own, which is left alone")
     no_slurm = os.environ.pop("SLURM_CONF")
-    with alone("packages"):
+    with support.alone("packages"):
         cluster.up()
     yield
     cluster.down()
@@ -94,7 +97,7 @@ def chromium():
             pytest.skip("the page is looked at in Chromium: apt-get install chromium")
         install = "apt-get update -q && apt-get install -y -q --no-install-recommends chromium"
         environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
-        with alone("packages"):
+        with support.alone("packages"):
             subprocess.run(install, shell=True, check=True, env=environment)
     from playwright.sync_api import sync_playwright
 
@@ -170,6 +173,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         # Another process makes the image, while the cluster has other tests.
         return ORDER.index(folder), "workshop" in getattr(item, "fixturenames", ())
 
+    if config.option.update_snapshots:  # `make snapshots`
+        items[:] = [item for item in items if "snapshot" in item.fixturenames]
     for item in items[:]:
         name = item.nodeid.removeprefix("tests/")
         if name.startswith(REST):

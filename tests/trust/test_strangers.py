@@ -153,9 +153,8 @@ def test_nothing_of_other_engines_is_readable_for_another_user(public, engine):
         main_process = psutil.Process(process.pid)
         processes = [main_process, *main_process.children(recursive=True)]
         token = public / "out/state/connection/token"
-        made = [path for path in Path("/tmp").glob("qdsweep-*") if path.stat().st_uid == 0]
+        scratch = [path for path in Path(tempfile.gettempdir()).glob("qdsweep-*")]
         shared = [path for path in Path("/dev/shm").iterdir() if path.is_file()]
-        scratch = [path for path in made if path != shared_folder()]
         target = Target(
             folders=[public / "out"],
             private=[*scratch, *shared, *([token] if engine == "ray" else [])],

@@ -1,0 +1,63 @@
+"""What a start of pytest leaves: no file, mount or process, also after Ctrl-C.
+
+Its folder is the TMPDIR of all that it starts, by which their processes are known.
+"""
+
+import contextlib
+import os
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+import psutil
+
+
+def open_folder() -> Path:
+    """Makes the folder, and every temporary folder from now on in it."""
+    # Paths of sockets have at most 107 characters, and images are in it, for every user.
+    folder = Path(tempfile.mkdtemp(prefix="q"))
+    folder.chmod(0o1777)
+    os.environ["QDSWEEP_TESTS"] = os.environ["TMPDIR"] = str(folder)
+    tempfile.tempdir = None
+    return folder
+
+
+def remove(folder: Path, patience: float = 30) -> list[str]:
+    """Ends what has not ended after some seconds, and removes the folder.
+
+    Returns:
+        The commands that had to be ended.
+    """
+    _, alive = psutil.wait_procs(processes(folder), timeout=patience)
+    left = [f"{process.pid}: {command_of(process)}" for process in alive]
+    while started := processes(folder):
+        for process in started:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                process.kill()
+        psutil.wait_procs(started, timeout=10)
+    for line in reversed(Path("/proc/self/mounts").read_text().splitlines()):
+        if Path(place := line.split()[1]).is_relative_to(folder):
+            subprocess.run(
+                ["umount", "--lazy", place], check=True
+            )  # else rmtree empties its source
+    shutil.rmtree(folder, ignore_errors=True)
+    return left
+
+
+def processes(folder: Path) -> list[psutil.Process]:
+    """The processes that were started with the folder in their environment, but for this one."""
+    started = []
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error, OSError):
+            inherited = process.environ().get("QDSWEEP_TESTS")
+            ended = process.status() == psutil.STATUS_ZOMBIE
+            if inherited == str(folder) and not ended and process.pid != os.getpid():
+                started.append(process)
+    return started
+
+
+def command_of(process: psutil.Process) -> str:
+    with contextlib.suppress(psutil.NoSuchProcess):
+        return " ".join(process.cmdline())[:200]
+    return "has ended"
