@@ -153,7 +153,7 @@ def test_nothing_of_other_engines_is_readable_for_another_user(public, engine):
         main_process = psutil.Process(process.pid)
         processes = [main_process, *main_process.children(recursive=True)]
         token = public / "out/state/connection/token"
-        scratch = [path for path in Path(tempfile.gettempdir()).glob("qdsweep-*")]
+        scratch = [*Path(tempfile.gettempdir()).glob("qdsweep-*")]
         shared = [path for path in Path("/dev/shm").iterdir() if path.is_file()]
         target = Target(
             folders=[public / "out"],
