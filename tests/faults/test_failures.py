@@ -15,7 +15,7 @@ from in_process import compute_run, qdsweep
 from plugins import FAULTY, SHRINKING
 from results import digest, read_json, steps, summary
 from support import BIN, TINY, command, cpu_seconds, write_yaml
-from waiting import crew_of, wait_until, workers_of
+from waiting import wait_until, workers_of
 
 from qdsweep.config.cluster import Cluster
 from qdsweep.config.compose import compose
@@ -208,18 +208,6 @@ def test_an_emitter_of_the_users_goes_on_bit_for_bit(folder):
     assert digest(folder / "straight") == digest(folder / "in_two")
 
 
-def test_a_killed_worker_changes_nothing(folder):
-    run(folder, "raise", "--workers", 2, code=0, iterations=40, **SLOW)
-    expected = digest(folder / "out")
-    shutil.rmtree(folder / "out")
-    process = started(folder, "--workers", "2")
-    status = folder / "out/state/status.json"
-    wait_until(lambda: status.exists() and read_json(status).get("iteration", 0) >= 2)
-    workers_of(folder)[0].kill()
-    assert process.wait(60) == 0
-    assert digest(folder / "out") == expected
-
-
 def test_no_row_is_lost_when_workers_die_between_two_batches(tmp_path):
     experiment = compose("lp_sphere")
     cluster = Cluster(engine="processes", workers_per_node=2)
@@ -238,18 +226,6 @@ def test_no_row_is_lost_when_workers_die_between_two_batches(tmp_path):
         worker.kill()
     assert rows() == list(range(30))
     engine.close()
-
-
-def test_no_worker_outlives_a_killed_main_process(folder):
-    write_faulty(folder, iterations=500, **SLOW)
-    process = started(folder, "--workers", "2")
-    wait_until((folder / "out/state/metrics.csv").exists)
-    time.sleep(2)
-    crew = crew_of(folder)
-    assert len(crew) == 3, "two workers and what forks them"
-    process.kill()
-    process.wait()
-    wait_until(lambda: not crew_of(folder), 10)
 
 
 def test_a_large_archive_is_saved_within_ten_seconds_of_a_signal(folder):

@@ -75,24 +75,6 @@ def test_any_number_of_workers_gives_the_result_of_the_serial_engine(tmp_path, e
         run.nothing_is_left()
 
 
-@pytest.mark.parametrize("who", ["worker", "main process", "the process that the user started"])
-def test_a_killed_rank_ends_the_run_and_the_same_command_goes_on(tmp_path, expected, who):
-    run = Live(tmp_path, workers=3, seconds=0.05)
-    victim = run.rank(2)
-    wait_until(lambda: says(run.log, "evaluates", 20), what="some results")
-    if who == "main process":
-        victim = run.main()
-    elif who != "worker":
-        victim = psutil.Process(run.process.pid)
-    victim.kill()
-    assert run.process.wait(10) not in (0, 75)
-    run.nothing_is_left()
-    run.start(seconds=0)
-    assert run.process.wait(60) == 0
-    assert digest(run.out) == expected
-    assert [attempt["how"] for attempt in summary(run.out)["attempts"]] == ["killed", "finished"]
-
-
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_stopped_run_saves_at_once_and_another_engine_goes_on(tmp_path, number):
     few = {"initial_solutions": 2}

@@ -155,24 +155,6 @@ def test_nobody_without_the_token_gets_in_and_a_stopped_run_goes_on(tmp_path, ex
     assert says(run.out / "run.log", "engine processes")
 
 
-@pytest.mark.parametrize("victim", ["main", "raylet"])
-def test_nothing_outlives_a_kill(tmp_path, victim):
-    run = Live(tmp_path, seconds=1.0).ready()
-    rays = run.rays()
-    (folder,) = set(rays.values())
-    if victim == "main":
-        run.process.kill()
-        run.process.wait()
-    else:
-        (raylet,) = (process for process in rays if process.name() == "raylet")
-        raylet.kill()
-        assert run.process.wait(20) == 1
-        assert says(run.log, "Ray's process raylet has ended; the same command starts it again")
-        assert says(run.log, "saved in iteration 1")
-    wait_until(lambda: not run.rays(), 10, "all of Ray has ended")
-    wait_until(lambda: not Path(folder).exists(), 5, "its folder has vanished")
-
-
 @pytest.fixture
 def lab(tmp_path):
     """An existing Ray cluster: a head with two cores and a node of other versions with one."""

@@ -75,10 +75,6 @@ def half_way(folder: Path) -> tuple[str, int]:
     return "", 0
 
 
-def saved(folder: Path) -> list[Path]:
-    return list(folder.glob("results/runs/*/state/reload-*.pkl"))
-
-
 SERVER = "qdsweep.warm.server"
 SLOW = {"PATIENT_SECONDS": "0.01"}
 
@@ -135,28 +131,6 @@ def test_torch_has_the_settings_of_a_process_of_its_own(tmp_path):
     assert (tmp_path / ".snakemake/log/qdsweep-warm.log").read_text() == "", "it is rehearsed"
 
 
-@pytest.mark.parametrize("victim", ["client", "warm process", "run"])
-def test_whoever_is_killed_the_runs_go_on(tmp_path, cold, victim):
-    """SIGKILL; Snakemake's retry goes on from the reload file."""
-    process = start(tmp_path, write_sweep(tmp_path), **SLOW)
-    wait_until(lambda: half_way(tmp_path)[1], what="a reload file")
-    run, pid = half_way(tmp_path)
-    place = socket_of(tmp_path)
-    if victim == "run":
-        os.kill(pid, signal.SIGKILL)
-    elif victim == "client":
-        (client,) = [p for p in processes(tmp_path, "qdsweep") if run in p.cmdline()]
-        client.kill()
-    else:
-        warm_process(tmp_path).kill()
-    finish(tmp_path, process, cold)
-    assert "goes on after iteration" in (tmp_path / f"results/runs/{run}/run.log").read_text()
-    said = (tmp_path / "snakemake.log").read_text()
-    assert "Traceback" not in said
-    assert ("warm process is gone" in said) == (victim == "warm process")
-    assert not place.parent.exists()
-
-
 def test_a_client_ends_as_its_run_does_and_takes_it_with_it(tmp_path):
     """By hand, with standard input closed, where a socket may get its number."""
     process = start(tmp_path, write_sweep(tmp_path), **SLOW)
@@ -193,35 +167,6 @@ def test_without_a_place_for_a_socket_runs_start_by_themselves(tmp_path, cold):
     finish(tmp_path, start(tmp_path, write_sweep(tmp_path), TMPDIR=str(long)), cold)
     assert "warning: no warm start" in (tmp_path / "snakemake.log").read_text()
     assert list(long.glob("qdsweep-*")) == []
-
-
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
-def test_no_run_outlives_its_sweep(tmp_path, cold, number):
-    """Ctrl-C, and a kill of everything in Snakemake's group: runs save and end, and go on later."""
-    words = write_sweep(tmp_path)
-    process = start(tmp_path, words, PATIENT_SECONDS="0.05")
-    wait_until(lambda: len(saved(tmp_path)) >= 2, what="reload files")
-    os.killpg(process.pid, number)
-    process.wait(60)
-    wait_until(lambda: not pids(tmp_path), 20, "all have ended")
-    statuses = [
-        read_json(path)["status"] for path in tmp_path.glob("results/runs/*/state/status.json")
-    ]
-    assert "stopped" in statuses
-    assert "failed" not in statuses
-    finish(tmp_path, start(tmp_path, words), cold)
-
-
-def test_a_killed_snakemake_alone_lets_its_runs_end(tmp_path, cold):
-    words = write_sweep(tmp_path)
-    process = start(tmp_path, words, PATIENT_SECONDS="0.005")
-    wait_until(lambda: len(saved(tmp_path)) >= 2, what="reload files")
-    process.kill()
-    process.wait(60)
-    wait_until(lambda: not pids(tmp_path), 60, "the runs under way have ended, nothing is left")
-    done = list(tmp_path.glob("results/runs/*/summary.json"))
-    assert len(done) >= 1
-    finish(tmp_path, start(tmp_path, words), cold)
 
 
 def test_stages_are_forked_too_also_when_no_run_is_left(tmp_path):

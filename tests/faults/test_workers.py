@@ -14,7 +14,6 @@ from pathlib import Path
 
 import psutil
 import pytest
-from in_process import qdsweep
 from patient import add_plugin, make_folder, undisturbed_digest
 from results import digest
 from support import BIN
@@ -68,16 +67,6 @@ class Live:
         return workers_of(self.folder)
 
 
-def test_workers_end_with_a_main_process_that_is_killed_before_they_found_it(tmp_path):
-    """They look for it for minutes, as it may have to start itself."""
-    run = Live(tmp_path)
-    wait_until(run.crew, what="they are started")
-    assert not says(run.log, "now"), "none has come yet"
-    run.process.kill()
-    run.process.wait()
-    wait_until(lambda: not run.crew(), 20, "they have ended")
-
-
 def test_the_result_is_that_of_the_serial_engine(tmp_path, expected):
     run = Live(tmp_path, DASK + "dashboard: true\n", seconds=0.01).ready()
     (link,) = re.findall(
@@ -94,26 +83,6 @@ def test_the_result_is_that_of_the_serial_engine(tmp_path, expected):
     assert not run.crew()
     left = {path.name for path in (run.out / "state").iterdir()}
     assert not left & {"connection", "workers"}, "credentials and workers' logs vanish"
-
-
-def test_a_killed_worker_is_replaced_and_its_solutions_repeated(tmp_path, expected):
-    run = Live(tmp_path, seconds=0.05).ready()
-    for _ in range(2):
-        run.workers()[0].kill()
-    wait_until(lambda: says(run.log, "is lost"), what="the loss is noted")
-    wait_until(lambda: len(run.workers()) == 3, what="a new worker")
-    assert run.process.wait(60) == 0
-    assert digest(run.out) == expected
-
-
-def test_all_workers_stopped_for_good_stop_the_run_and_it_goes_on(tmp_path, expected):
-    run = Live(tmp_path, seconds=0.05).ready()
-    (supervisor,) = (process for process in run.crew() if "worker" in process.cmdline())
-    supervisor.kill()
-    assert run.process.wait(60) == 1
-    assert "what starts them has ended" in run.log.read_text().splitlines()[-1]
-    qdsweep("run", "experiment.yaml", "--out", "out", cwd=tmp_path)
-    assert digest(run.out) == expected
 
 
 def test_workers_that_cannot_start_end_the_run_at_once(tmp_path):
@@ -228,24 +197,6 @@ def test_two_runs_share_a_cluster_that_is_there(tmp_path, lab, expected):
     ) as client:
         assert client.run_on_scheduler(lambda dask_scheduler: len(dask_scheduler.tasks)) == 0
         assert len(client.scheduler_info()["workers"]) == 2
-
-
-def test_no_worker_outlives_a_killed_main_process(tmp_path):
-    run = Live(tmp_path, seconds=1.0).ready()
-    run.process.kill()
-    run.process.wait()
-    wait_until(lambda: not run.crew(), seconds=15, what="the workers have left")
-
-
-def test_a_stopped_run_goes_on(tmp_path, expected):
-    run = Live(tmp_path, seconds=0.05).ready()
-    wait_until(lambda: says(run.log, "evaluates", 20), what="some results")
-    run.process.send_signal(signal.SIGTERM)
-    assert run.process.wait(10) == 75
-    assert not run.crew()
-    words = [BIN / "qdsweep", "run", "experiment.yaml", "--cluster", "cluster.yaml", "--out", "out"]
-    subprocess.run(words, cwd=tmp_path, check=True, capture_output=True)
-    assert digest(run.out) == expected
 
 
 def test_a_worker_with_other_versions_is_turned_away(tmp_path, expected):

@@ -1,20 +1,14 @@
 """Corrected archives and confirmed winners, by the real Snakefile on tiny sweeps."""
 
-import os
-import shutil
-import signal
-import subprocess
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
-import psutil
 import pytest
 from in_process import qdsweep
 from patient import EXPERIMENT, add_plugin
 from results import digest, read_json, summary
-from support import BIN, REPO, snakemake, write_yaml
-from waiting import wait_until
+from support import snakemake, write_yaml
 
 SWEEP = "::: iso_sigma 0.1 0.3 0.6 ::: seed 1 2"
 FURTHER = {"confirm": {"top": 2, "seeds": [101, 102]}, "reevaluate": {"times": 3}}
@@ -160,37 +154,3 @@ def test_tables_of_unfinished_sweeps_wait_for_neither(copy):
     done = snakemake("-n", "--cores", 1, *partial, cwd=copy)
     for rule in ("choose_winners", "confirmed_table", "reevaluate", "corrected_table"):
         assert rule not in done.stdout + done.stderr
-
-
-def test_a_kill_in_the_middle_of_the_confirmation_costs_nothing(copy):
-    """kill -9 of Snakemake and all it started, while confirming runs are computed."""
-    expected = {row["id"]: digest(run_of(copy, row)) for row in confirming(copy)}
-    for run in expected:
-        shutil.rmtree(copy / "results/runs" / run)
-    (copy / "results/sweeps/mine/confirm.json").unlink()
-    words = ["snakemake", "-s", REPO / "Snakefile", "--directory", copy, "--cores", "2"]
-    words = [BIN / words[0], *words[1:], "--configfile", copy / "mine.yaml"]
-    slow = {**os.environ, "PATIENT_SECONDS": "0.02", "QDSWEEP_WARM": "off"}
-    process = subprocess.Popen(
-        words, cwd=copy, env=slow, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    )
-
-    def saved() -> list[Path]:
-        return [
-            path for run in expected for path in copy.glob(f"results/runs/{run}/state/reload-*.pkl")
-        ]
-
-    wait_until(lambda: len(saved()) > 1, 300, "reload files of confirming runs")
-    family = [*psutil.Process(process.pid).children(recursive=True), psutil.Process(process.pid)]
-    for member in family:
-        member.send_signal(signal.SIGKILL)
-    process.wait(10)
-    psutil.wait_procs(family, timeout=10)
-    said = qdsweep("clean", "--orphans", "--dry-run", cwd=copy)
-    assert "results/runs/" not in "".join(line for line in said.splitlines() if ".tmp" not in line)
-    again = snakemake("--cores", 2, "--configfile", copy / "mine.yaml", cwd=copy)
-    assert "qdsweep: to confirm it: 4 runs" in again.stderr
-    logs = [(copy / f"results/runs/{run}/run.log").read_text() for run in expected]
-    assert any("goes on after iteration" in log for log in logs)
-    assert {run: digest(copy / "results/runs" / run) for run in expected} == expected
-    assert is_done(copy)

@@ -1,14 +1,11 @@
-"""Population-based training by the real Snakefile: forks, cores, a kill, one more generation."""
+"""Population-based training by the real Snakefile: forks, and one more generation."""
 
-import os
-import signal
 import subprocess
 from pathlib import Path
 
 import pytest
-from results import digests, read_json, search_results
-from support import BIN, REPO, command, snakemake, write_yaml
-from waiting import wait_until
+from results import digests, read_json
+from support import command, snakemake, write_yaml
 
 from qdsweep.config.compose import compose
 from qdsweep.config.keys import read_schedule
@@ -82,22 +79,6 @@ def test_a_member_is_the_run_that_is_computed_from_nothing(finished, tmp_path):
     summary = read_json(tmp_path / "run/summary.json")
     assert summary["id"] == row["id"]
     assert summary["archive_digest"] == digests(finished)[row["id"]]
-
-
-def test_a_kill_and_one_core_change_nothing(finished, tmp_path):
-    write_config(tmp_path)
-    words = [BIN / "snakemake", "-s", REPO / "Snakefile", END]
-    words += ["--cores", "1", "--configfile", tmp_path / "mine.yaml"]
-    process = subprocess.Popen(
-        list(map(str, words)), cwd=tmp_path, env=dict(os.environ), start_new_session=True,
-        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-    )  # fmt: skip
-    markers = tmp_path / "results/sweeps/mine/search"
-    wait_until(lambda: len(list(markers.glob("generation-1/*-s*.json"))) >= 3, 120, "progress")
-    os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
-    start(tmp_path, END, cores=1)
-    assert search_results(tmp_path) == search_results(finished)
 
 
 def test_one_more_generation_computes_that_alone(finished, tmp_path):
