@@ -2,6 +2,7 @@
 
 import gc
 import itertools
+import os
 import re
 import sys
 import time
@@ -33,6 +34,8 @@ if workflow.is_main_process:
     gc.set_threshold(200_000, 20, 20)
 
 find_own_python()
+# Figures are files. The backend of a notebook's terminal is not installed here.
+os.environ["MPLBACKEND"] = "agg"
 
 
 # A file given with --configfile is complete: it takes nothing from the default sweep.
