@@ -22,6 +22,7 @@ from qdsweep.planning.module import (
     is_remote,
     option,
     results_folder,
+    set_slurm_options,
     slurm_defaults,
 )
 from qdsweep.planning.shared_files import check_shared_files
@@ -32,10 +33,11 @@ from qdsweep.warm.begin import begin
 # runs.
 if workflow.is_main_process:
     gc.set_threshold(200_000, 20, 20)
+    set_slurm_options(workflow)
 
 find_own_python()
 # Figures are files. The backend of a notebook's terminal is not installed here.
-os.environ["MPLBACKEND"] = "agg"
+os.environ.update(MPLBACKEND="agg")
 
 
 # A file given with --configfile is complete: it takes nothing from the default sweep.

@@ -125,6 +125,32 @@ def slurm_defaults(workflow: Any) -> dict[str, str]:
     }
 
 
+# A job that was preempted or lost its node resumes from its reload file, under the same number. The
+# plugin does not understand sacct's "CANCELLED by UID" and would wait forever.
+_SLURM = {"requeue": True, "status_command": "squeue", "init_seconds_before_status_checks": 15}
+
+
+def set_slurm_options(workflow: Any) -> None:
+    """Changes the defaults of the Slurm plugin's options, before its executor is made.
+
+    Where the plugin is not installed, Snakemake refuses its options in a profile at every start.
+    """
+    execute = workflow.execute
+
+    def execute_with(*, executor_settings: Any, **others: Any) -> Any:
+        if hasattr(executor_settings, "no_requeue"):
+            defaults = type(executor_settings)()
+            typed = {word.partition("=")[0] for word in sys.argv}
+            for name, value in _SLURM.items():
+                is_default = getattr(executor_settings, name) == getattr(defaults, name)
+                if is_default and f"--slurm-{name.replace('_', '-')}" not in typed:
+                    setattr(executor_settings, name, value)
+            executor_settings.requeue &= not executor_settings.no_requeue
+        return execute(executor_settings=executor_settings, **others)
+
+    workflow.execute = execute_with
+
+
 def option(name: str, folder: Path, default: str) -> str:
     """Returns an option for a rule's command; nothing for the default.
 
