@@ -23,6 +23,7 @@ from qdsweep.planning.module import (
     option,
     results_folder,
     set_slurm_options,
+    silent_slurm,
     slurm_defaults,
 )
 from qdsweep.planning.shared_files import check_shared_files
@@ -111,7 +112,7 @@ except (BadInput, OSError) as error:
     raise clear(error)
 
 if IS_NEW and workflow.is_main_process:
-    for line in START.lines():
+    for line in filter(None, (silent_slurm(), *START.lines())):
         print(line, file=sys.stderr)
     for path in itertools.chain(*DAMAGED.values()):
         words = f"{path} has changed since it was written: made anew"

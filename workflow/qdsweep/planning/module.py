@@ -1,12 +1,17 @@
 """qdsweep as a module of a user's workflow: its config, where its results are, its start."""
 
+import contextlib
 import re
 import shlex
+import shutil
+import subprocess
 import sys
+import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+import psutil
 from snakemake.common.configfile import load_configfile
 from snakemake.exceptions import WorkflowError
 
@@ -149,6 +154,25 @@ def set_slurm_options(workflow: Any) -> None:
         return execute(executor_settings=executor_settings, **others)
 
     workflow.execute = execute_with
+
+
+def silent_slurm(seconds: float = 8) -> str:
+    """Returns a warning where the Slurm plugin's import has waited for a cluster; else nothing.
+
+    Args:
+        seconds: What a process that waits for it does not compute in, since it was started [s].
+    """
+    waited = time.time() - psutil.Process().create_time() - time.process_time()
+    if waited < seconds or shutil.which("scontrol") is None:
+        return ""
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        words = ["scontrol", "ping"]
+        if subprocess.run(words, capture_output=True, timeout=1, check=False).returncode == 0:
+            return ""
+    return (
+        f"qdsweep: this start waited {waited:.0f} s for a Slurm that does not answer "
+        "(`scontrol ping`). Without Slurm, `export SLURM_CONF=/dev/null` avoids it."
+    )
 
 
 def option(name: str, folder: Path, default: str) -> str:

@@ -1,8 +1,10 @@
-"""Nothing of the user's matplotlib, numpy or pandas reaches figures and tables."""
+"""What a user's environment may hold: settings of libraries, a Slurm that does not answer."""
 
+import os
 import shutil
 from pathlib import Path
 
+from refusals import names_all
 from support import snakemake, write_yaml
 
 # Matplotlib reads the file of the working folder first, then that of MATPLOTLIBRC.
@@ -83,3 +85,16 @@ def test_figures_are_the_same_bytes_in_a_terminal_of_a_notebook(tmp_path):
     assert len(files(usual)) > 20
     assert files(noisy) == files(usual)
     assert (noisy / "results/sweeps/s/report.html").exists()
+
+
+def test_a_slurm_that_does_not_answer_is_named_with_its_remedy(tmp_path):
+    """The Slurm plugin asks it for ten seconds, at each start."""
+    words = write_sweep(tmp_path)
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin/scontrol").write_text("#!/bin/sh\nexec sleep 60\n")
+    (tmp_path / "bin/scontrol").chmod(0o755)
+    path = f"{tmp_path}/bin:{os.environ['PATH']}"
+    waited = snakemake("-n", *words, cwd=tmp_path, PATH=path)
+    names_all(waited.stderr, "scontrol ping", "SLURM_CONF=/dev/null")
+    usual = snakemake("-n", *words, cwd=tmp_path)
+    assert "SLURM_CONF" not in usual.stderr
