@@ -79,7 +79,7 @@ class Table:
         return {SAMPLE, *empty} if self.drawn else empty
 
     def line_of(self, name: str, value: str) -> str:
-        """Returns where the file of a source has a value, and what may be wrong there; or nothing."""
+        """Returns the line of a source's file that has a value, with a remedy; or nothing."""
         for source in self.files:
             if source.name == name:
                 line = source.values.index(value) + 2  # the first one is the name
