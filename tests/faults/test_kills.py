@@ -5,6 +5,7 @@ lives on; nothing that was finished is computed again. `make test` has a short f
 `make test-all` more, `make torture` all: QDSWEEP_TORTURE=1, with QDSWEEP_KILLS kills at random.
 """
 
+import contextlib
 import csv
 import itertools
 import json
@@ -444,9 +445,10 @@ def kill(case: Case, work: Work, most: int) -> tuple[int, dict[Path, bytes]]:
         wait_until(lambda: not (work.folder / "stop").exists() or start.has_ended(), 300, moment)
     wait_until(lambda: stopped(work.folder) or start.has_ended(), 60, moment)
     assert stopped(work.folder), start.printed.read_text()[-5000:]
-    kept = work.kept()
+    kept, sockets = work.kept(), ray_folders(work)
     for victim in victims(case, work, start):
-        victim.send_signal(case.how)
+        with contextlib.suppress(psutil.NoSuchProcess):  # it ends with another one
+            victim.send_signal(case.how)
     go_on(work.folder)
     wait_until(start.has_ended, 300, "its end")
     said = start.printed.read_text()[-5000:]
@@ -455,7 +457,17 @@ def kill(case: Case, work: Work, most: int) -> tuple[int, dict[Path, bytes]]:
     else:
         assert (start.code == 0) == case.goes_on(), said
     gone(living(work.folder))
+    wait_until(lambda: not any(map(os.path.exists, sockets)), what="Ray's folder has vanished")
     return 1, kept
+
+
+def ray_folders(work: Work) -> set[str]:
+    """Where Ray has its sockets, if there is one."""
+    places = set()
+    for process in living(work.folder):
+        with contextlib.suppress(psutil.Error):
+            places.add(process.environ().get("RAY_TMPDIR", ""))
+    return places - {""}
 
 
 def kill_in_the_start(case: Case, work: Work, most: int) -> tuple[int, dict[Path, bytes]]:
