@@ -265,7 +265,7 @@ _MUJOCO = re.compile(
 
 
 class Gymnasium(PolicyDomain):
-    """Any gymnasium environment with 1-D Box observations and Box or Discrete actions."""
+    """Any gymnasium environment; observations of another space than Box are flattened."""
 
     code = "qdsweep.domains.gymnasium_task:GymnasiumTask"
     own_libraries = ("gymnasium", "box2d", "mujoco")
