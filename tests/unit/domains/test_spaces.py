@@ -7,8 +7,10 @@ from domain_makers import LENGTH, make, task
 from gymnasium import spaces
 from refusals import refused
 
+from qdsweep.config.compose import compose
 from qdsweep.domains.gymnasium_task import make_vector
 from qdsweep.domains.policies import make_actions
+from qdsweep.sweep.ids import run_id
 
 OBSERVATIONS = (
     spaces.Box(-1, 1, ()),
@@ -121,3 +123,71 @@ def test_gymnasiums_tables_are_played(env):
     domain = make(**task(env, LENGTH, max_episode_steps=20))
     result = domain.evaluate(np.ones((2, domain.solution_dim)), np.arange(2, dtype=np.uint32))
     assert np.isfinite(result.objective).all()
+
+
+WRAPPER = """
+import gymnasium as gym
+
+
+class Double(gym.RewardWrapper):
+    def __init__(self, env, factor=2.0):
+        super().__init__(env)
+        self.factor = factor
+
+    def reward(self, reward):
+        return self.factor * reward
+"""
+
+
+def test_wrappers_are_those_that_gymnasium_applies(tmp_path):
+    folder = tmp_path / "config/plugins"
+    folder.mkdir(parents=True)
+    (folder / "halves.py").write_text(WRAPPER)
+    wrappers = [
+        {"type": "TimeAwareObservation"},
+        {"type": "halves:Double", "arguments": {"factor": 0.5}},
+    ]
+    domain = make(**task("CartPole-v1", LENGTH, wrappers=wrappers, max_episode_steps=30))
+    assert domain.solution_dim == 2 * 5
+    solution = np.linspace(-1, 1, domain.solution_dim)
+    env = gym.wrappers.TimeAwareObservation(gym.make("CartPole-v1", max_episode_steps=30))
+    observation, _ = env.reset(seed=3)
+    steps, ended = 0, False
+    while not ended:
+        action = int(np.argmax(solution.reshape(2, 5) @ observation))
+        observation, _, terminated, truncated, _ = env.step(action)
+        steps, ended = steps + 1, terminated or truncated
+    result = domain.evaluate(solution[np.newaxis], np.array([3], dtype=np.uint32))
+    assert result.objective[0] == 0.5 * steps
+    assert result.measures[0, 0] == steps
+
+
+@pytest.mark.parametrize(
+    ("wrapper", "names"),
+    [
+        ({"type": "TimeAwareObservations"}, ["TimeAwareObservation"]),
+        (
+            {"type": "FrameStackObservation", "arguments": {"size": 4}},
+            ["FrameStackObservation", "size"],
+        ),
+        ({"type": "nowhere:Class"}, ["nowhere"]),
+    ],
+    ids=str,
+)
+def test_a_wrapper_that_does_not_fit_is_named(wrapper, names):
+    with refused("domain.wrappers.0", *names):
+        make(**task("CartPole-v1", LENGTH, wrappers=[wrapper]))
+
+
+def test_the_code_of_a_wrapper_is_part_of_the_id(tmp_path):
+    folder = tmp_path / "config/plugins"
+    folder.mkdir(parents=True)
+    ids = []
+    for code in (WRAPPER, "# a comment\n" + WRAPPER, WRAPPER.replace("2.0", "3.0")):
+        (folder / "halves.py").write_text(code)
+        wrapped = task("CartPole-v1", LENGTH, wrappers=[{"type": "halves:Double"}])
+        experiment = {"domain": wrapped, "algorithm": "map_elites", "archive": {"dims": [9]}}
+        ids.append(run_id(compose({**experiment, "iterations": 1}, {}, source="test")))
+    assert ids[0] == ids[1] != ids[2]
+    plain = {**experiment, "domain": task("CartPole-v1", LENGTH), "iterations": 1}
+    assert run_id(compose(plain, {}, source="test")) not in ids

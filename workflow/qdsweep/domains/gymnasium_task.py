@@ -4,6 +4,7 @@ The module also detects contacts with the floor in environments of MuJoCo and Py
 """
 
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any, NamedTuple
 
 import gymnasium as gym
@@ -154,7 +155,12 @@ class GymnasiumTask:
         self._task = task
         self._spec = find_spec(task.env)
         self._reset = make_reset(self._spec)
-        env = make_env(self._spec, task.env_kwargs)
+        limit = task.max_episode_steps or self._spec.max_episode_steps
+        # Wrappers may skip steps or play several: the environment inside counts its own.
+        inside = limit if task.wrappers else -1
+        self._limit = None if task.wrappers else limit
+        self._make = partial(make_env, self._spec, task.env_kwargs, task.wrappers, inside)
+        env = self._make()
         size, self._vector = make_vector(env.observation_space, task.env)
         self._actions = make_actions(env.action_space, task.env)
         check_components(task.measures, task.env, size, self._actions.size)
@@ -164,7 +170,6 @@ class GymnasiumTask:
         self._env = env if is_reusable else None
         if not is_reusable:
             env.close()
-        self._limit = task.max_episode_steps or self._spec.max_episode_steps
         self.solution_dim = self._policy.solution_dim
         self.measures = {measure.label: measure.range for measure in task.measures}
         self.objective_range = task.objective_range
@@ -232,7 +237,7 @@ class GymnasiumTask:
     def _play(
         self, solution: Floats, seed: int, normalizer: Normalizer | None, choice: Choice
     ) -> tuple[list[float], _Episode]:
-        env = self._env or make_env(self._spec, self._task.env_kwargs)
+        env = self._env or self._make()
         network, choose = self._policy.network(solution), choice.action
         ground, limit = self._ground, self._limit
         total, seen, done, rewards, touching = 0.0, [], [], [], []
