@@ -5,6 +5,8 @@ from typing import Any
 
 import pytest
 from composing import BASE, merged, presets
+from pydantic import ValidationError
+from refusals import refused
 
 from qdsweep.config.algorithm import AlgorithmConfig
 from qdsweep.config.cluster import Cluster
@@ -12,7 +14,6 @@ from qdsweep.config.compose import compose, read_domain
 from qdsweep.config.domain import DomainConfig
 from qdsweep.config.experiment import Experiment
 from qdsweep.config.sweep import SweepFile
-from qdsweep.errors import BadInput
 from qdsweep.sweep.ids import run_id
 
 
@@ -109,7 +110,7 @@ def test_an_experiment_in_the_sweep_file_is_called_by_its_domain(experiment, tit
 def test_models_are_closed_and_frozen():
     for model in (AlgorithmConfig, Cluster, DomainConfig, Experiment, SweepFile):
         assert model.model_config["extra"] == "forbid"
-    with pytest.raises(ValueError, match="frozen"):
+    with pytest.raises(ValidationError):
         compose(BASE).seed = 3  # type: ignore[misc]
 
 
@@ -120,7 +121,7 @@ def test_a_short_name_of_a_file_goes_with_the_algorithm_that_it_is_a_key_of():
     assert compose("qd_hopper", {"algorithm": "cma_me"}).algorithm.name == "cma_me"
     learner = compose("qd_hopper", {"algorithm": "pga_me", "domain": "pendulum", "dims": [9, 9]})
     assert learner.algorithm.iso_sigma == 0.005
-    with pytest.raises(BadInput, match="unknown name 'initial_solutions'"):
+    with refused("'initial_solutions'"):
         compose("qd_hopper", {"algorithm": "cma_me", "initial_solutions": 3})
-    with pytest.raises(BadInput, match="unknown name 'initial_solutoins'"):
+    with refused("'initial_solutoins'"):
         compose({**BASE, "initial_solutoins": 0}, {"algorithm": "cma_mae"})
