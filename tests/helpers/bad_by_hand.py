@@ -103,6 +103,9 @@ def _files() -> Iterator[Case]:
             ("a binary text", b"a: !!binary aGk=\n", "bytes"),
         ):
             yield case_of(f"{words[1]}: a file that is {what}", words, content, *names)
+    words = ("qdsweep", "sweep", "bad.yaml", "-n")
+    for content, name in ((b"", "mapping"), (b"a: \xff", "UTF-8"), (b"a: {", "YAML")):
+        yield case_of(f"{words[1]}: {content!r}", words, content, name)
     for key, known in (("name", "[A-Za-z0-9_]|100"), ("experiment", "arm"), ("cluster", "slurm")):
         for value in ("../../x", "a\0b", "a\nb", "x" * 300, "/dev/zero", "ключ", "", "*", "$(id)"):
             data = {**SWEEP, key: value}

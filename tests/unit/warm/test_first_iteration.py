@@ -91,9 +91,9 @@ def spent() -> dict[str, list[list[float]]]:
     sent = json.dumps([experiments[name].model_dump(mode="json") for name in there])
     lengths = [*[1] * (FORKS - 1), LATE.stop]
     words = [sys.executable, "-c", WARM, json.dumps(lengths)]
-    said = subprocess.run(words, input=sent, capture_output=True, text=True, check=True)
-    assert said.stderr == ""
-    return dict(zip(there, json.loads(said.stdout), strict=True))
+    done = subprocess.run(words, input=sent, capture_output=True, text=True, check=True)
+    assert done.stderr == ""
+    return dict(zip(there, json.loads(done.stdout), strict=True))
 
 
 @pytest.mark.parametrize("name", PRESETS)
