@@ -63,7 +63,3 @@ def test_the_tests_of_the_example_pass(tmp_path):
     words = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "config/plugins"]
     done = subprocess.run(words, cwd=tmp_path / "mine", capture_output=True, text=True, check=False)
     assert done.returncode == 0 and "2 passed" in done.stdout, done.stdout + done.stderr
-
-
-def test_sweep_has_help(tmp_path):
-    names_all(qdsweep("sweep", "--help", cwd=tmp_path), "qdsweep sweep my_sweep.yaml -n", "CONFIG")

@@ -1,7 +1,6 @@
 """What no memory holds is refused by its key, and nothing that has ever run."""
 
 import pytest
-from composing import presets
 from in_process import qdsweep
 from refusals import names_all, refused
 from small_runs import experiment
@@ -45,11 +44,6 @@ def test_what_the_made_domain_tells_is_refused_before_an_evaluation(
 @pytest.mark.parametrize("name", ["impala", "dqn", "apex_dqn"])
 def test_a_return_may_be_longer_than_any_episode(name):
     require_memory_of(compose("rl_cartpole", {"algorithm": name, "n_steps": 10**13}))
-
-
-@pytest.mark.parametrize("name", presets("experiments"))
-def test_presets_are_accepted(name):
-    require_memory_of(compose(name))
 
 
 def test_cells_of_a_user_s_own_archive_are_their_own_affair():

@@ -104,7 +104,7 @@ def test_a_later_layer_wins_and_one_layer_says_it_once(plugins, in_own_folder):
 
 def test_the_source_is_part_of_the_id(plugins):
     plugins("lab", LAB)
-    one = run_id(compose({**TINY, "algorithm": "lab:make"}))
-    assert "-make-s5-" in one
+    before = run_id(compose({**TINY, "algorithm": "lab:make"}))
+    assert "-make-s5-" in before
     plugins("lab", LAB.replace("n=2", "n=3"))
-    assert run_id(compose({**TINY, "algorithm": "lab:make"})) != one
+    assert run_id(compose({**TINY, "algorithm": "lab:make"})) != before

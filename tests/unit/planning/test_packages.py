@@ -9,8 +9,10 @@ from refusals import names_all, refused
 from support import write_yaml
 
 from qdsweep.config.algorithm import Composition
+from qdsweep.config.cluster import Cluster
 from qdsweep.config.compose import compose
 from qdsweep.config.domain import LinearProjection
+from qdsweep.config.requirements import check_installed
 from qdsweep.planning.checks import check_packages
 from qdsweep.records.paths import Results
 
@@ -34,6 +36,14 @@ def test_an_extra_that_is_not_there_is_refused_with_its_remedy(tmp_path, monkeyp
         check_packages({"run": compose(BASE)}, Results(tmp_path))
     file = write_yaml(tmp_path / "experiment.yaml", BASE)
     names_all(qdsweep("run", file, "--out", "run", cwd=tmp_path, code=2), *names)
+
+
+@pytest.mark.parametrize(("engine", "library"), [("ray", "ray"), ("mpi", "mpi4py")])
+def test_an_engine_that_is_not_installed_is_refused(monkeypatch, engine, library):
+    monkeypatch.setitem(sys.modules, library, None)  # as if it were not there
+    with refused(f"engine {engine}", library, "`make extras`"):
+        check_installed(Cluster(engine=engine))
+    check_installed(Cluster(engine="dask"))
 
 
 def test_tpe_without_its_library_is_refused(tmp_path, monkeypatch):

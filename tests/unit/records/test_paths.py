@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import qdsweep
-from qdsweep.records.paths import Results, RunDir, StateDir, SweepDir, run_of_connection
+from qdsweep.records.paths import Results, RunDir, SweepDir, run_of_connection
 
 PACKAGE = Path(qdsweep.__file__).parent
 OWNED = {
@@ -51,14 +51,6 @@ def test_no_other_module_builds_these_paths():
 def test_the_search_finds_them(line):
     owned = [text for _, text in joined(ast.parse(line)) if OWNED & set(text.split("/"))]
     assert bool(owned) == (not line.startswith("f("))
-
-
-def test_results_and_folders_know_each_other():
-    results = Results(Path("results"))
-    assert results.run("a").state.lock == Path("results/runs/a/state/lock")
-    assert results.sweep("s").results == results
-    assert results.run("a").centroids == results.centroids
-    assert RunDir(Path("alone")).centroids == StateDir(Path("alone/state")).path
 
 
 def test_a_connection_file_tells_its_run():

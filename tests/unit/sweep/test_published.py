@@ -73,12 +73,12 @@ def test_the_published_sweep_fits_its_groups():
     )
     sweep = table_of_runs(file.experiment, file.sweep)
     check_sweep(file, sweep, {(): "published_lp.yaml"})
-    asked = [tuple(one.where.values()) for one in file.published if "cma_mae (" in one.source]
+    asked = [tuple(value.where.values()) for value in file.published if "cma_mae (" in value.source]
     assert len(asked) == 32 and len(set(asked)) == 16  # each group, in both metrics
     values = {
-        (*one.where.values(), one.metric): one.mean
-        for one in file.published
-        if "cma_mae (" in one.source
+        (*value.where.values(), value.metric): value.mean
+        for value in file.published
+        if "cma_mae (" in value.source
     }
     for where in set(asked):  # of objectives of at most 100
         assert values[(*where, "norm_qd_score")] <= 100 * values[(*where, "coverage")] + 1e-9
