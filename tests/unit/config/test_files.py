@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from qdsweep.config.base import typed
+from qdsweep.config.base import typed, value_text
 from qdsweep.config.files import read_yaml
 
 # fmt: off
@@ -16,6 +16,8 @@ SCALARS = [
     ("true", True), ("FALSE", False), ("null", None), ("~", None),
     ("[]", []), ("[50, 5e1, x]", [50, 50.0, "x"]), ("[1,[1e-3, a]]", [1, [0.001, "a"]]),
     ("[ true, null , x y ]", [True, None, "x y"]), ("['1', \"a, b\", '']", ["1", "a, b", ""]),
+    ("'1'", "1"), ('"true"', "true"), ("'007'", "007"), ('"1e5"', "1e5"), ("'it''s'", "it's"),
+    ('"a \\"b\\""', 'a "b"'),
 ]
 TEXTS = [
     "no", "on", "yes", "Off", "tRUE", "1:30", "1_000", "1,5", "2020-01-01", "1.2.3", "cma_me",
@@ -23,9 +25,9 @@ TEXTS = [
 ]
 # Of a sweep alone: YAML reads another value, or none.
 BARE = ["", " ", "-", " 1", "1 ", "1\n", "a: b", "{a: 1}", "[1", "1]", "[1][2]", "[,]", "[1,,2]",
-        "[it's]", "'1'"]
+        "[it's]", "'1", "1'", '"a"b"', "'it's'", "'a' 'b'"]
 # Of a file alone.
-WRITTEN = [("", None), ("'1'", "1"), ('"true"', "true"), ("{1..5}", {"1..5": None})]
+WRITTEN = [("", None), ("{1..5}", {"1..5": None})]
 # fmt: on
 
 
@@ -39,6 +41,13 @@ def test_values_of_a_file(text: str, value: object, in_own_folder: Path):
 @pytest.mark.parametrize(("text", "value"), [*SCALARS, *((text, text) for text in TEXTS + BARE)])
 def test_values_of_a_sweep(text: str, value: object):
     assert typed(text) == value and type(typed(text)) is type(value)
+
+
+@pytest.mark.parametrize(
+    "value", ["007", "1e5", "true", "", "[1]", "a", '"a"', "it's", 7, [1, "a"]]
+)
+def test_a_value_is_read_again_from_its_text(value: object):
+    assert typed(value_text(value)) == value
 
 
 def test_yaml_nan_anchors_and_unicode(in_own_folder: Path):
