@@ -15,15 +15,8 @@ from qdsweep.sweep.runs import table_of_runs
     ("changes", "typed", "names"),
     [
         ({"confirm": {"seeds": [5, 2]}}, (), ["config/b.yaml: ", "confirm.seeds", "[5, 2]"]),
-        (
-            {"confirm": {"top": 1, "seeds": [1, 2]}},
-            (),
-            ["config/b.yaml: ", "confirm.seeds = [1, 2]"],
-        ),
         ({"clusters": "slurm"}, (), ["config/b.yaml: ", "clusters", "'cluster'"]),
-        ({"experiment": None}, (), ["config/b.yaml: ", "experiment = None"]),
         ({}, ("name=a/b",), ["--config name: ", "name = 'a/b'"]),
-        ({"sweep": {"::": "seed 1"}}, (), ["config/b.yaml: ", "sweep"]),
     ],
 )
 def test_a_refusal_names_the_file_of_its_key(in_own_folder, changes, typed, names):

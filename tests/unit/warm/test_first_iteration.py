@@ -1,9 +1,9 @@
 """A run that is forked from the warm process is warm: its iterations import and compile nothing."""
 
+import contextlib
 import json
 import subprocess
 import sys
-from importlib.util import find_spec
 
 import pytest
 import yaml
@@ -12,11 +12,12 @@ from support import REPO
 
 from qdsweep.config.compose import compose, read_domain
 from qdsweep.config.experiment import Experiment
+from qdsweep.config.requirements import require_packages_of
+from qdsweep.errors import BadInput
 
 DOMAINS = REPO / "config/domains"
-TEXTS = {path.stem: path.read_text() for path in sorted(DOMAINS.glob("*.yaml"))}
-# An environment of a module of its own is imported in the fork, before the first iteration.
-PRESETS = [name for name, t in TEXTS.items() if "type: gymnasium" in t and "pybullet" not in t]
+PRESETS = {path.stem: yaml.safe_load(path.read_text()) for path in sorted(DOMAINS.glob("*.yaml"))}
+SHORT = {"gymnasium": {"max_episode_steps": 30}, "atari": {"max_frames": 80}}
 # What the warm process does with the experiments that it is sent; then runs, forked from it.
 WARM = """
 import json, os, sys
@@ -60,8 +61,9 @@ print(json.dumps([in_fork(data) for data in json.loads(sent)]))
 
 def small(name: str) -> Experiment:
     """CMA-ME on a preset, with short episodes, and a network that a full covariance bears."""
-    domain = {"preset": name, "max_episode_steps": 30}
-    if "policy" in yaml.safe_load((DOMAINS / f"{name}.yaml").read_text()):
+    preset = PRESETS[name]
+    domain = {"preset": name, **SHORT.get(preset["type"], {})}
+    if "hidden" in preset.get("policy", {}):
         domain["policy"] = {"hidden": [4]}
     dims = [4] * (read_domain(name).measure_dim or 2)
     sizes = {"num_emitters": 1, "batch_size": 10, "iterations": 3}
@@ -80,9 +82,12 @@ def in_forks(experiments: list[Experiment], *words: str) -> list[list[str]]:
 
 @pytest.fixture(scope="module")
 def loaded() -> dict[str, list[str]]:
-    experiments = {name: small(name) for name in PRESETS}
-    there = [name for name in PRESETS if all(map(find_spec, experiments[name].domain.packages))]
-    return dict(zip(there, in_forks([experiments[name] for name in there]), strict=True))
+    experiments = {}
+    for name in PRESETS:
+        with contextlib.suppress(BadInput):
+            require_packages_of(small(name))
+            experiments[name] = small(name)
+    return dict(zip(experiments, in_forks([*experiments.values()]), strict=True))
 
 
 @pytest.mark.parametrize("name", PRESETS)
