@@ -87,13 +87,13 @@ def searched(planned, settings, score=reached, markers=None) -> Searched:
     return Searched(tuple(planned), placed, "evaluations", RANK)
 
 
-def write_search(results: Path, planned, settings, score=reached, name="tuned") -> Path:
-    """Writes plan.json, markers and decisions of a search; returns its folder."""
+def write_search(results: Path, planned, settings, score=reached, **keys) -> Path:
+    """Writes a plan with these keys, markers and decisions of a search; returns its folder."""
     known, markers, decisions = computed(planned, settings, score)
-    sweep = SweepDir(results / "sweeps" / name)
+    sweep = SweepDir(results / "sweeps/tuned")
     sweep.path.mkdir(parents=True)
     plan = {
-        "name": name,
+        "name": "tuned",
         "experiment": "lp_sphere",
         "sweep": "",
         "columns": [*settings[0], "seed"],
@@ -103,7 +103,7 @@ def write_search(results: Path, planned, settings, score=reached, name="tuned") 
         "levels": [level._asdict() for level in planned],
         "candidates": known,
     }
-    sweep.plan.write_text(json.dumps(plan))
+    sweep.plan.write_text(json.dumps(plan | keys))
     for marker in markers:
         path = marker_path(sweep, marker["level"], marker["place"], marker["seed"])
         write_sealed(path, marker)

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from given import again, contents, read
+from given import again, changed_plan, contents, read
 
 from qdsweep.records.paths import SweepDir
 
@@ -68,10 +68,9 @@ def test_a_changed_run_changes_the_tables(results):
 
 def test_another_budget_is_read_from_the_runs(results):
     sweep = results / "sweeps" / "tasks"
-    plan = json.loads((sweep / "plan.json").read_text())
-    for row in plan["rows"]:
-        row["iterations"] = 6
-    (sweep / "plan.json").write_text(json.dumps(plan))
+    with changed_plan(sweep) as plan:
+        for row in plan["rows"]:
+            row["iterations"] = 6
     again(results)
     assert (read(sweep, "summary")["iteration"] == 6).all()
 
