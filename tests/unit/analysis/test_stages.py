@@ -4,7 +4,9 @@ from importlib import import_module
 from pathlib import Path
 
 import pytest
-from support import REPO, command
+from in_process import qdsweep
+from refusals import names_all
+from support import REPO
 
 from qdsweep.analysis.stages import STAGES, Stage, forget, maker_of
 from qdsweep.config.compose import compose
@@ -29,9 +31,9 @@ def test_no_file_has_two_makers():
     assert len(set(outputs)) == len(outputs)
 
 
-def test_every_stage_is_a_command():
+def test_every_stage_is_a_command(tmp_path):
     for name in NAMES:
-        assert "results/sweeps/" in command("qdsweep", name, "--help").stdout
+        names_all(qdsweep(name, "--help", cwd=tmp_path), "results/sweeps/")
 
 
 def test_what_is_asked_for_depends_on_key_runs_and_what_is_there():
@@ -59,7 +61,7 @@ def test_what_is_asked_for_depends_on_key_runs_and_what_is_there():
 )
 def test_a_file_has_its_maker(path, name):
     assert maker_of(Path(path)).name == name
-    assert f"`qdsweep {name}`" in maker_of(Path(path)).anew
+    names_all(maker_of(Path(path)).anew, f"`qdsweep {name}`")
 
 
 def test_a_key_that_is_gone_leaves_no_table_but_its_animations(tmp_path):

@@ -8,7 +8,7 @@ import pytest
 from qdsweep.analysis.sheet import Sheet, as_latex, escape_latex, text_cell
 from qdsweep.analysis.statistics import band_text, mean_error_count
 from qdsweep.config.base import value_text
-from qdsweep.text import TIMES, common_decimals, mean_and_error, short
+from qdsweep.text import TIMES, common_decimals, mean_and_error, plain, short
 
 
 @pytest.mark.parametrize(
@@ -19,7 +19,7 @@ def test_mean_error_count(values, expected):
     assert mean_error_count(np.array(values)) == pytest.approx(expected, nan_ok=True)
 
 
-def test_texts():
+def test_numbers_and_formulas_as_text():
     assert [value_text(v) for v in (1e-3, True, None, [2, 3], "x")] == [
         "0.001", "true", "null", "[2, 3]", "x",
     ]  # fmt: skip
@@ -37,14 +37,31 @@ def test_texts():
     )
     assert escape_latex(r"$\sigma_0$ of 5 %") == r"$\sigma_0$ of 5 \%"
     assert escape_latex("a_1 for 5 $") == r"a\_1 for 5 \$"
-    assert band_text([3, 3]) == "mean ± standard error over 3 seeds"
-    assert band_text([1, 1]) == "one seed each, no band"
+
+
+def test_what_a_band_is_called(snapshot):
+    assert [band_text([3, 3]), band_text([1, 1])] == snapshot
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        (r"$\sigma_0$ 0.1", "σ₀ 0.1"),
+        (r"a $\lambda^{2}$, $\le 3$", "a λ², ≤3"),
+        (r"$\mathrm{QD}_{\text{max}}$", "QDₘₐₓ"),
+        (r"$s_{\mathrm{line}}$", "sₗᵢₙₑ"),
+        (r"$x_{DQ}$", "x_DQ"),
+        ("costs $5", "costs $5"),
+        ("cma_me", "cma_me"),
+    ],
+)
+def test_formulas_in_plain_letters(text, shown):
+    assert plain(text) == shown
 
 
 def test_a_wide_latex_table_is_shrunk_to_the_width_of_the_text():
-    sheet = Sheet(
-        "wide", "Wide", "A note.", ["one", "two"], 2, [[text_cell("a_b"), text_cell("%")]]
-    )
+    cells = [text_cell("a_b"), text_cell("%")]
+    sheet = Sheet("wide", "Wide", "A note.", ["one", "two"], 2, [cells])
     lines = as_latex(sheet).splitlines()
     assert "graphicx" in lines[0]
     begin = lines.index(r"\begin{tabular}{ll}")
