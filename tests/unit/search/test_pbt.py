@@ -1,6 +1,7 @@
 """How one generation of population-based training follows another."""
 
 import pytest
+from refusals import names_all
 
 from qdsweep.config.keys import read_schedule
 from qdsweep.config.search import Search
@@ -42,7 +43,7 @@ def test_the_worst_take_over_the_best_and_the_others_stay():
     for place in (2, 6):
         one = chosen[place]
         assert one.parent in (1, 4) and one.setting == 8 + place and not one.runs
-        assert one.reason == f"{8 if place == 2 else 7}th of 8: takes over place {one.parent}"
+        names_all(one.reason, "8th of 8" if place == 2 else "7th of 8", one.parent)
         donor = seen[one.parent].values
         start, change = one.values["changes"].split("; ")
         assert start == f"0 sigma={donor['sigma']} size=10 rule=mu"
