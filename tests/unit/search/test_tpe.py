@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from pathlib import Path
 
 from refusals import refused
 
@@ -61,8 +62,8 @@ def test_golden_batch():
 
 def test_a_batch_is_the_same_in_any_process():
     code = "from test_tpe import batches; print(batches(3))"
+    path = os.pathsep.join([str(Path(__file__).parent), *sys.path])
     for hash_seed in "01":
-        path = os.pathsep.join(sys.path)
         around = {**os.environ, "PYTHONHASHSEED": hash_seed, "PYTHONPATH": path}
         printed = subprocess.check_output([sys.executable, "-c", code], env=around, text=True)
         assert printed.strip() == str(batches(3))
