@@ -51,17 +51,18 @@ def test_what_is_asked_for_depends_on_key_runs_and_what_is_there():
 @pytest.mark.parametrize(
     ("path", "name"),
     [
-        ("results/sweeps/a/table.json", "aggregate"),
-        ("results/sweeps/a/tables/over_tasks.json", "aggregate"),
-        ("results/sweeps/a/tables/corrected.json", "corrected"),
-        ("results/sweeps/a/plots/figures.json", "plot"),
-        ("results/sweeps/a/plots/more/figures.json", "plot"),
-        ("results/sweeps/a/plots/evolution/figures.json", "evolution"),
+        ("table.json", "aggregate"),
+        ("tables/over_tasks.json", "aggregate"),
+        ("tables/corrected.json", "corrected"),
+        ("plots/figures.json", "plot"),
+        ("plots/more/figures.json", "plot"),
+        ("plots/evolution/figures.json", "evolution"),
     ],
 )
 def test_a_file_has_its_maker(path, name):
-    assert maker_of(Path(path)).name == name
-    names_all(maker_of(Path(path)).anew, f"`qdsweep {name}`")
+    maker = maker_of(Path("results/sweeps/a") / path)
+    assert maker.name == name
+    names_all(maker.anew, f"`qdsweep {name}`")
 
 
 def test_a_key_that_is_gone_leaves_no_table_but_its_animations(tmp_path):

@@ -44,7 +44,9 @@ def test_without_cells_the_qd_score_is_compared(tmp_path):
     assert set(read(sweep / "tables", "comparisons")["metric"]) == {"qd_score"}
     sheet = read_sheet(sweep / "table.json")
     assert sheet.rows[0][sheet.columns.index("QD score")].bold
-    assert "IQM [95 %]" not in sheet.columns
+    assert not {"IQM [95 %]", "Coverage (%)", "Normalised QD score"} & set(sheet.columns)
+    unknown = read(sweep, "table")[["coverage_percent_mean", "norm_qd_score_mean"]]
+    assert unknown.isna().all(axis=None)
 
 
 def test_the_sweep_file_chooses_the_columns(tmp_path):

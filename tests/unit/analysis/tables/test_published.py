@@ -13,29 +13,24 @@ from qdsweep.records.plan import Plan
 
 def make_plan(published):
     rows = [
-        {"values": {"algorithm": name, "seed": seed}, "id": f"{name}-{seed}"}
-        for name in ("a", "b", "c")
-        for seed in (1, 2, 3)
+        {"values": {"algorithm": run[0], "seed": int(run[2])}, "id": run} for run in summary()["id"]
     ]
-    return {
-        "name": "n", "experiment": "sphere", "sweep": "", "columns": ["algorithm", "seed"],
-        "rows": rows, "published": [value.model_dump() for value in published],
+    columns, values = ["algorithm", "seed"], [value.model_dump() for value in published]
+    about = {"name": "n", "experiment": "sphere", "sweep": "", "columns": columns}
+    return {**about, "rows": rows, "published": values}
+
+
+def summary():
+    runs = {
+        "a-1": ("finished", 0.4), "a-2": ("finished", 0.5), "a-3": ("finished", 0.6),
+        "b-1": ("finished", 0.1), "b-2": ("partial", 0.2), "b-3": ("missing", math.nan),
+        "c-1": ("missing", math.nan), "c-2": ("missing", math.nan), "c-3": ("missing", math.nan),
     }  # fmt: skip
-
-
-def make_summary():
-    coverage = {"a": [0.40, 0.50, 0.60], "b": [0.10, 0.20, math.nan], "c": [math.nan] * 3}
-    status = {"a": ["finished"] * 3, "b": ["finished", "partial", "missing"], "c": ["missing"] * 3}
-    return pd.DataFrame(
-        [
-            {
-                "group": name, "id": f"{name}-{i + 1}", "status": status[name][i],
-                "coverage": coverage[name][i], "norm_qd_score": 100 * coverage[name][i],
-            }
-            for name in "abc"
-            for i in range(3)
-        ]
-    )  # fmt: skip
+    data = pd.DataFrame(
+        [(run[0], run, *values) for run, values in runs.items()],
+        columns=["group", "id", "status", "coverage"],
+    )
+    return data.assign(norm_qd_score=100 * data["coverage"])
 
 
 def test_the_mean_of_finished_runs_is_compared_each_once():
@@ -45,7 +40,7 @@ def test_the_mean_of_finished_runs_is_compared_each_once():
         entry({"algorithm": "b"}, mean=0.15),
         entry({"algorithm": "c"}),
     ]
-    listed_twice = pd.concat([make_summary()] * 2)
+    listed_twice = pd.concat([summary()] * 2)
     table = compare(Plan.of(make_plan(published)), listed_twice)
     assert list(table["verdict"]) == ["agrees", "differs", "agrees", "no results"]
     assert list(table["n"]) == [3, 3, 1, 0]  # an unfinished run is none
@@ -69,7 +64,7 @@ def test_the_tolerance_is_inclusive(difference, expected):
 
 
 def test_the_table_is_for_readers_and_goes_with_the_values(tmp_path, snapshot):
-    make_summary().assign(qd_score=1.0, scale="x").to_csv(tmp_path / "summary.csv", index=False)
+    summary().assign(qd_score=1.0, scale="x").to_csv(tmp_path / "summary.csv", index=False)
     for name in ("table", "curves"):
         table = pd.DataFrame({"group": ["a", "b"], "qd_score_mean": 1.0, "qd_score_n": 1})
         table.to_csv(tmp_path / f"{name}.csv", index=False)
