@@ -17,7 +17,7 @@ from qdsweep.config.search import Search
 from qdsweep.records.paths import Results, SweepDir
 from qdsweep.records.plan import PlannedRun, read_plan
 from qdsweep.records.progress import RAISED, Standing
-from qdsweep.search.levels import cost, count_candidates, levels, search_cost, share_of_whole
+from qdsweep.search.levels import levels, search_cost
 
 
 def test_each_place_says_why_its_setting_stopped():
@@ -55,13 +55,6 @@ def test_a_setting_is_shown_where_it_got_furthest():
     steps = [after.level.budget / before.level.budget for before, after in search.pairs]
     assert steps == [3.0] * 12
     assert search.label(search.last[0]).startswith("sigma0 0.5, batch_size ")
-
-
-def test_what_a_search_costs():
-    planned = halving()
-    assert [cost(planned, level) for level in planned] == [81_000, 54_000, 135_000]
-    assert search_cost(planned) == 270_000 and count_candidates(planned) == 27
-    assert round(100 * share_of_whole(planned, 27)) == 37
 
 
 def test_brackets_are_named_apart():

@@ -10,52 +10,18 @@ import numpy as np
 import pandas as pd
 import psutil
 import pytest
+from counting import EXPERIMENT, add_plugin
 from in_process import qdsweep
 from refusals import names_all
 from results import forget_sums
-from support import BIN, TINY, command, write_yaml
+from support import BIN, TINY, write_yaml
 from waiting import wait_until
 
 from qdsweep.config.cluster import Cluster
 from qdsweep.config.compose import compose
-from qdsweep.scaling.study import Study, check_study, fit_amdahl
+from qdsweep.scaling.study import SHORTEST, Study, advise, check_study, fit_amdahl
 
 SMALL = {**TINY, "algorithm": "map_elites_line", "batch_size": 20, "iterations": 20}
-
-# Workers share sleep well, also on a machine that has other things to do. The third run waits while
-# there is a file `hold`; one of a negative length fails.
-SLEEPY = """
-import os
-import time
-
-import numpy as np
-from qdsweep.domains.base import Evaluation
-
-
-class Sleepy:
-    solution_dim, measures = 3, {"x": (-1.0, 1.0), "y": (-1.0, 1.0)}
-    objective_range, fields = (0.0, 100.0), {}
-
-    def __init__(self, seconds=0.002):
-        self.seconds = seconds
-
-    def evaluate(self, solutions, seeds):
-        time.sleep(self.seconds * len(solutions))
-        while os.path.exists("hold") and os.path.exists("out/runs/w2-r2/state/metrics.csv"):
-            time.sleep(0.05)
-        return Evaluation(np.abs(solutions[:, 2]), solutions[:, :2].copy())
-"""
-
-
-def write_experiment(folder, **arguments):
-    (folder / "config/plugins").mkdir(parents=True)
-    (folder / "config/plugins/sleepy.py").write_text(SLEEPY)
-    small = {**SMALL, "domain": {"type": "sleepy:Sleepy", "arguments": arguments}}
-    write_yaml(folder / "small.yaml", small)
-
-
-def scale(*words, cwd, check=0):
-    return command("qdsweep", "scale", *words, cwd=cwd, check=check)
 
 
 @pytest.mark.parametrize(
@@ -83,33 +49,34 @@ def test_bad_input_is_refused_before_any_work(tmp_path, words, names):
 
 @pytest.fixture(scope="module")
 def scaled(tmp_path_factory):
-    """A study that was killed in its third run and started again."""
+    """A study with a second repeat of each run, that was killed in the first of these."""
     folder = tmp_path_factory.mktemp("scale")
-    write_experiment(folder)
+    add_plugin(folder)
+    write_yaml(folder / "small.yaml", EXPERIMENT)
+    words = ["scale", "small.yaml", "--workers", "1,2", "--out", "out", "--repeats"]
+    qdsweep(*words, 1, cwd=folder)
     (folder / "hold").touch()
-    words = ["small.yaml", "--workers", "1,2", "--repeats", "2", "--out", "out"]
     killed = subprocess.Popen(
-        [str(BIN / "qdsweep"), "scale", *words],
+        [str(BIN / "qdsweep"), *words, "2"],
         cwd=folder, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
     )  # fmt: skip
-    third = folder / "out/runs/w2-r2/state/metrics.csv"  # the order has turned
+    third = folder / "out/runs/w2-r2/state/config.yaml"  # the order has turned
     wait_until(third.exists, 300, "the third run")
     killed.kill()
     killed.wait()
     (folder / "hold").unlink()
-    return folder, words, scale(*words, cwd=folder)
+    before = {path: path.stat().st_mtime_ns for path in folder.glob("out/runs/*/summary.json")}
+    return folder, [*words, 2], before, qdsweep(*words, 2, cwd=folder)
 
 
 def test_killed_it_resumes_and_measures_the_interrupted_run_again(scaled):
-    folder, _, _ = scaled
-    attempts = {
-        path.parent.name: json.loads(path.read_text())["attempts"]
-        for path in folder.glob("out/runs/*/summary.json")
-    }
-    assert set(attempts) == {"w1-r1", "w1-r2", "w2-r1", "w2-r2"}
-    assert [attempt["from"] for (attempt,) in attempts.values()] == [0] * 4
-    started = {name: attempt["started"] for name, (attempt,) in attempts.items()}
-    assert sorted(started, key=started.get)[:2] == ["w1-r1", "w2-r1"], "measured before"
+    folder, _, before, _ = scaled
+    assert {path.parent.name for path in before} == {"w1-r1", "w2-r1"}
+    assert all(path.stat().st_mtime_ns == time for path, time in before.items())
+    for name in ("w1-r1", "w1-r2", "w2-r1", "w2-r2"):
+        summary = json.loads((folder / f"out/runs/{name}/summary.json").read_text())
+        assert [attempt["from"] for attempt in summary["attempts"]] == [0]
+        assert summary["workers"] == int(name[1])
 
 
 def test_nothing_stays_behind(scaled):
@@ -119,7 +86,7 @@ def test_nothing_stays_behind(scaled):
 
 
 def test_it_writes_times_speedup_and_fit(scaled):
-    folder, _, again = scaled
+    folder, _, _, printed = scaled
     out = folder / "out"
     table = pd.read_csv(out / "scaling.csv")
     about = json.loads((out / "scaling.json").read_text())
@@ -136,12 +103,12 @@ def test_it_writes_times_speedup_and_fit(scaled):
     known = None if math.isnan(expected.error) else pytest.approx(expected.error)
     assert about["fit"]["standard_error"] == known
     assert {run["digest"] for run in about["runs"]} == {about["archive_digest"]}
-    names_all(again.stdout, (out / "scaling.md").read_text().strip())
+    names_all(printed, (out / "scaling.md").read_text().strip())
     assert (out / "scaling.tex").stat().st_size > 0
-    short = min(table["seconds"]) < 1  # by the machine's load it may be more
-    assert not short or about["recommended_workers"] is None
-    for suffix in ("pdf", "png", "svg"):
-        assert (out / f"scaling.{suffix}").exists() != short
+    shortest = min(table["seconds"])
+    assert about["recommended_workers"] == advise(expected, shortest, EXPERIMENT["batch_size"])[0]
+    for suffix in ("pdf", "png", "svg"):  # by the machine's load it may be long enough
+        assert (out / f"scaling.{suffix}").exists() == (shortest >= SHORTEST)
 
 
 @pytest.mark.parametrize(
@@ -149,30 +116,33 @@ def test_it_writes_times_speedup_and_fit(scaled):
     [
         (["--set", "sigma0=1"], "sigma0"),
         (["--set", "iso_sigma=0.4"], "out/runs/w1-r1"),
-        (["--set", "iterations=31"], "iterations=31"),
+        (["--set", "evaluations=310"], "310"),
         (["--cluster", "dask.yaml"], "dask"),
     ],
 )
 def test_another_experiment_cluster_or_budget_needs_another_folder(scaled, more, name):
-    folder, words, _ = scaled
+    folder, words, *_ = scaled
     write_yaml(folder / "dask.yaml", {"engine": "dask"})
-    names_all(qdsweep("scale", *words, *more, cwd=folder, code=2), name)
+    names_all(qdsweep(*words, *more, cwd=folder, code=2), name)
 
 
 def test_a_result_that_changes_with_the_workers_is_an_error(scaled, tmp_path):
-    folder, words, _ = scaled
+    folder, words, *_ = scaled
     copy = shutil.copytree(folder, tmp_path / "copy")
     path = forget_sums(copy) / "out/runs/w2-r1/summary.json"
     path.write_text(path.read_text().replace('"archive_digest": "', '"archive_digest": "0'))
-    done = scale(*words, cwd=copy, check=1)
-    names_all(done.stderr, "out/runs/w2-r1", "out/runs/w1-r1", "archive_digest")
+    names_all(
+        qdsweep(*words, cwd=copy, code=1), "out/runs/w2-r1", "out/runs/w1-r1", "archive_digest"
+    )
 
 
 def test_a_run_that_fails_names_its_log(tmp_path):
-    write_experiment(tmp_path, seconds=-1.0)
+    add_plugin(tmp_path)
+    domain = {**EXPERIMENT["domain"], "arguments": {"slope": 13}}
+    write_yaml(tmp_path / "small.yaml", {**EXPERIMENT, "domain": domain})
     words = ["small.yaml", "--workers", "1,2", "--repeats", "1", "--out", "out"]
-    done = scale(*words, cwd=tmp_path, check=1)
-    names_all(done.stderr, "out/runs/w1-r1", "ValueError", "run.log")
+    printed = qdsweep("scale", *words, cwd=tmp_path, code=1)
+    names_all(printed, "out/runs/w1-r1", "FloatingPointError", "run.log")
     assert not (tmp_path / "out/scaling.csv").exists()
 
 
