@@ -1,4 +1,8 @@
-"""What stands at each place of a search, why it stopped there, and what `qdsweep status` shows."""
+"""Where each setting of a search stands, why it stopped there, and the tables that show it."""
+
+import csv
+import re
+from dataclasses import replace
 
 from in_process import qdsweep
 from searching import SEEDS, grid, halving, population, run_of, searched, write_search
@@ -12,6 +16,9 @@ from qdsweep.analysis.search import (
     read_search,
     search_line,
 )
+from qdsweep.analysis.sheet import as_markdown
+from qdsweep.analysis.tables.search import level_sheet, place_table, setting_sheet
+from qdsweep.analysis.tables.search import write_search as write_tables
 from qdsweep.cli.sweeps import orphans
 from qdsweep.config.search import Search
 from qdsweep.records.paths import Results, SweepDir
@@ -102,3 +109,39 @@ def test_no_run_of_a_search_is_an_orphan(tmp_path):
     (tmp_path / "results/runs/nobodys").mkdir()
     assert [path.name for path in orphans(Results(tmp_path / "results"))] == ["nobodys"]
     assert (tmp_path / "results/runs" / run_of(0, "1")).exists()
+
+
+def test_a_row_for_each_place_with_every_decision(tmp_path, snapshot):
+    sweep = write_search(tmp_path / "results", halving(), grid())
+    write_tables(sweep, tmp_path / "results/runs")
+    lines = (sweep / "search.csv").read_text().splitlines()
+    table = [*csv.DictReader(lines)]
+    assert len(table) == 27 + 9 + 3
+    went_on = {("rung-0", "True"): 9, ("rung-0", "False"): 18}
+    for (level, decision), count in went_on.items():
+        rows = [row for row in table if (row["level"], row["went_on"]) == (level, decision)]
+        assert len(rows) == count
+        assert {bool(row["why_stopped"]) for row in rows} == {decision == "False"}
+    assert "seconds" not in lines[0]
+    shown = "\n".join(lines[row] for row in (0, 1, 27, 28, 39))
+    assert re.sub(r"(\.\d\d)\d+", r"\1", shown) == snapshot
+    for name in ("search_settings", "search_levels"):
+        assert (sweep / f"tables/{name}.tex").exists()
+
+
+def test_the_page_has_a_row_for_each_setting(snapshot):
+    sheet = setting_sheet(searched(halving(), grid()))
+    assert len(sheet.rows) == 27
+    assert [row[-1].bold for row in sheet.rows] == [True] + [False] * 26
+    shown = replace(sheet, rows=[*sheet.rows[:4], *sheet.rows[-2:]])
+    assert as_markdown(shown) == snapshot
+
+
+def test_levels_have_their_leaders_and_what_they_cost(snapshot):
+    assert as_markdown(level_sheet(searched(halving(), grid()))) == snapshot
+
+
+def test_a_swept_name_that_is_taken_has_a_column_of_its_own():
+    settings = [{**values, "rank": n} for n, values in enumerate(grid())]
+    table = place_table(searched(halving(), settings))
+    assert list(table["swept_rank"][:3]) == ["0", "1", "2"]

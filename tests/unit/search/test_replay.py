@@ -1,6 +1,12 @@
-"""Searches replayed on the curves of real runs (benchmarks/search_table.npz): docs/searches.md."""
+"""Searches replayed on curves of real runs (benchmarks/search_table.npz): docs/searches.md.
+
+And the problem on which BOHB was published, in a short form; all of it: benchmarks/.
+"""
+
+import statistics
 
 import pytest
+from counting_ones import searches
 from replay import CMA_ME, EXAMPLE, STRATEGIES, halving, many, tables
 
 DRAWS = 200
@@ -49,3 +55,13 @@ def test_the_table_has_all_runs(curves):
     for task in (CMA_ME, ARM, PLATEAU):
         assert curves[task].shape == (81, 10, 54)
         assert (curves[task][:, :, -1].max(axis=1) > 0).all()
+
+
+def test_hyperband_is_before_random_search_and_with_tpe_before_itself():
+    results = [searches(seed, rounds=2) for seed in range(5)]
+    regret = {name: statistics.fmean(each[name].regret for each in results) for name in results[0]}
+    assert regret["Hyperband"] < 0.8 * regret["random search"]
+    assert regret["TPE + Hyperband"] < 0.6 * regret["Hyperband"]
+    for each in results:  # at equal cost
+        costs = [result.wholes for result in each.values()]
+        assert max(costs) - min(costs) < 0.5
