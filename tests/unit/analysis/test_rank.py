@@ -119,15 +119,10 @@ def test_curves_of_print_and_page_are_the_same_lines(results):
     assert " ".join(view.metric.name for view in page_views(BY_NAME["coverage"])) == (
         "coverage qd_score norm_qd_score obj_max return coverage coverage return return return"
     )
-    every = page_views(RANK)
-    known = [view for view in every if view.over is not STEPS and view.metric is not RETURN]
-    for view in every:
-        assert view in known or not is_defined(curve_lines(tables, groups, view))
-    assert not any(curve_lines(tables, groups, view) for view in every if view.over is STEPS)
-    for view in known:
+    for view in page_views(RANK):
         lines = curve_lines(tables, groups, view)
-        assert [line.group for line in lines] == groups and is_defined(lines)
-        for line in lines:
+        assert is_defined(lines) == (view.over is not STEPS and view.metric is not RETURN)
+        for line in lines if is_defined(lines) else ():
             curve = tables.curves[tables.curves["group"] == line.group]
             expected = curve[f"{view.metric.name}_mean"] * (100 if view.metric.percent else 1)
             np.testing.assert_allclose(line.band.middle, expected)

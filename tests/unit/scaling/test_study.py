@@ -27,8 +27,6 @@ SMALL = {**TINY, "algorithm": "map_elites_line", "batch_size": 20, "iterations":
 @pytest.mark.parametrize(
     ("words", "names"),
     [
-        (["--workers", "1,two"], ["--workers", "1,two"]),
-        (["--workers", "0,1"], ["--workers", "0,1"]),
         (["--workers", "2"], ["--workers", "1,2"]),
         (["--workers", "2,2"], ["--workers", "2,2"]),
         (["--workers", "1,2", "--repeats", "0"], ["--repeats", "0"]),
