@@ -8,15 +8,11 @@ import pytest
 from qdsweep.scaling.study import Fit, advise, efficiency, fit_amdahl, recommended_workers, speedup
 
 
-@pytest.mark.parametrize("serial", [0.001, 0.01, 0.05, 0.1, 0.25, 0.3, 1.0])
+@pytest.mark.parametrize("serial", [0.0, 0.001, 0.01, 0.05, 0.1, 0.25, 0.3, 1.0])
 @pytest.mark.parametrize("most", [1, 7, 100])
 def test_recommended_is_the_most_workers_above_the_bound(serial, most):
     fit = [n for n in range(1, most + 1) if efficiency(serial, n) >= 0.8 - 1e-12]
     assert recommended_workers(serial, most) == max(fit)
-
-
-def test_without_a_serial_part_all_solutions_have_a_worker():
-    assert recommended_workers(0.0, 540) == 540
 
 
 def test_the_fit_finds_the_law_again():

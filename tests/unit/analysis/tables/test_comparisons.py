@@ -17,10 +17,12 @@ def test_every_pair_is_tested_and_corrected(tmp_path):
         ("best", "near"), ("best", "far"), ("near", "far"),
     ]  # fmt: skip
     for row in pairs.to_dict("records"):
-        one, other = THREE[row["higher"]], THREE[row["lower"]]
-        assert row["welch_p"] == pytest.approx(stats.ttest_ind(one, other, equal_var=False).pvalue)
-        assert row["mann_whitney_p"] == pytest.approx(stats.mannwhitneyu(one, other).pvalue)
-        assert row["improvement"] == pytest.approx(stats.mannwhitneyu(one, other).statistic / 36)
+        first, second = THREE[row["higher"]], THREE[row["lower"]]
+        assert row["welch_p"] == pytest.approx(
+            stats.ttest_ind(first, second, equal_var=False).pvalue
+        )
+        assert row["mann_whitney_p"] == pytest.approx(stats.mannwhitneyu(first, second).pvalue)
+        assert row["improvement"] == pytest.approx(stats.mannwhitneyu(first, second).statistic / 36)
         assert row["metric"] == "norm_qd_score"
     worst = pairs["welch_p"].max()
     assert pairs["holm_p"].max() == worst  # the last one is corrected for itself alone
