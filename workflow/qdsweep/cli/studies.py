@@ -42,6 +42,7 @@ experiment:
   batch_size: 30
 """
 _NO_CACHES = shutil.ignore_patterns("__pycache__")
+_CONFIG = "config/config.yaml"
 _NAME = "my_study"  # in the templates
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_.\-]")
 _TEMPLATE = Path(__file__).parent / "study"
@@ -83,7 +84,7 @@ def _init(arguments: argparse.Namespace) -> int:
     for part in ("every", "minimal" if arguments.minimal or proposal else "example"):
         shutil.copytree(_TEMPLATE / part, folder, dirs_exist_ok=True, ignore=_NO_CACHES)
     name = _NOT_IN_NAMES.sub("_", folder.resolve().name).lstrip("_.-")[:100] or _NAME
-    for file in ("config/config.yaml", "README.md", "Snakefile"):
+    for file in (_CONFIG, "README.md", "Snakefile"):
         path = folder / file
         path.write_text(path.read_text(encoding="utf-8").replace(_NAME, name), encoding="utf-8")
     for profile in ("default", "slurm"):
@@ -92,7 +93,7 @@ def _init(arguments: argparse.Namespace) -> int:
         preset = folder / f"config/domains/{proposal.name}.yaml"
         preset.parent.mkdir()
         preset.write_text(proposal.yaml, encoding="utf-8")
-        config = folder / "config/config.yaml"
+        config = folder / _CONFIG
         text = config.read_text(encoding="utf-8").replace(_PRESET, _TASK.format(proposal.name))
         config.write_text(text, encoding="utf-8")
         print(*proposal.lines, f"They are in {preset}: look at them, and change them.", sep="\n")
