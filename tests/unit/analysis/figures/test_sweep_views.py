@@ -72,13 +72,10 @@ def test_combinations_are_means_over_seeds(made):
         assert row["se"] == pytest.approx(runs.sem(), rel=1e-9)
 
 
-def test_the_shape_of_the_sweep_decides_what_there_is(drawn):
-    assert list(drawn) == [
-        "parallel_coordinates",
-        "slice_batch_size",
-        "slice_domain.step",
-        "pairs",
-    ]
+def test_the_shape_of_the_sweep_decides_what_there_is(drawn, snapshot):
+    names = ["parallel_coordinates", "slice_batch_size", "slice_domain.step", "pairs"]
+    assert list(drawn) == names
+    assert "\n".join(f"{name}: {drawn[name].caption}" for name in names) == snapshot
     assert {one.section for one in drawn.values()} == {"Sweep"}
     assert all(len(one.data) for one in drawn.values())
 
@@ -113,7 +110,6 @@ def test_slices_have_a_line_for_each_other_combination(made, drawn):
     lengths = [abs(end[1] - start[1]) / 2 for start, end in bars.get_segments()]
     np.testing.assert_allclose(lengths, row["se"], rtol=1e-6)
     assert drawn["slice_domain.step"].figure.axes[0].get_xscale() == "log"
-    assert "2 seeds" in one.caption
 
 
 def test_pairs_are_marginal_means(made, drawn):
@@ -125,7 +121,6 @@ def test_pairs_are_marginal_means(made, drawn):
         runs = summary[x & y]["norm_qd_score"]
         assert cell["mean"] == pytest.approx(runs.mean(), rel=1e-12)
         assert cell["n"] == len(runs)
-    assert "3 pairs" not in drawn["pairs"].caption, "all are shown"
 
 
 def test_scores_that_do_not_compare_have_views_of_their_own(tmp_path):
@@ -134,11 +129,11 @@ def test_scores_that_do_not_compare_have_views_of_their_own(tmp_path):
         {**TINY, "algorithm": "map_elites", "iterations": 2},
         "::: archive.dims [12,12] [9,9] ::: batch_size 4 8 ::: domain.step 0.1 0.5 ::: seed 1 2",
     )
-    found = views(sweep)
-    assert {"pairs", "pairs_2", "parallel_coordinates_2", "slice_batch_size_2"} <= set(found)
+    apart = views(sweep)
+    assert {"pairs", "pairs_2", "parallel_coordinates_2", "slice_batch_size_2"} <= set(apart)
     for name, size in (("pairs", f"12 {TIMES} 12"), ("pairs_2", f"9 {TIMES} 9")):
-        assert size in found[name].caption
-        assert len(found[name].data) == 4
+        assert size in apart[name].caption
+        assert len(apart[name].data) == 4
 
 
 def test_scattered_values_are_dots_and_no_heatmap(tmp_path):
@@ -148,43 +143,34 @@ def test_scattered_values_are_dots_and_no_heatmap(tmp_path):
         {**TINY, "algorithm": "map_elites", "iterations": 2},
         "::: batch_size 4 5 6 7 :::+ domain.step 0.1 0.5 0.3 0.7",
     )
-    found = views(sweep)
-    assert list(found) == ["parallel_coordinates", "slice_batch_size", "slice_domain.step"]
-    ax = found["slice_batch_size"].figure.axes[0]
+    scattered = views(sweep)
+    assert list(scattered) == ["parallel_coordinates", "slice_batch_size", "slice_domain.step"]
+    ax = scattered["slice_batch_size"].figure.axes[0]
     assert len(ax.collections[0].get_offsets()) == 4
-    assert "a dot" in found["slice_batch_size"].caption
 
 
-def test_one_name_has_a_slice_alone_and_seeds_nothing(tmp_path):
+def test_of_one_name_there_is_a_slice_and_of_seeds_nothing(tmp_path):
     experiment = {**TINY, "algorithm": "map_elites", "iterations": 2}
-    one = compute_sweep(tmp_path / "a", experiment, "::: batch_size 4 8 ::: seed 1 2")
-    coordinates, part = views(one).values()
+    numbers = compute_sweep(tmp_path / "a", experiment, "::: batch_size 4 8 ::: seed 1 2")
+    coordinates, part = views(numbers).values()
     assert isinstance(coordinates, Omitted) and part.name == "slice_batch_size"
-    assert coordinates.why.startswith("only batch_size was swept")
+    assert "batch_size" in coordinates.why
     seeds = compute_sweep(tmp_path / "b", experiment, "::: seed 1 2")
     assert views(seeds) == {}
     names = compute_sweep(tmp_path / "c", experiment, "::: algorithm map_elites cma_me")
     assert [type(one) for one in views(names).values()] == [Omitted]
 
 
-def test_one_score_everywhere_has_no_view(made):
+def test_what_has_one_value_everywhere_is_not_drawn(made):
     data = data_of(made)
     data.table["norm_qd_score_mean"] = 0.5
-    with style():
-        found = sweep_views(data)
-    assert {one.why for one in found} == {
-        "the mean normalised QD score is the same for all swept values"
-    }
-    assert {"parallel_coordinates", "pairs", "slice_batch_size"} <= {one.name for one in found}
-
-
-def test_a_metric_of_one_value_has_no_learning_curve(made):
-    data = data_of(made)
     data.curves["obj_max_mean"] = 100.0
     with style():
-        drawn = learning_curves(data)
-    assert "Best objective: 100 everywhere, and not drawn." in drawn.caption
-    assert "Best objective" not in [ax.get_ylabel() for ax in drawn.figure.axes]
+        omitted = {one.name for one in sweep_views(data) if isinstance(one, Omitted)}
+        curves = learning_curves(data)
+    assert {"parallel_coordinates", "pairs", "slice_batch_size"} <= omitted
+    assert "Best objective: 100 " in curves.caption
+    assert "Best objective" not in [ax.get_ylabel() for ax in curves.figure.axes]
 
 
 def test_the_overview_shows_each_algorithm_once(made):
