@@ -73,7 +73,10 @@ def test_what_an_algorithm_or_a_task_fixes_is_in_no_label():
         ({"order": ["nobody"]}, ["nobody", "map_elites", "cma_me"]),
         ({"colors": {"nobody": "red"}}, ["nobody", "map_elites", "cma_me"]),
         ({"facets": "seed"}, ["seed", "algorithm", "batch_size"]),
-        ({"labels": {"cma_me": "A", "map_elites": "A"}}, ["A, batch_size 8"]),
+        (
+            {"labels": {"cma_me": "A", "map_elites": "A"}},
+            ["map_elites, batch_size 8", "cma_me, batch_size 8"],
+        ),
         ({"labels": {"cma_me": " "}}, ["cma_me", "' '"]),
         ({"labels": {"cma_me": "_x"}}, ["cma_me", "_x"]),
         ({"labels": {"cma_me": r"$\frac$"}}, ["cma_me", "matplotlib"]),

@@ -16,14 +16,17 @@ def test_all_runs_that_compare_have_one_colour_scale(invented, main, tmp_path):
     objectives = [load(invented.runs / run).arrays["objective"] for run in data.summary["id"]]
     assert low <= min(map(min, objectives)) and max(map(max, objectives)) == high
 
-    def drawn_again(limits) -> int:
-        """How many are drawn again, where those that there are have these limits."""
+    def scale_after(limits) -> list[float]:
+        """The scale of all pictures, where those that there are have these limits."""
         file.write_text(json.dumps({scale: limits}))
-        before = {path: path.stat().st_mtime_ns for path in data.sweep.archives.glob("*.png")}
         run_pictures(data)
-        return sum(path.stat().st_mtime_ns != time for path, time in before.items())
+        return json.loads(file.read_text())[scale]
 
-    assert drawn_again([low, high]) == 0
-    assert drawn_again([low, high + 0.03 * (high - low)]) == 0, "nearly the same scale"
-    assert drawn_again([low, high + 0.3 * (high - low)]) == 6
-    assert json.loads(file.read_text()) == {scale: [low, high]}
+    pictures = {path: path.stat().st_mtime_ns for path in data.sweep.archives.glob("*.png")}
+    assert scale_after([low, high]) == [low, high]
+    assert len(pictures) == 6
+    assert all(path.stat().st_mtime_ns == time for path, time in pictures.items())
+    near, far = ([low, high + share * (high - low)] for share in (0.03, 0.3))
+    assert scale_after(near) == near, "nearly the same: pictures stay"
+    assert scale_after(far) == [low, high]
+    assert all(path.stat().st_mtime_ns != time for path, time in pictures.items())

@@ -6,9 +6,7 @@ from html import unescape
 
 import pytest
 from looks import data_of
-from refusals import refused
 
-from qdsweep.analysis.figures.plots import plot_one
 from qdsweep.analysis.page.gallery import figure_picture, figure_sections
 from qdsweep.config.sweep import Figures
 
@@ -35,12 +33,6 @@ def test_it_is_self_contained_and_escapes_what_users_write(main):
     assert not re.findall(r"<(?:script|link|img|iframe)[^>]+(?:src|href)=\"(?!data:)", page)
     assert page.count("data:image/") >= 3 + 6
     assert "::: &lt;b&gt;" in page and "::: <b>" not in page
-
-
-def test_why_a_figure_is_not_drawn_stands_in_its_index_too(main):
-    assert "parallel_coordinates" in (main / "plots/more/figures.json").read_text()
-    with refused("parallel_coordinates", "algorithm"):
-        plot_one(main, main.parent.parent / "runs", "parallel_coordinates")
 
 
 def test_figures_for_a_column_in_print_are_enlarged(main):
