@@ -214,7 +214,7 @@ def test_the_hover_over_a_learning_curve_shows_its_values(reader, made):
 def test_names_are_shown_as_they_are(reader, nasty):
     page = reader(nasty)
     names = page.locator("#curves-1 .legendtext").all_text_contents()
-    every = [f"{one}, step {other}" for one in READ[:2] for other in READ[2:]]
+    every = [f"{first}, step {second}" for first in READ[:2] for second in READ[2:]]
     assert sorted(names) == sorted(every)
     for trace, name in enumerate(names):
         assert name in hover(page, "curves-1", escaped(page, "curves-1", trace))

@@ -29,7 +29,7 @@ def figures(search, runs_dir):
 def drawn(tmp_path_factory):
     runs = tmp_path_factory.mktemp("runs")
     write_curves(runs, computed(halving(), grid())[1])
-    return {one.name: one for one in figures(searched(halving(), grid()), runs)}
+    return {part.name: part for part in figures(searched(halving(), grid()), runs)}
 
 
 def test_what_their_captions_say(drawn, tmp_path, snapshot):
@@ -37,7 +37,7 @@ def test_what_their_captions_say(drawn, tmp_path, snapshot):
     settings = [{"sigma0": n / 10, "batch_size": 12.0 * n} for n in range(1, 10)]
     write_curves(tmp_path, computed(population(), settings)[1])
     others = figures(searched(population(), settings), tmp_path)
-    captions = [f"{one.name}: {one.caption}" for one in [*drawn.values(), *others]]
+    captions = [f"{part.name}: {part.caption}" for part in [*drawn.values(), *others]]
     assert "\n".join(captions) == snapshot
     assert figures(None, tmp_path) == [], "of no search"
 
@@ -111,7 +111,7 @@ def test_a_value_that_was_not_drawn_is_a_gap(tmp_path):
     score = lambda values, seed, budget: budget / 1_000 + values["batch_size"]  # noqa: E731
     write_curves(tmp_path, computed(halving(), settings, score)[1], score)
     captions = {
-        one.name: one.caption for one in figures(searched(halving(), settings, score), tmp_path)
+        part.name: part.caption for part in figures(searched(halving(), settings, score), tmp_path)
     }
     assert "gap" in captions["search_coordinates"]
 
@@ -121,7 +121,7 @@ def test_the_tree_of_a_population(tmp_path):
     write_curves(tmp_path, computed(population(), settings)[1])
     first, *others = figures(searched(population(), settings), tmp_path)
     assert first.name == "search_tree"
-    assert "search_ranks" not in [one.name for one in others]
+    assert "search_ranks" not in [part.name for part in others]
     data = first.data
     assert len(data) == 81 and data["took_over"].sum() == 16
     assert sorted(data[data["best"]]["generation"]) == list(range(9)), "one ancestor each"
@@ -133,9 +133,9 @@ def test_figures_that_say_nothing_are_left_out(tmp_path):
     planned = halving(3)
     write_curves(tmp_path, computed(planned, settings)[1])
     made = figures(searched(planned, settings), tmp_path)
-    omitted = [one.name for one in made if isinstance(one, Omitted)]
+    omitted = [part.name for part in made if isinstance(part, Omitted)]
     assert omitted == ["search_ranks", "search_coordinates"]
-    assert any(isinstance(one, Drawn) for one in made)
+    assert any(isinstance(part, Drawn) for part in made)
 
 
 @pytest.mark.parametrize(("low", "high"), [(0.4, 1.6), (1.1, 1.9), (0.001, 10.0), (3.01, 3.02)])

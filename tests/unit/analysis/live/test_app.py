@@ -58,7 +58,7 @@ def make_sweep(folder: Path) -> dict[str, str]:
             "late": compose({**TINY, "seed": 2}),
         }
         rows = [
-            Row({"domain": name, "seed": one.seed}, run_id(one), one) for name, one in runs.items()
+            Row({"domain": name, "seed": run.seed}, run_id(run), run) for name, run in runs.items()
         ]
         sweep = Sweep(("domain", "seed"), tuple(rows), {row.id: row.experiment for row in rows})
         plan = sweep.plan(name="tiny", experiment="test", sweep="::: domain ...")
@@ -98,8 +98,8 @@ def copied(sweep, tmp_path):
 def screen(app) -> list[str]:
     """What a person sees, line by line."""
     lines: dict[float, list[tuple[float, str]]] = {}
-    found = re.findall(r'<text[^>]* x="([\d.]+)" y="([\d.]+)"[^>]*>(.*?)</text>', picture(app))
-    for x, y, text in found:
+    texts = re.findall(r'<text[^>]* x="([\d.]+)" y="([\d.]+)"[^>]*>(.*?)</text>', picture(app))
+    for x, y, text in texts:
         lines.setdefault(float(y), []).append((float(x), html.unescape(text)))
     return [
         "".join(text for _, text in sorted(lines[y])).replace("\xa0", " ") for y in sorted(lines)
