@@ -33,7 +33,7 @@ def test_it_shows_what_was_computed(site):
     assert (sweep / "report.html").stat().st_size > 10_000
     runs = pd.read_csv(sweep / "summary.csv")
     assert len(runs) == 6, "a third seed was added, and the budget raised"
-    assert set(runs["iterations"]) == {60}
+    assert set(runs["iteration"]) == {60}
     names_all(text_of(site / "tutorials/first_sweep.html"), "4 runs", "6 runs")
     coverage = re.search(r"coverage (0\.\d+)", text_of(site / "tutorials/own_domain.html"))
     assert coverage and float(coverage[1]) > 0.2, "the script of the page was run"

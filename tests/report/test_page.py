@@ -12,19 +12,13 @@ import pandas as pd
 import pytest
 import yaml
 from in_process import compute_sweep, report_sweep
+from support import TINY
 
 from qdsweep.analysis.figures.plots import plot
 from qdsweep.analysis.page.report import report
 from qdsweep.analysis.tables.aggregate import aggregate
 
-EXPERIMENT = {
-    "domain": {"preset": "lp_sphere", "solution_dim": 10},
-    "algorithm": "cma_me",
-    "archive": {"dims": [20, 20]},
-    "num_emitters": 2,
-    "batch_size": 8,
-    "iterations": 25,
-}
+EXPERIMENT = {**TINY, "algorithm": "cma_me", "archive": {"dims": [20, 20]}, "iterations": 25}
 SWEEP = "::: sigma0 0.1 1 ::: batch_size 8 16 ::: seed 1 2 3"
 
 
