@@ -2,8 +2,10 @@
 
 LAB = '''
 import numpy as np
-from ribs.archives import GridArchive, ArchiveBase
-from ribs.emitters import EmitterBase, EvolutionStrategyEmitter, GaussianEmitter
+from qdsweep.algorithms.base import Algorithm, Candidates
+from qdsweep.algorithms.ribs.archives import ResultArchive
+from ribs.archives import GridArchive
+from ribs.emitters import EmitterBase, GaussianEmitter
 from ribs.schedulers import Scheduler
 
 
@@ -39,6 +41,28 @@ class Bare(EmitterBase):
 
     def ask(self):
         return self.x0 + self.rng.normal(size=(self.n, self.solution_dim))
+
+
+class Batches(Algorithm):
+    """Three random batches an iteration, and work that needs no results."""
+
+    def __init__(self, solution_dim, ranges, seed):
+        self.grid = GridArchive(solution_dim=solution_dim, dims=[5, 5], ranges=ranges)
+        self.archive, self.rng = ResultArchive(self.grid), np.random.default_rng(seed)
+        self.batch = self.trained = 0
+
+    def ask(self):
+        self.batch = (self.batch + 1) % 4
+        return Candidates(self.rng.normal(size=(5, self.grid.solution_dim))) if self.batch else None
+
+    def tell(self, candidates, evaluation):
+        self.grid.add(candidates.solutions, evaluation.objective, evaluation.measures)
+
+    def metrics(self):
+        return {**self.archive.metrics(), "restarts": 0}
+
+    def meanwhile(self):
+        self.trained += 1
 
 
 class Everything:

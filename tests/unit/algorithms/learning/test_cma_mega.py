@@ -2,16 +2,13 @@
 
 import numpy as np
 import pytest
-from small_runs import experiment, fresh
+from composing import with_algorithm
+from refusals import refused
+from small_runs import experiment
 
 from qdsweep.algorithms import make_algorithm
-from qdsweep.algorithms.check import check_algorithm
-from qdsweep.config.compose import compose
 from qdsweep.domains import make_domain
 from qdsweep.domains.base import Actor, Evaluation, Record
-from qdsweep.errors import BadInput
-from qdsweep.experiment.loop import run_loop
-from qdsweep.experiment.stop import Stop
 
 ES = {"algorithm": "cma_mega_es", "num_emitters": 1, "batch_size": 24}
 ACTOR = Actor(((4, 3), (2, 4)), True, "tanh", np.full(2, -1.0), np.full(2, 1.0))
@@ -72,45 +69,17 @@ def test_the_branched_solutions_lie_along_estimates_of_the_exact_gradients():
     assert 0.01 < error < 0.12  # two to three gradients add up
 
 
-def test_many_samples_find_what_the_exact_gradients_do(tmp_path):
-    """60 iterations, sphere of 10 parameters, 3 seeds of 8: 67 with 20,000 samples, 69 exact.
-
-    With 20 samples it is 44; a seed's standard deviation is 2.
-    """
-
-    def score(algorithm, batch_size, **changes):
-        sizes = {"num_emitters": 1, "batch_size": batch_size, "dims": [20, 20], "iterations": 60}
-        found = []
-        for seed in range(3):
-            keys = {"algorithm": algorithm, "sigma0": 10.0, "seed": seed, **sizes, **changes}
-            state, engine = fresh(experiment(**keys), tmp_path)
-            run_loop(experiment(**keys), state, engine, Stop(), lambda state, seconds: None)
-            found.append(state.algorithm.metrics()["norm_qd_score"])
-        return np.mean(found)
-
-    around = {"algorithm.sigma": 0.1}
-    many = score("cma_mega_es", 10_037, samples=10_000, **around)
-    assert many == pytest.approx(score("cma_mega", 37), abs=5)
-    assert score("cma_mega_es", 57, samples=20, **around) < many - 10
-
-
-def test_it_keeps_its_promises():
-    for algorithm in ("cma_mega_es", "me_es"):
-        check_algorithm(experiment(**ES | {"algorithm": algorithm, "batch_size": 25}))
-
-
 @pytest.mark.parametrize(
-    ("changes", "message"),
+    ("changes", "names"),
     [
-        ({"num_emitters": 2}, "num_emitters = 2: .*set num_emitters: 1"),
-        ({"batch_size": 4}, "batch_size = 4: .*needs at least 5: 2 samples"),
-        ({"samples": 22}, "batch_size = 24: .*needs at least 25: 22 samples"),
-        ({"ranker": "nov"}, "ranker nov does not work with a grid archive"),
-        ({"algorithm": "cma_mega_td3_es"}, "cma_mega_td3_es learns from the steps of episodes"),
+        ({"num_emitters": 2}, ("num_emitters = 2", "num_emitters: 1")),
+        ({"batch_size": 4}, ("batch_size = 4", 5)),
+        ({"samples": 22}, ("batch_size = 24", 25, 22)),
+        ({"ranker": "nov"}, ("ranker", "nov", "grid")),
     ],
 )
-def test_what_does_not_fit_is_refused(changes, message):
-    with pytest.raises(BadInput, match=message):
+def test_what_does_not_fit_is_refused(changes, names):
+    with refused(*names):
         experiment(**ES | changes)
 
 
@@ -121,7 +90,7 @@ def test_settings_change_in_mid_run():
     assert np.std(around) == pytest.approx(0.001, rel=0.3)
     algorithm.change("algorithm.emitter.lr", 0.25)
     assert algorithm._emitter._grad_opt._lr == 0.25
-    with pytest.raises(BadInput, match="batch_size cannot be changed"):
+    with refused("batch_size"):
         algorithm.change("batch_size", 40)
 
 
@@ -129,7 +98,7 @@ class Episodes:
     """A made-up domain of episodes with three steps; each solution fails at times."""
 
     solution_dim, fields, x0, step = D, {}, np.zeros(D), 0.1
-    measures, objective_range, actor = {"a": (-3.0, 3.0)}, (-50.0, 0.0), ACTOR
+    measures, objective_range, actor = {"a": (-3.0, 3.0), "b": (-3.0, 3.0)}, (-50.0, 0.0), ACTOR
 
     def evaluate(self, solutions, seeds):
         rng = np.random.default_rng(0)
@@ -144,22 +113,15 @@ class Episodes:
         ]
         records[0] = None
         objective = -np.sum((solutions - 0.3) ** 2, axis=1)
-        return Evaluation(objective, solutions[:, :1], experience=records)
+        return Evaluation(objective, solutions[:, :2], experience=records)
 
 
 @pytest.fixture
 def learning():
-    measures = [{"measure": "episode_length", "range": [0, 9]}]
-    exp = {
-        "domain": {"preset": "pendulum", "measures": measures},
-        "algorithm": "cma_mega_td3_es",
-        "archive": {"dims": [30]},
-        "num_emitters": 1,
-        "batch_size": 24,
-        "iterations": 5,
-    }
-    quick = {"critic_hidden": [8, 8], "training_steps": 3, "gradient_observations": 20}
-    return make_algorithm(compose(exp, quick), Episodes(), None)
+    sizes = {"archive": {"dims": [6, 5]}, "batch_size": 24, "iterations": 5}
+    quick = {"training_steps": 3, "gradient_observations": 20}
+    exp = with_algorithm("cma_mega_td3_es", sizes, **quick)
+    return make_algorithm(exp, Episodes(), None)
 
 
 def test_the_critic_says_where_the_objective_grows(learning, monkeypatch):

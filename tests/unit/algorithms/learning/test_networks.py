@@ -10,27 +10,23 @@ from qdsweep.domains.policies import Policy
 SHAPES = ((5, 4), (6, 5), (2, 6))
 
 
-@pytest.mark.parametrize("activation", ["tanh", "relu"])
-def test_a_solution_is_the_policy_of_the_domain(activation: str):
-    policy = Policy(MLP(type="mlp", hidden=[5, 6], activation=activation), 4, 2)
-    network = Network(SHAPES, [activation, activation, ""], True, 3, np.float64)
-    assert network.size == policy.solution_dim
+@pytest.mark.parametrize(
+    ("policy", "shapes"),
+    [
+        (MLP(type="mlp", hidden=[5, 6], activation="tanh"), SHAPES),
+        (MLP(type="mlp", hidden=[5, 6], activation="relu"), SHAPES),
+        (Linear(type="linear"), ((2, 4),)),
+    ],
+)
+def test_a_solution_is_the_policy_of_the_domain(policy, shapes):
+    of_the_domain, is_deep = Policy(policy, 4, 2), len(shapes) > 1
+    activations = [policy.activation] * 2 + [""] if is_deep else [""]
+    network = Network(shapes, activations, is_deep, 3, np.float64)
+    assert network.size == of_the_domain.solution_dim
     solution = network.draw(np.random.default_rng(1))
     rows = np.random.default_rng(2).standard_normal((3, 4))
-    found = network.forward(solution, rows)
-    expected = [policy.network(solution)(row).copy() for row in rows]
-    np.testing.assert_allclose(found, expected, rtol=1e-13)
-
-
-def test_a_linear_policy_too():
-    policy = Policy(Linear(type="linear"), 4, 2)
-    network = Network(((2, 4),), [""], False, 1, np.float64)
-    solution = network.draw(np.random.default_rng(1))
-    row = np.arange(4.0)
-    assert network.size == policy.solution_dim
-    np.testing.assert_allclose(
-        network.forward(solution, row[None])[0], policy.network(solution)(row), rtol=1e-13
-    )
+    expected = [of_the_domain.network(solution)(row).copy() for row in rows]
+    np.testing.assert_allclose(network.forward(solution, rows), expected, rtol=1e-13)
 
 
 @pytest.mark.parametrize("bias", [True, False])
