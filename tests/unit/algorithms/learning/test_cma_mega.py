@@ -1,5 +1,7 @@
 """CMA-MEGA with estimated gradients: what it asks for, what it inserts, and what it climbs."""
 
+from copy import deepcopy
+
 import numpy as np
 import pytest
 from composing import with_algorithm
@@ -15,20 +17,29 @@ ACTOR = Actor(((4, 3), (2, 4)), True, "tanh", np.full(2, -1.0), np.full(2, 1.0))
 D = 4 * 3 + 4 + 2 * 4 + 2
 
 
-def spied(algorithm, monkeypatch):
-    """The number of solutions of each insertion."""
-    found, add = [], algorithm.ribs_archive.add
+@pytest.fixture
+def calls_of(monkeypatch):
+    """Notes the keywords of each call of a method."""
 
-    def noted(solution, *arguments, **keywords):
-        found.append(len(solution))
-        return add(solution, *arguments, **keywords)
+    def watch(owner, name):
+        calls, method = [], getattr(owner, name)
 
-    monkeypatch.setattr(algorithm.ribs_archive, "add", noted)
-    return found
+        def noted(**keys):
+            calls.append(deepcopy(keys))  # the method changes some of them
+            return method(**keys)
+
+        monkeypatch.setattr(owner, name, noted)
+        return calls
+
+    return watch
 
 
-def told(algorithm, domain, batches):
-    """Asks for some batches and tells their results."""
+def sizes(calls):
+    return [len(keys["solution"]) for keys in calls]
+
+
+def play(algorithm, domain, batches):
+    """Asks for some batches and tells their results; returns the last one."""
     for _ in range(batches):
         candidates = algorithm.ask()
         seeds = np.zeros(len(candidates.solutions), dtype=np.uint32)
@@ -37,11 +48,11 @@ def told(algorithm, domain, batches):
     return candidates
 
 
-def test_an_iteration_is_the_mean_with_samples_then_what_branches(monkeypatch):
+def test_an_iteration_is_the_mean_with_samples_then_what_branches(calls_of):
     exp = experiment(**ES)
     domain = make_domain(exp.domain)
     algorithm = make_algorithm(exp, domain, None)
-    inserted = spied(algorithm, monkeypatch)
+    insertions = calls_of(algorithm.ribs_archive, "add")
     first = algorithm.ask()
     assert not first.gradients and not first.experience
     mean, around = first.solutions[0], first.solutions[1:]
@@ -53,8 +64,8 @@ def test_an_iteration_is_the_mean_with_samples_then_what_branches(monkeypatch):
     seeds = np.zeros(13, dtype=np.uint32)
     algorithm.tell(first._replace(seeds=seeds), domain.evaluate(first.solutions, seeds))
     np.testing.assert_array_equal(algorithm.archive.rows()["solution"], [mean])
-    assert len(told(algorithm, domain, 1).solutions) == 11
-    assert algorithm.ask() is None and inserted == [1, 11]
+    assert len(play(algorithm, domain, 1).solutions) == 11
+    assert algorithm.ask() is None and sizes(insertions) == [1, 11]
 
 
 def test_the_branched_solutions_lie_along_estimates_of_the_exact_gradients():
@@ -63,9 +74,9 @@ def test_the_branched_solutions_lie_along_estimates_of_the_exact_gradients():
     domain = make_domain(exp.domain)
     estimated, exact = (make_algorithm(exp, domain, None) for _ in range(2))
     exact._jacobian = lambda candidates, _: domain.jacobian(candidates.solutions[:1])[0]
-    found, wanted = (told(one, domain, 2).solutions for one in (estimated, exact))
+    estimate, truth = (play(each, domain, 2).solutions for each in (estimated, exact))
     # The error of a unit gradient from p pairs has the length sqrt((d - 1) pi / 3 / p).
-    error = np.linalg.norm(found - wanted, axis=1).mean() / np.linalg.norm(wanted, axis=1).mean()
+    error = np.linalg.norm(estimate - truth, axis=1).mean() / np.linalg.norm(truth, axis=1).mean()
     assert 0.01 < error < 0.12  # two to three gradients add up
 
 
@@ -124,21 +135,15 @@ def learning():
     return make_algorithm(exp, Episodes(), None)
 
 
-def test_the_critic_says_where_the_objective_grows(learning, monkeypatch):
-    jacobians = []
-    tell = learning._emitter.tell_dqd
-    monkeypatch.setattr(
-        learning._emitter,
-        "tell_dqd",
-        lambda **keys: (jacobians.append(keys["jacobian"][0].copy()), tell(**keys)),
-    )
+def test_the_critic_says_where_the_objective_grows(learning, calls_of):
+    steps = calls_of(learning._emitter, "tell_dqd")
     critic, domain = learning._critic, Episodes()
     for _ in range(2):
-        told(learning, domain, 2)
+        play(learning, domain, 2)
         assert learning.ask() is None
     # A random direction at first, then nothing was trained here: again a random one.
-    assert np.std(jacobians[0][0]) == pytest.approx(1, rel=0.4)
-    assert not np.array_equal(jacobians[0][0], jacobians[1][0])
+    first, second = (step["jacobian"][0][0] for step in steps)
+    assert np.std(first) == pytest.approx(1, rel=0.4) and not np.array_equal(first, second)
 
     candidates = learning.ask()
     learning.meanwhile()
@@ -147,25 +152,17 @@ def test_the_critic_says_where_the_objective_grows(learning, monkeypatch):
     seeds = np.zeros(len(candidates.solutions), dtype=np.uint32)
     evaluation = domain.evaluate(candidates.solutions, seeds)
     learning.tell(candidates._replace(seeds=seeds), evaluation)
-    np.testing.assert_array_equal(jacobians[-1][0], wanted)
+    np.testing.assert_array_equal(steps[-1]["jacobian"][0][0], wanted)
     assert learning._objective_gradient is None  # it is not that of the next mean
 
 
-def test_the_greedy_actor_is_inserted_but_not_ranked(learning, monkeypatch):
-    inserted, ranked = spied(learning, monkeypatch), []
-    tell = learning._emitter.tell
-    monkeypatch.setattr(
-        learning._emitter,
-        "tell",
-        lambda **keys: (
-            ranked.append([len(keys["solution"]), len(keys["add_info"]["status"])]),
-            tell(**keys),
-        ),
-    )
+def test_the_greedy_actor_is_inserted_but_not_ranked(learning, calls_of):
+    insertions, ranked = calls_of(learning.ribs_archive, "add"), calls_of(learning._emitter, "tell")
     domain = Episodes()
-    last = told(learning, domain, 2)
+    last = play(learning, domain, 2)
     np.testing.assert_array_equal(last.solutions[-1], learning._critic.greedy)
-    assert last.experience and inserted == [1, 11] and ranked == [[10, 10]]
+    assert last.experience and sizes(insertions) == [1, 11] and sizes(ranked) == [10]
+    assert len(ranked[0]["add_info"]["status"]) == 10
     # Samples teach it too; what failed has nothing to teach.
     assert learning._critic.replay.size == 3 * (12 + 10)
 

@@ -17,9 +17,9 @@ def apex(**settings):
 
 def test_row_i_explores_with_eps_to_the_power_1_plus_alpha_i_of_n_minus_1():
     exploration = apex().exploration(8)
-    wanted = [0.4 ** (1 + 7 * i / 7) for i in range(8)]
+    expected = [0.4 ** (1 + 7 * i / 7) for i in range(8)]
     assert exploration.kind == "epsilon"
-    np.testing.assert_allclose(exploration.scale[:, 0], wanted)
+    np.testing.assert_allclose(exploration.scale[:, 0], expected)
     np.testing.assert_allclose(apex(eps=0.3).exploration(1).scale, [[0.3]])
 
 
@@ -34,8 +34,8 @@ def test_what_is_new_has_the_priority_of_its_error_and_so_has_what_was_trained_o
     best = values[1:].argmax(axis=1)
     rows = np.arange(12)
     goes_on = np.append(np.ones(11), 0.0)
-    wanted = record.rewards + GAMMA * goes_on * later[rows, best]
-    errors = np.abs(wanted - values[rows, record.actions.argmax(axis=1)])
+    targets = record.rewards + GAMMA * goes_on * later[rows, best]
+    errors = np.abs(targets - values[rows, record.actions.argmax(axis=1)])
     np.testing.assert_allclose(learner.priorities[rows], (errors + 1e-6) ** 0.6, rtol=1e-5)
     before = learner.priorities[rows].copy()
     with learner._generators.used():
@@ -64,13 +64,13 @@ def test_what_is_drawn_more_often_weighs_less(monkeypatch):
     learner.priorities[np.arange(2)] = np.array([1.0, 4.0])
     monkeypatch.setattr(learner.priorities, "draw", lambda uniform: np.array([0, 1]))
     values, targets = learner._values_and_targets(np.arange(2))
-    one, other = functional.smooth_l1_loss(values, targets, reduction="none")
+    first, second = functional.smooth_l1_loss(values, targets, reduction="none")
     bias = learner.model.q_net.q_net[-1].bias
-    wanted = torch.autograd.grad((one + other / 4) / 2, bias)[0].numpy()
+    expected = torch.autograd.grad((first + second / 4) / 2, bias)[0].numpy()
     gradients = []
     monkeypatch.setattr(
         learner.model.policy.optimizer, "step", lambda: gradients.append(bias.grad.numpy().copy())
     )
     with learner._generators.used():
         learner._train(1)
-    np.testing.assert_allclose(gradients[0], wanted, rtol=1e-5)
+    np.testing.assert_allclose(gradients[0], expected, rtol=1e-5)

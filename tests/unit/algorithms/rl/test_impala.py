@@ -28,7 +28,7 @@ def test_actors_play_the_policy_of_so_many_batches_ago(lag):
         newest.append(learner._weights([*learner.model.policy.mlp_extractor.policy_net,
                                         learner.model.policy.action_net]))  # fmt: skip
         learner.learn([episode(30, batch)] if batch else [])
-    assert len({one.tobytes() for one in newest}) == 5, "nothing was learnt in the first one"
+    assert len({policy.tobytes() for policy in newest}) == 5
     for batch in range(6):
         np.testing.assert_array_equal(acting[batch], newest[max(batch - lag + 1, 0)])
         if batch:  # it learns what was played one batch before

@@ -46,17 +46,3 @@ def test_it_is_the_equation(rho_bar, c_bar):
     after = np.where(last, following, np.append(slow[1:], 0.0))
     wanted = np.minimum(ratios, rho_bar) * (rewards + GAMMA * after - values)
     np.testing.assert_allclose(advantages, wanted, rtol=1e-12)
-
-
-def test_on_policy_targets_are_the_n_step_returns():
-    rewards, values, following, last, ratios = unrolls(4)
-    ones = np.ones_like(ratios)
-    targets, advantages = vtrace(
-        rewards, values, following, last, ones, gamma=GAMMA, rho_bar=1.0, c_bar=1.0
-    )
-    later, returns = 0.0, []
-    for reward, value, end in zip(rewards[::-1], following[::-1], last[::-1], strict=True):
-        later = reward + GAMMA * (value if end else later)
-        returns.append(later)
-    np.testing.assert_allclose(targets, returns[::-1], rtol=1e-12)
-    np.testing.assert_allclose(advantages, np.array(returns[::-1]) - values, rtol=1e-9, atol=1e-12)
