@@ -218,7 +218,7 @@ def test_all_actions_of_a_joystick():
         ({"policy": {"type": "convolutional"}}, ("observation: screen",)),
         (
             {"measures": [{"measure": "contact", "geom": "foot", "range": [0, 1]}]},
-            ("atari.measures",),
+            ("contact",),
         ),
         ({"measures": [NOOP, NOOP]}, ("atari.measures",)),
         ({"frame_skip": 2**31}, ("frame_skip", 1000)),
