@@ -7,12 +7,6 @@ from refusals import names_all, refused
 from qdsweep.cli import main
 from qdsweep.domains.plugin import check_rows
 
-
-@pytest.mark.parametrize("name", ["lp_sphere", "arm", "maze", "cartpole"])
-def test_check_rows_accepts(name):
-    check_rows(preset(name), batch=8)
-
-
 # What the remedy is, where a row depends on its neighbours, and where it is not reproducible.
 NEIGHBOURS, UNSEEDED = "solutions @ w", "`seeds`"
 

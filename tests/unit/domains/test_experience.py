@@ -63,18 +63,12 @@ def test_a_row_has_the_same_record_in_any_batch():
     pending = Pending.of(batch)
     for rows in (slice(3, 5), slice(0, 1), slice(1, 3)):  # in any order
         pending.put(rows, evaluate_safely(task, batch.part(rows), 0, None).evaluation)
-    told = pending.evaluation()
-    assert same(told.experience, whole.experience)
-    assert told.steps.tolist() == whole.steps.tolist()
-    assert told.fields.keys() == whole.fields.keys() == set()
-
-
-def test_nothing_is_recorded_where_nobody_wants_it():
-    task = make()
-    batch = batch_of(task)._replace(experience=False)
-    result = evaluate_safely(task, batch, 0, None).evaluation
-    assert result.experience is None
-    assert result.steps.tolist() == [12] * 5
+    parts = pending.evaluation()
+    assert same(parts.experience, whole.experience)
+    assert parts.steps.tolist() == whole.steps.tolist() == [12] * 5
+    assert parts.fields.keys() == whole.fields.keys() == set()
+    unwanted = evaluate_safely(task, batch._replace(experience=False), 0, None).evaluation
+    assert unwanted.experience is None and unwanted.steps.tolist() == [12] * 5
 
 
 def test_a_row_that_failed_has_no_record():
