@@ -24,10 +24,10 @@ class Counting(Scheduler):
 
     def __init__(self, archive, emitters, result_archive=None, *, add_mode, every=2):
         super().__init__(archive, emitters, result_archive, add_mode=add_mode)
-        self.every, self.told = every, 0
+        self.every, self.batches = every, 0
 
     def tell(self, objective, measures, **fields):
-        self.told += 1
+        self.batches += 1
         super().tell(objective, measures, **fields)
 
 

@@ -194,16 +194,6 @@ def test_the_convolutional_network_is_that_of_its_definition():
     assert single == pytest.approx(expected, rel=1e-4, abs=1e-5)
 
 
-def test_frames_are_rendered_as_they_were_played():
-    domain = game(game="SpaceInvaders", max_frames=41)
-    solution = solutions_of(domain, 1)[0]
-    pictures = list(domain.render(solution, 3))
-    assert len(pictures) == 1 + 11
-    assert pictures[0].shape == (210, 160, 3) and (pictures[0] != pictures[-1]).any()
-    first = domain.evaluate(solution[None], np.array([3], dtype=np.uint32))
-    assert first.steps.tolist() == [41]
-
-
 def test_all_actions_of_a_joystick():
     assert game(full_action_space=True).solution_dim == 18 * 128
     assert game(game="Qbert").solution_dim == 6 * 128

@@ -106,15 +106,6 @@ def test_a_wrong_record_is_named(change, names):
         evaluate_safely(task, batch_of(task, 1), 0, None)
 
 
-def test_the_actor_is_the_network_of_the_policy():
-    actor = make().actor
-    assert actor.shapes == ((4, 3), (1, 4))
-    assert (actor.bias, actor.activation) == (True, "tanh")
-    assert (actor.low.tolist(), actor.high.tolist()) == ([-2.0], [2.0])
-    assert make(CARTPOLE).actor.low is None
-    assert not hasattr(make(normalize_observations=True), "actor")
-
-
 def test_double_precision_is_cut_wherever_a_row_is_evaluated():
     task = make()
     batch = batch_of(task, 2)

@@ -5,6 +5,7 @@ from copy import deepcopy
 import numpy as np
 import pytest
 from composing import with_algorithm
+from learners import tell
 from refusals import refused
 from small_runs import experiment
 
@@ -42,9 +43,7 @@ def play(algorithm, domain, batches):
     """Asks for some batches and tells their results; returns the last one."""
     for _ in range(batches):
         candidates = algorithm.ask()
-        seeds = np.zeros(len(candidates.solutions), dtype=np.uint32)
-        evaluation = domain.evaluate(candidates.solutions, seeds)
-        algorithm.tell(candidates._replace(seeds=seeds), evaluation)
+        tell(algorithm, domain, candidates)
     return candidates
 
 
@@ -61,8 +60,7 @@ def test_an_iteration_is_the_mean_with_samples_then_what_branches(calls_of):
     np.testing.assert_allclose(around[:6] + around[6:], np.tile(2 * mean, (6, 1)), atol=1e-12)
     assert np.std(around - mean) == pytest.approx(domain.step, rel=0.3)
 
-    seeds = np.zeros(13, dtype=np.uint32)
-    algorithm.tell(first._replace(seeds=seeds), domain.evaluate(first.solutions, seeds))
+    tell(algorithm, domain, first)
     np.testing.assert_array_equal(algorithm.archive.rows()["solution"], [mean])
     assert len(play(algorithm, domain, 1).solutions) == 11
     assert algorithm.ask() is None and sizes(insertions) == [1, 11]
@@ -111,7 +109,7 @@ class Episodes:
     solution_dim, fields, x0, step = D, {}, np.zeros(D), 0.1
     measures, objective_range, actor = {"a": (-3.0, 3.0), "b": (-3.0, 3.0)}, (-50.0, 0.0), ACTOR
 
-    def evaluate(self, solutions, seeds):
+    def evaluate(self, solutions, seeds, experience=True):
         rng = np.random.default_rng(0)
         records = [
             Record(
@@ -149,9 +147,7 @@ def test_the_critic_says_where_the_objective_grows(learning, calls_of):
     learning.meanwhile()
     wanted = learning._objective_gradient.copy()
     assert wanted.any() and critic._steps == 3
-    seeds = np.zeros(len(candidates.solutions), dtype=np.uint32)
-    evaluation = domain.evaluate(candidates.solutions, seeds)
-    learning.tell(candidates._replace(seeds=seeds), evaluation)
+    tell(learning, domain, candidates)
     np.testing.assert_array_equal(steps[-1]["jacobian"][0][0], wanted)
     assert learning._objective_gradient is None  # it is not that of the next mean
 
@@ -165,9 +161,3 @@ def test_the_greedy_actor_is_inserted_but_not_ranked(learning, calls_of):
     assert len(ranked[0]["add_info"]["status"]) == 10
     # Samples teach it too; what failed has nothing to teach.
     assert learning._critic.replay.size == 3 * (12 + 10)
-
-
-def test_without_meanwhile_nothing_is_trained_on_an_empty_replay(learning):
-    learning.ask()
-    learning.meanwhile()
-    assert learning._critic._steps == 0 and learning._objective_gradient is None

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from composing import with_algorithm
+from learners import tell
 from refusals import refused
 from small_runs import fresh
 
@@ -27,9 +28,7 @@ def batches(algorithm, domain, count):
         candidates = algorithm.ask()
         yield candidates
         algorithm.meanwhile()
-        seeds = np.arange(len(candidates.solutions), dtype=np.uint32) + iteration
-        found = domain.evaluate(candidates.solutions, seeds, experience=candidates.experience)
-        algorithm.tell(candidates._replace(seeds=seeds), found)
+        tell(algorithm, domain, candidates, iteration)
         assert algorithm.ask() is None
 
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from learners import tell
 from refusals import refused
 from small_runs import experiment
 
@@ -23,9 +24,7 @@ def iterate(algorithm, domain, count=1):
     for _ in range(count):
         batches = []
         while (candidates := algorithm.ask()) is not None:
-            seeds = np.zeros(len(candidates.solutions), dtype=np.uint32)
-            told = candidates._replace(seeds=seeds)
-            algorithm.tell(told, domain.evaluate(candidates.solutions, seeds))
+            tell(algorithm, domain, candidates)
             batches.append(candidates.solutions)
     return batches
 
@@ -64,8 +63,8 @@ def test_novelty_is_the_mean_squared_distance_to_the_nearest_parents():
     algorithm, domain = made(neighbors=2)
     width = np.ptp(list(domain.measures.values()), axis=1)
     algorithm._parents = np.array([[0.0, 0.0], [0.1, 0.0], [0.5, 0.5]])
-    found = algorithm._novelty(np.array([[0.0, 0.0], [0.2, 0.0]]) * width)
-    np.testing.assert_allclose(found, [0.01 / 2, (0.01 + 0.04) / 2])
+    novelty = algorithm._novelty(np.array([[0.0, 0.0], [0.2, 0.0]]) * width)
+    np.testing.assert_allclose(novelty, [0.01 / 2, (0.01 + 0.04) / 2])
     algorithm._parents = algorithm._parents[:1]
     np.testing.assert_allclose(algorithm._novelty(np.array([[0.2, 0.0]]) * width), [0.04])
 
@@ -81,8 +80,8 @@ def filled():
         value = domain.evaluate(np.zeros((1, 10)), None)._replace(
             objective=np.array([low + (place or 100)]), measures=measures
         )
-        told = Candidates(np.full((1, 10), float(place)), seeds=np.zeros(1, dtype=np.uint32))
-        algorithm.tell(told, value)
+        solution = np.full((1, 10), float(place))
+        algorithm.tell(Candidates(solution, seeds=np.zeros(1, dtype=np.uint32)), value)
     return algorithm
 
 
@@ -127,10 +126,3 @@ def test_while_thresholds_refuse_all_it_climbs_from_where_it_is():
 def test_what_does_not_fit_is_refused(changes, names):
     with refused(*names):
         experiment(**EXPERIMENT | changes)
-
-
-def test_settings_change_in_mid_run():
-    algorithm, domain = made()
-    algorithm.change("algorithm.generations", 1)
-    iterate(algorithm, domain, 3)
-    assert algorithm.restarts == 2

@@ -49,13 +49,13 @@ def test_gradients_are_finite_differences(activations: tuple[str, ...], bias: bo
     by_inputs = network.backward(parameters, towards.copy(), out=by_parameters, columns=slice(1, 3))
     step = 1e-6
     for index, change in enumerate(step * np.eye(network.size)):
-        found = loss(parameters + change, inputs) - loss(parameters - change, inputs)
-        assert by_parameters[index] == pytest.approx(found / (2 * step), abs=1e-7)
+        change_of_loss = loss(parameters + change, inputs) - loss(parameters - change, inputs)
+        assert by_parameters[index] == pytest.approx(change_of_loss / (2 * step), abs=1e-7)
     for row, column in np.ndindex(7, 2):
         change = np.zeros((7, 4))
         change[row, 1 + column] = step
-        found = loss(parameters, inputs + change) - loss(parameters, inputs - change)
-        assert by_inputs[row, column] == pytest.approx(found / (2 * step), abs=1e-7)
+        change_of_loss = loss(parameters, inputs + change) - loss(parameters, inputs - change)
+        assert by_inputs[row, column] == pytest.approx(change_of_loss / (2 * step), abs=1e-7)
 
 
 def test_first_parameters_fill_the_bounds_of_their_layer():

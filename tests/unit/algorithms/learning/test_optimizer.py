@@ -9,8 +9,8 @@ from qdsweep.algorithms.learning.td3 import Adam
 
 def test_it_is_algorithm_1_of_the_paper():
     rng = np.random.default_rng(1)
-    found = rng.standard_normal(9)
-    expected, first, second = found.copy(), np.zeros(9), np.zeros(9)
+    parameters = rng.standard_normal(9)
+    expected, first, second = parameters.copy(), np.zeros(9), np.zeros(9)
     adam = Adam(9, 0.01, np.float64)
     for step in range(1, 30):
         gradient = rng.standard_normal(9) * 10.0 ** rng.integers(-6, 3, 9)
@@ -18,6 +18,6 @@ def test_it_is_algorithm_1_of_the_paper():
         second = 0.999 * second + 0.001 * gradient**2
         bias1, bias2 = 1 - 0.9**step, 1 - 0.999**step
         expected -= 0.01 * (first / bias1) / (np.sqrt(second / bias2) + 1e-8)
-        adam.step(found, gradient)
+        adam.step(parameters, gradient)
         adam = pickle.loads(pickle.dumps(adam))
-        np.testing.assert_allclose(found, expected, rtol=1e-12)
+        np.testing.assert_allclose(parameters, expected, rtol=1e-12)

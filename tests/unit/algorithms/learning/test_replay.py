@@ -65,13 +65,6 @@ def test_a_pickle_holds_what_is_filled_alone(steps: int):
     assert len(pickle.dumps(Replay(1_000_000, 2, 1))) < 2000
 
 
-def test_observations_are_drawn_alone():
-    replay = Replay(5, 2, 1)
-    replay.add(record(9))
-    drawn = replay.draw_observations(np.random.default_rng(1), 100)
-    assert sorted(set(drawn[:, 0])) == [4, 5, 6, 7, 8]
-
-
 def test_a_buffer_that_no_machine_has_room_for_is_refused():
     with refused("replay_size", 10**15, "GiB"):
         Replay(10**15, 28, 8)

@@ -26,10 +26,9 @@ def digest(made: TD3) -> str:
 def test_it_is_equal_to_torch(case: str):
     """The fixture is benchmarks/td3_torch.py's; double precision but for "hopper"."""
     made = learner(case)
-    found = outputs(made, solutions_of(made))
     tolerance = 1e-6 if made.dtype == np.float32 else 1e-12
     with np.load(OUTPUTS) as expected:
-        for name, values in found.items():
+        for name, values in outputs(made, solutions_of(made)).items():
             np.testing.assert_allclose(values, expected[f"{case}.{name}"], rtol=0, atol=tolerance)
 
 
@@ -75,8 +74,8 @@ def test_it_finds_the_best_action_in_the_environments_units():
     made.train(600)
     layers = Network(network.shapes, ["tanh", "tanh"], True, 50)
     scaled = layers.forward(made.actor, observations[:50])
-    found = (network.low + network.high) / 2 + (network.high - network.low) / 2 * scaled
-    assert np.abs(found - [0, 2.5]).mean() < 0.1
+    actions = (network.low + network.high) / 2 + (network.high - network.low) / 2 * scaled
+    assert np.abs(actions - [0, 2.5]).mean() < 0.1
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")

@@ -33,8 +33,8 @@ def test_what_is_new_has_the_priority_of_its_error_and_so_has_what_was_trained_o
         later = target(torch.tensor(record.observations[1:])).numpy()
     best = values[1:].argmax(axis=1)
     rows = np.arange(12)
-    goes_on = np.append(np.ones(11), 0.0)
-    targets = record.rewards + GAMMA * goes_on * later[rows, best]
+    not_over = np.append(np.ones(11), 0.0)
+    targets = record.rewards + GAMMA * not_over * later[rows, best]
     errors = np.abs(targets - values[rows, record.actions.argmax(axis=1)])
     np.testing.assert_allclose(learner.priorities[rows], (errors + 1e-6) ** 0.6, rtol=1e-5)
     before = learner.priorities[rows].copy()

@@ -22,26 +22,26 @@ def unrolls(seed):
 
 def equation_1(rewards, values, following, last, ratios, rho_bar, c_bar):
     """v_s = V(x_s) + sum_t gamma^(t-s) (prod_{i<t} c_i) rho_t (r_t + gamma V(x_t+1) - V(x_t))."""
-    found = []
+    targets = []
     for s in range(len(rewards)):
         v, t = values[s], s
         while True:
-            product = np.prod([min(c_bar, one) for one in ratios[s:t]])
+            product = np.prod([min(c_bar, ratio) for ratio in ratios[s:t]])
             difference = rewards[t] + GAMMA * following[t] - values[t]
             v += GAMMA ** (t - s) * product * min(rho_bar, ratios[t]) * difference
             if last[t]:
                 break
             t += 1
-        found.append(v)
-    return np.array(found)
+        targets.append(v)
+    return np.array(targets)
 
 
 @pytest.mark.parametrize(("rho_bar", "c_bar"), [(1.0, 1.0), (2.0, 0.5), (100.0, 100.0)])
 def test_it_is_the_equation(rho_bar, c_bar):
-    given = unrolls(3)
-    rewards, values, following, last, ratios = given
-    targets, advantages = vtrace(*given, gamma=GAMMA, rho_bar=rho_bar, c_bar=c_bar)
-    slow = equation_1(*given, rho_bar, c_bar)
+    steps = unrolls(3)
+    rewards, values, following, last, ratios = steps
+    targets, advantages = vtrace(*steps, gamma=GAMMA, rho_bar=rho_bar, c_bar=c_bar)
+    slow = equation_1(*steps, rho_bar, c_bar)
     np.testing.assert_allclose(targets, slow, rtol=1e-12)
     after = np.where(last, following, np.append(slow[1:], 0.0))
     wanted = np.minimum(ratios, rho_bar) * (rewards + GAMMA * after - values)
