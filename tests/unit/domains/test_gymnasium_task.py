@@ -1,6 +1,7 @@
 """Any task of gymnasium: equal to gymnasium's own loop, and what is refused."""
 
 import sys
+from functools import partial
 
 import gymnasium as gym
 import numpy as np
@@ -10,76 +11,51 @@ from domain_makers import LENGTH, config, make, task
 from refusals import refused
 
 from qdsweep.domains import make_domain
+from qdsweep.domains.policies import split_layers
 
 
-@pytest.mark.parametrize(("env", "n"), [("CartPole-v1", 20), ("MountainCar-v0", 3)])
-def test_discrete_task_equals_gymnasium(env, n):
+@pytest.mark.parametrize(
+    ("env", "n"),
+    [("CartPole-v1", 20), ("MountainCar-v0", 3), ("Pendulum-v1", 10), ("BipedalWalker-v3", 8)],
+)
+def test_a_task_equals_gymnasium(env, n):
+    known = gym.make(env)
+    inputs, space = known.observation_space.shape[0], known.action_space
+    is_discrete = isinstance(space, gym.spaces.Discrete)
+    outputs = space.n if is_discrete else space.shape[0]
+    names = ("final", "mean", "min", "max", "range")
+    action = ("mean_action", 1) if is_discrete else ("mean_abs_action", 0)
+    measures = [*((f"{name}_observation", 1) for name in names), action]
+    above = {"measure": "fraction_above", "component": 0, "threshold": 0.01, "range": [0, 1]}
+    mlp = {"type": "mlp", "hidden": [5], "activation": "relu"}
     domain = make(
         **task(
             env,
-            {"measure": "final_observation", "component": 0, "range": [-3, 3]},
-            {"measure": "range_observation", "component": 1, "range": [0, 3]},
-            {"measure": "fraction_above", "component": 1, "threshold": 0.01, "range": [0, 1]},
-            {"measure": "mean_action", "component": 1, "range": [0, 1]},
+            *({"measure": name, "component": part, "range": [-9, 9]} for name, part in measures),
+            above,
             LENGTH,
+            policy={"type": "linear"} if is_discrete else mlp,
         )
     )
-    space = gym.make(env)
-    shape = space.action_space.n, space.observation_space.shape[0]
     rng = np.random.default_rng(5)
-    x = rng.normal(size=(n, domain.solution_dim))
-    seeds = rng.integers(2**32, size=n, dtype=np.uint32)
-    result = domain.evaluate(x, seeds)
-    for row in range(n):
-        weights = x[row].reshape(shape)
-        episode = play(env, lambda o, w=weights: int(np.argmax(w @ o)), int(seeds[row]))
-        seen = episode.observations[1:]
-        assert result.objective[row] == episode.total
-        assert list(result.measures[row]) == [
-            seen[-1, 0],
-            seen[:, 1].max() - seen[:, 1].min(),
-            np.mean(seen[:, 1] > 0.01),
-            np.mean(episode.actions == 1),
-            len(seen),
-        ]
-
-
-@pytest.mark.parametrize(("env", "n"), [("Pendulum-v1", 10), ("BipedalWalker-v3", 8)])
-def test_continuous_task_equals_gymnasium(env, n):
-    domain = make(
-        **task(
-            env,
-            {"measure": "mean_observation", "component": 2, "range": [-8, 8]},
-            {"measure": "min_observation", "component": 0, "range": [-8, 8]},
-            {"measure": "max_observation", "component": 0, "range": [-8, 8]},
-            {"measure": "mean_abs_action", "component": 0, "range": [0, 2]},
-            policy={"type": "mlp", "hidden": [5], "activation": "relu"},
-        )
-    )
-    bounds = gym.make(env).action_space
-    inputs, outputs = gym.make(env).observation_space.shape[0], bounds.shape[0]
-    rng = np.random.default_rng(6)
     x = rng.normal(size=(n, domain.solution_dim))
     seeds = rng.integers(2**32, size=n, dtype=np.uint32)
     result = domain.evaluate(x, seeds)
 
     def act(solution, observation):
-        w1, rest = np.split(solution, [5 * inputs])
-        b1, w2, b2 = np.split(rest, [5, 5 + outputs * 5])
-        hidden = np.maximum(w1.reshape(5, inputs) @ observation + b1, 0)
-        output = np.tanh(w2.reshape(outputs, 5) @ hidden + b2)
-        return (output * bounds.high).astype(np.float32)  # these bounds are symmetric
+        if is_discrete:
+            return int(np.argmax(solution.reshape(outputs, inputs) @ observation))
+        (w1, b1), (w2, b2) = split_layers(solution, [(5, inputs), (outputs, 5)], bias=True)
+        output = np.tanh(w2 @ np.maximum(w1 @ observation + b1, 0) + b2)
+        return (output * space.high).astype(np.float32)  # these bounds are symmetric
 
     for row in range(n):
-        episode = play(env, lambda o, s=x[row]: act(s, o), int(seeds[row]))
-        seen = episode.observations[1:]
+        episode = play(env, partial(act, x[row]), int(seeds[row]))
+        seen, y = episode.observations[1:], episode.observations[1:, 1]
+        force = episode.actions == 1 if is_discrete else np.abs(episode.actions[:, 0].astype(float))
+        expected = [y[-1], y.mean(), y.min(), y.max(), np.ptp(y), force.mean()]
         assert result.objective[row] == episode.total
-        assert list(result.measures[row]) == [
-            seen[:, 2].mean(),
-            seen[:, 0].min(),
-            seen[:, 0].max(),
-            np.abs(episode.actions[:, 0].astype(float)).mean(),
-        ]
+        assert result.measures[row].tolist() == [*expected, (seen[:, 0] > 0.01).mean(), len(seen)]
 
 
 def test_task_obeys_its_step_limit_and_its_arguments():

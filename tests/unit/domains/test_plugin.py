@@ -42,7 +42,6 @@ def test_plugin_with_the_name_of_a_loaded_module_is_refused(plugins):
         ("mine_two:Good", GOOD.replace("(0.0, 1.0)}", "1}"), ("measures = ", "dict")),
         ("mine_two:Good", GOOD.replace("d=2", "d"), ("'d'",)),
         ("mine_two:Good", "import no_such_thing", ("mine_two.py", "ModuleNotFoundError")),
-        ("mine_two:Good", "def", ("mine_two.py", "SyntaxError")),
     ],
 )
 def test_what_is_wrong_with_a_plugin_is_named(plugins, target, text, names):
@@ -54,18 +53,14 @@ def test_what_is_wrong_with_a_plugin_is_named(plugins, target, text, names):
 def test_source_hash_follows_the_file_and_imports_nothing(plugins, tmp_path):
     plugins("mine_three", GOOD)
     first = source_hash("mine_three:Good")
-    assert first == source_hash("mine_three:Good") and len(first) == 64
-    plugins("mine_three", GOOD + "# a comment\n")
-    assert source_hash("mine_three:Good") == first
     plugins("mine_three", GOOD + "changed = 1\n")
-    assert source_hash("mine_three:Good") != first
+    assert len(first) == 64 and source_hash("mine_three:Good") != first
     package = tmp_path / "config" / "plugins" / "heavy"
     package.mkdir()
     (package / "__init__.py").write_text("raise RuntimeError('imported')")
     (package / "part.py").write_text(GOOD)
     assert source_hash("heavy.part:Good") == first
     assert not {"mine_three", "heavy"} & set(sys.modules)
-    with refused("heavy.nothing"):
-        source_hash("heavy.nothing:Good")
-    with refused("sys"):
-        source_hash("sys:Good")
+    for module in ("heavy.nothing", "sys"):
+        with refused(module):
+            source_hash(f"{module}:Good")

@@ -183,17 +183,6 @@ def test_the_result_depends_neither_on_workers_nor_on_stops_and_kills(copy):
     assert figures(copy) == expected
 
 
-def test_a_longer_run_is_evaluated_again(copy):
-    first = reevaluate(copy)
-    with chdir(copy):
-        compute_run(Path("experiment.yaml"), copy / "out", iterations=25)
-    longer = reevaluate(copy)
-    assert longer["iterations"] == 25
-    summary = read_json(copy / "out/summary.json")
-    assert longer["archive_digest"] == summary["archive_digest"] != first["archive_digest"]
-    assert longer["reported"]["qd_score"] == summary["qd_score"]
-
-
 def test_damaged_files_are_named_and_come_back(copy):
     """Most bits that flip in compressed samples are not seen until they are unpacked."""
     expected, out = reevaluate(copy), copy / "out"

@@ -1,9 +1,11 @@
-"""Networks: their layout is the policies', and their gradients are true."""
+"""Networks: their layout is the policies', their gradients are true, and Adam is the paper's."""
+
+import pickle
 
 import numpy as np
 import pytest
 
-from qdsweep.algorithms.learning.td3 import Network
+from qdsweep.algorithms.learning.td3 import Adam, Network
 from qdsweep.config.episodes import MLP, Linear
 from qdsweep.domains.policies import Policy
 
@@ -65,3 +67,19 @@ def test_first_parameters_fill_the_bounds_of_their_layer():
     first, second = np.split(np.abs(parameters), [100 * 26])
     assert 0.19 < first.max() <= 0.2
     assert 0.099 < second.max() <= 0.1
+
+
+def test_adam_is_algorithm_1_of_the_paper():
+    rng = np.random.default_rng(1)
+    parameters = rng.standard_normal(9)
+    expected, first, second = parameters.copy(), np.zeros(9), np.zeros(9)
+    adam = Adam(9, 0.01, np.float64)
+    for step in range(1, 30):
+        gradient = rng.standard_normal(9) * 10.0 ** rng.integers(-6, 3, 9)
+        first = 0.9 * first + 0.1 * gradient
+        second = 0.999 * second + 0.001 * gradient**2
+        bias1, bias2 = 1 - 0.9**step, 1 - 0.999**step
+        expected -= 0.01 * (first / bias1) / (np.sqrt(second / bias2) + 1e-8)
+        adam.step(parameters, gradient)
+        adam = pickle.loads(pickle.dumps(adam))
+        np.testing.assert_allclose(parameters, expected, rtol=1e-12)
