@@ -27,18 +27,18 @@ def play(env, act, seed, look=lambda env: None):
     """
     made = gym.make(env) if isinstance(env, str) else env
     observation, _ = made.reset(seed=seed)
-    total, observations, actions, seen, ended = 0.0, [observation], [], [], False
+    total, observations, actions, seen, ended = 0.0, [np.array(observation, float)], [], [], False
     while not ended:
         actions.append(act(observation))
         observation, reward, terminated, truncated, _ = made.step(actions[-1])
         total += float(reward)
-        observations.append(observation)
+        observations.append(np.array(observation, float))  # it may be a buffer
         seen.append(look(made))
         ended = terminated or truncated
     if made is not env:
         made.close()
-    observations = np.array(observations, dtype=float)
-    return Episode(total, observations, np.array(actions), seen, truncated and not terminated)
+    cut = truncated and not terminated
+    return Episode(total, np.array(observations), np.array(actions), seen, cut)
 
 
 def land(solution, seed, limit=None):
