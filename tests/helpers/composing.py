@@ -1,4 +1,4 @@
-"""Experiments that tests of the config compose, and what is wrong with some."""
+"""Experiments that tests compose."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -80,9 +80,3 @@ def merged(base: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
 
 def emitter(**keys: Any) -> dict[str, Any]:
     return {"archive": {"type": "grid"}, "emitters": [keys]}
-
-
-def wrong(message: str, source: str, parts: list[str]) -> None:
-    for part in [source, *parts]:
-        assert any(option in message for option in part.split("|")), f"{part!r} not in:\n{message}"
-    assert "Traceback" not in message and "\n\n" not in message
