@@ -11,6 +11,7 @@ import tempfile
 from pathlib import Path
 from unittest import mock
 
+import numpy as np
 import pytest
 from composing import installed, presets, with_algorithm
 from earlier_release import RUNS, unpack
@@ -281,6 +282,8 @@ def test_begun_by_a_release_without_evaluation_seeds(tmp_path):
     with mock.patch.object(algorithm, "takes_fields", lambda group: False):
         attempt(made("map_elites", 3), tmp_path)
     assert attempt(made("map_elites"), tmp_path)
+    with np.load(tmp_path / "state/archive.npz") as arrays:
+        assert "evaluation_seed" not in arrays, "it goes on as it was begun"
     assert outcome(tmp_path / "state") == straight(made("map_elites"))
 
 
