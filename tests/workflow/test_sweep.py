@@ -126,11 +126,6 @@ def test_runs_that_were_published_too_early_are_lengthened(tmp_path):
     assert planned(tmp_path, TABLE) == {}
 
 
-def test_two_spellings_of_a_run_are_run_once(tmp_path):
-    write_config(tmp_path, "::: sigma0 0.5 0.50 5e-1")
-    assert planned(tmp_path)["qd_run"] == 1
-
-
 def test_a_sweep_on_the_command_line_has_a_name_of_its_own(copy):
     before = (copy / "results/sweeps/tiny/table.csv").read_bytes()
     start(copy, "--config", "sweep=::: seed 1 2", "--until", "aggregate")
@@ -265,22 +260,3 @@ def test_run_ids_survive_snakemakes_job_encoding():
         (text,) = encode_target_jobs_cli_args([spec])
         (back,) = parse_target_jobs_cli_args([text])
         assert back.wildcards_dict == {"run": run}
-
-
-def test_the_snakefile_imports_nothing_heavy(finished):
-    """Nothing besides what Snakemake imports itself: it is parsed again in every job."""
-    found = []
-    for name, include in (("bare", ""), ("ours", f'include: "{REPO / "Snakefile"}"')):
-        probe = finished / f"{name}.smk"
-        probe.write_text(
-            f"{include}\n"
-            "import sys\n"
-            'heavy = {"numpy", "ribs", "pandas", "gymnasium", "numba", "matplotlib"}\n'
-            'print("HEAVY", sorted(heavy & set(sys.modules)), file=sys.stderr)\n'
-        )
-        words = ("-s", probe, "--configfile", finished / "mine.yaml", "-n", "--cores", 1)
-        done = command("snakemake", *words, cwd=finished)
-        found.append(next(line for line in done.stderr.splitlines() if "HEAVY" in line))
-    assert found[0] == found[1]
-    assert "ribs" not in found[1]
-    assert "gymnasium" not in found[1]

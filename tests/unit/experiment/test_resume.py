@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
+from contextlib import contextmanager
 from pathlib import Path
 from unittest import mock
 
@@ -97,6 +98,7 @@ def attempt(
     size: int = 0,
     kill: bool = False,
     cluster: Cluster = Cluster(),  # noqa: B008 - immutable
+    stop: Stop | None = None,
 ) -> bool:
     """Computes a run from where it is; returns whether it came to its end.
 
@@ -107,9 +109,10 @@ def attempt(
         size: Rows of a part; 0 as the engine wants.
         kill: It is ended as if killed.
         cluster: Where it is computed.
+        stop: May ask it to stop.
     """
     (out / "state").mkdir(parents=True, exist_ok=True)
-    stop, engine = Stop(), run_module.make_engine
+    stop, engine = stop or Stop(), run_module.make_engine
     if size:
         cutting = StopsAfter(make_domain(exp.domain, exp.seed), stop, parts, size, kill)
         engine = mock.Mock(return_value=cutting)
@@ -159,6 +162,31 @@ def test_in_a_batch(case, kill, tmp_path):
         assert not attempt(exp, out, parts, 1, kill)
         assert attempt(exp, out)
         assert outcome(out / "state") == straight(exp), f"{parts} rows"
+
+
+class AsksInTraining(Stop):
+    """Asks the run to stop while it trains beside its batch of a number."""
+
+    def __init__(self, batch: int) -> None:
+        super().__init__()
+        self.left = batch
+
+    @contextmanager
+    def deferred(self):
+        with super().deferred():
+            yield
+            self.left -= 1
+            if self.left == 0:
+                self.ask("test")
+
+
+@pytest.mark.parametrize("batch", [1, 3])
+def test_in_training(batch, tmp_path):
+    """Which is not repeated."""
+    exp = made("pga_me")
+    assert not attempt(exp, tmp_path, stop=AsksInTraining(batch))
+    assert attempt(exp, tmp_path)
+    assert outcome(tmp_path / "state") == straight(exp)
 
 
 class Run(RuleBasedStateMachine):
