@@ -14,7 +14,7 @@ from refusals import refused
 from small_runs import StopsAfter, fresh, payload_of
 from support import TINY
 
-from qdsweep.algorithms import make_algorithm
+from qdsweep.algorithms.base import require_actor
 from qdsweep.config.compose import compose
 from qdsweep.domains import make_domain
 from qdsweep.experiment.loop import run_loop
@@ -63,6 +63,6 @@ def test_training_that_takes_longer_than_the_timeout_is_no_hanging_evaluation(mo
     ],
 )
 def test_a_domain_that_tells_nothing_of_its_steps_is_refused(domain):
-    exp = compose({**TINY, "domain": domain, "algorithm": "pga_me", "num_emitters": 1})
-    with refused("pga_me", domain["preset"], "actor"):
-        make_algorithm(exp, make_domain(exp.domain), None)
+    exp = compose({**TINY, "domain": domain})
+    with refused("cma_mae", domain["preset"], "actor"):
+        require_actor(exp, make_domain(exp.domain))
