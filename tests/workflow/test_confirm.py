@@ -1,22 +1,16 @@
 """Corrected archives and confirmed winners, by the real Snakefile on tiny sweeps."""
 
-import os
-import shutil
-import signal
-import subprocess
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
-import psutil
 import pytest
 from in_process import qdsweep
 from patient import EXPERIMENT, add_plugin
 from refusals import names_all
 from results import digest, read_json, summary
 from starting import jobs, planned, start
-from support import BIN, REPO, write_yaml
-from waiting import wait_until
+from support import write_yaml
 
 SWEEP = "::: iso_sigma 0.1 0.3 0.6 ::: seed 1 2"
 FURTHER = {"confirm": {"top": 2, "seeds": [101, 102]}, "reevaluate": {"times": 3}}
@@ -158,35 +152,3 @@ def test_what_was_deleted_is_made_again(copy):
 def test_tables_of_unfinished_sweeps_wait_for_neither(copy):
     further = {"choose_winners", "confirmed_table", "reevaluate", "corrected_table"}
     assert not further & planned(copy, "--config", "partial=true").keys()
-
-
-def test_a_kill_in_the_middle_of_the_confirmation_costs_nothing(copy):
-    """kill -9 of Snakemake and all it started, while confirming runs are computed."""
-    expected = {row["id"]: digest(run_of(copy, row)) for row in confirming(copy)}
-    for run in expected:
-        shutil.rmtree(copy / "results/runs" / run)
-    (copy / "results/sweeps/mine/confirm.json").unlink()
-    words = ["snakemake", "-s", REPO / "Snakefile", "--directory", copy, "--cores", "2"]
-    words = [BIN / words[0], *words[1:], "--configfile", copy / "mine.yaml"]
-    slow = {**os.environ, "PATIENT_SECONDS": "0.02", "QDSWEEP_WARM": "off"}
-    process = subprocess.Popen(
-        words, cwd=copy, env=slow, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    )
-
-    def saved() -> list[Path]:
-        return [
-            path for run in expected for path in copy.glob(f"results/runs/{run}/state/reload-*.pkl")
-        ]
-
-    wait_until(lambda: len(saved()) > 1, 300, "reload files of confirming runs")
-    family = [*psutil.Process(process.pid).children(recursive=True), psutil.Process(process.pid)]
-    for member in family:
-        member.send_signal(signal.SIGKILL)
-    process.wait(10)
-    psutil.wait_procs(family, timeout=10)
-    assert orphans(copy) == set()
-    start(copy)
-    attempts = [summary(copy / "results/runs" / run)["attempts"] for run in expected]
-    assert any(made[-1]["from"] > 0 for made in attempts)
-    assert {run: digest(copy / "results/runs" / run) for run in expected} == expected
-    assert planned(copy) == {}

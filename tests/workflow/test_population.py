@@ -1,16 +1,12 @@
-"""Population-based training by the real Snakefile: forks, cores, a kill, one more generation."""
+"""Population-based training by the real Snakefile: forks, and one more generation."""
 
-import os
-import signal
-import subprocess
 from pathlib import Path
 
 import pytest
 from in_process import compute_run
-from results import digest, digests, read_json, search_results, summary
+from results import digest, digests, read_json, summary
 from starting import jobs, planned, start
-from support import BIN, REPO, write_yaml
-from waiting import wait_until
+from support import write_yaml
 
 from qdsweep.config.compose import compose
 from qdsweep.config.keys import read_schedule
@@ -77,22 +73,6 @@ def test_a_member_is_the_run_that_is_computed_from_nothing(finished, tmp_path):
     run = compute_run(config_of(finished, row), tmp_path / "run")
     assert summary(run)["id"] == row["id"]
     assert digest(run) == digests(finished)[row["id"]]
-
-
-def test_a_kill_and_one_core_change_nothing(finished, tmp_path):
-    write_config(tmp_path)
-    words = [BIN / "snakemake", "-s", REPO / "Snakefile", END]
-    words += ["--cores", "1", "--configfile", tmp_path / "mine.yaml"]
-    process = subprocess.Popen(
-        list(map(str, words)), cwd=tmp_path, env=dict(os.environ), start_new_session=True,
-        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-    )  # fmt: skip
-    markers = tmp_path / "results/sweeps/mine/search"
-    wait_until(lambda: len(list(markers.glob("generation-1/*-s*.json"))) >= 3, 120, "progress")
-    os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
-    start(tmp_path, END, cores=1)
-    assert search_results(tmp_path) == search_results(finished)
 
 
 def test_one_more_generation_computes_that_alone(copy):

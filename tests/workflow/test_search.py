@@ -1,10 +1,7 @@
-"""Searches by the real Snakefile: the same decisions on any number of cores, and after kills."""
+"""Searches by the real Snakefile: the same decisions on any number of cores."""
 
 import json
-import os
 import shutil
-import signal
-import subprocess
 import zipfile
 from pathlib import Path
 
@@ -14,8 +11,7 @@ from in_process import qdsweep
 from refusals import names_all
 from results import read_json, search_results, summary
 from starting import jobs, planned, start
-from support import BIN, REPO, snakemake, write_yaml
-from waiting import wait_until
+from support import snakemake, write_yaml
 
 GRID = "::: domain.arguments.slope 1 2 13 ::: iso_sigma 0.05 0.2 0.8 ::: seed 1 2 3"
 DRAWN = ":::~ iso_sigma log 0.01 2 :::~ line_sigma log 0.01 1 ::: seed 1 2"
@@ -75,25 +71,6 @@ def test_one_core_finds_the_same(finished, tmp_path):
     write_config(tmp_path)
     start(tmp_path, TABLE, cores=1)
     assert search_results(tmp_path) == search_results(finished)
-
-
-def test_three_kills_change_nothing_and_cost_next_to_nothing(finished, tmp_path):
-    write_config(tmp_path)
-    words = [BIN / "snakemake", "-s", REPO / "Snakefile", TABLE]
-    words += ["--cores", "2", "--configfile", tmp_path / "mine.yaml"]
-    env = {**os.environ, "COUNTING_SECONDS": "0.02"}
-    for least in (60, 250, 600):
-        process = subprocess.Popen(
-            list(map(str, words)), cwd=tmp_path, env=env, start_new_session=True,
-            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-        )  # fmt: skip
-        wait_until(lambda: evaluated(tmp_path) >= least, 120, "progress")  # noqa: B023
-        os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-    start(tmp_path, TABLE)
-    assert search_results(tmp_path) == search_results(finished)
-    # Each kill can lose the iteration under way in each of two runs.
-    assert evaluated(tmp_path) <= evaluated(finished) + 3 * 2 * 2 * 10
 
 
 def test_more_samples_keep_what_was_decided(tmp_path):

@@ -4,9 +4,6 @@ import json
 import math
 import os
 import shutil
-import signal
-import subprocess
-import time
 
 import numpy as np
 import pandas as pd
@@ -14,7 +11,7 @@ import psutil
 import pytest
 import yaml
 from results import forget_sums
-from support import BIN, TINY, command
+from support import TINY, command
 
 from qdsweep import cli
 from qdsweep.scaling.study import fit_amdahl
@@ -69,37 +66,15 @@ def test_bad_input_is_refused_before_any_work(tmp_path, capsys, words, message):
 
 @pytest.fixture(scope="module")
 def scaled(tmp_path_factory):
-    """A study that was killed after its second run and started again."""
+    """A study that has ended."""
     folder = tmp_path_factory.mktemp("scale")
     (folder / "config/plugins").mkdir(parents=True)
     (folder / "config/plugins/sleepy.py").write_text(SLEEPY)
     small = {**SMALL, "domain": {"type": "sleepy:Sleepy"}}
     (folder / "small.yaml").write_text(yaml.safe_dump(small))
     words = ["small.yaml", "--workers", "1,2", "--repeats", "2", "--out", "out"]
-    killed = subprocess.Popen(
-        [str(BIN / "qdsweep"), "scale", *words],
-        cwd=folder, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True,
-    )  # fmt: skip
-    while "2 of 4" not in killed.stderr.readline():
-        assert killed.poll() is None, killed.stderr.read()
-    while not (folder / "out/runs/w2-r2/state/metrics.csv").exists():
-        time.sleep(0.05)  # the third run: the order has turned
-        assert killed.poll() is None
-    killed.send_signal(signal.SIGKILL)
-    killed.wait()
     again = scale(*words, cwd=folder)
     return folder, words, again
-
-
-def test_killed_it_goes_on_and_measures_the_interrupted_run_anew(scaled):
-    folder, _, again = scaled
-    lines = [line for line in again.stderr.splitlines() if " of 4: " in line]
-    assert [line.split(": ", 2)[2].split(", repeat")[0] for line in lines] == [
-        "1 worker", "2 workers", "2 workers", "1 worker",
-    ]  # fmt: skip
-    assert ["measured before" in line for line in lines] == [True, True, False, False]
-    attempts = json.loads((folder / "out/runs/w2-r2/summary.json").read_text())["attempts"]
-    assert len(attempts) == 1 and attempts[0]["from"] == 0
 
 
 def test_nothing_stays_behind(scaled):
