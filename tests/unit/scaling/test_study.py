@@ -4,7 +4,6 @@ import json
 import math
 import os
 import shutil
-import subprocess
 
 import numpy as np
 import pandas as pd
@@ -14,8 +13,7 @@ from counting import EXPERIMENT, add_plugin
 from in_process import qdsweep
 from refusals import names_all
 from results import forget_sums
-from support import BIN, TINY, write_yaml
-from waiting import wait_until
+from support import TINY, write_yaml
 
 from qdsweep.config.cluster import Cluster
 from qdsweep.config.compose import compose
@@ -47,34 +45,12 @@ def test_bad_input_is_refused_before_any_work(tmp_path, words, names):
 
 @pytest.fixture(scope="module")
 def scaled(tmp_path_factory):
-    """A study with a second repeat of each run, that was killed in the first of these."""
+    """A study that has ended."""
     folder = tmp_path_factory.mktemp("scale")
     add_plugin(folder)
     write_yaml(folder / "small.yaml", EXPERIMENT)
-    words = ["scale", "small.yaml", "--workers", "1,2", "--out", "out", "--repeats"]
-    qdsweep(*words, 1, cwd=folder)
-    (folder / "hold").touch()
-    killed = subprocess.Popen(
-        [str(BIN / "qdsweep"), *words, "2"],
-        cwd=folder, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-    )  # fmt: skip
-    third = folder / "out/runs/w2-r2/state/config.yaml"  # the order has turned
-    wait_until(third.exists, 300, "the third run")
-    killed.kill()
-    killed.wait()
-    (folder / "hold").unlink()
-    before = {path: path.stat().st_mtime_ns for path in folder.glob("out/runs/*/summary.json")}
-    return folder, [*words, 2], before, qdsweep(*words, 2, cwd=folder)
-
-
-def test_killed_it_resumes_and_measures_the_interrupted_run_again(scaled):
-    folder, _, before, _ = scaled
-    assert {path.parent.name for path in before} == {"w1-r1", "w2-r1"}
-    assert all(path.stat().st_mtime_ns == time for path, time in before.items())
-    for name in ("w1-r1", "w1-r2", "w2-r1", "w2-r2"):
-        summary = json.loads((folder / f"out/runs/{name}/summary.json").read_text())
-        assert [attempt["from"] for attempt in summary["attempts"]] == [0]
-        assert summary["workers"] == int(name[1])
+    words = ["scale", "small.yaml", "--workers", "1,2", "--out", "out", "--repeats", 2]
+    return folder, words, qdsweep(*words, cwd=folder)
 
 
 def test_nothing_stays_behind(scaled):
@@ -84,7 +60,7 @@ def test_nothing_stays_behind(scaled):
 
 
 def test_it_writes_times_speedup_and_fit(scaled):
-    folder, _, _, printed = scaled
+    folder, _, printed = scaled
     out = folder / "out"
     table = pd.read_csv(out / "scaling.csv")
     about = json.loads((out / "scaling.json").read_text())

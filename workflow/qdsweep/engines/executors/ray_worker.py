@@ -17,8 +17,9 @@ from qdsweep.records.paths import RunDir
 
 # Of a node, for parts that are too large for a message [B].
 MEMORY = 200_000_000
+# By their environment, or where Ray has written a title over that, by their log files.
 JANITOR = """cat
-kill -9 $(grep -ls "$0" /proc/[0-9]*/environ | cut -d/ -f3)
+kill -9 $( (grep -ls "$0" /proc/[0-9]*/environ; find /proc/[0-9]*/fd -lname "$0/*") | cut -d/ -f3)
 rm -rf "$0" || { sleep 2; rm -rf "$0"; }"""
 
 
