@@ -37,6 +37,9 @@ QUICK = {
     "training_ratio": 0.05,
     "gradient_minibatch": 16,
     "gradient_observations": 32,
+    "evaluate_every": 1,
+    "train_freq": 100,
+    "learning_starts": 50,
 }
 LEARNER = {"critic_hidden": [16, 16], "minibatch": 16}
 

@@ -1,12 +1,22 @@
-"""Linear projection: published values, the bits of pyribs' example."""
+"""Linear projection and the planar arm: published values, and gradients."""
 
 import numpy as np
 import pytest
-from domain_makers import NO_SEEDS, linear_projection
+from domain_makers import NO_SEEDS, linear_projection, make
 
 
 def objective(domain, *solutions):
     return domain.evaluate(np.array(solutions, dtype=float), NO_SEEDS).objective
+
+
+def test_golden_values_of_the_arm():
+    domain = make(type="arm", solution_dim=2)
+    straight, folded, bent = (0, 0), (0, np.pi), (np.pi / 2, -np.pi / 2)
+    result = domain.evaluate(np.array([straight, folded, bent], dtype=float), NO_SEEDS)
+    variance = [0, (np.pi / 2) ** 2, (np.pi / 2) ** 2]
+    assert result.objective == pytest.approx(100 - 100 * np.array(variance))
+    np.testing.assert_allclose(result.measures, [[2, 0], [0, 0], [1, 1]], atol=1e-12)
+    assert list(domain.measures.values()) == [(-2, 2)] * 2
 
 
 @pytest.mark.parametrize("function", ["sphere", "rastrigin"])
@@ -54,3 +64,26 @@ def test_measures_of_linear_projection_fold_back_outside_the_box():
     measures = domain.evaluate(np.array([[5.12, 10.24, -1, -51.2]]), NO_SEEDS).measures
     assert measures[0] == pytest.approx([5.12 + 0.5, -1 - 0.1])
     assert list(domain.measures.values()) == [(-10.24, 10.24)] * 2
+
+
+@pytest.mark.parametrize(
+    "domain",
+    [linear_projection(f, d) for f in ("sphere", "rastrigin", "plateau") for d in (2, 5, 20)]
+    + [make(type="arm", solution_dim=d) for d in (1, 2, 20)],
+    ids=lambda domain: f"{type(domain).__name__}-{domain.solution_dim}",
+)
+def test_jacobian_agrees_with_finite_differences(domain):
+    rng = np.random.default_rng(1)
+    x = rng.normal(scale=6, size=(5, domain.solution_dim))  # inside and outside the box
+    jacobian = domain.jacobian(x)
+    assert jacobian.shape == (5, 3, domain.solution_dim)
+    for i in range(domain.solution_dim):
+        ends = []
+        for width in (1e-6, -1e-6):
+            moved = x.copy()
+            moved[:, i] += width
+            result = domain.evaluate(moved, NO_SEEDS)
+            ends.append(np.column_stack([result.objective, result.measures]))
+        np.testing.assert_allclose(
+            jacobian[:, :, i], (ends[0] - ends[1]) / 2e-6, rtol=1e-5, atol=1e-5
+        )
