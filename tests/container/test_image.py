@@ -171,11 +171,11 @@ def test_a_signal_saves_the_run_in_the_image(workshop, root, expected):
     run = subprocess.Popen(
         root.command("qdsweep", *words), cwd=root.folder, stderr=subprocess.DEVNULL
     )
-    log = root.folder / "out/state/run.log"
-    wait_until(lambda: [*log.parent.glob("reload-*.pkl")], 60, "a save")
+    state = root.folder / "out/state"
+    wait_until(lambda: [*state.glob("reload-*.pkl")], 60, "a save")
     run.send_signal(signal.SIGTERM)
     assert run.wait(30) == 75
-    reached = read_json(root.folder / "out/state/status.json")["iteration"]
+    reached = read_json(state / "status.json")["iteration"]
     assert reached > 0
     root.qdsweep(*words[:-4], "--set", f"iterations={reached + 5}")
     attempts = summary(root.folder / "out")["attempts"]

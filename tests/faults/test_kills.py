@@ -42,7 +42,7 @@ SAVES = (
     "half the bytes",
     "before fsync",
     "before rename",
-    "before the folder's fsync",
+    "before fsync of folder",
 )
 SAVED = {"min_seconds": 0, "max_seconds": 1e-6}  # after each iteration
 NOISY = {"type": "tally:Counting", "name": "counting", "arguments": {"noise": 1.0}}
@@ -271,9 +271,8 @@ class Counted(Sweep):
 
     def write(self) -> None:
         add_plugin(self.folder)
-        keys = {key: value for key, value in TALLY.items() if key != "initial_solutions"}
         sweep = "::: algorithm map_elites map_elites_line ::: seed 1 2"
-        write_yaml(self.folder / "mine.yaml", {"name": "mine", "experiment": keys, "sweep": sweep})
+        write_yaml(self.folder / "mine.yaml", {"name": "mine", "experiment": TALLY, "sweep": sweep})
 
     def results(self) -> dict[str, Any]:
         again = self.start("serial")
@@ -582,7 +581,6 @@ SHORT = [
     Case("run", "dask", "evaluation", "worker"),
     Case("td3", "processes", "training"),
     Case("reevaluation", "processes", "evaluation"),
-    Case("study", "processes", "evaluation"),
     Case("sweep", "serial", "before table.csv", "group and jobs"),
     Case("counted", "serial", "evaluation", "warm process"),
     Case("halving", "serial", "evaluation", "group"),
@@ -597,6 +595,7 @@ MORE = [
     *(Case("run", engine, "evaluation", who) for engine in ENGINES for who in CREW[engine]),
     *(Case("run", engine, "evaluation", how=TERM) for engine in ("serial", "dask", "ray")),
     *PHASE_OF,
+    Case("study", "processes", "evaluation"),
     Case("reevaluation", "dask", "evaluation", "worker"),
     Case("reevaluation", "serial", "evaluation", how=TERM),
     *(Case("counted", "serial", "evaluation", who) for who in TYPED),
