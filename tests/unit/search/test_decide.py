@@ -171,19 +171,22 @@ def test_a_generation_is_decided_from_the_one_before(sweep):
 
 
 @pytest.mark.parametrize(
-    ("start", "failed"),
+    ("iterations", "traceback", "failed"),
     [
-        (fails(6, 6), "ValueError in iteration 7"),
-        (fails(2, 6, 6), "ValueError in iteration 7"),
-        (fails(6, 6, traceback="File ...\nKeyError: 'a'\n"), "KeyError in iteration 7"),
-        (reaches(None), "it has no norm_qd_score"),
+        ((6, 6), None, "ValueError in iteration 7"),
+        ((2, 6, 6), None, "ValueError in iteration 7"),
+        ((6, 6), "File ...\nKeyError: 'a'\n", "KeyError in iteration 7"),
     ],
 )
-def test_a_run_that_fails_twice_in_the_same_way_has_no_score(sweep, start, failed):
+def test_a_run_that_fails_twice_in_the_same_way_has_no_score(sweep, iterations, traceback, failed):
     plan = planned(sweep)
+    start = fails(*iterations, traceback=traceback)
     assert take_place(sweep, plan, plan.levels[0], 0, "1", start) == 0
     marker = read_sealed(marker_path(sweep, "rung-0", 0, "1"))
     assert (marker["score"], marker["failed"]) == (None, failed)
+    take_place(sweep, plan, plan.levels[0], 1, "1", reaches(None))
+    marker = read_sealed(marker_path(sweep, "rung-0", 1, "1"))
+    assert marker["score"] is None and plan.decider.name in marker["failed"]
 
 
 def test_what_another_start_may_mend_leaves_no_marker(sweep):
