@@ -79,6 +79,8 @@ def test_the_best_candidates_are_promoted_and_their_runs_continued(sweep):
     plan = planned(sweep)
     first, second = plan.levels
     for place, score in enumerate((0.2, 0.7, 0.5)):
+        run = sweep.results.run(plan.candidates[place]["runs"]["1"])
+        assert run_of_place(sweep, plan.candidates, first, place, "1") == run
         assert run_of_place(sweep, plan.candidates, second, 0, "1") is None
         assert take_place(sweep, plan, first, place, "1", reaches(score, 30)) == 0
     decide(sweep, second.name, 0)

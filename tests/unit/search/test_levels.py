@@ -40,7 +40,11 @@ SEARCHES = {
         True,
     ),
     "brackets": (Search(halving=Halving(brackets=2)), 9, True),
-    "rounds of brackets": (Search(batches=2, halving=Halving(rungs=THIRDS, brackets=2)), 10, True),
+    "rounds of brackets": (
+        Search(batches=2, halving=Halving(rungs=THIRDS, brackets=2, block="all")),
+        10,
+        True,
+    ),
     "rounds of brackets by tpe": (
         Search(sampling="tpe", batches=2, halving=Halving(rungs=THIRDS, brackets="all", block=1)),
         6,
