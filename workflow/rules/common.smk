@@ -2,6 +2,7 @@
 
 import gc
 import itertools
+import os
 import re
 import sys
 import time
@@ -21,6 +22,8 @@ from qdsweep.planning.module import (
     is_remote,
     option,
     results_folder,
+    set_slurm_options,
+    silent_slurm,
     slurm_defaults,
 )
 from qdsweep.planning.shared_files import check_shared_files
@@ -31,8 +34,11 @@ from qdsweep.warm.begin import begin
 # runs.
 if workflow.is_main_process:
     gc.set_threshold(200_000, 20, 20)
+    set_slurm_options(workflow)
 
 find_own_python()
+# Figures are files. The backend of a notebook's terminal is not installed here.
+os.environ.update(MPLBACKEND="agg")
 
 
 # A file given with --configfile is complete: it takes nothing from the default sweep.
@@ -96,6 +102,10 @@ def before_jobs():
             image=image_name() if IMAGE else "",
             slurm=slurm_defaults(workflow),
         )
+        jobs_of_runs = [job for job in workflow.dag.needrun_jobs() if "run" in job.wildcards_dict]
+        runs = [job.wildcards_dict["run"] for job in jobs_of_runs]
+        if line := START.republished(runs):
+            print(line, file=sys.stderr)
     except (BadInput, OSError) as error:
         raise clear(error, RESULTS.path)
 
@@ -106,7 +116,7 @@ except (BadInput, OSError) as error:
     raise clear(error)
 
 if IS_NEW and workflow.is_main_process:
-    for line in START.lines():
+    for line in filter(None, (silent_slurm(), *START.lines())):
         print(line, file=sys.stderr)
     for path in itertools.chain(*DAMAGED.values()):
         words = f"{path} has changed since it was written: made anew"

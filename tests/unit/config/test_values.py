@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from qdsweep.config.base import typed
+from qdsweep.config.base import typed, value_text
 
 
 @pytest.mark.parametrize(
@@ -26,6 +26,7 @@ from qdsweep.config.base import typed
             ("[ true, null , x y ]", [True, None, "x y"]),
             ("['1', \"a, b\", '']", ["1", "a, b", ""]),
         ],
+        *[("'007'", "007"), ('"1e5"', "1e5"), ('"a \\"b\\""', 'a "b"'), ("'it''s'", "it's")],
     ],
 )
 def test_typed_values(text, expected):
@@ -58,8 +59,16 @@ def test_not_a_number():
             "1\n",
             "\u0663",
         ],
-        *["cma_me", "a: b", "{a: 1}", "[1", "1]", "[1][2]", "[,]", "[1,,2]", "[it's]", "'1'"],
+        *["cma_me", "a: b", "{a: 1}", "[1", "1]", "[1][2]", "[,]", "[1,,2]", "[it's]"],
+        *["'1", "1'", '"a"b"', "'it's'", "'a' 'b'"],
     ],
 )
 def test_everything_else_is_text(text):
     assert typed(text) == text
+
+
+@pytest.mark.parametrize(
+    "value", ["007", "1e5", "true", "", "[1]", "a", '"a"', "it's", 7, [1, "a"]]
+)
+def test_a_value_is_read_again_from_its_text(value):
+    assert typed(value_text(value)) == value

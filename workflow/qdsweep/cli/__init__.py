@@ -17,6 +17,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Runs a command and returns its exit code."""
     argv = list(sys.argv[1:] if argv is None else argv)
     arguments = _parser().parse_args(argv)
+    os.environ["MPLBACKEND"] = "agg"  # figures are files, also in a notebook's terminal
     try:
         if arguments.image:
             from qdsweep.container.enter import enter

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from qdsweep.cli.arguments import RESULTS, Add, lines, paragraph, sweep_name
+from qdsweep.config.files import nearest
 from qdsweep.config.imported import is_imported
 from qdsweep.errors import BadInput
 from qdsweep.host.lock import may_be_alive
@@ -67,6 +68,9 @@ examples:
   qdsweep clean --dry-run             what a kill has left behind
   qdsweep clean --orphans --dry-run   runs that no sweep of results/sweeps refers to
   qdsweep clean --orphans
+  qdsweep clean --runs demo --dry-run   the runs of a sweep that no other sweep has
+  qdsweep clean --runs demo             asks, and removes them: the next start computes them again
+  qdsweep clean --runs lunar_lander-cma_me-s1-0a1b2c3d4e --yes
 """
 
 
@@ -111,8 +115,15 @@ def add_commands(add: Add) -> None:
     )
     export.set_defaults(command=_export)
 
-    clean = add("clean", "List and remove what nothing refers to.", CLEAN)
+    clean = add("clean", "List and remove files that nothing needs, or chosen runs.", CLEAN)
     clean.add_argument("--orphans", action="store_true", help="also runs that no sweep refers to")
+    clean.add_argument(
+        "--runs",
+        nargs="+",
+        metavar="NAME",
+        help="only these runs, or the runs of a sweep that no other sweep has",
+    )
+    clean.add_argument("--yes", action="store_true", help="remove --runs without asking")
     clean.add_argument("--dry-run", action="store_true", help="list only")
     clean.add_argument("--results", **RESULTS)
     clean.set_defaults(command=_clean)
@@ -223,19 +234,55 @@ def _export(arguments: argparse.Namespace) -> int:
 
 
 def _clean(arguments: argparse.Namespace) -> int:
-
     results = Results(arguments.results)
-    found = list(leftovers(results))
-    if arguments.orphans:
-        found += orphans(results)
-    sizes = [size(path) for path in found]
-    for path, bytes_ in zip(found, sizes, strict=True):
+    if arguments.runs:
+        paths = [results.run(run).path for run in named_runs(results, arguments.runs)]
+    else:
+        paths = [*leftovers(results), *(orphans(results) if arguments.orphans else ())]
+    sizes = [size(path) for path in paths]
+    for path, bytes_ in zip(paths, sizes, strict=True):
         print(f"{bytes_ / 1e6:10.3f} MB  {path}")
-        if not arguments.dry_run:
-            remove(path)
-    done = "would be removed" if arguments.dry_run else "removed"
-    print(f"{len(found)} found, {sum(sizes) / 1e6:.3f} MB {done}")
+    total = f"{len(paths)} found, {sum(sizes) / 1e6:.3f} MB"
+    if arguments.dry_run:
+        print(f"{total} would be removed")
+        return 0
+    if arguments.runs and paths and not arguments.yes:
+        if not sys.stdin.isatty():
+            raise BadInput(f"{total}: nothing is removed without a terminal: add --yes")
+        if input(f"{total}, with their reload files: remove them? [y/N] ").lower() != "y":
+            print("nothing is removed")
+            return 1
+    for path in paths:
+        remove(path)
+    print(f"{total} removed")
     return 0
+
+
+def named_runs(results: Results, names: Iterable[str]) -> list[str]:
+    """Returns the runs of these names, or of sweeps of these names.
+
+    Raises:
+        BadInput: There is no such run or sweep, or a process computes one of the runs.
+    """
+    sweeps = {sweep.name: runs_of(sweep) for sweep in results.known_sweeps()}
+    known = [run.name for run in results.known_runs()]
+    chosen = set()
+    for name in names:
+        if name in sweeps:
+            others = set().union(*(runs for other, runs in sweeps.items() if other != name))
+            for run in sorted(sweeps[name] & others & {*known}):
+                print(f"kept: {run}, which another sweep has too")
+            chosen |= sweeps[name] - others
+        elif name in known:
+            chosen.add(name)
+        else:
+            near = nearest(name, [*sweeps, *known])
+            raise BadInput(f"--runs {name}: {near}no run or sweep of this name in {results.path}/")
+    runs = [run for run in known if run in chosen]
+    for run in runs:
+        if may_be_alive(results.run(run).state.lock):
+            raise BadInput(f"--runs: {run} is being computed: stop it first")
+    return runs
 
 
 PLAN = """\
@@ -326,15 +373,18 @@ def orphans(results: Results) -> Iterator[Path]:
         BadInput: A plan, confirm.json or a decision of a search is damaged, so that its runs are
             unknown.
     """
-    wanted = set()
-    for sweep in results.known_sweeps():
-        plan = read_plan(sweep)
-        wanted |= {row.run for row in plan.rows} | chosen_runs(sweep, plan.levels)
-        wanted |= {run for setting in plan.candidates for run in setting["runs"].values()}
-        wanted |= {row["id"] for row in read_confirm(sweep)}
+    wanted = set().union(*map(runs_of, results.known_sweeps()))
     for run in results.known_runs():
         if run.name not in wanted and not (is_imported(run.name) or may_be_alive(run.state.lock)):
             yield run.path
+
+
+def runs_of(sweep: SweepDir) -> set[str]:
+    """Returns the runs that a sweep refers to, also those of its search and confirmation."""
+    plan = read_plan(sweep)
+    runs = {row.run for row in plan.rows} | chosen_runs(sweep, plan.levels)
+    runs |= {run for setting in plan.candidates for run in setting["runs"].values()}
+    return runs | {row["id"] for row in read_confirm(sweep)}
 
 
 def size(path: Path) -> int:

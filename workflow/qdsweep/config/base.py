@@ -1,10 +1,12 @@
 """The base of every config model (strict, immutable, documented), and the types of swept values."""
 
+import contextlib
 import json
 import math
 import re
 from typing import Annotated, Any, ClassVar
 
+import yaml
 from pydantic import AfterValidator, BaseModel, ConfigDict, JsonValue
 
 from qdsweep.config.files import FLOAT, INT, LONGEST_INT, NOT_FINITE, PREFIXED_INT
@@ -68,6 +70,7 @@ _NAMED = {
 }
 _INT, _PREFIXED_INT, _FLOAT, _NOT_FINITE = map(re.compile, (INT, PREFIXED_INT, FLOAT, NOT_FINITE))
 _ITEM = re.compile(r"""'([^']*)'|"([^"]*)"|([^][,'"\s][^][,'"]*)""")
+_QUOTED = re.compile(r"'([^']|'')*'|\"([^\"\\]|\\.)*\"")
 _BLANKS = re.compile(r"\s*")
 
 
@@ -76,8 +79,8 @@ def typed(value: str) -> Value:
 
     An int (`3`, `0x1f`, `0o17`), a float (`0.5`, `1e-3`, `.inf`, `.nan`), `true`, `false`,
     `null` (or `~`), or a `[...]` list of these, of lists and of texts. Everything else is text,
-    also `no`, `on`, `1:30`, `1_000`, a date and the empty value. In a list, quotes keep a text
-    as it is (`['1', 'a, b']`); what only looks like a list (`[a`, `[a][b]`) is text.
+    also `no`, `on`, `1:30`, `1_000`, a date and the empty value. Quotes keep a text as it is, as
+    in YAML: `"007"`, `['1', 'a, b']`; what only looks like a list (`[a`, `[a][b]`) is text.
 
     Args:
         value: The value as it was written, without the shell's quotes.
@@ -110,6 +113,9 @@ def _scalar(value: str) -> int | float | bool | str | None:
         return float(value)
     if _NOT_FINITE.fullmatch(value):
         return float(value.replace(".", ""))
+    if _QUOTED.fullmatch(value):
+        with contextlib.suppress(yaml.YAMLError):
+            return str(yaml.safe_load(value))
     return value
 
 
@@ -147,6 +153,8 @@ def _past_blanks(text: str, at: int) -> int:
 def value_text(value: Any) -> str:
     """Returns a swept value as a user types it in a sweep."""
     if isinstance(value, str):
+        with contextlib.suppress(BadInput):
+            return value if typed(value) == value else json.dumps(value, ensure_ascii=False)
         return value
     if type(value) is int or (type(value) is float and math.isfinite(value)):
         return repr(value)  # as json does, in a fifth of its time

@@ -1,12 +1,17 @@
 """qdsweep as a module of a user's workflow: its config, where its results are, its start."""
 
+import contextlib
 import re
 import shlex
+import shutil
+import subprocess
 import sys
+import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+import psutil
 from snakemake.common.configfile import load_configfile
 from snakemake.exceptions import WorkflowError
 
@@ -123,6 +128,51 @@ def slurm_defaults(workflow: Any) -> dict[str, str]:
         for key in ("slurm_account", "slurm_partition")
         if key in defaults
     }
+
+
+# A job that was preempted or lost its node resumes from its reload file, under the same number. The
+# plugin does not understand sacct's "CANCELLED by UID" and would wait forever.
+_SLURM = {"requeue": True, "status_command": "squeue", "init_seconds_before_status_checks": 15}
+
+
+def set_slurm_options(workflow: Any) -> None:
+    """Changes the defaults of the Slurm plugin's options, before its executor is made.
+
+    Where the plugin is not installed, Snakemake refuses its options in a profile at every start.
+    """
+    execute = workflow.execute
+
+    def execute_with(*, executor_settings: Any, **others: Any) -> Any:
+        if hasattr(executor_settings, "no_requeue"):
+            defaults = type(executor_settings)()
+            typed = {word.partition("=")[0] for word in sys.argv}
+            for name, value in _SLURM.items():
+                is_default = getattr(executor_settings, name) == getattr(defaults, name)
+                if is_default and f"--slurm-{name.replace('_', '-')}" not in typed:
+                    setattr(executor_settings, name, value)
+            executor_settings.requeue &= not executor_settings.no_requeue
+        return execute(executor_settings=executor_settings, **others)
+
+    workflow.execute = execute_with
+
+
+def silent_slurm(seconds: float = 8) -> str:
+    """Returns a warning where the Slurm plugin's import has waited for a cluster; else nothing.
+
+    Args:
+        seconds: What a process that waits for it does not compute in, since it was started [s].
+    """
+    waited = time.time() - psutil.Process().create_time() - time.process_time()
+    if waited < seconds or shutil.which("scontrol") is None:
+        return ""
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        words = ["scontrol", "ping"]
+        if subprocess.run(words, capture_output=True, timeout=1, check=False).returncode == 0:
+            return ""
+    return (
+        f"qdsweep: this start waited {waited:.0f} s for a Slurm that does not answer "
+        "(`scontrol ping`). Without Slurm, `export SLURM_CONF=/dev/null` avoids it."
+    )
 
 
 def option(name: str, folder: Path, default: str) -> str:

@@ -39,7 +39,7 @@ from qdsweep.records.plan import Plan, read_confirm, read_plan, write_plan
 from qdsweep.records.progress import Standing, read_finished, read_standings
 from qdsweep.records.search import Level, read_search_rows
 from qdsweep.records.sources import finder
-from qdsweep.records.status import Status, is_too_short
+from qdsweep.records.status import Status, is_too_short, read_status
 from qdsweep.search.decide import run_of_place
 from qdsweep.search.draws import drawn_by
 from qdsweep.search.levels import samples_of
@@ -58,6 +58,7 @@ from qdsweep.sweep.grammar import recover
 from qdsweep.sweep.groups import CHANGES, MEMBER
 from qdsweep.sweep.ids import adhoc_name
 from qdsweep.sweep.runs import Sweep, table_of_runs
+from qdsweep.text import plural
 
 
 class Given(NamedTuple):
@@ -193,6 +194,26 @@ class Start:
     def unfinished(self) -> list[Experiment]:
         """The runs that have not reached their budget."""
         return unfinished(self.unsettled, self.results)
+
+    def republished(self, runs: Iterable[str]) -> str:
+        """Returns a line about jobs of finished runs, such as those of `--forceall`; or nothing.
+
+        Args:
+            runs: The runs that have a job.
+        """
+        finished = [
+            run
+            for run in runs
+            if run in self.runs
+            and read_status(self.results.run(run).state).has_reached(self.runs[run].budget)
+        ]
+        if not finished:
+            return ""
+        return (
+            f"qdsweep: {plural(len(finished), 'run')} finished earlier: the job copies the files from "
+            "state/, where reload files stay, and computes nothing. To compute again: qdsweep clean "
+            f"--runs {self.settings.name if len(finished) > 1 else finished[0]}"
+        )
 
     def check_fit(self, cluster: str) -> None:
         """Refuses more workers than a run has solutions at a time."""

@@ -28,7 +28,7 @@ import math
 import re
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import chain, product
 from pathlib import Path
 
@@ -52,6 +52,7 @@ class Source:
     name: str
     values: tuple[str, ...]
     linked: bool = False
+    file: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True)
@@ -63,17 +64,34 @@ class Table:
         rows: The rows.
         unpaired: What linked sources have left out, a line for each of them.
         drawn: The drawn sources; their columns are empty where a condition does not hold.
+        files: The sources whose values are lines of a file.
     """
 
     names: tuple[str, ...]
     rows: list[tuple[str, ...]]
     unpaired: tuple[str, ...] = ()
     drawn: tuple[Drawn, ...] = ()
+    files: tuple[Source, ...] = ()
 
     def unset(self, row: Mapping[str, str]) -> set[str]:
         """Returns the columns of a row that set no key: the draw's number, and empty ones."""
         empty = {draw.name for draw in self.drawn if draw.condition and row[draw.name] == ""}
         return {SAMPLE, *empty} if self.drawn else empty
+
+    def line_of(self, name: str, value: str) -> str:
+        """Returns the line of a source's file that has a value, with a remedy; or nothing."""
+        for source in self.files:
+            if source.name == name:
+                line = source.values.index(value) + 2  # the first one is the name
+                where = f"line {line} of {source.file!r} is {value!r}"
+                if not value.strip():
+                    return f"{where}: remove the empty line"
+                if value != value.strip():
+                    return f"{where}: remove the blanks around the value"
+                if "#" in value:
+                    return f"{where}: a file of values has no comments"
+                return where
+        return ""
 
 
 def expand(text: str, directory: Path = Path(), draw: Draw | None = None) -> Table:
@@ -124,7 +142,8 @@ def expand(text: str, directory: Path = Path(), draw: Draw | None = None) -> Tab
     rows = [tuple(chain.from_iterable(parts)) for parts in product(*blocks)]
     if any(source.condition for source in drawn):
         rows = [_conditioned(dict(zip(names, row, strict=True)), drawn) for row in rows]
-    return Table(tuple(names), rows, tuple(unpaired), tuple(drawn))
+    files = tuple(source for source in sources if isinstance(source, Source) and source.file)
+    return Table(tuple(names), rows, tuple(unpaired), tuple(drawn), files)
 
 
 def _conditioned(row: dict[str, str], drawn: Sequence[Drawn]) -> tuple[str, ...]:
@@ -177,7 +196,8 @@ def parse(text: str, directory: Path = Path()) -> list[Source | Drawn]:
             fail(text, operator, f"{operator.text} has no source before it to link to", remedy)
         for place, (name, *values) in _contents(text, operator, arguments, directory):
             _check(text, place, name, values, [source.name for source in sources])
-            sources.append(Source(name, tuple(values), linked))
+            file = place.text if operator.text.startswith("::::") else ""
+            sources.append(Source(name, tuple(values), linked, file))
     is_drawn = any(isinstance(source, Drawn) for source in sources)
     if is_drawn and SAMPLE in [source.name for source in sources]:
         raise BadInput(f"sweep: {SAMPLE} is the number of a draw: no source can have this name")

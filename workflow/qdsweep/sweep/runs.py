@@ -179,7 +179,11 @@ def table_of_runs(
         unset = table.unset(named[place])
         keys = {name: value for name, value in values.items() if name not in unset}
         where = f"sweep, row {place + 1}"
-        composed = compose(experiment, keys, source=where)
+        try:
+            composed = compose(experiment, keys, source=where)
+        except BadInput as error:
+            lines = [table.line_of(*cell) for cell in named[place].items() if cell[0] in str(error)]
+            raise BadInput("; ".join([str(error), *filter(None, lines)])) from None
         try:
             rows.append(Row(values, find(composed), composed))
         except BadInput as error:

@@ -1,0 +1,72 @@
+"""Flags that force jobs keep what is computed; `qdsweep clean --runs` removes it."""
+
+import shutil
+
+import pytest
+from refusals import names_all
+from results import digests
+from support import TINY, command, snakemake, write_yaml
+
+from qdsweep.host.lock import Lock
+
+SEEDS = {"s": "1 2", "other": "2 3"}
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    """Two sweeps that have one run in common."""
+    folder = tmp_path_factory.mktemp("finished")
+    for name, seeds in SEEDS.items():
+        swept = f"::: algorithm map_elites ::: seed {seeds}"
+        write_yaml(folder / f"{name}.yaml", {"name": name, "experiment": TINY, "sweep": swept})
+        start(folder, name)
+    return folder
+
+
+def start(folder, name: str, *words: str) -> str:
+    options = ("--cores", 2, "--configfile", f"{name}.yaml", "--until", "qd_run")
+    return snakemake(*options, *words, cwd=folder).stderr
+
+
+@pytest.mark.parametrize("flags", [("--forceall",), ("--forcerun", "qd_run")])
+def test_a_forced_job_says_that_it_computes_nothing(finished, flags, tmp_path):
+    folder = shutil.copytree(finished, tmp_path / "copy")
+    before = {path: path.read_bytes() for path in folder.glob("results/runs/*/state/status.json")}
+    names_all(start(folder, "s", *flags), "state/", "qdsweep clean --runs s")
+    assert before == {path: path.read_bytes() for path in before}
+
+
+def test_deleted_outputs_are_copied_again(finished, tmp_path):
+    folder = shutil.copytree(finished, tmp_path / "copy")
+    expected = digests(folder)
+    start(folder, "s", "--delete-all-output")
+    assert len(digests(folder)) == 1
+    names_all(start(folder, "s"), "state/", "qdsweep clean --runs s")
+    assert digests(folder) == expected
+
+
+def test_clean_removes_runs_of_one_sweep_alone(finished, tmp_path):
+    folder = shutil.copytree(finished, tmp_path / "copy")
+    shared, *_ = (run for run in digests(folder) if "-s2-" in run)
+    own, *_ = (run for run in digests(folder) if "-s1-" in run)
+    clean = ("qdsweep", "clean", "--runs", "s")
+    names_all(command(*clean, "--dry-run", cwd=folder).stdout, own, shared, "MB")
+    names_all(command(*clean, cwd=folder, check=2).stderr, "--yes")
+    with Lock(folder / "results/runs" / own / "state/lock"):
+        names_all(command(*clean, "--yes", cwd=folder, check=2).stderr, own)
+    assert len(digests(folder)) == 3
+    command(*clean, "--yes", cwd=folder)
+    assert own not in digests(folder) and shared in digests(folder)
+    changed = (folder / "results/runs" / shared / "state/status.json").stat().st_mtime_ns
+    start(folder, "other")
+    assert (folder / "results/runs" / shared / "state/status.json").stat().st_mtime_ns == changed
+    assert "clean --runs" not in start(folder, "s")
+    assert digests(folder) == digests(finished)
+
+
+@pytest.mark.parametrize("name", ["nothing", "..", "s/../other", ""])
+def test_clean_refuses_what_is_no_run(finished, name):
+    names_all(
+        command("qdsweep", "clean", "--runs", name, "--yes", cwd=finished, check=2).stderr, name
+    )
+    assert len(digests(finished)) == 3
