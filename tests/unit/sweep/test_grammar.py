@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from refusals import refused
+from refusals import names_all, refused
 
 from qdsweep.errors import BadInput
 from qdsweep.sweep.drawn import SAMPLE, Drawn, words
@@ -78,6 +78,25 @@ def test_file_sources(tmp_path):
     assert lines(":::: a.txt ::: c 5 6", tmp_path) == ["1 5", "1 6", "2 5", "2 6"]
     assert lines(f"::: c 5 6 :::: {tmp_path / 'a.txt'}") == ["5 1", "5 2", "6 1", "6 2"]
     assert lines("::: c 5 6 ::::+ a.txt 'b b.txt'", tmp_path) == ["5 1 x y", "6 2 "]
+
+
+@pytest.mark.parametrize(
+    ("value", "names"),
+    [
+        ("2", ["line 3", "'a.txt'", "'2'"]),
+        ("", ["line 4", "empty line"]),
+        (" 3", ["line 5", "blanks"]),
+        ("4 # four", ["line 6", "comments"]),
+    ],
+)
+def test_a_value_of_a_file_has_a_line(tmp_path, value, names):
+    (tmp_path / "a.txt").write_text("a\n1\n2\n\n 3\n4 # four\n2\n")
+    table = expand("::: b 7 :::: a.txt ::: c 2", tmp_path)
+    line = table.line_of("a", value)
+    names_all(line, *names)
+    assert (": " in line) == (value != "2"), "a remedy"
+    assert table.line_of("c", "2") == table.line_of("b", "7") == ""
+    assert [source.name for source in table.files] == ["a"]
 
 
 def test_a_file_may_begin_with_a_byte_order_mark(tmp_path):
