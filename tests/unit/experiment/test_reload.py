@@ -63,11 +63,17 @@ def test_a_damaged_one_is_passed_over(tmp_path, caplog, place, damage):
     assert [str(path) in message for message in caplog.messages] == [True]
     assert reload.adopt(StateDir(tmp_path)) == [tmp_path / "reload-000000001.pkl"]
     assert str(path) in caplog.messages[1]
+    assert "None" not in caplog.text, "each names a reason"
 
 
 @pytest.mark.parametrize(
     ("changes", "problem"),
-    [({"format": 1}, "format"), ({"format": 4}, "format"), ({"versions": None}, "lacks")],
+    [
+        ({"format": 1}, "format"),
+        ({"format": 4}, "format"),
+        ({"versions": None}, "header"),
+        ({"sha256": None}, "checksum"),
+    ],
 )
 def test_one_of_another_format_is_passed_over(tmp_path, caplog, changes, problem):
     save(tmp_path, 1)
@@ -81,10 +87,10 @@ def rewrite(path: Path, **changes: object) -> None:
     magic, head, payload = path.read_bytes().split(b"\n", 2)
     header = {**json.loads(head), **changes}
     header = {key: value for key, value in header.items() if value is not None}
-    digest = header.pop("hmac", None)
-    del header["sha256"]
-    whole = hashlib.sha256(json.dumps(header, sort_keys=True).encode() + payload).hexdigest()
-    header |= {"sha256": whole} | ({"hmac": digest} if digest else {})
+    about = {key: value for key, value in header.items() if key not in ("sha256", "hmac")}
+    if "sha256" in header:
+        whole = json.dumps(about, sort_keys=True).encode() + payload
+        header["sha256"] = hashlib.sha256(whole).hexdigest()
     path.write_bytes(b"\n".join((magic, json.dumps(header).encode(), payload)))
 
 
@@ -103,6 +109,7 @@ def test_where_none_can_be_used_the_run_starts_again(tmp_path, caplog):
     save(tmp_path, 3).write_bytes(b"")
     assert newest(tmp_path) is None
     assert len(caplog.messages) == 2
+    assert "None" not in caplog.text
 
 
 def test_one_that_metrics_csv_does_not_reach_is_passed_over(tmp_path, caplog):
@@ -113,27 +120,32 @@ def test_one_that_metrics_csv_does_not_reach_is_passed_over(tmp_path, caplog):
     for iterations in (1, 2):
         path = save(tmp_path, iterations, metrics=metrics.fingerprint)
     assert newest(tmp_path, usable=reload.fits(files)) == 1
-    assert [str(path) in message for message in caplog.messages] == [True]
+    (message,) = caplog.messages
+    names_all(message, path, files.metrics.name)
     metrics.add({"iteration": 2, "coverage": 0.5})
     metrics.close()
     assert newest(tmp_path, usable=reload.fits(files)) == 1
 
 
 def test_one_of_another_experiment_is_refused(tmp_path):
-    path = save(tmp_path, 1)
-    with refused(path, "print", "0123456789)"):
-        reload.newest(StateDir(tmp_path), "0123456789abc", VERSIONS)
-    assert reload.newest(StateDir(tmp_path), None, VERSIONS).state.iterations == 1
+    files = StateDir(tmp_path)
+    state, _ = fresh(experiment(), tmp_path)
+    path = reload.save(state, files, "0123456789abc", VERSIONS)
+    with refused(path, "0123456789,", "fedcba9876)"):
+        reload.newest(files, "fedcba98765432", VERSIONS)
+    assert reload.newest(files, None, VERSIONS).state.iterations == 0
 
 
 def test_other_versions_are_refused_unless_allowed(tmp_path, caplog):
-    path = save(tmp_path, 1)
-    files, changed = StateDir(tmp_path), {"numpy": "2"}
-    with refused(path, "numpy 1 -> 2", "--allow-version-change"):
-        reload.newest(files, "print", changed)
-    saved = reload.newest(files, "print", changed, allow_version_change=True)
-    assert saved.state.iterations == 1
-    assert ["numpy 1 -> 2" in message for message in caplog.messages] == [True]
+    files = StateDir(tmp_path)
+    state, _ = fresh(experiment(), tmp_path)
+    path = reload.save(state, files, "print", {"scipy": "3", "numpy": "1", "ribs": "7"})
+    now, changes = {"ribs": "7", "numpy": "2", "scipy": "4"}, "numpy 1 -> 2, scipy 3 -> 4"
+    with refused(path, changes, "--allow-version-change"):
+        reload.newest(files, "print", now)
+    assert caplog.messages == []
+    assert reload.newest(files, "print", now, allow_version_change=True)
+    assert [changes in message for message in caplog.messages] == [True]
 
 
 def test_a_library_that_is_only_on_one_machine_is_none_that_the_run_uses(tmp_path):
@@ -158,7 +170,7 @@ def test_a_run_resumes_from_the_file_of_its_donor(tmp_path, caplog):
     state.iterations, state.asked = 3, 8
     path = reload.save(state, files, "print", VERSIONS)
     assert read(3, "print") is None, "the donor was in the middle of its next iteration"
-    assert str(path) in caplog.messages[0]
+    names_all(caplog.messages[0], path, "donor")
     assert reload.newest(files, "print", VERSIONS).state.asked == 8
 
 

@@ -9,6 +9,7 @@ from refusals import refused
 
 from qdsweep.errors import BadInput, QdsweepError
 from qdsweep.files import write_json
+from qdsweep.host.machine import has_avx2
 from qdsweep.metrics import BY_NAME
 from qdsweep.planning.start import plan_data, read_sweep, sweep_of
 from qdsweep.records.metrics import Metrics
@@ -21,6 +22,7 @@ from qdsweep.search.decide import (
     chosen_at,
     decide,
     level_of,
+    propose_candidates,
     run_of_place,
     score_at,
     take_place,
@@ -35,12 +37,14 @@ EXPERIMENT = {
 }
 GRID = "::: batch_size 4 8 16 ::: seed 1 2"
 SIGMAS = ":::~ iso_sigma log 0.01 5 ::: seed 1 2"
+TPE = {"sampling": "tpe", "samples": 24, "batches": 2}
 HALVING = {"halving": {"rungs": ["1/3", 1], "seeds": [1, 2]}}
 
 
 @pytest.fixture
 def sweep(tmp_path) -> SweepDir:
-    return Results(tmp_path / "results").sweep("s")
+    (tmp_path / "elsewhere").mkdir()
+    return Results(tmp_path / "elsewhere/results").sweep("s")
 
 
 def planned(sweep: SweepDir, search: dict = HALVING, text: str = GRID) -> Plan:
@@ -135,8 +139,12 @@ def test_candidates_of_a_batch_are_those_of_the_plan(sweep):
     assert (chosen.values, chosen.runs) == (candidate["values"], candidate["runs"])
 
 
-def test_proposals_follow_the_levels_below_them(sweep):
-    plan = planned(sweep, {"sampling": "tpe", "samples": 24, "batches": 2}, SIGMAS)
+def test_proposals_follow_the_levels_below_them(sweep, monkeypatch):
+    folder = sweep.results.path.parent
+    (folder / "seeds.txt").write_text("seed\n1\n2\n")
+    with monkeypatch.context() as at_the_start:
+        at_the_start.chdir(folder)
+        plan = planned(sweep, TPE, ":::~ iso_sigma log 0.01 5 :::: seeds.txt")
     known, asked = plan.levels
     for place in range(known.places):
         for seed in known.seeds:
@@ -144,6 +152,8 @@ def test_proposals_follow_the_levels_below_them(sweep):
             assert take_place(sweep, plan, known, place, seed, start) == 0
     decide(sweep, asked.name, 0)
     decision = read_decision(sweep, asked, 0)
+    decide(sweep, asked.name, 0)
+    assert read_decision(sweep, asked, 0) == decision
     assert [seen.score for seen in decision.seen] == [None, *(i / 100 for i in range(1, 12))]
     assert [chosen.place for chosen in decision.chosen] == list(range(12))
     assert [chosen.setting for chosen in decision.chosen] == list(range(12, 24))
@@ -155,6 +165,26 @@ def test_proposals_follow_the_levels_below_them(sweep):
             config = read_config(sweep.results.run(run).state.config)
             assert config["seed"] == int(seed)
     assert len({chosen.values["iso_sigma"] for chosen in decision.chosen}) == 12
+
+
+def test_proposals_are_random_where_no_candidate_has_a_score(sweep):
+    plan = planned(sweep, TPE, SIGMAS)
+    known, asked = plan.levels
+    for place in range(known.places):
+        for seed in known.seeds:
+            take_place(sweep, plan, known, place, seed, fails(3, 3))
+    decide(sweep, asked.name, 0)
+    decision = read_decision(sweep, asked, 0)
+    assert decision.seen == []
+    assert {chosen.reason.startswith("random") for chosen in decision.chosen} == {True}
+
+
+@pytest.mark.skipif(not has_avx2(), reason="the settings of a CPU without AVX2 are another's")
+def test_proposals_are_computed_with_the_settings_of_runs(sweep, monkeypatch):
+    planned(sweep, TPE, SIGMAS)
+    monkeypatch.delenv("NPY_DISABLE_CPU_FEATURES")
+    with refused("NPY_DISABLE_CPU_FEATURES", kind=RuntimeError):  # numpy is imported already
+        propose_candidates(read_plan(sweep), read_plan(sweep).levels[1], [], sweep.results)
 
 
 def test_a_generation_is_decided_from_the_one_before(sweep):
@@ -177,7 +207,7 @@ def test_a_generation_is_decided_from_the_one_before(sweep):
     [
         ((6, 6), None, "ValueError in iteration 7"),
         ((2, 6, 6), None, "ValueError in iteration 7"),
-        ((6, 6), "File ...\nKeyError: 'a'\n", "KeyError in iteration 7"),
+        ((6, 6), "File ...\n  line\nKeyError: 'a'\n", "KeyError in iteration 7"),
     ],
 )
 def test_a_run_that_fails_twice_in_the_same_way_has_no_score(sweep, iterations, traceback, failed):

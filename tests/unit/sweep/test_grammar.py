@@ -147,7 +147,7 @@ SEED = "::: seed 1 2 3"
         ("::::+ f", "1, column 1", ["::::+", "with ::::,"]),
         (":::", "1, column 1", ["name", "values", "::: NAME VALUE"]),
         ("::: a ::: b 1", "1, column 5", ["values", SEED]),
-        ("::: '' 1", "1, column 5", ["name"]),
+        ("::: '' 1", "1, column 5", ["name", "empty"]),
         ("::: a 1 ::: b 1 ::: a 2", "1, column 21", ["'a'", ": a, b"]),
         ("::: a '1\t2'", "1, column 5", ["value 1 of 'a'", r"'1\t2'", r"'\t'"]),
         ("::: 'a\tb' 2", "1, column 5", [r"'a\tb'", r"'\t'"]),
@@ -232,10 +232,9 @@ def test_a_table_that_does_not_fit_into_the_memory_is_refused():
 
 def test_a_command_line_may_draw_and_read_files(tmp_path):
     (tmp_path / "b.txt").write_text("b\n5\n")
-    table = from_argv(
-        ["::::", "b.txt", ":::~", "a", "choice", "7"], tmp_path, lambda sources: [("7",)]
-    )
-    assert table.rows == [("5", "0", "7")]
+    text = ":::: b.txt :::~ a choice 7"
+    assert from_argv([text], tmp_path, lambda sources: [("7",)]).rows == [("5", "0", "7")]
+    assert [source.name for source in drawn_in(text, tmp_path)] == ["a"]
 
 
 def test_a_sweep_of_another_key_is_recovered_alone():
