@@ -264,8 +264,18 @@ _MUJOCO = re.compile(
 )
 
 
+class Wrapper(Model):
+    """A wrapper of an environment: `Class(env, **arguments)`."""
+
+    type: str = Field(
+        pattern=rf"{TARGET}|^[A-Z][A-Za-z0-9]*$",
+        description="the name of one of gymnasium.wrappers, or a `module:Class` of yours",
+    )
+    arguments: dict[str, Any] = Field(default={}, description="its arguments after the environment")
+
+
 class Gymnasium(PolicyDomain):
-    """Any gymnasium environment with 1-D Box observations and Box or Discrete actions."""
+    """Any gymnasium environment; observations of another space than Box are flattened."""
 
     code = "qdsweep.domains.gymnasium_task:GymnasiumTask"
     own_libraries = ("gymnasium", "box2d", "mujoco")
@@ -281,6 +291,9 @@ class Gymnasium(PolicyDomain):
     )
     env_kwargs: dict[str, Any] = Field(
         default={}, description="arguments of the environment, as for gymnasium.make"
+    )
+    wrappers: list[Wrapper] = Field(
+        default=[], description="what the environment is wrapped in, the innermost first"
     )
     max_episode_steps: int | None = Field(
         default=None,
@@ -306,6 +319,11 @@ class Gymnasium(PolicyDomain):
         module = self.env.rpartition(":")[0].partition(".")[0]
         further = (module, *requirements(module)) if module else ()
         return tuple(dict.fromkeys((*self.own_libraries, *further)))
+
+    @property
+    def own_parts(self) -> dict[str, Any]:
+        """The user's wrappers."""
+        return {f"domain.wrappers.{n}": w for n, w in enumerate(self.wrappers) if ":" in w.type}
 
     @property
     def packages(self) -> tuple[str, ...]:
@@ -342,6 +360,11 @@ class Plugin(DomainConfig):
         description="`module:Class`, from config/plugins/ or any importable module",
     )
     arguments: dict[str, Any] = Field(default={}, description="arguments of the class")
+
+    @property
+    def own_parts(self) -> dict[str, Any]:
+        """The class itself."""
+        return {"domain": self}
 
 
 def _tag(value: Any) -> str | None:

@@ -4,7 +4,7 @@ The module also has the keys of every domain, and facts about the domain.
 """
 
 from collections import Counter
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, field_validator, model_validator
 
@@ -197,6 +197,11 @@ class DomainConfig(Model):
             "very seed for all)"
         ),
     )
+
+    @property
+    def own_parts(self) -> dict[str, Any]:
+        """The models of those parts that are the user's, by their key in the experiment."""
+        return {}
 
     @property
     def libraries(self) -> tuple[str, ...]:

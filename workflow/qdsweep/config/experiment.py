@@ -8,7 +8,7 @@ from pydantic import Field, model_validator
 
 from qdsweep.config.algorithm import Algorithm
 from qdsweep.config.base import NOW, Model
-from qdsweep.config.domain import Domain, Plugin
+from qdsweep.config.domain import Domain
 from qdsweep.config.keys import Schedule
 from qdsweep.config.own_metric import OwnMetrics, own_metrics
 from qdsweep.config.rl import ReinforcementLearning
@@ -185,10 +185,14 @@ class Experiment(Model):
         return self.algorithm.first_iteration(*sizes)
 
     @property
+    def own_parts(self) -> dict[str, Any]:
+        """The models of those parts that are the user's and decide its result, by their key."""
+        return self.domain.own_parts | self.algorithm.own_parts
+
+    @property
     def plugins(self) -> list[str]:
-        """The `module:Class` of each part of it that is the user's and decides its result."""
-        domain = [self.domain.type] if isinstance(self.domain, Plugin) else []
-        return list(dict.fromkeys([*domain, *self.algorithm.plugins]))
+        """The `module:Class` of each of these parts."""
+        return list(dict.fromkeys(part.type for part in self.own_parts.values()))
 
     @property
     def own_code(self) -> list[str]:

@@ -80,4 +80,5 @@ def import_libraries(domain: DomainConfig) -> "Domain | None":
         The domain. None for the user's own code, which is not imported: it could start threads or
         open files, which do not bear a fork.
     """
-    return None if ":" in domain.type + getattr(domain, "env", "") else make_domain(domain)
+    is_own = domain.own_parts or ":" in getattr(domain, "env", "")
+    return None if is_own else make_domain(domain)

@@ -5,7 +5,7 @@ import ctypes
 import difflib
 import functools
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from typing import Any
@@ -13,6 +13,9 @@ from typing import Any
 import gymnasium as gym
 from gymnasium.envs.registration import EnvSpec
 
+from qdsweep.config.domain import Wrapper
+from qdsweep.config.files import nearest
+from qdsweep.config.plugin import load_class
 from qdsweep.config.requirements import remedy, require_package
 from qdsweep.errors import BadInput
 
@@ -58,23 +61,29 @@ def _import(env_id: str, module: str) -> None:
         ) from error
 
 
-def make_env(spec: EnvSpec, kwargs: dict[str, Any]) -> gym.Env:
-    """Makes an environment without gymnasium's checks and without its time limit.
+def make_env(
+    spec: EnvSpec,
+    kwargs: dict[str, Any],
+    wrappers: Sequence[Wrapper] = (),
+    limit: int | None = -1,
+) -> gym.Env:
+    """Makes an environment without gymnasium's checks.
 
-    The wrappers that check the order of calls and the spaces cost time and change no result. The
-    caller applies the time limit.
+    The wrappers that check the order of calls and the spaces cost time and change no result.
 
     Args:
         spec: The environment.
         kwargs: Its arguments.
+        wrappers: What it is wrapped in.
+        limit: The longest episode [steps]; None for its own limit, -1 where the caller applies it.
 
     Raises:
-        BadInput: A dependency is missing, or the arguments do not fit.
+        BadInput: A dependency or a wrapper is missing, or the arguments do not fit.
     """
     bare = copy.copy(spec)
     bare.order_enforce = False
     try:
-        return gym.make(bare, max_episode_steps=-1, disable_env_checker=True, **kwargs)
+        env = gym.make(bare, max_episode_steps=limit, disable_env_checker=True, **kwargs)
     except (gym.error.DependencyNotInstalled, ImportError) as error:
         raise BadInput(
             f"domain.env = {spec.id!r}: a package that it needs is missing: {error}"
@@ -84,6 +93,27 @@ def make_env(spec: EnvSpec, kwargs: dict[str, Any]) -> gym.Env:
         raise BadInput(
             f"domain.env = {spec.id!r} cannot be made with env_kwargs = {kwargs}: {error}"
         ) from error
+    for number, wrapper in enumerate(wrappers):
+        try:
+            env = _wrapper(wrapper.type)(env, **wrapper.arguments)
+        except BadInput as error:
+            raise BadInput(f"domain.wrappers.{number} = {error}") from None
+        except Exception as error:
+            raise BadInput(
+                f"domain.wrappers.{number} = {wrapper.type}: it does not wrap {spec.id} with the "
+                f"arguments {wrapper.arguments}: {type(error).__name__}: {error}"
+            ) from error
+    return env
+
+
+def _wrapper(name: str) -> Callable[..., gym.Env]:
+    if ":" in name:
+        return load_class(name)
+    if name not in gym.wrappers.__all__:
+        near = nearest(name, gym.wrappers.__all__)
+        raise BadInput(f"{name!r}: {near}gymnasium.wrappers has: {', '.join(gym.wrappers.__all__)}")
+    wrapper: Callable[..., gym.Env] = getattr(gym.wrappers, name)
+    return wrapper
 
 
 def make_reset(spec: EnvSpec) -> Callable[[gym.Env, int], Any]:

@@ -4,10 +4,12 @@ The module also detects contacts with the floor in environments of MuJoCo and Py
 """
 
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any, NamedTuple
 
 import gymnasium as gym
 import numpy as np
+from gymnasium import spaces
 
 from qdsweep.config import domain as config
 from qdsweep.domains.base import (
@@ -93,6 +95,30 @@ def _require(geoms: Iterable[str], known: Iterable[str], lacks: str, label: str)
             raise BadInput(f"domain.measures: {lacks} {name!r}; {label}: {', '.join(known)}")
 
 
+def make_vector(space: spaces.Space, env: str) -> tuple[int, Callable[[Any], Floats]]:
+    """Makes the function that turns an observation into a vector, as FlattenObservation does.
+
+    Args:
+        space: The environment's observation space.
+        env: The environment's id, for the message.
+
+    Returns:
+        The size of the vector, and the function, which copies: an env may reuse its buffer.
+
+    Raises:
+        BadInput: Observations of the space differ in size, as those of Sequence and Graph.
+    """
+    if isinstance(space, spaces.Box) and len(space.shape) == 1:
+        return space.shape[0], lambda raw: raw.astype(np.float64)
+    flat = spaces.flatten_space(space)
+    if not isinstance(flat, spaces.Box):
+        raise BadInput(
+            f"domain.env = {env!r}: its observations are {space}, which differ in size. Write a "
+            "domain of your own (module:Class) for it"
+        )
+    return flat.shape[0], lambda raw: spaces.flatten(space, raw).astype(np.float64)
+
+
 # `reset` removes all state of earlier episodes from these environments (a test checks it), so one
 # of them is reused. Others may keep state: a BipedalWalker and the robots of PyBullet keep their
 # physics world, and give other bits when they are reused.
@@ -129,31 +155,30 @@ class GymnasiumTask:
         self._task = task
         self._spec = find_spec(task.env)
         self._reset = make_reset(self._spec)
-        env = make_env(self._spec, task.env_kwargs)
-        space = env.observation_space
-        if not isinstance(space, gym.spaces.Box) or len(space.shape) != 1:
-            raise BadInput(
-                f"domain.env = {task.env!r}: its observations are {space}; only 1-D Box "
-                "observations work. Write a domain of your own (module:Class) for it"
-            )
+        limit = task.max_episode_steps or self._spec.max_episode_steps
+        # Wrappers may skip steps or play several: the environment inside counts its own.
+        inside = limit if task.wrappers else -1
+        self._limit = None if task.wrappers else limit
+        self._make = partial(make_env, self._spec, task.env_kwargs, task.wrappers, inside)
+        env = self._make()
+        size, self._vector = make_vector(env.observation_space, task.env)
         self._actions = make_actions(env.action_space, task.env)
-        check_components(task.measures, task.env, space.shape[0], self._actions.size)
+        check_components(task.measures, task.env, size, self._actions.size)
         self._ground = make_ground(env, task)
-        self._policy = Policy(task.policy, space.shape[0], self._actions.size)
+        self._policy = Policy(task.policy, size, self._actions.size)
         is_reusable = type(env).__module__.startswith(_KEPT)  # a wrapper has another module
         self._env = env if is_reusable else None
         if not is_reusable:
             env.close()
-        self._limit = task.max_episode_steps or self._spec.max_episode_steps
         self.solution_dim = self._policy.solution_dim
         self.measures = {measure.label: measure.range for measure in task.measures}
         self.objective_range = task.objective_range
         self.fields = episode_fields(task.episodes)
         if task.normalize_observations:
-            size = space.shape[0]
             self.fields |= {"observation_mean": (size,), "observation_std": (size,)}
             self.context_dim = 1 + 2 * size
-        else:  # a learner has the observations as they are, so the policy must have them too
+        elif isinstance(env.action_space, spaces.Box | spaces.Discrete):
+            # A learner has the observations as they are, so the policy must have them too.
             self.actor = self._policy.actor(self._actions)
 
     def xavier(self, seed: np.random.SeedSequence) -> Floats:
@@ -212,14 +237,14 @@ class GymnasiumTask:
     def _play(
         self, solution: Floats, seed: int, normalizer: Normalizer | None, choice: Choice
     ) -> tuple[list[float], _Episode]:
-        env = self._env or make_env(self._spec, self._task.env_kwargs)
+        env = self._env or self._make()
         network, choose = self._policy.network(solution), choice.action
         ground, limit = self._ground, self._limit
         total, seen, done, rewards, touching = 0.0, [], [], [], []
         raw = self._reset(env, seed)
         ended = False
         while not ended:
-            observation = raw.astype(np.float64)  # a copy: an env may reuse its buffer
+            observation = self._vector(raw)
             seen.append(observation)
             if normalizer is not None:
                 observation = normalizer(observation)
@@ -231,7 +256,7 @@ class GymnasiumTask:
             if ground is not None:
                 touching.append(ground(env))
             ended = terminated or truncated or len(done) == limit
-        seen.append(np.array(raw, dtype=np.float64))
+        seen.append(self._vector(raw))
         if env is not self._env:
             env.close()
         observations, actions = np.array(seen), self._actions.vectors(done)

@@ -170,16 +170,27 @@ class Actions(NamedTuple):
 def make_actions(space: spaces.Space, env: str) -> Actions:
     """Makes the actions of a space.
 
-    Discrete: the argmax; measures see a one-hot vector. Box: where a component is bounded
-    on both sides, the tanh of the output scaled to the bounds; else the output itself.
+    Discrete: the argmax; measures see a one-hot vector. MultiDiscrete: the same for each part,
+    which has outputs of its own. MultiBinary: whether each output is above 0. Box: where a
+    component is bounded on both sides, the tanh of the output scaled to the bounds; else the
+    output itself.
 
     Args:
         space: The environment's action space.
         env: The environment's id, for the message.
 
     Raises:
-        BadInput: The space is neither Discrete nor a 1-D Box of floats.
+        BadInput: The space is another one, or a Box of integers or of more dimensions.
     """
+    if isinstance(space, spaces.MultiDiscrete):
+        return _choices(space)
+    if isinstance(space, spaces.MultiBinary):
+        shape, kind = space.shape, space.dtype
+        return Actions(
+            math.prod(shape),
+            lambda output: (output > 0).astype(kind).reshape(shape),
+            lambda actions: np.array(actions, dtype=np.float64).reshape(len(actions), -1),
+        )
     if isinstance(space, spaces.Discrete):
         start, one_hot = int(space.start), np.eye(int(space.n))
         return Actions(
@@ -194,8 +205,9 @@ def make_actions(space: spaces.Space, env: str) -> Actions:
         and np.issubdtype(space.dtype, np.floating)
     ):
         raise BadInput(
-            f"domain.env = {env!r}: its actions are {space}; only Discrete and 1-D Box actions of "
-            "floats work. Write a domain of your own (module:Class) for it"
+            f"domain.env = {env!r}: its actions are {space}; only Discrete, MultiDiscrete, "
+            "MultiBinary and 1-D Box actions of floats work. Write a domain of your own "
+            "(module:Class) for it"
         )
     low, high = space.low.astype(np.float64), space.high.astype(np.float64)
     bounded = np.isfinite(low) & np.isfinite(high)
@@ -217,6 +229,24 @@ def make_actions(space: spaces.Space, env: str) -> Actions:
     if bounded.all():
         return Actions(len(low), squash, vectors, (low, high))
     return Actions(len(low), choose, vectors)
+
+
+def _choices(space: spaces.MultiDiscrete) -> Actions:
+    """Makes the actions of several choices at a time."""
+    sizes, first = space.nvec.ravel(), space.start.ravel()
+    offsets = np.concatenate([[0], np.cumsum(sizes)])
+
+    def choose(output: Floats) -> NDArray[Any]:
+        largest = [np.argmax(part) for part in np.split(output, offsets[1:-1])]
+        return (first + largest).astype(space.dtype).reshape(space.shape)
+
+    def vectors(actions: list[Any]) -> Floats:
+        rows = np.zeros((len(actions), offsets[-1]))
+        chosen = np.array(actions).reshape(len(actions), -1) - first + offsets[:-1]
+        np.put_along_axis(rows, chosen, 1.0, axis=1)
+        return rows
+
+    return Actions(int(offsets[-1]), choose, vectors)
 
 
 # A function that disturbs an output in place.

@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 
 from qdsweep.config.cluster import Cluster
-from qdsweep.config.domain import Plugin
 from qdsweep.config.episodes import require_episodes
 from qdsweep.config.experiment import Experiment
 from qdsweep.config.explain import naming_file
@@ -80,9 +79,7 @@ def require_own_code(experiment: Experiment) -> None:
     Raises:
         BadInput: The message names the key, the file, and what the file has.
     """
-    parts = {key: part.type for key, part in experiment.algorithm.own_parts.items()}
-    if isinstance(experiment.domain, Plugin):
-        parts["domain"] = experiment.domain.type
+    parts = {key: part.type for key, part in experiment.own_parts.items()}
     for number, metric in enumerate(own_metrics(experiment.metrics)):
         parts[f"metrics.{number}"] = metric.function
     for key, target in parts.items():
@@ -105,7 +102,7 @@ def _check_experiments(settings: SweepFile, sweep: Sweep) -> None:
         if (code := tuple(experiment.own_code)) not in seen:
             require_own_code(experiment)
             seen.add(code)
-        for key, part in experiment.algorithm.own_parts.items():
+        for key, part in experiment.own_parts.items():
             look = (key, part.type, *part.arguments)
             if look not in seen:
                 refuse_unknown(part.type, key, part.arguments)

@@ -209,10 +209,11 @@ class Start:
         ]
         if not finished:
             return ""
+        name = self.settings.name if len(finished) > 1 else finished[0]
         return (
-            f"qdsweep: {plural(len(finished), 'run')} finished earlier: the job copies the files from "
-            "state/, where reload files stay, and computes nothing. To compute again: qdsweep clean "
-            f"--runs {self.settings.name if len(finished) > 1 else finished[0]}"
+            f"qdsweep: {plural(len(finished), 'run')} finished earlier: the job copies the files "
+            "from state/, where reload files stay, and computes nothing. To compute again: "
+            f"qdsweep clean --runs {name}"
         )
 
     def check_fit(self, cluster: str) -> None:

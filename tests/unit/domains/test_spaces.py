@@ -1,0 +1,193 @@
+"""Any space of gymnasium: observations as FlattenObservation has them, actions in their parts."""
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from domain_makers import LENGTH, make, task
+from gymnasium import spaces
+from refusals import refused
+
+from qdsweep.config.compose import compose
+from qdsweep.domains.gymnasium_task import make_vector
+from qdsweep.domains.policies import make_actions
+from qdsweep.sweep.ids import run_id
+
+OBSERVATIONS = (
+    spaces.Box(-1, 1, ()),
+    spaces.Box(0, 255, (2, 3, 3), np.uint8),
+    spaces.Box(-np.inf, np.inf, (4,), np.float64),
+    spaces.Discrete(5, start=2),
+    spaces.MultiBinary([2, 3]),
+    spaces.MultiDiscrete([[2, 3], [4, 5]]),
+    spaces.Tuple((spaces.Discrete(3), spaces.Box(-1, 1, (2, 2)), spaces.MultiBinary(2))),
+    spaces.Dict({"b": spaces.Discrete(2), "a": spaces.Dict({"c": spaces.Box(0, 1, (3,))})}),
+)
+
+
+class Lights(gym.Env):
+    """Switches that an agent sees as a dictionary; the state has the actions that were taken."""
+
+    observation_space = spaces.Dict({"on": spaces.MultiBinary(3), "at": spaces.Discrete(4)})
+
+    def __init__(self, action_space):
+        self.action_space = action_space
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.on = self.np_random.integers(2, size=3).astype(np.int8)
+        return {"on": self.on, "at": 0}, {}
+
+    def step(self, action):
+        assert self.action_space.contains(action)
+        self.on[:] = self.np_random.integers(2, size=3)  # the buffer is used again
+        total = float(np.sum(action))
+        return {"on": self.on, "at": int(total) % 4}, total, False, False, {}
+
+
+@pytest.mark.parametrize("space", OBSERVATIONS, ids=str)
+def test_observations_are_those_of_the_wrapper(space):
+    env = Lights(spaces.Discrete(2))
+    env.observation_space = space
+    wrapper = gym.wrappers.FlattenObservation(env)
+    size, vector = make_vector(space, "Any-v0")
+    space.seed(1)
+    for _ in range(20):
+        raw = space.sample()
+        seen = vector(raw)
+        assert seen.shape == (size,) and seen.dtype == np.float64
+        assert np.array_equal(seen, wrapper.observation(raw))
+        assert not np.shares_memory(seen, raw) if isinstance(raw, np.ndarray) else True
+
+
+@pytest.mark.parametrize(
+    "space",
+    [spaces.Sequence(spaces.Discrete(2)), spaces.Graph(spaces.Box(0, 1, (2,)), None)],
+    ids=str,
+)
+def test_observations_that_differ_in_size_are_refused(space):
+    with refused("domain.env", "Any-v0", type(space).__name__, "module:Class"):
+        make_vector(space, "Any-v0")
+
+
+@pytest.mark.parametrize(
+    ("space", "output", "action", "vector"),
+    [
+        (spaces.MultiDiscrete([2, 3]), [0, 1, 5, 2, 4], [1, 0], [0, 1, 1, 0, 0]),
+        (spaces.MultiDiscrete([2, 3], start=[4, -1]), [1, 0, 0, 0, 1], [4, 1], [1, 0, 0, 0, 1]),
+        (spaces.MultiDiscrete([[2], [2]]), [0, 1, 1, 0], [[1], [0]], [0, 1, 1, 0]),
+        (spaces.MultiBinary(3), [-1, 0.5, 0], [0, 1, 0], [0, 1, 0]),
+        (spaces.MultiBinary([2, 2]), [1, -1, 0, 2], [[1, 0], [0, 1]], [1, 0, 0, 1]),
+    ],
+    ids=str,
+)
+def test_actions_of_several_parts(space, output, action, vector):
+    actions = make_actions(space, "Any-v0")
+    chosen = actions.choose(np.array(output, dtype=float))
+    assert space.contains(chosen)
+    assert chosen.tolist() == action
+    assert actions.size == len(output)
+    assert actions.vectors([chosen, chosen]).tolist() == [vector, vector]
+
+
+@pytest.mark.parametrize(
+    "space", [spaces.Box(0, 9, (2,), np.int64), spaces.Box(0, 1, (2, 2))], ids=str
+)
+def test_other_actions_are_refused(space):
+    with refused("domain.env", "Any-v0", "MultiDiscrete", "module:Class"):
+        make_actions(space, "Any-v0")
+
+
+@pytest.mark.parametrize("space", [spaces.MultiDiscrete([2, 3]), spaces.MultiBinary(2)], ids=str)
+def test_a_task_with_both(space):
+    gym.register("QdsweepLights-v0", Lights, max_episode_steps=5, kwargs={"action_space": space})
+    measure = {"measure": "mean_observation", "component": 0, "range": [0, 1]}
+    domain = make(**task("QdsweepLights-v0", LENGTH, measure))
+    solutions = np.random.default_rng(1).normal(size=(4, domain.solution_dim))
+    result = domain.evaluate(solutions, np.arange(4, dtype=np.uint32))
+    env = gym.wrappers.FlattenObservation(gym.make("QdsweepLights-v0"))
+    actions = make_actions(space, "")
+    for row, solution in enumerate(solutions):
+        observation, _ = env.reset(seed=row)
+        total, ended = 0.0, False
+        weights = solution.reshape(actions.size, -1)
+        while not ended:
+            action = actions.choose(weights @ observation.astype(float))
+            observation, reward, _, ended, _ = env.step(action)
+            total += reward
+        assert result.objective[row] == total
+    gym.registry.pop("QdsweepLights-v0")
+
+
+@pytest.mark.parametrize("env", ["Blackjack-v1", "Taxi-v4", "FrozenLake-v1"])
+def test_gymnasiums_tables_are_played(env):
+    domain = make(**task(env, LENGTH, max_episode_steps=20))
+    result = domain.evaluate(np.ones((2, domain.solution_dim)), np.arange(2, dtype=np.uint32))
+    assert np.isfinite(result.objective).all()
+
+
+WRAPPER = """
+import gymnasium as gym
+
+
+class Double(gym.RewardWrapper):
+    def __init__(self, env, factor=2.0):
+        super().__init__(env)
+        self.factor = factor
+
+    def reward(self, reward):
+        return self.factor * reward
+"""
+
+
+def test_wrappers_are_those_that_gymnasium_applies(tmp_path):
+    folder = tmp_path / "config/plugins"
+    folder.mkdir(parents=True)
+    (folder / "halves.py").write_text(WRAPPER)
+    wrappers = [
+        {"type": "TimeAwareObservation"},
+        {"type": "halves:Double", "arguments": {"factor": 0.5}},
+    ]
+    domain = make(**task("CartPole-v1", LENGTH, wrappers=wrappers, max_episode_steps=30))
+    assert domain.solution_dim == 2 * 5
+    solution = np.linspace(-1, 1, domain.solution_dim)
+    env = gym.wrappers.TimeAwareObservation(gym.make("CartPole-v1", max_episode_steps=30))
+    observation, _ = env.reset(seed=3)
+    steps, ended = 0, False
+    while not ended:
+        action = int(np.argmax(solution.reshape(2, 5) @ observation))
+        observation, _, terminated, truncated, _ = env.step(action)
+        steps, ended = steps + 1, terminated or truncated
+    result = domain.evaluate(solution[np.newaxis], np.array([3], dtype=np.uint32))
+    assert result.objective[0] == 0.5 * steps
+    assert result.measures[0, 0] == steps
+
+
+@pytest.mark.parametrize(
+    ("wrapper", "names"),
+    [
+        ({"type": "TimeAwareObservations"}, ["TimeAwareObservation"]),
+        (
+            {"type": "FrameStackObservation", "arguments": {"size": 4}},
+            ["FrameStackObservation", "size"],
+        ),
+        ({"type": "nowhere:Class"}, ["nowhere"]),
+    ],
+    ids=str,
+)
+def test_a_wrapper_that_does_not_fit_is_named(wrapper, names):
+    with refused("domain.wrappers.0", *names):
+        make(**task("CartPole-v1", LENGTH, wrappers=[wrapper]))
+
+
+def test_the_code_of_a_wrapper_is_part_of_the_id(tmp_path):
+    folder = tmp_path / "config/plugins"
+    folder.mkdir(parents=True)
+    ids = []
+    for code in (WRAPPER, "# a comment\n" + WRAPPER, WRAPPER.replace("2.0", "3.0")):
+        (folder / "halves.py").write_text(code)
+        wrapped = task("CartPole-v1", LENGTH, wrappers=[{"type": "halves:Double"}])
+        experiment = {"domain": wrapped, "algorithm": "map_elites", "archive": {"dims": [9]}}
+        ids.append(run_id(compose({**experiment, "iterations": 1}, {}, source="test")))
+    assert ids[0] == ids[1] != ids[2]
+    plain = {**experiment, "domain": task("CartPole-v1", LENGTH), "iterations": 1}
+    assert run_id(compose(plain, {}, source="test")) not in ids
