@@ -73,21 +73,21 @@ def outcomes(path: Path) -> Iterator[tuple[str, str]]:
     """Yields what became of each mutant of a module, and the change that it is."""
     lines = path.read_text().splitlines()
     spans = json.loads(Path(f"{path}.spans").read_text())["spans"]
-    codes = json.loads(Path(f"{path}.meta").read_text())["exit_code_by_key"]
+    results = json.loads(Path(f"{path}.meta").read_text())["exit_code_by_key"]
 
     def source(function: str) -> list[str]:
         first, last = spans[function]
         text = textwrap.dedent("\n".join(lines[first - 1 : last]))
         return re.sub(r"__mutmut_\w+", "", text).splitlines()
 
-    for name, code in codes.items():
+    for name, code in results.items():
         function = name.rpartition(".")[2]
         before = source(re.sub(r"__mutmut_\d+", "__mutmut_orig", function))
         after = source(function)
         if sense_of(before) == sense_of(after):
             continue
         diff = [*difflib.unified_diff(before, after, name, name, lineterm="", n=1)]
-        (outcome,) = (outcome for outcome, known in OUTCOMES.items() if code in known)
+        outcome = next((known for known, codes in OUTCOMES.items() if code in codes), "not tried")
         yield outcome, "\n".join(diff[1:])
 
 
