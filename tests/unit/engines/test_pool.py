@@ -356,9 +356,10 @@ def test_parts_of_the_serial_engine_grow_to_half_a_second(clock):
     domain.seconds = 0.7 * PART_SECONDS
     parts = [part.stop - part.start for part, _ in engine.evaluate(BATCH, [slice(0, 20)])]
     assert parts == [8, 4, 2, 2, 2, 2]
-    domain.seconds = 3 * PART_SECONDS
-    parts = [part.stop - part.start for part, _ in engine.evaluate(BATCH, [slice(0, 5)])]
-    assert parts == [2, 1, 1, 1]
+    for seconds, expected in ((1.0, [2, 2, 1]), (3.0, [2, 1, 1, 1]), (0.5, [1] * 5)):
+        clock.now, domain.seconds = 0.0, seconds * PART_SECONDS  # 1 and 0.5 are just right
+        parts = [part.stop - part.start for part, _ in engine.evaluate(BATCH, [slice(0, 5)])]
+        assert parts == expected
     engine.close()
 
 

@@ -177,6 +177,9 @@ def test_proposals_are_random_where_no_candidate_has_a_score(sweep):
     decision = read_decision(sweep, asked, 0)
     assert decision.seen == []
     assert {chosen.reason.startswith("random") for chosen in decision.chosen} == {True}
+    other = replace(plan, search=plan.search.model_copy(update={"seed": 1}))
+    assert propose_candidates(plan, asked, [], sweep.results) == decision
+    assert propose_candidates(other, asked, [], sweep.results) != decision
 
 
 @pytest.mark.skipif(not has_avx2(), reason="the settings of a CPU without AVX2 are another's")
