@@ -16,7 +16,7 @@ from qdsweep.records.metrics import Metrics
 from qdsweep.records.paths import Results, RunDir, SweepDir
 from qdsweep.records.plan import Plan, read_plan, write_plan
 from qdsweep.records.results import read_config
-from qdsweep.records.search import marker_path, read_decision, read_sealed
+from qdsweep.records.search import marker_path, read_decision, read_sealed, seen_in
 from qdsweep.records.status import LastStop, write_failure
 from qdsweep.search.decide import (
     chosen_at,
@@ -178,8 +178,9 @@ def test_proposals_are_random_where_no_candidate_has_a_score(sweep):
     assert decision.seen == []
     assert {chosen.reason.startswith("random") for chosen in decision.chosen} == {True}
     other = replace(plan, search=plan.search.model_copy(update={"seed": 1}))
-    assert propose_candidates(plan, asked, [], sweep.results) == decision
-    assert propose_candidates(other, asked, [], sweep.results) != decision
+    seen = [(known, seen_in(sweep, known, range(known.places)))]
+    assert propose_candidates(plan, asked, seen, sweep.results) == decision
+    assert propose_candidates(other, asked, seen, sweep.results) != decision
 
 
 @pytest.mark.skipif(not has_avx2(), reason="the settings of a CPU without AVX2 are another's")
