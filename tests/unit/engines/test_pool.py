@@ -81,11 +81,11 @@ def test_parts_are_equal_shares_or_shrink_where_rows_differ(seconds, spreads, ro
 
 @given(st.integers(1, 200), st.floats(1e-6, 1), st.sampled_from([EVEN, UNEVEN]))
 def test_every_worker_gets_rows_and_no_part_is_long(rows, seconds, spreads):
-    found = sizes(seconds, spreads, rows)
-    assert len(found) >= min(rows, 4)
-    assert found[0] <= -(-rows // 4)
-    assert max(found) * seconds <= 1.5 * SECONDS + seconds  # a share is rounded
-    assert found == sorted(found, reverse=True)
+    parts = sizes(seconds, spreads, rows)
+    assert len(parts) >= min(rows, 4)
+    assert parts[0] <= -(-rows // 4)
+    assert max(parts) * seconds <= 1.5 * SECONDS + seconds  # a share is rounded
+    assert parts == sorted(parts, reverse=True)
 
 
 def test_before_a_time_is_known_parts_are_single_rows():
@@ -373,10 +373,10 @@ def test_the_serial_engine_scores_a_failure_by_its_row(clock):
     solutions = np.repeat(np.arange(ROWS, dtype=float)[:, None], 3, axis=1)
     batch = BATCH._replace(solutions=solutions)
     domain = Fails(clock, 0.0)
-    found = list(Serial(domain, -5.0).evaluate(batch, [slice(2, 9)]))
-    failures = [failure.row for _, outcome in found for failure in outcome.failures]
+    results = list(Serial(domain, -5.0).evaluate(batch, [slice(2, 9)]))
+    failures = [failure.row for _, outcome in results for failure in outcome.failures]
     assert failures == [4]
-    objectives = np.concatenate([outcome.evaluation.objective for _, outcome in found])
+    objectives = np.concatenate([outcome.evaluation.objective for _, outcome in results])
     assert objectives.tolist() == [0, 0, -5, 0, 0, 0, 0]
     with refused(4, "four", kind=EvaluationFailed):
         list(Serial(domain).evaluate(batch, [slice(2, 9)]))
