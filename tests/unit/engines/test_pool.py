@@ -98,6 +98,10 @@ def test_before_a_time_is_known_parts_are_single_rows():
     assert parts.plenty(4) and not parts.plenty(5)
     assert [parts.take(2) for _ in range(5)] == [slice(i, i + 1) for i in (20, 21, 4, 7, 8)]
     assert not parts and not parts.plenty(1)
+    for _ in range(80):
+        parts.learn(slice(0, 1), LEAST_SECONDS)
+    parts.begin([slice(0, 8)])
+    assert not parts.plenty(4), "equal shares are all"
 
 
 class Clock:
@@ -193,6 +197,12 @@ def test_a_batch_that_is_all_done_trains_too():
     trained = []
     assert list(Pool(Instant()).evaluate(BATCH, [], partial(trained.append, 1))) == []
     assert trained == [1]
+
+
+def test_the_last_rows_are_kept_for_a_worker_that_is_free():
+    executor, ahead = Instant(), []
+    evaluate(Pool(executor), [slice(0, 3)], meanwhile=lambda: ahead.append(len(executor.parts)))
+    assert ahead == [WORKERS]
 
 
 class LosesTheFirstPart:
@@ -311,20 +321,20 @@ def test_the_number_of_workers_is_the_largest_or_what_is_wanted():
     pool = Pool(executor)
     assert pool.name == "instant"
     numbers = []
-    for executor.workers, executor.wanted in ((0, 1), (3, 1), (2, 1), (2, 5)):
+    for executor.workers, executor.wanted in ((0, 0), (0, 1), (3, 1), (2, 1), (2, 5)):
         numbers.append(pool.workers)
-    assert numbers == [1, 3, 3, 5]
+    assert numbers == [0, 1, 3, 3, 5]
 
 
 def test_lines_of_workers_reach_the_log_up_to_a_limit(caplog):
     caplog.set_level(logging.INFO, logger="qdsweep")
-    lines = tuple(f"line {number}" for number in range(30))
+    lines = tuple(f"line {number}" for number in range(MAX_LINES // ROWS))  # of each row
     pool = Pool(Instant(lambda part, first: answer_of(part, lines)))
     for _ in range(2):
         evaluate(pool)
     assert len(caplog.messages) == MAX_LINES + 1
     assert caplog.messages[:2] == ["[worker 7] line 0", "[worker 7] line 1"]
-    assert caplog.messages[MAX_LINES - 1] == f"[worker 7] line {(MAX_LINES - 1) % 30}"
+    assert caplog.messages[MAX_LINES - 1] == f"[worker 7] {lines[-1]}"
     assert "state/workers" in caplog.messages[-1]
 
 

@@ -66,6 +66,7 @@ def test_linked_sources_end_with_the_shortest(text, expected):
 def test_what_linked_sources_leave_out_is_listed(text, left_out):
     unpaired = expand(text, Path()).unpaired
     assert [line.partition(":")[0] for line in unpaired] == left_out
+    assert "None" not in str(unpaired), "each names the other source"
 
 
 def test_file_sources(tmp_path):
@@ -150,7 +151,7 @@ SEED = "::: seed 1 2 3"
         ("::: '' 1", "1, column 5", ["name", "empty"]),
         ("::: a 1 ::: b 1 ::: a 2", "1, column 21", ["'a'", ": a, b"]),
         ("::: a '1\t2'", "1, column 5", ["value 1 of 'a'", r"'1\t2'", r"'\t'"]),
-        ("::: 'a\tb' 2", "1, column 5", [r"'a\tb'", r"'\t'"]),
+        ("::: 'a\tb' 2", "1, column 5", [r"name, 'a\tb'", r"'\t'"]),
         ("::: a 1 '2\n3'", "1, column 5", ["value 2 of 'a'", r"'2\n3'", r"'\n'"]),
         ("::: a 1\r\n::: b 2\r\n", "1, column 5", [r"'\r'"]),
         ("::: a \udcff", "1, column 5", [r"'\udcff'"]),
@@ -188,8 +189,10 @@ def test_an_error_names_its_place_and_the_remedy(tmp_path, text, place, names):
     }
     for name, content in files.items():
         (tmp_path / name).write_bytes(content)
-    with refused("sweep", place and f"line {place}", *names):
+    with pytest.raises(BadInput) as caught:
         expand(text, tmp_path, one_draw)
+    names_all(str(caught.value), "sweep", place and f"line {place}", *names)
+    assert "None" not in str(caught.value), "problem and remedy"
 
 
 def one_draw(sources: Sequence[Drawn]) -> list[tuple[str, ...]]:
