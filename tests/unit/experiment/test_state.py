@@ -44,6 +44,7 @@ def evaluation(rows: slice, **others: object) -> Evaluation:
 def test_parts_in_any_order_are_the_whole_evaluation(cuts, random):
     pending = Pending.of(BATCH._replace(experience=True))
     assert pending.missing() == [slice(0, COUNT)]
+    assert pending.done.dtype == bool
     parts = [slice(a, b) for a, b in zip([0, *cuts], [*cuts, COUNT], strict=True)]
     random.shuffle(parts)
     for part in parts:

@@ -33,7 +33,7 @@ SEARCHES = {
         True,
     ),
     "few candidates": (Search(samples=2, halving=Halving()), 2, True),
-    "tpe": (Search(samples=18, sampling="tpe", batches=2), 9, True),
+    "tpe": (Search(samples=18, sampling="tpe", batches=2), 11, True),
     "tpe with rungs": (
         Search(samples=18, sampling="tpe", batches=2, halving=Halving(rungs=THIRDS)),
         9,

@@ -202,6 +202,12 @@ def test_a_score_equal_to_the_threshold_is_not_above_it():
     assert low[1] == 0 and high.tolist() == [1, 1, 0]
 
 
+def test_the_same_runs_give_the_same_profile():
+    runs, taus = scores(9, 1, 11)[:, 0], np.linspace(-1, 1, 9)
+    first, second = (performance_profile([runs], taus) for _ in range(2))
+    np.testing.assert_array_equal(first, second)
+
+
 # Few seeds, no spread
 
 
@@ -227,6 +233,7 @@ def test_without_enough_seeds_intervals_are_nan():
     }
 
 
+@pytest.mark.filterwarnings("error")
 def test_no_spread_is_no_evidence_of_a_difference():
     same, other = np.ones(5), np.full(5, 2.0)
     p = welch([same, same.copy(), other], np.array([0, 0]), np.array([1, 2]))
