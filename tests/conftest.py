@@ -126,7 +126,7 @@ REST = (
     *("container/", "install/", "report/", "slurm/", "trust/"),
     *("readme/test_commands.py", "readme/test_site.py"),
     *(f"workflow/test_{name}.py" for name in ("confirm", "population", "rollouts", "study", "tpe")),
-    *(f"faults/test_{name}.py" for name in ("learning", "mpi", "ray", "searches", "warm")),
+    *(f"faults/test_{name}.py" for name in ("mpi", "ray", "warm")),
     "faults/test_failures.py::test_a_full_disk_leaves_the_last_reload_file_whole",  # needs root
     "faults/test_workers.py::test_a_worker_with_other_versions_is_turned_away",
     "faults/test_workers.py::test_a_plain_dask_worker_joins_and_leaves",
@@ -139,14 +139,8 @@ REST = (
 TORTURE = (
     "container/test_image.py::test_an_image_of_a_url_is_pulled_once",
     "container/test_image.py::test_another_image_goes_on_unless_its_versions_differ",
-    "faults/test_mpi.py::test_a_killed_rank_ends_the_run_and_the_same_command_goes_on[the",
-    "faults/test_ray.py::test_nothing_outlives_a_kill[main]",
     "faults/test_ray.py::test_runs_in_a_cluster_that_is_there",
-    "faults/test_warm.py::test_a_killed_snakemake_alone_lets_its_runs_end",
-    "faults/test_warm.py::test_no_run_outlives_its_sweep[2]",
     "faults/test_warm.py::test_one_run_another_cpu_baseline_or_a_wish_starts_by_itself[::: seed 1-",
-    "faults/test_warm.py::test_whoever_is_killed_the_runs_go_on[client]",
-    "faults/test_warm.py::test_whoever_is_killed_the_runs_go_on[run]",
     "slurm/test_goodput.py",
     "slurm/test_image.py::test_two_nodes_in_the_image_equal_one_machine[root-",
     "slurm/test_kills.py",
@@ -156,12 +150,8 @@ TORTURE = (
     "slurm/test_search.py",
     "trust/test_disks.py::test_every_stage_of_a_sweep",
     "trust/test_file_system.py",
-    "trust/test_kills_everywhere.py::test_killed_at_any_moment_it_ends_as_if_undisturbed[processes]",
     "trust/test_many_runs.py::test_what_is_lost_or_torn_is_published_again",
     "workflow/test_bench.py",
-    "workflow/test_confirm.py::test_a_kill_in_the_middle_of_the_confirmation_costs_nothing",
-    "workflow/test_population.py::test_a_kill_and_one_core_change_nothing",
-    "workflow/test_tpe.py::test_a_kill_and_more_batches_change_nothing",
 )
 
 

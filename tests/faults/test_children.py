@@ -2,7 +2,6 @@
 
 import multiprocessing
 import os
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -80,7 +79,7 @@ def engine(folder: Path, does: str) -> Iterator[Engine]:
     finally:
         made.close()
     here = [p for p in psutil.process_iter(["cwd"]) if p.info["cwd"] == str(folder)]
-    wait_until(lambda: not any(map(is_alive, here)), 5, "nothing is left of them")
+    wait_until(lambda: not any(map(is_alive, here)), what="nothing is left of them")
 
 
 def is_alive(process: psutil.Process) -> bool:
@@ -112,9 +111,7 @@ def test_a_death_is_noticed_although_a_process_of_the_domain_lives_on(tmp_path):
         first = set(workers_of(tmp_path))
         killed = next(process for process in first if process.children())
         killed.kill()
-        start = time.monotonic()
         assert objectives(made) == list(map(float, range(ROWS)))
-        assert time.monotonic() - start < 20
 
 
 def test_what_forks_them_may_die(tmp_path):

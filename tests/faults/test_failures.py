@@ -1,21 +1,21 @@
 """Evaluations, disks and folders that go wrong."""
 
+import errno
 import json
 import os
 import shutil
-import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
 import pytest
 from in_process import compute_run, qdsweep
 from plugins import FAULTY, SHRINKING
+from refusals import names_all, refused
 from results import digest, read_json, steps, summary
-from support import BIN, TINY, command, cpu_seconds, write_yaml
-from waiting import crew_of, wait_until, workers_of
+from support import BIN, TINY, command, write_yaml
+from waiting import workers_of
 
 from qdsweep.config.cluster import Cluster
 from qdsweep.config.compose import compose
@@ -73,37 +73,27 @@ def run(folder: Path, how: str, *words: object, code: int, **changes) -> str:
     return qdsweep("run", file, "--out", "out", *words, cwd=folder, code=code)
 
 
-def started(folder: Path, *words: str) -> subprocess.Popen:
-    """A run in the background."""
-    return subprocess.Popen(
-        [BIN / "qdsweep", "run", "faulty.yaml", "--out", "out", *words],
-        cwd=folder,
-        stderr=subprocess.DEVNULL,
-    )
-
-
 SLOW = {"domain": {"type": "faulty:Slow", "name": "slow"}}
 
 
 @pytest.mark.parametrize("workers", [1, 2])
 @pytest.mark.parametrize(
-    ("how", "words"),
+    ("how", "names"),
     [
-        ("raise", "RuntimeError: the simulator exploded"),
-        ("nan", "objective is NaN or infinite"),
-        ("inf", "measures is NaN or infinite"),
-        ("shape", "measures has the shape (1, 1), not (1, 2)"),
-        ("sys.exit", "SystemExit: 0"),
-        ("in place", "read-only"),
-        ("complex", "objective holds complex128, not real numbers"),
+        ("raise", ["RuntimeError", "exploded"]),
+        ("nan", ["objective"]),
+        ("inf", ["measures"]),
+        ("shape", ["measures", "(1, 1)", "(1, 2)"]),
+        ("sys.exit", ["SystemExit: 0"]),
+        ("in place", ["ValueError"]),
+        ("complex", ["objective", "complex128"]),
     ],
 )
-def test_a_failing_evaluation_stops_the_run_and_is_named(folder, how, words, workers):
-    said = run(folder, how, "--workers", workers, code=1)
-    for word in (words, "solution", "evaluation seed", "process"):
-        assert word in said
+def test_a_failing_evaluation_stops_the_run_and_is_named(folder, how, names, workers):
+    printed = run(folder, how, "--workers", workers, code=1)
     state = folder / "out/state"
     failure = read_json(state / "failure.json")
+    names_all(printed, *names, failure["seed"])
     assert failure["seed"] % 40 == 7
     kept = np.load(state / "failed_solution.npz")
     assert kept["solution"].shape == (4,)
@@ -113,39 +103,34 @@ def test_a_failing_evaluation_stops_the_run_and_is_named(folder, how, words, wor
     assert read_json(state / "status.json")["status"] == "failed"
 
 
-def test_on_failure_scores_counts_and_goes_on(folder):
+@pytest.mark.parametrize(
+    ("how", "changes"), [("raise", {"on_failure": {"objective": -50.0}}), ("ints", {})]
+)
+def test_scored_failures_and_lists_of_ints_give_one_digest(folder, how, changes):
     results = []
     for workers in (1, 2):
-        said = run(folder, "raise", "--workers", workers, on_failure={"objective": -50.0}, code=0)
-        assert "scored, not evaluated" in said
+        run(folder, how, "--workers", workers, code=0, **changes)
         results.append(summary(folder / "out"))
         shutil.rmtree(folder / "out")
-    assert results[0]["archive_digest"] == results[1]["archive_digest"]
-    assert results[0]["failures"] == results[1]["failures"] > 0
+    first, second = ((one["archive_digest"], one["failures"]) for one in results)
+    assert first == second
+    assert (first[1] > 0) == bool(changes)
 
 
-def test_lists_and_ints_give_one_digest_with_any_number_of_workers(folder):
-    found = []
-    for workers in (1, 2):
-        run(folder, "ints", "--workers", workers, code=0)
-        found.append(digest(folder / "out"))
-        shutil.rmtree(folder / "out")
-    assert found[0] == found[1]
+def attempts(state: Path) -> int:
+    return len(read_json(state / "status.json")["attempts"])
 
 
 def test_a_retry_of_a_failure_ends_at_once_with_the_same_message(folder):
     run(folder, "raise", code=1)
     name = read_json(folder / "out/state/status.json")["id"]
     (folder / "results/runs").mkdir(parents=True)
-    shutil.move(folder / "out", folder / "results/runs" / name)
-    before = cpu_seconds()
-    words = ("launch", name, "--budget", "iterations=30", "--attempt", "2")
-    done = command("qdsweep", *words, cwd=folder, check=1)
-    assert cpu_seconds() - before < 3
-    assert "not tried again, it failed before" in done.stderr
-    assert "the simulator exploded" in done.stderr
-    # Typed again by the user it is tried again.
-    assert "not tried again" not in qdsweep(*words[:-1], "1", cwd=folder, code=1)
+    state = shutil.move(folder / "out", folder / "results/runs" / name) / "state"
+    words = ("launch", name, "--budget", "iterations=30", "--attempt")
+    names_all(qdsweep(*words, 2, cwd=folder, code=1), "the simulator exploded")
+    assert attempts(state) == 1, "it has not been tried"
+    qdsweep(*words, 1, cwd=folder, code=1)
+    assert attempts(state) == 2, "typed again by the user it is"
 
 
 @pytest.fixture
@@ -166,15 +151,11 @@ def test_a_retry_of_bad_input_ends_at_once_with_the_same_message(folder, plugin)
     state = folder / "results/runs" / name / "state"
     words = ("launch", name, "--budget", "iterations=2", "--attempt")
     first = qdsweep(*words, 1, cwd=folder, code=2)
-    assert "source of its module:Class has changed" in first
     failure = read_json(state / "failure.json")
     assert failure["message"] in first and name.endswith(failure["fingerprint"])
-    again = qdsweep(*words, 2, cwd=folder, code=1)
-    assert f"not tried again, it failed before: {failure['message']}" in again
-    log = (state.parent / "run.log").read_text().splitlines()
-    assert "not tried again" in log[-1] and "has changed" in log[0]
-    # Typed again by the user it is tried again, and mended it runs.
-    assert "not tried again" not in qdsweep(*words, 1, cwd=folder, code=2)
+    names_all(qdsweep(*words, 2, cwd=folder, code=1), failure["message"])
+    # Typed again by the user it is tried again (its own exit code), and mended it runs.
+    qdsweep(*words, 1, cwd=folder, code=2)
     plugin.write_text(FAULTY)
     qdsweep(*words, 2, cwd=folder)
     assert not (state / "failure.json").exists()
@@ -182,16 +163,12 @@ def test_a_retry_of_bad_input_ends_at_once_with_the_same_message(folder, plugin)
 
 @pytest.mark.parametrize("workers", [1, 2])
 def test_an_evaluation_that_hangs_stops_the_run(folder, workers):
-    start = time.monotonic()
-    said = run(folder, "hang", "--workers", workers, timeout=2.0, code=1)
-    assert "nothing was evaluated for timeout = 2 s" in said
-    assert time.monotonic() - start < 40
+    names_all(run(folder, "hang", "--workers", workers, timeout=2.0, code=1), "timeout", "2 s")
     assert list((folder / "out/state").glob("reload-*.pkl"))
 
 
 def test_a_worker_that_dies_again_and_again_ends_the_run(folder):
-    said = run(folder, "exit", "--workers", 2, code=1)
-    assert "a worker died 3 times in one batch" in said
+    names_all(run(folder, "exit", "--workers", 2, code=1), 3)
     assert read_json(folder / "out/state/last_stop.json")["cause"] == "memory"
 
 
@@ -206,18 +183,6 @@ def test_an_emitter_of_the_users_goes_on_bit_for_bit(folder):
             words = (folder / "own.yaml", "--set", f"iterations={length}", "--out", out)
             qdsweep("run", *words, cwd=folder)
     assert digest(folder / "straight") == digest(folder / "in_two")
-
-
-def test_a_killed_worker_changes_nothing(folder):
-    run(folder, "raise", "--workers", 2, code=0, iterations=40, **SLOW)
-    expected = digest(folder / "out")
-    shutil.rmtree(folder / "out")
-    process = started(folder, "--workers", "2")
-    status = folder / "out/state/status.json"
-    wait_until(lambda: status.exists() and read_json(status).get("iteration", 0) >= 2)
-    workers_of(folder)[0].kill()
-    assert process.wait(60) == 0
-    assert digest(folder / "out") == expected
 
 
 def test_no_row_is_lost_when_workers_die_between_two_batches(tmp_path):
@@ -240,51 +205,10 @@ def test_no_row_is_lost_when_workers_die_between_two_batches(tmp_path):
     engine.close()
 
 
-def test_no_worker_outlives_a_killed_main_process(folder):
-    write_faulty(folder, iterations=500, **SLOW)
-    process = started(folder, "--workers", "2")
-    wait_until((folder / "out/state/metrics.csv").exists)
-    time.sleep(2)
-    crew = crew_of(folder)
-    assert len(crew) == 3, "two workers and what forks them"
-    process.kill()
-    process.wait()
-    wait_until(lambda: not crew_of(folder), 10)
-
-
-def test_a_large_archive_is_saved_within_ten_seconds_of_a_signal(folder):
-    """100 x 100 cells of 1,000-d solutions."""
-    wide = {
-        "domain": {"type": "faulty:Wide", "name": "wide"},
-        "archive": {"dims": [100, 100]},
-        "batch_size": 2000,
-        "initial_solutions": 60_000,
-        "sigma": 1.0,
-        "iterations": 100_000,
-        "reload": {"min_seconds": 1000.0, "max_seconds": 1000.0},
-    }
-    write_yaml(folder / "faulty.yaml", EXPERIMENT | wide)
-    process = started(folder)
-    status = folder / "out/state/status.json"
-    wait_until(lambda: status.exists() and read_json(status).get("num_elites", 0) >= 9900, 300)
-    assert process.poll() is None
-    start = time.monotonic()
-    process.send_signal(signal.SIGTERM)
-    assert process.wait(30) == 75
-    seconds = time.monotonic() - start
-    print(f"{seconds:.2f} s from the signal to the exit")
-    assert seconds < 10
-    assert next((folder / "out/state").glob("reload-*.pkl")).stat().st_size > 79e6
-
-
 def test_max_seconds_stops_in_time_and_goes_on(folder):
     write_faulty(folder, iterations=60, **SLOW)
     words = ("run", folder / "faulty.yaml", "--out", "out")
-    began = time.time()
-    done = command("qdsweep", *words, "--max-seconds", 16, cwd=folder, check=75)
-    saved = (folder / "out/state/last_stop.json").stat().st_mtime
-    assert saved - began < 16
-    assert "stopped by the end of the wall time and saved" in done.stderr
+    qdsweep(*words, "--max-seconds", 16, cwd=folder, code=75)
     assert read_json(folder / "out/state/last_stop.json")["cause"] == "stopped"
     qdsweep(*words, cwd=folder)
     assert [attempt["how"] for attempt in summary(folder / "out")["attempts"]] == [
@@ -303,12 +227,13 @@ def test_a_full_disk_leaves_the_last_reload_file_whole(tmp_path):
     straight = digest(compute_run(experiment, tmp_path / "straight"))
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=400k", "tmpfs", disk], check=True)
     try:
-        said = qdsweep(*words, cwd=tmp_path, code=1)
-        assert "No space left on device" in said
-        assert "Traceback" not in said
+        printed = qdsweep(*words, cwd=tmp_path, code=1)
+        names_all(printed, os.strerror(errno.ENOSPC))
+        assert "Traceback" not in printed
         assert list((disk / "out/state").glob("reload-*.pkl"))
         subprocess.run(["mount", "-o", "remount,size=20m", disk], check=True)
-        assert "goes on after iteration" in qdsweep(*words, cwd=tmp_path)
+        qdsweep(*words, cwd=tmp_path)
+        assert summary(disk / "out")["attempts"][-1]["from"] > 0
         assert digest(disk / "out") == straight
     finally:
         subprocess.run(["umount", disk], check=True)
@@ -327,8 +252,7 @@ def test_a_read_only_folder_is_one_clear_message(tmp_path, tiny):
     finally:
         if root:
             subprocess.run(["umount", parent], check=True)
-    assert f"{parent / 'out'}" in done.stderr
-    assert "cannot be written" in done.stderr
+    names_all(done.stderr, parent / "out")
     assert len(done.stderr.strip().splitlines()) == 1
 
 
@@ -339,8 +263,7 @@ def test_a_reload_file_of_another_run_is_refused(tmp_path, tiny):
     (reload_file,) = (tmp_path / "1/state").glob("reload-*.pkl")
     shutil.copy(reload_file, state / "reload-000000013.pkl")
     words = ("--set", "seed=2", "--set", "iterations=14", "--out", tmp_path / "2")
-    said = qdsweep("run", tiny, *words, cwd=tmp_path, code=2)
-    assert "is a reload file of another experiment" in said
+    names_all(qdsweep("run", tiny, *words, cwd=tmp_path, code=2), "reload-000000013.pkl")
 
 
 def test_the_folder_of_another_run_is_left_as_it_is(tmp_path, tiny):
@@ -349,13 +272,13 @@ def test_the_folder_of_another_run_is_left_as_it_is(tmp_path, tiny):
     before = {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
     before.pop(out / "state/lock", None)
     words = ("run", tiny, "--set", "seed=2", "--out", out)
-    assert "give another --out" in qdsweep(*words, cwd=tmp_path, code=2)
+    names_all(qdsweep(*words, cwd=tmp_path, code=2), out, "--out")
     assert {path: path.read_bytes() for path in before} == before
     assert not (out / "state/failure.json").exists()
 
 
 @pytest.mark.parametrize("name", ["archive.npz", "metrics.csv", "summary.json"])
-def test_torn_results_are_made_anew(tmp_path, tiny, name):
+def test_torn_results_are_written_again(tmp_path, tiny, name):
     out = tmp_path / "out"
     words = ("run", tiny, "--out", out)
     qdsweep(*words, cwd=tmp_path)
@@ -389,7 +312,7 @@ def test_a_lock_is_held_named_and_taken_over_from_the_dead(tmp_path):
     holder = subprocess.Popen([sys.executable, "-c", HOLD, path], stdout=subprocess.PIPE)
     assert holder.stdout is not None
     holder.stdout.readline()
-    with pytest.raises(Locked, match=f"process {holder.pid} on"), Lock(path, wait=0.6):
+    with refused(holder.pid, kind=Locked), Lock(path, wait=0.6):
         pass
     assert Locked("").exit_code == 75
     holder.kill()
@@ -401,8 +324,6 @@ def test_a_lock_is_held_named_and_taken_over_from_the_dead(tmp_path):
 
 def test_two_processes_that_start_one_run_compute_it_once(tmp_path, tiny):
     words = [BIN / "qdsweep", "run", tiny, "--out", tmp_path / "out"]
-    both = [subprocess.Popen(words, stderr=subprocess.PIPE, text=True) for _ in range(2)]
-    printed = [process.communicate(timeout=120)[1] for process in both]
-    assert [process.returncode for process in both] == [0, 0]
-    assert sum("is finished already" in text for text in printed) == 1
-    assert sum("a new run" in text for text in printed) == 1
+    both = [subprocess.Popen(words, stderr=subprocess.DEVNULL) for _ in range(2)]
+    assert [process.wait(300) for process in both] == [0, 0]
+    assert len(summary(tmp_path / "out")["attempts"]) == 1

@@ -1,126 +1,665 @@
-"""Real processes, really killed: the result is that of the undisturbed run, bit for bit."""
+"""Kill it anywhere: what is running x engine x moment x who is killed; the same command resumes.
 
+However it was killed, the results are those of an undisturbed serial run, bit for bit; no process
+lives on; nothing that was finished is computed again. `make test` has a short form of each axis,
+`make test-all` more, `make torture` all: QDSWEEP_TORTURE=1, with QDSWEEP_KILLS kills at random.
+"""
+
+import contextlib
+import csv
+import itertools
+import json
 import os
 import random
+import shutil
 import signal
-import subprocess
-import sys
+import tempfile
 import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
+import psutil
 import pytest
-from in_process import compute_run, compute_sweep, qdsweep
-from kill_at import BOUNDARIES
-from results import digest, steps, summary
-from support import BIN, REPO, TINY, snakemake, write_yaml
-from waiting import says, wait_until
+from composing import with_algorithm
+from counting import EXPERIMENT, add_plugin, evaluated
+from killing import Start, go_on, living, stop_at, stopped, warm_process
+from results import digest, digests, read_json, search_results, steps
+from support import POLE, shared_folder, write_yaml
+from waiting import wait_until
 
-HERE = Path(__file__).parent
+from qdsweep.config.compose import compose
+
 LONG = bool(os.environ.get("QDSWEEP_TORTURE"))  # make torture
-KILLS = 100 if LONG else 6
+KILLS = int(os.environ.get("QDSWEEP_KILLS", 30 if LONG else 3))  # of a case at random moments
 
-RUN = {**TINY, "iterations": 3000, "reload": {"min_seconds": 0.05}}
-# Long enough for some saves; MAP-Elites starts without a compilation.
-SHORT = {
-    **TINY,
-    "algorithm": "map_elites",
-    "iterations": 1000,
-    "reload": {"min_seconds": 0.05, "max_cost": 0.5},
+ENGINES = ("serial", "processes", "dask", "ray", "mpi")
+# Where a run is resumed: any engine goes on with what another one began.
+NEXT = dict(zip(ENGINES, ("serial", "serial", "processes", "processes", "serial"), strict=True))
+SAVES = (
+    "after open",
+    "half the bytes",
+    "before fsync",
+    "before rename",
+    "before fsync of folder",
+)
+SAVED = {"min_seconds": 0, "max_seconds": 1e-6}  # after each iteration
+NOISY = {"type": "tally:Counting", "name": "counting", "arguments": {"noise": 1.0}}
+TALLY = {**EXPERIMENT, "reload": SAVED, "domain": {**NOISY, "evaluation_seed": "solution"}}
+BATCH = TALLY["batch_size"]
+
+# With the state of CMA-ES, restarts and a result archive.
+RUN = {
+    key: value for key, value in TALLY.items() if key not in ("initial_solutions", "evaluations")
+}
+RUN |= {"algorithm": "cma_mae", "iterations": 30}
+
+PHASES = ("outcome", "training", "tell")
+LEARNERS: dict[str, dict[str, Any]] = {
+    **{name: {} for name in ("pga_me", "td3", "cma_mega_es", "cma_mega_td3_es", "me_es")},
+    # With torch: greedy rows alone are inserted, and the learner trains on few steps.
+    "apex_dqn": {"evaluate_every": 1, "train_freq": 100, "learning_starts": 50},
+    "impala": {"evaluate_every": 1, "lag": 2},
+    "dqn": {"evaluate_every": 1, "train_freq": 100, "learning_starts": 50},
+}
+LEARNED = {
+    "domain": {"preset": "pendulum", "max_episode_steps": 15},
+    "archive": {"dims": [5, 5]},
+    "batch_size": 12,
+    "iterations": 8,
+    "seed": 5,
+    "reload": SAVED,
+}
+
+ALGORITHMS = ("map_elites", "map_elites_line", "openai_es")  # which numba has nothing to do with
+SWEPT = {
+    "domain": {**POLE["domain"], "max_episode_steps": 30},
+    "archive": {"dims": [6, 6]},
+    "num_emitters": 1,
+    "batch_size": 8,
+    "iterations": 120,
+    "reload": {"min_seconds": 0.02, "max_cost": 0.5},
+}
+SWEEP = {
+    "name": "mine",
+    "experiment": SWEPT,
+    "sweep": f"::: algorithm {' '.join(ALGORITHMS)} ::: seed 1",
+    "confirm": {"top": 1, "seeds": [101, 101]},
+    "reevaluate": {"times": 2},
+    "rollouts": {"elites": ["best"]},
+}
+# All, or what costs the least: tables of every kind, and rendered episodes.
+KINDS = ("tables/corrected.csv", "tables/confirmed.csv", "plots/rollouts")
+TARGETS = [] if LONG else [f"results/sweeps/mine/{kind}" for kind in KINDS]
+
+DRAWN = ":::~ iso_sigma log 0.01 2 :::~ line_sigma log 0.01 1 ::: seed 1 2"
+SEARCHES: dict[str, dict[str, Any]] = {
+    "halving": {"samples": 9, "halving": {"first": "1/3"}},
+    "hyperband": {"halving": {"brackets": "all", "rungs": ["1/3", 1]}},
+    "random": {"samples": 8},
+    "sobol": {"samples": 8, "sampling": "sobol"},
+    "tpe": {"samples": 12, "sampling": "tpe", "batches": 3},
+    "tpe_hyperband": {"sampling": "tpe", "batches": 2, "halving": {"brackets": "all"}},
+    "pbt": {"pbt": {"population": 4, "generations": 3}},
 }
 
 
-def write_experiment(folder: Path, experiment: dict) -> Path:
-    return write_yaml(folder / "experiment.yaml", experiment)
+class Work:
+    """One command in a folder of its own, typed again and again.
+
+    Args:
+        folder: The folder, which is made.
+        kind: What is running.
+        scratch: The TMPDIR of all that it starts.
+        warm: The socket of the warm process of all tests; without, Snakemake starts one.
+    """
+
+    program = "qdsweep"
+    words: tuple[object, ...] = ()
+    finished: tuple[str, ...] = ()  # files that stay as they are, once they are there
+    lost = 0  # how many evaluations a kill may cost
+
+    def __init__(self, folder: Path, kind: str, scratch: Path, warm: Path | None) -> None:
+        self.folder, self.kind, self.scratch, self.warm = folder, kind, scratch, warm
+        folder.mkdir(parents=True)
+        add_plugin(folder)
+        self.write()
+
+    def write(self) -> None:
+        """Writes what the command reads."""
+
+    def start(self, engine: str, seconds: float = 0, cores: int = 2) -> Start:
+        """Types it; an evaluation of the domain that counts takes some seconds of sleep."""
+        workers = 1 if engine == "serial" else 2
+        write_yaml(self.folder / "cluster.yaml", {"engine": engine, "workers_per_node": workers})
+        env = {"KILLED_IN": str(self.folder), "COUNTING_SECONDS": str(seconds)}
+        env["TMPDIR"] = str(self.scratch)
+        if self.warm is not None:
+            env["QDSWEEP_WARM"] = str(self.warm)
+        return Start(self.folder, self.all_words(cores), env, self.program)
+
+    def all_words(self, cores: int) -> list[object]:
+        return [*self.words, "--cluster", "cluster.yaml"]
+
+    def main(self, start: Start) -> psutil.Process:
+        """The process that decides."""
+        return psutil.Process(start.pid)
+
+    def begins(self, start: Start) -> None:
+        """Waits until something is computed, or it has ended."""
+        before = evaluated(self.folder)
+        wait_until(
+            lambda: start.has_ended() or evaluated(self.folder) > before, 300, "an evaluation"
+        )
+
+    def finish(self, engine: str) -> None:
+        """Types it and lets it end."""
+        start = self.start(engine, cores=3)
+        wait_until(start.has_ended, 3000, "its end")
+        assert start.code == 0, start.printed.read_text()[-5000:]
+
+    def results(self) -> dict[str, Any]:
+        """What never depends on kills."""
+        raise NotImplementedError
+
+    def kept(self) -> dict[Path, bytes]:
+        """What is finished by now."""
+        paths = [path for pattern in self.finished for path in self.folder.glob(pattern)]
+        return {path: path.read_bytes() for path in paths}
+
+
+class Run(Work):
+    words = ("run", "experiment.yaml", "--out", "out")
+    finished = ("out/state/summary.json",)
+    lost = 2 * BATCH  # of the iteration under way, and of the one that is not saved yet
+    experiment: Any = RUN
+
+    def write(self) -> None:
+        write_yaml(self.folder / "experiment.yaml", self.experiment)
+
+    def main(self, start: Start) -> psutil.Process:
+        return psutil.Process(read_json(self.folder / "out/state/lock")["pid"])
+
+    def results(self) -> dict[str, Any]:
+        out = self.folder / "out"
+        halves = [path.name for path in out.rglob("*.tmp")]
+        with np.load(out / "history.npz") as history:
+            rows = {name: history[name].tolist() for name in history}
+        return {"digest": digest(out), "steps": steps(out), "history": rows, "halves": halves}
+
+
+class Learner(Run):
+    lost = 0
+
+    def write(self) -> None:
+        own = LEARNERS[self.kind]
+        self.experiment = with_algorithm(self.kind, LEARNED, **own).model_dump(mode="json")
+        super().write()
+
+    def begins(self, start: Start) -> None:
+        log = self.folder / "out/state/metrics.csv"
+        wait_until(lambda: start.has_ended() or log.exists(), 300, "an iteration")
+
+
+class Reevaluation(Work):
+    words = ("reevaluate", "out", "--times", 8, "--seed", 3)
+    lost = 10**6  # what was evaluated since it was saved last, some seconds ago
+
+    def write(self) -> None:
+        write_yaml(self.folder / "experiment.yaml", RUN)
+        run = Start(self.folder, list(Run.words), {}, "qdsweep")
+        wait_until(run.has_ended, 300, "a finished run")
+        (self.folder / "evaluated.txt").unlink()
+
+    def results(self) -> dict[str, Any]:
+        out = self.folder / "out"
+        return {path.name: path.read_bytes() for path in out.glob("reevaluated-8-3.*")}
+
+
+class Study(Work):
+    words = ("scale", "experiment.yaml", "--workers", "1,2", "--repeats", 1, "--out", "out")
+    finished = ("out/runs/*/state/summary.json",)
+    lost = TALLY["evaluations"]  # the interrupted run is measured again, from its begin
+
+    def write(self) -> None:
+        write_yaml(self.folder / "experiment.yaml", TALLY)
+
+    def results(self) -> dict[str, Any]:
+        runs = sorted((self.folder / "out/runs").iterdir())
+        measured = {run.name: read_json(run / "summary.json") for run in runs}
+        return {
+            name: (about["archive_digest"], [one["from"] for one in about["attempts"]])
+            for name, about in measured.items()
+        }
+
+
+class Sweep(Work):
+    program = "snakemake"
+    targets = TARGETS
+    finished = ("results/runs/*/state/summary.json", "results/runs/*/state/reevaluated-*")
+
+    def write(self) -> None:
+        write_yaml(self.folder / "mine.yaml", SWEEP)
+
+    def all_words(self, cores: int) -> list[object]:
+        config = ("--configfile", "mine.yaml", "--config", "cluster=cluster.yaml")
+        return [*self.targets, "--cores", cores, *config]
+
+    def begins(self, start: Start) -> None:
+        start.begins()
+
+    def results(self) -> dict[str, Any]:
+        again = self.start("serial")
+        wait_until(again.has_ended, 300, "its end")
+        assert again.says("Nothing to be done"), again.printed.read_text()[-5000:]
+        runs = self.folder.glob("results/runs/*")
+        return {
+            **digests(self.folder),
+            **{f"{run.name}: steps": steps(run) for run in runs},
+            **tables(self.folder),
+            **corrected(self.folder),
+            **pictures(self.folder),
+        }
+
+
+class Counted(Sweep):
+    """A sweep without figures, of the domain that counts."""
+
+    targets = ("results/sweeps/mine/table.csv",)
+    lost = 2 * Run.lost  # of two runs at a time
+
+    def write(self) -> None:
+        add_plugin(self.folder)
+        sweep = "::: algorithm map_elites map_elites_line ::: seed 1 2"
+        write_yaml(self.folder / "mine.yaml", {"name": "mine", "experiment": TALLY, "sweep": sweep})
+
+    def results(self) -> dict[str, Any]:
+        again = self.start("serial")
+        wait_until(again.has_ended, 300, "its end")
+        assert again.says("Nothing to be done"), again.printed.read_text()[-5000:]
+        return {**digests(self.folder), **tables(self.folder)}
+
+
+class Search(Counted):
+    finished = ("results/sweeps/mine/search/*/*.json",)
+
+    def write(self) -> None:
+        search = SEARCHES[self.kind]
+        budget = {"iterations": 24, "evaluations": None} if "pbt" in search else {}
+        data = {"name": "mine", "experiment": TALLY | budget, "sweep": DRAWN, "search": search}
+        write_yaml(self.folder / "mine.yaml", data)
+
+    def results(self) -> dict[str, Any]:
+        again = self.start("serial")
+        wait_until(again.has_ended, 300, "its end")
+        assert again.says("Nothing to be done"), again.printed.read_text()[-5000:]
+        return {**search_results(self.folder), **tables(self.folder)}
+
+
+def tables(folder: Path) -> dict[str, list]:
+    """Tables, and the data of figures, but for how long it took and on what."""
+    kept = {}
+    for path in folder.glob("results/sweeps/mine/**/*.csv"):
+        if ".kept" in path.parts or path.stem == "timing":
+            continue
+        with path.open(newline="") as file:
+            head, *rows = csv.reader(file)
+        columns = [
+            place
+            for place, name in enumerate(head)
+            if "seconds" not in name and name not in ("engine", "workers")
+        ]
+        name = str(path.relative_to(folder))
+        kept[name] = [[row[column] for column in columns] for row in (head, *rows)]
+    assert kept
+    return kept
+
+
+def corrected(folder: Path) -> dict[str, object]:
+    """The corrected values of each run."""
+    paths = [*folder.glob("results/runs/*/reevaluated-*.json")]
+    assert len(paths) == len(ALGORITHMS)
+    return {path.parent.name + ": corrected": read_json(path) for path in paths}
+
+
+def pictures(folder: Path) -> dict[str, bytes]:
+    """Archives, animations and rendered episodes, as far as they were made, byte for byte."""
+    plots = folder / "results/sweeps/mine/plots"
+    paths = [*plots.glob("archives/*.png"), *plots.glob("*/*.gif")]
+    assert len(paths) == (3 if LONG else 1) * len(ALGORITHMS)
+    return {str(path.relative_to(folder)): path.read_bytes() for path in paths}
+
+
+WORKS: dict[str, type[Work]] = {
+    "run": Run,
+    "reevaluation": Reevaluation,
+    "study": Study,
+    "sweep": Sweep,
+    "counted": Counted,
+    **dict.fromkeys(LEARNERS, Learner),
+    **dict.fromkeys(SEARCHES, Search),
+}
+# Where a moment is one of several, or one that comes after another one.
+MOMENTS: dict[str, list[tuple[str, int]]] = {
+    **{save: [(save, 3)] for save in SAVES},
+    **{phase: [(phase, 3)] for phase in PHASES},
+    "confirmation": [("before confirm.json", 1), ("outcome", 30)],
+    "computing": [("outcome", 30)],
+}
+EVALUATIONS = {"run": 150, "reevaluation": 100, "study": 400}  # of a search: 200
+
+
+class Case(NamedTuple):
+    """A cell of the matrix.
+
+    Attributes:
+        work: What is running.
+        engine: What evaluates.
+        moment: When it is killed.
+        victim: Who is.
+        how: The signal.
+    """
+
+    work: str
+    engine: str
+    moment: str
+    victim: str = "main process"
+    how: signal.Signals = signal.SIGKILL
+
+    def __str__(self) -> str:
+        words = [self.work, self.engine, self.moment, self.victim]
+        return "-".join([*words, self.how.name]).replace(" ", "_")
+
+    def steps(self) -> list[tuple[str, int]]:
+        if self.moment == "evaluation":
+            return [("evaluation", EVALUATIONS.get(self.work, 200))]
+        return MOMENTS.get(self.moment, [(self.moment, 1)])
+
+    def goes_on(self) -> bool:
+        """Whether what is left goes on by itself."""
+        if self.victim == "worker":
+            return self.engine != "mpi"
+        return self.victim in ("what forks", "warm process", "client", "job")
+
+
+def victims(case: Case, work: Work, start: Start) -> list[psutil.Process]:
+    """Those who are killed, at a moment at which a process of them waits."""
+    if case.victim == "main process":
+        return [work.main(start)]
+    if case.victim in ("command", "snakemake"):
+        return [psutil.Process(start.pid)]
+    if case.victim in ("group", "group and jobs"):
+        group = [one for one in living(work.folder) if in_group(one, start.pid)]
+        return living(work.folder) if case.victim == "group and jobs" else group
+    if case.victim == "warm process":
+        return [one for one in started(work.folder, "qdsweep.warm.server") if not is_job(one)]
+    pid = stopped(work.folder)
+    assert pid is not None
+    waits = psutil.Process(pid)
+    if case.victim == "client":
+        (run,) = (
+            lock.parts[-3]
+            for lock in work.folder.glob("results/runs/*/state/lock")
+            if str(pid) in lock.read_text()
+        )
+        return [one for one in started(work.folder, "qdsweep") if run in one.cmdline()]
+    if case.victim in ("worker", "job"):
+        return [waits]
+    parent = waits.parent()
+    assert parent is not None
+    if case.victim == "what forks" or case.engine == "ray":
+        return [parent]
+    assert case.victim == "supervisor"
+    return [one for one in living(work.folder) if "worker" in one.cmdline()]
+
+
+def in_group(process: psutil.Process, group: int) -> bool:
+    try:
+        return os.getpgid(process.pid) == group
+    except ProcessLookupError:
+        return False
+
+
+def started(folder: Path, module: str) -> list[psutil.Process]:
+    """Those in a folder whose command is `python -m MODULE ...`."""
+    return [one for one in living(folder) if one.cmdline()[1:3] == ["-m", module]]
+
+
+def is_job(process: psutil.Process) -> bool:
+    """Whether it is a fork of the warm process, and has its command."""
+    parent = process.parent()
+    return parent is not None and parent.cmdline() == process.cmdline()
+
+
+def kill(case: Case, work: Work, most: int) -> tuple[int, dict[Path, bytes]]:
+    """Starts it and kills once, at a moment; returns 1, and what was finished then."""
+    (moment, number), *later = case.steps()
+    stop_at(work.folder, moment, number)
+    start = work.start(case.engine)
+    wait_until(lambda: stopped(work.folder) or start.has_ended(), 300, moment)
+    for moment, number in later:
+        stop_at(work.folder, moment, number)
+        go_on(work.folder)
+        wait_until(lambda: not (work.folder / "stop").exists() or start.has_ended(), 300, moment)
+    wait_until(lambda: stopped(work.folder) or start.has_ended(), 60, moment)
+    assert stopped(work.folder), start.printed.read_text()[-5000:]
+    kept, sockets = work.kept(), ray_folders(work)
+    for victim in victims(case, work, start):
+        with contextlib.suppress(psutil.NoSuchProcess):  # it ends with another one
+            victim.send_signal(case.how)
+    go_on(work.folder)
+    wait_until(start.has_ended, 300, "its end")
+    said = start.printed.read_text()[-5000:]
+    if case.how == signal.SIGTERM:
+        assert start.code == 75, said
+    else:
+        assert (start.code == 0) == case.goes_on(), said
+    gone(living(work.folder))
+    wait_until(lambda: not any(map(os.path.exists, sockets)), what="Ray's folder has vanished")
+    return 1, kept
+
+
+def ray_folders(work: Work) -> set[str]:
+    """Where Ray has its sockets, if there is one."""
+    places = set()
+    for process in living(work.folder):
+        with contextlib.suppress(psutil.Error):
+            places.add(process.environ().get("RAY_TMPDIR", ""))
+    return places - {""}
+
+
+def kill_in_the_start(case: Case, work: Work, most: int) -> tuple[int, dict[Path, bytes]]:
+    """Before anything is evaluated."""
+    (work.folder / "hold").touch()
+    start = work.start(case.engine)
+    least = 1 if case.engine == "serial" else 2
+    lock = work.folder / "out/state/lock"
+    wait_until(lambda: lock.exists() and lock.read_text(), 60, "it has begun")
+    wait_until(lambda: len(living(work.folder)) >= least, 60, "what starts the workers")
+    work.main(start).kill()
+    wait_until(start.has_ended, 60, "its end")
+    gone(living(work.folder))
+    (work.folder / "hold").unlink()
+    assert evaluated(work.folder) == 0
+    return 1, {}
+
+
+def kill_at_random(case: Case, work: Work, most: int) -> tuple[int, dict[Path, bytes]]:
+    """Kills starts of it until one has ended, or there were enough kills."""
+    chance = random.Random(f"{case} {most}")
+    usual, kept = 0.5, dict[Path, bytes]()
+    for number in range(1, most + 1):
+        start, begun = work.start(case.engine, seconds=0.02), time.monotonic()
+        if chance.random() < 0.9:  # else before its first job or evaluation, likely
+            work.begins(start)
+            usual = time.monotonic() - begun
+            # From short ones, so that many meet work, to those that let the longest job end.
+            lives = start.lives(usual * chance.uniform(0, chance.choice((0.5, 2, 16))))
+        else:
+            lives = start.lives(usual * chance.random())
+        if not lives:
+            assert start.code == 0, start.printed.read_text()[-5000:]
+            return number - 1 or 1, work.kept()
+        with_jobs = case.victim == "group and jobs" and chance.random() < 0.7
+        alive = start.kill(with_jobs)
+        kept = work.kept()
+        print(f"kill {number} of {most}: {case}{', with its jobs' * with_jobs}", flush=True)
+        if chance.random() < 0.7:  # else the next start meets what has not ended yet
+            gone(alive)
+    return most, kept
+
+
+def gone(processes: list[psutil.Process]) -> None:
+    """Fails where one lives that should end after a kill."""
+    _, alive = psutil.wait_procs(processes, timeout=120)
+    assert not alive, [(one.pid, one.cmdline()) for one in alive]
 
 
 @pytest.fixture(scope="module")
-def undisturbed(tmp_path_factory) -> Path:
-    return compute_run(RUN, tmp_path_factory.mktemp("undisturbed") / "out")
+def warm() -> Iterator[Path]:
+    """A warm process for all starts, so that a kill costs less than a second of a core."""
+    from qdsweep.warm import server
+
+    made = [compose(SWEPT, {"algorithm": name}, source="test") for name in ALGORITHMS]
+    made.append(compose({**RUN, "domain": {"preset": "lp_sphere", "solution_dim": 4}}))
+    server.prepare(json.dumps([one.model_dump(mode="json") for one in made]).encode())
+    folder = Path(tempfile.mkdtemp(prefix="kills-", dir=shared_folder()))
+    with warm_process(folder) as socket:
+        yield socket
+    shutil.rmtree(folder)
+
+
+@pytest.fixture
+def scratch() -> Iterator[Path]:
+    """A folder for temporary files, whose path is short enough for sockets."""
+    folder = Path(tempfile.mkdtemp(prefix="k", dir=shared_folder()))
+    yield folder
+    shutil.rmtree(folder)
 
 
 @pytest.fixture(scope="module")
-def undisturbed_short(tmp_path_factory) -> Path:
-    return compute_run(SHORT, tmp_path_factory.mktemp("undisturbed") / "out")
+def undisturbed(warm, tmp_path_factory) -> Callable[[str], tuple[dict[str, Any], int]]:
+    """What nobody disturbs leaves on the serial engine, and how many evaluations it needs."""
+    known: dict[str, tuple[dict[str, Any], int]] = {}
+
+    def of(kind: str) -> tuple[dict[str, Any], int]:
+        if kind not in known:
+            folder = tmp_path_factory.mktemp("undisturbed")
+            work = WORKS[kind](folder / kind, kind, folder, warm)
+            start = work.start("processes" if kind == "study" else "serial", cores=1)
+            wait_until(start.has_ended, 3000, "its end")
+            assert start.code == 0, start.printed.read_text()[-5000:]
+            known[kind] = work.results(), evaluated(work.folder)
+        return known[kind]
+
+    return of
 
 
-def same(out: Path, undisturbed: Path) -> None:
-    assert digest(out) == digest(undisturbed)
-    assert steps(out) == steps(undisturbed)
-    with np.load(out / "history.npz") as ours, np.load(undisturbed / "history.npz") as theirs:
-        for name in theirs:
-            np.testing.assert_array_equal(ours[name], theirs[name])
+def resumed_on(case: Case) -> str:
+    same = WORKS[case.work].program == "snakemake" or case.work == "study"
+    return case.engine if same or case.moment == "random" else NEXT[case.engine]
 
 
-@pytest.mark.timeout(3000)
-def test_sigkill_at_random_moments(undisturbed, tmp_path):
-    """Killed again and again, started again each time with another number of workers."""
-    chance = random.Random(1)
-    out = tmp_path / "out"
-    words = [BIN / "qdsweep", "run", write_experiment(tmp_path, RUN), "--out", out]
-    log = out / "state/run.log"
-    for kill in range(1, KILLS + 1):
-        workers = str(chance.choice([1, 1, 2]))
-        process = subprocess.Popen([*words, "--workers", workers], stderr=subprocess.DEVNULL)
-        if chance.random() < 0.8:
-            wanted = kill - log_misses(log, kill)
-            wait_until(lambda wanted=wanted: says(log, "engine", wanted), 30)
-        time.sleep(chance.uniform(0, 1.2))
-        process.kill()
-        process.wait()
-    qdsweep(*words[1:], cwd=tmp_path)
-    same(out, undisturbed)
-    attempts = summary(out)["attempts"]
-    assert sum(attempt["how"] == "killed" for attempt in attempts) >= KILLS // 2
-
-
-def log_misses(log: Path, kill: int) -> int:
-    """Starts that were killed before they had an engine."""
-    started = log.read_text().count("engine") if log.exists() else 0
-    return kill - 1 - started
-
-
-@pytest.mark.parametrize("boundary", BOUNDARIES)
-def test_sigkill_at_every_boundary_of_a_save(undisturbed_short, tmp_path, boundary):
-    out = tmp_path / "out"
-    words = ["run", str(write_experiment(tmp_path, SHORT)), "--out", str(out)]
-    for save in (1, 3) if LONG else (2,):
-        killed = subprocess.run(
-            [sys.executable, HERE / "kill_at.py", boundary, str(save), *words],
-            capture_output=True,
+# Who can be killed while a process of an engine evaluates.
+CREW = {
+    "serial": ("main process",),
+    "processes": ("main process", "worker", "what forks"),
+    "dask": ("main process", "worker", "what forks", "supervisor"),
+    "ray": ("main process", "worker", "supervisor"),
+    "mpi": ("main process", "worker", "command"),
+}
+TYPED = ("group", "group and jobs", "snakemake", "client", "job", "warm process")
+KILL, TERM, CTRL_C = signal.SIGKILL, signal.SIGTERM, signal.SIGINT
+SHORT = [
+    *(Case("run", "serial", save) for save in SAVES),
+    Case("run", "serial", "random", "group"),
+    Case("run", "processes", "evaluation"),
+    Case("run", "processes", "evaluation", "worker"),
+    Case("run", "dask", "start"),
+    Case("run", "dask", "evaluation"),
+    Case("run", "dask", "evaluation", "worker"),
+    Case("td3", "processes", "training"),
+    Case("reevaluation", "processes", "evaluation"),
+    Case("sweep", "serial", "before table.csv", "group and jobs"),
+    Case("counted", "serial", "evaluation", "warm process"),
+    Case("halving", "serial", "evaluation", "group"),
+]
+# For each learner another engine and signal in each phase.
+PHASE_OF = [
+    Case(name, ENGINES[(place + turn) % 3], phase, how=(KILL, TERM)[(place + turn) % 2])
+    for place, name in enumerate(LEARNERS)
+    for turn, phase in enumerate(PHASES)
+]
+MORE = [
+    *(Case("run", engine, "evaluation", who) for engine in ENGINES for who in CREW[engine]),
+    *(Case("run", engine, "evaluation", how=TERM) for engine in ("serial", "dask", "ray")),
+    *PHASE_OF,
+    Case("study", "processes", "evaluation"),
+    Case("reevaluation", "dask", "evaluation", "worker"),
+    Case("reevaluation", "serial", "evaluation", how=TERM),
+    *(Case("counted", "serial", "evaluation", who) for who in TYPED),
+    Case("counted", "serial", "evaluation", "group", CTRL_C),
+    Case("sweep", "processes", "confirmation", "job"),
+    Case("sweep", "processes", "random", "group and jobs"),
+    *(Case(search, "serial", "evaluation", "group") for search in ("tpe", "pbt")),
+    Case("random", "serial", "random", "group and jobs"),
+]
+# All that there is; ranks of MPI are new programs, which know no moment but an evaluation.
+ALL = [
+    *(Case("run", engine, moment) for engine in ENGINES[:4] for moment in (*SAVES, "start")),
+    *(Case("run", engine, "random", "group") for engine in ENGINES),
+    *(
+        Case(name, engine, phase, how=how)
+        for name, engine, phase, how in itertools.product(
+            LEARNERS, ENGINES[:4], PHASES, (KILL, TERM)
         )
-        assert killed.returncode == -signal.SIGKILL
-    assert "goes on after iteration" in qdsweep(*words, cwd=tmp_path)
-    same(out, undisturbed_short)
-    left = {path.name for path in (out / "state").iterdir() if ".tmp" in path.name}
-    assert left == set(), "what the kill left behind is gone"
+    ),
+    *(Case("reevaluation", engine, "evaluation") for engine in ENGINES),
+    *(Case("study", engine, "evaluation") for engine in ENGINES[1:]),
+    *(Case("counted", engine, "evaluation", who) for engine in ENGINES[:3] for who in TYPED),
+    *(
+        Case("sweep", "serial", f"before {name}", "group and jobs")
+        for name in ("confirm.json", "corrected.csv", "confirmed.csv", "report.html")
+    ),
+    *(Case("sweep", engine, "random", "group and jobs") for engine in ENGINES),
+    *(
+        Case(search, engine, "random", "group and jobs")
+        for search, engine in itertools.product(SEARCHES, ENGINES)
+    ),
+]
 
 
-@pytest.mark.timeout(1200)
-def test_the_whole_process_group_of_snakemake_is_killed(tmp_path):
-    """A sweep of 6 runs, killed with everything that belongs to it, typed again."""
-    chance = random.Random(2)
-    sweep = "::: algorithm map_elites cma_mae ::: seed 1 2 3"
-    experiment = {**RUN, "iterations": 1500 if LONG else 1000}
-    data = {"name": "t", "experiment": experiment, "sweep": sweep}
-    config = write_yaml(tmp_path / "sweep.yaml", data)
-    killed, straight = tmp_path / "killed", tmp_path / "straight"
-    killed.mkdir()
-    compute_sweep(straight / "results", experiment, sweep)
-    words = [BIN / "snakemake", "-s", REPO / "Snakefile", "--directory", killed]
-    words += ["--configfile", config, "--cores", "2"]
-    for _ in range(10 if LONG else 3):
-        process = subprocess.Popen(
-            words, start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-        )
-        time.sleep(chance.uniform(6, 14))
-        try:
-            os.killpg(process.pid, signal.SIGKILL)
-        except ProcessLookupError:
-            break
-        process.wait()
-    snakemake("--cores", 2, "--configfile", config, cwd=killed)
-    runs = sorted(path.name for path in (straight / "results/runs").iterdir())
-    assert len(runs) == 6
-    for run in runs:
-        same(killed / "results/runs" / run, straight / "results/runs" / run)
+def chosen() -> list[Any]:
+    """The cases of this start of pytest."""
+    cases = dict.fromkeys([*SHORT, *MORE, *(ALL if LONG else ())])
+    return [
+        pytest.param(case, id=str(case), marks=() if case in SHORT else pytest.mark.rest)
+        for case in cases
+    ]
+
+
+@pytest.mark.timeout(100_000 if LONG else 600)
+@pytest.mark.parametrize("case", chosen())
+def test_killed_it_ends_as_if_undisturbed(case, warm, undisturbed, scratch, tmp_path):
+    if LEARNERS.get(case.work):
+        pytest.importorskip("stable_baselines3", reason="torch and stable-baselines3: `make rl`")
+    expected, needed = undisturbed(case.work)
+    own = case.victim in ("warm process", "client")  # Snakemake's own warm process
+    act = {"random": kill_at_random, "start": kill_in_the_start}.get(case.moment, kill)
+    left = KILLS if case.moment == "random" else 1
+    while left:
+        work = WORKS[case.work](tmp_path / str(left), case.work, scratch, None if own else warm)
+        kills, kept = act(case, work, left)
+        left -= kills
+        work.finish(resumed_on(case))
+        results = work.results()
+        assert results.keys() == expected.keys()
+        for name in expected:
+            assert results[name] == expected[name], f"{name} in {work.folder}"
+        for path, content in kept.items():
+            assert path.read_bytes() == content, f"{path} was finished"
+        assert needed <= evaluated(work.folder) <= needed + kills * work.lost
+        gone(living(work.folder))
+        assert not [*scratch.glob("qdsweep-*")]
+        shutil.rmtree(work.folder)

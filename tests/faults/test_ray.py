@@ -14,9 +14,10 @@ import psutil
 import pytest
 from in_process import qdsweep
 from patient import add_plugin, make_folder, undisturbed_digest
+from refusals import names_all
 from results import digest, summary
 from support import BIN, command
-from waiting import says, wait_until
+from waiting import has_lost, has_workers, says, wait_until
 
 from qdsweep.host.machine import settings
 
@@ -49,7 +50,7 @@ class Live:
             )
 
     def ready(self, workers: int = 3) -> "Live":
-        wait_until(lambda: says(self.log, f", {workers} now"), 240, "workers")
+        wait_until(lambda: has_workers(self.log, workers), 240, "workers")
         return self
 
     def pids(self) -> list[int]:
@@ -83,14 +84,14 @@ def test_a_killed_worker_is_replaced_and_the_result_is_that_of_the_serial_engine
     wait_until(lambda: says(run.log, "evaluates", 10), what="results")
     os.kill(run.pids()[0], signal.SIGKILL)
     run.finish(expected)
-    assert re.search(r"worker process \d+ on \S+ is lost, 2 left", run.log.read_text())
+    assert has_lost(run.log, 2)
     assert len(run.pids()) == 4
     for pid in run.pids():
         assert says(run.log, f"[process {pid} on {os.uname().nodename}] evaluates"), "prints"
     about = summary(run.out)
     assert (about["engine"], about["workers"]) == ("ray", 3)
-    wait_until(lambda: not run.rays(), 5, "all of Ray has ended")
-    wait_until(lambda: not Path(folder).exists(), 5, "its folder has vanished")
+    wait_until(lambda: not run.rays(), what="all of Ray has ended")
+    wait_until(lambda: not Path(folder).exists(), what="its folder has vanished")
     left = {path.name for path in (run.out / "state").iterdir()}
     assert not left & {"connection", "workers"}, "token and workers' logs vanish"
 
@@ -148,29 +149,11 @@ def test_nobody_without_the_token_gets_in_and_a_stopped_run_goes_on(tmp_path, ex
         assert heard in ({"401"}, {"UNAUTHENTICATED", "UNIMPLEMENTED"}), (port, heard)
     (folder,) = set(run.rays().values())
     os.killpg(run.process.pid, signal.SIGTERM)  # Ray's own processes, too
-    assert run.process.wait(15) == 75
-    wait_until(lambda: not run.rays() and not Path(folder).exists(), 5, "all of Ray has ended")
+    assert run.process.wait(60) == 75
+    wait_until(lambda: not run.rays() and not Path(folder).exists(), what="all of Ray has ended")
     qdsweep("run", "experiment.yaml", "--workers", "2", "--out", "out", cwd=tmp_path)
     assert digest(run.out) == expected
-    assert says(run.out / "run.log", "engine processes")
-
-
-@pytest.mark.parametrize("victim", ["main", "raylet"])
-def test_nothing_outlives_a_kill(tmp_path, victim):
-    run = Live(tmp_path, seconds=1.0).ready()
-    rays = run.rays()
-    (folder,) = set(rays.values())
-    if victim == "main":
-        run.process.kill()
-        run.process.wait()
-    else:
-        (raylet,) = (process for process in rays if process.name() == "raylet")
-        raylet.kill()
-        assert run.process.wait(20) == 1
-        assert says(run.log, "Ray's process raylet has ended; the same command starts it again")
-        assert says(run.log, "saved in iteration 1")
-    wait_until(lambda: not run.rays(), 10, "all of Ray has ended")
-    wait_until(lambda: not Path(folder).exists(), 5, "its folder has vanished")
+    assert summary(run.out)["engine"] == "processes"
 
 
 @pytest.fixture
@@ -224,20 +207,19 @@ def test_runs_in_a_cluster_that_is_there(tmp_path, lab, expected):
     access, head, other = lab
     keys = {"address": "127.0.0.1:6399", "workers": 3}
     run = Live(tmp_path / "node", 0.02, {"engine": "ray", "ray": keys}, **access).ready(2)
-    wait_until(lambda: says(run.log, "turned away"), what="one has other versions")
-    assert re.search("turned away: it would give other results: numpy 0.0 ", run.log.read_text())
+    wait_until(lambda: says(run.log, "numpy 0.0"), what="one has other versions")
     wait_until(lambda: says(run.log, "evaluates", 5), what="results")
     other.terminate()
     os.kill(run.pids()[0], signal.SIGKILL)
     run.finish(expected)
-    assert says(run.log, "is lost, 1 left")
+    assert has_lost(run.log, 1)
     # From a machine that is none of its nodes; the first server for it hangs.
     keys = {"address": "ray://127.0.0.1:6398", "workers": 2}
     run = Live(tmp_path / "client", 0.02, {"engine": "ray", "ray": keys}, **access)
     wait_until(client_servers, 60, "a server for the client")
     (first,) = client_servers()
     first.suspend()
-    wait_until(lambda: says(run.log, "asking for another one"), 90, "another one is asked for")
+    wait_until(lambda: len(client_servers()) > 1, 90, "another one is asked for")
     first.kill()
     run.ready(2)
     wait_until(lambda: says(run.log, "evaluates", 5), what="results")
@@ -251,18 +233,18 @@ def test_runs_in_a_cluster_that_is_there(tmp_path, lab, expected):
         total, free = command("python", "-c", count, **access).stdout.splitlines()[-2:]
         return total == free and "('CPU', 2.0)" in free
 
-    wait_until(is_free, 20, "it is as it was")
+    wait_until(is_free, what="it is as it was")
 
 
 def test_without_its_extra_or_its_cluster_nothing_is_started(tmp_path):
     (tmp_path / "hidden").mkdir()
     (tmp_path / "hidden/sitecustomize.py").write_text("import sys; sys.modules['ray'] = None")
     run = Live(tmp_path / "a", 0, PYTHONPATH=str(tmp_path / "hidden"))
-    assert run.process.wait(30) == 2
-    assert "`make extras`" in (run.folder / "printed.txt").read_text()
+    assert run.process.wait(120) == 2
+    names_all((run.folder / "printed.txt").read_text(), "`make extras`")
     run = Live(tmp_path / "b", 0, {"engine": "ray", "ray": {"address": "[::1]:1", "workers": 2}})
-    assert run.process.wait(30) == 2
+    assert run.process.wait(120) == 2
     keys = {"address": "127.0.0.1:1", "workers": 2}
     run = Live(tmp_path / "c", 0, {"engine": "ray", "ray": keys})
-    assert run.process.wait(30) == 1, "it may be there for the next attempt"
-    assert "nobody answers" in (run.folder / "printed.txt").read_text()
+    assert run.process.wait(120) == 1, "it may be there for the next attempt"
+    names_all((run.folder / "printed.txt").read_text(), "127.0.0.1:1")

@@ -14,11 +14,11 @@ from pathlib import Path
 
 import psutil
 import pytest
-from in_process import qdsweep
 from patient import add_plugin, make_folder, undisturbed_digest
+from refusals import names_all
 from results import digest
 from support import BIN
-from waiting import crew_of, says, wait_until, workers_of
+from waiting import crew_of, has_lost, has_workers, says, wait_until
 
 from qdsweep.host.machine import settings
 
@@ -58,71 +58,33 @@ class Live:
         (self.folder / "hold").unlink()
 
     def ready(self, workers: int = 3) -> "Live":
-        wait_until(lambda: says(self.log, f", {workers} now"), what="workers")
+        wait_until(lambda: has_workers(self.log, workers), 240, "workers")
         return self
 
     def crew(self) -> list[psutil.Process]:
         return crew_of(self.folder)
 
-    def workers(self) -> list[psutil.Process]:
-        return workers_of(self.folder)
-
-
-def test_workers_end_with_a_main_process_that_is_killed_before_they_found_it(tmp_path):
-    """They look for it for minutes, as it may have to start itself."""
-    run = Live(tmp_path)
-    wait_until(run.crew, what="they are started")
-    assert not says(run.log, "now"), "none has come yet"
-    run.process.kill()
-    run.process.wait()
-    wait_until(lambda: not run.crew(), 20, "they have ended")
-
 
 def test_the_result_is_that_of_the_serial_engine(tmp_path, expected):
     run = Live(tmp_path, DASK + "dashboard: true\n", seconds=0.01).ready()
-    (link,) = re.findall(
-        r"Dask's dashboard: (http://127\.0\.0\.1:\d+/status) ", run.log.read_text()
-    )
+    (link,) = re.findall(r"http://127\.0\.0\.1:\d+/status", run.log.read_text())
     with urllib.request.urlopen(link, timeout=20) as page:
         assert b"Dask" in page.read()
     assert run.process.wait(60) == 0
     assert digest(run.out) == expected
-    text = run.log.read_text()
     line = r"\[tls://127\.0\.0\.1:\d+ [123]\] evaluates \d+"
-    assert re.search(line, text), "prints reach the log"
-    assert re.search(r"first evaluation after \d+\.\d s", text)
+    assert re.search(line, run.log.read_text()), "prints reach the log"
     assert not run.crew()
     left = {path.name for path in (run.out / "state").iterdir()}
     assert not left & {"connection", "workers"}, "credentials and workers' logs vanish"
-
-
-def test_a_killed_worker_is_replaced_and_its_solutions_repeated(tmp_path, expected):
-    run = Live(tmp_path, seconds=0.05).ready()
-    for _ in range(2):
-        run.workers()[0].kill()
-    wait_until(lambda: says(run.log, "is lost"), what="the loss is noted")
-    wait_until(lambda: len(run.workers()) == 3, what="a new worker")
-    assert run.process.wait(60) == 0
-    assert digest(run.out) == expected
-
-
-def test_all_workers_stopped_for_good_stop_the_run_and_it_goes_on(tmp_path, expected):
-    run = Live(tmp_path, seconds=0.05).ready()
-    (supervisor,) = (process for process in run.crew() if "worker" in process.cmdline())
-    supervisor.kill()
-    assert run.process.wait(60) == 1
-    assert "what starts them has ended" in run.log.read_text().splitlines()[-1]
-    qdsweep("run", "experiment.yaml", "--out", "out", cwd=tmp_path)
-    assert digest(run.out) == expected
 
 
 def test_workers_that_cannot_start_end_the_run_at_once(tmp_path):
     run = Live(tmp_path, PATIENT_BREAKS="1")
     assert run.process.wait(60) == 1
     assert str(run.out / "state/workers") in run.process.stderr.read()
-    assert "cannot make the domain" in run.log.read_text()
     logs = (run.out / "state/workers").iterdir()
-    assert any("no luck" in log.read_text() for log in logs)
+    assert any("no luck" in log.read_text() for log in logs), "the error of the domain"
 
 
 def test_joining_and_leaving(tmp_path, expected):
@@ -133,12 +95,12 @@ def test_joining_and_leaving(tmp_path, expected):
     run.release()
     helper.send_signal(signal.SIGTERM)
     helper.wait(10)
-    wait_until(lambda: says(run.log, ", 1 left"), what="they have left")
+    wait_until(lambda: has_lost(run.log, 1), what="they have left")
     assert run.process.wait(90) == 0
     assert digest(run.out) == expected
     late = subprocess.run(words, capture_output=True, text=True, check=False)
     assert late.returncode == 2
-    assert "no run whose workers can be joined" in late.stderr
+    names_all(late.stderr, run.out)
 
 
 def dask_worker(folder: Path, *words: str, cwd: Path) -> list[str | Path]:
@@ -162,7 +124,7 @@ def test_a_plain_dask_worker_joins_and_leaves(tmp_path, expected):
     wait_until(lambda: says(run.log, " 2] evaluates"), what="both its threads evaluate")
     helper.send_signal(signal.SIGTERM)
     helper.wait(30)
-    wait_until(lambda: says(run.log, ", 1 left"), what="it has left")
+    wait_until(lambda: has_lost(run.log, 1), what="it has left")
     assert run.process.wait(90) == 0
     assert digest(run.out) == expected
     assert not any(child.is_running() for child in children)
@@ -212,12 +174,12 @@ def test_two_runs_share_a_cluster_that_is_there(tmp_path, lab, expected):
     for run in runs:
         assert run.process.wait(90) == 0
         assert digest(run.out) == expected
-        assert says(run.log, "is lost")
+        assert has_lost(run.log)
         assert says(run.log, "evaluates", 5), "lines of workers reach the log"
     # As they were: alive, without our processes, and with no key of ours.
     assert scheduler.poll() is None
     assert second.poll() is None
-    wait_until(lambda: not psutil.Process(second.pid).children(), 10, "our processes are gone")
+    wait_until(lambda: not psutil.Process(second.pid).children(), 60, "our processes are gone")
     from distributed import Client
     from distributed.security import Security
 
@@ -230,24 +192,6 @@ def test_two_runs_share_a_cluster_that_is_there(tmp_path, lab, expected):
         assert len(client.scheduler_info()["workers"]) == 2
 
 
-def test_no_worker_outlives_a_killed_main_process(tmp_path):
-    run = Live(tmp_path, seconds=1.0).ready()
-    run.process.kill()
-    run.process.wait()
-    wait_until(lambda: not run.crew(), seconds=15, what="the workers have left")
-
-
-def test_a_stopped_run_goes_on(tmp_path, expected):
-    run = Live(tmp_path, seconds=0.05).ready()
-    wait_until(lambda: says(run.log, "evaluates", 20), what="some results")
-    run.process.send_signal(signal.SIGTERM)
-    assert run.process.wait(10) == 75
-    assert not run.crew()
-    words = [BIN / "qdsweep", "run", "experiment.yaml", "--cluster", "cluster.yaml", "--out", "out"]
-    subprocess.run(words, cwd=tmp_path, check=True, capture_output=True)
-    assert digest(run.out) == expected
-
-
 def test_a_worker_with_other_versions_is_turned_away(tmp_path, expected):
     run = Live(tmp_path, "engine: dask\n", seconds=0.05).ready(1)
     other = tmp_path / "other/numpy-0.0.dist-info/METADATA"
@@ -257,8 +201,7 @@ def test_a_worker_with_other_versions_is_turned_away(tmp_path, expected):
     env = {**SHELL, "PYTHONPATH": str(tmp_path / "other")}
     done = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False, env=env)
     assert done.returncode == 1
-    assert "turned" in done.stderr
-    assert re.search("turned away: .* numpy 0.0 ", run.log.read_text())
+    names_all(run.log.read_text(), "numpy 0.0")
     assert run.process.wait(90) == 0
     assert digest(run.out) == expected
 

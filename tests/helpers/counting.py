@@ -6,12 +6,30 @@ Its plug-in is `tally`, as `counting` is this module in what is computed by fork
 import sys
 from pathlib import Path
 
-# It notes how much it evaluates, sleeps if it is told to, waits while there is a file `hold`, and
-# fails for one setting.
+# It notes how much it evaluates, sleeps if COUNTING_SECONDS says so, waits while there is a file
+# `hold`, stops at an evaluation that the file `stop` names (killing.py), and fails for one slope.
 COUNTING = """
 import os, time
 import numpy as np
 from qdsweep.domains.base import Evaluation
+
+FOLDER = os.path.abspath(__file__).rsplit("/config/", 1)[0]  # also on workers elsewhere
+
+
+def path(name):
+    return os.path.join(FOLDER, name)
+
+
+def stop_here(evaluated):
+    with open(path("stop")) as file:
+        number, moment = file.read().split(" ", 1)
+    if moment == "evaluation" and evaluated >= int(number):
+        os.rename(path("stop"), path("claimed"))  # one process alone can
+        with open(path("claimed"), "w") as file:
+            file.write(str(os.getpid()))
+        os.rename(path("claimed"), path("stopped"))
+        while os.path.exists(path("stopped")):
+            time.sleep(0.01)
 
 
 class Counting:
@@ -20,19 +38,27 @@ class Counting:
     objective_range = (-100.0, 0.0)
     fields = {}
 
-    def __init__(self, slope=1.0):
-        self.slope = slope
+    def __init__(self, slope=1.0, noise=0.0):
+        self.slope, self.noise = slope, noise
 
     def evaluate(self, solutions, seeds):
         if self.slope == 13:
             raise FloatingPointError("it diverged")
         time.sleep(float(os.environ.get("COUNTING_SECONDS", "0")))
-        while os.path.exists("hold"):
+        while os.path.exists(path("hold")):
             time.sleep(0.05)
-        file = os.open("evaluated.txt", os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+        file = os.open(path("evaluated.txt"), os.O_RDWR | os.O_APPEND | os.O_CREAT)
         os.write(file, b"%d\\n" % len(solutions))
+        if os.path.exists(path("stop")):
+            os.lseek(file, 0, os.SEEK_SET)
+            try:
+                stop_here(sum(map(int, os.read(file, 10**6).split())))
+            except FileNotFoundError:  # another process has come before
+                pass
         os.close(file)
-        return Evaluation(-self.slope * np.sum(solutions**2, axis=1), solutions[:, :2].copy())
+        noise = [self.noise * np.random.default_rng(seed).normal() for seed in seeds]
+        objective = noise - self.slope * np.sum(solutions**2, axis=1)
+        return Evaluation(objective, solutions[:, :2].copy())
 """
 EXPERIMENT = {
     "domain": {"type": "tally:Counting", "name": "counting", "arguments": {"slope": 1.0}},

@@ -1,6 +1,9 @@
 """Runs with given results, published values, and the tables of a sweep as tests read them."""
 
+import contextlib
 import json
+import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -25,6 +28,24 @@ def contents(sweep: Path) -> dict[str, bytes]:
     """Every table; not the log, nor what is kept of the runs."""
     tables = [*sweep.glob("*.*"), *sweep.glob("tables/*")]
     return {str(p.relative_to(sweep)): p.read_bytes() for p in tables if not p.name.startswith(".")}
+
+
+@contextlib.contextmanager
+def changed_plan(sweep: Path) -> Iterator[dict]:
+    """The plan of a sweep, which is written back as it was changed."""
+    path = sweep / "plan.json"
+    plan = json.loads(path.read_text())
+    yield plan
+    path.write_text(json.dumps(plan))
+
+
+def make_tables(results: Path, scores: dict[str, list[float]], *, cells=True, **plan) -> Path:
+    """The tables of `make_sweep`; `plan`: further keys of its plan."""
+    sweep = make_sweep(results, scores, cells=cells)
+    with changed_plan(sweep) as keys:
+        keys |= plan
+    aggregate(sweep, results / "runs")
+    return sweep
 
 
 def make_sweep(results: Path, scores: dict[str, list[float]], *, cells: bool = True) -> Path:
@@ -73,6 +94,11 @@ def write_run(folder: Path, score: float, *, cells: bool = True) -> None:
     about = {"status": "finished", "engine": "serial", "workers": 2, "evaluations": 30}
     (folder / "summary.json").write_text(json.dumps({**about, "archive": archive}))
     (folder / "config.yaml").write_text("domain: {name: sphere}\n")
+
+
+def without_decimals(text: str) -> str:
+    """A text without what other machines may compute otherwise."""
+    return re.sub(r"\d+\.\d+( core-\w+)?", "#", text)
 
 
 NORMAL = stats.zscore(np.random.default_rng(3).normal(size=(3, 6)), axis=1) / 100

@@ -1,8 +1,11 @@
-"""A real Snakemake and its jobs that start in a moment, to be killed hundreds of times.
+"""Real commands and their jobs that start in a moment, to be killed hundreds of times.
 
 What takes seconds at each start, imports and numba's compilation, is done once in this process:
-Snakemake is a fork of it, and so is the sweep's warm process, which here outlives Snakemake. All
-else is as typed: jobs are started by Snakemake, and engines, ranks and workers by jobs.
+`snakemake` and `qdsweep` are forks of it, and so is a warm process, which here outlives Snakemake.
+All else is as typed: jobs are started by Snakemake, and engines, ranks and workers by jobs.
+
+A process stops at a moment that a test has named (`stop_at`), so that the test can kill there who
+it likes: see `_arm` for the moments; `evaluation` is one of the domain in counting.py.
 """
 
 import atexit
@@ -10,13 +13,18 @@ import contextlib
 import importlib
 import logging
 import os
+import pickle
 import signal
 import socket
 import sys
+import tempfile
 import time
 import traceback
+from collections import Counter
 from collections.abc import Iterator, Mapping
+from functools import wraps
 from pathlib import Path
+from typing import Any
 
 import psutil
 from counting import forget_plugin
@@ -56,16 +64,140 @@ def warm_process(folder: Path) -> Iterator[Path]:
         os.waitpid(pid, 0)
 
 
+def stop_at(folder: Path, moment: str, number: int = 1) -> None:
+    """Makes the first process of a folder that comes to a moment for so many times wait there."""
+    (folder / "stop").write_text(f"{number} {moment}")
+
+
+def stopped(folder: Path) -> int | None:
+    """The process that waits at the moment."""
+    with contextlib.suppress(FileNotFoundError):
+        return int((folder / "stopped").read_text())
+    return None
+
+
+def go_on(folder: Path) -> None:
+    """Lets it go on, if it has not been killed."""
+    (folder / "stopped").unlink(missing_ok=True)
+
+
+_reached = Counter[str]()
+
+
+def _reach(moment: str) -> None:
+    """Waits here, if the file `stop` of this folder names the moment."""
+    try:
+        number, wanted = Path("stop").read_text().split(" ", 1)
+        if wanted != moment:
+            return
+        _reached[moment] += 1
+        if _reached[moment] < int(number):
+            return
+        os.rename("stop", "claimed")  # noqa: PTH104 - one process alone can
+    except FileNotFoundError:
+        return
+    Path("claimed").write_text(str(os.getpid()))
+    os.rename("claimed", "stopped")  # noqa: PTH104
+    while Path("stopped").exists():
+        time.sleep(0.01)
+
+
+class _Halved:
+    """A file whose writes have a moment in the middle."""
+
+    def __init__(self, file: Any) -> None:
+        self._file = file
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._file, name)
+
+    def __enter__(self) -> "_Halved":
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._file.close()
+
+    def write(self, content: Any) -> int:
+        view = pickle.PickleBuffer(content).raw()
+        half = len(view) // 2
+        if half < 1000:  # not the payload
+            return self._file.write(content)
+        first = self._file.write(view[:half])
+        self._file.flush()
+        _reach("half the bytes")
+        return first + self._file.write(view[half:])
+
+
+def _arm() -> None:
+    """Gives this process its moments: of a save, of a learner, and before a file has its name."""
+    from qdsweep.algorithms.learning.base import ArchiveAlgorithm
+    from qdsweep.experiment.state import Pending
+    from qdsweep.experiment.stop import Stop
+
+    fsync, replace, opened, deferred = os.fsync, Path.replace, Path.open, Stop.deferred
+
+    def is_reload(path: Path) -> bool:
+        return path.name.startswith(".reload-")
+
+    def open_(path: Path, *arguments: Any, **named: Any) -> Any:
+        file = opened(path, *arguments, **named)
+        if not is_reload(path):
+            return file
+        _reach("after open")
+        return _Halved(file)
+
+    def fsync_(descriptor: int) -> None:
+        path = Path(f"/proc/self/fd/{descriptor}").readlink()
+        if is_reload(path):
+            _reach("before fsync")
+        elif path.name == "state":
+            _reach("before fsync of folder")
+        fsync(descriptor)
+
+    def replace_(path: Path, target: Path) -> Path:
+        _reach("before rename" if is_reload(path) else f"before {Path(target).name}")
+        return replace(path, target)
+
+    @contextlib.contextmanager
+    def deferred_(stop: Stop) -> Iterator[None]:
+        with deferred(stop):
+            _reach("training")
+            yield
+
+    def then(owner: type, name: str, moment: str) -> None:
+        original = getattr(owner, name)
+
+        @wraps(original)
+        def followed(*arguments: Any) -> Any:
+            returned = original(*arguments)
+            _reach(moment)
+            return returned
+
+        setattr(owner, name, followed)
+
+    os.fsync = fsync_
+    Path.open, Path.replace, Stop.deferred = open_, replace_, deferred_  # type: ignore
+    then(Pending, "put", "outcome")
+    then(ArchiveAlgorithm, "insert", "tell")
+
+
 class Start:
-    """A start of Snakemake in a process group of its own.
+    """A start of a command in a process group of its own.
 
     Args:
         folder: Where it is typed, and where `printed.txt` has what it says.
         words: Its options.
         env: Further variables of its environment; QDSWEEP_WARM is a warm process's socket.
+        program: snakemake or qdsweep.
     """
 
-    def __init__(self, folder: Path, words: list[object], env: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        words: list[object],
+        env: Mapping[str, str],
+        program: str = "snakemake",
+    ) -> None:
         for name in PREPARED:
             importlib.import_module(name)
         self.folder, self.printed = folder, folder / "printed.txt"
@@ -75,10 +207,12 @@ class Start:
         if not self.pid:
             _leave(self.printed, folder, os.open(os.devnull, os.O_RDONLY))
             os.environ.update(env)
-            whole = ["-s", str(REPO / "Snakefile"), *map(str, words)]
-            sys.argv = ["snakemake", *whole]
+            tempfile.tempdir = None
+            whole = ["-s", REPO / "Snakefile"] if program == "snakemake" else []
+            sys.argv = [program, *map(str, [*whole, *words])]
+            module = "snakemake.cli" if program == "snakemake" else "qdsweep.cli"
             with _ending():
-                sys.modules["snakemake.cli"].main(whole)  # type: ignore[attr-defined]
+                sys.exit(sys.modules[module].main(sys.argv[1:]))  # type: ignore[attr-defined]
 
     def has_ended(self) -> bool:
         """Whether it has ended; sets `code`."""
@@ -125,13 +259,17 @@ class Start:
 
 
 def living(folder: Path) -> list[psutil.Process]:
-    """The processes that work in a folder or below it, but for this one."""
-    found = []
-    for process in psutil.process_iter(["cwd", "status"]):
+    """The processes that work in a folder or below it, but for this one.
+
+    Also those elsewhere that have been started with the folder as KILLED_IN.
+    """
+    there = []
+    for process in psutil.process_iter(["cwd", "environ"]):
         place = Path(process.info["cwd"] or "/")
-        if process.pid != os.getpid() and (place == folder or folder in place.parents):
-            found.append(process)
-    return found
+        started = (process.info["environ"] or {}).get("KILLED_IN") == str(folder)
+        if process.pid != os.getpid() and (place == folder or folder in place.parents or started):
+            there.append(process)
+    return there
 
 
 def _is_job(process: psutil.Process) -> bool:
@@ -155,6 +293,7 @@ def _leave(said: Path, folder: Path, reads: int) -> None:
     sys.stderr = os.fdopen(2, "w", buffering=1, closefd=False)
     atexit._clear()  # what pytest has for its own end
     logging.getLogger().handlers.clear()
+    _arm()
 
 
 @contextlib.contextmanager

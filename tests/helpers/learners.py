@@ -1,4 +1,4 @@
-"""Learners of reinforcement learning alone, and what they learn from."""
+"""Algorithms that learn, played batch by batch; learners of reinforcement learning alone."""
 
 import numpy as np
 from composing import with_algorithm
@@ -17,6 +17,17 @@ def made(preset="dqn", actor=ACTOR, **settings):
     experiment = with_algorithm(preset, **{**own, **settings})
     made = make_algorithm(experiment, make_domain(experiment.domain), None)
     return made.learner_type(actor, made.settings, np.random.SeedSequence(3))
+
+
+def tell(algorithm, domain, candidates, first_seed=0):
+    """Evaluates a batch and tells the algorithm its results, which are returned."""
+    seeds = first_seed + np.arange(len(candidates.solutions), dtype=np.uint32)
+    options = {"experience": True} if candidates.experience else {}
+    if candidates.exploration is not None:
+        options["exploration"] = candidates.exploration
+    evaluation = domain.evaluate(candidates.solutions, seeds, **options)
+    algorithm.tell(candidates._replace(seeds=seeds), evaluation)
+    return evaluation
 
 
 def episode(steps, seed=0, end=TERMINATED):

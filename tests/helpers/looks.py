@@ -42,5 +42,5 @@ def seen(figure):
                 if not low <= tick.get_loc() <= high:
                     hidden += tick.findobj(Text)
     hidden = set(map(id, hidden))
-    found = [text for text in figure.findobj(Text) if id(text) not in hidden]
-    return [text for text in found if text.get_visible() and text.get_text().strip()]
+    shown = [text for text in figure.findobj(Text) if id(text) not in hidden]
+    return [text for text in shown if text.get_visible() and text.get_text().strip()]

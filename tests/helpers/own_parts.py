@@ -2,8 +2,10 @@
 
 LAB = '''
 import numpy as np
-from ribs.archives import GridArchive, ArchiveBase
-from ribs.emitters import EmitterBase, EvolutionStrategyEmitter, GaussianEmitter
+from qdsweep.algorithms.base import Algorithm, Candidates
+from qdsweep.algorithms.ribs.archives import ResultArchive
+from ribs.archives import GridArchive
+from ribs.emitters import EmitterBase, GaussianEmitter
 from ribs.schedulers import Scheduler
 
 
@@ -22,10 +24,10 @@ class Counting(Scheduler):
 
     def __init__(self, archive, emitters, result_archive=None, *, add_mode, every=2):
         super().__init__(archive, emitters, result_archive, add_mode=add_mode)
-        self.every, self.told = every, 0
+        self.every, self.batches = every, 0
 
     def tell(self, objective, measures, **fields):
-        self.told += 1
+        self.batches += 1
         super().tell(objective, measures, **fields)
 
 
@@ -39,6 +41,28 @@ class Bare(EmitterBase):
 
     def ask(self):
         return self.x0 + self.rng.normal(size=(self.n, self.solution_dim))
+
+
+class Batches(Algorithm):
+    """Three random batches an iteration, and work that needs no results."""
+
+    def __init__(self, solution_dim, ranges, seed):
+        self.grid = GridArchive(solution_dim=solution_dim, dims=[5, 5], ranges=ranges)
+        self.archive, self.rng = ResultArchive(self.grid), np.random.default_rng(seed)
+        self.batch = self.trained = 0
+
+    def ask(self):
+        self.batch = (self.batch + 1) % 4
+        return Candidates(self.rng.normal(size=(5, self.grid.solution_dim))) if self.batch else None
+
+    def tell(self, candidates, evaluation):
+        self.grid.add(candidates.solutions, evaluation.objective, evaluation.measures)
+
+    def metrics(self):
+        return {**self.archive.metrics(), "restarts": 0}
+
+    def meanwhile(self):
+        self.trained += 1
 
 
 class Everything:

@@ -11,8 +11,8 @@ def blocks(text: str, language: str) -> list[str]:
 
 def files(text: str) -> list[tuple[str, str]]:
     """Name and content of the files: their first line is a comment that begins with the name."""
-    found = re.compile(r"^```\w+\n# ([\w./]+)[^\n]*\n(.*?)^```", flags=re.M | re.S)
-    return found.findall(text)
+    named = re.compile(r"^```\w+\n# ([\w./]+)[^\n]*\n(.*?)^```", flags=re.M | re.S)
+    return named.findall(text)
 
 
 def commands(text: str) -> list[list[str]]:

@@ -52,19 +52,6 @@ class Slow(Faulty):
     def evaluate(self, solutions, seeds):
         time.sleep(0.02 * len(solutions))
         return Evaluation(-np.sum(solutions**2, axis=1), solutions[:, :2].copy())
-
-
-class Wide(Faulty):
-    """1,000 parameters; measures that fill every cell of a grid."""
-
-    solution_dim = 1000
-    measures = {"x": (0.0, 1.0), "y": (0.0, 1.0)}
-
-    def evaluate(self, solutions, seeds):
-        from math import erf
-
-        measures = np.array([[0.5 + erf(v / 1.4142135) / 2 for v in row[:2]] for row in solutions])
-        return Evaluation(-np.sum(solutions[:, 2:8] ** 2, axis=1), measures)
 '''
 
 # A module of its own: workers would import pyribs with it.

@@ -1,7 +1,10 @@
 """What tests read of the folder of a run."""
 
+import csv
 import json
 from pathlib import Path
+
+import numpy as np
 
 
 def read_json(path: Path) -> dict:
@@ -41,3 +44,22 @@ def search_results(folder: Path, name: str = "mine") -> dict[str, bytes | str]:
 def steps(run: Path) -> list[list[str]]:
     """The rows of metrics.csv without the seconds, which are never the same."""
     return [line.split(",")[:9] for line in (run / "metrics.csv").read_text().splitlines()]
+
+
+def outcome(files: Path) -> dict[str, object]:
+    """All of a run's results that are the same, bit for bit, however often it was ended.
+
+    Args:
+        files: The run's folder, or its state/.
+    """
+    rows = csv.DictReader((files / "metrics.csv").read_text().splitlines())
+    history = files / "history.npz"
+    insertions = {}
+    if history.exists():
+        with np.load(history) as arrays:
+            insertions = {name: arrays[name].tolist() for name in arrays}
+    return {
+        "digest": digest(files),
+        "rows": [{key: row[key] for key in row if not key.startswith("seconds")} for row in rows],
+        "history": insertions,
+    }

@@ -79,21 +79,21 @@ def computed(
 
 
 def searched(planned, settings, score=reached, markers=None) -> Searched:
-    """The search as its figures see it; of some markers: half done."""
-    known, found, decisions = computed(planned, settings, score)
+    """The search as its figures see it; of so many markers: half done."""
+    known, written, decisions = computed(planned, settings, score)
     if markers is not None:
-        found, decisions = found[:markers], {}
-    placed = place_all(planned, known, found, decisions)
+        written, decisions = written[:markers], {}
+    placed = place_all(planned, known, written, decisions)
     return Searched(tuple(planned), placed, "evaluations", RANK)
 
 
-def write_search(results: Path, planned, settings, score=reached, name="tuned") -> Path:
-    """Writes plan.json, markers and decisions of a search; returns its folder."""
+def write_search(results: Path, planned, settings, score=reached, **keys) -> Path:
+    """Writes a plan with these keys, markers and decisions of a search; returns its folder."""
     known, markers, decisions = computed(planned, settings, score)
-    sweep = SweepDir(results / "sweeps" / name)
+    sweep = SweepDir(results / "sweeps/tuned")
     sweep.path.mkdir(parents=True)
     plan = {
-        "name": name,
+        "name": "tuned",
         "experiment": "lp_sphere",
         "sweep": "",
         "columns": [*settings[0], "seed"],
@@ -103,7 +103,7 @@ def write_search(results: Path, planned, settings, score=reached, name="tuned") 
         "levels": [level._asdict() for level in planned],
         "candidates": known,
     }
-    sweep.plan.write_text(json.dumps(plan))
+    sweep.plan.write_text(json.dumps(plan | keys))
     for marker in markers:
         path = marker_path(sweep, marker["level"], marker["place"], marker["seed"])
         write_sealed(path, marker)
@@ -115,7 +115,7 @@ def write_search(results: Path, planned, settings, score=reached, name="tuned") 
 
 
 def _marker(level, place, number, values, seed, score) -> dict:
-    found = score(values, seed, level.budget)
+    reached_score = score(values, seed, level.budget)
     return {
         "level": level.name,
         "place": place,
@@ -127,24 +127,25 @@ def _marker(level, place, number, values, seed, score) -> dict:
         "unit": "evaluations",
         "budget": level.budget,
         "metric": "norm_qd_score",
-        "score": found,
-        "failed": "ValueError: the ranker broke" if found is None else None,
+        "score": reached_score,
+        "failed": "ValueError: the ranker broke" if reached_score is None else None,
     }
 
 
 def _chosen(level, known, seen, decisions):
-    if level.kind == "exploited":
-        decisions[level.name] = _exploited(seen[level.below[0]], level)
-        return [(one.place, one.setting, one.values) for one in decisions[level.name].chosen]
-    if level.kind != "promoted":
+    if level.kind not in ("exploited", "promoted"):
         numbers = range(level.first, level.first + level.places)
         return [(place, number, known[number]["values"]) for place, number in enumerate(numbers)]
-    decision, below = Decision([], []), seen[level.below[0]]
-    for block in range(level.blocks):
-        first, last, upto = level.sees(block, len(below))
-        decision = promote(below[first:last], decision, upto)
+    below = seen[level.below[0]]
+    if level.kind == "exploited":
+        decision = _exploited(below, level)
+    else:
+        decision = Decision([], [])
+        for block in range(level.blocks):
+            first, last, upto = level.sees(block, len(below))
+            decision = promote(below[first:last], decision, upto)
     decisions[level.name] = decision
-    return [(one.place, one.setting, one.values) for one in decision.chosen]
+    return [(chosen.place, chosen.setting, chosen.values) for chosen in decision.chosen]
 
 
 def _exploited(below: Sequence[Seen], level: Level) -> Decision:
@@ -152,16 +153,14 @@ def _exploited(below: Sequence[Seen], level: Level) -> Decision:
     order, chosen = ranked(below), []
     count = len(order) // 4
     donors = {bad.place: good for bad, good in zip(order[-count:], order, strict=False)}
-    for one in below:
-        donor = donors.get(one.place)
-        if donor is None:
-            chosen.append(Chosen(one.place, one.setting, one.values, "goes on", one.place))
-            continue
-        factor = (0.8, 1.25)[one.place % 2]
-        values = {name: float(f"{value * factor:.6g}") for name, value in donor.values.items()}
-        number = 1000 * level.budget + one.place
-        chosen.append(Chosen(one.place, number, values, "takes over", donor.place))
-    chosen = [one._replace(runs=runs_of(one.setting)) for one in chosen]
+    for member in below:
+        place, number, values = member.place, member.setting, member.values
+        donor = donors.get(place)
+        if donor is not None:
+            factor, number = (0.8, 1.25)[place % 2], 1000 * level.budget + place
+            values = {name: float(f"{value * factor:.6g}") for name, value in donor.values.items()}
+        reason, parent = ("goes on", place) if donor is None else ("takes over", donor.place)
+        chosen.append(Chosen(place, number, values, reason, parent, runs=runs_of(number)))
     return Decision(list(below), chosen)
 
 

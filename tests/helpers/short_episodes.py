@@ -24,10 +24,10 @@ def make(settings=PENDULUM, **changes):
     return GymnasiumTask(config.Gymnasium(type="gymnasium", **{**settings, **changes}))
 
 
-def same(ones, others):
+def same(records, others):
     """Whether records are equal, bit for bit."""
     return all(
-        np.array_equal(a, b)
-        for one, other in zip(ones, others, strict=True)
-        for a, b in zip(one, other, strict=True)
+        np.array_equal(array, other)
+        for pair in zip(records, others, strict=True)
+        for array, other in zip(*pair, strict=True)
     )

@@ -9,7 +9,7 @@ from qdsweep.algorithms import make_algorithm
 from qdsweep.config.compose import compose
 from qdsweep.config.experiment import Experiment
 from qdsweep.domains import make_domain
-from qdsweep.engines.base import Batch, nothing
+from qdsweep.engines.base import Batch, cut, nothing
 from qdsweep.engines.pool import Serial
 from qdsweep.experiment import reload
 from qdsweep.experiment.state import State
@@ -37,17 +37,35 @@ def digest_of(state: State) -> str:
     return archive_digest(state.algorithm.archive.rows())
 
 
-class StopsAfter(Serial):
-    """Evaluates a number of parts, one row each, then asks the run to stop."""
+class Killed(BaseException):
+    """What a kill looks like from inside: nothing is saved any more."""
 
-    def __init__(self, domain, stop: Stop, parts: int) -> None:
+
+class StopsAfter(Serial):
+    """Evaluates a number of parts, then asks the run to stop.
+
+    Args:
+        domain: What evaluates.
+        stop: Asked to end the run.
+        parts: How many parts are evaluated before; None for all.
+        size: Rows of a part.
+        kill: The run ends as if killed instead, without a save.
+    """
+
+    def __init__(
+        self, domain, stop: Stop, parts: int | None, size: int = 1, kill: bool = False
+    ) -> None:
         super().__init__(domain)
-        self.stop, self.parts = stop, parts
+        self.stop, self.parts, self.size, self.kill = stop, parts, size, kill
 
     def evaluate(self, batch: Batch, rows: list[slice], meanwhile=nothing):
         meanwhile()
-        for part in (slice(i, i + 1) for wide in rows for i in range(wide.start, wide.stop)):
+        for part in cut(rows, self.size):
             if self.parts == 0:
+                if self.kill:
+                    raise Killed
                 self.stop.ask("test")
-            self.parts -= 1
+            if self.parts is not None:
+                self.parts -= 1
+            self._size = self.size
             yield from super().evaluate(batch, [part])

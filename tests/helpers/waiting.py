@@ -20,6 +20,22 @@ def says(log: Path, text: str, count: int = 1) -> bool:
     return log.exists() and log.read_text().count(text) >= count
 
 
+# What a run's log says, in the only place that knows its words.
+def has_workers(log: Path, workers: int, times: int = 1) -> bool:
+    """Whether so many have been there at once."""
+    return says(log, f", {workers} now", times)
+
+
+def has_lost(log: Path, left: int | None = None) -> bool:
+    """Whether workers have gone; and so many were left then."""
+    return says(log, " left" if left is None else f", {left} left")
+
+
+def evaluates(log: Path, times: int = 1) -> bool:
+    """Whether so many attempts have evaluated."""
+    return says(log, "first evaluation after", times)
+
+
 def crew_of(folder: Path) -> list[psutil.Process]:
     """The processes of `qdsweep worker` for the runs of a folder, and those that evaluate there."""
     found = []

@@ -46,8 +46,8 @@ def blocks(language: str, page: str = "*") -> list[str]:
 def lines(start: str) -> list[str]:
     """The commands that start so, each once, without their comments."""
     typed = [line for block in blocks("sh") for line in block.splitlines()]
-    found = [line.split("  #")[0].strip() for line in typed if line.startswith(start)]
-    return list(dict.fromkeys(found))
+    starting = [line.split("  #")[0].strip() for line in typed if line.startswith(start)]
+    return list(dict.fromkeys(starting))
 
 
 def commands() -> list[str]:

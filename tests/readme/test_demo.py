@@ -23,8 +23,8 @@ def test_the_demo_and_what_is_done_with_it(tmp_path):
         clone.type(line)
     (python,) = blocks("python", page="results.md")
     code = python + "\nprint(run.archive.stats, len(run.metrics))"
-    said = clone.run([BIN / "python", "-c", code])
-    assert said.rstrip().endswith(" 150"), "lengthened by a later command"
+    printed = clone.run([BIN / "python", "-c", code])
+    assert printed.rstrip().endswith(" 150"), "lengthened by a later command"
     table = pd.read_csv(clone.folder / "results/sweeps/demo/summary.csv")
     assert len(table) == 6
     assert table["algorithm"].nunique() == 3

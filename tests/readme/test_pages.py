@@ -23,15 +23,15 @@ MADE = ("containers/qdsweep.sif", "qdsweep.tar", "seeds.txt")
 
 def commands(text: str) -> list[list[str]]:
     """The lines of a page's sh blocks, as words; pipes and redirections end a command."""
-    found = []
+    lines = []
     for words in pages.commands(text):
         while words and re.fullmatch(r"[A-Z_]+=.*", words[0]):
             words.pop(0)
         for end in ("|", "&&", ">", ";"):
             words = words[: words.index(end)] if end in words else words
         if words:
-            found.append(words)
-    return found
+            lines.append(words)
+    return lines
 
 
 def is_there(name: str, text: str) -> bool:
@@ -82,6 +82,6 @@ def test_its_commands_can_be_typed(page, monkeypatch):
 
 
 def test_there_are_commands():
-    found = [words[0] for path in PAGES.values() for words in commands(path.read_text())]
-    assert found.count("qdsweep") > 5
-    assert found.count("snakemake") > 10
+    programs = [words[0] for path in PAGES.values() for words in commands(path.read_text())]
+    assert programs.count("qdsweep") > 5
+    assert programs.count("snakemake") > 10

@@ -3,6 +3,7 @@
 import itertools
 import json
 import os
+import platform
 import re
 import shutil
 
@@ -11,19 +12,13 @@ import pandas as pd
 import pytest
 import yaml
 from in_process import compute_sweep, report_sweep
+from support import TINY
 
 from qdsweep.analysis.figures.plots import plot
 from qdsweep.analysis.page.report import report
 from qdsweep.analysis.tables.aggregate import aggregate
 
-EXPERIMENT = {
-    "domain": {"preset": "lp_sphere", "solution_dim": 10},
-    "algorithm": "cma_me",
-    "archive": {"dims": [20, 20]},
-    "num_emitters": 2,
-    "batch_size": 8,
-    "iterations": 25,
-}
+EXPERIMENT = {**TINY, "algorithm": "cma_me", "archive": {"dims": [20, 20]}, "iterations": 25}
 SWEEP = "::: sigma0 0.1 1 ::: batch_size 8 16 ::: seed 1 2 3"
 
 
@@ -113,7 +108,7 @@ def reader(chromium):
         context = chromium.new_context(viewport={"width": width, "height": height})
         context.grant_permissions(["clipboard-read", "clipboard-write"])
         page = context.new_page()
-        page.on("console", lambda said: said.type == "error" and troubles.append(said.text))
+        page.on("console", lambda entry: entry.type == "error" and troubles.append(entry.text))
         page.on("pageerror", lambda error: troubles.append(str(error)))
         page.on("request", check_request)
         page.route("**/*", lambda route: route.continue_() if own(route) else route.abort())
@@ -132,19 +127,6 @@ def reader(chromium):
     assert troubles == []
 
 
-def cells(page, table, column):
-    """The texts of a column, as they stand."""
-    body = f"table[aria-label={json.dumps(table)}] tbody"
-    return page.locator(f"{body} tr td:nth-child({column + 1})").all_inner_texts()
-
-
-def heading(page, table, name):
-    return page.locator(f"table[aria-label={json.dumps(table)}] th", has_text=name).first
-
-
-MISSING = "\u2013"
-
-
 def as_numbers(texts):
     return [float(text.replace(",", "").replace("\u2212", "-").split(" ")[0]) for text in texts]
 
@@ -152,32 +134,25 @@ def as_numbers(texts):
 # Tables
 
 
-def test_a_click_sorts_numbers_and_missing_values_stay_last(reader, large):
+@pytest.mark.parametrize(
+    ("name", "key"), [("Best objective", None), ("seed", "Enter")], ids=["click", "keyboard"]
+)
+def test_columns_sort_as_numbers_and_missing_values_stay_last(reader, large, name, key):
+    """Numbers: not 0, 1, 10, 2."""
     page = reader(large)
-    head = heading(page, "runs", "Best objective")
+    head = page.locator("table[aria-label=runs] th", has_text=name).first
     column = head.evaluate("(head) => head.cellIndex")
-    head.get_by_role("button").click()
-    assert head.get_attribute("aria-sort") == "descending"
-    texts = cells(page, "runs", column)
-    assert len(texts) == 201 and texts[-1] == MISSING
-    falling = as_numbers(texts[:-1])
-    assert falling == sorted(falling, reverse=True) and falling[0] > falling[-1]
-    head.get_by_role("button").click()
-    assert head.get_attribute("aria-sort") == "ascending"
-    texts = cells(page, "runs", column)
-    assert texts[-1] == MISSING and as_numbers(texts[:-1]) == sorted(falling)
-
-
-def test_the_keyboard_sorts_and_seeds_are_numbers(reader, large):
-    page = reader(large)
-    head = heading(page, "runs", "seed")
-    head.get_by_role("button").focus()
-    page.keyboard.press("Enter")
-    assert head.get_attribute("aria-sort") == "ascending"
-    seeds = as_numbers(cells(page, "runs", head.evaluate("(head) => head.cellIndex")))
-    assert seeds == sorted(seeds) and seeds[-1] == 10  # not 0, 1, 10, 2
-    page.keyboard.press("Space")
-    assert head.get_attribute("aria-sort") == "descending"
+    orders = {}
+    for _ in range(2):
+        button = head.get_by_role("button")
+        button.press(key) if key else button.click()
+        row = f"table[aria-label=runs] tbody tr td:nth-child({column + 1})"
+        texts = page.locator(row).all_inner_texts()
+        missing = texts.index("\u2013") if "\u2013" in texts else len(texts)
+        assert len(texts) == 201 and missing in (200, 201)
+        orders[head.get_attribute("aria-sort")] = as_numbers(texts[:missing])
+    assert orders["ascending"] == sorted(orders["ascending"])
+    assert orders["descending"] == orders["ascending"][::-1] != orders["ascending"]
 
 
 def test_tables_have_the_values_of_the_files(reader, made):
@@ -218,12 +193,12 @@ def hover(page, plot, trace, along=0.5):
 def test_the_hover_over_a_learning_curve_shows_its_values(reader, made):
     page = reader(made / "sweeps/small/report.html")
     group = "sigma0 0.1, batch_size 16"
-    said = hover(page, "curves-1", group)
+    words = hover(page, "curves-1", group)
     curves = pd.read_csv(made / "sweeps/small/curves.csv").query("group == @group")
-    evaluations = int(re.search(r"([\d,]+) evaluations", said)[1].replace(",", ""))
+    evaluations = int(re.search(r"([\d,]+) evaluations", words)[1].replace(",", ""))
     row = curves[curves["evaluations"] == evaluations].iloc[0]
-    mean, error = re.search(r"QD score ([\d.,]+) ± ([\d.,]+)", said).groups()
-    assert group in said and "(n = 3)" in said
+    mean, error = re.search(r"QD score ([\d.,]+) ± ([\d.,]+)", words).groups()
+    assert group in words and "(n = 3)" in words
     last = 0.5 * 10 ** -len(mean.partition(".")[2])  # half of the last digit that is shown
     for text, part in ((mean, "mean"), (error, "se")):
         value = float(text.replace(",", ""))
@@ -233,14 +208,14 @@ def test_the_hover_over_a_learning_curve_shows_its_values(reader, made):
 def test_names_are_shown_as_they_are(reader, nasty):
     page = reader(nasty)
     names = page.locator("#curves-1 .legendtext").all_text_contents()
-    every = [f"{one}, step {other}" for one in READ[:2] for other in READ[2:]]
+    every = [f"{first}, step {second}" for first in READ[:2] for second in READ[2:]]
     assert sorted(names) == sorted(every)
     for trace, name in enumerate(names):
         assert name in hover(page, "curves-1", escaped(page, "curves-1", trace))
     ticks = page.locator("#coordinates-1 .annotation-text").all_text_contents()
     assert {f"{name[:20]}…" if len(name) > 22 else name for name in READ} <= set(ticks)
-    said = hover(page, "coordinates-1", escaped(page, "coordinates-1", 0), along=0.3)
-    assert any(said.startswith(name) for name in every)
+    words = hover(page, "coordinates-1", escaped(page, "coordinates-1", 0), along=0.3)
+    assert any(words.startswith(name) for name in every)
 
 
 def escaped(page, plot, number):
@@ -253,7 +228,7 @@ def escaped(page, plot, number):
 
 def test_another_metric_can_be_chosen(reader, made):
     page = reader(made / "sweeps/small/report.html")
-    page.get_by_label("Show").first.select_option("Coverage (%) over evaluations")
+    page.get_by_label("Show").first.select_option(index=2)
     page.wait_for_function(
         "document.getElementById('curves-1').layout.yaxis.title.text === 'Coverage (%)'"
     )
@@ -262,9 +237,9 @@ def test_another_metric_can_be_chosen(reader, made):
 
 def test_parallel_coordinates_show_values_and_keep_what_a_box_holds(reader, made):
     page = reader(made / "sweeps/small/report.html")
-    said = hover(page, "coordinates-1", "sigma0 0.1, batch_size 16", along=0.3)
-    assert "sigma0 0.1" in said and "batch_size 16" in said
-    assert re.search(r"Normalised QD score [\d.,]+ ± [\d.,]+ \(n = 3\)", said)
+    words = hover(page, "coordinates-1", "sigma0 0.1, batch_size 16", along=0.3)
+    assert "sigma0 0.1" in words and "batch_size 16" in words
+    assert re.search(r"Normalised QD score [\d.,]+ ± [\d.,]+ \(n = 3\)", words)
     # A box over the top of the second axis: the lines of batch_size 16.
     corner = page.evaluate(
         """() => {
@@ -347,51 +322,37 @@ def test_every_picture_is_there_and_has_words(reader, made):
     assert all(b - a <= 1 for a, b in itertools.pairwise(levels))
 
 
-def test_every_figure_has_its_data_and_its_command(reader, made):
-    page = reader(made / "sweeps/small/report.html")
-    figures = page.locator("figure.figure").all()
-    assert len(figures) >= 3
-    for figure in figures:
-        name = figure.get_attribute("id")
-        assert figure.locator(f"a[download^='{name}.csv']").count() == 1
-        assert figure.locator("code", has_text="qdsweep ").count() == 1
-
-
 # Methods
 
 
 def test_methods_can_be_copied_and_name_no_machine(reader, made):
-    import platform
-
     page = reader(made / "sweeps/small/report.html")
     text = page.locator("#methods-text").inner_text()
-    for part in (
-        "CMA-ME (Fontaine et al., 2020; ",
-        "initial step size 0.1 or 1",
-        "pyribs 0.",
-    ):
-        assert part in text
-    assert "seeds 1\u20133" in text and "25 iterations" in text
+    assert "CMA-ME (Fontaine et al., 2020; " in text and "seeds 1\u20133" in text
     page.locator("button[data-copy=methods-text]").click()
     page.wait_for_selector("button:text('Copied')")
     assert page.evaluate("navigator.clipboard.readText()") == text
-    source = page.content()
-    assert str(made) not in source
+    assert str(made) not in page.content()
     assert not re.search(rf"\b{re.escape(platform.node())}\b", text)
 
 
 # Weight
 
 
-def test_a_page_of_200_runs_is_light_and_opens_at_once(chromium, large):
-    assert large.stat().st_size < 15_000_000
+def load_time(browser, path):
+    """The least of three, as the machine may be busy with other tests."""
     times = []
-    for _ in range(3):  # the machine may be busy with other tests
-        page = chromium.new_page()
-        page.goto(large.as_uri(), wait_until="load")
+    for _ in range(3):
+        page = browser.new_page()
+        page.goto(path.as_uri(), wait_until="load")
         times.append(page.evaluate("performance.getEntriesByType('navigation')[0].loadEventEnd"))
-        page.wait_for_function("document.documentElement.dataset.interactive === 'ready'")
-        assert page.locator("#runs .grid img").count() == 200
         page.close()
-    print(f"{large.stat().st_size / 1e6:.1f} MB, loaded after {sorted(times)} ms")
-    assert min(times) < 2000
+    return min(times)
+
+
+def test_a_page_of_200_runs_is_light_and_opens_at_once(chromium, reader, made, large):
+    assert large.stat().st_size < 15_000_000
+    assert reader(large).locator("#runs .grid img").count() == 200
+    few = load_time(chromium, made / "sweeps/small/report.html")
+    many = load_time(chromium, large)
+    assert many < 5 * few, "than one of 12 runs"

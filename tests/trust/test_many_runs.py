@@ -12,6 +12,7 @@ from typing import NamedTuple
 import pytest
 import yaml
 from many_runs import SIGMAS, finish_runs, write_sweep
+from refusals import names_all
 from support import BIN, REPO
 
 from qdsweep.files import write_text
@@ -87,7 +88,7 @@ def test_the_status_of_very_many_runs(folder):
     first, cost = [measure(BIN / "qdsweep", "status", "many", cwd=folder) for _ in "ab"]
     for how, one in (("status, first", first), ("status", cost)):
         print(f"{how}: {one.seconds:.1f} s, {one.gigabytes:.2f} GiB")
-        assert f"{RUNS} runs: {RUNS} finished" in one.text
+        names_all(one.text, f"{RUNS} runs", f"{RUNS} finished")
         assert one.gigabytes < 0.2 + 10e-6 * RUNS
     assert first.text == cost.text
     assert first.seconds < 3 + 0.4e-3 * RUNS
@@ -117,7 +118,7 @@ def test_one_more_seed_plans_that_seed_alone(folder):
 
 
 @very_long
-def test_a_summary_that_has_changed_makes_the_tables_anew_and_no_run(folder):
+def test_a_changed_summary_writes_the_tables_again_and_computes_no_run(folder):
     run = a_run(folder, 0)
     before = run.state.summary.read_text()
     write_text(run.state.summary, before + "\n")

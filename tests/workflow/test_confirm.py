@@ -1,20 +1,16 @@
 """Corrected archives and confirmed winners, by the real Snakefile on tiny sweeps."""
 
-import os
-import shutil
-import signal
-import subprocess
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
-import psutil
 import pytest
 from in_process import qdsweep
 from patient import EXPERIMENT, add_plugin
+from refusals import names_all
 from results import digest, read_json, summary
-from support import BIN, REPO, snakemake, write_yaml
-from waiting import wait_until
+from starting import jobs, planned, start
+from support import write_yaml
 
 SWEEP = "::: iso_sigma 0.1 0.3 0.6 ::: seed 1 2"
 FURTHER = {"confirm": {"top": 2, "seeds": [101, 102]}, "reevaluate": {"times": 3}}
@@ -31,12 +27,6 @@ def write_config(folder: Path, sweep: str = SWEEP, further: dict = FURTHER, **ch
     return write_yaml(folder / "mine.yaml", data)
 
 
-def is_done(folder: Path, *targets: str) -> bool:
-    words = (*targets, "-n", "--cores", 2, "--configfile", folder / "mine.yaml")
-    done = snakemake(*words, cwd=folder)
-    return "Nothing to be done" in done.stdout + done.stderr
-
-
 def confirming(folder: Path) -> list[dict]:
     return read_json(folder / "results/sweeps/mine/confirm.json")["rows"]
 
@@ -49,7 +39,8 @@ def run_of(folder: Path, row: dict) -> Path:
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("finished")
-    snakemake("--cores", 2, "--configfile", write_config(folder), cwd=folder)
+    write_config(folder)
+    start(folder)
     return folder
 
 
@@ -68,7 +59,7 @@ def test_the_best_groups_are_run_again_on_the_unseen_seeds(finished):
         assert data.loc[group, "unseen_n"] == 2
         assert data.loc[group, "difference"] == pytest.approx(np.mean(unseen) - mean)
     note = read_json(finished / "results/sweeps/mine/tables/confirmed.json")["note"]
-    assert "unseen seeds 101 to 102" in note
+    names_all(note, 101, 102)
 
 
 def test_the_corrected_scores_are_those_of_the_runs(finished):
@@ -89,52 +80,56 @@ def test_the_corrected_scores_are_those_of_the_runs(finished):
 
 
 def test_a_second_start_has_nothing_to_do_and_knows_all_runs(finished):
-    done = snakemake("-n", "--cores", 2, "--configfile", finished / "mine.yaml", cwd=finished)
-    assert "Nothing to be done" in done.stdout + done.stderr
-    assert "qdsweep: mine: 6 runs, 6 finished, nothing left" in done.stderr
-    assert "qdsweep: to confirm it: 4 runs, 4 finished, nothing left" in done.stderr
-    said = qdsweep("status", "mine", cwd=finished)
-    assert "10 runs: 10 finished" in said
-    assert "re-evaluated: 6 of 6 runs" in said
-    assert said.count("(confirms)") == 4
-    assert "0 found" in qdsweep("clean", "--orphans", "--dry-run", cwd=finished)
+    assert planned(finished) == {}
+    printed = qdsweep("status", "mine", cwd=finished)
+    assert len([line for line in printed.splitlines() if line.startswith("iso_sigma")]) == 10
+    assert printed.count("(confirms)") == 4
+    names_all(printed, "6 of 6")
+    assert orphans(finished) == set()
+
+
+def orphans(folder: Path) -> set[str]:
+    """The runs that `qdsweep clean` would remove."""
+    printed = qdsweep("clean", "--orphans", "--dry-run", cwd=folder)
+    return {path.name for path in (folder / "results/runs").iterdir() if path.name in printed}
 
 
 def test_confirming_runs_are_runs_like_any_other(copy):
     row = confirming(copy)[0]
     sweep = " ".join(f"::: {name} {value}" for name, value in row["values"].items())
-    config = write_config(copy, sweep, further={})
-    done = snakemake("-n", "--cores", 1, "--configfile", config, cwd=copy)
-    assert "1 run, 1 finished, nothing left" in done.stderr
+    write_config(copy, sweep, further={})
+    assert "qd_run" not in planned(copy)
     qdsweep("run", run_of(copy, row) / "config.yaml", "--out", "alone", cwd=copy)
     assert digest(copy / "alone") == digest(run_of(copy, row))
 
 
 def test_without_the_key_there_is_neither_work_nor_a_trace_of_it(copy):
-    config = write_config(copy, further={})
-    done = snakemake("--cores", 2, "--configfile", config, cwd=copy)
-    assert "choose_winners" not in done.stderr
+    confirm = {row["id"] for row in confirming(copy)}
+    write_config(copy, further={})
+    assert "choose_winners" not in jobs(start(copy))
     assert not (copy / "results/sweeps/mine/confirm.json").exists()
     assert not list(copy.glob("results/sweeps/mine/tables/con*"))
     assert not list(copy.glob("results/sweeps/mine/tables/cor*"))
-    assert is_done(copy)
-    assert "6 runs: 6 finished" in qdsweep("status", "mine", cwd=copy)
-    assert "4 found" in qdsweep("clean", "--orphans", "--dry-run", cwd=copy)
+    assert planned(copy) == {}
+    assert "(confirms)" not in qdsweep("status", "mine", cwd=copy)
+    assert orphans(copy) == confirm
     # With it again: its runs are still there.
-    snakemake(*TABLES, "--cores", 2, "--configfile", write_config(copy), cwd=copy)
-    assert "10 runs: 10 finished" in qdsweep("status", "mine", cwd=copy)
+    write_config(copy)
+    assert "qd_run" not in jobs(start(copy, *TABLES))
+    assert orphans(copy) == set()
 
 
 def test_a_larger_budget_lengthens_confirmation_and_corrects_again(copy):
     before = {row["id"] for row in confirming(copy)}
-    config = write_config(copy, SWEEP + " ::: iterations 11")
-    snakemake(*TABLES, "--cores", 2, "--configfile", config, cwd=copy)
-    assert is_done(copy, *TABLES)
+    write_config(copy, SWEEP + " ::: iterations 11")
+    start(copy, *TABLES)
+    assert planned(copy, *TABLES) == {}
     rows = confirming(copy)
     for row in rows:
-        assert summary(run_of(copy, row))["iterations"] == row["iterations"] == 11
-        log = (run_of(copy, row) / "run.log").read_text()
-        assert ("goes on after iteration 8" in log) == (row["id"] in before)
+        about = summary(run_of(copy, row))
+        assert about["iterations"] == row["iterations"] == 11
+        begun = [attempt["from"] for attempt in about["attempts"]]
+        assert begun == ([0, 8] if row["id"] in before else [0])
     for name in pd.read_csv(copy / "results/sweeps/mine/summary.csv")["id"]:
         run = copy / "results/runs" / name
         assert read_json(run / f"{STEM}.json")["archive_digest"] == digest(run)
@@ -142,55 +137,18 @@ def test_a_larger_budget_lengthens_confirmation_and_corrects_again(copy):
 
 def test_what_was_deleted_is_made_again(copy):
     (copy / "results/sweeps/mine/confirm.json").unlink()
-    assert not is_done(copy)
-    snakemake(*TABLES, "--cores", 2, "--configfile", copy / "mine.yaml", cwd=copy)
-    assert is_done(copy, *TABLES)
+    assert planned(copy)
+    start(copy, *TABLES)
+    assert planned(copy, *TABLES) == {}
     for path in copy.glob(f"results/runs/*/{STEM}.*"):
         path.unlink()
-    digests = {path: path.read_bytes() for path in copy.glob("results/sweeps/mine/tables/*.csv")}
-    assert digests
-    done = snakemake("--cores", 2, "--configfile", copy / "mine.yaml", cwd=copy)
-    assert "evaluates" not in done.stdout, "the samples in state/ are enough"
-    assert {path: path.read_bytes() for path in digests} == digests
-    assert is_done(copy)
+    tables = {path: path.read_bytes() for path in copy.glob("results/sweeps/mine/tables/*.csv")}
+    assert tables
+    assert "evaluates" not in start(copy), "the samples in state/ are enough"
+    assert {path: path.read_bytes() for path in tables} == tables
+    assert planned(copy) == {}
 
 
 def test_tables_of_unfinished_sweeps_wait_for_neither(copy):
-    partial = ("--configfile", copy / "mine.yaml", "--config", "partial=true")
-    done = snakemake("-n", "--cores", 1, *partial, cwd=copy)
-    for rule in ("choose_winners", "confirmed_table", "reevaluate", "corrected_table"):
-        assert rule not in done.stdout + done.stderr
-
-
-def test_a_kill_in_the_middle_of_the_confirmation_costs_nothing(copy):
-    """kill -9 of Snakemake and all it started, while confirming runs are computed."""
-    expected = {row["id"]: digest(run_of(copy, row)) for row in confirming(copy)}
-    for run in expected:
-        shutil.rmtree(copy / "results/runs" / run)
-    (copy / "results/sweeps/mine/confirm.json").unlink()
-    words = ["snakemake", "-s", REPO / "Snakefile", "--directory", copy, "--cores", "2"]
-    words = [BIN / words[0], *words[1:], "--configfile", copy / "mine.yaml"]
-    slow = {**os.environ, "PATIENT_SECONDS": "0.02", "QDSWEEP_WARM": "off"}
-    process = subprocess.Popen(
-        words, cwd=copy, env=slow, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    )
-
-    def saved() -> list[Path]:
-        return [
-            path for run in expected for path in copy.glob(f"results/runs/{run}/state/reload-*.pkl")
-        ]
-
-    wait_until(lambda: len(saved()) > 1, 300, "reload files of confirming runs")
-    family = [*psutil.Process(process.pid).children(recursive=True), psutil.Process(process.pid)]
-    for member in family:
-        member.send_signal(signal.SIGKILL)
-    process.wait(10)
-    psutil.wait_procs(family, timeout=10)
-    said = qdsweep("clean", "--orphans", "--dry-run", cwd=copy)
-    assert "results/runs/" not in "".join(line for line in said.splitlines() if ".tmp" not in line)
-    again = snakemake("--cores", 2, "--configfile", copy / "mine.yaml", cwd=copy)
-    assert "qdsweep: to confirm it: 4 runs" in again.stderr
-    logs = [(copy / f"results/runs/{run}/run.log").read_text() for run in expected]
-    assert any("goes on after iteration" in log for log in logs)
-    assert {run: digest(copy / "results/runs" / run) for run in expected} == expected
-    assert is_done(copy)
+    further = {"choose_winners", "confirmed_table", "reevaluate", "corrected_table"}
+    assert not further & planned(copy, "--config", "partial=true").keys()

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 import yaml
+from refusals import refused
 from snakemake_interface_executor_plugins.utils import TargetSpec, encode_target_jobs_cli_args
 from support import REPO, TINY, command
 
-from qdsweep.errors import BadInput
 from qdsweep.planning.jobs import is_of_runs, planned_budget
 from qdsweep.records.paths import Results
 from qdsweep.records.plan import write_plan
@@ -57,9 +57,9 @@ def test_a_job_costs_the_same_in_a_small_sweep_and_in_a_large_one(tmp_path):
     seconds = {}
     for runs in (10, 10_000):
         (tmp_path / str(runs)).mkdir()
-        said, seconds[runs] = parse(*planned(tmp_path / str(runs), runs))
-        assert "COMPOSED" not in said
-        assert "(iterations=12, cluster slurm)" in said
+        printed, seconds[runs] = parse(*planned(tmp_path / str(runs), runs))
+        assert "COMPOSED" not in printed
+        assert "iterations=12" in printed
     assert seconds[10_000] < 2 * seconds[10], seconds  # 20,000 rows took 8 s, Snakemake takes 3
 
 
@@ -91,5 +91,5 @@ def test_the_budget_of_a_job_is_the_largest_of_the_plan(tmp_path):
     sweep.confirm.write_text("torn")  # no run of the sweep itself needs it
     assert planned_budget(sweep, run) == {"iterations": 12}
     sweep.plan.write_text("torn")
-    with pytest.raises(BadInput, match=r"plan.json is damaged .*start snakemake"):
+    with refused("plan.json", "snakemake"):
         planned_budget(sweep, run)

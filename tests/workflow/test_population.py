@@ -1,14 +1,12 @@
-"""Population-based training by the real Snakefile: forks, cores, a kill, one more generation."""
+"""Population-based training by the real Snakefile: forks, and one more generation."""
 
-import os
-import signal
-import subprocess
 from pathlib import Path
 
 import pytest
-from results import digests, read_json, search_results
-from support import BIN, REPO, command, snakemake, write_yaml
-from waiting import wait_until
+from in_process import compute_run
+from results import digest, digests, read_json, summary
+from starting import jobs, planned, start
+from support import write_yaml
 
 from qdsweep.config.compose import compose
 from qdsweep.config.keys import read_schedule
@@ -34,12 +32,6 @@ def write_config(folder: Path, generations: int = 3) -> Path:
     return write_yaml(folder / "mine.yaml", data)
 
 
-def start(folder: Path, *words: object, cores: int = 2) -> str:
-    words = (*words, "--cores", cores, "--configfile", folder / "mine.yaml")
-    done = snakemake(*words, cwd=folder)
-    return done.stdout + done.stderr
-
-
 def computed(folder: Path) -> int:
     """Iterations that all attempts of all runs have computed."""
     states = (folder / "results/runs").glob("*/state/status.json")
@@ -51,14 +43,14 @@ def computed(folder: Path) -> int:
 def finished(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("population")
     write_config(folder)
-    said = start(folder, END)
-    assert "mine: population-based training of 4 settings; 24 places, 0 done" in said
+    assert planned(folder, END)["search_place"] == 4 * 2 * 3
+    start(folder, END)
     return folder
 
 
 def test_exactly_what_is_planned_is_computed(finished):
     assert computed(finished) == 4 * 2 * 3 * STEPS
-    assert "Nothing to be done" in start(finished, END, "--dry-run")
+    assert planned(finished, END) == {}
     rows = read_json(finished / END)["rows"]
     assert len(rows) == 8
     changed = [row for row in rows if row["values"]["changes"]]
@@ -68,7 +60,7 @@ def test_exactly_what_is_planned_is_computed(finished):
         assert first["at"] == 0
         assert changes[-1]["set"] == {name: row["values"][name] for name in first["set"]}
         schedule = compose(str(config_of(finished, row))).schedule
-        assert [one.at for one in schedule] == [one["at"] for one in changes]
+        assert [change.at for change in schedule] == [change["at"] for change in changes]
 
 
 def config_of(folder: Path, row: dict) -> Path:
@@ -78,33 +70,13 @@ def config_of(folder: Path, row: dict) -> Path:
 def test_a_member_is_the_run_that_is_computed_from_nothing(finished, tmp_path):
     rows = read_json(finished / END)["rows"]
     row = max(rows, key=lambda row: len(row["values"]["changes"]))
-    command("qdsweep", "run", config_of(finished, row), "--out", tmp_path / "run")
-    summary = read_json(tmp_path / "run/summary.json")
-    assert summary["id"] == row["id"]
-    assert summary["archive_digest"] == digests(finished)[row["id"]]
+    run = compute_run(config_of(finished, row), tmp_path / "run")
+    assert summary(run)["id"] == row["id"]
+    assert digest(run) == digests(finished)[row["id"]]
 
 
-def test_a_kill_and_one_core_change_nothing(finished, tmp_path):
-    write_config(tmp_path)
-    words = [BIN / "snakemake", "-s", REPO / "Snakefile", END]
-    words += ["--cores", "1", "--configfile", tmp_path / "mine.yaml"]
-    process = subprocess.Popen(
-        list(map(str, words)), cwd=tmp_path, env=dict(os.environ), start_new_session=True,
-        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-    )  # fmt: skip
-    markers = tmp_path / "results/sweeps/mine/search"
-    wait_until(lambda: len(list(markers.glob("generation-1/*-s*.json"))) >= 3, 120, "progress")
-    os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
-    start(tmp_path, END, cores=1)
-    assert search_results(tmp_path) == search_results(finished)
-
-
-def test_one_more_generation_computes_that_alone(finished, tmp_path):
-    folder = tmp_path / "copy"
-    subprocess.run(["cp", "-a", finished, folder], check=True)
-    write_config(folder, generations=4)
-    before = computed(folder)
-    said = start(folder, END)
-    assert "24 done" in said
-    assert computed(folder) - before == 4 * 2 * STEPS
+def test_one_more_generation_computes_that_alone(copy):
+    write_config(copy, generations=4)
+    before = computed(copy)
+    assert jobs(start(copy, END))["search_place"] == 4 * 2
+    assert computed(copy) - before == 4 * 2 * STEPS

@@ -1,7 +1,8 @@
 """Rendered episodes, by the real Snakefile."""
 
 from results import read_json
-from support import snakemake, write_yaml
+from starting import planned, start
+from support import write_yaml
 
 
 def test_the_workflow_renders_them_once(tmp_path):
@@ -15,17 +16,14 @@ def test_the_workflow_renders_them_once(tmp_path):
     }
     swept = "::: algorithm map_elites ::: seed 1"
     text = {"name": "tiny", "experiment": experiment, "sweep": swept, "rollouts": {}}
-    write_yaml(tmp_path / "sweep.yaml", text)
-    words = ("--cores", 1, "--configfile", "sweep.yaml")
-    snakemake(*words, cwd=tmp_path)
+    write_yaml(tmp_path / "mine.yaml", text)
+    start(tmp_path)
     plots = tmp_path / "results/sweeps/tiny/plots"
     entries = read_json(plots / "rollouts/rollouts.json")["rollouts"]
     assert entries
     assert all(entry["equal"] for entry in entries)
     assert len(list((plots / "evolution").glob("*.gif"))) == 1
-    again = snakemake("-n", *words, cwd=tmp_path)
-    assert "Nothing to be done" in again.stderr + again.stdout
+    assert planned(tmp_path) == {}
     text["rollouts"] = {"elites": ["best"]}
-    write_yaml(tmp_path / "sweep.yaml", text)
-    fewer = snakemake("-n", *words, cwd=tmp_path)
-    assert "rendered episodes of elites" in fewer.stderr + fewer.stdout
+    write_yaml(tmp_path / "mine.yaml", text)
+    assert "rollouts" in planned(tmp_path)

@@ -7,7 +7,9 @@ import pandas as pd
 import pytest
 import yaml
 from installation import environment, type_in
+from refusals import names_all
 from results import digests
+from starting import jobs
 from support import REPO, TINY, write_yaml
 
 PAGE = (REPO / "docs/guide/study.md").read_text()
@@ -57,7 +59,7 @@ def test_it_ends_with_a_report_and_nothing_is_left_to_do(study, programs):
     sweep = study / "results/sweeps/my_study"
     assert "my_study" in (sweep / "report.html").read_text()
     assert list(pd.read_csv(sweep / "summary.csv")["status"]) == ["finished"] * 2
-    assert "Nothing to be done" in type_in(programs, "snakemake", "-n", cwd=study).stdout
+    assert jobs(type_in(programs, "snakemake", "-n", cwd=study).stdout) == {}
     type_in(programs, "snakemake", "--lint", cwd=study)
 
 
@@ -72,7 +74,7 @@ def test_a_rule_of_ones_own_reads_its_tables(study, programs):
 def test_without_the_example_a_preset_is_swept(tmp_path, programs):
     type_in(programs, "qdsweep", "init", "mine", "--minimal", cwd=tmp_path)
     done = type_in(programs, "snakemake", "-n", "--cores", 2, cwd=tmp_path / "mine")
-    assert "mine: 6 runs, 0 finished" in done.stderr
+    assert jobs(done.stdout + done.stderr)["qd_run"] == 6
     assert not (tmp_path / "mine/results").exists()
 
 
@@ -83,9 +85,9 @@ def test_a_sweep_needs_no_snakefile(tmp_path, programs, study):
     assert len(digests(tmp_path)) == 2
     assert not (tmp_path / "Snakefile").exists()
     done = type_in(programs, "qdsweep", "sweep", "-n", cwd=study)  # config/config.yaml
-    assert "my_study: 2 runs, 2 finished" in done.stderr
+    assert "my_study" in done.stderr and "qd_run" not in jobs(done.stdout + done.stderr)
     done = type_in(programs, "qdsweep", "sweep", "publishd_lp", cwd=tmp_path, check=2)
-    assert "did you mean 'published_lp'?" in done.stderr
+    names_all(done.stderr, "publishd_lp", "'published_lp'")
 
 
 def test_what_snakemake_says_and_its_exit_code_are_passed_on(tmp_path, programs):

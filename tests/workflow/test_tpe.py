@@ -1,14 +1,11 @@
-"""TPE by the real Snakefile: the same batches on any number of cores, after a kill, and of more."""
+"""TPE by the real Snakefile: the same batches on any number of cores, and of more."""
 
-import os
-import signal
-import subprocess
 from pathlib import Path
 
 import pytest
+from refusals import names_all
 from results import read_json, search_results
-from support import BIN, REPO, snakemake, write_yaml
-from waiting import wait_until
+from support import snakemake, write_yaml
 
 EXPERIMENT = {
     "domain": {"preset": "lp_sphere", "solution_dim": 4},
@@ -48,28 +45,21 @@ def finished(tmp_path_factory) -> Path:
 def test_a_batch_is_told_of_the_largest_budget_with_enough_settings(finished):
     first, second = decided(finished, 1), decided(finished, 2)
     # Of three sources, six settings are enough: so many had the whole budget after three batches.
-    assert [one["setting"] for one in first["seen"]] == list(range(6))
-    assert [one["setting"] for one in second["seen"]] == list(range(12))
-    assert {one["reason"] for one in second["places"]} == {"tpe, from 12 settings"}
-    assert [one["setting"] for one in second["places"]] == list(range(12, 18))
-    for one in first["places"]:
-        values = one["values"]
-        assert values["sample"] == one["setting"]
+    assert [place["setting"] for place in first["seen"]] == list(range(6))
+    assert [place["setting"] for place in second["seen"]] == list(range(12))
+    for reason in {place["reason"] for place in second["places"]}:
+        names_all(reason, "tpe", 12)
+    assert [place["setting"] for place in second["places"]] == list(range(12, 18))
+    for place in first["places"]:
+        values = place["values"]
+        assert values["sample"] == place["setting"]
         assert values["algorithm"] == "map_elites_line"
         assert (values["line_sigma"] == "") == (values["batch_size"] == 9)
-    runs = [run for one in [*first["places"], *second["places"]] for run in one["runs"].values()]
-    assert len(set(runs)) == 12
+    places = [*first["places"], *second["places"]]
+    assert len({run for place in places for run in place["runs"].values()}) == 12
 
 
-def test_a_kill_and_more_batches_change_nothing(finished, tmp_path):
-    start = [BIN / "snakemake", "-s", REPO / "Snakefile", *words(tmp_path, 12, 2)]
-    process = subprocess.Popen(
-        list(map(str, start)), cwd=tmp_path, start_new_session=True,
-        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-    )  # fmt: skip
-    wait_until(lambda: len([*tmp_path.glob(MARKERS)]) >= 8, 120, "a batch that was asked for")
-    os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
-    assert not (tmp_path / END).exists()
-    snakemake(*words(tmp_path, 18, 2), cwd=tmp_path)
+def test_more_batches_keep_what_was_decided(finished, tmp_path):
+    for samples in (12, 18):
+        snakemake(*words(tmp_path, samples, 2), cwd=tmp_path)
     assert search_results(tmp_path) == search_results(finished)

@@ -1,12 +1,13 @@
 """Results from Python."""
 
 import json
+import shutil
 
 import numpy as np
 import pytest
 from inventing import ITERATIONS
+from refusals import refused
 
-from qdsweep.errors import BadInput
 from qdsweep.experiment.load import load, load_sweep
 
 
@@ -29,26 +30,24 @@ def test_load_rebuilds_the_archive_cell_by_cell(invented, name):
     assert len(run.metrics) == ITERATIONS
 
 
-def test_load_says_what_is_missing(invented, tmp_path):
-    with pytest.raises(BadInput, match="nowhere does not exist"):
+def test_what_is_no_finished_run_is_refused(invented, tmp_path):
+    with refused(tmp_path / "nowhere"):
         load(tmp_path / "nowhere")
     (tmp_path / "summary.json").write_text("{}")
-    with pytest.raises(BadInput, match="not a finished run"):
+    with refused(tmp_path, "snakemake"):
         load(tmp_path)
 
 
-def test_load_refuses_an_archive_of_another_run(invented, tmp_path):
-    for name in ("metrics.csv", "config.yaml", "archive.npz"):
-        source = invented.runs / invented.ids["wide", 1] / name
-        (tmp_path / name).write_bytes(source.read_bytes())
-    summary = json.loads((invented.runs / invented.ids["wide", 1] / "summary.json").read_text())
+def test_an_archive_of_another_run_is_refused(invented, tmp_path):
+    run = shutil.copytree(invented.runs / invented.ids["wide", 1], tmp_path / "run")
+    summary = json.loads((run / "summary.json").read_text())
     summary["archive"]["dims"] = [5, 5]
-    (tmp_path / "summary.json").write_text(json.dumps(summary))
-    with pytest.raises(BadInput, match="do not fit the cells"):
-        _ = load(tmp_path).archive
+    (run / "summary.json").write_text(json.dumps(summary))
+    with refused("archive.npz", "summary.json"):
+        _ = load(run).archive
 
 
 def test_load_sweep(invented, main):
     assert len(load_sweep("main", invented.results)) == 6
-    with pytest.raises(BadInput, match="main"):
+    with refused("other", "main"):
         load_sweep("other", invented.results)

@@ -1,43 +1,62 @@
-"""What stands at each place of a search, and why it stopped there."""
+"""Where each setting of a search stands, why it stopped there, and the tables that show it."""
 
-from searching import SEEDS, grid, halving, population, searched, write_search
+import csv
+import re
+from dataclasses import replace
+
+from in_process import qdsweep
+from searching import SEEDS, grid, halving, population, run_of, searched, write_search
 
 from qdsweep.analysis.search import (
+    became,
+    explained,
     leader,
     level_text,
+    levels_so_far,
     read_search,
+    search_line,
 )
+from qdsweep.analysis.sheet import as_markdown
+from qdsweep.analysis.tables.search import level_sheet, place_table, setting_sheet
+from qdsweep.analysis.tables.search import write_search as write_tables
+from qdsweep.cli.sweeps import orphans
 from qdsweep.config.search import Search
-from qdsweep.records.paths import SweepDir
-from qdsweep.records.plan import read_plan
-from qdsweep.search.levels import cost, count_candidates, levels, search_cost, share_of_whole
+from qdsweep.records.paths import Results, SweepDir
+from qdsweep.records.plan import PlannedRun, read_plan
+from qdsweep.records.progress import RAISED, Standing
+from qdsweep.search.levels import levels, search_cost
 
 
 def test_each_place_says_why_its_setting_stopped():
     search = searched(halving(), grid())
     assert len(search.placed) == 27 + 9 + 3
-    whys = {one.setting: one.why for one in search.placed if one.level.name == "rung-0"}
-    assert sum(why.endswith(" of 27, 9 went on") for why in whys.values()) == 17
-    assert whys[26] == "rung 0: failed: ValueError: the ranker broke"
-    assert sum(not why for why in whys.values()) == 9
-    ranks = sorted(one.rank for one in search.placed if one.level.name == "rung-0")
-    assert ranks == list(range(1, 28))
-    assert next(one for one in search.placed if one.failed).rank == 27, "it ranks last"
-    assert all(one.went_on is None for one in search.finalists)
-    assert [one.rank for one in search.finalists] == [1, 2, 3]
+    first = [place for place in search.placed if place.level.name == "rung-0"]
+    assert sum(bool(place.why) for place in first) == 18
+    assert sorted(place.rank for place in first) == list(range(1, 28))
+    (failed,) = (place for place in first if place.failed)
+    assert (failed.setting, failed.rank) == (26, 27), "it ranks last"
+    assert failed.failed in failed.why
+    assert [(place.rank, place.went_on) for place in search.finalists] == [
+        (1, None), (2, None), (3, None),
+    ]  # fmt: skip
 
 
-def test_nobody_has_decided_about_a_search_that_is_half_done():
+def test_a_search_that_is_half_done_has_decided_nothing(snapshot):
     search = searched(halving(), grid(), markers=20)
-    assert {one.level.name for one in search.placed} == {"rung-0"}
-    assert sum(one.is_done for one in search.placed) == 20
-    assert {(one.rank, one.went_on, one.why) for one in search.placed} == {(None, None, "")}
+    assert {place.level.name for place in search.placed} == {"rung-0"}
+    assert sum(place.is_done for place in search.placed) == 20
+    assert {(place.rank, place.went_on, place.why) for place in search.placed} == {(None, None, "")}
+    run = PlannedRun("a", "a", "evaluations", 3_000)
+    standings = [Standing(run, "finished", 3_000, core_seconds=36.0)] * 20
+    lines = [became(search.placed[0]), became(search.placed[26]), search_line(search, standings)]
+    (level,) = levels_so_far(search)
+    assert [*lines, *level[:2]] == snapshot
 
 
 def test_a_setting_is_shown_where_it_got_furthest():
     search = searched(halving(), grid())
-    assert sorted(one.setting for one in search.last) == list(range(27))
-    budgets = [one.level.budget for one in search.last]
+    assert sorted(place.setting for place in search.last) == list(range(27))
+    budgets = [place.level.budget for place in search.last]
     assert budgets == [27_000] * 3 + [9_000] * 6 + [3_000] * 18
     assert search.last[-1].failed is not None
     steps = [after.level.budget / before.level.budget for before, after in search.pairs]
@@ -45,35 +64,84 @@ def test_a_setting_is_shown_where_it_got_furthest():
     assert search.label(search.last[0]).startswith("sigma0 0.5, batch_size ")
 
 
-def test_what_a_search_costs():
-    planned = halving()
-    assert [cost(planned, level) for level in planned] == [81_000, 54_000, 135_000]
-    assert search_cost(planned) == 270_000 and count_candidates(planned) == 27
-    assert round(100 * share_of_whole(planned, 27)) == 37
-
-
-def test_brackets_are_told_apart():
-    search = Search(halving={"brackets": "all", "seeds": [1, 1, 2]})
-    planned = list(levels(search, 17, SEEDS, 27_000))
-    found = searched(planned, grid()[:17])
-    assert level_text("bracket-2-rung-0") == "bracket 2, rung 0"
-    assert {one.why.partition(":")[0] for one in found.placed if one.why} == {
-        *("bracket 2, rung 0", "bracket 2, rung 1", "bracket 1, rung 0")
-    }
-    assert len(found.finalists) == 5
+def test_brackets_are_named_apart():
+    keys = Search(halving={"brackets": "all", "seeds": [1, 1, 2]})
+    search = searched(list(levels(keys, 17, SEEDS, 27_000)), grid()[:17])
+    stopped = {place.level.name: place.why for place in search.placed if place.why}
+    assert set(stopped) == {"bracket-2-rung-0", "bracket-2-rung-1", "bracket-1-rung-0"}
+    assert all(why.startswith(level_text(name)) for name, why in stopped.items())
+    assert len({level_text(name) for name in stopped}) == 3
+    assert len(search.finalists) == 5
 
 
 def test_a_population_takes_over_and_goes_on():
     search = searched(population(), [{"sigma0": 0.1 * n, "batch_size": 12} for n in range(1, 10)])
     assert search.is_pbt
-    second = [one for one in search.placed if one.level.name == "generation-1"]
-    assert sum(one.parent != one.place for one in second) == 2
-    first = [one for one in search.placed if one.level.name == "generation-0"]
-    assert sum(bool(one.why) for one in first) == 2, "those whose place was taken over"
+    first, second = (
+        [place for place in search.placed if place.level.name == f"generation-{number}"]
+        for number in (0, 1)
+    )
+    assert sum(place.parent != place.place for place in second) == 2
+    assert sum(bool(place.why) for place in first) == 2, "those whose place was taken over"
     assert search_cost(search.levels) == 81_000, "a child begins where its donor stood"
     assert leader(search, search.levels[-1]) == search.finalists[0]
 
 
-def test_a_search_is_read_from_its_files(tmp_path):
-    sweep = SweepDir(write_search(tmp_path / "results", halving(), grid()))
-    assert read_search(sweep, read_plan(sweep)).placed == searched(halving(), grid()).placed
+def test_status_says_why_each_run_stopped_and_who_leads(tmp_path, snapshot):
+    """One that is read from its files."""
+    settings = grid()[18:]
+    sweep = SweepDir(write_search(tmp_path / "results", halving(9), settings))
+    assert read_search(sweep, read_plan(sweep)).placed == searched(halving(9), settings).placed
+    status = qdsweep("status", "tuned", cwd=tmp_path)
+    assert status == snapshot
+    assert max(map(len, status.splitlines())) <= 120
+
+
+def test_a_run_that_is_to_go_on_has_not_stopped():
+    run = PlannedRun("a", "a", "evaluations", 9_000)
+    assert explained(Standing(run, "stopped", 3_000, note=RAISED), "rung 1").state == "waiting"
+    failed = Standing(run, "failed", 3_000, note="ValueError")
+    assert explained(failed, "rung 1") == failed
+
+
+def test_no_run_of_a_search_is_an_orphan(tmp_path):
+    write_search(tmp_path / "results", halving(), grid())
+    (tmp_path / "results/runs/nobodys").mkdir()
+    assert [path.name for path in orphans(Results(tmp_path / "results"))] == ["nobodys"]
+    assert (tmp_path / "results/runs" / run_of(0, "1")).exists()
+
+
+def test_a_row_for_each_place_with_every_decision(tmp_path, snapshot):
+    sweep = write_search(tmp_path / "results", halving(), grid())
+    write_tables(sweep, tmp_path / "results/runs")
+    lines = (sweep / "search.csv").read_text().splitlines()
+    table = [*csv.DictReader(lines)]
+    assert len(table) == 27 + 9 + 3
+    went_on = {("rung-0", "True"): 9, ("rung-0", "False"): 18}
+    for (level, decision), count in went_on.items():
+        rows = [row for row in table if (row["level"], row["went_on"]) == (level, decision)]
+        assert len(rows) == count
+        assert {bool(row["why_stopped"]) for row in rows} == {decision == "False"}
+    assert "seconds" not in lines[0]
+    shown = "\n".join(lines[row] for row in (0, 1, 27, 28, 39))
+    assert re.sub(r"(\.\d\d)\d+", r"\1", shown) == snapshot
+    for name in ("search_settings", "search_levels"):
+        assert (sweep / f"tables/{name}.tex").exists()
+
+
+def test_the_page_has_a_row_for_each_setting(snapshot):
+    sheet = setting_sheet(searched(halving(), grid()))
+    assert len(sheet.rows) == 27
+    assert [row[-1].bold for row in sheet.rows] == [True] + [False] * 26
+    shown = replace(sheet, rows=[*sheet.rows[:4], *sheet.rows[-2:]])
+    assert as_markdown(shown) == snapshot
+
+
+def test_levels_have_their_leaders_and_what_they_cost(snapshot):
+    assert as_markdown(level_sheet(searched(halving(), grid()))) == snapshot
+
+
+def test_a_swept_name_that_is_taken_has_a_column_of_its_own():
+    settings = [{**values, "rank": n} for n, values in enumerate(grid())]
+    table = place_table(searched(halving(), settings))
+    assert list(table["swept_rank"][:3]) == ["0", "1", "2"]

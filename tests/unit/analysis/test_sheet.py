@@ -1,34 +1,70 @@
-"""Tables as Markdown and LaTeX: names come out literally."""
+"""Numbers, names and formulas as text, and tables as Markdown and LaTeX."""
 
 import html
+import math
 import re
 
 import numpy as np
+import pytest
 
 from qdsweep.analysis.sheet import (
     Sheet,
     as_latex,
     as_markdown,
+    escape_latex,
     number_cell,
     read_sheet,
     text_cell,
 )
+from qdsweep.analysis.statistics import band_text, mean_error_count
 from qdsweep.analysis.tables.over_tasks import write_over_tasks
+from qdsweep.config.base import value_text
+from qdsweep.text import TIMES, common_decimals, mean_and_error, plain, short
 
-NASTY = [
-    "a*b*",
-    "_x_",
-    "__y",
-    "`z`",
-    "<html>&amp;",
-    "[l](u)",
-    "~~s~~",
-    "$m | n",
-    "a\\b",
-    "#1",
-    "w_w",
-]
 
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [([], (math.nan, math.nan, 0)), ([5.0], (5.0, math.nan, 1)), ([1.0, math.nan, 3.0], (2, 1, 2))],
+)
+def test_mean_error_count(values, expected):
+    assert mean_error_count(np.array(values)) == pytest.approx(expected, nan_ok=True)
+
+
+def test_numbers_and_formulas_as_text():
+    assert [value_text(v) for v in (1e-3, True, None, [2, 3], "x")] == [
+        "0.001", "true", "null", "[2, 3]", "x",
+    ]  # fmt: skip
+    assert common_decimals([100.0], [0.123]) == 2
+    assert mean_and_error(1234.5, 6.7, 1) == "1,234.5 ± 6.7"
+    assert mean_and_error(1234.5, math.nan, 1) == "1,234.5"
+    assert [short(v, 3) for v in (7.312e-5, -2e7, 0.25, -3)] == [
+        f"7.31 {TIMES} 10⁻⁵", f"\u22122 {TIMES} 10⁷", "0.25", "\u22123",
+    ]  # fmt: skip
+    assert escape_latex(f"50 %, {short(7.312e-5, 3)} s and {short(-2e7)}") == (
+        r"50 \%, $7.31 \times 10^{-5}$ s and $-2 \times 10^{7}$"
+    )
+    assert escape_latex(r"$\sigma_0$ of 5 %") == r"$\sigma_0$ of 5 \%"
+    assert escape_latex("a_1 for 5 $") == r"a\_1 for 5 \$"
+
+
+def test_what_a_band_is_called(snapshot):
+    assert [band_text([3, 3]), band_text([1, 1])] == snapshot
+
+
+def test_formulas_in_plain_letters():
+    shown = {
+        r"$\sigma_0$ 0.1": "σ₀ 0.1",
+        r"a $\lambda^{2}$, $\le 3$": "a λ², ≤3",
+        r"$\mathrm{QD}_{\text{max}}$": "QDₘₐₓ",
+        r"$s_{\mathrm{line}}$": "sₗᵢₙₑ",
+        r"$x_{DQ}$": "x_DQ",
+        "costs $5": "costs $5",
+        "cma_me": "cma_me",
+    }
+    assert {text: plain(text) for text in shown} == shown
+
+
+NASTY = ["a*b*", "_x_", "__y", "`z`", "<html>&amp;", "[l](u)", "~~s~~", "$m | n", "a\\b", "#1", "w"]
 FORMULA = r"$\sigma_0$"  # a label's, which Markdown sets in plain letters
 
 
@@ -45,10 +81,8 @@ def test_names_come_out_literally_in_markdown():
 
 
 def test_names_come_out_literally_in_latex():
-    sheet = Sheet(
-        "t", "T", "", ["x"], 1, [[text_cell(name)] for name in (r"\{}$&#^_~%|<`", "[1]", "*")]
-    )
-    lines = as_latex(sheet).splitlines()
+    rows = [[text_cell(name)] for name in (r"\{}$&#^_~%|<`", "[1]", "*")]
+    lines = as_latex(Sheet("t", "T", "", ["x"], 1, rows)).splitlines()
     signs = r"\textbackslash{}\{\}\$\&\#\textasciicircum{}\_\textasciitilde{}\%$|$$<$"
     signs += r"\textasciigrave{} \\"
     assert lines[-5:-2] == [signs, r"{}[1] \\", r"{}* \\"]  # else they belong to the break

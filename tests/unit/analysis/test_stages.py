@@ -1,12 +1,21 @@
-"""The stages: each is whole, and command line, page and Snakefile have all of them."""
+"""The stages: each is whole, is a command, and names what is missing or damaged."""
 
+import os
+import shutil
+import subprocess
+import sys
 from importlib import import_module
 from pathlib import Path
 
 import pytest
-from support import REPO, command
+from in_process import qdsweep
+from refusals import names_all, refused
+from support import REPO
 
+from qdsweep.analysis.figures.plots import plot
+from qdsweep.analysis.page.report import report
 from qdsweep.analysis.stages import STAGES, Stage, forget, maker_of
+from qdsweep.analysis.tables.aggregate import aggregate
 from qdsweep.config.compose import compose
 from qdsweep.config.sweep import Reevaluate, SweepFile
 
@@ -29,9 +38,9 @@ def test_no_file_has_two_makers():
     assert len(set(outputs)) == len(outputs)
 
 
-def test_every_stage_is_a_command():
+def test_every_stage_is_a_command(tmp_path):
     for name in NAMES:
-        assert "results/sweeps/" in command("qdsweep", name, "--help").stdout
+        names_all(qdsweep(name, "--help", cwd=tmp_path), "results/sweeps/")
 
 
 def test_what_is_asked_for_depends_on_key_runs_and_what_is_there():
@@ -46,20 +55,18 @@ def test_what_is_asked_for_depends_on_key_runs_and_what_is_there():
     assert "corrected" not in asked(corrected.model_copy(update={"partial": True}))
 
 
-@pytest.mark.parametrize(
-    ("path", "name"),
-    [
-        ("results/sweeps/a/table.json", "aggregate"),
-        ("results/sweeps/a/tables/over_tasks.json", "aggregate"),
-        ("results/sweeps/a/tables/corrected.json", "corrected"),
-        ("results/sweeps/a/plots/figures.json", "plot"),
-        ("results/sweeps/a/plots/more/figures.json", "plot"),
-        ("results/sweeps/a/plots/evolution/figures.json", "evolution"),
-    ],
-)
-def test_a_file_has_its_maker(path, name):
-    assert maker_of(Path(path)).name == name
-    assert f"`qdsweep {name}`" in maker_of(Path(path)).anew
+def test_a_file_has_its_maker():
+    makers = {
+        "aggregate": ["table.json", "tables/over_tasks.json"],
+        "corrected": ["tables/corrected.json"],
+        "plot": ["plots/figures.json", "plots/more/figures.json"],
+        "evolution": ["plots/evolution/figures.json"],
+    }
+    for name, paths in makers.items():
+        for path in paths:
+            maker = maker_of(Path("results/sweeps/a") / path)
+            assert maker.name == name
+            names_all(maker.anew, f"`qdsweep {name}`")
 
 
 def test_a_key_that_is_gone_leaves_no_table_but_its_animations(tmp_path):
@@ -72,3 +79,44 @@ def test_a_key_that_is_gone_leaves_no_table_but_its_animations(tmp_path):
     forget(FILE, tmp_path)
     assert not (tmp_path / "tables/corrected.csv").exists()
     assert (tmp_path / "table.csv").exists() and (tmp_path / "plots/rollouts/a.gif").exists()
+
+
+def test_each_stage_names_the_one_before_it(invented, tmp_path):
+    with refused("qdsweep aggregate"):
+        plot(tmp_path, invented.runs)
+
+
+@pytest.mark.parametrize(
+    ("damaged", "stage", "remedy"),
+    [
+        ("runs/ID/summary.json", aggregate, "snakemake"),
+        ("runs/ID/metrics.csv", aggregate, "snakemake"),
+        ("runs/ID/config.yaml", aggregate, "snakemake"),
+        ("runs/ID/archive.npz", plot, "snakemake"),
+        ("sweeps/main/summary.csv", plot, "snakemake"),
+        ("sweeps/main/plots/figures.json", report, "qdsweep plot"),
+        ("sweeps/main/table.json", report, "qdsweep aggregate"),
+        ("sweeps/main/tables/comparisons.json", report, "qdsweep aggregate"),
+    ],
+)
+def test_a_damaged_file_is_named_with_the_remedy(invented, main, tmp_path, damaged, stage, remedy):
+    results = tmp_path / "results"
+    shutil.copytree(invented.results, results, copy_function=os.link)
+    shutil.rmtree(results / "sweeps/main/plots/archives")  # else they are not drawn again
+    (results / "sweeps/main/.aggregated.npz").unlink()
+    file = results / damaged.replace("ID", invented.ids["wide", 1])
+    for content in (b"", b"torn", b"[1]\n", b'{"rows": [1]}\n', b"PK\x03\x04"):
+        file.unlink()
+        file.write_bytes(content)
+        with refused(file, remedy):
+            stage(results / "sweeps/main", results / "runs")
+
+
+def test_importing_the_stages_is_cheap():
+    code = (
+        "import sys, qdsweep.experiment.load\n"
+        "import qdsweep.analysis.tables.aggregate, qdsweep.analysis.figures.plots\n"
+        "print(sorted({'ribs', 'pandas', 'matplotlib'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

@@ -5,14 +5,11 @@ from typing import Any
 
 import pytest
 from composing import BASE, merged, presets
+from pydantic import ValidationError
+from refusals import refused
 
-from qdsweep.config.algorithm import AlgorithmConfig
-from qdsweep.config.cluster import Cluster
 from qdsweep.config.compose import compose, read_domain
-from qdsweep.config.domain import DomainConfig
-from qdsweep.config.experiment import Experiment
 from qdsweep.config.sweep import SweepFile
-from qdsweep.errors import BadInput
 from qdsweep.sweep.ids import run_id
 
 
@@ -65,10 +62,9 @@ def test_what_a_run_writes_composes_to_the_same_run():
 
 
 def test_composing_changes_nothing_that_it_was_given():
-    given_ = copy.deepcopy(BASE)
-    overrides = {"algorithm": "cma_mae", "dims": [4, 4]}
-    compose(given_, overrides)
-    assert given_ == BASE
+    base, overrides = copy.deepcopy(BASE), {"algorithm": "cma_mae", "dims": [4, 4]}
+    compose(base, overrides)
+    assert base == BASE
     assert overrides == {"algorithm": "cma_mae", "dims": [4, 4]}
     assert compose("lp_sphere", {"sigma0": 9.0}) != compose("lp_sphere")
 
@@ -106,10 +102,8 @@ def test_an_experiment_in_the_sweep_file_is_called_by_its_domain(experiment, tit
     assert SweepFile(name="mine", experiment=experiment).title == title
 
 
-def test_models_are_closed_and_frozen():
-    for model in (AlgorithmConfig, Cluster, DomainConfig, Experiment, SweepFile):
-        assert model.model_config["extra"] == "forbid"
-    with pytest.raises(ValueError, match="frozen"):
+def test_an_experiment_is_frozen():
+    with pytest.raises(ValidationError):
         compose(BASE).seed = 3  # type: ignore[misc]
 
 
@@ -120,7 +114,7 @@ def test_a_short_name_of_a_file_goes_with_the_algorithm_that_it_is_a_key_of():
     assert compose("qd_hopper", {"algorithm": "cma_me"}).algorithm.name == "cma_me"
     learner = compose("qd_hopper", {"algorithm": "pga_me", "domain": "pendulum", "dims": [9, 9]})
     assert learner.algorithm.iso_sigma == 0.005
-    with pytest.raises(BadInput, match="unknown name 'initial_solutions'"):
+    with refused("'initial_solutions'"):
         compose("qd_hopper", {"algorithm": "cma_me", "initial_solutions": 3})
-    with pytest.raises(BadInput, match="unknown name 'initial_solutoins'"):
+    with refused("'initial_solutoins'"):
         compose({**BASE, "initial_solutoins": 0}, {"algorithm": "cma_mae"})

@@ -1,108 +1,58 @@
-"""YAML 1.2 without repeated keys; files that cannot be read."""
+"""YAML 1.2, in files and in the values of a sweep."""
 
-import re
+import math
 from pathlib import Path
 
 import pytest
-from composing import wrong
 
-from qdsweep.config.base import typed
-from qdsweep.config.compose import compose
+from qdsweep.config.base import typed, value_text
 from qdsweep.config.files import read_yaml
-from qdsweep.errors import BadInput
+
+# fmt: off
+SCALARS = [
+    ("3", 3), ("-1", -1), ("+12", 12), ("012", 12), ("0x1F", 31), ("0o17", 15),
+    ("0.5", 0.5), ("1e-3", 0.001), ("1E+3", 1000.0), (".5", 0.5), ("1.", 1.0), ("-2.5e+1", -25.0),
+    (".inf", math.inf), ("-.INF", -math.inf), ("+.Inf", math.inf),
+    ("true", True), ("FALSE", False), ("null", None), ("~", None),
+    ("[]", []), ("[50, 5e1, x]", [50, 50.0, "x"]), ("[1,[1e-3, a]]", [1, [0.001, "a"]]),
+    ("[ true, null , x y ]", [True, None, "x y"]), ("['1', \"a, b\", '']", ["1", "a, b", ""]),
+    ("'1'", "1"), ('"true"', "true"), ("'007'", "007"), ('"1e5"', "1e5"), ("'it''s'", "it's"),
+    ('"a \\"b\\""', 'a "b"'),
+]
+TEXTS = [
+    "no", "on", "yes", "Off", "tRUE", "1:30", "1_000", "1,5", "2020-01-01", "1.2.3", "cma_me",
+    "e5", "1e", ".", "+", "inf", "nan", "0b1", "-0x1", "0o8", "\u0663", "<<", "=",
+]
+# Of a sweep alone: YAML reads another value, or none.
+BARE = ["", " ", "-", " 1", "1 ", "1\n", "a: b", "{a: 1}", "[1", "1]", "[1][2]", "[,]", "[1,,2]",
+        "[it's]", "'1", "1'", '"a"b"', "'it's'", "'a' 'b'"]
+# Of a file alone.
+WRITTEN = [("", None), ("{1..5}", {"1..5": None})]
+# fmt: on
 
 
-@pytest.mark.parametrize(
-    ("text", "parts"),
-    [
-        ("domain: arm\nseed: 1\nseed: 2\n", ["'seed'", "twice", "line 3"]),
-        ("domain: {type: arm, type: arm}\n", ["'type'", "twice", "line 1"]),
-        ("- domain: arm\n", ["mapping"]),
-        ("", ["mapping"]),
-        ("hello", ["mapping"]),
-        ("1: 2\n", ["mapping"]),
-        ("domain: arm\narchive:\n\tdims: [3, 3]\n", ["not valid YAML", "line 3"]),
-        ("domain: [arm\n", ["not valid YAML"]),
-        ("a: 1\n---\nb: 2\n", ["single document"]),
-        ("? [a]\n: b\n", ["key", "line 1"]),
-        ("a: *b\n", ["alias", "line 1"]),
-        ("a: &a [*a]\n", ["not valid YAML"]),
-        ("a: !!python/name:os.system\n", ["not valid YAML", "python/name"]),
-        ("a: !!binary aGk=\n", ["not valid YAML"]),
-        ("a: !!timestamp 2001-99-99\n", ["not valid YAML"]),
-        ("a: !!bool maybe\n", ["not valid YAML", "maybe"]),
-        (f"a: {'9' * 5000}\n", ["not valid YAML", "digits"]),
-        ("a: \x01\n", ["not valid YAML"]),
-    ],
-)
-def test_wrong_yaml(text: str, parts: list[str], in_own_folder: Path):
-    Path("broken.yaml").write_text(text)
-    for read in (compose, lambda name: read_yaml(Path(name))):
-        with pytest.raises(BadInput) as error:
-            read("broken.yaml")
-        wrong(str(error.value), "broken.yaml", parts)
-
-
-def test_wrong_files(in_own_folder: Path):
-    Path("latin.yaml").write_bytes(b"a: \xff")
-    Path("folder.yaml").mkdir()
-    for name, parts in {
-        "gone.yaml": ["no such file", "experiments"],
-        "latin.yaml": ["cannot be read"],
-        "folder.yaml": ["no such file"],
-        "lp_sphre": ["'lp_sphre'", "'lp_sphere'"],
-        "": ["experiment = ''", "lp_sphere"],
-        "x" * 300: ["no config/experiments/"],
-        "a\0b": ["experiment = 'a\\x00b'"],
-    }.items():
-        with pytest.raises(BadInput) as error:
-            compose(name)
-        wrong(str(error.value), "", parts)
-        with pytest.raises(BadInput):
-            read_yaml(Path(name))
-
-
-@pytest.mark.parametrize(
-    ("text", "value"),
-    [
-        ("1e-3", 0.001),
-        ("1E+3", 1000.0),
-        (".5", 0.5),
-        ("1.", 1.0),
-        ("-.inf", float("-inf")),
-        ("+12", 12),
-        ("012", 12),
-        ("0o17", 15),
-        ("0x1F", 31),
-        ("1_000", "1_000"),
-        ("1:30", "1:30"),
-        ("2001-01-01", "2001-01-01"),
-        ("no", "no"),
-        ("on", "on"),
-        ("Yes", "Yes"),
-        ("true", True),
-        ("FALSE", False),
-        ("~", None),
-        ("", None),
-        ("null", None),
-        ("'1'", "1"),
-        ('"true"', "true"),
-        ("<<", "<<"),
-        ("=", "="),
-        ("{1..5}", {"1..5": None}),
-        ("[50, 5e1, x]", [50, 50.0, "x"]),
-    ],
-)
-def test_yaml_scalars(text: str, value: object, in_own_folder: Path):
+@pytest.mark.parametrize(("text", "value"), [*SCALARS, *((text, text) for text in TEXTS), *WRITTEN])
+def test_values_of_a_file(text: str, value: object, in_own_folder: Path):
     Path("a.yaml").write_text(f"a: {text}\n")
-    found = read_yaml(Path("a.yaml"))["a"]
-    assert found == value and type(found) is type(value)
-    if re.fullmatch(r"[\w.+:~-]+", text):  # a sweep reads it so, too
-        assert typed(text) == value and type(typed(text)) is type(value)
+    read = read_yaml(Path("a.yaml"))["a"]
+    assert read == value and type(read) is type(value)
+
+
+@pytest.mark.parametrize(("text", "value"), [*SCALARS, *((text, text) for text in TEXTS + BARE)])
+def test_values_of_a_sweep(text: str, value: object):
+    assert typed(text) == value and type(typed(text)) is type(value)
+
+
+@pytest.mark.parametrize(
+    "value", ["007", "1e5", "true", "", "[1]", "a", '"a"', "it's", 7, [1, "a"]]
+)
+def test_a_value_is_read_again_from_its_text(value: object):
+    assert typed(value_text(value)) == value
 
 
 def test_yaml_nan_anchors_and_unicode(in_own_folder: Path):
     Path("a.yaml").write_text("a: .nan\nb: &x [1]\nc: *x\nd: café\n", encoding="utf-8")
-    found = read_yaml(Path("a.yaml"))
-    assert found["a"] != found["a"]
-    assert (found["b"], found["c"], found["d"]) == ([1], [1], "café")
+    read = read_yaml(Path("a.yaml"))
+    assert math.isnan(read["a"])
+    assert (read["b"], read["c"], read["d"]) == ([1], [1], "café")
+    assert all(math.isnan(typed(text)) for text in (".nan", ".NaN", ".NAN"))

@@ -1,12 +1,8 @@
 """`first_batch`: the random solutions of the first iteration, over all emitters."""
 
-from typing import Any
-
-import pytest
 from composing import BASE, emitter, merged
 
 from qdsweep.config.compose import compose
-from qdsweep.errors import BadInput
 from qdsweep.sweep.ids import run_id
 
 MAP_ELITES = merged(BASE, {"algorithm": "map_elites"})
@@ -25,8 +21,8 @@ def test_the_later_layer_chooses_between_all_emitters_and_each():
 
 
 def test_algorithms_that_begin_otherwise_pass_it_over():
-    plain, told = compose(BASE), compose(BASE, {"first_batch": 1})
-    assert run_id(told) == run_id(plain) and told.first_iteration == 150
+    plain, ours = compose(BASE), compose(BASE, {"first_batch": 1})
+    assert run_id(ours) == run_id(plain) and ours.first_iteration == 150
     own = compose(merged(BASE, {"algorithm": emitter(type="gaussian")}))
     assert own.first_iteration == 150
     mixed = {
@@ -37,42 +33,3 @@ def test_algorithms_that_begin_otherwise_pass_it_over():
     assert compose(both, {"first_batch": 10}).first_iteration == 10 + 2 * 30
     bandit = merged(both, {"algorithm": {**mixed, "scheduler": {"type": "bandit"}}})
     assert compose(bandit, {"first_batch": 10}).first_iteration == (10 + 4 * 30) // 2
-
-
-GRADIENT = {"type": "gradient_operator"}
-REFUSED: dict[str, tuple[dict[str, Any], str]] = {
-    "both in a file": ({"first_batch": 50, "initial_solutions": 9}, "give one of first_batch and"),
-    "both, in the emitters": (
-        {"first_batch": 50, "algorithm": emitter(type="gaussian", initial_solutions=9)},
-        "give one of first_batch and algorithm.emitters.0.initial_solutions",
-    ),
-    "fewer than emitters": ({"first_batch": 4}, "first_batch = 4: too few for the 5 emitters"),
-    "no elites to mix": (
-        {"algorithm": emitter(**GRADIENT, operator_type="iso_line_dd")},
-        "there are none at first",
-    ),
-    "gradients at once": (
-        {
-            "algorithm": {
-                "archive": {"type": "grid"},
-                "emitters": [GRADIENT, {"type": "gradient_arborescence"}],
-            },
-            "num_emitters": 2,
-            "first_batch": 8,
-        },
-        "cannot stand beside others that ask for gradients",
-    ),
-}
-
-
-@pytest.mark.parametrize("case", REFUSED)
-def test_contradictions_are_refused(case: str):
-    changes, message = REFUSED[case]
-    with pytest.raises(BadInput) as error:
-        compose(merged(MAP_ELITES, changes))
-    assert message in str(error.value)
-
-
-def test_both_on_the_command_line_are_refused():
-    with pytest.raises(BadInput, match="--set: give one of"):
-        compose(MAP_ELITES, {"initial_solutions": 9, "first_batch": 50}, source="--set")

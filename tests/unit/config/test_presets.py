@@ -9,6 +9,7 @@ from composing import BASE, CONFIG, presets, with_algorithm
 from qdsweep.config.cluster import read_cluster
 from qdsweep.config.compose import compose, read_domain
 from qdsweep.config.files import find_preset, read_yaml
+from qdsweep.config.memory import require_memory_of
 from qdsweep.config.sweep import SweepFile
 from qdsweep.planning.start import sweep_of
 from qdsweep.records.paths import Results
@@ -20,6 +21,7 @@ def test_every_experiment_composes(name: str):
     experiment = compose(name)
     assert experiment.domain.name and experiment.algorithm.name
     assert compose(str(CONFIG / "experiments" / f"{name}.yaml")) == experiment
+    require_memory_of(experiment)
 
 
 @pytest.mark.parametrize("name", presets("algorithms"))

@@ -1,13 +1,11 @@
 """What a schedule says, and what cannot be in one."""
 
-import pytest
 from composing import BASE
 
 from qdsweep.config.archives import ARCHIVES
 from qdsweep.config.compose import compose
 from qdsweep.config.emitters import EvolutionStrategy, GradientOperator
 from qdsweep.config.keys import changeable, schedule_text
-from qdsweep.errors import BadInput
 from qdsweep.records.results import write_config
 from qdsweep.sweep.ids import run_id
 from qdsweep.sweep.runs import table_of_runs
@@ -39,12 +37,8 @@ def test_a_schedule_is_swept_by_its_parts():
     data = {**LINE, "schedule": [{"at": 3, "set": {"iso_sigma": 0.1}}]}
     sweep = table_of_runs(data, "::: schedule.0.set.iso_sigma 0.1 1 ::: schedule.0.at 3 5")
     schedules = [row.experiment.schedule[0] for row in sweep.rows]
-    assert [(one.at, *one.set.values()) for one in schedules] == [
-        (3, 0.1),
-        (5, 0.1),
-        (3, 1.0),
-        (5, 1.0),
-    ]
+    changes = [(change.at, *change.set.values()) for change in schedules]
+    assert changes == [(3, 0.1), (5, 0.1), (3, 1.0), (5, 1.0)]
     assert len({row.id for row in sweep.rows}) == 4
 
 
@@ -56,43 +50,9 @@ def test_a_text_is_a_schedule_too():
         {"at": 5, "set": {"line_sigma": 0.3}},
     ]
     assert exp == with_schedule(*listed)
-    assert schedule_text([(one["at"], one["set"]) for one in listed]) == text
+    assert schedule_text([(change["at"], change["set"]) for change in listed]) == text
     sweep = table_of_runs(LINE, f"::: schedule '' '{text}'")
     assert [len(row.experiment.schedule) for row in sweep.rows] == [0, 2]
-    for wrong in ("iso_sigma=0.1", "3", "3 iso_sigma", "3 =1", "-3 iso_sigma=1", "3 a=1 a=2"):
-        with pytest.raises(BadInput, match=r"--set: schedule: '.*' (is no change|sets a key)"):
-            compose(LINE, {"schedule": wrong}, source="--set")
-
-
-REFUSED = [
-    ({"archive.dims": [3, 3]}, "archive.dims cannot .*: the cells of an archive never change"),
-    ({"seed": 3}, r"seed cannot .*These keys can: .*line_sigma \(now\), batch_size \(now\)$"),
-    ({"learning_rate": 0.1}, "the archive has no thresholds"),
-    ({"bounds": [-1, 1]}, "bounds cannot .* the emitter is made with it"),
-    ({"step": 0.1}, "domain.step cannot .* the domain is made with it"),
-    ({"iso_sigma": -1.0}, "schedule, at 3: .*iso_sigma = -1.0: should be greater than 0"),
-    ({"iso_sigma": None}, "iso_sigma = null: a change needs a value"),
-    ({"iso_sigmo": 1.0}, "unknown name 'iso_sigmo'.*did you mean 'iso_sigma'"),
-    ({"iso_sigma": 1.0, "algorithm.iso_sigma": 1.0}, "given twice"),
-]
-
-
-@pytest.mark.parametrize(("values", "message"), REFUSED)
-def test_what_cannot_change_is_refused_with_the_reason(values, message):
-    with pytest.raises(BadInput, match=message):
-        with_schedule({"at": 3, "set": values})
-
-
-def test_iterations_rise_and_a_batch_fits_its_emitters():
-    one = {"at": 3, "set": {"iso_sigma": 1.0}}
-    with pytest.raises(BadInput, match="at = 3, 3: the iterations must rise"):
-        with_schedule(one, one)
-    with pytest.raises(BadInput, match=r"at 3: .*openai_es with mirror_sampling needs an even"):
-        compose({**LINE, "algorithm": "openai_es", "batch_size": 8,
-                 "schedule": [{"at": 3, "set": {"batch_size": 7}}]})  # fmt: skip
-    with pytest.raises(BadInput, match=r"batch_size cannot .*: lm_ma_es has vectors by it"):
-        compose({**LINE, "algorithm": "lm_ma_es", "batch_size": 8,
-                 "schedule": [{"at": 3, "set": {"batch_size": 6}}]})  # fmt: skip
 
 
 def test_a_change_that_never_comes_is_known_in_any_unit():
@@ -111,8 +71,8 @@ def test_every_key_says_whether_it_can_change():
     assert EvolutionStrategy.mid_run("sigma0") == "restart"
     assert GradientOperator.mid_run("sigma_g") == "now"
     assert {kind.mid_run("type") for kind in ARCHIVES.values()} == {"never"}
-    found = dict(changeable(compose({**BASE, "algorithm": "cma_mae"})))
-    assert found == {
+    keys = dict(changeable(compose({**BASE, "algorithm": "cma_mae"})))
+    assert keys == {
         "algorithm.archive.learning_rate": "now",
         "algorithm.emitters.0.ranker": "now",
         "algorithm.emitters.0.selection_rule": "now",

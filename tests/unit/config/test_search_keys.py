@@ -1,5 +1,7 @@
 """The key `search` of a sweep file, as plan.json keeps it."""
 
+import json
+
 import pytest
 
 from qdsweep.config.search import Search
@@ -9,6 +11,8 @@ from qdsweep.config.search import Search
     "keys",
     [
         {"samples": 8},
+        {"halving": {}},
+        {"halving": {"first": "1/27"}},
         {"halving": {"rungs": ["1/3", "2/3", 1], "seeds": [1, 2, 3]}},
         {"sampling": "tpe", "batches": 2, "halving": {"brackets": "all"}},
         {"pbt": {"population": 4, "generations": 3}},
@@ -16,5 +20,6 @@ from qdsweep.config.search import Search
 )
 def test_what_plan_json_keeps_is_the_same_search(keys):
     search = Search(**keys)
-    assert Search(**search.plain) == search == Search(**search.model_dump(mode="json"))
+    assert Search.model_validate_json(json.dumps(search.plain)) == search
+    assert Search(**search.model_dump(mode="json")) == search
     assert set(search.plain) <= {*keys, "sampling", "seed"}

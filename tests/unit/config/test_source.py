@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 from pythons import VERSIONS, other_pythons
+from refusals import refused
 
 from qdsweep.config import source
 from qdsweep.config.plugin import load_class, needed_files
 from qdsweep.config.source import code_hash
-from qdsweep.errors import BadInput
 
 FIXTURE = Path(__file__).parents[2] / "fixtures/golden_source.py.txt"
 # NEVER change it: every run with a user's own code would be computed again.
@@ -87,7 +87,7 @@ def test_what_is_no_python_is_refused():
 def test_an_imported_file_that_is_no_python_is_refused_by_name(plugins):
     plugins("metric_of_mine", "def metric(archive, evaluation):\n    import torn_file\n")
     plugins("torn_file", "def (")
-    with pytest.raises(BadInput, match=r"torn_file\.py is no Python"):
+    with refused("torn_file.py"):
         needed_files(["metric_of_mine:metric"])
 
 

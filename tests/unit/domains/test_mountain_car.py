@@ -2,8 +2,8 @@
 
 from itertools import pairwise
 
-import gymnasium as gym
 import numpy as np
+from by_gymnasium import play
 from in_process import compute_run
 
 from qdsweep.config.compose import compose
@@ -18,29 +18,24 @@ def test_it_measures_what_it_says():
     check_rows(domain, batch=3)
     solution = np.random.default_rng(0).normal(size=domain.solution_dim)
     result = domain.evaluate(solution[None], np.array([7], np.uint32))
-    env = gym.make("MountainCarContinuous-v0")
-    (x, velocity), _ = env.reset(seed=7)
     weights, bias = solution[:16].reshape(8, 2), solution[16:24]
     out, last = solution[24:32], solution[32]
-    total, signs, forces, ended = 0.0, [], [], False
-    while not ended:
+
+    def act(observation):
+        x, velocity = observation
         hidden = np.tanh(weights @ [x, velocity / np.float64(0.05)] + bias)
-        force = np.tanh([out @ hidden + last])
-        (x, velocity), reward, terminated, truncated, _ = env.step(force)
-        total += reward
-        signs.append(np.sign(velocity))
-        forces.append(abs(force[0]))
-        ended = terminated or truncated
-    turns = sum(a != b for a, b in pairwise(signs))
-    np.testing.assert_allclose(result.objective, [total])
-    np.testing.assert_allclose(result.measures, [[turns, np.mean(forces)]])
+        return np.tanh([out @ hidden + last])
+
+    episode = play("MountainCarContinuous-v0", act, 7)
+    turns = sum(a != b for a, b in pairwise(np.sign(episode.observations[1:, 1])))
+    np.testing.assert_allclose(result.objective, [episode.total])
+    np.testing.assert_allclose(result.measures, [[turns, np.abs(episode.actions).mean()]])
 
 
 def test_its_elites_replay_and_are_filmed(tmp_path):
     small = {"batch_size": 4, "num_emitters": 1, "iterations": 2, "initial_solutions": 4}
-    run = load(
-        compute_run(compose("mountain_car", small).model_dump(mode="json"), tmp_path / "out")
-    )
+    out = compute_run(compose("mountain_car", small).model_dump(mode="json"), tmp_path / "out")
+    run = load(out)
     best = run.best()
     assert run.replay(best).objective[0] == best.objective
     (entry,) = rollout(run.path, tmp_path / "films", ["best"], 0.5)

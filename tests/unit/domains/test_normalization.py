@@ -1,8 +1,9 @@
 """Observation normalisation: its statistics are a run's, whoever evaluates what."""
 
-import gymnasium as gym
 import numpy as np
 import pytest
+from by_gymnasium import play
+from small_runs import StopsAfter, digest_of
 from support import POLE
 
 from qdsweep.algorithms import make_algorithm
@@ -12,11 +13,11 @@ from qdsweep.domains import make_domain
 from qdsweep.engines import make_engine
 from qdsweep.engines.base import Batch
 from qdsweep.engines.failures import evaluate_safely
+from qdsweep.engines.pool import Serial
 from qdsweep.experiment import reload
 from qdsweep.experiment.loop import run_loop
 from qdsweep.experiment.state import State
 from qdsweep.experiment.stop import Interrupted, Stop
-from qdsweep.records.archive import archive_digest
 from qdsweep.records.paths import StateDir
 
 EXPERIMENT = {**POLE, "domain": {**POLE["domain"], "episodes": 2}}
@@ -29,18 +30,16 @@ def begin():
     return experiment, domain, State(algorithm, context=np.zeros(domain.context_dim))
 
 
-def go(experiment, domain, state, engine=None, stop=None, after=lambda *_: None):
-    engine = engine or make_engine(Cluster(), experiment, domain, None, None, {})
-    run_loop(experiment, state, engine, stop or Stop(), after)
+def run(experiment, state, engine, stop=None):
+    run_loop(experiment, state, engine, stop or Stop(), lambda *_: None)
     engine.close()
-    return archive_digest(state.algorithm.archive.rows())
+    return digest_of(state)
 
 
 @pytest.fixture(scope="module")
 def straight():
     experiment, domain, state = begin()
-    digest = go(experiment, domain, state)
-    return digest, state
+    return run(experiment, state, Serial(domain)), state
 
 
 def test_the_policy_sees_what_the_formula_says():
@@ -52,17 +51,15 @@ def test_the_policy_sees_what_the_formula_says():
     for _ in range(2):
         result = domain.evaluate(policies, seeds, context)
         for row, policy in enumerate(policies):
-            env = gym.make("CartPole-v1")
-            x, _ = env.reset(seed=row)
-            total, ended = 0.0, False
-            while not ended:
-                seen.append(x.astype(np.float64))
-                scaled = np.clip((seen[-1] - mean) / std, -10, 10)
-                action = int(np.argmax(policy.reshape(2, 4) @ scaled))
-                x, reward, terminated, truncated, _ = env.step(action)
-                total += reward
-                ended = terminated or truncated
-            assert result.objective[row] == total
+            weights = policy.reshape(2, 4)
+
+            def act(x, weights=weights, mean=mean, std=std):
+                scaled = np.clip((x.astype(np.float64) - mean) / std, -10, 10)
+                return int(np.argmax(weights @ scaled))
+
+            episode = play("CartPole-v1", act, row)
+            seen += [*episode.observations[:-1]]
+            assert result.objective[row] == episode.total
             np.testing.assert_array_equal(result.fields["observation_mean"][row], mean)
         context = context + result.tally.sum(axis=0)
         assert context[0] == len(seen)
@@ -77,7 +74,7 @@ def test_it_changes_results_and_not_those_without_it(straight):
     domain = make_domain(plain.domain)
     assert not hasattr(domain, "context_dim")
     state = State(make_algorithm(plain, domain, None))
-    assert go(plain, domain, state) != straight[0]
+    assert run(plain, state, Serial(domain)) != straight[0]
     rows = straight[1].algorithm.archive.rows()
     assert (
         rows["observation_mean"].shape == rows["observation_std"].shape == (len(rows["index"]), 4)
@@ -85,44 +82,21 @@ def test_it_changes_results_and_not_those_without_it(straight):
     assert len(np.unique(rows["observation_std"], axis=0)) > 1, "elites of several iterations"
 
 
-@pytest.mark.parametrize("workers", [2, 3])
-def test_any_number_of_workers_gives_the_same(straight, workers):
-    experiment, domain, state = begin()
-    cluster = Cluster(engine="processes", workers_per_node=workers)
-    engine = make_engine(cluster, experiment, domain, None, None, {})
-    assert go(experiment, domain, state, engine) == straight[0]
-    np.testing.assert_array_equal(state.context, straight[1].context)
-
-
-@pytest.mark.parametrize("parts", [0, 3, 25, 47])
-def test_stopped_in_a_batch_and_reloaded_it_goes_on_bit_for_bit(straight, tmp_path, parts):
+@pytest.mark.parametrize(("parts", "workers"), [(0, 1), (3, 2), (25, 3), (47, 1)])
+def test_stopped_in_a_batch_and_resumed_by_any_workers_it_is_the_same_run(
+    straight, tmp_path, parts, workers
+):
     experiment, domain, state = begin()
     stop = Stop()
-
-    class Ends:
-        """One row at a time, and after some of them the end."""
-
-        def __init__(self, left):
-            self.left = left
-
-        def evaluate(self, batch: Batch, rows, meanwhile):
-            for wide in rows:
-                for row in range(wide.start, wide.stop):
-                    if self.left == 0:
-                        stop.ask("test")
-                    self.left -= 1
-                    part = slice(row, row + 1)
-                    yield part, evaluate_safely(domain, batch.part(part), row, None)
-
-        def close(self):
-            pass
-
     with pytest.raises(Interrupted):
-        go(experiment, domain, state, Ends(parts), stop)
-    (tmp_path / "state").mkdir()
+        run(experiment, state, StopsAfter(domain, stop, parts), stop)
     reload.save(state, StateDir(tmp_path), "f", {})
     again = reload.newest(StateDir(tmp_path), "f", {}).state
-    assert go(experiment, domain, again) == straight[0]
+    cluster = Cluster(engine="processes", workers_per_node=workers)
+    assert (
+        run(experiment, again, make_engine(cluster, experiment, domain, None, None, {}))
+        == (straight[0])
+    )
     np.testing.assert_array_equal(again.context, straight[1].context)
 
 

@@ -4,9 +4,9 @@ import sys
 
 import pytest
 from domain_makers import GOOD, make
+from refusals import refused
 
 from qdsweep.config.plugin import source_hash
-from qdsweep.errors import BadInput
 
 
 def test_plugin_gets_its_arguments_and_keeps_its_own_values(plugins):
@@ -17,7 +17,7 @@ def test_plugin_gets_its_arguments_and_keeps_its_own_values(plugins):
     assert (changed.step, list(changed.x0), changed.measures) == (1, [5, 5], {"a": (0, 9)})
     assert changed.objective_range == (2, 3)
     assert make(type="mine_one:Good").measures == {"a": (0, 1)}
-    with pytest.raises(BadInput, match=r"ranges has 2 entries.*1 measures: a"):
+    with refused("ranges", 2, "a"):
         make(type="mine_one:Good", ranges=[[0, 1], [0, 1]])
 
 
@@ -29,43 +29,38 @@ def test_working_directory_comes_before_the_clone(plugins, monkeypatch):
 
 def test_plugin_with_the_name_of_a_loaded_module_is_refused(plugins):
     plugins("yaml", GOOD)
-    with pytest.raises(BadInput, match="another module has the name yaml already"):
+    with refused("yaml"):
         make(type="yaml:Good")
 
 
 @pytest.mark.parametrize(
-    ("target", "text", "message"),
+    ("target", "text", "names"),
     [
-        ("mine_too:Good", GOOD, "no module mine_too; did you mean 'mine_two'"),
-        ("mine_two:God", GOOD, "has no class God; did you mean 'Good'"),
-        ("mine_two:Good", GOOD.replace("fields = {}", ""), "fields is missing"),
-        ("mine_two:Good", GOOD.replace("(0.0, 1.0)}", "1}"), "measures = .* is not a dict"),
-        ("mine_two:Good", GOOD.replace("d=2", "d"), "missing a required argument: 'd'"),
-        ("mine_two:Good", "import no_such_thing", "mine_two.py cannot be imported: ModuleNotF"),
-        ("mine_two:Good", "def", "mine_two.py cannot be imported: SyntaxError"),
+        ("mine_too:Good", GOOD, ("mine_too", "'mine_two'")),
+        ("mine_two:God", GOOD, ("God", "'Good'")),
+        ("mine_two:Good", GOOD.replace("fields = {}", ""), ("fields",)),
+        ("mine_two:Good", GOOD.replace("(0.0, 1.0)}", "1}"), ("measures = ", "dict")),
+        ("mine_two:Good", GOOD.replace("d=2", "d"), ("'d'",)),
+        ("mine_two:Good", "import no_such_thing", ("mine_two.py", "ModuleNotFoundError")),
     ],
 )
-def test_what_is_wrong_with_a_plugin_is_named(plugins, target, text, message):
+def test_what_is_wrong_with_a_plugin_is_named(plugins, target, text, names):
     plugins("mine_two", text)
-    with pytest.raises(BadInput, match=message):
+    with refused(*names):
         make(type=target)
 
 
 def test_source_hash_follows_the_file_and_imports_nothing(plugins, tmp_path):
     plugins("mine_three", GOOD)
     first = source_hash("mine_three:Good")
-    assert first == source_hash("mine_three:Good") and len(first) == 64
-    plugins("mine_three", GOOD + "# a comment\n")
-    assert source_hash("mine_three:Good") == first
     plugins("mine_three", GOOD + "changed = 1\n")
-    assert source_hash("mine_three:Good") != first
+    assert len(first) == 64 and source_hash("mine_three:Good") != first
     package = tmp_path / "config" / "plugins" / "heavy"
     package.mkdir()
     (package / "__init__.py").write_text("raise RuntimeError('imported')")
     (package / "part.py").write_text(GOOD)
     assert source_hash("heavy.part:Good") == first
     assert not {"mine_three", "heavy"} & set(sys.modules)
-    with pytest.raises(BadInput, match=r"no module heavy\.nothing"):
-        source_hash("heavy.nothing:Good")
-    with pytest.raises(BadInput, match="no module sys"):
-        source_hash("sys:Good")
+    for module in ("heavy.nothing", "sys"):
+        with refused(module):
+            source_hash(f"{module}:Good")

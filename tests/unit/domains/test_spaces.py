@@ -3,6 +3,7 @@
 import gymnasium as gym
 import numpy as np
 import pytest
+from by_gymnasium import play
 from domain_makers import LENGTH, make, task
 from gymnasium import spaces
 from refusals import refused
@@ -107,14 +108,9 @@ def test_a_task_with_both(space):
     env = gym.wrappers.FlattenObservation(gym.make("QdsweepLights-v0"))
     actions = make_actions(space, "")
     for row, solution in enumerate(solutions):
-        observation, _ = env.reset(seed=row)
-        total, ended = 0.0, False
         weights = solution.reshape(actions.size, -1)
-        while not ended:
-            action = actions.choose(weights @ observation.astype(float))
-            observation, reward, _, ended, _ = env.step(action)
-            total += reward
-        assert result.objective[row] == total
+        episode = play(env, lambda x, w=weights: actions.choose(w @ x.astype(float)), row)
+        assert result.objective[row] == episode.total
     gym.registry.pop("QdsweepLights-v0")
 
 
@@ -139,10 +135,8 @@ class Double(gym.RewardWrapper):
 """
 
 
-def test_wrappers_are_those_that_gymnasium_applies(tmp_path):
-    folder = tmp_path / "config/plugins"
-    folder.mkdir(parents=True)
-    (folder / "halves.py").write_text(WRAPPER)
+def test_wrappers_are_those_that_gymnasium_applies(plugins):
+    plugins("halves", WRAPPER)
     wrappers = [
         {"type": "TimeAwareObservation"},
         {"type": "halves:Double", "arguments": {"factor": 0.5}},
@@ -151,12 +145,7 @@ def test_wrappers_are_those_that_gymnasium_applies(tmp_path):
     assert domain.solution_dim == 2 * 5
     solution = np.linspace(-1, 1, domain.solution_dim)
     env = gym.wrappers.TimeAwareObservation(gym.make("CartPole-v1", max_episode_steps=30))
-    observation, _ = env.reset(seed=3)
-    steps, ended = 0, False
-    while not ended:
-        action = int(np.argmax(solution.reshape(2, 5) @ observation))
-        observation, _, terminated, truncated, _ = env.step(action)
-        steps, ended = steps + 1, terminated or truncated
+    steps = len(play(env, lambda x: int(np.argmax(solution.reshape(2, 5) @ x)), 3).actions)
     result = domain.evaluate(solution[np.newaxis], np.array([3], dtype=np.uint32))
     assert result.objective[0] == 0.5 * steps
     assert result.measures[0, 0] == steps
@@ -179,12 +168,10 @@ def test_a_wrapper_that_does_not_fit_is_named(wrapper, names):
         make(**task("CartPole-v1", LENGTH, wrappers=[wrapper]))
 
 
-def test_the_code_of_a_wrapper_is_part_of_the_id(tmp_path):
-    folder = tmp_path / "config/plugins"
-    folder.mkdir(parents=True)
+def test_the_code_of_a_wrapper_is_part_of_the_id(plugins):
     ids = []
     for code in (WRAPPER, "# a comment\n" + WRAPPER, WRAPPER.replace("2.0", "3.0")):
-        (folder / "halves.py").write_text(code)
+        plugins("halves", code)
         wrapped = task("CartPole-v1", LENGTH, wrappers=[{"type": "halves:Double"}])
         experiment = {"domain": wrapped, "algorithm": "map_elites", "archive": {"dims": [9]}}
         ids.append(run_id(compose({**experiment, "iterations": 1}, {}, source="test")))

@@ -2,22 +2,22 @@
 
 import contextlib
 import hashlib
-import json
 import os
+import re
 import shutil
 import signal
 import subprocess
 from contextlib import chdir
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import yaml
 from in_process import compute_run
 from patient import EXPERIMENT, PATIENT
+from refusals import names_all, refused
 from support import BIN, POLE, TINY, command
-from waiting import wait_until
+from waiting import says, wait_until
 
 from qdsweep.config.cluster import Cluster
 from qdsweep.config.compose import compose
@@ -35,6 +35,7 @@ from qdsweep.planning.checks import check_sweep
 from qdsweep.records.paths import RunDir
 from qdsweep.sweep.runs import Sweep
 
+SETTINGS = Reevaluate(times=8, seed=3)
 KINDS = {
     "grid, result archive": {},
     "cvt": {"algorithm": "cvt_map_elites", "archive": {"cells": 60}},
@@ -89,7 +90,12 @@ def reevaluate(folder: Path, workers: int = 1) -> dict:
 
 
 def figures(folder: Path) -> dict:
-    return json.loads((folder / "out/reevaluated-8-3.json").read_text())
+    return read_json(folder / "out/reevaluated-8-3.json")
+
+
+def evaluated(printed: str) -> int:
+    """How many evaluations a process has begun."""
+    return sum(map(int, re.findall(r"evaluates (\d+)", printed)))
 
 
 def contents(out: Path) -> dict[str, tuple[str, int]]:
@@ -113,34 +119,17 @@ def test_the_corrected_score_is_the_true_one_and_the_reported_one_is_luck(copy):
     true = -np.sum(run.arrays["solution"] ** 2, axis=1)
     n = len(true)
     assert about["elites"] == about["corrected"]["num_elites"] == n > 30
-    truth = np.sum(true + 100)
+    truth, error = np.sum(true + 100), np.sqrt(n / 8)
     assert about["reported"]["qd_score"] == pytest.approx(run.summary["qd_score"])
-    error = np.sqrt(n / 8)
     assert about["reported"]["qd_score"] - truth > 10 * error, "the search keeps the lucky ones"
     assert abs(about["corrected"]["qd_score"] - truth) < 4 * error
     assert about["seed_matters"]
-    settings = Reevaluate(times=8, seed=3)
-    first = core_seconds_of(RunDir(copy / "out"), settings)
-    assert first > 0
+    seconds = core_seconds_of(RunDir(copy / "out"), SETTINGS)
+    assert seconds > 0
     (copy / "out/reevaluated-8-3.json").unlink()
     reevaluate(copy)  # nothing is evaluated
-    assert core_seconds_of(RunDir(copy / "out"), settings) == first
+    assert core_seconds_of(RunDir(copy / "out"), SETTINGS) == seconds
     assert core_seconds_of(RunDir(copy / "out"), Reevaluate(times=9, seed=3)) == 0
-
-
-def test_damaged_samples_are_named_and_evaluated_anew(copy):
-    settings = Reevaluate(times=8, seed=3)
-    about, path = reevaluate(copy), RunDir(copy / "out").state.samples(settings.stem)
-    whole = path.read_bytes()
-    for place in range(40, len(whole), len(whole) // 40):  # most are not seen until it is unpacked
-        path.write_bytes(whole[:place] + bytes([whole[place] ^ 4]) + whole[place + 1 :])
-        with contextlib.suppress(BadInput):
-            core_seconds_of(RunDir(copy / "out"), settings)
-    path.write_bytes(whole[:200] + bytes(len(whole) - 1200) + whole[-1000:])
-    with pytest.raises(BadInput, match=f"{path} is damaged .*: remove it: its core-seconds"):
-        core_seconds_of(RunDir(copy / "out"), settings)
-    (copy / "out/reevaluated-8-3.json").unlink()
-    assert reevaluate(copy)["corrected"] == about["corrected"]
 
 
 def test_each_elite_has_the_mean_over_its_own_fresh_seeds(copy):
@@ -179,68 +168,59 @@ def test_the_result_depends_neither_on_workers_nor_on_stops_and_kills(copy):
         forget()
         with (copy / "log").open("w") as log:
             process = subprocess.Popen(words, cwd=copy, env=slow, stdout=log, stderr=log)
-            wait_until(
-                lambda: (copy / "log").read_text().count("evaluates") > 3, what="evaluations"
-            )
+            wait_until(lambda: says(copy / "log", "evaluates", 4))
             process.send_signal(number)
-            assert process.wait(20) == code
+            assert process.wait(120) == code
         assert not (copy / "out/reevaluated-8-3.json").exists()
-        done = command("qdsweep", *words[1:], cwd=copy)
-        total = 8 * expected["elites"]
-        if number == signal.SIGTERM:
-            assert f"of {total} evaluations left" in done.stderr
-            assert f"{total} of {total}" not in done.stderr, "it goes on"
+        left = evaluated(command("qdsweep", *words[1:], cwd=copy).stdout)
+        assert left <= 8 * expected["elites"] - (number == signal.SIGTERM), "it resumes"
         assert figures(copy) == expected
         assert (copy / "out/reevaluated-8-3.npz").read_bytes() == arrays
-    # Finished: made again from what is kept, without an evaluation.
+    # Finished: its files come back from the samples, without an evaluation.
     for name in ("json", "npz"):
         (copy / f"out/reevaluated-8-3.{name}").unlink()
-    done = command("qdsweep", *words[1:], cwd=copy)
-    assert "evaluations left" not in done.stderr
+    assert evaluated(command("qdsweep", *words[1:], cwd=copy).stdout) == 0
     assert figures(copy) == expected
 
 
-def test_a_torn_file_and_a_longer_run_are_evaluated_anew(copy):
-    first = reevaluate(copy)
-    kept = copy / "out/state/reevaluated-8-3.npz"
-    kept.write_bytes(kept.read_bytes()[:500])
-    assert reevaluate(copy) == first
-    with chdir(copy):
-        compute_run(Path("experiment.yaml"), copy / "out", iterations=25)
-    longer = reevaluate(copy)
-    assert longer["iterations"] == 25
-    summary = json.loads((copy / "out/summary.json").read_text())
-    assert longer["archive_digest"] == summary["archive_digest"] != first["archive_digest"]
-    assert longer["reported"]["qd_score"] == summary["qd_score"]
-
-
 def test_damaged_files_are_named_and_come_back(copy):
+    """Most bits that flip in compressed samples are not seen until they are unpacked."""
     expected, out = reevaluate(copy), copy / "out"
+    samples = RunDir(out).state.samples(SETTINGS.stem)
+    whole = samples.read_bytes()
+    for place in range(40, len(whole), len(whole) // 40):
+        samples.write_bytes(whole[:place] + bytes([whole[place] ^ 4]) + whole[place + 1 :])
+        with contextlib.suppress(BadInput):
+            core_seconds_of(RunDir(out), SETTINGS)
+    for damaged in (whole[:500], whole[:200] + bytes(len(whole) - 1200) + whole[-1000:]):
+        samples.write_bytes(damaged)
+        with refused(samples):
+            core_seconds_of(RunDir(out), SETTINGS)
+        assert reevaluate(copy) == expected
     for name in ("reevaluated-8-3.npz", "archive.npz"):
         content = (out / name).read_bytes()
         for damaged in (b"", content[: len(content) // 2]):
             (out / name).write_bytes(damaged)
-            with pytest.raises(BadInput, match=f"{name} is damaged .*: remove it, and start"):
+            with refused(name):
                 if name == "archive.npz":
                     reevaluate(copy)
                 else:
                     CorrectedRun(out, "reevaluated-8-3").arrays  # noqa: B018
         (out / name).unlink()
     (out / "reevaluated-8-3.json").write_text('{"id": ')
-    with pytest.raises(BadInput, match=r"reevaluated-8-3.json is damaged .*: remove it, and start"):
+    with refused("reevaluated-8-3.json", "snakemake"):
         read_json(out / "reevaluated-8-3.json", "Run `snakemake` again to make it.")
-    # archive.npz is one file with that in state/: it is made anew of the reload file.
+    # archive.npz is one file with that in state/: it comes back from the reload file.
     command("qdsweep", "run", "experiment.yaml", "--out", "out", cwd=copy)
     assert reevaluate(copy) == expected
 
 
 @pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
-def test_an_archive_without_noise_is_what_it_seems(tmp_path, capsys, kind):
+def test_an_archive_without_noise_is_what_it_seems(tmp_path, kind):
     keys = {key: value for key, value in TINY.items() if key not in kind}
     out = compute_run({**keys, **kind}, tmp_path / "out")
     assert start_reevaluation(out, 3, 1, Cluster()) == 0
-    assert "no evaluation depends on its seed" in capsys.readouterr().out
-    about = json.loads((out / "reevaluated-3-1.json").read_text())
+    about = read_json(out / "reevaluated-3-1.json")
     assert not about["seed_matters"]
     assert about["corrected_digest"] == about["archive_digest"]
     for name, value in about["reported"].items():
@@ -272,8 +252,9 @@ def test_normalised_observations_are_those_of_each_elite(tmp_path):
 
 
 def test_what_a_domain_had_learned_must_be_known():
-    with pytest.raises(BadInput, match="learner learns from all evaluations of a run"):
-        elite_contexts(SimpleNamespace(context_dim=3), {"objective": np.zeros(2)}, "learner")
+    domain = make_domain(compose(POLE).domain)
+    with refused("pole", "observation_mean", "observation_std"):
+        elite_contexts(domain, {"objective": np.zeros(2)}, "pole")
 
 
 def test_fresh_seeds_are_a_function_of_seed_repeat_and_elite_and_no_seed_of_the_search():
@@ -285,50 +266,31 @@ def test_fresh_seeds_are_a_function_of_seed_repeat_and_elite_and_no_seed_of_the_
     assert len(np.intersect1d(search, many)) <= 1
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (["gone"], "gone/config.yaml does not exist"),
-        (["out", "--times", "0"], "times must be at least 1"),
-        (["out", "--workers", "0"], "--workers 0: at least 1 is needed"),
-    ],
-)
-def test_bad_input_ends_with_one_message(copy, words, message):
-    done = command("qdsweep", "reevaluate", *words, cwd=copy, check=2)
-    assert message in done.stderr
-    assert len(done.stderr.splitlines()) == 1
-
-
 def test_an_unfinished_run_and_a_changed_domain_are_refused(copy):
     source = own_plugin(copy)
     source.write_text(source.read_text() + "another = 1\n")
-    done = command("qdsweep", "reevaluate", "out", cwd=copy, check=2)
-    assert "the source of its domain or emitters has changed" in done.stderr
-    (copy / "out/archive.npz").unlink()
-    done = command("qdsweep", "reevaluate", "out", cwd=copy, check=2)
-    assert "is not a finished run (archive.npz is missing)" in done.stderr
+    for name in ("config.yaml", "archive.npz"):
+        done = command("qdsweep", "reevaluate", "out", cwd=copy, check=2)
+        names_all(done.stderr, "out", name)
+        assert len(done.stderr.splitlines()) == 1
+        (copy / "out/archive.npz").unlink(missing_ok=True)
 
 
 def test_an_evaluation_that_fails_is_named(copy):
     source = own_plugin(copy)
-    out = copy / "out"
-    shutil.rmtree(out)
-    broken = source.read_text().replace(
-        "        noise = ",
-        '        assert not os.environ.get("BREAK"), "no luck"\n        noise = ',
-    )
-    source.write_text(broken)
+    shutil.rmtree(copy / "out")
+    check = 'assert not os.environ.get("BREAK"), "no luck"'
+    source.write_text(source.read_text().replace("noise = ", f"{check}\n        noise = "))
     command("qdsweep", "run", "experiment.yaml", "--out", "out", cwd=copy)
     done = command("qdsweep", "reevaluate", "out", cwd=copy, check=1, BREAK="1")
-    assert "elite 0 of archive.npz fails with another evaluation seed" in done.stderr
-    assert "AssertionError: no luck" in done.stderr
+    names_all(done.stderr, "elite 0", "archive.npz", "AssertionError: no luck", "`on_failure`")
 
 
 def test_a_sweep_whose_scores_cannot_be_luck_is_refused():
     certain = {name: compose({**TINY, "domain": name}) for name in ("lp_sphere", "arm")}
     file = SweepFile(name="a", experiment="arm", reevaluate=Reevaluate())
     for runs in ({"a": certain["arm"]}, certain):
-        with pytest.raises(BadInput, match=r"reevaluate: .*arm gives the same .* remove the key"):
+        with refused("reevaluate", "arm"):
             check_sweep(file, Sweep((), (), runs), {(): "mine.yaml"})
     luck = {**certain, "b": compose({**TINY, "domain": "lunar_lander"})}
     check_sweep(file, Sweep((), (), luck), {(): "mine.yaml"})

@@ -1,78 +1,198 @@
-"""hypothesis drives a run through kills, corruption, lengthening and other engines."""
+"""A run that was ended anywhere, and resumed, has the results of a straight run, bit for bit.
+
+Each test ends runs in another way; all of them compare `outcome`. Kills of all that belongs to a
+sweep are in tests/faults.
+"""
 
 import shutil
+import signal
+import subprocess
 import tempfile
+from contextlib import contextmanager
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
+import pytest
+from composing import installed, presets, with_algorithm
+from earlier_release import RUNS, unpack
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
-from support import TINY
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from in_process import compute_run
+from results import outcome, read_json, summary
+from small_runs import Killed, StopsAfter
+from support import BIN, POLE, TINY, write_yaml
+from waiting import wait_until
 
+from qdsweep.algorithms.ribs import algorithm
 from qdsweep.config.cluster import Cluster
 from qdsweep.config.compose import compose
+from qdsweep.config.experiment import Experiment
 from qdsweep.domains import make_domain
-from qdsweep.engines.base import cut, nothing
-from qdsweep.engines.pool import Serial
 from qdsweep.experiment import run as run_module
 from qdsweep.experiment.run import compute
 from qdsweep.experiment.stop import Interrupted, Stop
-from qdsweep.files import read_json
+from qdsweep.records.history import read_history
 from qdsweep.records.metrics import read_rows
 from qdsweep.records.paths import RunDir
 
-# Every iteration is saved, so that a kill can come anywhere between two saves.
-EXPERIMENT = {**TINY, "reload": {"min_seconds": 0.0, "max_cost": 1.0}}
-LENGTHS = (4, 7, 11, 16)
-Results = tuple[str, list[list[str]], list[list[float]]]
-_straight: dict[int, Results] = {}
+# A reload file whenever one can be written: a kill may come anywhere between two of them.
+SAVED = {**TINY, "reload": {"min_seconds": 0.0, "max_cost": 1.0}}
+METRICS = """
+def evaluated(archive, evaluation):
+    return len(evaluation.objective) + evaluation.measures.sum() + archive.stats.qd_score
+"""
+CASES = {
+    "cvt": {"algorithm": "cvt_map_elites", "archive": {"cells": 60}},
+    "two batches": {"algorithm": "cma_maega", "batch_size": 4},
+    "metrics of the user": {"algorithm": "cma_mega", "metrics": ["own_metrics:evaluated"]},
+    "environment steps": {"domain": "cartpole", "algorithm": "cma_me", "batch_size": 5},
+    "learned observations": POLE,
+    "without a history": {"algorithm": {"preset": "novelty_search", "result_archive": False}},
+}
+GRADIENT = {"archive": {"type": "grid"}, "emitters": [{"type": "gradient_operator"}]}
+# One case for each key of an emitter, an archive or an experiment that can change in mid-run.
+CHANGES = [
+    ("map_elites", {"sigma": 0.05}),
+    ("map_elites_line", {"iso_sigma": 0.05, "line_sigma": 0.9}),
+    ("cma_me", {"ranker": "2rd", "selection_rule": "filter", "restart_rule": 2}),
+    ("cma_me", {"batch_size": 14}),
+    ("cma_me_imp", {"sigma0": 3.0}),
+    ("sep_cma_es", {"batch_size": 6}),
+    ("openai_es", {"sigma0": 0.05, "batch_size": 10}),
+    ("cma_mae", {"learning_rate": 0.5}),
+    ("cma_mega", {"lr": 0.1, "normalize_grad": False}),
+    ("cma_mega", {"sigma0": 1.0, "batch_size": 5}),
+    (GRADIENT, {"sigma": 0.05, "sigma_g": 1.0, "batch_size": 12}),
+    (GRADIENT, {"measure_gradients": False, "normalize_grad": False}),
+]
+SCHEDULES = {f"schedule {number}": change for number, change in enumerate(CHANGES)}
+ITERATIONS = 8
+
+_straight: dict[str, dict] = {}
 
 
-class Killed(BaseException):
-    """What a kill looks like from inside: nothing is saved any more."""
+@pytest.fixture(autouse=True)
+def own_metrics(plugins):
+    plugins("own_metrics", METRICS)
 
 
-class Chunky(Serial):
-    """Cuts batches in parts of a given size, and ends as told after some parts."""
-
-    def __init__(self, domain, stop: Stop, size: int, parts: int | None, kill: bool) -> None:
-        super().__init__(domain)
-        self.stop, self.size, self.parts, self.kill = stop, size, parts, kill
-
-    def evaluate(self, batch, rows, meanwhile=nothing):
-        meanwhile()
-        for part in cut(rows, self.size):
-            if self.parts == 0:
-                if self.kill:
-                    raise Killed
-                self.stop.ask("the test")
-            if self.parts is not None:
-                self.parts -= 1
-            self._size = self.size
-            yield from super().evaluate(batch, [part])
+def made(case: str, iterations: int = ITERATIONS) -> Experiment:
+    """The experiment of a case: its name, or that of an algorithm's preset."""
+    if case in CASES:
+        return compose({**SAVED, **CASES[case]}, {"iterations": iterations})
+    if case not in SCHEDULES:
+        return installed(with_algorithm(case, SAVED, iterations=iterations))
+    name, values = SCHEDULES[case]
+    keys = {"algorithm": name, "schedule": [{"at": 3, "set": values}]}
+    # A restart every second iteration, where the change waits for one.
+    restarts = {"restart_rule": 2} if "sigma0" in values else {}
+    return compose({**SAVED, **keys}, {**restarts, "iterations": iterations})
 
 
-def results(out: Path) -> Results:
-    rows = [row.split(",")[:9] for row in read_rows(out / "state/metrics.csv")]
-    with np.load(out / "state/history.npz") as arrays:
-        insertions = [arrays[name].tolist() for name in ("iteration", "index", "objective")]
-    return read_json(out / "state/summary.json")["archive_digest"], rows, insertions
+def attempt(
+    exp: Experiment,
+    out: Path,
+    parts: int | None = None,
+    size: int = 0,
+    kill: bool = False,
+    cluster: Cluster = Cluster(),  # noqa: B008 - immutable
+    stop: Stop | None = None,
+) -> bool:
+    """Computes a run from where it is; returns whether it came to its end.
+
+    Args:
+        exp: The experiment.
+        out: The run's folder.
+        parts: It is ended after so many parts of batches.
+        size: Rows of a part; 0 as the engine wants.
+        kill: It is ended as if killed.
+        cluster: Where it is computed.
+        stop: May ask it to stop.
+    """
+    (out / "state").mkdir(parents=True, exist_ok=True)
+    stop, engine = stop or Stop(), run_module.make_engine
+    if size:
+        cutting = StopsAfter(make_domain(exp.domain, exp.seed), stop, parts, size, kill)
+        engine = mock.Mock(return_value=cutting)
+    try:
+        with mock.patch.object(run_module, "make_engine", engine):
+            compute(exp, RunDir(out), cluster, stop)
+    except (Interrupted, Killed):
+        return False
+    return True
 
 
-def straight(iterations: int) -> Results:
-    if iterations not in _straight:
+def straight(exp: Experiment) -> dict:
+    """What a run gives that nothing ends."""
+    key = exp.model_dump_json()
+    if key not in _straight:
         with tempfile.TemporaryDirectory() as folder:
-            out = Path(folder)
-            (out / "state").mkdir()
-            experiment = compose(EXPERIMENT, {"iterations": iterations})
-            compute(experiment, RunDir(out), Cluster(), Stop())
-            _straight[iterations] = results(out)
-    return _straight[iterations]
+            assert attempt(exp, Path(folder))
+            _straight[key] = outcome(Path(folder) / "state")
+    return _straight[key]
+
+
+@pytest.mark.parametrize("case", [*presets("algorithms"), *CASES, *SCHEDULES])
+def test_after_every_iteration(case, tmp_path):
+    """Each time it has finished, and gets a longer budget."""
+    for last in range(1, ITERATIONS + 1):
+        assert attempt(made(case, last), tmp_path)
+    exp = made(case)
+    assert outcome(tmp_path / "state") == straight(exp)
+    assert (read_history(RunDir(tmp_path).state) is None) == (case == "without a history")
+    if case in SCHEDULES:
+        assert straight(exp)["digest"] != straight(exp.donor)["digest"]
+
+
+@pytest.mark.parametrize("kill", [False, True], ids=["stopped", "killed"])
+@pytest.mark.parametrize(
+    "case",
+    [
+        *("cma_mae", "cma_mega", "metrics of the user", "learned observations"),
+        *("schedule 7", "schedule 9", "pga_me", "td3"),
+    ],
+)
+def test_in_a_batch(case, kill, tmp_path):
+    """At its begin, in its middle, at its end, and in the second batch of an iteration."""
+    exp = made(case)
+    for parts in (0, 1, 15, 16, 17, 30, 48, 49):
+        out = tmp_path / str(parts)
+        assert not attempt(exp, out, parts, 1, kill)
+        assert attempt(exp, out)
+        assert outcome(out / "state") == straight(exp), f"{parts} rows"
+
+
+class AsksInTraining(Stop):
+    """Asks the run to stop while it trains beside its batch of a number."""
+
+    def __init__(self, batch: int) -> None:
+        super().__init__()
+        self.left = batch
+
+    @contextmanager
+    def deferred(self):
+        with super().deferred():
+            yield
+            self.left -= 1
+            if self.left == 0:
+                self.ask("test")
+
+
+@pytest.mark.parametrize("batch", [1, 3])
+def test_in_training(batch, tmp_path):
+    """Which is not repeated."""
+    exp = made("pga_me")
+    assert not attempt(exp, tmp_path, stop=AsksInTraining(batch))
+    assert attempt(exp, tmp_path)
+    assert outcome(tmp_path / "state") == straight(exp)
 
 
 class Run(RuleBasedStateMachine):
     """A run's folder and what can happen to it."""
+
+    LENGTHS = (4, 7, 11, 16)
 
     def __init__(self) -> None:
         super().__init__()
@@ -85,29 +205,23 @@ class Run(RuleBasedStateMachine):
     def teardown(self) -> None:
         self.folder.cleanup()
 
-    def go(self, size: int, parts: int | None, kill: bool) -> None:
-        experiment = compose(EXPERIMENT, {"iterations": LENGTHS[self.length]})
-        stop = Stop()
-        engine = Chunky(make_domain(experiment.domain), stop, size, parts, kill)
-        make, run_module.make_engine = run_module.make_engine, lambda *_: engine
-        try:
-            compute(experiment, RunDir(self.out), Cluster(), stop)
-            self.finished = True
-        except (Interrupted, Killed):
-            self.finished = False
-        finally:
-            run_module.make_engine = make
+    @initialize(case=st.sampled_from(["cma_mae", "cma_mega", "schedule 9"]))
+    def begin(self, case: str) -> None:
+        self.case = case
+
+    def experiment(self) -> Experiment:
+        return made(self.case, self.LENGTHS[self.length])
 
     @rule(size=st.integers(1, 20), parts=st.integers(0, 40), kill=st.booleans())
     def begin_and_end_early(self, size: int, parts: int, kill: bool) -> None:
-        self.go(size, parts, kill)
+        self.finished = attempt(self.experiment(), self.out, parts, size, kill)
 
     @rule(size=st.integers(1, 20))
     def run_to_the_end(self, size: int) -> None:
-        self.go(size, None, False)
+        self.finished = attempt(self.experiment(), self.out, None, size)
         assert self.finished
 
-    @precondition(lambda self: self.length < len(LENGTHS) - 1)
+    @precondition(lambda self: self.length < len(self.LENGTHS) - 1)
     @rule()
     def lengthen(self) -> None:
         self.length += 1
@@ -142,7 +256,7 @@ class Run(RuleBasedStateMachine):
     @invariant()
     def a_finished_run_equals_a_straight_one(self) -> None:
         if self.finished:
-            assert results(self.out) == straight(LENGTHS[self.length])
+            assert outcome(self.out / "state") == straight(self.experiment())
 
 
 Run.TestCase.settings = settings(
@@ -151,4 +265,70 @@ Run.TestCase.settings = settings(
     deadline=None,
     suppress_health_check=list(HealthCheck),
 )
-TestRun = Run.TestCase
+TestAnyOrderOfEndsAndDamage = Run.TestCase
+
+
+@pytest.mark.parametrize("case", ["cma_mega", "pga_me", "learned observations"])
+def test_on_another_engine(case, tmp_path):
+    clusters = (Cluster(workers_per_node=2), Cluster(), Cluster(workers_per_node=3))
+    for last, cluster in zip((2, 4, 6), clusters, strict=True):
+        assert attempt(made(case, last), tmp_path, cluster=cluster)
+    assert outcome(tmp_path / "state") == straight(made(case, 6))
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGUSR1, signal.SIGKILL])
+def test_ended_by_a_signal_in_another_process(tmp_path, number):
+    """One that a run can catch ends it with the exit code 75, in the middle of an iteration."""
+    out, killed = tmp_path / "out", number == signal.SIGKILL
+    experiment = {**SAVED, **CASES["two batches"], "iterations": 1_000_000}
+    config = write_yaml(tmp_path / "experiment.yaml", experiment)
+    words = [BIN / "qdsweep", "run", config, "--out", out]
+    process = subprocess.Popen(words, stderr=subprocess.DEVNULL)
+    wait_until(lambda: len(read_rows(out / "state/metrics.csv")) > 20, what="rows")
+    process.send_signal(number)
+    assert process.wait(120) == (-number if killed else 75)
+    status = read_json(out / "state/status.json")
+    assert status["status"] == ("running" if killed else "stopped")
+    assert not (out / "state/summary.json").exists()
+    last = len(read_rows(out / "state/metrics.csv")) + 5
+    compute_run(experiment, out, iterations=last)
+    first, second = summary(out)["attempts"]
+    assert [first["how"], second["how"]] == ["killed" if killed else number.name, "finished"]
+    assert second["from"] > 0
+    assert outcome(out) == straight(compose(experiment, {"iterations": last}))
+
+
+def test_as_a_copy_that_another_user_takes_further(tmp_path, monkeypatch):
+    compute_run(made("cma_mae", 4).model_dump(mode="json"), tmp_path / "theirs")
+    shutil.copytree(tmp_path / "theirs", tmp_path / "mine")
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "another"))
+    assert attempt(made("cma_mae"), tmp_path / "mine")
+    assert outcome(tmp_path / "mine/state") == straight(made("cma_mae"))
+
+
+def test_begun_by_a_release_without_evaluation_seeds(tmp_path):
+    with mock.patch.object(algorithm, "takes_fields", lambda group: False):
+        attempt(made("map_elites", 3), tmp_path)
+    assert attempt(made("map_elites"), tmp_path)
+    with np.load(tmp_path / "state/archive.npz") as arrays:
+        assert "evaluation_seed" not in arrays, "it goes on as it was begun"
+    assert outcome(tmp_path / "state") == straight(made("map_elites"))
+
+
+@pytest.fixture(scope="module")
+def earlier(tmp_path_factory) -> Path:
+    return unpack(tmp_path_factory.mktemp("earlier") / "study")
+
+
+@pytest.mark.parametrize("run", RUNS)
+def test_of_version_0_1_0(run, earlier, monkeypatch):
+    """Finished, stopped, failed and killed: it comes to where the code of then has come."""
+    monkeypatch.chdir(earlier)
+    expected, out = RUNS[run]["longer"], earlier / "results/runs" / run
+    iterations = expected["iterations"]
+    compute_run(out / "state/config.yaml", out, iterations=iterations)
+    now = outcome(out)
+    assert summary(out)["attempts"][-1]["from"] > 0
+    assert now["digest"] == expected["archive_digest"]
+    assert [row["iteration"] for row in now["rows"]] == [str(n + 1) for n in range(iterations)]
+    assert now["rows"][-1].items() >= expected["metrics"].items()

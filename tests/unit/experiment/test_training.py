@@ -1,152 +1,30 @@
-"""Algorithms that learn from experience while workers evaluate: once, and on any engine."""
+"""Algorithms that learn from the steps of episodes, while workers evaluate.
+
+That a run may be ended while they train is in test_resume.py.
+"""
 
 import pickle
+import signal
 import time
 from itertools import pairwise
 
-import numpy as np
 import pytest
-from small_runs import StopsAfter, payload_of
+from composing import with_algorithm
+from refusals import refused
+from small_runs import StopsAfter, fresh, payload_of
 from support import TINY
 
-from qdsweep.algorithms import make_algorithm
-from qdsweep.algorithms.base import Algorithm, Candidates
-from qdsweep.config.algorithm import Composition
-from qdsweep.config.cluster import Cluster
+from qdsweep.algorithms.base import require_actor
 from qdsweep.config.compose import compose
 from qdsweep.domains import make_domain
-from qdsweep.domains.base import Exploration
-from qdsweep.engines import make_engine
-from qdsweep.engines.pool import Serial
-from qdsweep.errors import BadInput
 from qdsweep.experiment.loop import run_loop
-from qdsweep.experiment.state import State
-from qdsweep.experiment.stop import Interrupted, Stop
-
-ROWS, ITERATIONS = 6, 4
-PENDULUM = {
-    "domain": {"preset": "pendulum", "max_episode_steps": 15},
-    "algorithm": "map_elites",
-    "num_emitters": 1,
-    "batch_size": ROWS,
-    "iterations": ITERATIONS,
-}
-# Some rows explore: a reload file and workers must have it, or rewards are others.
-EXPLORATION = Exploration("gaussian", np.array([[0.0], [0.5], [1.0], [0.0], [2.0], [0.5]]))
-# While it trains, a test may do something.
-hooks = []
+from qdsweep.experiment.stop import Hanging, Interrupted, Stop
 
 
-class Learner(Algorithm):
-    """What it asks for next depends on all experience, its order, and how often it trained."""
-
-    needs_experience = True
-
-    def __init__(self, experiment, domain, shared):
-        self.dim, self.asked = domain.solution_dim, False
-        self.memory, self.weight, self.trained = [], 0.0, 0
-
-    def ask(self):
-        self.asked = not self.asked
-        if not self.asked:
-            return None
-        seed = abs(int(self.weight * 1e6)) % 2**32
-        noise = np.random.default_rng(seed).normal(size=(ROWS, self.dim))
-        return Candidates(noise, experience=True, exploration=EXPLORATION)
-
-    def tell(self, candidates, evaluation):
-        assert evaluation.steps.tolist() == [15] * ROWS
-        assert candidates.exploration.scale.tolist() == EXPLORATION.scale.tolist()
-        self.memory += [float(record.rewards.sum()) for record in evaluation.experience]
-
-    def metrics(self):
-        return {}
-
-    def meanwhile(self):
-        self.trained += 1
-        for reward in self.memory:
-            self.weight = 0.9 * self.weight + reward
-        for hook in hooks:
-            hook()
-
-
-@pytest.fixture
-def exp(monkeypatch):
-    hooks.clear()
-    yield compose({**TINY, **PENDULUM}, {})
-    hooks.clear()
-
-
-def learner(exp) -> tuple[State, Serial]:
-    domain = make_domain(exp.domain)
-    return State(Learner(exp, domain, None)), Serial(domain)
-
-
-def outcome(state: State) -> tuple[list[float], float, int]:
-    made = state.algorithm
-    return made.memory, made.weight, made.trained
-
-
-@pytest.fixture
-def straight(exp):
-    state, engine = learner(exp)
-    run_loop(exp, state, engine, Stop(), lambda *_: None)
-    assert state.algorithm.trained == ITERATIONS
-    return outcome(state)
-
-
-def reloaded(state: State) -> State:
-    return pickle.loads(payload_of(state))
-
-
-@pytest.mark.parametrize("iteration", [1, 3])
-def test_a_signal_during_training_never_trains_twice(exp, straight, iteration):
-    state, engine = learner(exp)
-    stop = Stop()
-    hooks.append(lambda: state.algorithm.trained == iteration and stop.ask("SIGTERM"))
-    with pytest.raises(Interrupted):
-        run_loop(exp, state, engine, stop, lambda *_: None)
-    hooks.clear()
-    state = reloaded(state)
-    assert state.trained and state.algorithm.trained == iteration
-    assert not state.pending.done.any()
-    run_loop(exp, state, engine, Stop(), lambda *_: None)
-    assert outcome(state) == straight
-
-
-@pytest.mark.parametrize("rows", [1, ROWS - 1, ROWS, 2 * ROWS + 3])
-def test_stopped_in_mid_batch_the_reload_file_has_the_learner_and_the_records(exp, straight, rows):
-    state, engine = learner(exp)
-    stop = Stop()
-    with pytest.raises(Interrupted):
-        run_loop(exp, state, StopsAfter(engine.domain, stop, rows), stop, lambda *_: None)
-    state = reloaded(state)
-    done = rows % ROWS
-    assert sorted(state.pending.experience) == list(range(done))
-    assert state.trained and state.algorithm.trained == rows // ROWS + 1
-    run_loop(exp, state, engine, Stop(), lambda *_: None)
-    assert outcome(state) == straight
-
-
-def test_every_file_that_is_saved_while_workers_evaluate_goes_on_alike(exp, straight):
-    state, engine = learner(exp)
-    kept = []
-
-    def save(state: State) -> float:
-        kept.append(payload_of(state))
-        return 0.0
-
-    run_loop(exp, state, engine, Stop(), lambda *_: None, save)
-    assert [pickle.loads(one).algorithm.trained for one in kept] == [1, 2, 3, 4]
-    for one in kept:
-        again = pickle.loads(one)
-        run_loop(exp, again, engine, Stop(), lambda *_: None)
-        assert outcome(again) == straight
-
-
-def test_a_record_costs_the_reload_file_its_own_bytes_alone(exp):
+def test_a_record_costs_the_reload_file_its_own_bytes_alone(tmp_path):
     """Records of a part are no views of one array that is saved with each of them."""
-    state, engine = learner(exp)
+    exp = with_algorithm("td3", TINY)
+    state, engine = fresh(exp, tmp_path)
     sizes = []
     for rows in (1, 2, 3):
         stop = Stop()
@@ -154,41 +32,27 @@ def test_a_record_costs_the_reload_file_its_own_bytes_alone(exp):
             run_loop(exp, state, StopsAfter(engine.domain, stop, 1), stop, lambda *_: None)
         sizes.append(len(payload_of(state)))
         assert len(state.pending.experience) == rows
-        state = reloaded(state)
+        state = pickle.loads(payload_of(state))
     own = sum(part.nbytes for part in state.pending.experience[0])
     assert all(own < b - a < own + 700 for a, b in pairwise(sizes))
 
 
-def test_workers_send_the_records_and_a_lost_engine_changes_nothing(exp, straight):
-    state, _ = learner(exp)
-    for last in (2, ITERATIONS):
-        made = make_engine(
-            Cluster(workers_per_node=2), exp, make_domain(exp.domain), None, None, {}
-        )
-        short = exp.model_copy(update={"iterations": last})
-        try:
-            run_loop(short, state, made, Stop(), lambda *_: None)
-        finally:
-            made.close()
-        state = reloaded(state)
-    assert outcome(state) == straight
+def test_training_that_takes_longer_than_the_timeout_is_no_hanging_evaluation(monkeypatch):
+    clock = [0.0]
+    monkeypatch.setattr(time, "monotonic", lambda: clock[0])
 
+    def alarm_after(seconds):
+        clock[0] += seconds
+        signal.raise_signal(signal.SIGALRM)
 
-def test_training_that_takes_longer_than_the_timeout_is_no_hanging_evaluation():
-    alarms = []
-
-    class Counted(Stop):
-        def _alarm(self, *given):
-            alarms.append(given)
-            super()._alarm(*given)
-
-    with Counted() as stop, stop.interruptible(timeout=1.0):
-        with stop.deferred():
-            end = time.monotonic() + 1.3
-            while time.monotonic() < end:
-                time.sleep(0.01)
-        assert len(alarms) == 1, "the timer waits for the end of the training too"
-    assert stop.longest_delay >= 1.3, "what the end of the wall time must leave room for"
+    with Stop() as stop:
+        with stop.interruptible(timeout=1000):
+            with stop.deferred():
+                alarm_after(3000)
+            alarm_after(500)
+        assert stop.longest_delay == 3000, "what the end of the wall time must leave room for"
+        with pytest.raises(Hanging), stop.interruptible(timeout=1000):
+            alarm_after(1500)
 
 
 @pytest.mark.parametrize(
@@ -198,8 +62,7 @@ def test_training_that_takes_longer_than_the_timeout_is_no_hanging_evaluation():
         {"preset": "pendulum", "normalize_observations": True},
     ],
 )
-def test_a_domain_that_tells_nothing_of_its_steps_is_refused(monkeypatch, domain):
-    monkeypatch.setattr(Composition, "code", f"{__name__}:Learner")
-    exp = compose({**TINY, **PENDULUM, "domain": domain}, {})
-    with pytest.raises(BadInput, match=r"learns from the steps of episodes.*no `actor`"):
-        make_algorithm(exp, make_domain(exp.domain), None)
+def test_a_domain_that_tells_nothing_of_its_steps_is_refused(domain):
+    exp = compose({**TINY, "domain": domain})
+    with refused("cma_mae", domain["preset"], "actor"):
+        require_actor(exp, make_domain(exp.domain))

@@ -22,9 +22,9 @@ def test_many_processes_that_need_it_first_have_one(home):
         subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
         for _ in range(6)
     ]
-    said = {process.communicate()[0].strip() for process in processes}
-    assert said == {own_digest("x")}
-    assert len(said.pop()) == 64
+    digests = {process.communicate()[0].strip() for process in processes}
+    assert digests == {own_digest("x")}
+    assert len(digests.pop()) == 64
     assert [path.name for path in key_file().parent.iterdir()] == ["key"]
     assert stat.S_IMODE(key_file().stat().st_mode) == 0o600
     assert stat.S_IMODE(key_file().parent.stat().st_mode) == 0o700
@@ -46,7 +46,7 @@ def test_without_hard_links_it_is_made_too(monkeypatch):
 
 
 @pytest.mark.parametrize("spoilt", ["readable", "short", "a folder", "no folder"])
-def test_one_that_cannot_be_used_is_said_and_left_alone(home, caplog, spoilt):
+def test_one_that_cannot_be_used_is_named_and_left_alone(home, caplog, spoilt):
     key_file().parent.mkdir(parents=True)
     if spoilt == "a folder":
         key_file().mkdir()

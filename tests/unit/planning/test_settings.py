@@ -1,38 +1,31 @@
-"""The settings of a sweep: what a refusal says of where a key stands."""
+"""The settings of a sweep: a refusal names the file in which a key stands."""
 
 import pytest
 import yaml
+from refusals import refused
 from support import TINY
 
 from qdsweep.config.cluster import Cluster
-from qdsweep.errors import BadInput
 from qdsweep.planning.checks import check_sweep
 from qdsweep.planning.start import key_sources, read_sweep
 from qdsweep.sweep.runs import table_of_runs
 
 
 @pytest.mark.parametrize(
-    ("changes", "typed", "message"),
+    ("changes", "typed", "names"),
     [
-        ({"confirm": {"seeds": [5, 2]}}, (), r"^config/b\.yaml: confirm\.seeds"),
-        (
-            {"confirm": {"top": 1, "seeds": [1, 2]}},
-            (),
-            r"^config/b\.yaml: confirm\.seeds = \[1, 2\]",
-        ),
-        ({"clusters": "slurm"}, (), r"^config/b\.yaml: unknown key clusters"),
-        ({"experiment": None}, (), r"^config/b\.yaml: experiment = None"),
-        ({}, ("name=a/b",), r"^--config name: name = 'a/b'"),
-        ({"sweep": {"::": "seed 1"}}, (), r"^config/b\.yaml: sweep: YAML has read it"),
+        ({"confirm": {"seeds": [5, 2]}}, (), ["config/b.yaml: ", "confirm.seeds", "[5, 2]"]),
+        ({"clusters": "slurm"}, (), ["config/b.yaml: ", "clusters", "'cluster'"]),
+        ({}, ("name=a/b",), ["--config name: ", "name = 'a/b'"]),
     ],
 )
-def test_a_refusal_names_the_file_of_its_key(in_own_folder, changes, typed, message):
+def test_a_refusal_names_the_file_of_its_key(in_own_folder, changes, typed, names):
     files = [in_own_folder / "config/a.yaml", in_own_folder / "config/b.yaml"]
     files[0].parent.mkdir()
     files[0].write_text(yaml.safe_dump({"name": "tiny", "sweep": "::: seed 1 3"}))
     files[1].write_text(yaml.safe_dump({"experiment": TINY} | changes))
     config = dict(entry.split("=") for entry in typed)
-    with pytest.raises(BadInput, match=message):
+    with refused(*names):
         settings = read_sweep(config, typed, files)
         sweep = table_of_runs(settings.experiment, settings.sweep)
         check_sweep(settings, sweep, key_sources(typed, files))
@@ -42,13 +35,13 @@ def test_a_missing_key_is_missing_in_the_files(in_own_folder):
     files = [in_own_folder / name for name in ("a.yaml", "b.yaml")]
     for file in files:
         file.write_text("name: tiny")
-    with pytest.raises(BadInput, match=r"^a\.yaml \+ b\.yaml: the key experiment is missing"):
+    with refused("a.yaml + b.yaml: ", "experiment"):
         read_sweep({}, (), files)
 
 
 def test_workers_that_an_engine_cannot_have_are_refused():
     serial = Cluster(engine="serial")
-    with pytest.raises(BadInput, match=r"^cluster mine with --workers 4: engine = serial has one"):
+    with refused("cluster mine", "--workers 4", "engine = serial"):
         serial.with_workers(4, "mine")
     assert serial.with_workers(1, "mine") == serial
     assert Cluster().with_workers(4, "local").engine_name == "processes"

@@ -34,7 +34,8 @@ def sweep(tmp_path, monkeypatch) -> SweepDir:
 
 
 def read(sweep: SweepDir) -> dict[str, int]:
-    return {run: one.evaluations for run, one in progress.read_finished(sweep, RUNS).items()}
+    finished = progress.read_finished(sweep, RUNS)
+    return {run: status.evaluations for run, status in finished.items()}
 
 
 def test_what_is_remembered_is_what_was_read(sweep):

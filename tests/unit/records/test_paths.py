@@ -1,13 +1,14 @@
 """Where files under results/ are is known to `records` alone."""
 
 import ast
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 import qdsweep
-from qdsweep.records.paths import Results, RunDir, StateDir, SweepDir, run_of_connection
+from qdsweep.records.paths import Results, RunDir, SweepDir, run_of_connection
 
 PACKAGE = Path(qdsweep.__file__).parent
 OWNED = {
@@ -34,30 +35,22 @@ def joined(tree: ast.AST) -> Iterator[tuple[int, str]]:
 
 
 def test_no_other_module_builds_these_paths():
-    found = [
+    paths = [
         f"{path.relative_to(PACKAGE)}:{line}: {text}"
         for path in sorted(PACKAGE.rglob("*.py"))
         if path.relative_to(PACKAGE).parts[0] != "records"
         for line, text in joined(ast.parse(path.read_text(encoding="utf-8")))
         if OWNED & set(text.split("/"))
     ]
-    assert not found
+    assert not paths
 
 
 @pytest.mark.parametrize(
     "line", ['run / "state"', 'Path(a, "plan.json")', 'x.glob("*/state/status.json")', 'f("state")']
 )
 def test_the_search_finds_them(line):
-    found = [text for _, text in joined(ast.parse(line)) if OWNED & set(text.split("/"))]
-    assert bool(found) == (not line.startswith("f("))
-
-
-def test_results_and_folders_know_each_other():
-    results = Results(Path("results"))
-    assert results.run("a").state.lock == Path("results/runs/a/state/lock")
-    assert results.sweep("s").results == results
-    assert results.run("a").centroids == results.centroids
-    assert RunDir(Path("alone")).centroids == StateDir(Path("alone/state")).path
+    owned = [text for _, text in joined(ast.parse(line)) if OWNED & set(text.split("/"))]
+    assert bool(owned) == (not line.startswith("f("))
 
 
 def test_a_connection_file_tells_its_run():
@@ -67,8 +60,6 @@ def test_a_connection_file_tells_its_run():
 
 
 def test_sweeps_are_known_the_last_one_first(tmp_path):
-    import os
-
     for name, age in (("old", 20), ("new", 10)):
         sweep = SweepDir(tmp_path / "sweeps" / name)
         sweep.path.mkdir(parents=True)

@@ -4,112 +4,63 @@ import json
 import math
 import os
 import shutil
-import signal
-import subprocess
-import time
 
 import numpy as np
 import pandas as pd
 import psutil
 import pytest
-import yaml
+from counting import EXPERIMENT, add_plugin
+from in_process import qdsweep
+from refusals import names_all
 from results import forget_sums
-from support import BIN, TINY, command
+from support import TINY, write_yaml
 
-from qdsweep import cli
-from qdsweep.scaling.study import fit_amdahl
+from qdsweep.config.cluster import Cluster
+from qdsweep.config.compose import compose
+from qdsweep.scaling.study import SHORTEST, Study, advise, check_study, fit_amdahl
 
 SMALL = {**TINY, "algorithm": "map_elites_line", "batch_size": 20, "iterations": 20}
 
 
-# Workers share sleep well, also on a machine that has other things to do.
-SLEEPY = """
-import time
-
-import numpy as np
-from qdsweep.domains.base import Evaluation
-
-
-class Sleepy:
-    solution_dim, measures = 3, {"x": (-1.0, 1.0), "y": (-1.0, 1.0)}
-    objective_range, fields = (0.0, 100.0), {}
-
-    def evaluate(self, solutions, seeds):
-        time.sleep(0.002 * len(solutions))
-        return Evaluation(np.abs(solutions[:, 2]), solutions[:, :2].copy())
-"""
-
-
-def scale(*words, cwd, check=0):
-    return command("qdsweep", "scale", *words, cwd=cwd, check=check)
-
-
 @pytest.mark.parametrize(
-    ("words", "message"),
+    ("words", "names"),
     [
-        (["--workers", "1,two"], "--workers 1,two: whole numbers"),
-        (["--workers", "0,1"], "--workers 0,1: whole numbers"),
-        (["--workers", "2"], "at least two different numbers"),
-        (["--workers", "2,2"], "at least two different numbers"),
-        (["--workers", "1,2", "--repeats", "0"], "--repeats 0"),
-        (["--workers", "1,2", "--set", "iterations=1"], "one iteration is too few"),
-        (["--workers", "1,41"], "take at most 40 workers"),
-        (["--workers", "1,2", "--set", "sigma=1"], "sigma"),
-        (["--workers", "1,2", "--cluster", "nowhere"], "config/clusters/nowhere.yaml"),
-        (["--workers", "1,2", "--cluster", "serial.yaml"], "engine = serial has one worker"),
+        (["--workers", "2"], ["--workers", "1,2"]),
+        (["--workers", "2,2"], ["--workers", "2,2"]),
+        (["--workers", "1,2", "--repeats", "0"], ["--repeats", "0"]),
+        (["--workers", "1,2", "--set", "iterations=1"], ["iterations=20"]),
+        (["--workers", "1,41"], ["41", "40"]),
+        (["--workers", "1,2", "--set", "sigma=1"], ["sigma"]),
+        (["--workers", "1,2", "--cluster", "nowhere"], ["config/clusters/nowhere.yaml"]),
+        (["--workers", "1,2", "--cluster", "serial.yaml"], ["engine", "serial"]),
     ],
 )
-def test_bad_input_is_refused_before_any_work(tmp_path, capsys, words, message):
-    (tmp_path / "small.yaml").write_text(yaml.safe_dump(SMALL))
-    (tmp_path / "serial.yaml").write_text("engine: serial\n")
-    assert cli.main(["scale", "small.yaml", "--out", "out", *words]) == 2
-    assert message in capsys.readouterr().err
+def test_bad_input_is_refused_before_any_work(tmp_path, words, names):
+    write_yaml(tmp_path / "small.yaml", SMALL)
+    write_yaml(tmp_path / "serial.yaml", {"engine": "serial"})
+    printed = qdsweep("scale", "small.yaml", "--out", "out", *words, cwd=tmp_path, code=2)
+    names_all(printed, *names)
     assert not (tmp_path / "out").exists()
 
 
 @pytest.fixture(scope="module")
 def scaled(tmp_path_factory):
-    """A study that was killed after its second run and started again."""
+    """A study that has ended."""
     folder = tmp_path_factory.mktemp("scale")
-    (folder / "config/plugins").mkdir(parents=True)
-    (folder / "config/plugins/sleepy.py").write_text(SLEEPY)
-    small = {**SMALL, "domain": {"type": "sleepy:Sleepy"}}
-    (folder / "small.yaml").write_text(yaml.safe_dump(small))
-    words = ["small.yaml", "--workers", "1,2", "--repeats", "2", "--out", "out"]
-    killed = subprocess.Popen(
-        [str(BIN / "qdsweep"), "scale", *words],
-        cwd=folder, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True,
-    )  # fmt: skip
-    while "2 of 4" not in killed.stderr.readline():
-        assert killed.poll() is None, killed.stderr.read()
-    while not (folder / "out/runs/w2-r2/state/metrics.csv").exists():
-        time.sleep(0.05)  # the third run: the order has turned
-        assert killed.poll() is None
-    killed.send_signal(signal.SIGKILL)
-    killed.wait()
-    again = scale(*words, cwd=folder)
-    return folder, words, again
-
-
-def test_killed_it_goes_on_and_measures_the_interrupted_run_anew(scaled):
-    folder, _, again = scaled
-    lines = [line for line in again.stderr.splitlines() if " of 4: " in line]
-    assert [line.split(": ", 2)[2].split(", repeat")[0] for line in lines] == [
-        "1 worker", "2 workers", "2 workers", "1 worker",
-    ]  # fmt: skip
-    assert ["measured before" in line for line in lines] == [True, True, False, False]
-    attempts = json.loads((folder / "out/runs/w2-r2/summary.json").read_text())["attempts"]
-    assert len(attempts) == 1 and attempts[0]["from"] == 0
+    add_plugin(folder)
+    write_yaml(folder / "small.yaml", EXPERIMENT)
+    words = ["scale", "small.yaml", "--workers", "1,2", "--out", "out", "--repeats", 2]
+    return folder, words, qdsweep(*words, cwd=folder)
 
 
 def test_nothing_stays_behind(scaled):
     out = str(scaled[0])
-    alive = [p for p in psutil.process_iter(["cmdline", "cwd"]) if p.info["cwd"] == out]
-    assert alive == []
+    processes = psutil.process_iter(["cwd"])
+    assert [process for process in processes if process.info["cwd"] == out] == []
 
 
 def test_it_writes_times_speedup_and_fit(scaled):
-    folder, _, again = scaled
+    folder, _, printed = scaled
     out = folder / "out"
     table = pd.read_csv(out / "scaling.csv")
     about = json.loads((out / "scaling.json").read_text())
@@ -125,73 +76,65 @@ def test_it_writes_times_speedup_and_fit(scaled):
     assert about["fit"]["serial_fraction"] == pytest.approx(expected.serial)
     known = None if math.isnan(expected.error) else pytest.approx(expected.error)
     assert about["fit"]["standard_error"] == known
-    assert table["speedup"][1] > 1.2
     assert {run["digest"] for run in about["runs"]} == {about["archive_digest"]}
-    short = min(table["seconds"]) < 1  # by the machine's load it may be more
-    if short:
-        assert about["recommended_workers"] is None
-        assert "cannot be told from 0." in again.stdout
-        assert "scaling: not drawn: 0." in again.stderr
-    assert (out / "scaling.md").read_text().strip() in again.stdout
+    names_all(printed, (out / "scaling.md").read_text().strip())
     assert (out / "scaling.tex").stat().st_size > 0
-    for suffix in ("pdf", "png", "svg"):
-        assert (out / f"scaling.{suffix}").exists() != short
+    shortest = min(table["seconds"])
+    assert about["recommended_workers"] == advise(expected, shortest, EXPERIMENT["batch_size"])[0]
+    for suffix in ("pdf", "png", "svg"):  # by the machine's load it may be long enough
+        assert (out / f"scaling.{suffix}").exists() == (shortest >= SHORTEST)
 
 
-def test_another_experiment_cluster_or_budget_needs_another_folder(scaled):
-    folder, words, _ = scaled
-    for more, message in (
+@pytest.mark.parametrize(
+    ("more", "name"),
+    [
         (["--set", "sigma0=1"], "sigma0"),
-        (["--set", "iso_sigma=0.4"], "has a run of another experiment"),
-        (["--set", "iterations=31"], "iterations=31"),
-        (["--cluster", "dask.yaml"], "was measured with engine"),
-    ):
-        (folder / "dask.yaml").write_text("engine: dask\n")
-        assert message in scale(*words, *more, cwd=folder, check=2).stderr
+        (["--set", "iso_sigma=0.4"], "out/runs/w1-r1"),
+        (["--set", "evaluations=310"], "310"),
+        (["--cluster", "dask.yaml"], "dask"),
+    ],
+)
+def test_another_experiment_cluster_or_budget_needs_another_folder(scaled, more, name):
+    folder, words, *_ = scaled
+    write_yaml(folder / "dask.yaml", {"engine": "dask"})
+    names_all(qdsweep(*words, *more, cwd=folder, code=2), name)
 
 
 def test_a_result_that_changes_with_the_workers_is_an_error(scaled, tmp_path):
-    folder, words, _ = scaled
+    folder, words, *_ = scaled
     copy = shutil.copytree(folder, tmp_path / "copy")
     path = forget_sums(copy) / "out/runs/w2-r1/summary.json"
     path.write_text(path.read_text().replace('"archive_digest": "', '"archive_digest": "0'))
-    done = scale(*words, cwd=copy, check=1)
-    assert "out/runs/w2-r1 and out/runs/w1-r1 have different archives" in done.stderr
+    names_all(
+        qdsweep(*words, cwd=copy, code=1), "out/runs/w2-r1", "out/runs/w1-r1", "archive_digest"
+    )
 
 
 def test_a_run_that_fails_names_its_log(tmp_path):
-    (tmp_path / "config/plugins").mkdir(parents=True)
-    (tmp_path / "config/plugins/broken.py").write_text(
-        "class Broken:\n"
-        "    solution_dim, measures = 3, {'x': (0.0, 1.0), 'y': (0.0, 1.0)}\n"
-        "    objective_range, fields = (0.0, 1.0), {}\n"
-        "    def evaluate(self, solutions, seeds):\n"
-        "        raise ValueError('no such luck')\n"
-    )
-    small = {**SMALL, "domain": {"type": "broken:Broken"}}
-    (tmp_path / "small.yaml").write_text(yaml.safe_dump(small))
+    add_plugin(tmp_path)
+    domain = {**EXPERIMENT["domain"], "arguments": {"slope": 13}}
+    write_yaml(tmp_path / "small.yaml", {**EXPERIMENT, "domain": domain})
     words = ["small.yaml", "--workers", "1,2", "--repeats", "1", "--out", "out"]
-    done = scale(*words, cwd=tmp_path, check=1)
-    assert "out/runs/w1-r1: the run failed (exit code 1)" in done.stderr
-    assert "no such luck" in done.stderr and "run.log" in done.stderr
+    printed = qdsweep("scale", *words, cwd=tmp_path, code=1)
+    names_all(printed, "out/runs/w1-r1", "FloatingPointError", "run.log")
     assert not (tmp_path / "out/scaling.csv").exists()
 
 
-def test_more_workers_than_cores_is_a_warning(tmp_path, capsys, monkeypatch):
-    (tmp_path / "small.yaml").write_text(yaml.safe_dump(SMALL))
-    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {0})
-    from qdsweep.scaling import study as scaling
+def test_more_workers_than_cores_is_a_warning(tmp_path, capsys):
+    clusters = {3: Cluster(workers_per_node=3)}
+    cores = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {min(cores)})
+    try:
+        check_study(Study(compose(SMALL), ["small.yaml"], clusters, 1, tmp_path / "out"), "local")
+    finally:
+        os.sched_setaffinity(0, cores)
+    names_all(capsys.readouterr().err, "warning", 3, 1)
 
-    monkeypatch.setattr(scaling, "measure", lambda study: (_ for _ in ()).throw(KeyboardInterrupt))
-    words = ["scale", "small.yaml", "--workers", "1,3", "--out", "out"]
-    assert cli.main(words) == 75
-    assert "warning: 3 workers on 1 core" in capsys.readouterr().err
 
-
-def test_scale_leaves_a_folder_of_something_else_alone(tmp_path):
+def test_a_folder_of_something_else_is_left_alone(tmp_path):
     precious = tmp_path / "out/runs/w1-r1/data.txt"
     precious.parent.mkdir(parents=True)
     precious.write_text("precious")
-    words = ("lp_sphere", "--set", "iterations=9", "--workers", "1,2", "--out", tmp_path / "out")
-    assert "not of `qdsweep scale`" in command("qdsweep", "scale", *words, check=2).stderr
+    words = ("lp_sphere", "--set", "iterations=9", "--workers", "1,2", "--out", "out")
+    names_all(qdsweep("scale", *words, cwd=tmp_path, code=2), "--out out", "out/runs/w1-r1")
     assert precious.read_text() == "precious"

@@ -1,12 +1,16 @@
-"""How one generation of population-based training follows another."""
+"""Population-based training: how a generation follows another, and what is refused."""
 
 import pytest
+from composing import BASE
+from refusals import names_all, refused
 
 from qdsweep.config.keys import read_schedule
 from qdsweep.config.search import Search
+from qdsweep.config.sweep import SweepFile
 from qdsweep.records.search import Seen
-from qdsweep.search.pbt import exploit
+from qdsweep.search.pbt import exploit, refuse_population, with_changes
 from qdsweep.sweep.drawn import Drawn
+from qdsweep.sweep.runs import table_of_runs
 
 SIGMA = Drawn("sigma", "log", ("0.01", "10"))
 SIZE = Drawn("size", "int", ("2", "40"))
@@ -18,97 +22,144 @@ def search(seed: int = 0, **keys: object) -> Search:
 
 
 def population(*scores: float | None, **values: object) -> list[Seen]:
-    values = {"sample": 0, "sigma": 1.0, "size": 10, "rule": "mu", **values}
+    values = {"sample": 0, "size": 10, "rule": "mu", **values}
     return [
         Seen(place, place, {**values, "sigma": 1.0 + place / 10}, score, None, {"1": f"run{place}"})
         for place, score in enumerate(scores)
     ]
 
 
-def places(decision):
-    return {one.place: one for one in decision.chosen}
-
-
 def test_the_worst_take_over_the_best_and_the_others_stay():
     seen = population(3, 8, 1, 5, 7, 4, 2, 6)
     decision = exploit(search(), [SIGMA, SIZE, RULE], seen, 1, 900)
     assert decision.seen == seen
-    chosen = places(decision)
-    assert list(chosen) == list(range(8))
+    chosen = decision.chosen
+    assert [member.place for member in chosen] == list(range(8))
     for place in (0, 1, 3, 4, 5, 7):
-        one = chosen[place]
-        assert (one.parent, one.setting, one.runs) == (place, place, {"1": f"run{place}"})
-        assert one.values == seen[place].values
-    for place in (2, 6):
-        one = chosen[place]
-        assert one.parent in (1, 4) and one.setting == 8 + place and not one.runs
-        assert one.reason == f"{8 if place == 2 else 7}th of 8: takes over place {one.parent}"
-        donor = seen[one.parent].values
-        start, change = one.values["changes"].split("; ")
-        assert start == f"0 sigma={donor['sigma']} size=10 rule=mu"
-        (change,) = read_schedule(change)
-        names = ("sigma", "size", "rule")
-        assert change == {"at": 900, "set": {name: one.values[name] for name in names}}
+        member = chosen[place]
+        assert (member.parent, member.setting, member.runs) == (place, place, seen[place].runs)
+        assert member.values == seen[place].values
+    for place, rank in ((2, "8th"), (6, "7th")):
+        member = chosen[place]
+        assert member.parent in (1, 4) and member.setting == 8 + place and not member.runs
+        names_all(member.reason, rank, member.parent)
+        start, change = member.values["changes"].split("; ")
+        assert start == f"0 sigma={seen[member.parent].values['sigma']} size=10 rule=mu"
+        values = {name: member.values[name] for name in ("sigma", "size", "rule")}
+        assert read_schedule(change) == [{"at": 900, "set": values}]
 
 
 def test_a_lineage_is_the_whole_history():
     seen = population(2, 1, changes="0 sigma=2.0 size=5 rule=mu; 900 sigma=1.0 size=10 rule=mu")
-    (_, one) = exploit(search(), [SIGMA, SIZE, RULE], seen, 2, 1800).chosen
-    *before, last = one.values["changes"].split("; ")
+    (_, member) = exploit(search(), [SIGMA, SIZE, RULE], seen, 2, 1800).chosen
+    *before, last = member.values["changes"].split("; ")
     assert "; ".join(before) == seen[0].values["changes"]
     assert last.startswith("1800 sigma=")
 
 
-def test_values_are_scaled_or_drawn_anew_and_stay_in_their_bounds():
-    sigmas, anew = set(), 0
+def test_values_are_scaled_or_drawn_again_and_stay_in_their_bounds():
+    sigmas = []
     for seed in range(200):
-        one = exploit(search(seed), [SIGMA, SIZE, RULE], population(2, 1), 1, 9).chosen[1]
-        assert 0.01 <= one.values["sigma"] <= 10 and 2 <= one.values["size"] <= 40
-        assert isinstance(one.values["size"], int) and one.values["rule"] in ("mu", "filter")
-        assert float(f"{one.values['sigma']:.6g}") == one.values["sigma"]
-        anew += one.values["sigma"] not in (0.8, 1.25)
-        sigmas.add(one.values["sigma"])
-    assert {0.8, 1.25} < sigmas
-    assert 30 <= anew <= 70, "a quarter"
-    top = population(2, 1, sigma=9.9)
-    top = [one._replace(values={**one.values, "sigma": 9.9}) for one in top]
+        values = exploit(search(seed), [SIGMA, SIZE, RULE], population(2, 1), 1, 9).chosen[1].values
+        assert 0.01 <= values["sigma"] <= 10 and 2 <= values["size"] <= 40
+        assert isinstance(values["size"], int) and values["rule"] in ("mu", "filter")
+        assert float(f"{values['sigma']:.6g}") == values["sigma"]
+        sigmas.append(values["sigma"])
+    assert {0.8, 1.25} < set(sigmas)
+    assert 30 <= sum(sigma not in (0.8, 1.25) for sigma in sigmas) <= 70, "a quarter"
+    top = [member._replace(values={**values, "sigma": 9.9}) for member in population(2, 1)]
     kept = search(3, factors=[1.25], resample=0.0)
     assert exploit(kept, [SIGMA], top, 1, 9).chosen[1].values["sigma"] == 10.0
 
 
 def test_no_two_are_the_same_experiment():
-    seen = [one._replace(values={"rule": "mu"}) for one in population(*range(8, 0, -1))]
-    chosen = exploit(search(resample=1.0, exploit=0.5), [RULE], seen, 1, 9).chosen
-    new = [(one.parent, one.values["rule"]) for one in chosen if one.setting >= 8]
+    seen = [member._replace(values={"rule": "mu"}) for member in population(*range(8, 0, -1))]
+    keys = search(resample=1.0, exploit=0.5)
+    chosen = exploit(keys, [RULE], seen, 1, 9).chosen
+    new = [(member.parent, member.values["rule"]) for member in chosen if member.setting >= 8]
     assert sorted(new) == [(place, "filter") for place in range(4)]
-    only = Drawn("rule", "choice", ("mu",))
-    chosen = exploit(search(resample=1.0, exploit=0.5), [only], seen, 1, 9).chosen
-    assert [one.setting for one in chosen] == list(range(8)), "there is nothing else to try"
+    chosen = exploit(keys, [Drawn("rule", "choice", ("mu",))], seen, 1, 9).chosen
+    assert [member.setting for member in chosen] == list(range(8)), "nothing else to try"
 
 
 @pytest.mark.parametrize("sources", [[SIGMA, SIZE], [SIZE, SIGMA]])
 def test_a_decision_depends_on_nothing_else(sources):
     """Not on the order of sources, nor on places that stay."""
     seen = population(8, 7, 6, 5, 4, 3, 2, 1)
-    one = places(exploit(search(1), sources, seen, 1, 9))[7]
-    again = places(exploit(search(1), [SIGMA, SIZE], population(8, 7, 5, 6, 4, 3, 2, 1), 1, 9))[7]
-    assert {**one.values, "changes": 0} == {**again.values, "changes": 0}
-    assert places(exploit(search(1), sources, seen, 2, 9))[7].values != one.values
-    assert places(exploit(search(2), sources, seen, 1, 9))[7].values != one.values
+    values = exploit(search(1), sources, seen, 1, 9).chosen[7].values
+    other = population(8, 7, 5, 6, 4, 3, 2, 1)
+    again = exploit(search(1), [SIGMA, SIZE], other, 1, 9).chosen[7].values
+    assert {**values, "changes": 0} == {**again, "changes": 0}
+    assert exploit(search(1), sources, seen, 2, 9).chosen[7].values != values
+    assert exploit(search(2), sources, seen, 1, 9).chosen[7].values != values
 
 
 def test_what_failed_takes_over_and_where_all_failed_all_stay():
-    seen = [one._replace(failed="it died") if one.score is None else one
-            for one in population(4, None, 3, None, 2, None, 1, 5)]  # fmt: skip
-    chosen = places(exploit(search(), [SIGMA], seen, 1, 9))
-    assert {place for place, one in chosen.items() if one.setting >= 8} == {1, 3, 5}
-    assert {one.failed for one in chosen.values()} == {None}
-    dead = [one._replace(score=None, failed="it died") for one in seen]
-    chosen = places(exploit(search(), [SIGMA], dead, 1, 9))
-    assert {one.failed for one in chosen.values()} == {"it died"}
+    alive = population(4, None, 3, None, 2, None, 1, 5)
+    seen = [member._replace(failed=None if member.score else "it died") for member in alive]
+    chosen = exploit(search(), [SIGMA], seen, 1, 9).chosen
+    assert {member.place for member in chosen if member.setting >= 8} == {1, 3, 5}
+    assert {member.failed for member in chosen} == {None}
+    dead = [member._replace(score=None, failed="it died") for member in alive]
+    chosen = exploit(search(), [SIGMA], dead, 1, 9).chosen
+    assert {member.failed for member in chosen} == {"it died"}
 
 
 def test_a_small_whole_number_changes():
     assert [SIZE.scaled(2, 0.8), SIZE.scaled(3, 1.25), SIZE.scaled(3, 0.8)] == ["2", "4", "2"]
     assert [SIZE.scaled(40, 1.25), SIZE.scaled(39, 1.0), RULE.scaled("mu", 2)] == ["40", "39", "mu"]
     assert Drawn("x", "normal", ("0", "1")).scaled(-2.0, 1.25) == "-2.5"
+
+
+LINE = {**BASE, "algorithm": "map_elites_line", "iterations": 30}
+SIGMAS = ":::~ iso_sigma log 0.01 5 :::~ line_sigma log 0.01 2"
+
+
+def check(text: str, unit: str = "iterations", **keys: object) -> None:
+    sweep = table_of_runs({**LINE, **keys}, text, draw=first_draw)
+    refuse_population(text, sweep, unit)
+
+
+def first_draw(sources):
+    return [tuple(source.value(0.3) for source in sources)]
+
+
+def test_step_sizes_can_be_trained():
+    check(f"{SIGMAS} ::: seed 1 2")
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        (":::~ initial_solutions int 1 9", ["initial_solutions"]),
+        (":::~ num_emitters int 1 3", ["num_emitters", "iso_sigma"]),
+        (":::~ algorithm choice cma_me map_elites", ["algorithm"]),
+        (":::~ batch_size int 5 9", ["batch_size"]),
+        (
+            ":::~ iso_sigma log 0.01 5 ::: seed 1 2 :::~ line_sigma log 0.01 2 if seed=2",
+            ["line_sigma", "if"],
+        ),
+    ],
+)
+def test_what_cannot_change_is_refused(text, names):
+    with refused("search.pbt", *names):
+        check(text)
+
+
+def test_the_budget_is_in_iterations_and_the_schedule_its_own():
+    with refused("search.pbt", "iterations: N"):
+        check(SIGMAS, "evaluations")
+    with refused("search.pbt", "schedule"):
+        check(SIGMAS, schedule="3 iso_sigma=0.1")
+
+
+def test_parts_of_the_user_are_tried_with_a_change():
+    text = f"{SIGMAS} ::: seed 1 2"
+    data = {"name": "mine", "experiment": "arm", "sweep": text}
+    runs = list(table_of_runs(LINE, text, draw=first_draw).runs.values())
+    assert with_changes(SweepFile(**data), runs) == runs
+    trained = SweepFile(**data, search={"pbt": {"population": 2, "generations": 2}})
+    (first, _) = with_changes(trained, runs)
+    values = {f"algorithm.emitters.0.{name}": getattr(first.algorithm.emitters[0], name)
+              for name in ("iso_sigma", "line_sigma")}  # fmt: skip
+    assert [(change.at, change.set) for change in first.schedule] == [(1, values)]

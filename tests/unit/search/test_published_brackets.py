@@ -31,8 +31,10 @@ BRACKETS = {
 @pytest.mark.parametrize("most", BRACKETS)
 def test_rungs_are_those_of_the_paper(most):
     search = Search(halving={"first": f"1/{most}", "eta": 3, "brackets": "all"})
-    found: dict[str, list[tuple[int, int]]] = {}
+    brackets: dict[str, list[tuple[int, int]]] = {}
     for level in levels(search, 0, ("",), most):
-        found.setdefault(level.name.partition("-rung")[0], []).append((level.places, level.budget))
-    assert list(found.values()) == BRACKETS[most]
+        brackets.setdefault(level.name.partition("-rung")[0], []).append(
+            (level.places, level.budget)
+        )
+    assert list(brackets.values()) == BRACKETS[most]
     assert samples_of(search) == sum(rungs[0][0] for rungs in BRACKETS[most])

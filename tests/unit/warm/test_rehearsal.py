@@ -3,15 +3,11 @@
 import json
 
 import pytest
-from composing import installed
-from support import REPO
 
-from qdsweep.config.compose import compose, read_domain
+from qdsweep.config.compose import compose
 from qdsweep.sweep.runs import table_of_runs
 from qdsweep.warm.server import prepare
 from qdsweep.warm.start import _kind
-
-PRESETS = sorted(path.stem for path in (REPO / "config/domains").glob("*.yaml"))
 
 
 @pytest.mark.parametrize(
@@ -22,24 +18,11 @@ def test_runs_that_compile_alike_share_a_rehearsal(swept, rehearsals):
     assert len({_kind(experiment) for experiment in runs.values()}) == rehearsals
 
 
-def as_sent(*experiments) -> bytes:
-    return json.dumps([experiment.model_dump(mode="json") for experiment in experiments]).encode()
-
-
-@pytest.mark.parametrize("name", PRESETS)
-def test_every_domain_is_rehearsed(name, capsys):
-    dims = [4] * (read_domain(name).measure_dim or 2)
-    settings = {"domain": name, "algorithm": "cma_me", "archive": {"dims": dims}}
-    experiment = compose(settings | {"num_emitters": 1, "batch_size": 10, "iterations": 1})
-    prepare(as_sent(installed(experiment)))
-    assert capsys.readouterr().err == ""
-
-
-def test_what_cannot_be_rehearsed_is_said_and_hides_no_other(capsys):
+def test_what_cannot_be_rehearsed_is_named_and_hides_no_other(capsys):
     settings = {"domain": "lp_sphere", "algorithm": "map_elites", "archive": {"dims": [10, 10]}}
     good = compose(settings | {"num_emitters": 1, "batch_size": 10, "iterations": 1})
-    (data,) = json.loads(as_sent(good))
+    data = good.model_dump(mode="json")
     wrong = {**data, "batch_size": "many"}
     prepare(json.dumps([wrong, data]).encode())
-    said = capsys.readouterr().err
-    assert said.count("not rehearsed") == 1 and "batch_size" in said
+    text = capsys.readouterr().err
+    assert text.count("batch_size") == text.count("'many'") == 1

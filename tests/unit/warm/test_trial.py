@@ -2,10 +2,10 @@
 
 import pytest
 from own_parts import HOSTILE, LAB
+from refusals import refused
 from support import TINY
 
 from qdsweep.config.compose import compose
-from qdsweep.errors import BadInput
 from qdsweep.host.machine import settings
 from qdsweep.warm.start import try_algorithms
 
@@ -17,8 +17,7 @@ def test_a_start_tries_own_algorithms_in_another_process(plugins, monkeypatch):
     plugins("hostile", HOSTILE)
     good = [compose({**TINY, "algorithm": "lab:make", "seed": seed}) for seed in range(3)]
     bad = compose({**TINY, "algorithm": "hostile:raises"})
-    message = "hostile:raises cannot be made: ValueError: no licence.*\nNothing was started"
-    with pytest.raises(BadInput, match=message):
+    with refused("hostile:raises", "ValueError: no licence", "`qdsweep check --algorithm NAME`"):
         try_algorithms([*good, bad, compose(TINY)])
 
 
@@ -35,17 +34,12 @@ def loud():
 
 
 @pytest.mark.parametrize(
-    ("name", "message"),
-    [
-        ("gone", "abrupt:gone: it ended its process with exit code 7"),
-        ("loud", "algorithm: abrupt:loud cannot be made: ValueError: no licence"),
-    ],
+    ("name", "reason"), [("gone", "exit code 7"), ("loud", "ValueError: no licence")]
 )
-def test_its_message_is_one_of_ours_whatever_the_algorithm_does(plugins, name, message):
+def test_its_message_is_one_of_ours_whatever_the_algorithm_does(plugins, name, reason):
     plugins("abrupt", ABRUPT)
-    with pytest.raises(BadInput) as refused:
+    with refused(f"abrupt:{name}", reason):
         try_algorithms([compose({**TINY, "algorithm": f"abrupt:{name}"})])
-    assert str(refused.value).startswith(message)
 
 
 def test_it_starts_nothing_where_all_parts_are_pyribs(monkeypatch):
@@ -55,5 +49,5 @@ def test_it_starts_nothing_where_all_parts_are_pyribs(monkeypatch):
 
 def test_a_learner_whose_actions_do_not_suit_is_refused_before_anything_starts():
     changes = {"algorithm": "pga_me", "num_emitters": 1, "batch_size": 10}
-    with pytest.raises(BadInput, match=r"(?s)algorithm pga_me: TD3 .* discrete.*Nothing was"):
+    with refused("algorithm pga_me", "TD3", "discrete"):
         try_algorithms([compose("cartpole", changes)])

@@ -70,7 +70,7 @@ def overrides(settings: list[str]) -> dict[str, Any]:
         if not equals or not key:
             raise BadInput(f"--set {setting}: KEY=VALUE was expected, such as --set seed=3")
         if key in values:
-            raise BadInput(f"--set {key} is given twice")
+            raise BadInput(f"--set {key} is given twice; leave one out")
         try:
             values[key] = typed(value)
         except BadInput as error:

@@ -7,15 +7,22 @@ import shutil
 import sys
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from qdsweep.cli.arguments import Add
 from qdsweep.config.files import HOME, find_preset, read_yaml
 from qdsweep.errors import BadInput
+from qdsweep.host.machine import apply_baseline, has_avx2
+
+if TYPE_CHECKING:
+    from qdsweep.domains.proposal import Proposal
 
 INIT = """\
 examples:
   qdsweep init my_study              a sweep of a small domain of your own, with its test
   qdsweep init my_study --minimal    without the example: a preset is swept
+  qdsweep init my_study --gym CartPole-v1   a task of gymnasium, with measures that random policies
+                                            differ in; `module:Name-v0` for one of your own
   cd my_study && snakemake --cores 8
 """
 SWEEP = """\
@@ -26,7 +33,16 @@ examples:
   qdsweep sweep my_sweep.yaml --profile profiles/slurm
 Words after the file are Snakemake's (`snakemake --help`). Results go to results/ of this folder.
 """
+_PRESET = "experiment: lp_sphere          # a preset, a file, or the keys themselves\n"
+_TASK = """\
+experiment:
+  domain: {}
+  archive: {{dims: [30, 30]}}
+  num_emitters: 5
+  batch_size: 30
+"""
 _NO_CACHES = shutil.ignore_patterns("__pycache__")
+_CONFIG = "config/config.yaml"
 _NAME = "my_study"  # in the templates
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_.\-]")
 _TEMPLATE = Path(__file__).parent / "study"
@@ -39,6 +55,7 @@ def add_commands(add: Add) -> None:
     init = add("init", "Make the folder of a study, ready for `snakemake`.", INIT)
     init.add_argument("folder", type=Path, metavar="FOLDER", help="a new folder, or an empty one")
     init.add_argument("--minimal", action="store_true", help="leave out the example of a domain")
+    init.add_argument("--gym", metavar="ENV", help="sweep this task of gymnasium")
     init.set_defaults(command=_init)
     # All options are Snakemake's.
     text = "Run a sweep with the workflow that comes with qdsweep."
@@ -58,21 +75,37 @@ def _init(arguments: argparse.Namespace) -> int:
     if folder.exists() and not folder.is_dir():
         raise BadInput(f"init {folder}: that is a file; name a new folder")
     there = sorted(path.name for path in folder.iterdir()) if folder.exists() else []
-    if set(there) - {".git"}:
+    if set(there) - {".git", ".snakemake"}:
         raise BadInput(
             f"init {folder}: the folder has files already ({', '.join(there[:5])}"
             f"{', ...' if len(there) > 5 else ''}); name a new or an empty one"
         )
-    for part in ("every", "minimal" if arguments.minimal else "example"):
+    proposal = _proposal(arguments.gym) if arguments.gym else None
+    for part in ("every", "minimal" if arguments.minimal or proposal else "example"):
         shutil.copytree(_TEMPLATE / part, folder, dirs_exist_ok=True, ignore=_NO_CACHES)
     name = _NOT_IN_NAMES.sub("_", folder.resolve().name).lstrip("_.-")[:100] or _NAME
-    for file in ("config/config.yaml", "README.md", "Snakefile"):
+    for file in (_CONFIG, "README.md", "Snakefile"):
         path = folder / file
         path.write_text(path.read_text(encoding="utf-8").replace(_NAME, name), encoding="utf-8")
     for profile in ("default", "slurm"):
         shutil.copytree(HOME / "profiles" / profile, folder / "profiles" / profile)
+    if proposal is not None:
+        preset = folder / f"config/domains/{proposal.name}.yaml"
+        preset.parent.mkdir()
+        preset.write_text(proposal.yaml, encoding="utf-8")
+        config = folder / _CONFIG
+        text = config.read_text(encoding="utf-8").replace(_PRESET, _TASK.format(proposal.name))
+        config.write_text(text, encoding="utf-8")
+        print(*proposal.lines, f"They are in {preset}: look at them, and change them.", sep="\n")
     print(f"{folder} is a study. Next:\n  cd {folder}\n  snakemake --cores all")
     return 0
+
+
+def _proposal(env: str) -> "Proposal":
+    apply_baseline("avx2" if has_avx2() else "native")  # before numpy is imported
+    from qdsweep.domains.proposal import propose
+
+    return propose(env)
 
 
 def _sweep(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> int:

@@ -111,7 +111,10 @@ class CVTArchive(_Annealed):
 
     type: Literal["cvt"]
     samples: int = Field(
-        default=100_000, ge=1, description="points for the k-means centroids [points]"
+        default=100_000,
+        ge=1,
+        title="centroids of ... points",
+        description="points for the k-means centroids [points]",
     )
     centroids_seed: int = Field(
         default=0, ge=0, description="seed of the centroids, the same for every run of a sweep"

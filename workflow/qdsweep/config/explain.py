@@ -42,7 +42,9 @@ def explain(
             expectation = expectation.removeprefix("should ").removeprefix("be ")
         if expectation and expectation not in expectations:
             expectations.append(expectation)
-    return "\n".join(line + " or ".join(expectations) for line, expectations in joined.items())
+    return "\n".join(
+        line + " or ".join(expectations) for line, expectations in joined.items() if line
+    )
 
 
 def _line(
@@ -55,6 +57,8 @@ def _line(
     if kind == "extra_forbidden":
         known_keys = [p[len(path) - 1] for p in known if p[: len(path) - 1] == path[:-1]]
         siblings = [str(key) for key in dict.fromkeys(known_keys)]
+        if not siblings:  # of a part whose type is wrong, which another line says
+            return "", ""
         hint = nearest(str(path[-1]), siblings)
         return f"{place}unknown key {dotted(path)}; {hint}known here: {', '.join(siblings)}", ""
     if kind in ("union_tag_invalid", "union_tag_not_found"):

@@ -3,7 +3,7 @@
 Its fast path is gymnasium's `step` without the parts that a discrete lander skips.
 
 Bit-equal to `gymnasium.make("LunarLander-v3")` with the library versions in `PROVEN`
-(`test_lean_lander.py` compares them over policies, seeds and every way to end). With other
+(`test_lunar_lander.py` compares them over policies, seeds and every way to end). With other
 versions it is not used. It saves a third of the time. Random numbers are drawn in one block, forces
 are plain floats, and the loop allocates only what Box2D returns. Nearly all of the remaining time
 is `b2World.Step`.

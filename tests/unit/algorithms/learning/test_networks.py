@@ -1,36 +1,34 @@
-"""Networks: their layout is the policies', and their gradients are true."""
+"""Networks: their layout is the policies', their gradients are true, and Adam is the paper's."""
+
+import pickle
 
 import numpy as np
 import pytest
 
-from qdsweep.algorithms.learning.td3 import Network
+from qdsweep.algorithms.learning.td3 import Adam, Network
 from qdsweep.config.episodes import MLP, Linear
 from qdsweep.domains.policies import Policy
 
 SHAPES = ((5, 4), (6, 5), (2, 6))
 
 
-@pytest.mark.parametrize("activation", ["tanh", "relu"])
-def test_a_solution_is_the_policy_of_the_domain(activation: str):
-    policy = Policy(MLP(type="mlp", hidden=[5, 6], activation=activation), 4, 2)
-    network = Network(SHAPES, [activation, activation, ""], True, 3, np.float64)
-    assert network.size == policy.solution_dim
+@pytest.mark.parametrize(
+    ("policy", "shapes"),
+    [
+        (MLP(type="mlp", hidden=[5, 6], activation="tanh"), SHAPES),
+        (MLP(type="mlp", hidden=[5, 6], activation="relu"), SHAPES),
+        (Linear(type="linear"), ((2, 4),)),
+    ],
+)
+def test_a_solution_is_the_policy_of_the_domain(policy, shapes):
+    of_the_domain, is_deep = Policy(policy, 4, 2), len(shapes) > 1
+    activations = [policy.activation] * 2 + [""] if is_deep else [""]
+    network = Network(shapes, activations, is_deep, 3, np.float64)
+    assert network.size == of_the_domain.solution_dim
     solution = network.draw(np.random.default_rng(1))
     rows = np.random.default_rng(2).standard_normal((3, 4))
-    found = network.forward(solution, rows)
-    expected = [policy.network(solution)(row).copy() for row in rows]
-    np.testing.assert_allclose(found, expected, rtol=1e-13)
-
-
-def test_a_linear_policy_too():
-    policy = Policy(Linear(type="linear"), 4, 2)
-    network = Network(((2, 4),), [""], False, 1, np.float64)
-    solution = network.draw(np.random.default_rng(1))
-    row = np.arange(4.0)
-    assert network.size == policy.solution_dim
-    np.testing.assert_allclose(
-        network.forward(solution, row[None])[0], policy.network(solution)(row), rtol=1e-13
-    )
+    expected = [of_the_domain.network(solution)(row).copy() for row in rows]
+    np.testing.assert_allclose(network.forward(solution, rows), expected, rtol=1e-13)
 
 
 @pytest.mark.parametrize("bias", [True, False])
@@ -53,13 +51,13 @@ def test_gradients_are_finite_differences(activations: tuple[str, ...], bias: bo
     by_inputs = network.backward(parameters, towards.copy(), out=by_parameters, columns=slice(1, 3))
     step = 1e-6
     for index, change in enumerate(step * np.eye(network.size)):
-        found = loss(parameters + change, inputs) - loss(parameters - change, inputs)
-        assert by_parameters[index] == pytest.approx(found / (2 * step), abs=1e-7)
+        change_of_loss = loss(parameters + change, inputs) - loss(parameters - change, inputs)
+        assert by_parameters[index] == pytest.approx(change_of_loss / (2 * step), abs=1e-7)
     for row, column in np.ndindex(7, 2):
         change = np.zeros((7, 4))
         change[row, 1 + column] = step
-        found = loss(parameters, inputs + change) - loss(parameters, inputs - change)
-        assert by_inputs[row, column] == pytest.approx(found / (2 * step), abs=1e-7)
+        change_of_loss = loss(parameters, inputs + change) - loss(parameters, inputs - change)
+        assert by_inputs[row, column] == pytest.approx(change_of_loss / (2 * step), abs=1e-7)
 
 
 def test_first_parameters_fill_the_bounds_of_their_layer():
@@ -69,3 +67,19 @@ def test_first_parameters_fill_the_bounds_of_their_layer():
     first, second = np.split(np.abs(parameters), [100 * 26])
     assert 0.19 < first.max() <= 0.2
     assert 0.099 < second.max() <= 0.1
+
+
+def test_adam_is_algorithm_1_of_the_paper():
+    rng = np.random.default_rng(1)
+    parameters = rng.standard_normal(9)
+    expected, first, second = parameters.copy(), np.zeros(9), np.zeros(9)
+    adam = Adam(9, 0.01, np.float64)
+    for step in range(1, 30):
+        gradient = rng.standard_normal(9) * 10.0 ** rng.integers(-6, 3, 9)
+        first = 0.9 * first + 0.1 * gradient
+        second = 0.999 * second + 0.001 * gradient**2
+        bias1, bias2 = 1 - 0.9**step, 1 - 0.999**step
+        expected -= 0.01 * (first / bias1) / (np.sqrt(second / bias2) + 1e-8)
+        adam.step(parameters, gradient)
+        adam = pickle.loads(pickle.dumps(adam))
+        np.testing.assert_allclose(parameters, expected, rtol=1e-12)

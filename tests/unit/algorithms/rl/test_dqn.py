@@ -7,6 +7,7 @@ from composing import with_algorithm
 pytest.importorskip("stable_baselines3", reason="torch and stable-baselines3: `make rl`")
 import torch
 from learners import episode, made
+from refusals import refused
 from stable_baselines3.common.buffers import ReplayBuffer
 
 from qdsweep.algorithms import make_algorithm
@@ -14,7 +15,6 @@ from qdsweep.config import episodes as policies
 from qdsweep.domains import make_domain
 from qdsweep.domains.base import CUT, GOES_ON, Actor
 from qdsweep.domains.policies import Policy
-from qdsweep.errors import BadInput
 
 
 def counted(learner):
@@ -74,8 +74,8 @@ def test_the_target_network_follows_at_its_interval():
 
     def difference():
         networks = learner.model.q_net, learner.model.q_net_target
-        one, other = (torch.cat([p.ravel() for p in net.parameters()]) for net in networks)
-        return float((one - other).detach().abs().max())
+        values, target = (torch.cat([p.ravel() for p in net.parameters()]) for net in networks)
+        return float((values - target).detach().abs().max())
 
     learner.learn([episode(20)])
     assert difference() > 0
@@ -83,7 +83,7 @@ def test_the_target_network_follows_at_its_interval():
     polyak = learner._follow
     learner._follow = lambda steps: (polyak(steps), followed.append(difference()))
     learner.learn([episode(40)])
-    assert [one == 0 for one in followed] == [True, False, False, True]
+    assert [distance == 0 for distance in followed] == [True, False, False, True]
 
 
 def test_its_training_is_that_of_stable_baselines3():
@@ -111,5 +111,5 @@ def test_vectors_are_refused_by_name():
         experiment = with_algorithm(name)
         domain = make_domain(experiment.domain)
         domain.actor = domain.actor._replace(discrete=False)
-        with pytest.raises(BadInput, match=f"algorithm {name} .* are vectors; take ppo, a2c"):
+        with refused(name, "ppo", "a2c"):
             make_algorithm(experiment, domain, None)

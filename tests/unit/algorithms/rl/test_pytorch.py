@@ -3,11 +3,11 @@
 import importlib.util
 import os
 import pickle
-import subprocess
-import sys
 
 import numpy as np
 import pytest
+from refusals import names_all
+from support import command
 
 from qdsweep.experiment.results import all_versions
 
@@ -18,39 +18,37 @@ def test_nothing_here_is_skipped_in_ci():
     assert importlib.util.find_spec("stable_baselines3"), "`make rl` has failed"
 
 
-def test_one_thread_and_kernels_that_every_machine_has():
+@pytest.fixture
+def torch():
     pytest.importorskip("stable_baselines3", reason="torch and stable-baselines3: `make rl`")
     import torch
 
     import qdsweep.algorithms.rl  # noqa: F401
 
+    return torch
+
+
+def test_one_thread_and_kernels_that_every_machine_has(torch):
     assert torch.get_num_threads() == 1
     assert torch.are_deterministic_algorithms_enabled()
     assert torch.backends.cpu.get_cpu_capability() == "AVX2"
     assert os.environ["MKL_CBWR"] == "AVX2"
 
 
-def test_results_name_the_build():
-    torch = pytest.importorskip("torch", reason="torch: `make rl`")
+def test_results_name_the_build_where_it_decides_them(torch):
     assert all_versions({"torch": "2.13.0"}, "serial")["torch"] == torch.__version__
-    assert "torch" not in all_versions({}, "serial"), "nothing of it decides these results"
+    assert "torch" not in all_versions({}, "serial")
 
 
-def test_a_torch_that_is_broken_is_named(tmp_path):
-    pytest.importorskip("stable_baselines3", reason="torch and stable-baselines3: `make rl`")
+def test_a_torch_that_is_broken_is_named(torch, tmp_path):
     (tmp_path / "torch.py").write_text("raise ImportError('libcudart.so: no such file')")
-    words = [sys.executable, "-m", "qdsweep", "run", "rl_cartpole", "--out", "out"]
-    env = os.environ | {"PYTHONPATH": str(tmp_path)}
-    done = subprocess.run(words, cwd=tmp_path, env=env, capture_output=True, text=True, check=False)
-    assert done.returncode == 2, done.stderr
-    assert "torch cannot be imported (libcudart.so: no such file)" in done.stderr
+    words = ("qdsweep", "run", "rl_cartpole", "--out", "out")
+    done = command(*words, cwd=tmp_path, check=2, PYTHONPATH=str(tmp_path))
+    names_all(done.stderr, "torch", "libcudart.so: no such file")
     assert "Traceback" not in done.stderr
 
 
-def test_a_learners_generators_go_on_from_a_pickle_and_leave_others_alone():
-    pytest.importorskip("stable_baselines3", reason="torch and stable-baselines3: `make rl`")
-    import torch
-
+def test_a_learners_generators_resume_from_a_pickle_and_leave_others_alone(torch):
     from qdsweep.algorithms.rl.learner import Generators
 
     def draw(generators):

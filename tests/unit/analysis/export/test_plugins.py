@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from in_process import compute_run, compute_sweep, qdsweep
+from refusals import names_all
 
 from qdsweep import load
 from qdsweep.analysis.export.blind import AUTHORS, findings
@@ -90,33 +91,31 @@ def test_the_packed_code_computes_a_run_again(study, tmp_path, monkeypatch):
     assert "Nora" not in text and "nora" not in text and '"# no comment"' in text
 
     monkeypatch.chdir(inside)
-    for name in (MODULE, HELPER):
-        assert name not in sys.modules
     run = next((inside / "runs").glob("bowl-*-s2-*"))
     with own_modules():
         again = compute_run(run / "config.yaml", tmp_path / "again")
         assert str(inside) in sys.modules[MODULE].__file__
-    told, found = load(run).summary, load(again).summary
-    assert found["archive_digest"] == told["archive_digest"] and found["id"] == told["id"]
+    before, after = load(run).summary, load(again).summary
+    assert after["archive_digest"] == before["archive_digest"] and after["id"] == before["id"]
 
 
 def test_code_that_has_changed_since_is_packed_as_it_was(study, tmp_path):
     source = study / f"config/plugins/{MODULE}.py"
     source.write_text(SOURCE.replace("score(solutions)", "score(2 * solutions)"))
-    assert "left out" not in qdsweep("export", "tiny", cwd=study)
-    packed = unpack(tmp_path / "one") / f"config/plugins/{MODULE}.py"
+    assert MODULE not in qdsweep("export", "tiny", cwd=study)
+    packed = unpack(tmp_path / "kept") / f"config/plugins/{MODULE}.py"
     assert "score(solutions)" in packed.read_text()
     for kept in (study / "results/sources").rglob(f"{MODULE}.py"):
         kept.unlink()
-    assert f"left out, the source of {MODULE}:Bowl" in qdsweep("export", "tiny", cwd=study)
-    assert not (unpack(tmp_path / "two") / "config").exists()
+    names_all(qdsweep("export", "tiny", cwd=study), f"{MODULE}:Bowl", "results/sources")
+    assert not (unpack(tmp_path / "lost") / "config").exists()
 
 
 def test_code_that_names_its_author_is_refused(study):
     source = study / f"config/plugins/{MODULE}.py"
     source.write_text(SOURCE.replace("A bowl.", "Author: N. Jacobsen"))
-    said = qdsweep("export", "tiny", cwd=study, code=1)
-    assert f"config/plugins/{MODULE}.py: the name of an author 'Author: N. Jacobsen" in said
+    message = qdsweep("export", "tiny", cwd=study, code=1)
+    names_all(message, f"config/plugins/{MODULE}.py", "Author: N. Jacobsen")
     assert not (study / "tiny.zip").exists()
     for line in ('__author__ = "N"', "__copyright__ = 1", "(c) Copyright N", "authors: A, B"):
         assert list(findings("a.py", line.encode(), AUTHORS)), line

@@ -1,22 +1,21 @@
 """Labels, fonts, sizes, colours: of every figure alike."""
 
+import itertools
 import re
 
 import pandas as pd
 import pytest
 from looks import data_of, runs_of, seen, set_look
+from refusals import refused
 from support import TINY
 
-from qdsweep.analysis.figures.archive_profile import (
-    archive_profiles,
-)
+from qdsweep.analysis.figures.archive_profile import archive_profiles
 from qdsweep.analysis.figures.archives import heatmaps, overview
 from qdsweep.analysis.figures.curves import learning_curves
 from qdsweep.analysis.figures.plots import plot
 from qdsweep.analysis.figures.style import style
 from qdsweep.analysis.legend import place_mark
 from qdsweep.config.sweep import Figures, SweepFile
-from qdsweep.errors import BadInput
 from qdsweep.planning.checks import check_sweep
 from qdsweep.sweep.groups import figure_names
 from qdsweep.sweep.runs import table_of_runs
@@ -31,15 +30,15 @@ LOOK = {
 
 def names(text, **figures):
     """What figures call the groups of a sweep."""
-    found = table_of_runs(TINY, text)
-    rows = [{name: str(value) for name, value in row.values.items()} for row in found.rows]
-    return figure_names(Figures(**figures), found.columns, rows, "tiny")
+    table = table_of_runs(TINY, text)
+    rows = [{name: str(value) for name, value in row.values.items()} for row in table.rows]
+    return figure_names(Figures(**figures), table.columns, rows, "tiny")
 
 
 def test_labels_name_groups_series_and_values():
     text = "::: algorithm map_elites cma_me ::: batch_size 8 16 ::: seed 1 2"
-    found = names(text, labels={"cma_me": "CMA-ME", "map_elites, batch_size 8": "Base"})
-    assert [name.label for name in found.values()] == [
+    labelled = names(text, labels={"cma_me": "CMA-ME", "map_elites, batch_size 8": "Base"})
+    assert [name.label for name in labelled.values()] == [
         "Base", "map_elites, batch_size 16", "CMA-ME, batch_size 8", "CMA-ME, batch_size 16",
     ]  # fmt: skip
     facets = names(
@@ -68,33 +67,30 @@ def test_what_an_algorithm_or_a_task_fixes_is_in_no_label():
 
 
 @pytest.mark.parametrize(
-    ("figures", "message"),
+    ("figures", "named"),
     [
-        ({"labels": {"cma_mee": "x"}}, "labels: 'cma_mee' is unknown; did you mean 'cma_me'"),
-        ({"order": ["nobody"]}, "order: 'nobody' is unknown; known: map_elites; cma_me"),
-        ({"colors": {"nobody": "red"}}, "colors: 'nobody' is unknown; known: map_elites; cma_me"),
-        ({"facets": "seed"}, "facets: 'seed' is unknown; known: algorithm"),
-        ({"labels": {"cma_me": "A", "map_elites": "A"}}, "would both be called 'A'"),
-        ({"labels": {"cma_me": " "}}, "labels: cma_me: ' ': it would not be shown"),
-        ({"labels": {"cma_me": "_x"}}, "labels: cma_me: '_x': it would not be shown"),
-        ({"labels": {"cma_me": r"$\frac$"}}, "it is no formula of matplotlib"),
-        ({"labels": {"cma_me": "A\nB"}}, "it has a line break"),
-        ({"colors": {"cma_me": "blurple"}}, "'blurple' is no colour"),
-        ({"colors": {"cma_me": "none"}}, "'none' is no colour"),
+        ({"labels": {"cma_mee": "x"}}, ["cma_mee", "cma_me"]),
+        ({"order": ["nobody"]}, ["nobody", "map_elites", "cma_me"]),
+        ({"colors": {"nobody": "red"}}, ["nobody", "map_elites", "cma_me"]),
+        ({"facets": "seed"}, ["seed", "algorithm", "batch_size"]),
+        (
+            {"labels": {"cma_me": "A", "map_elites": "A"}},
+            ["map_elites, batch_size 8", "cma_me, batch_size 8"],
+        ),
+        ({"labels": {"cma_me": " "}}, ["cma_me", "' '"]),
+        ({"labels": {"cma_me": "_x"}}, ["cma_me", "_x"]),
+        ({"labels": {"cma_me": r"$\frac$"}}, ["cma_me", "matplotlib"]),
+        ({"labels": {"cma_me": "A\nB"}}, ["cma_me"]),
+        ({"colors": {"cma_me": "blurple"}}, ["cma_me", "blurple"]),
+        ({"colors": {"cma_me": "none"}}, ["cma_me", "none"]),
+        ({"names": {"algorithm": "batch_size"}}, ["algorithm", "batch_size"]),
     ],
 )
-def test_unknown_names_are_refused_before_anything_runs(figures, message):
-    found = table_of_runs(TINY, "::: algorithm map_elites cma_me ::: seed 1 2")
+def test_wrong_names_labels_and_colours_are_refused_before_anything_runs(figures, named):
+    table = table_of_runs(TINY, "::: algorithm map_elites cma_me ::: batch_size 8 16 ::: seed 1 2")
     file = SweepFile(name="tiny", experiment="tiny", figures=Figures(**figures))
-    with pytest.raises(BadInput, match=f"^mine.yaml: figures: .*{re.escape(message)}"):
-        check_sweep(file, found, {(): "mine.yaml"})
-
-
-def test_two_swept_names_that_would_be_called_the_same_are_refused():
-    found = table_of_runs(TINY, "::: sigma0 0.1 0.2 ::: batch_size 8 16 ::: seed 1 2")
-    file = SweepFile(name="t", experiment="t", figures=Figures(names={"sigma0": "batch_size"}))
-    with pytest.raises(BadInput, match="'sigma0' and 'batch_size' would both be called"):
-        check_sweep(file, found, {(): "mine.yaml"})
+    with refused("mine.yaml", "figures", *figures, *named):
+        check_sweep(file, table, {(): "mine.yaml"})
 
 
 def test_the_look_is_that_of_every_figure(sweep):
@@ -128,26 +124,19 @@ def test_letters_are_readable_and_nothing_overlaps(sweep, width, facets):
     set_look(sweep, column_width=width, facets=facets)
     data = data_of(sweep)
     with style(width):
-        drawn = [
-            overview(data),
-            learning_curves(data),
-            heatmaps(data),
-            archive_profiles(data),
-        ]
-        for one in drawn:
-            one.figure.draw_without_rendering()
-            inside = one.figure.bbox
-            boxes = []
-            for text in seen(one.figure):
+        figures = [draw(data) for draw in (overview, learning_curves, heatmaps, archive_profiles)]
+        for drawn in figures:
+            drawn.figure.draw_without_rendering()
+            inside, boxes = drawn.figure.bbox, {}
+            for text in seen(drawn.figure):
                 box = text.get_window_extent()
-                assert 7 <= text.get_fontsize() <= 10, (one.name, text)
-                assert inside.x0 - 1 <= box.x0 and box.x1 <= inside.x1 + 1, (one.name, text)
-                assert inside.y0 - 1 <= box.y0 and box.y1 <= inside.y1 + 1, (one.name, text)
-                boxes.append((text, box.padded(-1)))
-            for position, (text, box) in enumerate(boxes):
-                for other, another in boxes[position + 1 :]:
-                    both = f"{one.name}: {text.get_text()!r}, {other.get_text()!r}"
-                    assert not box.overlaps(another), both
+                assert 7 <= text.get_fontsize() <= 10, (drawn.name, text)
+                assert inside.x0 - 1 <= box.x0 and box.x1 <= inside.x1 + 1, (drawn.name, text)
+                assert inside.y0 - 1 <= box.y0 and box.y1 <= inside.y1 + 1, (drawn.name, text)
+                boxes[text] = box.padded(-1)
+            for first, second in itertools.combinations(boxes, 2):
+                both = f"{drawn.name}: {first.get_text()!r}, {second.get_text()!r}"
+                assert not boxes[first].overlaps(boxes[second]), both
 
 
 def test_no_two_lines_of_a_hundred_groups_look_the_same():

@@ -1,4 +1,4 @@
-"""Archive profiles are those of pyribs."""
+"""Archive profiles are those of pyribs; performance profiles over tasks."""
 
 import numpy as np
 from looks import data_of, runs_of
@@ -7,6 +7,7 @@ from qdsweep.analysis.figures.archive_profile import (
     archive_profile,
     archive_profiles,
     mean_profiles,
+    performance_profiles,
     reported_run,
 )
 
@@ -50,3 +51,15 @@ def test_a_profile_starts_at_the_filled_cells_of_its_budget(made):
         above = rows["num_elites"].mean()  # thresholds begin at the lowest objective of all
         assert part["elites_mean"].iloc[0] == above
         assert set(part["n"]) == {2}
+
+
+def test_performance_profiles_are_drawn_for_several_tasks(made, tasks, snapshot):
+    assert performance_profiles(data_of(made)) == []
+    (drawn,) = performance_profiles(data_of(tasks))
+    assert list(drawn.data["algorithm"].unique()) == ["map_elites", "cma_me"]
+    assert drawn.caption == snapshot
+    lines = drawn.figure.subfigs[0].axes[0].lines
+    assert [line.get_label() for line in lines] == ["map_elites", "cma_me"]
+    np.testing.assert_array_equal(
+        lines[0].get_ydata(), drawn.data["fraction"][: len(drawn.data) // 2]
+    )

@@ -40,7 +40,7 @@ def test_archives_of_other_cells_share_a_figure_only_after_rebinning(tmp_path, t
     data = data_of(sweep)
     assert len(data.score_scales) == 2
     (drawn,) = common_archives(data)
-    assert "4 \u00d7 6 cells" in drawn.caption
+    assert "4 \u00d7 6" in drawn.caption
     coarse = drawn.data.set_index("group").loc["dims [4, 6]"]
     table = data.table.set_index("group").loc["dims [4, 6]"]  # its own cells already
     assert coarse["qd_score_mean"] == pytest.approx(table["qd_score_mean"])

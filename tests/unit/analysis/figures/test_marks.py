@@ -9,9 +9,7 @@ from in_process import compute_sweep
 from looks import data_of, runs_of, set_look, texts
 from support import TINY
 
-from qdsweep.analysis.figures.combinations import combinations
 from qdsweep.analysis.figures.curves import learning_curves
-from qdsweep.analysis.figures.sweep_views import one_slice
 from qdsweep.analysis.legend import COLORS, NEUTRAL, Mark, group_names, sweep_marks
 from qdsweep.analysis.page.interactive import interactive_figures
 from qdsweep.analysis.tables.aggregate import aggregate
@@ -73,23 +71,15 @@ def test_the_legend_has_a_block_for_each_name(sweep):
     assert whole.entries[-1][0] == "mine", "a label of a whole group is in no block"
 
 
-def test_a_slice_keeps_the_colours(sweep):
-    data = data_of(sweep)
-    (found,) = combinations(data)
-    step = found.axes[1]
-    ax = one_slice(found, step, "slice", "", data.marks).figure.axes[0]
-    assert [bars[0].get_color() for bars in ax.containers] == [BLUE, RED]
-    assert {bars[0].get_linestyle() for bars in ax.containers} == {"-"}
-
-
 def test_values_keep_their_colours_when_others_come_and_go(sweep, tmp_path):
     copy = tmp_path / "results/sweeps/tiny"
     shutil.copytree(sweep.parents[1], tmp_path / "results")
 
-    def colors(text):
-        found = table_of_runs(TINY, text)
-        plan = found.plan(name="tiny", experiment="tiny", sweep=text)
-        write_plan(plan, found.runs, Results(tmp_path / "results"))
+    def colors(text=None):
+        if text is not None:
+            table = table_of_runs(TINY, text)
+            plan = table.plan(name="tiny", experiment="tiny", sweep=text)
+            write_plan(plan, table.runs, Results(tmp_path / "results"))
         plan = read_plan(SweepDir(copy))
         marks = sweep_marks(plan, group_names(plan).names)
         return {group.split(",")[0]: marks[group].color for group in marks.values}
@@ -97,46 +87,39 @@ def test_values_keep_their_colours_when_others_come_and_go(sweep, tmp_path):
     assert colors(THREE) == {"map_elites": BLUE, "map_elites_line": RED, "cma_me": GREEN}
     fewer = THREE.replace("map_elites map_elites_line", "map_elites_line")
     assert colors(fewer) == {"map_elites_line": RED, "cma_me": GREEN}
-    assert colors(fewer.replace("algorithm", "algorithm cma_mae")).keys() == {
-        "cma_mae", "map_elites_line", "cma_me"
-    }  # fmt: skip
+    more = fewer.replace("algorithm", "algorithm cma_mae")
+    assert colors(more).keys() == {"cma_mae", "map_elites_line", "cma_me"}
     assert colors(THREE)["map_elites"] == BLUE
     set_look(copy, colors={"map_elites_line": "black"})
-    plan = read_plan(SweepDir(copy))
-    marks = sweep_marks(plan, group_names(plan).names)
-    assert {marks[group].color for group in marks.values} == {BLUE, GREEN, "black"}
+    assert set(colors().values()) == {BLUE, GREEN, "black"}
 
 
-def test_bands_are_what_is_asked_for(sweep):
-    found = {}
+def test_bands_are_what_is_asked_for(sweep, snapshot):
+    axes, captions = {}, []
     for band in ("error", "interval", "quartiles", "seeds"):
         set_look(sweep, band=band)
         aggregate(sweep, runs_of(sweep))
         assert (sweep / "curves_by_seed.csv").exists() == (band in ("quartiles", "seeds"))
-        data = data_of(sweep)
-        drawn = learning_curves(data)
-        found[band] = drawn.figure.axes[0], drawn.caption
-    ax, caption = found["seeds"]
-    assert len(ax.lines) == 4 + 4 * 2
-    assert "mean over 2 seeds, thin: each of them" in caption
-    np.testing.assert_allclose(
-        np.mean([line.get_ydata() for line in ax.lines[1:3]], axis=0), ax.lines[0].get_ydata()
-    )
+        drawn = learning_curves(data_of(sweep))
+        axes[band] = drawn.figure.axes[0]
+        captions.append(drawn.caption)
+    assert "\n".join(captions) == snapshot
+    lines = axes["seeds"].lines
+    assert len(lines) == 4 + 4 * 2
+    seeds = [line.get_ydata() for line in lines[1:3]]
+    np.testing.assert_allclose(np.mean(seeds, axis=0), lines[0].get_ydata())
     width = {
-        band: np.ptp(ax.collections[0].get_paths()[0].vertices[:, 1])
-        for band, (ax, _) in found.items()
-        if band != "seeds"
+        band: np.ptp(axes[band].collections[0].get_paths()[0].vertices[:, 1])
+        for band in ("error", "interval")
     }
     assert width["error"] < width["interval"]
-    assert "median and quartiles over 2 seeds" in found["quartiles"][1]
-    assert "95 % interval (Student's t) over 2 seeds" in found["interval"][1]
 
 
 def test_where_no_name_has_a_trait_each_line_has_a_look_of_its_own():
     seven = " ".join(map(str, range(2, 9)))
     text = f"::: step {seven} ::: batch_size {seven}"
-    found = table_of_runs(TINY, f"::: domain lp_sphere arm {text}")
-    plan = Plan.of(found.plan(name="tiny", experiment="tiny", sweep=text))
+    table = table_of_runs(TINY, f"::: domain lp_sphere arm {text}")
+    plan = Plan.of(table.plan(name="tiny", experiment="tiny", sweep=text))
     marks = sweep_marks(plan, group_names(plan).names)
     looks = [marks[group] for group in marks.values]
     assert len(set(looks)) == 49 and looks[:49] == looks[49:], "the same in both tasks"

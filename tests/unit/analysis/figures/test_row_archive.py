@@ -13,7 +13,6 @@ from qdsweep.experiment.load import load
 
 def test_archives_are_shown_at_the_budget_of_their_row(made, tmp_path):
     drawn = heatmaps(data_of(made))
-    assert "beyond the budget" not in drawn.caption
     short = compute_sweep(tmp_path / "results", TINY, SWEEP.replace("6 12", "6"))
     for group in ("map_elites", "cma_me"):
         shown = drawn.data[drawn.data["group"] == f"{group}, iterations 6"]
@@ -46,10 +45,9 @@ def test_a_cvt_archive_is_known_earlier_too(tmp_path):
     assert float(run.archive.stats.qd_score) == pytest.approx(early["qd_score"])
 
 
-def test_without_a_history_the_figure_says_so(sweep):
+def test_without_a_history_the_figure_says_so(sweep, snapshot):
     for path in runs_of(sweep).glob("*/history.npz"):
         path.unlink()
     drawn = heatmaps(data_of(sweep))
-    assert "2 of these runs went on beyond the budget" in drawn.caption
-    notes = [text for text in texts(drawn.figure) if "not" in text]
-    assert len(notes) == 2
+    notes = {text for text in texts(drawn.figure) if " " in text}
+    assert "\n".join([drawn.caption, *sorted(notes)]) == snapshot

@@ -6,6 +6,7 @@ import fcntl
 import html
 import json
 import os
+import platform
 import pty
 import re
 import shutil
@@ -19,12 +20,12 @@ from pathlib import Path
 
 import pytest
 from plugins import FAULTY
+from refusals import names_all
 from results import forget_sums
 from support import BIN, TINY, command
 from waiting import wait_until
 
-from qdsweep.analysis.live.app import RunTable, Watch
-from qdsweep.analysis.live.follow import Follow
+from qdsweep.analysis.live.app import RunTable, Watch, log_tail
 from qdsweep.analysis.search import table
 from qdsweep.config.compose import compose
 from qdsweep.metrics import RANK
@@ -57,7 +58,7 @@ def make_sweep(folder: Path) -> dict[str, str]:
             "late": compose({**TINY, "seed": 2}),
         }
         rows = [
-            Row({"domain": name, "seed": one.seed}, run_id(one), one) for name, one in runs.items()
+            Row({"domain": name, "seed": run.seed}, run_id(run), run) for name, run in runs.items()
         ]
         sweep = Sweep(("domain", "seed"), tuple(rows), {row.id: row.experiment for row in rows})
         plan = sweep.plan(name="tiny", experiment="test", sweep="::: domain ...")
@@ -97,8 +98,8 @@ def copied(sweep, tmp_path):
 def screen(app) -> list[str]:
     """What a person sees, line by line."""
     lines: dict[float, list[tuple[float, str]]] = {}
-    found = re.findall(r'<text[^>]* x="([\d.]+)" y="([\d.]+)"[^>]*>(.*?)</text>', picture(app))
-    for x, y, text in found:
+    texts = re.findall(r'<text[^>]* x="([\d.]+)" y="([\d.]+)"[^>]*>(.*?)</text>', picture(app))
+    for x, y, text in texts:
         lines.setdefault(float(y), []).append((float(x), html.unescape(text)))
     return [
         "".join(text for _, text in sorted(lines[y])).replace("\xa0", " ") for y in sorted(lines)
@@ -109,7 +110,7 @@ def picture(app) -> str:
     return app.export_screenshot()
 
 
-async def until(pilot, condition, seconds: float = 30.0) -> None:
+async def until(pilot, condition, seconds: float = 60.0) -> None:
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, "\n".join(screen(pilot.app))
@@ -144,42 +145,31 @@ def test_it_shows_a_live_sweep_and_touches_nothing(sweep, monkeypatch):
         async with app.run_test(size=(80, 24)) as pilot:
             await until(pilot, lambda: not app.follow.unread and standing(app, runs["slow"]).eta)
             lines = table_lines(app)
-            assert [line.split()[0] for line in lines] == [
-                "failed",
-                "running",
-                "waiting",
-                "finished",
-            ]
+            states = ["failed", "running", "waiting", "finished"]
+            assert [line.split()[0] for line in lines] == states
+            assert dict(app.follow.outlook.counts) == dict.fromkeys(states, 1)
             assert "faulty" in lines[0]
             assert "the simulator exploded" in app.follow.runs[runs["faulty"]].standing.note
             assert "100%" in lines[3] and "▁" in lines[3] and "█" in lines[3]
-            shown = "\n".join(screen(app))
-            for words in (
-                "tiny: 4 runs, 1 failed, 1 running, 1 waiting, 1 finished",
-                "1 core in use; ETA ",
-                "the simulator exploded",  # the failed run is on top, and selected
-                "q quit",
-            ):
-                assert words in shown, shown
+            # The failed run is on top, and selected.
+            names_all("\n".join(screen(app)), "tiny: 4 runs", "the simulator exploded")
             # The run that is computed moves on.
             before = standing(app, runs["slow"])
             await pilot.press("down")
             assert app.table.selected.folder.name == runs["slow"]
             await until(pilot, lambda: standing(app, runs["slow"]).done > before.done)
-            await until(pilot, lambda: "QD score over evaluations" in "\n".join(screen(app)))
-            shown = screen(app)
-            assert any("┤" in line and re.search("[⠁-⣿]", line) for line in shown), shown
-            assert any("INFO" in line for line in shown), shown
+            drawn = re.compile(".*┤.*[⠁-⣿]")
+            await until(pilot, lambda: any(map(drawn.match, screen(app))))
+            assert any("INFO" in line for line in screen(app)), "the log"
             # Only what is wanted.
             for name, count in (("unfinished", 3), ("failed", 1), ("all", 4)):
                 await pilot.press("f")
                 assert len(app.table.runs) == count
-                assert f"f show: {name}" in screen(app)[-1]
+                assert name in screen(app)[-1]
             # A kill without a word.
             live.kill()
             live.wait()
             await until(pilot, lambda: standing(app, runs["slow"]).state == "stopped")
-            assert "killed without a word" in standing(app, runs["slow"]).note
             await pilot.press("q")
         return app.return_code
 
@@ -239,8 +229,7 @@ def test_the_status_survives_damaged_files(copied):
         shown = {now.run.id: row for now, row in rows}
         for name, state in (("sphere", "finished"), ("slow", "stopped"), ("faulty", "failed")):
             assert shown[runs[name]][1] == state, status
-        assert "status.json is damaged" in shown[runs["sphere"]][-1]
-        assert "status.json is damaged" in shown[runs["slow"]][-1]
+            assert name == "faulty" or "status.json" in shown[runs[name]][-1]
 
 
 def test_the_selected_run_stays_selected_and_new_runs_come_in(copied):
@@ -273,33 +262,40 @@ def test_it_waits_for_a_sweep_that_has_not_begun(tmp_path):
     async def watch():
         app = Watch(tmp_path / "results", None, every=0.1)
         async with app.run_test(size=(80, 24)) as pilot:
-            await until(pilot, lambda: "waiting for a sweep" in "\n".join(screen(app)))
-            assert "snakemake --cores all" in "\n".join(screen(app))
+            await until(pilot, lambda: "snakemake --cores all" in "\n".join(screen(app)))
             await pilot.press("down", "f", "f", "f")
             make_sweep(tmp_path)
-            await until(pilot, lambda: "tiny: 4 runs, 4 waiting" in "\n".join(screen(app)))
+            await until(pilot, lambda: app.follow.outlook.counts == {"waiting": 4})
 
     asyncio.run(watch())
 
 
-def test_without_a_terminal_it_says_so_and_prints_the_status_once(copied):
+def test_without_a_terminal_it_prints_the_status_once(copied, snapshot):
     results, _ = copied
     watched = command("qdsweep", "watch", "tiny", "--results", results)
-    status = command("qdsweep", "status", "tiny", "--results", results)
-    assert "no terminal" in watched.stderr
-    assert watched.stdout == status.stdout
-    assert "the simulator exploded" in " ".join(watched.stdout.split())  # a line may end in it
-    assert max(map(len, watched.stdout.splitlines())) <= 120
-    assert re.search(r"^faulty, seed 0 +failed ", watched.stdout, re.MULTILINE)
+    assert watched.stderr
+    assert watched.stdout == command("qdsweep", "status", "tiny", "--results", results).stdout
+    lines = watched.stdout.splitlines()
+    assert max(len(line) for line in lines if " " in line.strip()) <= 120, "but for a long path"
+    text = watched.stdout.replace(platform.node(), "HOST").replace("\n  ", " ")
+    varying = {
+        r"process \d+": "process N",
+        r"\d+/400 [\d,. ]+": "N ",
+        r"\d+[,.:-][\d,.:-]+": "N",
+        r"(?<= )/\S+": "PATH",
+        " +": " ",
+    }
+    for pattern, name in varying.items():
+        text = re.sub(pattern, name, text)
+    assert text == snapshot
     unknown = command("qdsweep", "watch", "other", "--results", results, check=2)
-    assert "known: tiny" in unknown.stderr
+    names_all(unknown.stderr, "other", "tiny")
     assert "--every 0" in command("qdsweep", "watch", "--every", "0", check=2).stderr
 
 
 def test_re_evaluations_are_counted_and_the_failed_ones_named(copied):
     results, runs = copied
     plan = results / "sweeps/tiny/plan.json"
-    assert "re-eval" not in command("qdsweep", "status", "tiny", "--results", results).stdout
     plan.write_text(json.dumps({**json.loads(plan.read_text()), "reevaluate": {"times": 3}}))
     folders = {name: results / "runs" / run for name, run in runs.items()}
     (folders["slow"] / "reevaluated-3-1000003.log").write_text("begun\n")
@@ -308,24 +304,21 @@ def test_re_evaluations_are_counted_and_the_failed_ones_named(copied):
     def shown() -> str:
         return command("qdsweep", "status", "tiny", "--results", results).stdout
 
-    assert "re-evaluated: 0 of 4 runs" in shown()
-    assert f"re-evaluation of {runs['faulty']}: elite 3 fails" in shown()
-    follow = Follow(results, "tiny")
-    follow.look(10.0)
-    assert follow.reevaluated == (0, 4)
+    names_all(shown(), "0 of 4", runs["faulty"], "elite 3 fails")
     (folders["sphere"] / "reevaluated-3-1000003.json").write_text("{}")
-    assert "re-evaluated: 1 of 4 runs" in shown()
+    assert "1 of 4" in shown()
 
     async def watch():
         app = Watch(results, "tiny", every=0.1)
         async with app.run_test(size=(120, 24)) as pilot:
-            await until(pilot, lambda: "re-evaluated 1 of 4" in "\n".join(screen(app)))
+            await until(pilot, lambda: app.follow.reevaluated == (1, 4))
+            await until(pilot, lambda: "1 of 4" in "\n".join(screen(app)))
 
     asyncio.run(watch())
 
 
 def test_in_a_real_terminal(copied):
-    results, _ = copied
+    results, runs = copied
     terminal, inner = pty.openpty()
     set_size(inner, 24, 80)
     words = [BIN / "qdsweep", "watch", "--results", results, "--every", "0.3"]
@@ -346,11 +339,11 @@ def test_in_a_real_terminal(copied):
         set_size(terminal, 40, 132)
         process.send_signal(signal.SIGWINCH)
         os.write(terminal, b"\x1b[B")
-        wait_until(lambda: has("killed without a word") or has("goes on from its reload file"))
+        wait_until(lambda: has(runs["slow"]))
         os.write(terminal, b"f")
-        wait_until(lambda: has("f show: unfinished"))
+        wait_until(lambda: has("unfinished"))
         os.write(terminal, b"q")
-        wait_until(lambda: has("\0") or process.poll() is not None, 20)
+        wait_until(lambda: has("\0") or process.poll() is not None)
         assert process.returncode == 0
     finally:
         process.kill()
@@ -360,3 +353,17 @@ def test_in_a_real_terminal(copied):
 
 def set_size(file: int, lines: int, columns: int) -> None:
     fcntl.ioctl(file, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
+
+
+def test_a_log_is_shown_without_plots_and_control_characters(tmp_path):
+    path = tmp_path / "run.log"
+    path.write_text(
+        "2026-01-01 10:00:00 INFO    one\n"
+        "2026-01-01 10:00:01 INFO    the run so far, over evaluations:\n"
+        "     QD score\n  1┤  ⣀⠤⠒⠉│\n     150  7200\n\n"
+        "2026-01-01 10:00:02 ERROR   \x1b[2Jtwo\nTraceback\n"
+    )
+    lines = log_tail(path, 3)
+    assert lines[0].endswith(" one")
+    assert lines[1].endswith(" [2Jtwo") and lines[2] == "Traceback"
+    assert log_tail(tmp_path / "none", 3) == []

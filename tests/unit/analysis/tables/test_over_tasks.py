@@ -1,15 +1,12 @@
 """Results over several tasks."""
 
-import json
 from itertools import combinations
 
 import numpy as np
 import pytest
-from given import again, read
+from given import again, changed_plan, read
 
-from qdsweep.analysis.sheet import (
-    read_sheet,
-)
+from qdsweep.analysis.sheet import read_sheet
 from qdsweep.analysis.tables.comparisons import SHOWN_GROUPS
 from qdsweep.analysis.tables.over_tasks import SHEETS, write_over_tasks
 
@@ -43,15 +40,25 @@ def test_results_over_tasks_are_rliables(tasks):
         assert (of["low"] <= of["fraction"]).all() and (of["fraction"] <= of["high"]).all()
 
 
-def test_one_seed_on_each_task_has_no_intervals(results):
-    sweep = results / "sweeps" / "tasks"
-    plan = json.loads((sweep / "plan.json").read_text())
-    plan["rows"] = [row for row in plan["rows"] if row["values"]["seed"] == 1]
-    (sweep / "plan.json").write_text(json.dumps(plan))
-    again(results)
-    assert read(sweep / "tables", "over_tasks")[["iqm_low", "iqm_high"]].isna().all(axis=None)
-    assert read(sweep / "tables", "profiles")[["low", "high"]].isna().all(axis=None)
-    assert "there is no interval" in read_sheet(sweep / "tables" / "over_tasks.json").note
+def keep_rows(results, name, value):
+    """Aggregates the rows of one value alone."""
+    with changed_plan(results / "sweeps" / "tasks") as plan:
+        plan["rows"] = [row for row in plan["rows"] if row["values"][name] == value]
+    return again(results) / "tables"
+
+
+def test_one_seed_on_each_task_has_no_intervals(results, snapshot):
+    tables = keep_rows(results, "seed", 1)
+    assert read(tables, "over_tasks")[["iqm_low", "iqm_high"]].isna().all(axis=None)
+    assert read(tables, "profiles")[["low", "high"]].isna().all(axis=None)
+    assert read_sheet(tables / "over_tasks.json").note == snapshot
+
+
+def test_one_task_less_leaves_nothing_over_tasks_behind(results):
+    assert (results / "sweeps/tasks/tables/over_tasks.csv").exists()
+    names = {path.stem for path in keep_rows(results, "domain", "lp_sphere").iterdir()}
+    assert "comparisons" in names
+    assert not names & {"over_tasks", "improvement", "profiles"}
 
 
 def test_many_algorithms_over_tasks_are_left_to_the_best(tmp_path):
@@ -70,23 +77,12 @@ def test_many_algorithms_over_tasks_are_left_to_the_best(tmp_path):
 
 
 def test_tasks_are_compared_apart(tasks):
-    pairs = read(tasks / "sweeps" / "tasks" / "tables", "comparisons")
+    sweep = tasks / "sweeps" / "tasks"
+    pairs = read(sweep / "tables", "comparisons")
     assert len(pairs) == pairs["scale"].nunique() == 2
-    sheet = read_sheet(tasks / "sweeps" / "tasks" / "tables" / "comparisons.json")
+    sheet = read_sheet(sweep / "tables" / "comparisons.json")
     assert sheet.columns[0] == "Task"
     assert [row[0].text for row in sheet.rows] == ["lp_sphere", "lp_rastrigin"]
-    table = read_sheet(tasks / "sweeps" / "tasks" / "table.json")
+    table = read_sheet(sweep / "table.json")
     score = table.columns.index("Normalised QD score")
     assert [sum(row[score].bold for row in table.rows[at : at + 2]) for at in (0, 2)] == [1, 1]
-
-
-def test_one_task_less_leaves_nothing_over_tasks_behind(results):
-    sweep = results / "sweeps" / "tasks"
-    assert (sweep / "tables" / "over_tasks.csv").exists()
-    plan = json.loads((sweep / "plan.json").read_text())
-    plan["rows"] = [row for row in plan["rows"] if row["values"]["domain"] == "lp_sphere"]
-    (sweep / "plan.json").write_text(json.dumps(plan))
-    again(results)
-    left = {path.stem for path in (sweep / "tables").iterdir()}
-    assert "comparisons" in left
-    assert not left & {"over_tasks", "improvement", "profiles"}

@@ -1,16 +1,13 @@
 """Where the time of runs went."""
 
 import json
-import shutil
 
 import pandas as pd
 import pytest
-from in_process import compute_sweep
+from given import changed_plan, make_sweep
 from looks import data_of
-from support import TINY
 
 from qdsweep.analysis.figures.bars import timing_figure
-from qdsweep.analysis.figures.figure import save_figures
 from qdsweep.analysis.figures.style import style
 from qdsweep.analysis.selection import read_tables
 from qdsweep.analysis.sheet import read_sheet
@@ -18,116 +15,81 @@ from qdsweep.analysis.tables.aggregate import aggregate
 from qdsweep.analysis.tables.timing import write_timing
 from qdsweep.analysis.timing import group_times, run_times
 from qdsweep.records.metrics import PHASES, SECONDS
-from qdsweep.records.paths import SweepDir
-from qdsweep.records.plan import read_plan
-
-
-@pytest.fixture(scope="module")
-def results(tmp_path_factory):
-    """Two algorithms by two seeds; the times of one group are made ones."""
-    results = tmp_path_factory.mktemp("results")
-    sweep = "::: algorithm cma_mae map_elites_line ::: seed 1 2"
-    folder = compute_sweep(results, TINY, sweep)
-    for row in read_plan(SweepDir(folder)).rows:
-        if row.values["algorithm"] == "cma_mae":
-            invent_times(results / "runs" / row.run, int(row.values["seed"]))
-    aggregate(folder, results / "runs")
-    return results
-
 
 COMPILATION = 5.0
-IN_ITERATIONS = 12 * 1.8 + 3.75 + 2.0
+IN_ITERATIONS = 3 * 1.75 + 4.0
 REST = 100 - IN_ITERATIONS - COMPILATION  # the mean of 90 and 110 s
 
 
-def invent_times(run, seed):
-    """12 iterations of 0.25 + 1 + 0.5 + 0.05 s with 2 workers, and a slower first one, cold."""
-    metrics = pd.read_csv(run / "metrics.csv")
-    metrics["seconds_ask"], metrics["seconds_evaluate"] = 0.25, 1.0
-    metrics["seconds_tell"], metrics["seconds_reload"] = 0.5, 0.05
-    metrics.loc[0, ["seconds_ask", "seconds_evaluate"]] = 4.0, 3.0
-    metrics["seconds_compile"] = [COMPILATION, *[0.0] * 11]
-    (run / "metrics.csv").unlink()  # another name of the file in state/
-    metrics.to_csv(run / "metrics.csv", index=False)
-    summary = json.loads((run / "summary.json").read_text())
-    summary["workers"] = 2
-    total = float(metrics.filter(like="seconds_").to_numpy().sum())
-    summary["timings"] = {"compile": COMPILATION, "total": total}
-    end = f"2026-01-01T00:01:{[0, 30, 50][seed]}+00:00"  # 90 and 110 s after the start
-    summary["attempts"] = [
-        {"started": "2026-01-01T00:00:00+00:00", "ended": end, "first_evaluation": 6.0 + seed}
-    ]
-    (run / "summary.json").unlink()
-    (run / "summary.json").write_text(json.dumps(summary))
+@pytest.fixture
+def sweep(tmp_path):
+    """`slow` compiles and has long pauses between iterations, `fast` ended within a second."""
+    sweep = make_sweep(tmp_path, {"slow": [1.0, 1.0], "fast": [1.0, 1.0]})
+    for run, end in {"slow-s1": "01:30", "slow-s2": "01:50", "fast-s1": 0, "fast-s2": 0}.items():
+        path = tmp_path / "runs" / run
+        table = pd.read_csv(path / "metrics.csv")
+        summary = json.loads((path / "summary.json").read_text())
+        attempt = {"started": "2026-01-01T00:00:00+00:00", "first_evaluation": 6.0}
+        if end:
+            table["seconds_compile"] = [COMPILATION, 0.0, 0.0]
+            attempt["first_evaluation"] += int(run[-1])
+            total = COMPILATION + IN_ITERATIONS
+            summary["timings"] = {"compile": COMPILATION, "total": total}
+        else:
+            summary["workers"], end = 1, "00:09"
+        attempt["ended"] = f"2026-01-01T00:{end}+00:00"
+        table.to_csv(path / "metrics.csv", index=False)
+        (path / "summary.json").write_text(json.dumps({**summary, "attempts": [attempt]}))
+    aggregate(sweep, tmp_path / "runs")
+    return sweep
 
 
-@pytest.fixture(scope="module")
-def runs(results):
-    return run_times(read_tables(results / "sweeps/tiny"), results / "runs")
+def times_of(sweep) -> pd.DataFrame:
+    return run_times(read_tables(sweep), sweep.parent.parent / "runs")
 
 
-def test_times_are_those_of_the_metrics(results, runs):
-    for row in runs.to_dict("records"):
-        metrics = pd.read_csv(results / "runs" / row["id"] / "metrics.csv")
-        for phase in (*PHASES, "compile"):
+def test_times_are_those_of_the_metrics(sweep, tmp_path):
+    for row in times_of(sweep).to_dict("records"):
+        metrics = pd.read_csv(tmp_path / "runs" / row["id"] / "metrics.csv")
+        for phase in PHASES:
             assert row[phase] == pytest.approx(metrics[f"seconds_{phase}"].sum())
+        assert row["compile"] == (COMPILATION if row["group"] == "slow" else 0)
         assert row["wall"] == pytest.approx(metrics[list(SECONDS)].sum().sum())
         assert row["core_seconds"] == pytest.approx(row["wall"] * row["workers"])
-        assert row["start_up"] > 0
 
 
-def test_what_is_below_the_stamps_is_no_rest(runs):
-    made = runs[runs["group"] == "cma_mae"].sort_values("start_up")
-    assert list(made["wall"]) == pytest.approx([IN_ITERATIONS] * 2)
-    assert list(made["rest"]) == pytest.approx([REST - 10, REST + 10])
-    real = runs[runs["group"] == "map_elites_line"]
-    assert list(real["rest"]) == [0, 0]  # below the stamps' whole seconds
-
-
-def test_groups_are_means_over_runs(runs):
+def test_groups_are_means_over_runs_and_the_rest_is_never_negative(sweep):
+    runs = times_of(sweep)
+    assert list(runs["rest"]) == pytest.approx([REST - 10, REST + 10, 0, 0])
     table = group_times(runs).set_index("group")
-    assert list(table.index) == ["cma_mae", "map_elites_line"]
-    assert table.loc["cma_mae", "rest_mean"] == pytest.approx(REST)
-    assert table.loc["cma_mae", "rest_se"] == pytest.approx(10)
-    assert table.loc["cma_mae", "start_up_mean"] == 7.5
+    assert table["rest_mean"].to_dict() == pytest.approx({"slow": REST, "fast": 0})
+    assert table.loc["slow", "rest_se"] == pytest.approx(10)
+    assert table.loc["slow", "start_up_mean"] == 7.5
     assert list(table["workers"]) == ["2", "1"]
 
 
-def test_a_run_that_went_further_counts_to_its_row(results):
-    sweep = results / "sweeps/shorter"
-    shutil.copytree(results / "sweeps/tiny", sweep)
-    plan = json.loads((sweep / "plan.json").read_text())
-    for row in plan["rows"]:
-        row["iterations"] = 6
-    (sweep / "plan.json").write_text(json.dumps(plan))
-    aggregate(sweep, results / "runs")
-    made = run_times(read_tables(sweep), results / "runs").query("group == 'cma_mae'")
-    assert list(made["wall"]) == pytest.approx([6 * 1.8 + 5.75] * 2)
-    share = (6 * 1.8 + 5.75) / IN_ITERATIONS
-    assert made["rest"].sum() == pytest.approx(share * 2 * REST)
+def test_a_run_that_went_further_counts_to_its_row(sweep, tmp_path):
+    with changed_plan(sweep) as plan:
+        for row in plan["rows"]:
+            row["iterations"] = 2
+    aggregate(sweep, tmp_path / "runs")
+    runs = times_of(sweep).query("group == 'slow'")
+    assert list(runs["wall"]) == pytest.approx([3.5] * 2)
+    assert runs["rest"].sum() == pytest.approx(3.5 / IN_ITERATIONS * 2 * REST)
 
 
-def test_the_table_is_for_readers(results):
-    sweep = results / "sweeps/tiny"
+def test_the_table_is_for_readers_and_drawn(sweep, tmp_path):
     old = sweep / "tables/workers.json"  # of an earlier version
     old.write_text("{}")
-    write_timing(sweep, results / "runs")
+    write_timing(sweep, tmp_path / "runs")
     assert not old.exists()
     timing = read_sheet(sweep / "tables/timing.json")
     texts = [cell.text for cell in timing.rows[0]]
-    assert texts[:3] == ["cma_mae", "2", "2"]
-    assert texts[timing.columns.index("Rest (s)")] == "67.65"
-    assert (sweep / "tables/timing.tex").exists()
+    assert texts[:3] == ["slow", "2", "2"]
+    assert texts[timing.columns.index("Rest (s)")] == f"{REST:.2f}"
     assert len(pd.read_csv(sweep / "tables/timing.csv")) == 2
-
-
-def test_the_figure_shows_the_table(results, tmp_path):
     with style():
-        bars = timing_figure(data_of(results / "sweeps/tiny"))
-        save_figures(tmp_path, [bars])
-    assert bars.data["rest_mean"][0] == pytest.approx(REST)
+        bars = timing_figure(data_of(sweep))
     (ax,) = bars.figure.axes
-    assert sum(bar.get_width() for bar in ax.patches) == pytest.approx(
-        bars.data.filter(like="_mean").to_numpy().sum()
-    )
-    assert (tmp_path / "timing.pdf").read_bytes().startswith(b"%PDF")
+    drawn = sum(bar.get_width() for bar in ax.patches)
+    assert drawn == pytest.approx(bars.data.filter(like="_mean").to_numpy().sum())

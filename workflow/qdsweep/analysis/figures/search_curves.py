@@ -331,6 +331,8 @@ def spearman(scores: list[tuple[float, float]]) -> float:
 
 def warnings(search: Searched) -> list[str]:
     """Returns a sentence for each budget that hardly says who leads at the next one."""
+    if search.is_pbt:  # it has no rungs to choose
+        return []
     return [
         f"What leads at {number(step.budgets[0])} {search.unit} says little of who leads at"
         f" {number(step.budgets[1])}: the rank correlation is {number(step.correlation, 2)} over"

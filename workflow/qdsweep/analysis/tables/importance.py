@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from qdsweep.analysis.search import Searched, read_search
 from qdsweep.analysis.selection import compared_metric, read_tables
 from qdsweep.analysis.sheet import Cell, Sheet, number_cell, text_cell, write_sheet
-from qdsweep.config.base import value_text
+from qdsweep.config.base import typed, value_text
 from qdsweep.config.requirements import require_packages
 from qdsweep.errors import BadInput
 from qdsweep.records.paths import SweepDir
@@ -158,7 +158,8 @@ def write_importance(sweep_dir: Path, runs_dir: Path) -> None:
     parts = _at_budgets(search) if search else _at_end(sweep_dir, plan)
     records, remarks = [], []
     for heading, settings in parts:
-        sources = swept_sources(plan.sweep, [values for values, _ in settings], place)
+        candidates = [{name: typed(text) for name, text in v.items()} for v, _ in settings]
+        sources = swept_sources(plan.sweep, candidates, place)
         computed = [
             Observation(tuple(v[source.name] for source in sources), score) for v, score in settings
         ]

@@ -17,8 +17,11 @@ from qdsweep.records.paths import RunDir
 
 # Of a node, for parts that are too large for a message [B].
 MEMORY = 200_000_000
+# Ray's processes by their environment, or where Ray has written a title over that, by their log
+# files, one of which the process itself has open while it ends.
 JANITOR = """cat
-kill -9 $(grep -ls "$0" /proc/[0-9]*/environ | cut -d/ -f3)
+ours() { grep -ls "$0" /proc/[0-9]*/environ; find /proc/[0-9]*/fd -lname "$0/*"; }
+kill -9 $(ours | cut -d/ -f3 | grep -vx $PPID)
 rm -rf "$0" || { sleep 2; rm -rf "$0"; }"""
 
 

@@ -1,0 +1,23 @@
+"""What version 0.1.0 left behind: tests/fixtures/make_results.py says how it was made."""
+
+import json
+import sys
+import tarfile
+from pathlib import Path
+
+from support import REPO
+
+FIXTURE = REPO / "tests/fixtures/results_0_1_0.tar.xz"
+with tarfile.open(FIXTURE) as packed:
+    EXPECTED = json.load(packed.extractfile("expected.json"))
+RUNS = EXPECTED["runs"]
+FINISHED = [run for run, about in RUNS.items() if about["status"] == "finished"]
+HALF_DONE = [run for run in RUNS if run not in FINISHED]
+
+
+def unpack(folder: Path) -> Path:
+    """Writes the folder of then, and forgets its plug-in, which another such folder may have."""
+    with tarfile.open(FIXTURE) as packed:
+        packed.extractall(folder, filter="data")
+    sys.modules.pop("earlier", None)
+    return folder

@@ -1,0 +1,46 @@
+"""Starts of the real Snakemake on the file of a sweep, and which jobs it has."""
+
+from pathlib import Path
+
+from support import snakemake
+
+
+def start(
+    folder: Path,
+    *words: object,
+    file: str = "mine.yaml",
+    cores: int = 2,
+    check: int = 0,
+    **env: str,
+) -> str:
+    """Starts the sweep of a file in a folder; returns all that is printed.
+
+    Args:
+        folder: Where it is typed.
+        words: Targets and options.
+        file: The file of the sweep.
+        cores: So many.
+        check: The exit code that it must have.
+        env: Variables of its environment.
+    """
+    words = (*words, "--cores", cores, "--configfile", folder / file)
+    done = snakemake(*words, cwd=folder, check=check, **env)
+    return done.stdout + done.stderr
+
+
+def jobs(printed: str) -> dict[str, int]:
+    """How many jobs of which rule Snakemake has started, or would start."""
+    if "Nothing to be done" in printed:
+        return {}
+    counts = {}
+    for line in printed.partition("Job stats:")[2].strip().splitlines()[2:]:
+        rule, count = line.split()
+        if rule == "total":
+            return counts
+        counts[rule] = int(count)
+    raise AssertionError(f"no table of jobs: {printed}")
+
+
+def planned(folder: Path, *words: object, **options) -> dict[str, int]:
+    """The jobs that a start would have."""
+    return jobs(start(folder, *words, "--dry-run", **options))

@@ -1,0 +1,141 @@
+"""A gymnasium task as a domain, proposed from its name. Apart from the command line: it plays."""
+
+import re
+import time
+from collections.abc import Sequence
+from itertools import chain, product
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from qdsweep.config.domain import Gymnasium
+from qdsweep.config.episodes import Measure
+from qdsweep.domains import make_domain
+from qdsweep.domains.base import Floats
+from qdsweep.domains.environments import find_spec, make_env
+from qdsweep.domains.gymnasium_task import make_vector
+from qdsweep.domains.policies import make_actions
+from qdsweep.errors import BadInput
+
+_POLICIES = 64
+_FEWEST, _SECONDS = 8, 30  # of a slow task fewer are played
+_COMPONENTS = 16  # of an observation or action: those of pictures are too many to try
+_BINS = 8
+_ANY = (-1e300, 1e300)
+
+
+class Proposal(NamedTuple):
+    """A domain for a task.
+
+    Attributes:
+        name: Its name, for a preset.
+        yaml: The preset.
+        lines: What was tried, for the user.
+    """
+
+    name: str
+    yaml: str
+    lines: list[str]
+
+
+def propose(env_id: str) -> Proposal:
+    """Plays random linear policies, and takes the two measures in which they differ most.
+
+    Args:
+        env_id: `Name-vN`, or `module:Name-vN`.
+
+    Raises:
+        BadInput: The task cannot be made, or no two measures differ.
+    """
+    env = make_env(spec := find_spec(env_id), {})
+    inputs, _ = make_vector(env.observation_space, env_id)
+    actions = make_actions(env.action_space, env_id)
+    env.close()
+    kind = "mean_abs_action" if actions.bounds else "mean_action"
+    seen = ("mean_observation", "range_observation", "final_observation")
+    components = product(seen, range(min(inputs, _COMPONENTS)))
+    done = product([kind], range(min(actions.size, _COMPONENTS)))
+    parts = [{"measure": name, "component": place} for name, place in chain(components, done)]
+    parts.append({"measure": "episode_length"})
+    tried = [Measure.model_validate({**part, "range": _ANY}) for part in parts]
+    base: dict[str, Any] = {"type": "gymnasium", "env": env_id, "objective_range": (-1.0, 1.0)}
+    domain = make_domain(Gymnasium.model_validate(base | {"measures": tried}))
+    rng = np.random.default_rng(0)
+    solutions = rng.normal(size=(_POLICIES, domain.solution_dim))
+    returns, measures, end = [], [], time.monotonic() + _SECONDS
+    for seed, solution in enumerate(solutions):
+        if seed >= _FEWEST and time.monotonic() > end:
+            break
+        result = domain.evaluate(solution[np.newaxis], np.array([seed], dtype=np.uint32))
+        returns.append(result.objective[0])
+        measures.append(result.measures[0])
+    values = np.array(measures)
+    first, second = _most_different(values, env_id)
+    chosen = [(tried[place], _range(values[:, place])) for place in (first, second)]
+    low, high = _range(np.array(returns))
+    if spec.reward_threshold is not None:
+        high = max(high, float(spec.reward_threshold))
+    text = [
+        f"# Measures and ranges are those of {len(returns)} random policies: change them.",
+        "type: gymnasium",
+        f"env: {env_id}",
+        f"objective_range: [{low:g}, {high:g}]",
+        "measures:",
+        *(
+            f"  - {{{_keys(measure)}, range: [{ends[0]:g}, {ends[1]:g}]}}"
+            for measure, ends in chosen
+        ),
+    ]
+    lines = [
+        f"{len(returns)} random policies of {env_id} had returns from {min(returns):g} to "
+        f"{max(returns):g}.",
+        f"Of {len(tried)} measures they differ most in:",
+        *(f"  {measure.label}: {ends[0]:g} to {ends[1]:g}" for measure, ends in chosen),
+    ]
+    name = re.sub(r"[^a-z0-9]+", "_", env_id.rpartition(":")[2].lower()).strip("_")
+    return Proposal(name, "\n".join(text) + "\n", lines)
+
+
+def _keys(measure: Measure) -> str:
+    component = "" if measure.component is None else f", component: {measure.component}"
+    return f"measure: {measure.measure}{component}"
+
+
+def _range(values: Floats) -> tuple[float, float]:
+    """Returns a range with rounded ends that holds the values, and a tenth more on each side."""
+    low, high = float(values.min()), float(values.max())
+    margin = 0.1 * (high - low) or 1.0
+    unit = 10.0 ** np.floor(np.log10(max(high - low, 1e-12)) - 1) if high > low else 1.0
+    ends = np.floor((low - margin) / unit) * unit, np.ceil((high + margin) / unit) * unit
+    return float(f"{ends[0]:.6g}"), float(f"{ends[1]:.6g}")
+
+
+def _most_different(values: Floats, env_id: str) -> tuple[int, int]:
+    """Returns the places of the measure with the most entropy, and of one that adds most to it.
+
+    The entropy is that of a histogram of `_BINS` equal bins; of two measures, of `_BINS` squared.
+
+    Args:
+        values: ``(n, m)`` measures of n policies.
+        env_id: The task, for the message.
+    """
+    bins = np.zeros(values.shape, dtype=int)
+    for place, column in enumerate(values.T):
+        low, high = column.min(), column.max()
+        if np.isfinite(column).all() and high - low > 1e-6 * max(abs(low), abs(high)):
+            bins[:, place] = np.minimum((column - low) / (high - low) * _BINS, _BINS - 1)
+    alone = [_entropy(column) for column in bins.T]
+    first = int(np.argmax(alone))
+    both = [_entropy(_BINS * bins[:, first] + column) for column in bins.T]
+    second = int(np.argmax(both))
+    if alone[first] == 0 or both[second] == alone[first]:
+        raise BadInput(
+            f"init --gym {env_id}: random policies differ in no two of {values.shape[1]} measures: "
+            "write a domain with measures of your own (qdsweep init FOLDER has an example)"
+        )
+    return first, second
+
+
+def _entropy(bins: Sequence[int] | np.ndarray) -> float:
+    share = np.unique(bins, return_counts=True)[1] / len(bins)
+    return float(-(share * np.log(share)).sum())
