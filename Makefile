@@ -7,6 +7,7 @@
 # make rl     torch and stable-baselines3, for ppo, a2c, dqn, impala and apex_dqn: docs/rl.md
 #             (before `make test`, which tests them then)
 # make test-rl  their tests alone
+# make mutants  tries whether the tests notice changes of the modules that decide results
 # make snapshots  renews the texts that tests compare with
 # make docs   the documentation site, build/site/index.html: its tutorials are executed
 # make image  containers/qdsweep.sif, for `snakemake --sdm apptainer`
@@ -25,7 +26,7 @@ CORES ?= all
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes
 
 .NOTPARALLEL:  # two pips in one folder spoil each other's work
-.PHONY: demo test test-all test-rl snapshots torture lint docs venv extras rl figure schemas image bench bench-search bench-learning bench-rl
+.PHONY: demo test test-all test-rl mutants snapshots torture lint docs venv extras rl figure schemas image bench bench-search bench-learning bench-rl
 
 venv: .venv/installed
 
@@ -81,6 +82,14 @@ snapshots: .venv/dev extras
 RL := algorithms domains/test_qdgym.py domains/test_rows.py experiment/test_known_names.py experiment/test_loop.py host cli/test_learning_pages.py
 test-rl: .venv/dev extras rl
 	$(BIN)/python -m pytest --numprocesses 3 $(RL:%=tests/unit/%)
+
+# Some hundred small changes of each of these modules, and the tests of each: tests/mutants.py.
+mutants: .venv/mutants
+	$(BIN)/python tests/mutants.py
+
+.venv/mutants: .venv/dev .venv/extras envs/mutants.lock
+	$(INSTALL) --no-deps -r envs/mutants.lock
+	@touch $@
 
 # The long forms of the tests of faults and trust, for hours: docs/reliability.md.
 torture: .venv/dev extras

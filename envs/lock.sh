@@ -15,6 +15,9 @@ for extra in ray mpi search pybullet atari; do
 done
 # shellcheck disable=SC2086
 lock envs/docs.in -c envs/requirements.lock $base -o envs/docs.lock
+dev=$(sed -n 's/^\([A-Za-z0-9._-]*\)==.*/--no-emit-package \1/p' envs/dev.lock)
+# shellcheck disable=SC2086
+lock envs/mutants.in -c envs/requirements.lock $base $dev -o envs/mutants.lock
 # pip takes torch's build for CPUs where it finds it: its hash is here as well, which public indexes
 # do not serve (torch-2.13.0+cpu-cp311-cp311-manylinux_2_28_x86_64.whl). The build that all indexes
 # have needs a GPU's libraries: they have a lock of their own, for torch to be imported at all.

@@ -42,6 +42,8 @@ def remove(folder: Path, patience: float = 30) -> list[str]:
                 ["umount", "--lazy", place], check=True
             )  # else rmtree empties its source
     shutil.rmtree(folder, ignore_errors=True)
+    # As before: mutmut starts pytest many times in one process.
+    tempfile.tempdir = os.environ["TMPDIR"] = str(folder.parent)
     return left
 
 

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tomllib
 
+import pytest
 import yaml
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
@@ -97,15 +98,16 @@ def test_torch_can_be_installed_from_any_index():
     assert not set(libraries) & {*locked(), *locked("rl.lock")}
 
 
-def test_the_site_adds_to_what_is_installed_and_changes_none_of_it():
-    added = locked("docs.lock")
-    wanted = (REPO / "envs/docs.in").read_text().splitlines()
+@pytest.mark.parametrize("name", ["docs", "mutants"])
+def test_what_is_added_changes_nothing_that_is_installed(name):
+    added = locked(f"{name}.lock")
+    wanted = (REPO / f"envs/{name}.in").read_text().splitlines()
     assert {line for line in wanted if line and line[0] not in "#-"} <= set(added)
     for file in ("requirements.lock", "dev.lock", *(f"{name}.lock" for name in ("ray", "search"))):
         there = locked(file)
-        for name in set(added) & set(there):
-            assert added[name] == there[name], f"{name} in docs.lock and in {file}"
-    assert "://" not in (REPO / "envs/docs.lock").read_text()
+        for library in set(added) & set(there):
+            assert added[library] == there[library], f"{library} in {name}.lock and in {file}"
+    assert "://" not in (REPO / f"envs/{name}.lock").read_text()
 
 
 def test_the_conda_environment_is_the_lock_file():

@@ -1,83 +1,203 @@
-"""Reload files: torn, foreign and old ones; what is kept."""
+"""Reload files: damaged, foreign and old ones; what is kept."""
 
 import hashlib
+import io
 import json
+import os
+import pickle
 import tracemalloc
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
+from refusals import names_all, refused
 from small_runs import experiment, fresh
 
 from qdsweep.cli import main
-from qdsweep.errors import BadInput
+from qdsweep.engines.base import Batch
 from qdsweep.experiment import reload
 from qdsweep.experiment.loop import run_loop
-from qdsweep.experiment.state import State
+from qdsweep.experiment.state import Pending, State, no_seconds
 from qdsweep.experiment.stop import Interrupted, Stop
+from qdsweep.records.metrics import Metrics
 from qdsweep.records.paths import StateDir
 
+VERSIONS = {"numpy": "1"}
 
-class TestReloadFiles:
-    versions = {"numpy": "1"}  # noqa: RUF012
 
-    def save(self, folder: Path, iterations: int) -> Path:
-        state, _ = fresh(experiment(), folder)
-        state.iterations = iterations
-        return reload.save(state, StateDir(folder), "print", self.versions)
+def save(folder: Path, iterations: int, **beside: object) -> Path:
+    state, _ = fresh(experiment(), folder)
+    state.iterations = iterations
+    return reload.save(state, StateDir(folder), "print", VERSIONS, beside or None)
 
-    def test_two_are_kept_and_the_newest_is_read(self, tmp_path):
-        for iterations in (1, 2, 3):
-            self.save(tmp_path, iterations)
-        assert len(list(tmp_path.glob("reload-*.pkl"))) == 2
-        assert reload.newest(StateDir(tmp_path), "print", self.versions).state.iterations == 3
 
-    @pytest.mark.parametrize("place", [0, 0.1, 0.5, 0.999])
-    @pytest.mark.parametrize("damage", ["truncated", "flipped"])
-    def test_a_spoilt_one_is_passed_over(self, tmp_path, caplog, place, damage):
-        self.save(tmp_path, 1)
-        path = self.save(tmp_path, 2)
-        content = bytearray(path.read_bytes())
-        at = int(place * len(content))
-        if damage == "flipped":
-            content[at] ^= 1
-        path.write_bytes(content[:at] if damage == "truncated" else content)
-        assert reload.newest(StateDir(tmp_path), "print", self.versions).state.iterations == 1
-        assert "passed over" in caplog.text
+def newest(folder: Path, **options: object) -> int | None:
+    """The iteration of the newest reload file that can be used."""
+    saved = reload.newest(StateDir(folder), "print", VERSIONS, **options)
+    return saved and saved.state.iterations
 
-    def test_a_save_outlives_spoilt_files_of_later_iterations(self, tmp_path):
-        """A run that goes back makes progress from there, whatever stands in its way."""
-        for iterations in (7, 8):
-            self.save(tmp_path, iterations).write_bytes(b"")
-        path = self.save(tmp_path, 3)
-        assert list(tmp_path.glob("reload-*.pkl")) == [path]
-        assert reload.newest(StateDir(tmp_path), "print", self.versions).state.iterations == 3
 
-    def test_one_of_another_experiment_is_refused(self, tmp_path):
-        self.save(tmp_path, 1)
-        with pytest.raises(BadInput, match="another experiment"):
-            reload.newest(StateDir(tmp_path), "other", self.versions)
+def test_two_are_kept_and_the_newest_is_read(tmp_path):
+    for iterations in (1, 2, 3):
+        path = save(tmp_path, iterations, metrics="sum")
+        assert path.name == f"reload-{iterations:09}.pkl"
+    assert len(list(tmp_path.glob("reload-*.pkl"))) == 2
+    saved = reload.newest(StateDir(tmp_path), "print", VERSIONS)
+    assert saved.state.iterations == 3
+    about = {"format": 3, "fingerprint": "print", "iteration": 3, "versions": VERSIONS}
+    assert saved.header == {**about, "metrics": "sum"}
 
-    def test_other_versions_are_refused_unless_allowed(self, tmp_path):
-        self.save(tmp_path, 1)
-        with pytest.raises(BadInput, match=r"numpy 1 -> 2.*--allow-version-change"):
-            reload.newest(StateDir(tmp_path), "print", {"numpy": "2"})
-        found = reload.newest(
-            StateDir(tmp_path), "print", {"numpy": "2"}, allow_version_change=True
-        )
-        assert found.state.iterations == 1
 
-    def test_a_library_that_is_only_on_one_machine_is_none_that_the_run_uses(self, tmp_path):
-        self.save(tmp_path, 1)
-        for versions in ({}, {**self.versions, "mujoco": "3.3.7"}):
-            assert reload.newest(StateDir(tmp_path), "print", versions).state.iterations == 1
+@pytest.mark.parametrize("place", [0, 0.01, 0.1, 0.5, 0.999])
+@pytest.mark.parametrize("damage", ["truncated", "flipped"])
+def test_a_damaged_one_is_passed_over(tmp_path, caplog, place, damage):
+    for iterations in (1, 2):
+        path = save(tmp_path, iterations)
+    content = bytearray(path.read_bytes())
+    at = int(place * len(content))
+    if damage == "flipped":
+        content[at] ^= 1
+    path.write_bytes(content[:at] if damage == "truncated" else content)
+    assert newest(tmp_path) == 1
+    assert [str(path) in message for message in caplog.messages] == [True]
+    assert reload.adopt(StateDir(tmp_path)) == [tmp_path / "reload-000000001.pkl"]
+    assert str(path) in caplog.messages[1]
+    assert "None" not in caplog.text, "each names a reason"
+
+
+@pytest.mark.parametrize(
+    ("changes", "problem"),
+    [
+        ({"format": 1}, "format"),
+        ({"format": 4}, "format"),
+        ({"versions": None}, "header"),
+        ({"sha256": None}, "checksum"),
+    ],
+)
+def test_one_of_another_format_is_passed_over(tmp_path, caplog, changes, problem):
+    save(tmp_path, 1)
+    rewrite(save(tmp_path, 2), **changes)
+    assert newest(tmp_path) == 1
+    assert problem in caplog.text and "None" not in caplog.text
+
+
+def rewrite(path: Path, **changes: object) -> None:
+    """Changes the header of a reload file, None: without a key, as whoever wrote it."""
+    magic, head, payload = path.read_bytes().split(b"\n", 2)
+    header = {**json.loads(head), **changes}
+    header = {key: value for key, value in header.items() if value is not None}
+    about = {key: value for key, value in header.items() if key not in ("sha256", "hmac")}
+    if "sha256" in header:
+        whole = json.dumps(about, sort_keys=True).encode() + payload
+        header["sha256"] = hashlib.sha256(whole).hexdigest()
+    path.write_bytes(b"\n".join((magic, json.dumps(header).encode(), payload)))
+
+
+def test_a_save_outlives_damaged_files_of_later_iterations(tmp_path):
+    """A run that goes back makes progress from there, whatever stands in its way."""
+    for iterations in (7, 8):
+        save(tmp_path, iterations).write_bytes(b"")
+    path = save(tmp_path, 3)
+    assert list(tmp_path.glob("reload-*.pkl")) == [path]
+    assert newest(tmp_path) == 3
+
+
+def test_where_none_can_be_used_the_run_starts_again(tmp_path, caplog):
+    assert newest(tmp_path) is None
+    assert caplog.messages == []
+    save(tmp_path, 3).write_bytes(b"")
+    assert newest(tmp_path) is None
+    assert len(caplog.messages) == 2
+    assert "None" not in caplog.text
+
+
+def test_one_that_metrics_csv_does_not_reach_is_passed_over(tmp_path, caplog):
+    files = StateDir(tmp_path)
+    metrics = Metrics(files.metrics, 0)
+    metrics.add({"iteration": 1})
+    metrics.flush()
+    for iterations in (1, 2):
+        path = save(tmp_path, iterations, metrics=metrics.fingerprint)
+    assert newest(tmp_path, usable=reload.fits(files)) == 1
+    (message,) = caplog.messages
+    names_all(message, path, files.metrics.name)
+    metrics.add({"iteration": 2, "coverage": 0.5})
+    metrics.close()
+    assert newest(tmp_path, usable=reload.fits(files)) == 1
+
+
+def test_one_of_another_experiment_is_refused(tmp_path):
+    files = StateDir(tmp_path)
+    state, _ = fresh(experiment(), tmp_path)
+    path = reload.save(state, files, "0123456789abc", VERSIONS)
+    with refused(path, "0123456789,", "fedcba9876)"):
+        reload.newest(files, "fedcba98765432", VERSIONS)
+    assert reload.newest(files, None, VERSIONS).state.iterations == 0
+
+
+def test_other_versions_are_refused_unless_allowed(tmp_path, caplog):
+    files = StateDir(tmp_path)
+    state, _ = fresh(experiment(), tmp_path)
+    path = reload.save(state, files, "print", {"scipy": "3", "numpy": "1", "ribs": "7"})
+    now, changes = {"ribs": "7", "numpy": "2", "scipy": "4"}, "numpy 1 -> 2, scipy 3 -> 4"
+    with refused(path, changes, "--allow-version-change"):
+        reload.newest(files, "print", now)
+    assert caplog.messages == []
+    assert reload.newest(files, "print", now, allow_version_change=True)
+    assert [changes in message for message in caplog.messages] == [True]
+
+
+def test_a_library_that_is_only_on_one_machine_is_none_that_the_run_uses(tmp_path):
+    save(tmp_path, 1)
+    for versions in ({}, {**VERSIONS, "mujoco": "3.3.7"}):
+        assert reload.newest(StateDir(tmp_path), "print", versions).state.iterations == 1
+
+
+def test_a_run_resumes_from_the_file_of_its_donor(tmp_path, caplog):
+    files = StateDir(tmp_path)
+    save(tmp_path, 3)
+
+    def read(iteration: int, *fingerprints: str) -> reload.Saved | None:
+        inherited = reload.Inherited(iteration, frozenset(fingerprints))
+        return reload.newest(files, "own", VERSIONS, inherited=inherited)
+
+    assert read(3, "print", "other").state.iterations == 3
+    for iteration, fingerprint in ((2, "print"), (3, "other")):
+        with refused("print", "own"):
+            read(iteration, fingerprint)
+    state, _ = fresh(experiment(), tmp_path)
+    state.iterations, state.asked = 3, 8
+    path = reload.save(state, files, "print", VERSIONS)
+    assert read(3, "print") is None, "the donor was in the middle of its next iteration"
+    names_all(caplog.messages[0], path, "donor")
+    assert reload.newest(files, "print", VERSIONS).state.asked == 8
+
+
+@pytest.mark.parametrize("is_pending", [True, False])
+def test_a_state_of_version_0_1_0_is_translated(tmp_path, is_pending):
+    state, _ = fresh(experiment(), tmp_path)
+    if is_pending:
+        batch = Batch(state.algorithm.ask().solutions, np.zeros(16, dtype=np.uint32))
+        state.pending = Pending.of(batch)
+    old = vars(state)
+    old |= {"scheduler": old.pop("algorithm").ribs_scheduler, "seconds": {"ask": 2.5}}
+    del old["told"]
+    read = reload.load(io.BytesIO(pickle.dumps(state)), is_own=True)
+    assert read.told == []
+    assert read.seconds == {**no_seconds(), "ask": 2.5}
+    assert not hasattr(read, "scheduler")
+    assert len(read.algorithm.emitters) == 2
+    assert (read.algorithm.ask() is None) == is_pending
 
 
 class Exotic:
     """What a user's own algorithm may keep: its module is no plug-in here."""
 
 
-class TestWhoseTheyAre:
+class TestAuthors:
+    """A reload file runs what is in it: only the user's own may name anything."""
+
     @pytest.fixture(autouse=True)
     def home(self, tmp_path, monkeypatch) -> None:
         monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "home"))
@@ -87,47 +207,56 @@ class TestWhoseTheyAre:
         (tmp_path / "run/state").mkdir(parents=True)
         return StateDir(tmp_path / "run/state")
 
+    @pytest.fixture
+    def another_key(self, tmp_path, monkeypatch) -> Callable[[], None]:
+        return lambda: monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "other"))
+
     def save(self, run: StateDir, exotic: bool = False) -> Path:
         state, _ = fresh(experiment(), run.path)
         if exotic:
             state.algorithm.exotic = Exotic()
         return reload.save(state, run, "print", {})
 
-    def read(self, run: StateDir) -> State | None:
-        found = reload.newest(run, "print", {})
-        return found and found.state
-
-    def with_another_key(self, monkeypatch, tmp_path) -> None:
-        monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "other"))
+    def read(self, run: StateDir, **options: object) -> State | None:
+        saved = reload.newest(run, "print", {}, **options)
+        return saved and saved.state
 
     def without_digest(self, path: Path) -> None:
         """As releases up to format 2 have written it."""
-        magic, head, payload = path.read_bytes().split(b"\n", 2)
-        header = {**json.loads(head), "format": 2}
-        for name in ("sha256", "hmac"):
-            del header[name]
-        sum_ = hashlib.sha256(json.dumps(header, sort_keys=True).encode() + payload)
-        head = json.dumps({**header, "sha256": sum_.hexdigest()}).encode()
-        path.write_bytes(b"\n".join((magic, head, payload)))
+        rewrite(path, format=2, hmac=None)
 
-    def test_of_ones_own_anything_is_loaded(self, run):
-        self.save(run, exotic=True)
+    @pytest.mark.parametrize("mode", [0o600, 0o777])
+    def test_ones_own_is_read_wherever_it_is(self, run, mode):
+        path = self.save(run, exotic=True)
+        assert path.stat().st_mode & 0o022 == 0
+        for place in (path, run.path):
+            place.chmod(mode | 0o100)
         assert isinstance(self.read(run).algorithm.exotic, Exotic)
 
-    def test_a_copy_of_anothers_goes_on_with_known_names(self, run, tmp_path, monkeypatch):
+    def test_others_cannot_write_one_whatever_the_umask(self, run):
+        before = os.umask(0)
+        try:
+            assert self.save(run).stat().st_mode & 0o777 == 0o644
+        finally:
+            os.umask(before)
+
+    def test_a_copy_of_anothers_is_read_with_known_names(self, run, another_key):
         self.save(run)
-        self.with_another_key(monkeypatch, tmp_path)
+        another_key()
         assert self.read(run) is not None
 
-    def test_one_of_an_earlier_release_goes_on(self, run):
+    def test_one_of_an_earlier_release_is_read(self, run):
         self.without_digest(self.save(run))
         assert self.read(run) is not None
 
-    def test_with_a_name_that_is_not_known_it_must_be_adopted(self, run, tmp_path, monkeypatch):
-        self.save(run, exotic=True)
-        self.with_another_key(monkeypatch, tmp_path)
-        with pytest.raises(BadInput, match=r"reload-0.*test_reload.Exotic.*qdsweep adopt"):
+    def test_with_a_name_that_is_not_known_it_must_be_adopted(self, run, another_key):
+        path = self.save(run, exotic=True)
+        another_key()
+        name = f"{Exotic.__module__}.Exotic"
+        with refused(path, name, "other/qdsweep/key", f"qdsweep adopt {run.path.parent}"):
             self.read(run)
+        plugin = f"{Exotic.__module__}:Algorithm"
+        assert isinstance(self.read(run, plugins=[plugin]).algorithm.exotic, Exotic)
         assert main(["adopt", str(run.path.parent)]) == 0
         assert isinstance(self.read(run).algorithm.exotic, Exotic)
 
@@ -136,35 +265,27 @@ class TestWhoseTheyAre:
         path = self.save(run)
         self.without_digest(path)
         (path if writable == "file" else run.path).chmod(0o777)
-        with pytest.raises(BadInput, match=r"another user .* can write it.*qdsweep adopt"):
+        with refused(path, f"qdsweep adopt {run.path.parent}"):
             self.read(run)
-        assert main(["adopt", str(run.path.parent)]) == 0
+        assert reload.adopt(run) == [path]
+        assert json.loads(path.read_bytes().split(b"\n", 2)[1])["format"] == reload.FORMAT
         assert self.read(run) is not None
-
-    def test_ones_own_is_found_where_others_can_write(self, run):
-        path = self.save(run, exotic=True)
-        for place in (path, run.path):
-            place.chmod(0o777)
-        assert isinstance(self.read(run).algorithm.exotic, Exotic)
 
     def test_a_digest_is_of_these_very_bytes(self, run):
         path = self.save(run, exotic=True)
-        content = path.read_bytes()
+        own = json.loads(path.read_bytes().split(b"\n", 2)[1])["hmac"]
         self.without_digest(path)
-        own = json.loads(content.split(b"\n", 2)[1])["hmac"]
-        magic, head, payload = path.read_bytes().split(b"\n", 2)
-        head = json.dumps({**json.loads(head), "hmac": own}).encode()
-        path.write_bytes(b"\n".join((magic, head, payload)))
-        with pytest.raises(BadInput, match=r"lacks your digest"):
+        rewrite(path, hmac=own)
+        with refused(path, "Exotic"):
             self.read(run)
 
     def test_nothing_to_adopt_and_no_key(self, run, tmp_path, monkeypatch, capsys):
         assert main(["adopt", str(run.path.parent)]) == 2
-        self.save(run)
+        path = self.save(run)
         (tmp_path / "none").touch()
         monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "none"))
         assert main(["adopt", str(run.path.parent)]) == 2
-        assert f"{tmp_path}/none/qdsweep/key" in capsys.readouterr().err
+        names_all(capsys.readouterr().err, path, f"{tmp_path}/none/qdsweep/key")
 
 
 def test_writing_and_reading_one_needs_no_copy_of_it(tmp_path):
@@ -176,8 +297,8 @@ def test_writing_and_reading_one_needs_no_copy_of_it(tmp_path):
     try:
         reload.save(state, StateDir(tmp_path), "print", {})
         assert tracemalloc.get_traced_memory()[1] < size / 10
-        found = reload.newest(StateDir(tmp_path), "print", {})
-        assert found.state.algorithm.replay.sum() == size
+        saved = reload.newest(StateDir(tmp_path), "print", {})
+        assert saved.state.algorithm.replay.sum() == size
         assert tracemalloc.get_traced_memory()[1] < size * 1.1
     finally:
         tracemalloc.stop()

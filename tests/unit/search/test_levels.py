@@ -3,66 +3,97 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from walk import cost, walk
+from refusals import refused
+from walk import walk
 
 from qdsweep.config.search import Halving, Search
-from qdsweep.errors import BadInput
-from qdsweep.records.search import Level
-from qdsweep.search.levels import levels, samples_of
+from qdsweep.records.search import Decision, Seen
+from qdsweep.search.levels import (
+    cost,
+    count_candidates,
+    levels,
+    promote,
+    samples_of,
+    search_cost,
+    share_of_whole,
+    whole_budget,
+)
 
 SEEDS = ("1", "2", "3")
+THIRDS = ["1/3", 1]
+SEARCHES = {
+    "a grid with growing seeds": (Search(halving=Halving()), 27, False),
+    "rungs that are no powers": (Search(halving=Halving(rungs=["1/3", "2/3", 1])), 27, False),
+    "draws": (Search(samples=9, halving=Halving(rungs=THIRDS, seeds=[2, 3])), 9, True),
+    "a Latin hypercube": (Search(samples=9, sampling="lhs", halving=Halving()), 9, True),
+    "blocks of one": (Search(samples=9, halving=Halving(rungs=THIRDS, block=1)), 9, True),
+    "whole rungs of draws": (
+        Search(samples=9, halving=Halving(rungs=THIRDS, block="all")),
+        9,
+        True,
+    ),
+    "few candidates": (Search(samples=2, halving=Halving()), 2, True),
+    "tpe": (Search(samples=18, sampling="tpe", batches=2), 11, True),
+    "tpe with rungs": (
+        Search(samples=18, sampling="tpe", batches=2, halving=Halving(rungs=THIRDS)),
+        9,
+        True,
+    ),
+    "brackets": (Search(halving=Halving(brackets=2)), 9, True),
+    "rounds of brackets": (
+        Search(batches=2, halving=Halving(rungs=THIRDS, brackets=2, block="all")),
+        10,
+        True,
+    ),
+    "rounds of brackets by tpe": (
+        Search(sampling="tpe", batches=2, halving=Halving(rungs=THIRDS, brackets="all", block=1)),
+        6,
+        True,
+    ),
+    "a population": (Search(pbt={"population": 4, "generations": 3}), 4, True),
+}
 
 
-def shape(found: tuple[Level, ...]) -> list[tuple[str, int, int, int]]:
-    return [(one.name, one.places, len(one.seeds), one.budget) for one in found]
+@pytest.mark.parametrize("kind", SEARCHES)
+def test_levels_and_costs(kind, snapshot):
+    search, candidates, drawn = SEARCHES[kind]
+    planned = levels(search, candidates, SEEDS, 900, drawn=drawn)
+    lines = [
+        f"{level.name or '-'}: {level.kind}, {level.places} from {level.first}, seeds "
+        f"{' '.join(level.seeds)}, to {level.budget}, block {level.block}, costs "
+        f"{cost(planned, level)}, below: {' '.join(level.below) or '-'}"
+        for level in planned
+    ]
+    share = share_of_whole(planned, candidates)
+    lines.append(
+        f"{samples_of(search)} samples, {count_candidates(planned)} candidates, costs "
+        f"{search_cost(planned)}, {share:.3f} of whole runs to {whole_budget(planned)}"
+    )
+    assert "\n".join(lines) == snapshot
 
 
-def test_halving_of_a_grid_with_growing_seeds():
-    found = levels(Search(halving=Halving()), 27, SEEDS, 27_000, drawn=False)
-    assert shape(found) == [
-        ("rung-0", 27, 1, 3_000), ("rung-1", 9, 2, 9_000), ("rung-2", 3, 3, 27_000),
-    ]  # fmt: skip
-    assert [one.blocks for one in found] == [0, 1, 1]
-
-
-def test_rungs_that_are_no_powers():
-    halving = Halving(rungs=["1/3", "2/3", 1], seeds=[1, 2, 3])
-    found = levels(Search(halving=halving), 27, SEEDS, 900, drawn=False)
-    assert [one.budget for one in found] == [300, 600, 900]
-    chosen = walk(found, [{}] * 27, lambda setting, *_: -setting)
-    assert cost(found, chosen) == pytest.approx(27 * 900 * 0.85, rel=0.01)
-
-
-def test_batches_of_tpe_each_with_rungs():
-    search = Search(samples=18, sampling="tpe", batches=2, halving=Halving(rungs=["1/3", 1]))
-    found = levels(search, 9, SEEDS, 90)
-    assert [(one.name, one.kind, one.first) for one in found] == [
-        ("batch-0-rung-0", "known", 0), ("batch-0-rung-1", "promoted", 0),
-        ("batch-1-rung-0", "asked", 9), ("batch-1-rung-1", "promoted", 0),
-    ]  # fmt: skip
-    assert found[2].below == ("batch-0-rung-0", "batch-0-rung-1")
-    assert samples_of(search) == 9
-
-
-def test_rounds_of_brackets_number_their_settings():
-    search = Search(batches=2, halving=Halving(brackets="all"))
-    known = [one for one in levels(search, 34, ("",), 900) if one.kind == "known"]
-    assert [(one.places, one.first) for one in known] == [
-        (9, 0), (5, 9), (3, 14), (9, 17), (5, 26), (3, 31),
-    ]  # fmt: skip
-    assert samples_of(search) == 34
+def test_candidates_are_drawn_by_default():
+    halving = Search(samples=9, halving=Halving(rungs=THIRDS))
+    assert levels(halving, 9, SEEDS, 900)[1].block == 3
+    assert levels(halving, 9, SEEDS, 900, drawn=False)[1].block == 0
 
 
 @pytest.mark.parametrize(
-    ("halving", "budget", "said"),
+    ("search", "budget", "names"),
     [
-        (Halving(seeds=[1, 2, 4]), 900, "write them into it, such as ::: seed 1 2 3 4"),
-        (Halving(), 3, "a larger budget, or fewer rungs"),
+        (
+            Search(halving=Halving(seeds=[1, 2, 4])),
+            900,
+            ["[1, 2, 4]", "3 seeds", "::: seed 1 2 3 4"],
+        ),
+        (Search(halving=Halving()), 3, ["1/9, 1/3, 1", "1, 1, 3"]),
+        (Search(pbt={"population": 4, "generations": 3}), 2, ["pbt.generations = 3", "is 2"]),
     ],
 )
-def test_what_does_not_suffice_is_refused(halving, budget, said):
-    with pytest.raises(BadInput, match=said):
-        levels(Search(halving=halving), 27, SEEDS, budget)
+def test_what_does_not_suffice_is_refused(search, budget, names):
+    with refused("search", *names):
+        levels(search, 27, SEEDS, budget)
+    assert levels(Search(pbt={"population": 4, "generations": 3}), 4, SEEDS, 3)[0].budget == 1
 
 
 @given(
@@ -80,17 +111,30 @@ def test_more_full_blocks_keep_what_was_decided(first, more, eta, seed):
 
     def chosen(blocks: int) -> list[int]:
         settings = blocks * each
-        found = levels(search, settings, ("",), 100)
-        seen = walk(found, [{}] * settings, score)
-        assert len({one.setting for one in seen["rung-1"]}) == settings // eta
-        return [one.setting for one in seen["rung-1"]]
+        planned = levels(search, settings, ("",), 100)
+        seen = walk(planned, [{}] * settings, score)
+        assert len({candidate.setting for candidate in seen["rung-1"]}) == settings // eta
+        return [candidate.setting for candidate in seen["rung-1"]]
 
     before = chosen(first)
     assert chosen(first + more)[: len(before)] == before
 
 
-def test_a_setting_that_fails_ranks_last():
-    found = levels(Search(halving=Halving(rungs=["1/3", 1])), 6, ("",), 90, drawn=False)
-    seen = walk(found, [{}] * 6, lambda setting, *_: None if setting < 5 else -1e9)
-    assert [one.setting for one in seen["rung-1"]] == [5, 0]
-    assert seen["rung-1"][1].score is None
+def seen(place: int, score: float | None) -> Seen:
+    return Seen(place, 10 + place, {"a": place}, score, None, {"1": f"run{place}"})
+
+
+def test_the_best_of_all_that_were_seen_are_promoted():
+    first = promote([seen(0, 1.0), seen(1, -1e9), seen(2, None)], Decision([], []), 1)
+    assert [(c.place, c.setting, c.parent, c.reason) for c in first.chosen] == [
+        (0, 10, 0, "1st of 3"),
+    ]  # fmt: skip
+    second = promote([seen(3, -1.0), seen(4, 0.5), seen(5, 0.0)], first, 4)
+    assert second.chosen[0] is first.chosen[0], "what was decided stays"
+    assert [(c.place, c.setting, c.parent, c.reason) for c in second.chosen[1:]] == [
+        (1, 14, 4, "2nd of 6"), (2, 15, 5, "3rd of 6"), (3, 13, 3, "4th of 6"),
+    ]  # fmt: skip
+    assert [candidate.place for candidate in second.seen] == [0, 1, 2, 3, 4, 5]
+    third = promote([], second, 6)
+    assert [candidate.setting for candidate in third.chosen[4:]] == [11, 12], "failed ones last"
+    assert (third.chosen[5].values, third.chosen[5].runs) == ({"a": 2}, {"1": "run2"})

@@ -1,19 +1,30 @@
 """The sweep grammar against its rules, and GNU parallel itself."""
 
+import errno
 import os
 import shlex
 import shutil
 import string
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from refusals import names_all, refused
 
 from qdsweep.errors import BadInput
-from qdsweep.sweep.drawn import words
-from qdsweep.sweep.grammar import Source, expand, parse
+from qdsweep.sweep.drawn import SAMPLE, Drawn, words
+from qdsweep.sweep.grammar import (
+    OPERATORS,
+    Source,
+    drawn_in,
+    expand,
+    from_argv,
+    parse,
+    recover,
+)
 
 
 def lines(text: str, directory: Path = Path()) -> list[str]:
@@ -44,7 +55,7 @@ def test_linked_sources_end_with_the_shortest(text, expected):
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "left_out"),
     [
         ("::: a 1 2 :::+ b x y", []),
         ("::: a 1 2 3 4 :::+ b x y", ["a 3 4"]),
@@ -52,9 +63,10 @@ def test_linked_sources_end_with_the_shortest(text, expected):
         ("::: a 1 2 3 :::+ b x y :::+ c p", ["a 3", "b y"]),
     ],
 )
-def test_what_linked_sources_leave_out_is_said(text, said):
-    found = expand(text, Path()).unpaired
-    assert [line.partition(":")[0] for line in found] == said
+def test_what_linked_sources_leave_out_is_listed(text, left_out):
+    unpaired = expand(text, Path()).unpaired
+    assert [line.partition(":")[0] for line in unpaired] == left_out
+    assert "None" not in str(unpaired), "each names the other source"
 
 
 def test_file_sources(tmp_path):
@@ -67,6 +79,25 @@ def test_file_sources(tmp_path):
     assert lines(":::: a.txt ::: c 5 6", tmp_path) == ["1 5", "1 6", "2 5", "2 6"]
     assert lines(f"::: c 5 6 :::: {tmp_path / 'a.txt'}") == ["5 1", "5 2", "6 1", "6 2"]
     assert lines("::: c 5 6 ::::+ a.txt 'b b.txt'", tmp_path) == ["5 1 x y", "6 2 "]
+
+
+@pytest.mark.parametrize(
+    ("value", "names"),
+    [
+        ("2", ["line 3", "'a.txt'", "'2'"]),
+        ("", ["line 4", "empty line"]),
+        (" 3", ["line 5", "blanks"]),
+        ("4 # four", ["line 6", "comments"]),
+    ],
+)
+def test_a_value_of_a_file_has_a_line(tmp_path, value, names):
+    (tmp_path / "a.txt").write_text("a\n1\n2\n\n 3\n4 # four\n2\n")
+    table = expand("::: b 7 :::: a.txt ::: c 2", tmp_path)
+    line = table.line_of("a", value)
+    names_all(line, *names)
+    assert (": " in line) == (value != "2"), "a remedy"
+    assert table.line_of("c", "2") == table.line_of("b", "7") == ""
+    assert [source.name for source in table.files] == ["a"]
 
 
 def test_a_file_may_begin_with_a_byte_order_mark(tmp_path):
@@ -99,47 +130,57 @@ def test_a_sweep_may_span_lines_and_hold_comments():
     assert lines(text) == ["1 x", "2 y"]
 
 
+SEED = "::: seed 1 2 3"
+
+
 @pytest.mark.parametrize(
-    ("text", "place", "problem"),
+    ("text", "place", "names"),
     [
-        ("seed 1 2", "line 1, column 1", "'seed' stands before the first source"),
-        ("parallel ::: a 1", "line 1, column 1", "before the first source"),
-        ("::: a 1 ::::: b 2", "line 1, column 9", "':::::' is not an operator"),
-        ("::: a 1 ::+ b 2", "line 1, column 9", "'::+' is not an operator"),
-        ("::: a 1\n :::b 2", "line 2, column 2", "':::b' is not an operator"),
-        ("::: a 1 ':::+ b 2'", "line 1, column 9", "is not an operator"),
-        ("::: a 'x", "line 1, column 7", "the quote ' is not closed"),
-        ('::: a x"', "line 1, column 8", 'the quote " is not closed'),
-        ("::: a x\\", "line 1, column 8", "a backslash has nothing after it"),
-        (":::+ a 1", "line 1, column 1", ":::+ has no source before it"),
-        ("::::+ f", "line 1, column 1", "::::+ has no source before it"),
-        (":::", "line 1, column 1", "lacks a name and values"),
-        ("::: a ::: b 1", "line 1, column 5", "lacks values"),
-        ("::: '' 1", "line 1, column 5", "the name of this source is empty"),
-        ("::: a 1 ::: b 1 ::: a 2", "line 1, column 21", "the name 'a' is used twice"),
-        ("::: a 1 ::: b 1 ::: a 2", "", "the names so far: a, b"),
-        ("::: a '1\t2'", "line 1, column 5", r"value 1 of 'a', '1\t2', holds the character '\t'"),
-        ("::: a 1 '2\n3'", "line 1, column 5", r"holds the character '\n'"),
-        ("::: a 1\r\n::: b 2\r\n", "line 1, column 5", r"holds the character '\r'"),
-        ("::: a \udcff", "line 1, column 5", r"holds the character '\udcff'"),
-        ("::::", "line 1, column 1", ":::: has no file"),
-        ("::: a 1 :::: -", "line 1, column 14", "does not read standard input"),
-        (":::: none.txt", "line 1, column 6", "No such file or directory"),
-        (":::: .", "line 1, column 6", "cannot be read: Is a directory"),
-        (":::: 'a\0b'", "line 1, column 6", "cannot be read"),
-        (":::: empty.txt", "line 1, column 6", "is empty"),
-        (":::: name.txt", "line 1, column 6", "has a name but no values"),
-        (":::: nameless.txt", "line 1, column 6", "the name of this source is empty"),
-        (":::: dos.txt", "line 1, column 6", "has Windows line ends"),
-        (":::: tab.txt", "line 1, column 6", r"holds the character '\t'"),
-        (":::: latin1.txt", "line 1, column 6", "it is not UTF-8 text"),
-        ("", "", "it is empty"),
-        (" # nothing\n", "", "it is empty"),
+        ("seed 1 2", "1, column 1", ["'seed'", SEED]),
+        ("::: a 1 ::::: b 2", "1, column 9", ["':::::'", *OPERATORS]),
+        ("::: a 1 ::+ b 2", "1, column 9", ["'::+'"]),
+        ("::: a 1\n :::b 2", "2, column 2", ["':::b'"]),
+        ("::: a 1 ':::+ b 2'", "1, column 9", ["':::+ b 2'"]),
+        ("::: a 'x", "1, column 7", ["quote '"]),
+        ('::: a x"', "1, column 8", ['quote "']),
+        ("::: a x\\", "1, column 8", ["backslash"]),
+        (":::+ a 1", "1, column 1", [":::+", ":::"]),
+        ("::::+ f", "1, column 1", ["::::+", "with ::::,"]),
+        (":::", "1, column 1", ["name", "values", "::: NAME VALUE"]),
+        ("::: a ::: b 1", "1, column 5", ["values", SEED]),
+        ("::: '' 1", "1, column 5", ["name", "empty"]),
+        ("::: a 1 ::: b 1 ::: a 2", "1, column 21", ["'a'", ": a, b"]),
+        ("::: a '1\t2'", "1, column 5", ["value 1 of 'a'", r"'1\t2'", r"'\t'"]),
+        ("::: 'a\tb' 2", "1, column 5", [r"name, 'a\tb'", r"'\t'"]),
+        ("::: a 1 '2\n3'", "1, column 5", ["value 2 of 'a'", r"'2\n3'", r"'\n'"]),
+        ("::: a 1\r\n::: b 2\r\n", "1, column 5", [r"'\r'"]),
+        ("::: a \udcff", "1, column 5", [r"'\udcff'"]),
+        ("::::", "1, column 1", [":::: FILE", ":::: seeds.txt"]),
+        ("::: a 1 :::: -", "1, column 14", ["standard input", "file"]),
+        (":::: none.txt", "1, column 6", ["/none.txt'", os.strerror(errno.ENOENT)]),
+        (":::: .", "1, column 6", [os.strerror(errno.EISDIR)]),
+        (":::: /dev/null", "1, column 6", ["/dev/null", "device"]),
+        (":::: 'a\0b'", "1, column 6", [r"a\x00b"]),
+        (":::: 0.txt", "1, column 6", ["/0.txt'", "empty", "first line", "name", "value"]),
+        (":::: name.txt", "1, column 6", ["/name.txt'", "no values", "first line"]),
+        (":::: nameless.txt", "1, column 6", ["name"]),
+        (":::: dos.txt", "1, column 6", ["/dos.txt'", "Windows", r"s/\r$//' dos.txt"]),
+        (":::: tab.txt", "1, column 6", [r"'\t'"]),
+        (":::: latin1.txt", "1, column 6", ["/latin1.txt'", "UTF-8", "first line"]),
+        (":::~ sigma0 log 1 2 :::+ b 1 2", "1, column 21", [":::+", ":::~"]),
+        (":::~ sigma0 log 1 2 :::+ b 1 2", "1, column 21", [":::+", ":::~"]),
+        (":::~ a choice 'x\t' y", "1, column 6", [r"'x\t'"]),
+        ("::: a 1 :::~ a log 1 2", "1, column 14", ["'a'", ": a, sample"]),
+        ("::: a 1 :::~ b choice 2 if a=3", "1, column 28", ["'a=3'", "1"]),
+        (":::~ a choice x y :::~ b choice 2 if a=z", "1, column 38", ["'a=z'", "x, y"]),
+        ("::: sample 1 :::~ a log 1 2", "", ["sample"]),
+        ("", "", [SEED]),
+        (" # nothing\n", "", [SEED]),
     ],
 )
-def test_errors_show_place_and_problem(tmp_path, text, place, problem):
+def test_an_error_names_its_place_and_the_remedy(tmp_path, text, place, names):
     files = {
-        "empty.txt": b"",
+        "0.txt": b"",
         "name.txt": b"a\n",
         "nameless.txt": b"\n1\n",
         "dos.txt": b"a\r\n1\r\n",
@@ -149,20 +190,63 @@ def test_errors_show_place_and_problem(tmp_path, text, place, problem):
     for name, content in files.items():
         (tmp_path / name).write_bytes(content)
     with pytest.raises(BadInput) as caught:
-        expand(text, tmp_path)
-    assert place in str(caught.value)
-    assert problem in str(caught.value)
+        expand(text, tmp_path, one_draw)
+    names_all(str(caught.value), "sweep", place and f"line {place}", *names)
+    assert "None" not in str(caught.value), "problem and remedy"
 
 
-def test_an_error_marks_the_word():
+def one_draw(sources: Sequence[Drawn]) -> list[tuple[str, ...]]:
+    return [tuple(source.value(0.5) for source in sources)]
+
+
+def test_an_error_marks_the_word(snapshot):
     with pytest.raises(BadInput) as caught:
         expand("::: a 1\n::: b 2 ::::: c 3\n::: d 4")
-    assert str(caught.value) == (
-        "sweep, line 2, column 9: ':::::' is not an operator.\n"
-        "  ::: b 2 ::::: c 3\n"
-        "          ^^^^^\n"
-        "Write one of ::: :::+ :::: ::::+ :::~ with a blank on both sides."
-    )
+    assert str(caught.value) == snapshot
+
+
+def test_samples_need_a_drawn_source_and_a_drawn_source_samples():
+    with refused("sigma0", "samples"):
+        expand("::: a 1 :::~ sigma0 log 1 2")
+    with refused("search", ":::~"):
+        expand("::: a 1", draw=one_draw)
+
+
+def test_keys_without_a_value_are_those_of_conditions_that_do_not_hold():
+    text = ":::~ b choice x y :::~ c int 1 9 if b=y :::~ d int 1 9 if c=2 ::: a 1 ''"
+    table = expand(text, draw=lambda sources: [("x", "2", "3"), ("y", "2", "4"), ("y", "5", "6")])
+    assert table.rows[::2] == [
+        ("0", "x", "", "", "1"),
+        ("1", "y", "2", "4", "1"),
+        ("2", "y", "5", "", "1"),
+    ]
+    unset = [table.unset(dict(zip(table.names, row, strict=True))) for row in table.rows]
+    assert unset[1::2] == [{SAMPLE, "c", "d"}, {SAMPLE}, {SAMPLE, "d"}]
+    assert expand("::: a ''").unset({"a": ""}) == set()
+    assert [source.name for source in drawn_in(text)] == ["b", "c", "d"]
+    assert drawn_in(":::: none.txt") == [], "no file is read"
+
+
+def test_a_table_that_does_not_fit_into_the_memory_is_refused():
+    many = " ".join(map(str, range(1000)))
+    with refused("sweep", f"{1000**5:,}"):
+        expand(" ".join(f"::: {name} {many}" for name in "abcde"))
+
+
+def test_a_command_line_may_draw_and_read_files(tmp_path):
+    (tmp_path / "b.txt").write_text("b\n5\n")
+    text = ":::: b.txt :::~ a choice 7"
+    assert from_argv([text], tmp_path, lambda sources: [("7",)]).rows == [("5", "0", "7")]
+    assert [source.name for source in drawn_in(text, tmp_path)] == ["a"]
+
+
+def test_a_sweep_of_another_key_is_recovered_alone():
+    entries = ["sweep=::: a 1", "other=::: c x=3"]
+    assert recover("::: b 2", entries, "other") == "::: c x=3"
+    with refused("plan", "{'::': 'a 1'}", "  sweep: |\n    ::: algorithm"):
+        recover({"::": "a 1"}, entries, "plan")
+    with refused("plan", repr("::: a $b"), "--configfile FILE", "  sweep: |\n    ::: algorithm"):
+        recover(None, ["plan=::: a $b"], "plan")
 
 
 def gnu_parallel(text: str, columns: int, directory: Path) -> list[tuple[str, ...]]:

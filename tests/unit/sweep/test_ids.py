@@ -1,7 +1,6 @@
 """Run ids: golden ones, what they follow and what they do not."""
 
 import json
-import re
 from pathlib import Path
 from typing import Any
 
@@ -9,12 +8,12 @@ import pytest
 from composing import BASE, CONFIG, merged
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from refusals import refused
 from support import TINY, write_yaml
 
 from qdsweep.config.compose import compose
-from qdsweep.errors import BadInput
 from qdsweep.sweep import ids
-from qdsweep.sweep.ids import run_id
+from qdsweep.sweep.ids import adhoc_name, identify, run_id
 from qdsweep.sweep.runs import table_of_runs
 
 
@@ -55,6 +54,10 @@ GOLDEN = {
     "bipedal_walker-map_elites_line-s0-7de93cf245": (
         "bipedal_walker",
         {"algorithm": "map_elites_line", "initial_solutions": 100},
+    ),
+    "lp_sphere-map_elites-s0-944f64205e": (
+        "lp_sphere",
+        {"algorithm": "map_elites", "first_batch": 103},
     ),
 }
 
@@ -158,15 +161,77 @@ def test_id_is_affected_by_versions(monkeypatch: pytest.MonkeyPatch):
     assert len({before, domain, id_of()}) == 3
 
 
-def test_id_is_affected_by_the_source_of_a_users_class(in_own_folder: Path):
-    plugin = in_own_folder / "config/plugins/own_domain_of_a_test.py"
+MIXED = {
+    "archive": {"type": "grid"},
+    "emitters": [{"type": "gaussian"}, {"type": "evolution_strategy"}],
+}
+
+
+def test_equal_shares_of_a_first_batch_are_initial_solutions():
+    """Of the emitters that draw them, as presets had it before `first_batch`."""
+
+    def id_with(emitter: dict[str, Any], **overrides: object) -> str:
+        emitters = [{**MIXED["emitters"][0], **emitter}, MIXED["emitters"][1]]
+        changes = {"algorithm": {**MIXED, "emitters": emitters}, "num_emitters": 4}
+        return id_of(changes, **overrides)
+
+    plain = id_with({})
+    assert id_with({}, first_batch=14) == id_with({"initial_solutions": 7}) != plain
+    uneven = id_with({}, first_batch=15)
+    assert len({plain, uneven, id_with({}, first_batch=14), id_with({}, first_batch=17)}) == 4
+    both = {"algorithm": "map_elites", "num_emitters": 4}
+    assert id_of(both, first_batch=40) == id_of(both, initial_solutions=10)
+
+
+OWN = "own_part_of_a_test:Own"
+WRAPPED = {
+    "type": "gymnasium",
+    "name": "wrapped",
+    "env": "CartPole-v1",
+    "objective_range": [0, 500],
+    "measures": [
+        {"measure": "episode_length", "range": [0, 500]},
+        {"measure": "mean_abs_action", "component": 0, "range": [0, 1]},
+    ],
+    "wrappers": [{"type": OWN}],
+}
+
+
+@pytest.mark.parametrize(
+    ("changes", "golden"),
+    [
+        ({"domain": OWN}, "Own-cma_me-s0-844b1a0eba"),
+        ({"domain": WRAPPED}, "wrapped-cma_me-s0-9e3ca13b9c"),
+        ({"algorithm": {**MIXED, "emitters": [{"type": OWN}]}}, "lp_sphere-custom-s0-15e24454ad"),
+    ],
+)
+def test_id_is_affected_by_the_source_of_a_users_class(in_own_folder: Path, changes, golden):
+    plugin = in_own_folder / "config/plugins/own_part_of_a_test.py"
     plugin.parent.mkdir(parents=True)
     made = []
-    for source in ("class Own: pass", "class Own: ..."):
+    for source in ("class Own: pass", "class Own: ...", "class Own: pass"):
         plugin.write_text(source)
-        made.append(id_of({"domain": "own_domain_of_a_test:Own"}))
-    assert made[0] != made[1]
-    assert made[0].startswith("Own-cma_me-s0-")
+        made.append(id_of(changes))
+    assert made[0] == made[2] != made[1]
+    experiment = compose(merged(BASE, changes))
+    assert identify(experiment, lambda target: f"{target} then").id == golden
+    assert identify(experiment) == (made[2], ids.fingerprint(experiment))
+
+
+def test_the_name_of_a_sweep_without_one_is_that_of_its_content():
+    """A sweep that is started again finds its folder; more samples belong to it."""
+    plain = adhoc_name("arm", "::: seed 1 2", {})
+    assert plain == "adhoc-af708c07"
+    assert adhoc_name("arm", " ::: seed  1\n2 ", {}) == plain
+    assert adhoc_name({"domain": "arm"}, "::: seed 1 2", {}) != plain
+    exclude = adhoc_name("arm", "::: seed 1 2", {"exclude": "seed=1", "search": Path("x")})
+    assert exclude == "adhoc-07188c32"
+    assert adhoc_name("arm", "::: seed 1 2", {"search": Path("x"), "exclude": "seed=1"}) == exclude
+    few, more, other = (
+        adhoc_name("arm", ":::~ a int 1 9", {"search": {"samples": samples, "seed": seed}})
+        for samples, seed in ((3, 0), (4, 0), (3, 1))
+    )
+    assert few == more == "adhoc-f2f1626d" != other
 
 
 OVERRIDES: dict[str, Any] = {
@@ -198,13 +263,10 @@ def test_rows_that_differ_in_budget_are_one_run():
 
 
 @pytest.mark.parametrize(
-    ("sweep", "said"),
-    [
-        ("", "own.yaml: algorithm = nowhere:Class: there is no module nowhere"),
-        ("::: seed 1", "sweep, row 1, of own.yaml: algorithm = nowhere:Class: there is no module"),
-    ],
+    ("sweep", "place"), [("", "own.yaml"), ("::: seed 1", "sweep, row 1, of own.yaml")]
 )
-def test_code_that_is_not_there_is_refused_with_its_file_and_key(tmp_path, sweep, said):
-    write_yaml(tmp_path / "own.yaml", {**TINY, "algorithm": "nowhere:Class", "num_emitters": 1})
-    with pytest.raises(BadInput, match=re.escape(said)):
+@pytest.mark.parametrize("key", ["domain", "algorithm"])
+def test_code_that_is_not_there_is_refused_with_its_file_and_key(tmp_path, sweep, place, key):
+    write_yaml(tmp_path / "own.yaml", {**TINY, key: "nowhere:Class", "num_emitters": 1})
+    with refused(f"{place}: {key} = nowhere:Class: "):
         table_of_runs("own.yaml", sweep)

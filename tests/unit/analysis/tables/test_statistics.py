@@ -10,12 +10,17 @@ import pytest
 from scipy import stats
 
 from qdsweep.analysis.statistics import (
+    around,
+    band_text,
     bootstrap_interval,
     holm,
     interquartile_mean,
     mann_whitney,
     performance_profile,
     probability_of_improvement,
+    seeds_to_decide,
+    spread,
+    standard_error,
     welch,
 )
 
@@ -108,34 +113,175 @@ def test_one_stratum_is_yuens_interval():
     assert estimate.high - estimate.value == pytest.approx(estimate.value - estimate.low)
 
 
+def winsorised(runs, low, high):
+    """Winsorised sum of squares of a task, and the number of its runs that are not trimmed."""
+    clipped = [min(max(run, low), high) for run in runs]
+    mean = sum(clipped) / len(runs)
+    squares = sum((value - mean) ** 2 for value in clipped) * len(runs) / (len(runs) - 1)
+    return squares, sum(low <= run <= high for run in runs)
+
+
+@pytest.mark.parametrize("sizes", [(3,), (3, 3), (5, 8, 4), (9,), (12, 6)])
+@pytest.mark.parametrize("shift", [0.0, 2.0])
+def test_several_strata_add_their_winsorised_variances(sizes, shift):
+    rng = np.random.default_rng(len(sizes))
+    tasks = [rng.normal(shift * task, 1, size) for task, size in enumerate(sizes)]
+    pooled = sorted(np.concatenate(tasks))
+    n, cut = len(pooled), len(pooled) // 4
+    parts = [winsorised(runs, pooled[cut], pooled[-1 - cut]) for runs in tasks]
+    squares, left = sum(part for part, _ in parts), n - 2 * cut
+    error = math.sqrt(squares * (n - 1) / n / left / (left - 1))
+    freedom = squares**2 / sum(part**2 / max(inside - 1, 1) for part, inside in parts)
+    half = error * stats.t.ppf(0.975, freedom)
+    value = np.mean(pooled[cut : n - cut])
+    estimate = interquartile_mean(tasks)
+    assert (estimate.low, estimate.value, estimate.high) == pytest.approx(
+        (value - half, value, value + half)
+    )
+
+
+def improvement_error(chances, groups):
+    """The standard error of the mean of chances of improvement, by Hanley and McNeil."""
+    variances = []
+    for chance, (x, y) in zip(chances, groups, strict=True):
+        others = (len(x) + len(y)) / 2 - 1
+        both = (1 - chance) / (2 - chance) + chance / (1 + chance)
+        variances.append(chance * (1 - chance) * (1 + others * both) / (len(x) * len(y)))
+    return math.sqrt(sum(variances)) / len(variances)
+
+
+@pytest.mark.parametrize("sizes", [[(3, 3)], [(5, 8)], [(4, 9), (7, 3), (5, 5)]])
+def test_limits_of_an_improvement_are_196_of_their_own_standard_errors_away(sizes):
+    rng = np.random.default_rng(3)
+    groups = [(rng.normal(0.2, 1, m), rng.normal(0, 1, n)) for m, n in sizes]
+    first, second = zip(*groups, strict=True)
+    chances = [np.mean(x[:, None] > y) for x, y in groups]
+    estimate = probability_of_improvement(first, second)
+    assert estimate.value == pytest.approx(np.mean(chances))
+    for limit in (estimate.low, estimate.high):
+        shift = limit - estimate.value
+        error = improvement_error([chance + shift for chance in chances], groups)
+        assert abs(shift) == pytest.approx(stats.norm.ppf(0.975) * error)
+    mirrored = probability_of_improvement(second, first)
+    assert [1 - mirrored.high, 1 - mirrored.low] == pytest.approx([estimate.low, estimate.high])
+
+
+def test_a_chance_does_not_move_beyond_certainty():
+    groups = [(np.arange(5.0) + 10, np.arange(5.0)), (np.arange(4.0), np.arange(4.0))]
+    first, second = zip(*groups, strict=True)
+    for sign, estimate in (
+        (1, probability_of_improvement(first, second)),
+        (-1, probability_of_improvement(second, first)),
+    ):
+        limit = estimate.high if sign > 0 else estimate.low
+        shift = limit - estimate.value  # the mean of one task that moves and one that cannot
+        certain, moved = 0.5 + sign * 0.5, 0.5 + 2 * shift
+        error = improvement_error([certain, moved], groups)
+        assert abs(shift) == pytest.approx(stats.norm.ppf(0.975) * error)
+
+
+def test_tasks_of_two_groups_come_in_pairs():
+    with pytest.raises(ValueError):
+        probability_of_improvement([np.arange(3.0)] * 2, [np.arange(3.0)])
+
+
+@pytest.mark.parametrize(("tests", "seeds"), [(1, 4), (2, 5), (6, 5), (7, 6), (100, 8)])
+def test_the_fewest_seeds_with_which_rank_tests_can_decide(tests, seeds):
+    assert seeds_to_decide(tests) == seeds
+    smallest = mann_whitney(np.arange(seeds), np.arange(seeds) + 100.0)
+    assert tests * smallest < 0.05 <= tests * 2 / math.comb(2 * seeds - 2, seeds - 1)
+    tied = mann_whitney(np.zeros(3), np.ones(3))
+    assert tied == 2 / math.comb(6, 3)
+    assert mann_whitney(np.zeros(1), np.zeros(1)) == 1.0
+
+
+def test_a_score_equal_to_the_threshold_is_not_above_it():
+    runs, taus = np.array([0.1, 0.5, 0.9]), np.array([0.0, 0.5, 0.9])
+    fraction, low, high = performance_profile([runs], taus)
+    assert fraction.tolist() == [1, 1 / 3, 0]
+    assert low[1] == 0 and high.tolist() == [1, 1, 0]
+
+
+def test_the_same_runs_give_the_same_profile():
+    runs, taus = scores(9, 1, 11)[:, 0], np.linspace(-1, 1, 9)
+    first, second = (performance_profile([runs], taus) for _ in range(2))
+    np.testing.assert_array_equal(first, second)
+
+
 # Few seeds, no spread
 
 
-def test_what_is_unknown_is_nan():
-    empty = interquartile_mean([np.empty(0)])
-    assert math.isnan(empty.value) and math.isnan(empty.low)
-    pair = interquartile_mean([np.array([1.0, 2.0])])
-    assert pair.value == 1.5
-    assert math.isnan(pair.low) and math.isnan(pair.high)
-    assert math.isnan(probability_of_improvement([np.ones(2)], [np.zeros(5)]).low)
-    fraction, low, high = performance_profile([np.array([0.3])], np.array([0.1, 0.5]))
-    assert fraction.tolist() == [1.0, 0.0]
+@pytest.mark.filterwarnings("error")
+def test_without_enough_seeds_intervals_are_nan():
+    def unknown(estimate):
+        assert math.isnan(estimate.low) and math.isnan(estimate.high)
+        return estimate.value
+
+    three, four, two = np.arange(3.0), np.arange(4.0), np.array([1.0, 2.0])
+    assert math.isnan(unknown(interquartile_mean([np.empty(0)])))
+    assert unknown(interquartile_mean([two])) == 1.5
+    assert unknown(interquartile_mean([two, four])) == 1.5
+    assert unknown(probability_of_improvement([np.ones(2)], [np.zeros(5)])) == 1.0
+    assert unknown(probability_of_improvement([three, three], [three, two])) == pytest.approx(
+        5 / 12
+    )
+    fraction, low, high = performance_profile([np.array([0.3]), three], np.array([0.1, 0.5]))
+    assert fraction.tolist() == [0.75, 0.5]
     assert np.isnan([low, high]).all()
+    assert interquartile_mean([three]).columns("score").keys() == {
+        *("score", "score_low", "score_high")
+    }
 
 
+@pytest.mark.filterwarnings("error")
 def test_no_spread_is_no_evidence_of_a_difference():
     same, other = np.ones(5), np.full(5, 2.0)
     p = welch([same, same.copy(), other], np.array([0, 0]), np.array([1, 2]))
-    assert p[0] == 1.0
-    assert p[1] == 0.0
+    assert p.tolist() == [1.0, 0.0]
     estimate = interquartile_mean([same])
-    assert (estimate.low, estimate.high) == (1.0, 1.0)
+    assert (estimate.low, estimate.value, estimate.high) == (1.0, 1.0, 1.0)
+
+
+@pytest.mark.parametrize("outlier", [0.0, 2.0])
+def test_no_spread_but_in_the_tails_is_unknown(outlier):
+    estimate = interquartile_mean([np.array([1.0, 1.0, 1.0, 1.0, outlier])])
+    assert estimate.value == 1.0
+    assert math.isnan(estimate.low) and math.isnan(estimate.high)
 
 
 def test_an_improvement_of_all_over_all_is_not_certain():
     estimate = probability_of_improvement([np.arange(5.0) + 10], [np.arange(5.0)])
     assert estimate.value == estimate.high == 1.0
     assert 0.5 < estimate.low < 0.9
+
+
+# Bands
+
+
+def test_the_standard_error_of_one_sample_is_unknown():
+    assert math.isnan(standard_error(np.ones(1)))
+    assert np.isnan(standard_error(np.ones((1, 3)))).tolist() == [True] * 3
+    assert standard_error(np.array([1.0, 3.0])) == 1.0
+
+
+def test_two_runs_have_every_band():
+    values = np.array([[1.0, 5.0], [3.0, 5.0]])
+    far = stats.t.ppf(0.975, 1)
+    for band, low, high in (
+        ("error", 1, 3),
+        ("interval", 2 - far, 2 + far),
+        ("quartiles", 1.5, 2.5),
+    ):
+        np.testing.assert_allclose(spread(values, band), [[2, 5], [low, 5], [high, 5]])
+    mean, error = values.mean(axis=0), np.array([1.0, 0.0])
+    np.testing.assert_allclose(around(mean, error, 2, "interval").low, [2 - far, 5])
+    assert np.array_equal(around(mean, error, 1, "interval").high, mean + error)
+
+
+def test_a_caption_tells_the_number_of_seeds(snapshot):
+    counts = ([3, 3], [2, 5], [1, 4], [1, 1])
+    texts = [band_text(seeds, band) for band in ("interval", "seeds") for seeds in counts]
+    assert "\n".join([*texts, band_text([2])]) == snapshot
 
 
 # By simulation
