@@ -182,7 +182,11 @@ def table_of_runs(
         try:
             composed = compose(experiment, keys, source=where)
         except BadInput as error:
-            lines = [table.line_of(*cell) for cell in named[place].items() if cell[0] in str(error)]
+            lines = [
+                table.line_of(*cell)
+                for cell in named[place].items()
+                if f"{cell[0]} = " in str(error)
+            ]
             raise BadInput("; ".join([str(error), *filter(None, lines)])) from None
         try:
             rows.append(Row(values, find(composed), composed))
