@@ -120,7 +120,7 @@ def tidy(settings: Any, progress: Progress | None) -> None:
     def show(text: str) -> None:
         if text:
             for handler in handlers:
-                handler.stream.write(f"{text}\n")  # type: ignore[attr-defined]
+                handler.stream.write(f"{text}\n")
                 handler.flush()
 
     def follow() -> None:
