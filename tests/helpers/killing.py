@@ -222,7 +222,7 @@ class Start:
                 self.code = os.waitstatus_to_exitcode(status)
         return self.code is not None
 
-    def begins(self, text: str = "\nExecute ") -> float:
+    def begins(self, text: str = "\n[") -> float:
         """Waits until it says that a job begins, or ends; returns how long that took."""
         start = time.monotonic()
         wait_until(lambda: self.has_ended() or self.says(text), 300, "a job")

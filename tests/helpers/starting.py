@@ -1,5 +1,6 @@
 """Starts of the real Snakemake on the file of a sweep, and which jobs it has."""
 
+import re
 from pathlib import Path
 
 from support import snakemake
@@ -32,6 +33,8 @@ def jobs(printed: str) -> dict[str, int]:
     """How many jobs of which rule Snakemake has started, or would start."""
     if "Nothing to be done" in printed:
         return {}
+    if log := re.search(r"Complete log\(s\): (.+)", printed):
+        printed = Path(log[1]).read_text()
     counts = {}
     for line in printed.partition("Job stats:")[2].strip().splitlines()[2:]:
         rule, count = line.split()

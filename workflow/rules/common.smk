@@ -15,6 +15,7 @@ from qdsweep.config.imported import PREFIX
 from qdsweep.container.image import find_own_python
 from qdsweep.errors import BadInput
 from qdsweep.planning import jobs
+from qdsweep.planning.console import tidy
 from qdsweep.planning.module import (
     call_at_start,
     clear,
@@ -118,6 +119,7 @@ except (BadInput, OSError) as error:
     raise clear(error)
 
 if IS_NEW and workflow.is_main_process:
+    tidy(workflow.output_settings, START.progress())
     for line in filter(None, (silent_slurm(), *START.lines())):
         print(line, file=sys.stderr)
     for path in itertools.chain(*DAMAGED.values()):

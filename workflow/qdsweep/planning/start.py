@@ -24,6 +24,7 @@ from qdsweep.config.sweep import SweepFile
 from qdsweep.errors import BadInput
 from qdsweep.files import read_json_if_whole
 from qdsweep.planning.checks import check_fit, check_packages, check_sweep
+from qdsweep.planning.console import Progress
 from qdsweep.planning.jobs import (
     REQUESTED,
     Settled,
@@ -195,6 +196,10 @@ class Start:
         """The runs that have not reached their budget."""
         return unfinished(self.unsettled, self.results)
 
+    def progress(self) -> Progress | None:
+        """Returns the progress of the runs from now on; None for a search."""
+        return None if self.search is not None else Progress(self._look, self._standings)
+
     def republished(self, runs: Iterable[str]) -> str:
         """Returns a line about jobs of finished runs, such as those of `--forceall`; or nothing.
 
@@ -301,6 +306,9 @@ class Start:
 
     @cached_property
     def _standings(self) -> list[Standing]:
+        return self._look()
+
+    def _look(self) -> list[Standing]:
         return read_standings(self.folder, self._plan, self.finished)
 
     @cached_property

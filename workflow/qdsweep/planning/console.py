@@ -1,0 +1,135 @@
+"""What a start prints on the terminal: progress of the runs, stages by name, errors in full.
+
+Snakemake's own lists of files fill screens. They stay in its log file, and `--verbose`, `--quiet`,
+`--dry-run` or `--printshellcmds` bring its own console back.
+"""
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Collection
+from typing import Any
+
+from snakemake.logging import DefaultFormatter, format_wildcards, get_event, logger
+from snakemake_interface_logger_plugins.common import LogEvent
+
+from qdsweep.records.progress import Standing, outlook
+from qdsweep.text import duration, plural
+
+_EVERY = 60.0
+"""Longest time between two lines of progress [s]."""
+_OFTEN = 5.0
+"""Shortest time between two lines of progress [s]."""
+# Reads the progress of all runs.
+Look = Callable[[], Collection[Standing]]
+
+_HIDDEN = {
+    *(LogEvent.WORKFLOW_STARTED, LogEvent.RESOURCES_INFO, LogEvent.RUN_INFO),
+    *(LogEvent.PROGRESS, LogEvent.JOB_FINISHED),
+}
+_NOISE = (
+    *("Assuming unrestricted", "Building DAG", "Using shell", "Provided ", "Rules claiming"),
+    *("Select jobs", "Execute ", "Conda environments: ignored", "Singularity containers: ignored"),
+)
+
+
+class _Short(DefaultFormatter):
+    """A job is one line: the message of its rule."""
+
+    def format_job_info(self, msg: dict[str, Any]) -> str:
+        return _stamped(
+            msg["rule_msg"] or f"{msg['rule_name']} {format_wildcards(msg['wildcards'])}"
+        )
+
+
+def _stamped(text: str) -> str:
+    return f"[{time.strftime('%H:%M:%S')}] {text}"
+
+
+class Progress:
+    """Lines such as `3 of 30 runs done, 8 running; 24 % of all evaluations, 3,410 a second`.
+
+    Args:
+        look: Reads the progress of all runs.
+        known: Their progress at the start.
+    """
+
+    def __init__(self, look: Look, known: Collection[Standing]) -> None:
+        self._look = look
+        self._lock = threading.Lock()
+        self._last, self._pause = 0.0, _OFTEN
+        self._begun = (time.monotonic(), sum(now.evaluations for now in known))
+        self._done = False
+
+    def line(self, *, after: float) -> str:
+        """Returns a line, if the last one is long enough ago and work was left then.
+
+        Args:
+            after: Time since the last line [s].
+        """
+        with self._lock:
+            begin = time.monotonic()
+            if self._done or begin - self._last < max(after, self._pause):
+                return ""
+            standings = self._look()
+            self._last = time.monotonic()
+            self._pause = max(
+                _OFTEN, 20 * (self._last - begin)
+            )  # reading 100,000 runs takes seconds
+            self._done = all(run.state == "finished" for run in standings)
+            return _stamped(self._summary(standings, begin))
+
+    def _summary(self, standings: Collection[Standing], now: float) -> str:
+        sums = outlook(standings)
+        begin, before = self._begun
+        speed = (sum(run.evaluations for run in standings) - before) / (now - begin)
+        share = sum(min(run.done / run.run.budget, 1) for run in standings if run.run.budget)
+        parts = [f"{sums.counts['finished']:,} of {plural(len(standings), 'run')} done"]
+        parts += [f"{sums.counts[k]:,} {k}" for k in ("running", "failed") if sums.counts[k]]
+        parts[-1] += f"; {share / len(standings):.0%} of the work"
+        if speed >= 1:
+            parts.append(f"{speed:,.0f} evaluations a second")
+        if sums.eta is not None and sums.counts["finished"] < len(standings):
+            parts.append(f"about {duration(sums.eta)} left")
+        return ", ".join(parts)
+
+
+def tidy(settings: Any, progress: Progress | None) -> None:
+    """Changes what Snakemake prints on the terminal; its log file has all.
+
+    Args:
+        settings: Its output settings.
+        progress: The progress of the runs; None for a search, whose runs are not known.
+    """
+    usual = settings is None or settings.verbose or settings.quiet or settings.debug_dag
+    if usual or settings.dryrun or settings.printshellcmds:
+        return
+    handlers = [handler for handler in logger.handlers if handler.name == "DefaultStreamHandler"]
+
+    def is_shown(record: logging.LogRecord) -> bool:
+        event = get_event(record)
+        if event == LogEvent.JOB_FINISHED and progress is not None:
+            show(progress.line(after=0))
+        if record.levelno >= logging.WARNING:
+            return True
+        if event == LogEvent.JOB_INFO:
+            return record.__dict__["rule_name"] != "all"
+        text = str(record.msg or "").strip()
+        return event not in _HIDDEN and bool(text) and not text.startswith(_NOISE)
+
+    def show(text: str) -> None:
+        if text:
+            for handler in handlers:
+                handler.stream.write(f"{text}\n")
+                handler.flush()
+
+    def follow() -> None:
+        while progress is not None:
+            time.sleep(_OFTEN)
+            show(progress.line(after=_EVERY))
+
+    for handler in handlers:
+        handler.addFilter(is_shown)
+        handler.setFormatter(_Short(settings.quiet, settings.show_failed_logs))
+    if progress is not None and handlers:
+        threading.Thread(target=follow, daemon=True, name="progress").start()
