@@ -36,11 +36,14 @@ def remove(folder: Path, patience: float = 30) -> list[str]:
             with contextlib.suppress(psutil.NoSuchProcess):
                 process.kill()
         psutil.wait_procs(started, timeout=10)
+    begin = psutil.Process().create_time()
+    for file in Path("/tmp").glob("hydra_hwloc_xmlfile_*"):  # a killed mpiexec's, in any TMPDIR
+        if file.stat().st_uid == os.getuid() and file.stat().st_mtime > begin:
+            file.unlink()
     for line in reversed(Path("/proc/self/mounts").read_text().splitlines()):
         if Path(place := line.split()[1]).is_relative_to(folder):
-            subprocess.run(
-                ["umount", "--lazy", place], check=True
-            )  # else rmtree empties its source
+            # Else rmtree would empty what is mounted.
+            subprocess.run(["umount", "--lazy", place], check=True)
     shutil.rmtree(folder, ignore_errors=True)
     # As before: mutmut starts pytest many times in one process.
     tempfile.tempdir = os.environ["TMPDIR"] = str(folder.parent)
