@@ -29,6 +29,8 @@ def pytest_configure(config: pytest.Config) -> None:
     """Makes the folder that all processes of a start of pytest share."""
     if not hasattr(config, "workerinput"):  # those of xdist inherit it from this one
         leftovers.open_folder()
+        if config.option.numprocesses:  # tests are forked from others: SIGTERM is Ctrl-C here
+            signal.signal(signal.SIGTERM, signal.default_int_handler)
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

@@ -28,8 +28,8 @@ def jobs(folder: Path) -> list[psutil.Process]:
     ]
 
 
-@pytest.mark.parametrize("processes", [0, 2])
-def test_nothing_is_left_after_control_c(processes, tmp_path):
+@pytest.mark.parametrize(("processes", "number"), [(0, signal.SIGINT), (2, signal.SIGTERM)])
+def test_nothing_is_left_after_control_c(processes, number, tmp_path):
     before = folders()
     words = [sys.executable, "-m", "pytest", "tests/workflow/test_sweep.py", f"-n{processes}"]
     with (tmp_path / "printed").open("w") as printed:
@@ -39,7 +39,7 @@ def test_nothing_is_left_after_control_c(processes, tmp_path):
     wait_until(lambda: folders() - before, 120, "its folder")
     (folder,) = folders() - before
     wait_until(lambda: jobs(folder), 300, "a job of a sweep")
-    os.killpg(tests.pid, signal.SIGINT)
+    os.killpg(tests.pid, number)
     assert tests.wait(120) != 0
     assert not folder.exists()
     assert leftovers.processes(folder) == []
