@@ -91,8 +91,9 @@ def test_a_slurm_that_does_not_answer_is_named_with_its_remedy(tmp_path):
     """The Slurm plugin asks it for ten seconds, at each start."""
     words = write_sweep(tmp_path)
     (tmp_path / "bin").mkdir()
-    (tmp_path / "bin/scontrol").write_text("#!/bin/sh\nexec sleep 60\n")
-    (tmp_path / "bin/scontrol").chmod(0o755)
+    for program in ("scontrol", "sinfo", "squeue", "sacct"):
+        (tmp_path / "bin" / program).write_text("#!/bin/sh\nexec sleep 60\n")
+        (tmp_path / "bin" / program).chmod(0o755)
     path = f"{tmp_path}/bin:{os.environ['PATH']}"
     waited = snakemake("-n", *words, cwd=tmp_path, PATH=path)
     names_all(waited.stderr, "scontrol ping", "SLURM_CONF=/dev/null")

@@ -65,17 +65,17 @@ class Progress:
         """Returns a line, if the last one is long enough ago and work was left then.
 
         Args:
-            after: Time since the last line [s].
+            after: Time since the last line [s]; 0 for a line at once.
         """
         with self._lock:
             begin = time.monotonic()
-            if self._done or begin - self._last < max(after, self._pause):
+            pause = max(after, self._pause) if after else 0
+            if self._done or begin - self._last < pause:
                 return ""
             standings = self._look()
             self._last = time.monotonic()
-            self._pause = max(
-                _OFTEN, 20 * (self._last - begin)
-            )  # reading 100,000 runs takes seconds
+            # Reading 100,000 runs takes seconds.
+            self._pause = max(_OFTEN, 20 * (self._last - begin))
             self._done = all(run.state == "finished" for run in standings)
             return _stamped(self._summary(standings, begin))
 
@@ -94,6 +94,11 @@ class Progress:
         return ", ".join(parts)
 
 
+def _follows_runs(record: logging.LogRecord) -> bool:
+    """Returns whether a job makes tables, for which all runs have ended."""
+    return str(record.__dict__["rule_name"]).endswith("aggregate")
+
+
 def tidy(settings: Any, progress: Progress | None) -> None:
     """Changes what Snakemake prints on the terminal; its log file has all.
 
@@ -108,7 +113,9 @@ def tidy(settings: Any, progress: Progress | None) -> None:
 
     def is_shown(record: logging.LogRecord) -> bool:
         event = get_event(record)
-        if event == LogEvent.JOB_FINISHED and progress is not None:
+        if progress is not None and event == LogEvent.JOB_FINISHED:
+            show(progress.line(after=_OFTEN))
+        if progress is not None and event == LogEvent.JOB_INFO and _follows_runs(record):
             show(progress.line(after=0))
         if record.levelno >= logging.WARNING:
             return True

@@ -279,6 +279,7 @@ def test_without_a_terminal_it_prints_the_status_once(copied, snapshot):
     assert max(len(line) for line in lines if " " in line.strip()) <= 120, "but for a long path"
     text = watched.stdout.replace(platform.node(), "HOST").replace("\n  ", " ")
     varying = {
+        r"-[0-9a-f]{10}\b": "-HASH",
         r"process \d+": "process N",
         r"\d+/400 [\d,. ]+": "N ",
         r"\d+[,.:-][\d,.:-]+": "N",
