@@ -5,25 +5,24 @@ from pathlib import Path
 
 import pytest
 from refusals import names_all
-from support import TINY, snakemake, write_yaml
+from starting import start
+from support import TINY, write_yaml
 
 RUNS = 6
 STAGES = 4  # tables, figures, animations, the page
 
 
-def start(folder: Path, *words: str, check: int = 0, **experiment: object) -> str:
+def write_and_start(folder: Path, *words: str, check: int = 0, **experiment: object) -> str:
     swept = f"::: algorithm map_elites ::: seed {' '.join(map(str, range(RUNS)))}"
     text = {"name": "s", "experiment": {**TINY, **experiment}, "sweep": swept}
     write_yaml(folder / "s.yaml", text)
-    options = ("--cores", 2, "--configfile", "s.yaml")
-    done = snakemake(*options, *words, cwd=folder, check=check)
-    return done.stdout + done.stderr
+    return start(folder, *words, file="s.yaml", check=check)
 
 
 @pytest.fixture(scope="module")
 def printed(tmp_path_factory) -> tuple[Path, str]:
     folder = tmp_path_factory.mktemp("console")
-    return folder, start(folder)
+    return folder, write_and_start(folder)
 
 
 def test_a_job_is_one_line(printed):
@@ -45,14 +44,14 @@ def test_the_log_file_has_everything(printed):
 
 @pytest.mark.parametrize("flag", ["--verbose", "--printshellcmds", "--dry-run"])
 def test_flags_that_ask_for_more_have_all(printed, flag):
-    text = start(printed[0], flag, "--forcerun", "report_page")
+    text = write_and_start(printed[0], flag, "--forcerun", "report_page")
     names_all(text, "Job stats", "report_page")
 
 
 def test_an_error_is_shown_in_full(tmp_path):
     (tmp_path / "config/plugins").mkdir(parents=True)
     (tmp_path / "config/plugins/broken.py").write_text(BROKEN)
-    text = start(tmp_path, "--retries", "0", check=1, domain="broken:Broken")
+    text = write_and_start(tmp_path, "--retries", "0", check=1, domain="broken:Broken")
     names_all(text, "Error in rule qd_run", "state/failure.json", "the sensor is off")
 
 

@@ -5,7 +5,8 @@ import shutil
 import pytest
 from refusals import names_all
 from results import digests
-from support import TINY, command, snakemake, write_yaml
+from starting import start
+from support import TINY, command, write_yaml
 
 from qdsweep.host.lock import Lock
 
@@ -19,29 +20,28 @@ def finished(tmp_path_factory):
     for name, seeds in SEEDS.items():
         swept = f"::: algorithm map_elites ::: seed {seeds}"
         write_yaml(folder / f"{name}.yaml", {"name": name, "experiment": TINY, "sweep": swept})
-        start(folder, name)
+        compute(folder, name)
     return folder
 
 
-def start(folder, name: str, *words: str) -> str:
-    options = ("--cores", 2, "--configfile", f"{name}.yaml", "--until", "qd_run")
-    return snakemake(*options, *words, cwd=folder).stderr
+def compute(folder, name: str, *words: str) -> str:
+    return start(folder, *words, "--until", "qd_run", file=f"{name}.yaml")
 
 
 @pytest.mark.parametrize("flags", [("--forceall",), ("--forcerun", "qd_run")])
 def test_a_forced_job_says_that_it_computes_nothing(finished, flags, tmp_path):
     folder = shutil.copytree(finished, tmp_path / "copy")
     before = {path: path.read_bytes() for path in folder.glob("results/runs/*/state/status.json")}
-    names_all(start(folder, "s", *flags), "state/", "qdsweep clean --runs s")
+    names_all(compute(folder, "s", *flags), "state/", "qdsweep clean --runs s")
     assert before == {path: path.read_bytes() for path in before}
 
 
 def test_deleted_outputs_are_copied_again(finished, tmp_path):
     folder = shutil.copytree(finished, tmp_path / "copy")
     expected = digests(folder)
-    start(folder, "s", "--delete-all-output")
+    compute(folder, "s", "--delete-all-output")
     assert len(digests(folder)) == 1
-    names_all(start(folder, "s"), "state/", "qdsweep clean --runs s")
+    names_all(compute(folder, "s"), "state/", "qdsweep clean --runs s")
     assert digests(folder) == expected
 
 
@@ -58,9 +58,9 @@ def test_clean_removes_runs_of_one_sweep_alone(finished, tmp_path):
     command(*clean, "--yes", cwd=folder)
     assert own not in digests(folder) and shared in digests(folder)
     changed = (folder / "results/runs" / shared / "state/status.json").stat().st_mtime_ns
-    start(folder, "other")
+    compute(folder, "other")
     assert (folder / "results/runs" / shared / "state/status.json").stat().st_mtime_ns == changed
-    assert "clean --runs" not in start(folder, "s")
+    assert "clean --runs" not in compute(folder, "s")
     assert digests(folder) == digests(finished)
 
 

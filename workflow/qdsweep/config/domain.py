@@ -269,7 +269,7 @@ class Wrapper(Model):
 
     type: str = Field(
         pattern=rf"{TARGET}|^[A-Z][A-Za-z0-9]*$",
-        description="the name of one of gymnasium.wrappers, or a `module:Class` of yours",
+        description="the name of one of gymnasium.wrappers, or your own `module:Class`",
     )
     arguments: dict[str, Any] = Field(default={}, description="its arguments after the environment")
 

@@ -40,7 +40,7 @@ from qdsweep.records.plan import Plan, read_confirm, read_plan, write_plan
 from qdsweep.records.progress import Standing, read_finished, read_standings
 from qdsweep.records.search import Level, read_search_rows
 from qdsweep.records.sources import finder
-from qdsweep.records.status import Status, is_too_short, read_status
+from qdsweep.records.status import Status, is_too_short
 from qdsweep.search.decide import run_of_place
 from qdsweep.search.draws import drawn_by
 from qdsweep.search.levels import samples_of
@@ -206,12 +206,8 @@ class Start:
         Args:
             runs: The runs that have a job.
         """
-        finished = [
-            run
-            for run in runs
-            if run in self.runs
-            and read_status(self.results.run(run).state).has_reached(self.runs[run].budget)
-        ]
+        done = {now.run.id for now in self._standings if now.state == "finished"}
+        finished = [run for run in runs if run in self.runs and run in done]
         if not finished:
             return ""
         name = self.settings.name if len(finished) > 1 else finished[0]
