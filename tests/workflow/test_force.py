@@ -3,10 +3,11 @@
 import shutil
 
 import pytest
+import yaml
 from refusals import names_all
 from results import digests
 from starting import start
-from support import TINY, command, write_yaml
+from support import POLE, command, write_yaml
 
 from qdsweep.host.lock import Lock
 
@@ -18,8 +19,8 @@ def finished(tmp_path_factory):
     """Two sweeps that have one run in common."""
     folder = tmp_path_factory.mktemp("finished")
     for name, seeds in SEEDS.items():
-        swept = f"::: algorithm map_elites ::: seed {seeds}"
-        write_yaml(folder / f"{name}.yaml", {"name": name, "experiment": TINY, "sweep": swept})
+        swept = f"::: algorithm map_elites_line ::: seed {seeds}"
+        write_yaml(folder / f"{name}.yaml", {"name": name, "experiment": POLE, "sweep": swept})
         compute(folder, name)
     return folder
 
@@ -34,6 +35,15 @@ def test_a_forced_job_says_that_it_computes_nothing(finished, flags, tmp_path):
     before = {path: path.read_bytes() for path in folder.glob("results/runs/*/state/status.json")}
     names_all(compute(folder, "s", *flags), "state/", "qdsweep clean --runs s")
     assert before == {path: path.read_bytes() for path in before}
+
+
+def test_other_jobs_of_a_run_are_not_meant(finished, tmp_path):
+    folder = shutil.copytree(finished, tmp_path / "copy")
+    settings = yaml.safe_load((folder / "s.yaml").read_text()) | {"reevaluate": {"times": 2}}
+    write_yaml(folder / "s.yaml", settings)
+    printed = start(folder, "--until", "reevaluate", file="s.yaml")
+    assert len([*folder.glob("results/runs/*/reevaluated-*.json")]) == 2
+    assert "clean --runs" not in printed
 
 
 def test_deleted_outputs_are_copied_again(finished, tmp_path):

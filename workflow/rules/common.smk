@@ -103,10 +103,11 @@ def before_jobs():
             image=image_name() if IMAGE else "",
             slurm=slurm_defaults(workflow),
         )
-        jobs_of_runs = [
-            job for job in workflow.dag.needrun_jobs() if "run" in job.wildcards_dict
+        runs = [
+            job.wildcards_dict["run"]
+            for job in workflow.dag.needrun_jobs()
+            if job.rule.name.endswith("qd_run")  # in a module it has a prefix
         ]
-        runs = [job.wildcards_dict["run"] for job in jobs_of_runs]
         if line := START.republished(runs):
             print(line, file=sys.stderr)
     except (BadInput, OSError) as error:

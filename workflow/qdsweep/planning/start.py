@@ -200,14 +200,15 @@ class Start:
         """Returns the progress of the runs from now on; None for a search."""
         return None if self.search is not None else Progress(self._look, self._standings)
 
-    def republished(self, runs: Iterable[str]) -> str:
+    def republished(self, runs: Sequence[str]) -> str:
         """Returns a line about jobs of finished runs, such as those of `--forceall`; or nothing.
 
         Args:
             runs: The runs that have a job.
         """
-        done = {now.run.id for now in self._standings if now.state == "finished"}
-        finished = [run for run in runs if run in self.runs and run in done]
+        standings = self._standings if runs else ()
+        done = {now.run.id for now in standings if now.state == "finished"}
+        finished = [run for run in runs if run in done]
         if not finished:
             return ""
         name = self.settings.name if len(finished) > 1 else finished[0]
