@@ -5,7 +5,7 @@ import shutil
 from pathlib import Path
 
 from refusals import names_all
-from support import snakemake, write_yaml
+from support import TINY, command, snakemake, write_yaml
 
 # Matplotlib reads the file of the working folder first, then that of MATPLOTLIBRC.
 RC = """
@@ -99,3 +99,21 @@ def test_a_slurm_that_does_not_answer_is_named_with_its_remedy(tmp_path):
     names_all(waited.stderr, "scontrol ping", "SLURM_CONF=/dev/null")
     usual = snakemake("-n", *words, cwd=tmp_path)
     assert "SLURM_CONF" not in usual.stderr
+
+
+def test_a_run_log_is_utf_8_whatever_the_locale_is(tmp_path):
+    """Its plot has characters that neither ASCII nor Latin-1 has."""
+    ascii_only = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    write_yaml(tmp_path / "tiny.yaml", TINY)
+    words = ("qdsweep", "run", "tiny.yaml", "--out", "out")
+    done = command(*words, cwd=tmp_path, **ascii_only)
+    assert "Traceback" not in done.stderr
+    assert "┤" in (tmp_path / "out/run.log").read_text(encoding="utf-8")
+
+
+def test_a_sweep_needs_no_home(tmp_path):
+    """Snakemake has a cache in it, and qdsweep the user's key."""
+    words = write_sweep(tmp_path)
+    started = snakemake(*words, "--until", "qd_run", cwd=tmp_path, HOME="/dev/null/none")
+    assert "Traceback" not in started.stderr
+    assert len(list(tmp_path.glob("results/runs/*/summary.json"))) == 12
