@@ -4,6 +4,7 @@ import os
 import shutil
 from pathlib import Path
 
+import pytest
 from refusals import names_all
 from support import TINY, command, snakemake, write_yaml
 
@@ -117,3 +118,20 @@ def test_a_sweep_needs_no_home(tmp_path):
     started = snakemake(*words, "--until", "qd_run", cwd=tmp_path, HOME="/dev/null/none")
     assert "Traceback" not in started.stderr
     assert len(list(tmp_path.glob("results/runs/*/summary.json"))) == 12
+
+
+@pytest.mark.parametrize("engine", ["serial", "dask"])
+def test_files_of_the_working_folder_replace_no_module(tmp_path, engine):
+    """`python -m` would look there first; the own domain may import what is there."""
+    words = write_sweep(tmp_path)
+    for name in ("types", "random", "queue", "token", "numpy", "yaml", "ribs", "qdsweep"):
+        (tmp_path / f"{name}.py").write_text("raise ImportError('not this one')\n")
+    (tmp_path / "mine.py").write_text("")
+    domain = tmp_path / "config/plugins/loud.py"
+    domain.write_text(f"import mine\n{domain.read_text()}")
+    workers = 1 if engine == "serial" else 2
+    write_yaml(tmp_path / "cluster.yaml", {"engine": engine, "workers_per_node": workers})
+    few = ("sweep=::: algorithm map_elites ::: seed 1 ::: batch_size 4", "cluster=cluster.yaml")
+    snakemake(*words, "--until", "qd_run", "--config", *few, cwd=tmp_path)
+    assert list(tmp_path.glob("results/runs/*/summary.json"))
+    command("qdsweep", "check", "loud:Plane", cwd=tmp_path)
