@@ -135,3 +135,12 @@ def test_files_of_the_working_folder_replace_no_module(tmp_path, engine):
     snakemake(*words, "--until", "qd_run", "--config", *few, cwd=tmp_path)
     assert list(tmp_path.glob("results/runs/*/summary.json"))
     command("qdsweep", "check", "loud:Plane", cwd=tmp_path)
+
+
+def test_variables_of_a_slurm_job_that_has_ended_stop_no_run(tmp_path):
+    """A tmux session keeps those of the interactive job in which it was started."""
+    ended = {"SLURM_JOB_ID": "33522533", "SLURM_JOB_END_TIME": "1733275777"}
+    write_yaml(tmp_path / "tiny.yaml", TINY)
+    words = ("qdsweep", "run", "tiny.yaml", "--out", "out")
+    command(*words, cwd=tmp_path, **ended, SLURM_CONF=os.devnull)
+    assert (tmp_path / "out/summary.json").exists()
