@@ -125,7 +125,8 @@ ORDER = ("slurm", "container", "readme", "workflow", "install", "faults", "trust
 # `make test` leaves it to `make test-all`: it starts a cluster, images or a browser, installs
 # something, or takes minutes where `make test` has a short form of the promise.
 REST = (
-    *("container/", "install/", "report/", "slurm/", "trust/"),
+    *("container/", "report/", "slurm/", "trust/"),
+    *(f"install/test_{name}.py" for name in ("commands", "module", "release", "wheel")),
     *("readme/test_commands.py", "readme/test_site.py"),
     *(f"workflow/test_{name}.py" for name in ("confirm", "population", "rollouts", "study", "tpe")),
     *(f"faults/test_{name}.py" for name in ("mpi", "ray", "warm")),
