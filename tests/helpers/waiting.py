@@ -7,7 +7,7 @@ from pathlib import Path
 import psutil
 
 
-def wait_until(true: Callable[[], object], seconds: float = 60.0, what: str = "") -> None:
+def wait_until(true: Callable[[], object], seconds: float = 300.0, what: str = "") -> None:
     """Fails where it has not become true in time."""
     deadline = time.monotonic() + seconds
     while not true():
