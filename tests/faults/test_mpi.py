@@ -76,10 +76,11 @@ def test_any_number_of_workers_gives_the_result_of_the_serial_engine(tmp_path, e
         run.nothing_is_left()
 
 
-def is_asleep(rank: psutil.Process, looks: deque[str]) -> bool:
-    """Whether the last looks found it asleep: they never do where it polls without rest."""
-    looks.append(rank.status())
-    return list(looks) == 5 * [psutil.STATUS_SLEEPING]
+def is_asleep(rank: psutil.Process, looks: deque[set[str]]) -> bool:
+    """Whether the last looks found its threads asleep: one that polls without rest never is."""
+    threads = Path(f"/proc/{rank.pid}/task").glob("*/stat")
+    looks.append({thread.read_text().rpartition(")")[2].split()[0] for thread in threads})
+    return list(looks) == 5 * [{"S"}]
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
