@@ -24,6 +24,7 @@ import psutil
 import pytest
 from composing import with_algorithm
 from counting import EXPERIMENT, add_plugin, evaluated
+from in_process import qdsweep
 from killing import Start, go_on, living, stop_at, stopped, warm_process
 from results import digest, digests, read_json, search_results, steps
 from support import POLE, shared_folder, write_yaml
@@ -652,6 +653,8 @@ def test_killed_it_ends_as_if_undisturbed(case, warm, undisturbed, scratch, tmp_
         work = WORKS[case.work](tmp_path / str(left), case.work, scratch, None if own else warm)
         kills, kept = act(case, work, left)
         left -= kills
+        if case.how == CTRL_C:
+            assert " stopped" in qdsweep("status", cwd=work.folder)
         work.finish(resumed_on(case))
         results = work.results()
         assert results.keys() == expected.keys()
