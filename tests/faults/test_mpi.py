@@ -112,8 +112,8 @@ def test_a_rank_with_other_versions_is_turned_away(tmp_path, expected):
         "m.version = lambda name: '0.0' if name == 'numpy' else real(name)\n"
     )
     other = f"[ $PMI_RANK = 2 ] && export PYTHONPATH={tmp_path}/other"
-    one = script(tmp_path / "one.sh", other, 'exec "$@"')
-    launcher = script(tmp_path / "all.sh", "n=$2; shift 2", f'{BIN}/mpiexec -n $n {one} "$@"')
+    of_a_rank = script(tmp_path / "one.sh", other, 'exec "$@"')
+    launcher = script(tmp_path / "all.sh", "n=$2; shift 2", f'{BIN}/mpiexec -n $n {of_a_rank} "$@"')
     run = Live(tmp_path, 3, 0.02, f"mpi: {{launcher: {launcher}}}")
     assert run.process.wait(300) == 0, run.process.stderr.read()
     assert re.search(r"rank 2 .* numpy 0\.0 ", (run.out / "run.log").read_text())

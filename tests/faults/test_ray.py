@@ -63,15 +63,15 @@ class Live:
 
     def rays(self) -> dict[psutil.Process, str]:
         """Processes of a Ray cluster of its own, and their folder."""
-        found, token = {}, str(self.out / "state/connection/token")
+        processes, token = {}, str(self.out / "state/connection/token")
         for process in psutil.process_iter():
             try:
                 variables = process.environ()
             except psutil.Error:
                 continue
             if variables.get("RAY_AUTH_TOKEN_PATH") == token:
-                found[process] = variables["RAY_TMPDIR"]
-        return found
+                processes[process] = variables["RAY_TMPDIR"]
+        return processes
 
     def finish(self, expected: str) -> None:
         assert self.process.wait(180) == 0, (self.folder / "printed.txt").read_text()[-3000:]
@@ -105,13 +105,13 @@ def calls() -> list[str]:
 
     import ray.core.generated
 
-    found = [f"/ray.rpc.ObjectManagerService/{name}" for name in ("Push", "Pull")]
+    methods = [f"/ray.rpc.ObjectManagerService/{name}" for name in ("Push", "Pull")]
     for module in pkgutil.iter_modules(ray.core.generated.__path__):
         if module.name.endswith("_pb2"):
             about = importlib.import_module(f"ray.core.generated.{module.name}").DESCRIPTOR
             for service in about.services_by_name.values():
-                found += [f"/{service.full_name}/{method.name}" for method in service.methods]
-    return found
+                methods += [f"/{service.full_name}/{method.name}" for method in service.methods]
+    return methods
 
 
 def answers(host: str, port: int) -> set[str]:
@@ -206,12 +206,12 @@ def lab(tmp_path):
 
 def client_servers() -> list[psutil.Process]:
     """Of the head, one for each client that is no node of its cluster."""
-    found = []
+    servers = []
     for process in psutil.process_iter(["cmdline"]):
         words = process.info["cmdline"] or []
         if "--mode=specific-server" in words and "python" in words[0]:
-            found.append(process)
-    return found
+            servers.append(process)
+    return servers
 
 
 def test_runs_in_a_cluster_that_is_there(tmp_path, lab, expected):

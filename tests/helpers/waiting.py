@@ -38,13 +38,13 @@ def evaluates(log: Path, times: int = 1) -> bool:
 
 def crew_of(folder: Path) -> list[psutil.Process]:
     """The processes of `qdsweep worker` for the runs of a folder, and those that evaluate there."""
-    found = []
+    processes = []
     for process in psutil.process_iter(["cmdline", "cwd"]):
         words = process.info["cmdline"] or []
         starts = words[1:4] == ["-m", "qdsweep", "worker"] and str(folder) in " ".join(words)
         if starts or (_evaluates(words) and (process.info["cwd"] or "").startswith(str(folder))):
-            found.append(process)
-    return found
+            processes.append(process)
+    return processes
 
 
 def workers_of(folder: Path) -> list[psutil.Process]:
