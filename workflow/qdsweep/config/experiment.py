@@ -19,6 +19,8 @@ MODEL_VERSION = 1
 
 # The keys that say when a run ends; an experiment has exactly one of them.
 BUDGETS = ("iterations", "evaluations", "steps")
+# Their names in a sweep.
+BUDGET_NAMES = (*BUDGETS, "env_steps")
 
 
 class ArchiveSize(Model):
@@ -275,12 +277,14 @@ class Experiment(Model):
     @model_validator(mode="after")
     def _check_budget(self) -> "Experiment":
         if len(self.budget) != 1:
-            raise ValueError("give the budget: exactly one of iterations, evaluations and steps")
+            raise ValueError(
+                "give the budget: exactly one of iterations, evaluations and env_steps"
+            )
         if self.steps is not None and not self.domain.counts_steps:
             name = self.domain.name or self.domain.type
             raise ValueError(
-                f"steps = {self.steps}: the domain {name} counts no environment steps, as domains "
-                "of type gymnasium do; give evaluations or iterations"
+                f"env_steps = {self.steps}: the domain {name} does not count environment steps, as "
+                "domains of type gymnasium do. Give evaluations or iterations"
             )
         return self
 

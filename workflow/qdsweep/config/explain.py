@@ -11,7 +11,7 @@ from pydantic_core import ErrorDetails
 from qdsweep.config.base import TARGET
 from qdsweep.config.emitters import REFUSED
 from qdsweep.config.files import ALGORITHMS, nearest, quoted
-from qdsweep.config.keys import Path, dotted, key_paths
+from qdsweep.config.keys import Path, aliases_in, dotted, key_paths, with_alias
 from qdsweep.errors import BadInput
 
 # Tags of models that no user writes as a `type`.
@@ -57,6 +57,7 @@ def _line(
     if kind == "extra_forbidden":
         known_keys = [p[len(path) - 1] for p in known if p[: len(path) - 1] == path[:-1]]
         siblings = [str(key) for key in dict.fromkeys(known_keys)]
+        siblings += [name for name, key in aliases_in(path[:-1]).items() if key in siblings]
         if not siblings:  # of a part whose type is wrong, which another line says
             return "", ""
         hint = nearest(str(path[-1]), siblings)
@@ -81,7 +82,7 @@ def _line(
     if kind == "literal_error" and isinstance(value, str):
         options = re.findall(r"'([^']*)'", message)
         message = nearest(value, options) + message
-    return f"{place}{dotted(path)} = {quoted(value)}: ", message
+    return f"{place}{with_alias(path)} = {quoted(value)}: ", message
 
 
 def _wrong_type(path: Path, value: Any, context: Mapping[str, Any]) -> str:

@@ -16,6 +16,8 @@ from qdsweep.errors import BadInput
 Path = tuple[str | int, ...]
 # Names of whole parts, whose value is a preset.
 PRESETS = ("experiment", "domain", "algorithm")
+# Further names of keys in files, sweeps and `--set`. Ids and config.yaml have the key itself.
+ALIASES: dict[str, Path] = {"mutation_scale": ("domain", "step"), "env_steps": ("steps",)}
 # Every emitter kind has one of these; its default is the `step` of the domain.
 STEP_SIZES = ("sigma", "sigma0", "iso_sigma")
 
@@ -110,6 +112,9 @@ def resolve(name: str, paths: Sequence[tuple[Path, Any]], owners: str) -> Path:
             and path[-1] == parts[-2]
             and _within(parts[:-2], path[:-1])
         ]
+    alias = ALIASES.get(str(parts[-1]), ())
+    if not matches and alias in known and _within(parts[:-1], alias[:-1]):
+        return alias
     if len(matches) == 1:
         return matches[0]
     if matches:
@@ -122,13 +127,13 @@ def resolve(name: str, paths: Sequence[tuple[Path, Any]], owners: str) -> Path:
             f"{name!r} is not one value: set one of {', '.join(dict.fromkeys(map(dotted, inner)))}"
         )
     last = {key for *_, key in known if isinstance(key, str)}  # without the numbers of emitters
-    names = sorted({*PRESETS, *last})
+    names = sorted({*PRESETS, *last, *ALIASES})
     known_parts = dict.fromkeys(str(path[0]) for path in known)
     hint = nearest(name, [*names, *known_parts, *(dotted(path) for path in known)])
     if name in STEP_SIZES:
         hint = (
-            f"{', '.join(STEP_SIZES)} are of some emitters alone; the step size of all of them is "
-            "`step`, the domain's natural scale. "
+            f"{', '.join(STEP_SIZES)} are keys of some emitters only. The step size of all of them "
+            "is `mutation_scale`, a key of the domain. "
         )
     elif kinds := _kinds_with(name):
         hint = f"It is a key of {', '.join(kinds)}. "
@@ -155,6 +160,17 @@ def _within(parts: Path, path: Path) -> bool:
 def dotted(path: Path) -> str:
     """Returns the path as a user writes it."""
     return ".".join(map(str, path))
+
+
+def aliases_in(path: Path) -> dict[str, str]:
+    """Returns the further names of the keys of a part: alias -> key."""
+    return {name: str(key[-1]) for name, key in ALIASES.items() if key[:-1] == path}
+
+
+def with_alias(path: Path) -> str:
+    """Returns the path for a message, with the other name of the key where it has one."""
+    names = [name for name, key in ALIASES.items() if key == path]
+    return f"{dotted(path)} ({names[0]})" if names else dotted(path)
 
 
 class Change(Model):
