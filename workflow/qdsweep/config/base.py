@@ -22,7 +22,7 @@ class Model(BaseModel):
     """A config model. It refuses unknown keys and values of another type.
 
     Every field has a `description`, which ends with the unit in brackets if there is one.
-    `config/README.md` and the JSON schemas are generated from these descriptions.
+    `docs/reference/` and the JSON schemas are generated from these descriptions.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
