@@ -53,7 +53,7 @@ _OWN: tuple[tuple[Path, type[Model]], ...] = (
 
 @dataclass
 class _Draft:
-    """Raw values, and where each comes from, for messages."""
+    """Raw values, and the source of each for messages."""
 
     data: dict[str, Any] = field(default_factory=dict)
     sources: dict[Path, str] = field(default_factory=dict)
@@ -138,7 +138,7 @@ class _Draft:
                 f"{source}: {dotted(folded[:-1])} = {quoted(arguments)}: a mapping is expected"
             )
         if key in arguments and self.sources.get(folded, source) == source:
-            raise BadInput(f"{source}: {dotted(inline)} stands in `arguments` too; write it once")
+            raise BadInput(f"{source}: {dotted(inline)} is also in `arguments`. Write it once")
         arguments[key] = node.pop(key)
         for old in [old for old in self.sources if old[: len(inline)] == inline]:
             self.sources[(*folded, *old[len(inline) :])] = self.sources.pop(old)

@@ -58,7 +58,7 @@ def _line(
         known_keys = [p[len(path) - 1] for p in known if p[: len(path) - 1] == path[:-1]]
         siblings = [str(key) for key in dict.fromkeys(known_keys)]
         siblings += [name for name, key in aliases_in(path[:-1]).items() if key in siblings]
-        if not siblings:  # of a part whose type is wrong, which another line says
+        if not siblings:  # another line reports the wrong type of the part
             return "", ""
         hint = nearest(str(path[-1]), siblings)
         return f"{place}unknown key {dotted(path)}; {hint}known here: {', '.join(siblings)}", ""
@@ -99,7 +99,7 @@ def _wrong_type(path: Path, value: Any, context: Mapping[str, Any]) -> str:
         return f"{where} = {quoted(named)}: {reason}"
     options = re.findall(r"'([\w:]+)'", str(context.get("expected_tags", "")))
     kinds = [option for option in options if option not in _UNWRITTEN]
-    own = " or a module:Class of yours" if set(options) & {"plugin", "module:Class"} else ""
+    own = " or your own module:Class" if set(options) & {"plugin", "module:Class"} else ""
     return f"{where} = {quoted(named)}: {nearest(named, kinds)}known: {', '.join(kinds)}{own}"
 
 

@@ -18,7 +18,7 @@ Path = tuple[str | int, ...]
 PRESETS = ("experiment", "domain", "algorithm")
 # Further names of keys in files, sweeps and `--set`. Ids and config.yaml have the key itself.
 ALIASES: dict[str, Path] = {"mutation_scale": ("domain", "step"), "env_steps": ("steps",)}
-# Every emitter kind has one of these; its default is the `step` of the domain.
+# Every emitter kind has one of these. Its default is the mutation scale of the domain.
 STEP_SIZES = ("sigma", "sigma0", "iso_sigma")
 
 
@@ -176,7 +176,7 @@ def with_alias(path: Path) -> str:
 class Change(Model):
     """What changes between two iterations."""
 
-    at: int = Field(ge=1, description="the change comes after this iteration [iterations]")
+    at: int = Field(ge=1, description="the iteration after which the keys change [iterations]")
     set: dict[str, Any] = Field(
         min_length=1, description="keys, named as in a sweep, and their new values"
     )
@@ -197,8 +197,8 @@ def read_schedule(value: Any) -> Any:
         at, *pairs = part.split()
         if not at.isdecimal() or not pairs or not all("=" in pair[1:] for pair in pairs):
             raise ValueError(
-                f"{part!r} is no change: write AT KEY=VALUE ..., such as 1000 sigma=0.05; several "
-                "are divided by `;`"
+                f"{part!r} is not a change. Write AT KEY=VALUE ..., such as 1000 sigma=0.05, with "
+                "`;` between changes"
             )
         values = [pair.partition("=") for pair in pairs]
         if len({name for name, _, _ in values}) < len(values):
@@ -238,13 +238,13 @@ def refuse_fixed(experiment: Model, path: Path) -> None:
     if reason:
         can = ", ".join(f"{key} ({when})" for key, when in changeable(experiment))
         raise BadInput(
-            f"{dotted(path)} cannot be changed in mid-run: {reason}. "
+            f"{dotted(path)} cannot be changed during a run: {reason}. "
             + (f"These keys can: {can}" if can else "No key of this experiment can")
         )
 
 
 def refuse_fixed_names(experiment: Model, names: Iterable[str]) -> None:
-    """Refuses swept names whose keys cannot change while a run lasts.
+    """Refuses swept parameters that cannot change during a run.
 
     Args:
         experiment: The experiment that they are swept in.
@@ -256,12 +256,12 @@ def refuse_fixed_names(experiment: Model, names: Iterable[str]) -> None:
     paths = list(key_paths(type(experiment), experiment.model_dump()))
     for name in names:
         if name in PRESETS:
-            raise BadInput(f"{name} cannot be changed in mid-run: it is what a run is made of")
+            raise BadInput(f"{name} cannot be changed during a run: it defines the run")
         refuse_fixed(experiment, resolve(name, paths, "its parts"))
 
 
 def unchanging(experiment: Model, names: Iterable[str]) -> Change:
-    """Returns a change of swept names, after the first iteration, to the values that they have."""
+    """Returns a change, after the first iteration, of swept parameters to their present values."""
     data = experiment.model_dump()
     paths = list(key_paths(type(experiment), data))
     values = {}
