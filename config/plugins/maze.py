@@ -22,7 +22,7 @@ class Maze:
         self.measures = {"x": (0.0, 1.0), "y": (0.0, 1.0)}
         self.objective_range = (0.0, 100.0)
         self.fields = {}  # an elite has no further values
-        self.step = 1.0  # standard deviation of a typical mutation [rad]; the search starts at 0
+        self.step = 1.0  # mutation scale [rad]; the search starts at 0
 
     def evaluate(self, solutions, seeds):
         """Walks all n points at once; no row depends on another one.

@@ -26,7 +26,7 @@ class MountainCar:
         self.measures = {"turns": (0.0, 40.0), "mean force": (0.0, 1.0)}
         self.objective_range = (-100.0, 100.0)
         self.fields = {}  # an elite has no further values
-        self.step = 1.0  # standard deviation of a typical mutation [weights]; the search starts at 0
+        self.step = 1.0  # mutation scale [weights]; the search starts at 0
         # `qdsweep rollout` films the environment of gymnasium.make without further code.
         self.env = gym.make("MountainCarContinuous-v0")
 

@@ -114,7 +114,7 @@ class Halving(Model):
                 )
             if self.seeds != sorted(self.seeds):
                 raise ValueError(
-                    f"halving.seeds = {self.seeds}: a later rung needs at least as many"
+                    f"halving.seeds = {self.seeds}: a later rung needs at least as many seeds"
                 )
         return self
 
