@@ -140,6 +140,6 @@ bench-learning: extras
 bench-rl: rl
 	$(BIN)/python benchmarks/rl.py
 
-# What is generated from the config models: schemas and config/README.md.
+# Files generated from the config models: schemas, config/README.md, docs/reference/.
 schemas: venv
 	$(BIN)/python -m qdsweep.cli.manual
