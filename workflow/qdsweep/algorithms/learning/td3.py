@@ -318,7 +318,7 @@ class TD3:
         # Two critics, each with a target and Adam's two moments.
         require_memory(
             8 * np.dtype(self.dtype).itemsize * count_parameters(shapes, bias=True),
-            f"algorithm.learner.critic_hidden = {settings.critic_hidden}: networks of such layers",
+            f"algorithm.learner.critic_hidden = {settings.critic_hidden}: training such networks",
         )
         self._critic_network = Network(
             shapes,
