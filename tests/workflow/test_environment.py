@@ -1,4 +1,4 @@
-"""What a user's environment may hold: settings of libraries, a Slurm that does not answer."""
+"""Settings of libraries in a user's environment, and a Slurm that does not answer."""
 
 import os
 import shutil
@@ -7,7 +7,7 @@ from pathlib import Path
 from refusals import names_all
 from support import snakemake, write_yaml
 
-# Matplotlib reads the file of the working folder first, then that of MATPLOTLIBRC.
+# Matplotlib first reads the file in the working folder, then that of MATPLOTLIBRC.
 RC = """
 backend: module://matplotlib_inline.backend_inline
 figure.dpi: 40
@@ -21,7 +21,7 @@ axes.prop_cycle: cycler("color", ["red"])
 lines.linewidth: 9
 image.cmap: gray
 """
-# What the file of a user's domain may do at its import.
+# Side effects that the import of a user's domain may have.
 DOMAIN = """
 import os
 from qdsweep.domains.base import Evaluation
@@ -48,7 +48,7 @@ class Plane:
 
 
 def write_sweep(folder: Path) -> tuple:
-    """Writes a small sweep with many kinds of figures; returns the options that start it."""
+    """Writes a small sweep with many types of figures, and returns the options to start it."""
     (folder / "config/plugins").mkdir(parents=True)
     (folder / "config/plugins/loud.py").write_text(DOMAIN)
     experiment = {"domain": "loud:Plane", "iterations": 8, "archive": {"dims": [9, 9]}}
@@ -58,7 +58,7 @@ def write_sweep(folder: Path) -> tuple:
 
 
 def files(folder: Path) -> dict[str, bytes]:
-    """Figures and tables, but for what names seconds."""
+    """Returns figures and tables, except for those with seconds."""
     made = folder / "results/sweeps/s"
     paths = [
         *made.glob("plots/**/*.p[dn][fg]"),
@@ -88,7 +88,7 @@ def test_figures_are_the_same_bytes_in_a_terminal_of_a_notebook(tmp_path):
 
 
 def test_a_slurm_that_does_not_answer_is_named_with_its_remedy(tmp_path):
-    """The Slurm plugin asks it for ten seconds, at each start."""
+    """The Slurm plugin asks it for ten seconds at each start."""
     words = write_sweep(tmp_path)
     (tmp_path / "bin").mkdir()
     for program in ("scontrol", "sinfo", "squeue", "sacct"):

@@ -1,4 +1,4 @@
-"""Snakemake within the job of one run, as Slurm's plugin starts it: it looks at that run alone."""
+"""Snakemake in the job of one run, as Slurm's plugin starts it, only reads that run."""
 
 import resource
 from pathlib import Path
@@ -26,12 +26,12 @@ include: "{REPO / "Snakefile"}"
 
 
 def planned(folder: Path, runs: int) -> tuple[Path, str]:
-    """A sweep of so many runs, as its start leaves it, and one of its runs."""
+    """A sweep of this many runs after its start, and one of its runs."""
     sweep = f"::: seed {' '.join(map(str, range(runs)))} ::: iterations 6 12"
     file = {"name": "tiny", "experiment": TINY, "sweep": sweep}
     (folder / "mine.yaml").write_text(yaml.safe_dump(file))
     (folder / "probe.smk").write_text(PROBE)
-    # Composed once; what a job sees of the others is their rows in the plan.
+    # Composed once. A job only sees the rows of the other runs in the plan.
     made = table_of_runs(TINY, "::: seed 0 ::: iterations 6 12")
     (run,) = made.runs
     plan = made.plan(name="tiny", experiment="lp_sphere", sweep=sweep)
@@ -88,7 +88,7 @@ def test_the_budget_of_a_job_is_the_largest_of_the_plan(tmp_path):
     folder, run = planned(tmp_path, 2)
     sweep = Results(folder / "results").sweep("tiny")
     assert planned_budget(sweep, run) == {"iterations": 12}
-    sweep.confirm.write_text("torn")  # no run of the sweep itself needs it
+    sweep.confirm.write_text("truncated")  # runs of the sweep do not need it
     assert planned_budget(sweep, run) == {"iterations": 12}
     sweep.plan.write_text("torn")
     with refused("plan.json", "snakemake"):

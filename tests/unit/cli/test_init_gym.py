@@ -1,4 +1,4 @@
-"""`qdsweep init --gym`: a study of a task by its name."""
+"""`qdsweep init --gym` makes a study of a task from its name."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""What is generated of the config models: schemas and the manual."""
+"""Schemas and the manual are generated from the config models."""
 
 import json
 from collections.abc import Iterator
@@ -25,14 +25,14 @@ def test_generated_files_are_those_of_the_models(path: Path):
 
 
 def models(model: type[Model] = Model) -> Iterator[type[Model]]:
-    """Every model that a file can have, and their bases: EmitterKind and those with a leading _."""
+    """Returns every model of a file, and bases: EmitterKind and those with a leading _."""
     for part in model.__subclasses__():
         if part.__module__.startswith("qdsweep.config"):
             yield part
             yield from models(part)
 
 
-def test_every_key_has_a_description_and_stands_in_the_manual():
+def test_every_key_has_a_description_and_is_in_the_manual():
     text = manual.manual()
     seen = set()
     for model in models():

@@ -1,4 +1,4 @@
-"""Any task of gymnasium: equal to gymnasium's own loop, and what is refused."""
+"""Tasks of gymnasium equal gymnasium's own loop; refusals."""
 
 import sys
 from functools import partial
@@ -67,7 +67,7 @@ def test_task_obeys_its_step_limit_and_its_arguments():
 
 
 class Buffered(gym.Env):
-    """Returns one array again and again, counts its episodes, and has odd spaces on demand."""
+    """Returns the same array each time, counts its episodes, and has odd spaces on request."""
 
     def __init__(self, observations=None, actions=None):
         self.observation_space = observations or gym.spaces.Box(-9, 9, (1,))
@@ -103,7 +103,7 @@ def test_unfit_arguments_are_refused(buffered):
         make(**task("Buffered-v0", LENGTH, env_kwargs={"colour": 1}))
 
 
-def test_missing_dependency_says_what_to_install(monkeypatch):
+def test_missing_dependency_names_the_package_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "mujoco", None)
     for name in [name for name in sys.modules if name.startswith("gymnasium.envs.mujoco")]:
         monkeypatch.delitem(sys.modules, name)

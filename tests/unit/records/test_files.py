@@ -1,4 +1,4 @@
-"""Errors of the disk; /dev/full is one that is always full."""
+"""Errors of the disk; /dev/full is always full."""
 
 import errno
 import os
@@ -25,7 +25,7 @@ def test_a_file_that_grows_is_named():
 
 def test_a_file_that_takes_anothers_place_is_named_and_not_its_second_half(tmp_path):
     path = tmp_path / "table.csv"
-    path.mkdir()  # which no file takes the place of
+    path.mkdir()  # no file can replace it
     with pytest.raises(OSError) as caught:
         write_text(path, "text")
     assert caught.value.filename == str(path)
