@@ -125,7 +125,10 @@ ORDER = ("slurm", "container", "readme", "workflow", "install", "faults", "trust
 # Only `make test-all` runs these tests. They start a cluster, images or a browser, install
 # something, or take minutes and have a short form in `make test`.
 REST = (
-    *("container/", "install/", "report/", "slurm/", "trust/"),
+    *("container/", "install/", "report/", "slurm/"),
+    *(f"trust/test_{name}.py" for name in ("bits", "disks", "file_locks", "file_system")),
+    *(f"trust/test_{name}.py" for name in ("machines", "many_runs", "strangers")),
+    "trust/test_bad_input.py::test_real_processes_say_the_same",
     *("readme/test_commands.py", "readme/test_site.py"),
     *(f"workflow/test_{name}.py" for name in ("confirm", "population", "rollouts", "study", "tpe")),
     *(f"faults/test_{name}.py" for name in ("mpi", "ray", "warm")),

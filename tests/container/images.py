@@ -28,8 +28,8 @@ SETTINGS = {
 
 def page_command(start: str) -> str:
     """Returns the only command of the README and of docs/guide with this beginning."""
-    (found,) = lines(start)
-    return found
+    (line,) = lines(start)
+    return line
 
 
 class Workshop:
