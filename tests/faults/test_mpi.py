@@ -77,7 +77,7 @@ def test_any_number_of_workers_gives_the_result_of_the_serial_engine(tmp_path, e
 
 
 def is_asleep(rank: psutil.Process, looks: deque[set[str]]) -> bool:
-    """Whether its threads slept at the last checks. A rank that polls without pause never sleeps."""
+    """Whether its threads slept at the last checks. A rank that polls constantly never sleeps."""
     threads = Path(f"/proc/{rank.pid}/task").glob("*/stat")
     looks.append({thread.read_text().rpartition(")")[2].split()[0] for thread in threads})
     return list(looks) == 5 * [{"S"}]

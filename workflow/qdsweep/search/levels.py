@@ -151,7 +151,7 @@ def _generations(search: Search, seeds: Sequence[str], budget: int) -> Iterator[
     assert search.pbt is not None
     count = search.pbt.generations
     if budget < count:
-        raise BadInput(f"search: pbt.generations = {count}: the budget is only {budget}")
+        raise BadInput(f"search: pbt.generations = {count}, but the budget is {budget}")
     below: tuple[str, ...] = ()
     for number in range(count):
         name, kind = f"generation-{number}", "exploited" if below else "known"

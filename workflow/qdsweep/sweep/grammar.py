@@ -274,7 +274,7 @@ def _read(text: str, word: Word, directory: Path) -> list[str]:
     shape = "Its first line is the name, and every further line is a value."
     if word.text == "-":
         remedy = "Write the values to a file and give its name."
-        fail(text, word, "a sweep cannot read standard input, because it is read again", remedy)
+        fail(text, word, "a sweep cannot read standard input, as it is read several times", remedy)
     path = directory / word.text
     try:
         if path.is_char_device() or path.is_block_device():  # such as the endless /dev/zero
