@@ -125,7 +125,8 @@ ORDER = ("slurm", "container", "readme", "workflow", "install", "faults", "trust
 # Only `make test-all` runs these tests. They start a cluster, images or a browser, install
 # something, or take minutes and have a short form in `make test`.
 REST = (
-    *("container/", "install/", "report/", "slurm/"),
+    *("container/", "report/", "slurm/"),
+    *(f"install/test_{name}.py" for name in ("commands", "module", "release", "wheel")),
     *(f"trust/test_{name}.py" for name in ("bits", "disks", "file_locks", "file_system")),
     *(f"trust/test_{name}.py" for name in ("machines", "many_runs", "strangers")),
     "trust/test_bad_input.py::test_real_processes_say_the_same",

@@ -360,6 +360,7 @@ class Case(NamedTuple):
         moment: The moment of the kill.
         victim: The killed process.
         how: The signal.
+        times: How often it is sent, 0.3 s apart.
     """
 
     work: str
@@ -367,10 +368,11 @@ class Case(NamedTuple):
     moment: str
     victim: str = "main process"
     how: signal.Signals = signal.SIGKILL
+    times: int = 1
 
     def __str__(self) -> str:
         words = [self.work, self.engine, self.moment, self.victim]
-        return "-".join([*words, self.how.name]).replace(" ", "_")
+        return "-".join([*words, *[self.how.name] * self.times]).replace(" ", "_")
 
     def steps(self) -> list[tuple[str, int]]:
         if self.moment == "evaluation":
@@ -450,9 +452,12 @@ def kill(case: Case, work: Work, most: int) -> tuple[int, dict[Path, bytes]]:
     wait_until(lambda: stopped(work.folder) or start.has_ended(), 60, moment)
     assert stopped(work.folder), start.printed.read_text()[-5000:]
     kept, sockets = work.kept(), ray_folders(work)
-    for victim in victims(case, work, start):
-        with contextlib.suppress(psutil.NoSuchProcess):  # it may end together with another process
-            victim.send_signal(case.how)
+    all_victims = victims(case, work, start)
+    for turn in range(case.times):
+        time.sleep(0.3 if turn else 0)
+        for victim in all_victims:
+            with contextlib.suppress(psutil.NoSuchProcess):  # it may end with another process
+                victim.send_signal(case.how)
     go_on(work.folder)
     wait_until(start.has_ended, 300, "its end")
     printed = start.printed.read_text()[-5000:]
@@ -588,6 +593,7 @@ SHORT = [
     Case("reevaluation", "processes", "evaluation"),
     Case("sweep", "serial", "before table.csv", "group and jobs"),
     Case("counted", "serial", "evaluation", "warm process"),
+    Case("counted", "serial", "evaluation", "group", CTRL_C, 2),
     Case("halving", "serial", "evaluation", "group"),
 ]
 # Each learner has another engine and signal in each phase.

@@ -17,7 +17,7 @@ from qdsweep.records.paths import RunDir
 # Time for workers to leave on request, before they are ended [s].
 LEAVING_SECONDS = 2.0
 ENDING_SECONDS = 10.0
-PYTHON = (sys.executable, "-m", "qdsweep")
+PYTHON = (sys.executable, "-P", "-m", "qdsweep")
 # The pid of the main process for `qdsweep worker`, if that is its parent.
 MAIN = "QDSWEEP_MAIN"
 

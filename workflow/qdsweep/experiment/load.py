@@ -34,7 +34,7 @@ from qdsweep.experiment.elite import (
     possible_seeds,
     said,
 )
-from qdsweep.files import read_arrays, read_csv, require
+from qdsweep.files import damaged, read_arrays, read_csv, require
 from qdsweep.host.machine import missing_settings
 from qdsweep.records.metrics import read_metrics
 from qdsweep.records.paths import Results, RunDir, RunFiles
@@ -144,11 +144,16 @@ class Run:
         """The final archive as an archive of pyribs, with every elite in its cell.
 
         Raises:
-            BadInput: Archives of this type cannot be rebuilt, or the elites do not fit its cells.
+            BadInput: The archive cannot be rebuilt; the message names the file.
         """
         from qdsweep.algorithms.ribs.archives import rebuild_archive
 
-        return rebuild_archive(self.summary["archive"], self.arrays)
+        try:
+            return rebuild_archive(self.summary["archive"], self.arrays)
+        except BadInput as error:
+            raise BadInput(f"{self.files.archive}: {error}") from None
+        except KeyError as error:
+            raise damaged(self.files.archive, error) from None
 
     @cached_property
     def experiment(self) -> Experiment:
