@@ -286,7 +286,7 @@ def test_ended_by_a_signal_in_another_process(tmp_path, number):
     process = subprocess.Popen(words, stderr=subprocess.DEVNULL)
     wait_until(lambda: len(read_rows(out / "state/metrics.csv")) > 20, what="rows")
     process.send_signal(number)
-    assert process.wait(120) == (-number if killed else 75)
+    assert process.wait(300) == (-number if killed else 75)
     status = read_json(out / "state/status.json")
     assert status["status"] == ("running" if killed else "stopped")
     assert not (out / "state/summary.json").exists()
