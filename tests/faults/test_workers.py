@@ -80,7 +80,7 @@ def test_the_result_is_that_of_the_serial_engine(tmp_path, expected):
 
 
 def test_times_to_end_of_a_users_dask_config_are_not_taken(tmp_path, expected):
-    """Both are common in the config of dask-jobqueue's users."""
+    """Users of dask-jobqueue often have both in their config."""
     ends = {
         "DASK_DISTRIBUTED__WORKER__LIFETIME__DURATION": "1s",
         "DASK_DISTRIBUTED__SCHEDULER__IDLE_TIMEOUT": "1s",

@@ -63,7 +63,7 @@ def snakemake_alone() -> Path:
 
 
 def _requirements(name: str, known: set[str]) -> set[str]:
-    """Adds a library to the known ones, and all that it requires."""
+    """Adds a library and all its requirements."""
     if name not in known:
         known.add(name)
         for requirement in map(Requirement, requires(name) or ()):

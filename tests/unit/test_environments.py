@@ -68,7 +68,7 @@ def test_the_interpreter_is_the_first_that_will_do(tmp_path):
 
 
 def test_without_a_package_index_one_line_names_the_remedy(tmp_path):
-    """A hash that is wrong is not taken for it: then an index answers, here a folder."""
+    """A wrong hash does not match, so an index answers, here a folder."""
     shutil.copytree(REPO / "envs", tmp_path / "envs")
     shutil.copy(REPO / "pyproject.toml", tmp_path)
     index = tmp_path / "index/immutables"

@@ -66,7 +66,7 @@ def test_more_batches_keep_what_was_decided(finished, tmp_path):
 
 
 def test_a_module_with_a_prefix_takes_seeds_of_a_file(tmp_path):
-    """The file is where Snakemake starts, not where the prefix moves the results."""
+    """The file is in Snakemake's working directory, not in the folder of the prefix."""
     (tmp_path / "seeds.txt").write_text("seed\n1\n2\n")
     sweep = ":::: seeds.txt :::~ batch_size choice 9 18 :::~ iso_sigma log 0.01 2 if batch_size=18"
     search = {"samples": 6, "batches": 3, "sampling": "tpe"}

@@ -111,7 +111,7 @@ def test_a_run_that_continues_has_not_stopped():
 
 @pytest.mark.parametrize("before", [{}, {"status": "finished", "iteration": 3}])
 def test_an_attempt_that_failed_at_once_is_not_waiting(tmp_path, before):
-    """Such as one whose workers never came, which the next start tries again."""
+    """For example a run whose workers never came, which the next start tries again."""
     folder = RunDir(tmp_path / "a")
     folder.state.path.mkdir(parents=True)
     run = PlannedRun("a", "a", "iterations", 9)

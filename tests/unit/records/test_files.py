@@ -42,7 +42,7 @@ def test_what_is_named_already_stays_so():
 
 @pytest.mark.parametrize("values", ["1 2", " ".join(map(str, range(9999)))])
 def test_an_output_that_cannot_be_written_is_one_line(tmp_path, values):
-    """A redirection to a full disk; a long text is written before the command ends."""
+    """With a redirection to a full disk, where a long text is written before the end."""
     with FULL.open("w") as full:
         words = [BIN / "qdsweep", "expand", f"::: seed {values}"]
         done = subprocess.run(words, cwd=tmp_path, stdout=full, stderr=subprocess.PIPE, text=True)
