@@ -1,4 +1,4 @@
-"""Settings of every test."""
+"""Settings for all tests."""
 
 import logging
 import os
@@ -18,18 +18,18 @@ from qdsweep.config.files import read_preset
 from qdsweep.host.machine import apply_baseline
 
 TESTS = Path(__file__).parent
-# A shell ignores Ctrl-C for what it starts in the background, and all its processes inherit that.
+# A shell makes background processes ignore Ctrl-C, and their child processes inherit this.
 signal.signal(signal.SIGINT, signal.default_int_handler)
-apply_baseline("avx2")  # before numpy is imported, as `qdsweep run` does it
-# Snakemake's Slurm plugin asks a cluster that is down for 9 s, at each start: here there is none.
+apply_baseline("avx2")  # before numpy is imported, as in `qdsweep run`
+# No Slurm cluster here: at each start, Snakemake's Slurm plugin would try for 9 s to reach it.
 os.environ.setdefault("SLURM_CONF", os.devnull)
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Makes the folder that all processes of a start of pytest share."""
-    if not hasattr(config, "workerinput"):  # those of xdist inherit it from this one
+    """Makes the folder that all processes of one pytest command share."""
+    if not hasattr(config, "workerinput"):  # xdist's processes inherit it from this one
         leftovers.open_folder()
-        if config.option.numprocesses:  # tests are forked from others: SIGTERM is Ctrl-C here
+        if config.option.numprocesses:  # these processes receive SIGTERM on Ctrl-C
             signal.signal(signal.SIGTERM, signal.default_int_handler)
 
 
@@ -37,7 +37,7 @@ def pytest_unconfigure(config: pytest.Config) -> None:
     if not hasattr(config, "workerinput"):
         folder = support.shared_folder()
         if any("slurmctld" in process.name() for process in leftovers.processes(folder)):
-            cluster.down()  # Ctrl-C cut its fixture off
+            cluster.down()  # Ctrl-C has interrupted its fixture
         images.remove_workshop()
         if left := leftovers.remove(folder):
             print("Processes that outlived the tests were ended:", *left, sep="\n")
@@ -45,9 +45,9 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 @pytest.fixture(autouse=True)
 def in_own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Every test starts in an empty folder, which may have presets of its own."""
+    """Starts every test in an empty folder, where it may write its own presets."""
     read_preset.cache_clear()
-    if "MUJOCO_GL" not in os.environ:  # a rollout sets it: the next test must not have it
+    if "MUJOCO_GL" not in os.environ:  # a rollout sets it, but the next test must not have it
         monkeypatch.setenv("MUJOCO_GL", "")
         monkeypatch.delenv("MUJOCO_GL")
     monkeypatch.chdir(tmp_path)
@@ -56,7 +56,7 @@ def in_own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture(autouse=True)
 def own_logging():
-    """What a test logs to is closed with it: no handler of its own stays."""
+    """Closes and removes the log handlers of a test."""
     root = logging.getLogger()
     before = root.handlers[:]
     yield
@@ -66,12 +66,12 @@ def own_logging():
 
 @pytest.fixture(scope="session")
 def slurm():
-    """Brings a cluster of two nodes up. It needs root: else the tests say why they are skipped."""
-    if not os.environ.get("CI"):  # there they are never skipped
+    """Starts a cluster of two nodes. Without root, the tests are skipped with a reason."""
+    if not os.environ.get("CI"):  # CI never skips them
         if os.geteuid() != 0:
             pytest.skip("a test cluster of Slurm needs root (munge, slurmctld, slurmd)")
         if cluster.is_foreign():
-            pytest.skip("this machine has a Slurm of its own, which is left alone")
+            pytest.skip("this machine has its own Slurm, which tests must not use")
     no_slurm = os.environ.pop("SLURM_CONF")
     with support.alone("packages"):
         cluster.up()
@@ -82,7 +82,7 @@ def slurm():
 
 @pytest.fixture(scope="session")
 def workshop():
-    """The image, made with the commands of docs/guide. It needs root, as the cluster does."""
+    """The image, made with the commands of docs/guide. Like the cluster, it needs root."""
     if not os.environ.get("CI") and os.geteuid() != 0:
         pytest.skip("making a base image without a registry needs root (mmdebstrap, buildah)")
     return images.open_workshop()
@@ -90,9 +90,9 @@ def workshop():
 
 @pytest.fixture(scope="module")
 def chromium():
-    """A real browser without a window. CI installs it; elsewhere it has to be there.
+    """A real browser without a window. CI installs it; elsewhere it must be installed.
 
-    One for each module: while playwright runs, nothing else may use asyncio.
+    Each module has its own, because nothing else may use asyncio while playwright runs.
     """
     if shutil.which("chromium") is None:
         if not os.environ.get("CI"):
@@ -112,7 +112,7 @@ def chromium():
 
 
 class ByMachinery(LoadScopeScheduling):
-    """What shares something is one process's: the test cluster, the images, sweeps of a folder."""
+    """Gives tests with a common cluster, image or sweep to one process."""
 
     def _split_scope(self, nodeid: str) -> str:
         file = nodeid.split("::")[0]
@@ -120,10 +120,10 @@ class ByMachinery(LoadScopeScheduling):
         return folder if folder.split("/")[1] in ("slurm", "container") else file
 
 
-# What takes longest comes first, so that no process waits for the last one's.
+# The longest tests come first, so that no process waits for another one at the end.
 ORDER = ("slurm", "container", "readme", "workflow", "install", "faults", "trust", "report", "unit")
-# `make test` leaves it to `make test-all`: it starts a cluster, images or a browser, installs
-# something, or takes minutes where `make test` has a short form of the promise.
+# Only `make test-all` runs these tests. They start a cluster, images or a browser, install
+# something, or take minutes and have a short form in `make test`.
 REST = (
     *("container/", "report/", "slurm/"),
     *(f"install/test_{name}.py" for name in ("commands", "module", "release", "wheel")),
@@ -134,19 +134,19 @@ REST = (
     *(f"workflow/test_{name}.py" for name in ("confirm", "population", "rollouts", "study", "tpe")),
     *(f"faults/test_{name}.py" for name in ("mpi", "ray", "warm")),
     "faults/test_failures.py::test_a_full_disk_leaves_the_last_reload_file_whole",  # needs root
-    "faults/test_workers.py::test_a_worker_with_other_versions_is_turned_away",
+    "faults/test_workers.py::test_a_worker_with_other_versions_is_rejected",
     "faults/test_workers.py::test_a_plain_dask_worker_joins_and_leaves",
     "faults/test_workers.py::test_two_runs_share_a_cluster_that_is_there",
     "faults/test_workers.py::test_nobody_without_the_credentials_gets_in",
     "unit/sweep/test_grammar.py::test_rows_are_those_of_gnu_parallel",  # installed in few places
 )
-# `make test-all` leaves it to `make torture`: most hold once more, for a minute, what a test of
-# another layer holds; goodput, odd file systems and failing disks in every stage are too long.
+# Only `make torture` runs these tests. Most of them test for a minute a property that a test of
+# another layer also has. Goodput, odd file systems and disk errors in every stage take too long.
 TORTURE = (
     "container/test_image.py::test_an_image_of_a_url_is_pulled_once",
-    "container/test_image.py::test_another_image_goes_on_unless_its_versions_differ",
+    "container/test_image.py::test_a_run_resumes_in_another_image_unless_versions_differ",
     "faults/test_ray.py::test_runs_in_a_cluster_that_is_there",
-    "faults/test_warm.py::test_one_run_another_cpu_baseline_or_a_wish_starts_by_itself[::: seed 1-",
+    "faults/test_warm.py::test_some_runs_start_without_the_warm_process[::: seed 1-",
     "slurm/test_goodput.py",
     "slurm/test_image.py::test_two_nodes_in_the_image_equal_one_machine[root-",
     "slurm/test_kills.py",
@@ -162,11 +162,11 @@ TORTURE = (
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Marks and sorts them; `--no-loadscope-reorder` in pyproject.toml keeps this order."""
+    """Marks and sorts the tests. `--no-loadscope-reorder` in pyproject.toml keeps this order."""
 
     def place(item: pytest.Item) -> tuple[int, bool]:
         folder = item.path.relative_to(TESTS).parts[0]
-        # Another process makes the image, while the cluster has other tests.
+        # Another process makes the image while the cluster runs other tests.
         return ORDER.index(folder), "workshop" in getattr(item, "fixturenames", ())
 
     if config.option.update_snapshots:  # `make snapshots`
@@ -182,11 +182,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_terminal_summary(terminalreporter, config: pytest.Config) -> None:
-    """Says what was not run, and how it is."""
+    """Prints which tests were not run, and how to run them."""
     if config.option.markexpr == "not rest":
         terminalreporter.write_line(
-            "Not run: what needs a Slurm, images, a browser or many minutes (real clusters, "
-            "installs, the site, long searches). `make test-all` runs that, too; `make torture` "
+            "Not run: tests that need Slurm, images, a browser or many minutes (real clusters, "
+            "installs, the site, long searches). `make test-all` runs them too; `make torture` "
             "has the longest forms."
         )
 

@@ -1,11 +1,11 @@
 """Mutation testing: `make mutants`, or `python tests/mutants.py sweep/grammar` for one module.
 
-mutmut changes each function of some modules a little, hundreds of times, and runs the tests that
-call the function: a change that no test notices survives. Which modules and tests, stands in
-pyproject.toml. It works in build/mutants, where it finds the package in `src/`, as it must.
+mutmut makes hundreds of small changes to the functions of some modules, and runs the tests that
+call the function. A change that no test detects survives. The modules and tests are set in
+pyproject.toml. It works in build/mutants, where the package is in `src/`, as mutmut requires.
 
-Changes that reword a text are not counted: no test may hold a wording. A change that can make no
-difference counts as a survivor.
+Changes that reword a text are not counted, because tests do not check wordings. A change without
+any effect counts as a survivor.
 """
 
 import ast
@@ -25,8 +25,8 @@ from pathlib import Path
 
 REPO = Path(__file__).resolve().parents[1]
 WORK = REPO / "build/mutants"
-LEAST = 0.85  # of the mutants of each module
-# Exit codes of mutmut's tries; all but 1 and 3 of the first ones are the end of an endless loop.
+LEAST = 0.85  # the required fraction of killed mutants in each module
+# Exit codes of mutmut's tries. Of the first ones, all except 1 and 3 mean an endless loop.
 OUTCOMES = {
     "killed": (1, 3, 24, 36, 152, 255, -24, -11, -9),
     "survived": (0,),
@@ -35,7 +35,7 @@ OUTCOMES = {
 
 
 def main() -> int:
-    """Tries the mutants and prints how many tests kill; 1 where they are too few in a module."""
+    """Tries the mutants and prints the killed ones; returns 1 if a module has too few."""
     settings = tomllib.loads((REPO / "pyproject.toml").read_text())["tool"]["mutmut"]
     modules = [path.removeprefix("src/qdsweep/")[:-3] for path in settings["only_mutate"]]
     wanted = sys.argv[1:] or modules
@@ -61,7 +61,7 @@ def main() -> int:
 
 
 def lay_out(names: list[str]) -> None:
-    """Makes the folder in which mutmut works, of links to what it copies."""
+    """Makes mutmut's working folder, with links to the files that it copies."""
     shutil.rmtree(WORK, ignore_errors=True)
     WORK.mkdir(parents=True)
     for name in names:
@@ -70,7 +70,7 @@ def lay_out(names: list[str]) -> None:
 
 
 def outcomes(path: Path) -> Iterator[tuple[str, str]]:
-    """Yields what became of each mutant of a module, and the change that it is."""
+    """Yields the outcome of each mutant of a module, and its change."""
     lines = path.read_text().splitlines()
     spans = json.loads(Path(f"{path}.spans").read_text())["spans"]
     results = json.loads(Path(f"{path}.meta").read_text())["exit_code_by_key"]
@@ -92,7 +92,7 @@ def outcomes(path: Path) -> Iterator[tuple[str, str]]:
 
 
 def sense_of(lines: list[str]) -> str:
-    """Returns a function without the wording of its texts."""
+    """Returns a function without the wording of its messages."""
     tree = ast.parse("\n".join(lines))
     for node in ast.walk(tree):
         if isinstance(node, ast.Constant) and isinstance(node.value, str):

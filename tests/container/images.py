@@ -1,4 +1,4 @@
-"""A real Apptainer, images that are built on this machine, and a user without rights."""
+"""A real Apptainer, images built on this machine, and a user without rights."""
 
 import contextlib
 import os
@@ -15,29 +15,29 @@ from support import BIN, alone, copy_project, run, shared_folder
 HERE = Path(__file__).parent
 BASE = "docker.io/library/python:3.11-slim-bookworm"
 DEF_HEADER = "Bootstrap: docker\nFrom: python:3.11-slim-bookworm"
-USER = "hpcuser"  # the one of the test cluster
-# No compression where a command leaves it open; root of a test machine lacks rights of a real one.
+USER = "hpcuser"  # the user of the test cluster
+# No compression unless a command sets it. The test machine's root lacks rights of a real root.
 SETTINGS = {
     "BUILDAH_ISOLATION": "chroot",
     "BUILDAH_LAYERS": "true",
-    "EXTRAS": "mpi",  # an engine that is tested in the image, too
+    "EXTRAS": "mpi",  # an engine that is also tested in the image
     "APPTAINER_MKSQUASHFS_ARGS": "-noI -noD -noF -noX",
     "APPTAINER_DROP_CAPS": "CAP_SYS_RESOURCE",
 }
 
 
 def page_command(start: str) -> str:
-    """The one command of the README and of docs/guide that starts so."""
+    """Returns the only command of the README and of docs/guide with this beginning."""
     (line,) = lines(start)
     return line
 
 
 class Workshop:
-    """Where the images of a start of pytest are made, once for all its processes.
+    """The folder in which one pytest command makes its images, once for all its processes.
 
     Attributes:
         clone: A clone, with `containers/qdsweep.sif`.
-        kept: The same file under a name that no test takes away.
+        kept: The same file under a name that no test removes.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -65,7 +65,7 @@ class Workshop:
 
     @property
     def env(self) -> dict[str, str]:
-        """The environment of programs that make images, as it is now: a cluster may be up since."""
+        """The current environment of programs that make images, as a cluster may have started."""
         return {
             **os.environ,
             **SETTINGS,
@@ -88,7 +88,7 @@ class Workshop:
         return done.stdout + done.stderr
 
     def _set_up(self) -> None:
-        """Installs what makes and runs images."""
+        """Installs the programs that make and run images."""
         env = {**self.env, "DEBIAN_FRONTEND": "noninteractive"}
         if not (shutil.which("buildah") and shutil.which("mmdebstrap")):
             install = "apt-get install -y -q --no-install-recommends buildah mmdebstrap"
@@ -100,12 +100,12 @@ class Workshop:
         self.do(f"id {USER} || useradd -m {USER}")
 
     def close(self) -> None:
-        """Takes away what a plain removal of the folder would leave mounted."""
+        """Removes the folder's mounts, which `rmtree` would leave."""
         subprocess.run(["buildah", "rm", "--all"], env=self.env, capture_output=True)
 
 
 def open_workshop() -> Workshop:
-    """The workshop, which the first process that asks for it makes."""
+    """The workshop, made by the first process that needs it."""
     workshop = Workshop(shared_folder() / "images")
     with alone("images"):
         if not workshop.folder.exists():
@@ -115,14 +115,14 @@ def open_workshop() -> Workshop:
 
 
 def remove_workshop() -> None:
-    """At the end of all processes."""
+    """Removes it at the end of all processes."""
     workshop = Workshop(shared_folder() / "images")
     if workshop.folder.exists():
         workshop.close()
 
 
 class Person:
-    """Somebody who uses the project: root, or a user without rights."""
+    """A user of the project: root, or a user without rights."""
 
     def __init__(self, name: str, folder: Path, clone: Path) -> None:
         self.name = name
@@ -131,7 +131,7 @@ class Person:
         self.uid = pwd.getpwnam(name).pw_uid
 
     def snakemake(self, *words: object, check: int | None = 0, **env: str):
-        """Runs the project's Snakefile in the person's folder."""
+        """Runs the project's Snakefile in the user's folder."""
         return self.python("snakemake", "-s", self.clone / "Snakefile", *words, check=check, **env)
 
     def qdsweep(self, *words: object, check: int | None = 0, **env: str):
@@ -154,7 +154,7 @@ class Person:
 
 
 class Unprivileged(Person):
-    """Sees this Python and the project by mounts, because root's folders are closed to others."""
+    """Mounts this Python and the project, because other users cannot read root's folders."""
 
     mounts: Path
 
@@ -176,7 +176,7 @@ class Unprivileged(Person):
 
 @contextlib.contextmanager
 def person(name: str, clone: Path) -> Iterator[Person]:
-    """A user with a folder of their own, and a home that must not leak into an image."""
+    """A user with their own folder, and a home that must not be visible in an image."""
     folder = Path(tempfile.mkdtemp(prefix=f"qdsweep-{name}-"))
     folder.chmod(0o755)
     site = folder / "home/.local/lib/python3.11/site-packages"

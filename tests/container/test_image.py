@@ -1,4 +1,4 @@
-"""Runs inside a real image: nothing of the host comes in, and the results are the same."""
+"""Runs inside a real image see nothing of the host and have the same results."""
 
 import importlib.metadata
 import json
@@ -20,7 +20,7 @@ from waiting import wait_until
 
 from qdsweep.container.image import find_program, prepare
 
-pytestmark = pytest.mark.timeout(1500)  # the first of them waits for the image
+pytestmark = pytest.mark.timeout(1500)  # the first test waits for the image
 LOCAL = ("--configfile", "sweep.yaml", "--cores", "2")
 IN_IMAGE = (*LOCAL, "--sdm", "apptainer")
 LONG = bool(os.environ.get("QDSWEEP_TORTURE"))  # make torture
@@ -66,7 +66,7 @@ def use(who: Person, image: Path | str, **needs: object) -> None:
     (who.folder / "cluster.yaml").write_text(json.dumps({"image": str(image), **needs}))
 
 
-# Other tests are root's.
+# Other tests run as root.
 @pytest.mark.parametrize("name", ["root", USER] if LONG else [USER])
 def test_a_sweep_in_the_image(workshop, expected, name):
     with person(name, workshop.clone) as who:
@@ -95,13 +95,13 @@ def test_a_sweep_in_the_image(workshop, expected, name):
         for file in (who.folder / "results").rglob("*"):
             assert file.stat().st_uid == who.uid, file
             assert not stat.S_IMODE(file.lstat().st_mode) & 0o027, file
-        # Where it was computed is no reason to compute it again.
+        # Another place of computation is not a reason to compute it again.
         assert "Nothing to be done" in who.snakemake(*LOCAL, "-n").stdout
         use(who, "elsewhere.sif")
         assert "Nothing to be done" in who.snakemake(*IN_IMAGE, "-n").stdout
 
 
-def test_another_image_goes_on_unless_its_versions_differ(workshop, root, other_image):
+def test_a_run_resumes_in_another_image_unless_versions_differ(workshop, root, other_image):
     root.snakemake(*IN_IMAGE, *RUNS_ALONE)
     use(root, other_image)
     longer = ("--config", "sweep=::: seed 1 ::: iterations 40")
@@ -110,7 +110,7 @@ def test_another_image_goes_on_unless_its_versions_differ(workshop, root, other_
     images = [attempt["image"]["path"] for attempt in summary(run)["attempts"]]
     assert images == [str(workshop.image), str(other_image)]
     assert summary(run)["iterations"] == 40
-    # As if it had another numpy.
+    # An image with another numpy.
     site = other_image / "usr/local/lib/python3.11/site-packages"
     (metadata,) = site.glob("numpy-*.dist-info/METADATA")
     text = metadata.read_text()
@@ -124,7 +124,7 @@ def test_another_image_goes_on_unless_its_versions_differ(workshop, root, other_
     assert summary(run / "state")["iterations"] == 40, "what was finished is kept"
 
 
-def test_the_images_have_what_the_lock_file_says(workshop, request):
+def test_the_images_have_the_libraries_of_the_lock_file(workshop, request):
     with_extra = locked() | locked("mpi.lock")
     script = (
         "import importlib.metadata as m, importlib.util as u, json, os, re;"
@@ -141,11 +141,11 @@ def test_the_images_have_what_the_lock_file_says(workshop, request):
         done = subprocess.run(words, capture_output=True, text=True, check=True)
         modules, uncompiled = json.loads(done.stdout)
         assert {name: modules.get(name) for name in wanted} == wanted
-        assert not uncompiled, "each start would compile it anew"
+        assert not uncompiled, "each start would compile it again"
         assert not set(modules) - set(wanted) - {"pip", "setuptools", "wheel"}
 
 
-def test_the_image_says_what_it_is_and_keeps_no_cache(workshop):
+def test_the_image_identifies_itself_and_keeps_no_cache(workshop):
     labels = json.loads(workshop.do(f"apptainer inspect --json --labels {workshop.image}"))
     labels = labels["data"]["attributes"]["labels"]
     version = command("qdsweep", "--version").stdout.split()[1]
@@ -169,7 +169,7 @@ def test_the_image_says_what_it_is_and_keeps_no_cache(workshop):
 
 
 def test_a_signal_saves_the_run_in_the_image(workshop, root, expected):
-    """SIGTERM reaches the process inside, and the exit code comes out."""
+    """SIGTERM reaches the process inside, and its exit code is returned."""
     words = ("--image", workshop.image, "run", "experiment.yaml", "--out", "out")
     changes = ("seed=1", "iterations=100000", "reload.min_seconds=1")
     words += tuple(word for change in changes for word in ("--set", change))
@@ -194,7 +194,7 @@ def test_a_command_by_hand(workshop):
 
 
 def test_docker_on_one_machine_and_apptainer_on_the_cluster(workshop):
-    """The guide's way with an archive; `make image` makes its own into a .sif with equal words."""
+    """The guide's commands with an archive, which `make image` also uses for its .sif."""
     workshop.do(page_command("containers/build.sh --archive"))
     convert = page_command("apptainer build --force containers/qdsweep.sif docker-archive:")
     if not LONG:
@@ -211,17 +211,17 @@ def test_docker_on_one_machine_and_apptainer_on_the_cluster(workshop):
         first.rename(workshop.image)
 
 
-def test_what_is_missing_is_said_before_any_job(workshop, root, tmp_path):
-    """Snakemake says it once, and starts nothing."""
-    (tmp_path / "torn.sif").write_bytes(workshop.image.read_bytes()[:100_000])
-    use(root, tmp_path / "torn.sif")
+def test_missing_requirements_are_reported_before_any_job(workshop, root, tmp_path):
+    """Snakemake reports it once, and starts nothing."""
+    (tmp_path / "truncated.sif").write_bytes(workshop.image.read_bytes()[:100_000])
+    use(root, tmp_path / "truncated.sif")
     done = root.snakemake(*IN_IMAGE, check=1)
-    names_all(done.stderr, tmp_path / "torn.sif")
+    names_all(done.stderr, tmp_path / "truncated.sif")
     assert not (root.folder / "results/runs").exists()
 
 
 def refuse(image: Path | str, *names: object) -> None:
-    """What a start of Snakemake would refuse."""
+    """Faults for which a start of Snakemake would stop."""
     find_program.cache_clear()
     with refused(image, *names):
         prepare(str(image))
@@ -234,7 +234,7 @@ def test_images_and_programs_that_are_unfit(workshop, tmp_path, monkeypatch):
     workshop.do(f"apptainer build --sandbox {tmp_path}/bare docker-archive:{tmp_path}/base.tar")
     refuse(tmp_path / "bare", "`make image`")
     refuse("http://127.0.0.1:9/qdsweep.sif")
-    # Programs that are too old, or are not there: the PATH has nothing else of that name.
+    # Programs that are too old or missing: the PATH has no others of that name.
     tools = tmp_path / "tools"
     tools.mkdir()
     for name in ("bash", "sh", "git", "env", "grep", "cat", "which"):
@@ -268,7 +268,7 @@ def test_an_image_of_a_url_is_pulled_once(workshop, root):
         server.kill()
     (pulled,) = (root.folder / "results/images").iterdir()
     assert summary(the_run(root.folder))["image"]["path"] == str(pulled)
-    # The server is gone.
+    # The server has ended.
     root.snakemake(*IN_IMAGE, *RUNS_ALONE, "--config", "sweep=::: seed 2")
 
 

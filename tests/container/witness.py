@@ -1,4 +1,4 @@
-"""A domain whose every process writes down where it is and what it has imported."""
+"""A domain whose processes record where they run and what they have imported."""
 
 import json
 import os
@@ -29,7 +29,7 @@ class Witness:
     fields = {}  # noqa: RUF012
 
     def __init__(self):
-        self.testify()  # the main process of a run evaluates nothing where it has workers
+        self.testify()  # the main process evaluates nothing if it has workers
         self.has_evaluated = False
 
     def evaluate(self, solutions, seeds):
@@ -64,7 +64,7 @@ def make_folder(folder: Path, **cluster: object) -> None:
 
 
 def undisturbed_digest(folder: Path) -> str:
-    """The result in the venv, of the serial engine: here the name `witness` is taken already."""
+    """The result of the serial engine in the venv. Here the name `witness` is already used."""
     from results import digest
     from support import command
 
@@ -74,7 +74,7 @@ def undisturbed_digest(folder: Path) -> str:
 
 
 def check_seen(folder: Path, image: Path, processes: int) -> None:
-    """Every process was in the image, and nothing came from outside."""
+    """Checks that every process was in the image and imported nothing from outside."""
     seen = [json.loads(file.read_text()) for file in (folder / "seen").iterdir()]
     assert len(seen) == processes
     for about in seen:

@@ -1,4 +1,4 @@
-"""Worker processes whose domain does what domains do: files, threads, processes of its own."""
+"""Worker processes whose domain opens files and starts threads and processes."""
 
 import multiprocessing
 import os

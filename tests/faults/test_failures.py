@@ -40,7 +40,7 @@ EXPERIMENT = {
 
 @pytest.fixture(scope="module")
 def config(tmp_path_factory) -> Path:
-    """The plug-ins, in one place: this process imports one module of a name."""
+    """The plug-ins in one folder, as this process imports only one module of a name."""
     folder = tmp_path_factory.mktemp("config")
     (folder / "plugins").mkdir()
     (folder / "plugins/faulty.py").write_text(FAULTY)
@@ -67,7 +67,7 @@ def write_faulty(folder: Path, how: str = "raise", **changes) -> None:
 
 
 def run(folder: Path, how: str, *words: object, code: int, **changes) -> str:
-    """Computes a run in this process; returns what it says."""
+    """Computes a run in this process, and returns its output."""
     write_faulty(folder, how, **changes)
     file = folder / "faulty.yaml"
     return qdsweep("run", file, "--out", "out", *words, cwd=folder, code=code)
@@ -128,14 +128,14 @@ def test_a_retry_of_a_failure_ends_at_once_with_the_same_message(folder):
     state = shutil.move(folder / "out", folder / "results/runs" / name) / "state"
     words = ("launch", name, "--budget", "iterations=30", "--attempt")
     names_all(qdsweep(*words, 2, cwd=folder, code=1), "the simulator exploded")
-    assert attempts(state) == 1, "it has not been tried"
+    assert attempts(state) == 1, "it was not tried"
     qdsweep(*words, 1, cwd=folder, code=1)
-    assert attempts(state) == 2, "typed again by the user it is"
+    assert attempts(state) == 2, "a new start by the user tries it"
 
 
 @pytest.fixture
 def plugin(folder):
-    """Its file, which a test may change."""
+    """Its file, which tests may change."""
     file = folder / "config/plugins/faulty.py"
     yield file
     file.write_text(FAULTY)
@@ -154,7 +154,7 @@ def test_a_retry_of_bad_input_ends_at_once_with_the_same_message(folder, plugin)
     failure = read_json(state / "failure.json")
     assert failure["message"] in first and name.endswith(failure["fingerprint"])
     names_all(qdsweep(*words, 2, cwd=folder, code=1), failure["message"])
-    # Typed again by the user it is tried again (its own exit code), and mended it runs.
+    # A new start by the user tries it again (its own exit code). After the fix it runs.
     qdsweep(*words, 1, cwd=folder, code=2)
     plugin.write_text(FAULTY)
     qdsweep(*words, 2, cwd=folder)
@@ -172,7 +172,7 @@ def test_a_worker_that_dies_again_and_again_ends_the_run(folder):
     assert read_json(folder / "out/state/last_stop.json")["cause"] == "memory"
 
 
-def test_an_emitter_of_the_users_goes_on_bit_for_bit(folder):
+def test_a_users_emitter_resumes_bit_for_bit(folder):
     emitter = {"type": "shrinking:Shrinking", "arguments": {"rate": 0.99}}
     algorithm = {"archive": {"type": "grid"}, "emitters": [emitter]}
     experiment = EXPERIMENT | SLOW | {"algorithm": algorithm}
@@ -205,7 +205,7 @@ def test_no_row_is_lost_when_workers_die_between_two_batches(tmp_path):
     engine.close()
 
 
-def test_max_seconds_stops_in_time_and_goes_on(folder):
+def test_max_seconds_stops_in_time_and_the_run_resumes(folder):
     write_faulty(folder, iterations=60, **SLOW)
     words = ("run", folder / "faulty.yaml", "--out", "out")
     qdsweep(*words, "--max-seconds", 16, cwd=folder, code=75)
@@ -243,7 +243,7 @@ def test_a_read_only_folder_is_one_clear_message(tmp_path, tiny):
     parent = tmp_path / "locked"
     parent.mkdir()
     root = os.getuid() == 0
-    if root:  # to whom a mode means nothing
+    if root:  # root may ignore modes
         subprocess.run(["mount", "-t", "tmpfs", "-o", "ro", "tmpfs", parent], check=True)
     else:
         parent.chmod(0o555)
@@ -278,7 +278,7 @@ def test_the_folder_of_another_run_is_left_as_it_is(tmp_path, tiny):
 
 
 @pytest.mark.parametrize("name", ["archive.npz", "metrics.csv", "summary.json"])
-def test_torn_results_are_written_again(tmp_path, tiny, name):
+def test_truncated_results_are_written_again(tmp_path, tiny, name):
     out = tmp_path / "out"
     words = ("run", tiny, "--out", out)
     qdsweep(*words, cwd=tmp_path)

@@ -1,8 +1,8 @@
-"""Kill it anywhere: what is running x engine x moment x who is killed; the same command resumes.
+"""Kills at any moment: command x engine x moment x killed process. The same command resumes.
 
-However it was killed, the results are those of an undisturbed serial run, bit for bit; no process
-lives on; nothing that was finished is computed again. `make test` has a short form of each axis,
-`make test-all` more, `make torture` all: QDSWEEP_TORTURE=1, with QDSWEEP_KILLS kills at random.
+After any kill, the results equal those of an undisturbed serial run, bit for bit. No process
+stays alive, and no finished file is computed again. `make test` has a short form of each axis,
+`make test-all` has more, and `make torture` has all (QDSWEEP_TORTURE=1; QDSWEEP_KILLS at random).
 """
 
 import contextlib
@@ -36,7 +36,7 @@ LONG = bool(os.environ.get("QDSWEEP_TORTURE"))  # make torture
 KILLS = int(os.environ.get("QDSWEEP_KILLS", 30 if LONG else 3))  # of a case at random moments
 
 ENGINES = ("serial", "processes", "dask", "ray", "mpi")
-# Where a run is resumed: any engine goes on with what another one began.
+# The engine that resumes a run, as any engine can resume the run of another one.
 NEXT = dict(zip(ENGINES, ("serial", "serial", "processes", "processes", "serial"), strict=True))
 SAVES = (
     "after open",
@@ -59,7 +59,7 @@ RUN |= {"algorithm": "cma_mae", "iterations": 30}
 PHASES = ("outcome", "training", "tell")
 LEARNERS: dict[str, dict[str, Any]] = {
     **{name: {} for name in ("pga_me", "td3", "cma_mega_es", "cma_mega_td3_es", "me_es")},
-    # With torch: greedy rows alone are inserted, and the learner trains on few steps.
+    # With torch: only greedy rows are inserted, and the learner trains on few steps.
     "apex_dqn": {"evaluate_every": 1, "train_freq": 100, "learning_starts": 50},
     "impala": {"evaluate_every": 1, "lag": 2},
     "dqn": {"evaluate_every": 1, "train_freq": 100, "learning_starts": 50},
@@ -73,7 +73,7 @@ LEARNED = {
     "reload": SAVED,
 }
 
-ALGORITHMS = ("map_elites", "map_elites_line", "openai_es")  # which numba has nothing to do with
+ALGORITHMS = ("map_elites", "map_elites_line", "openai_es")  # without numba
 SWEPT = {
     "domain": {**POLE["domain"], "max_episode_steps": 30},
     "archive": {"dims": [6, 6]},
@@ -90,7 +90,7 @@ SWEEP = {
     "reevaluate": {"times": 2},
     "rollouts": {"elites": ["best"]},
 }
-# All, or what costs the least: tables of every kind, and rendered episodes.
+# All stages, or the cheapest ones: tables of every kind, and rendered episodes.
 KINDS = ("tables/corrected.csv", "tables/confirmed.csv", "plots/rollouts")
 TARGETS = [] if LONG else [f"results/sweeps/mine/{kind}" for kind in KINDS]
 
@@ -107,19 +107,19 @@ SEARCHES: dict[str, dict[str, Any]] = {
 
 
 class Work:
-    """One command in a folder of its own, typed again and again.
+    """One command in its own folder, started again and again.
 
     Args:
-        folder: The folder, which is made.
-        kind: What is running.
-        scratch: The TMPDIR of all that it starts.
-        warm: The socket of the warm process of all tests; without, Snakemake starts one.
+        folder: The folder, which it creates.
+        kind: The kind of command.
+        scratch: The TMPDIR of all its processes.
+        warm: The socket of the warm process of all tests; otherwise Snakemake starts one.
     """
 
     program = "qdsweep"
     words: tuple[object, ...] = ()
-    finished: tuple[str, ...] = ()  # files that stay as they are, once they are there
-    lost = 0  # how many evaluations a kill may cost
+    finished: tuple[str, ...] = ()  # files that never change once they exist
+    lost = 0  # number of evaluations that a kill may cost
 
     def __init__(self, folder: Path, kind: str, scratch: Path, warm: Path | None) -> None:
         self.folder, self.kind, self.scratch, self.warm = folder, kind, scratch, warm
@@ -128,10 +128,10 @@ class Work:
         self.write()
 
     def write(self) -> None:
-        """Writes what the command reads."""
+        """Writes the input files of the command."""
 
     def start(self, engine: str, seconds: float = 0, cores: int = 2) -> Start:
-        """Types it; an evaluation of the domain that counts takes some seconds of sleep."""
+        """Starts the command. Each evaluation of the counting domain sleeps for some seconds."""
         workers = 1 if engine == "serial" else 2
         write_yaml(self.folder / "cluster.yaml", {"engine": engine, "workers_per_node": workers})
         env = {"KILLED_IN": str(self.folder), "COUNTING_SECONDS": str(seconds)}
@@ -144,28 +144,28 @@ class Work:
         return [*self.words, "--cluster", "cluster.yaml"]
 
     def main(self, start: Start) -> psutil.Process:
-        """The process that decides."""
+        """The main process."""
         return psutil.Process(start.pid)
 
     def begins(self, start: Start) -> None:
-        """Waits until something is computed, or it has ended."""
+        """Waits until the command computes something or has ended."""
         before = evaluated(self.folder)
         wait_until(
             lambda: start.has_ended() or evaluated(self.folder) > before, 300, "an evaluation"
         )
 
     def finish(self, engine: str) -> None:
-        """Types it and lets it end."""
+        """Starts the command and waits for its end."""
         start = self.start(engine, cores=3)
         wait_until(start.has_ended, 3000, "its end")
         assert start.code == 0, start.printed.read_text()[-5000:]
 
     def results(self) -> dict[str, Any]:
-        """What never depends on kills."""
+        """The results, which never depend on kills."""
         raise NotImplementedError
 
     def kept(self) -> dict[Path, bytes]:
-        """What is finished by now."""
+        """The finished files."""
         paths = [path for pattern in self.finished for path in self.folder.glob(pattern)]
         return {path: path.read_bytes() for path in paths}
 
@@ -173,7 +173,7 @@ class Work:
 class Run(Work):
     words = ("run", "experiment.yaml", "--out", "out")
     finished = ("out/state/summary.json",)
-    lost = 2 * BATCH  # of the iteration under way, and of the one that is not saved yet
+    lost = 2 * BATCH  # of the current iteration and of the unsaved one
     experiment: Any = RUN
 
     def write(self) -> None:
@@ -205,7 +205,7 @@ class Learner(Run):
 
 class Reevaluation(Work):
     words = ("reevaluate", "out", "--times", 8, "--seed", 3)
-    lost = 10**6  # what was evaluated since it was saved last, some seconds ago
+    lost = 10**6  # evaluations since the last save, some seconds ago
 
     def write(self) -> None:
         write_yaml(self.folder / "experiment.yaml", RUN)
@@ -221,7 +221,7 @@ class Reevaluation(Work):
 class Study(Work):
     words = ("scale", "experiment.yaml", "--workers", "1,2", "--repeats", 1, "--out", "out")
     finished = ("out/runs/*/state/summary.json",)
-    lost = TALLY["evaluations"]  # the interrupted run is measured again, from its begin
+    lost = TALLY["evaluations"]  # the interrupted run is measured again from its start
 
     def write(self) -> None:
         write_yaml(self.folder / "experiment.yaml", TALLY)
@@ -265,7 +265,7 @@ class Sweep(Work):
 
 
 class Counted(Sweep):
-    """A sweep without figures, of the domain that counts."""
+    """A sweep without figures, over the counting domain."""
 
     targets = ("results/sweeps/mine/table.csv",)
     lost = 2 * Run.lost  # of two runs at a time
@@ -299,7 +299,7 @@ class Search(Counted):
 
 
 def tables(folder: Path) -> dict[str, list]:
-    """Tables, and the data of figures, but for how long it took and on what."""
+    """Tables and data of figures, without times and hosts."""
     kept = {}
     for path in folder.glob("results/sweeps/mine/**/*.csv"):
         if ".kept" in path.parts or path.stem == "timing":
@@ -325,7 +325,7 @@ def corrected(folder: Path) -> dict[str, object]:
 
 
 def pictures(folder: Path) -> dict[str, bytes]:
-    """Archives, animations and rendered episodes, as far as they were made, byte for byte."""
+    """The bytes of existing archives, animations and rendered episodes."""
     plots = folder / "results/sweeps/mine/plots"
     paths = [*plots.glob("archives/*.png"), *plots.glob("*/*.gif")]
     assert len(paths) == (3 if LONG else 1) * len(ALGORITHMS)
@@ -341,7 +341,7 @@ WORKS: dict[str, type[Work]] = {
     **dict.fromkeys(LEARNERS, Learner),
     **dict.fromkeys(SEARCHES, Search),
 }
-# Where a moment is one of several, or one that comes after another one.
+# A moment may be one of several, or may come after another one.
 MOMENTS: dict[str, list[tuple[str, int]]] = {
     **{save: [(save, 3)] for save in SAVES},
     **{phase: [(phase, 3)] for phase in PHASES},
@@ -355,10 +355,10 @@ class Case(NamedTuple):
     """A cell of the matrix.
 
     Attributes:
-        work: What is running.
-        engine: What evaluates.
-        moment: When it is killed.
-        victim: Who is.
+        work: The kind of command.
+        engine: The engine.
+        moment: The moment of the kill.
+        victim: The killed process.
         how: The signal.
         times: How often it is sent, 0.3 s apart.
     """
@@ -380,14 +380,14 @@ class Case(NamedTuple):
         return MOMENTS.get(self.moment, [(self.moment, 1)])
 
     def goes_on(self) -> bool:
-        """Whether what is left goes on by itself."""
+        """Whether the remaining processes continue on their own."""
         if self.victim == "worker":
             return self.engine != "mpi"
         return self.victim in ("what forks", "warm process", "client", "job")
 
 
 def victims(case: Case, work: Work, start: Start) -> list[psutil.Process]:
-    """Those who are killed, at a moment at which a process of them waits."""
+    """The processes to kill, at a moment at which one of them waits."""
     if case.victim == "main process":
         return [work.main(start)]
     if case.victim in ("command", "snakemake"):
@@ -429,18 +429,18 @@ def in_group(process: psutil.Process, group: int) -> bool:
 
 
 def started(folder: Path, module: str) -> list[psutil.Process]:
-    """Those in a folder whose command is `python -m MODULE ...`."""
+    """The processes in a folder whose command is `python -m MODULE ...`."""
     return [process for process in living(folder) if process.cmdline()[1:3] == ["-m", module]]
 
 
 def is_job(process: psutil.Process) -> bool:
-    """Whether it is a fork of the warm process, and has its command."""
+    """Whether a process is a fork of the warm process, with the same command."""
     parent = process.parent()
     return parent is not None and parent.cmdline() == process.cmdline()
 
 
 def kill(case: Case, work: Work, most: int) -> tuple[int, dict[Path, bytes]]:
-    """Starts it and kills once, at a moment; returns 1, and what was finished then."""
+    """Starts the command and kills once at a moment; returns 1 and the files finished then."""
     (moment, number), *later = case.steps()
     stop_at(work.folder, moment, number)
     start = work.start(case.engine)
@@ -456,7 +456,7 @@ def kill(case: Case, work: Work, most: int) -> tuple[int, dict[Path, bytes]]:
     for turn in range(case.times):
         time.sleep(0.3 if turn else 0)
         for victim in all_victims:
-            with contextlib.suppress(psutil.NoSuchProcess):  # it ends with another one
+            with contextlib.suppress(psutil.NoSuchProcess):  # it may end with another process
                 victim.send_signal(case.how)
     go_on(work.folder)
     wait_until(start.has_ended, 300, "its end")
@@ -471,7 +471,7 @@ def kill(case: Case, work: Work, most: int) -> tuple[int, dict[Path, bytes]]:
 
 
 def ray_folders(work: Work) -> set[str]:
-    """Where Ray has its sockets, if there is one."""
+    """The folder of Ray's sockets, if Ray runs."""
     places = set()
     for process in living(work.folder):
         with contextlib.suppress(psutil.Error):
@@ -480,12 +480,12 @@ def ray_folders(work: Work) -> set[str]:
 
 
 def kill_in_the_start(case: Case, work: Work, most: int) -> tuple[int, dict[Path, bytes]]:
-    """Before anything is evaluated."""
+    """Kills before anything is evaluated."""
     (work.folder / "hold").touch()
     start = work.start(case.engine)
     least = 1 if case.engine == "serial" else 2
     lock = work.folder / "out/state/lock"
-    wait_until(lambda: lock.exists() and lock.read_text(), 300, "it has begun")
+    wait_until(lambda: lock.exists() and lock.read_text(), 300, "its start")
     wait_until(lambda: len(living(work.folder)) >= least, 300, "what starts the workers")
     work.main(start).kill()
     wait_until(start.has_ended, 300, "its end")
@@ -496,15 +496,15 @@ def kill_in_the_start(case: Case, work: Work, most: int) -> tuple[int, dict[Path
 
 
 def kill_at_random(case: Case, work: Work, most: int) -> tuple[int, dict[Path, bytes]]:
-    """Kills starts of it until one has ended, or there were enough kills."""
+    """Kills starts of the command until one has ended, or the number of kills is reached."""
     chance = random.Random(f"{case} {most}")
     usual, kept = 0.5, dict[Path, bytes]()
     for number in range(1, most + 1):
         start, begun = work.start(case.engine, seconds=0.02), time.monotonic()
-        if chance.random() < 0.9:  # else before its first job or evaluation, likely
+        if chance.random() < 0.9:  # otherwise likely before its first job or evaluation
             work.begins(start)
             usual = time.monotonic() - begun
-            # From short ones, so that many meet work, to those that let the longest job end.
+            # From short times, which often interrupt work, to times in which the longest job ends.
             lives = start.lives(usual * chance.uniform(0, chance.choice((0.5, 2, 16))))
         else:
             lives = start.lives(usual * chance.random())
@@ -515,13 +515,13 @@ def kill_at_random(case: Case, work: Work, most: int) -> tuple[int, dict[Path, b
         alive = start.kill(with_jobs)
         kept = work.kept()
         print(f"kill {number} of {most}: {case}{', with its jobs' * with_jobs}", flush=True)
-        if chance.random() < 0.7:  # else the next start meets what has not ended yet
+        if chance.random() < 0.7:  # otherwise the next start meets processes that still run
             gone(alive)
     return most, kept
 
 
 def gone(processes: list[psutil.Process]) -> None:
-    """Fails where one lives that should end after a kill."""
+    """Fails if a process is alive that should have ended after the kill."""
     _, alive = psutil.wait_procs(processes, timeout=120)
     assert not alive, [(process.pid, process.cmdline()) for process in alive]
 
@@ -550,7 +550,7 @@ def scratch() -> Iterator[Path]:
 
 @pytest.fixture(scope="module")
 def undisturbed(warm, tmp_path_factory) -> Callable[[str], tuple[dict[str, Any], int]]:
-    """What nobody disturbs leaves on the serial engine, and how many evaluations it needs."""
+    """The results of undisturbed serial commands, and their numbers of evaluations."""
     known: dict[str, tuple[dict[str, Any], int]] = {}
 
     def of(kind: str) -> tuple[dict[str, Any], int]:
@@ -571,7 +571,7 @@ def resumed_on(case: Case) -> str:
     return case.engine if same or case.moment == "random" else NEXT[case.engine]
 
 
-# Who can be killed while a process of an engine evaluates.
+# The processes that can be killed while a process of an engine evaluates.
 CREW = {
     "serial": ("main process",),
     "processes": ("main process", "worker", "what forks"),
@@ -596,7 +596,7 @@ SHORT = [
     Case("counted", "serial", "evaluation", "group", CTRL_C, 2),
     Case("halving", "serial", "evaluation", "group"),
 ]
-# For each learner another engine and signal in each phase.
+# Each learner has another engine and signal in each phase.
 PHASE_OF = [
     Case(name, ENGINES[(place + turn) % 3], phase, how=(KILL, TERM)[(place + turn) % 2])
     for place, name in enumerate(LEARNERS)
@@ -616,7 +616,7 @@ MORE = [
     *(Case(search, "serial", "evaluation", "group") for search in ("tpe", "pbt")),
     Case("random", "serial", "random", "group and jobs"),
 ]
-# All that there is; ranks of MPI are new programs, which know no moment but an evaluation.
+# All cases. Ranks of MPI are new programs, whose only moment is an evaluation.
 ALL = [
     *(Case("run", engine, moment) for engine in ENGINES[:4] for moment in (*SAVES, "start")),
     *(Case("run", engine, "random", "group") for engine in ENGINES),
@@ -642,7 +642,7 @@ ALL = [
 
 
 def chosen() -> list[Any]:
-    """The cases of this start of pytest."""
+    """The cases of this pytest command."""
     cases = dict.fromkeys([*SHORT, *MORE, *(ALL if LONG else ())])
     return [
         pytest.param(case, id=str(case), marks=() if case in SHORT else pytest.mark.rest)

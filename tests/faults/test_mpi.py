@@ -1,4 +1,4 @@
-"""The mpi engine on one machine: its ranks are one world, which ends with any of them."""
+"""The mpi engine on one machine. Its ranks are one world, which ends with any rank."""
 
 import os
 import re
@@ -20,7 +20,7 @@ from waiting import has_workers, says, wait_until
 
 from qdsweep.host.machine import settings
 
-# As in a user's shell: without the settings that these tests made for themselves.
+# The environment of a user's shell, without the settings of these tests.
 SHELL = {name: value for name, value in os.environ.items() if name not in settings()}
 RUN = [BIN / "qdsweep", "run", "experiment.yaml", "--cluster", "cluster.yaml", "--out", "out"]
 
@@ -48,13 +48,13 @@ class Live:
         )
 
     def rank(self, number: int) -> psutil.Process:
-        """A worker, when all are ready."""
+        """The process of a worker, when all workers are ready."""
         wait_until(lambda: has_workers(self.log, self.workers), 300, "workers")
         (pid,) = re.findall(rf"rank {number} \(process (\d+)", self.log.read_text())
         return psutil.Process(int(pid))
 
     def main(self) -> psutil.Process:
-        """Rank 0."""
+        """The process of rank 0."""
         return psutil.Process(read_json(self.out / "state/lock")["pid"])
 
     def nothing_is_left(self) -> None:
@@ -77,14 +77,14 @@ def test_any_number_of_workers_gives_the_result_of_the_serial_engine(tmp_path, e
 
 
 def is_asleep(rank: psutil.Process, looks: deque[set[str]]) -> bool:
-    """Whether the last looks found its threads asleep: one that polls without rest never is."""
+    """Whether its threads slept at the last checks. A rank that polls constantly never sleeps."""
     threads = Path(f"/proc/{rank.pid}/task").glob("*/stat")
     looks.append({thread.read_text().rpartition(")")[2].split()[0] for thread in threads})
     return list(looks) == 5 * [{"S"}]
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_stopped_run_saves_at_once_and_another_engine_goes_on(tmp_path, number):
+def test_a_stopped_run_saves_at_once_and_resumes_on_another_engine(tmp_path, number):
     few = {"initial_solutions": 2}
     run = Live(tmp_path, workers=3, seconds=20.0, **few)
     ranks = [*(run.rank(n) for n in (1, 2, 3)), run.main()]
@@ -105,7 +105,7 @@ def script(path: Path, *lines: str) -> Path:
     return path
 
 
-def test_a_rank_with_other_versions_is_turned_away(tmp_path, expected):
+def test_a_rank_with_other_versions_is_rejected(tmp_path, expected):
     (tmp_path / "other").mkdir()
     (tmp_path / "other/sitecustomize.py").write_text(
         "import importlib.metadata as m; real = m.version\n"

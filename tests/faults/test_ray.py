@@ -1,4 +1,4 @@
-"""The ray engine on one machine, with a Ray cluster of its own and in an existing one."""
+"""The ray engine on one machine, with its own Ray cluster and with an existing one."""
 
 import contextlib
 import json
@@ -23,7 +23,7 @@ from waiting import has_lost, has_workers, says, wait_until
 
 from qdsweep.host.machine import settings
 
-# As in a user's shell: without the settings that these tests made for themselves.
+# The environment of a user's shell, without the settings of these tests.
 SHELL = {name: value for name, value in os.environ.items() if name not in settings()}
 OWN = {"engine": "ray", "workers_per_node": 3}
 
@@ -56,13 +56,13 @@ class Live:
         return self
 
     def pids(self) -> list[int]:
-        """Of the workers that there were so far."""
+        """The process ids of all workers so far."""
         return [
             int(pid) for pid in re.findall(r"worker process (\d+) .* now", self.log.read_text())
         ]
 
     def rays(self) -> dict[psutil.Process, str]:
-        """Processes of a Ray cluster of its own, and their folder."""
+        """The processes of the run's own Ray cluster, and their folder."""
         processes, token = {}, str(self.out / "state/connection/token")
         for process in psutil.process_iter():
             try:
@@ -95,11 +95,11 @@ def test_a_killed_worker_is_replaced_and_the_result_is_that_of_the_serial_engine
     wait_until(lambda: not run.rays(), what="all of Ray has ended")
     wait_until(lambda: not Path(folder).exists(), what="its folder has vanished")
     left = {path.name for path in (run.out / "state").iterdir()}
-    assert not left & {"connection", "workers"}, "token and workers' logs vanish"
+    assert not left & {"connection", "workers"}, "token and workers' logs are removed"
 
 
 def calls() -> list[str]:
-    """All that the processes of Ray can be asked for."""
+    """All requests that Ray's processes answer."""
     import importlib
     import pkgutil
 
@@ -115,7 +115,7 @@ def calls() -> list[str]:
 
 
 def answers(host: str, port: int) -> set[str]:
-    """What a stranger hears on a port, without a token and with another one."""
+    """The answers of a port to another user, without a token and with another token."""
     heard = set()
     with grpc.insecure_channel(f"{host}:{port}") as channel:
         for name in calls():
@@ -133,7 +133,7 @@ def answers(host: str, port: int) -> set[str]:
     return heard
 
 
-def test_nobody_without_the_token_gets_in_and_a_stopped_run_goes_on(tmp_path, expected):
+def test_no_access_without_the_token_and_a_stopped_run_resumes(tmp_path, expected):
     run = Live(tmp_path, seconds=0.1).ready()
     token = run.out / "state/connection/token"
     assert stat.S_IMODE(token.stat().st_mode) == 0o600
@@ -145,12 +145,12 @@ def test_nobody_without_the_token_gets_in_and_a_stopped_run_goes_on(tmp_path, ex
         for connection in process.net_connections(kind="inet")
         if connection.status == psutil.CONN_LISTEN
     }
-    assert len(listening) >= 7, "the main process's, three of Ray's, one of each worker"
+    assert len(listening) >= 7, "one of the main process, three of Ray, one per worker"
     for ip, port in listening:
         heard = answers("127.0.0.1" if ip in ("::", "0.0.0.0") else ip, port)
         assert heard in ({"401"}, {"UNAUTHENTICATED", "UNIMPLEMENTED"}), (port, heard)
     (folder,) = set(run.rays().values())
-    os.killpg(run.process.pid, signal.SIGTERM)  # Ray's own processes, too
+    os.killpg(run.process.pid, signal.SIGTERM)  # also Ray's own processes
     assert run.process.wait(300) == 75
     wait_until(lambda: not run.rays() and not Path(folder).exists(), what="all of Ray has ended")
     qdsweep("run", "experiment.yaml", "--workers", "2", "--out", "out", cwd=tmp_path)
@@ -159,7 +159,7 @@ def test_nobody_without_the_token_gets_in_and_a_stopped_run_goes_on(tmp_path, ex
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports that nobody listens on."""
+    """Returns ports on which no process listens."""
     with contextlib.ExitStack() as stack:
         servers = [stack.enter_context(socket.create_server(("", 0))) for _ in range(count)]
         return [server.getsockname()[1] for server in servers]
@@ -167,7 +167,7 @@ def free_ports(count: int) -> list[int]:
 
 @pytest.fixture
 def lab(tmp_path):
-    """An existing Ray cluster: a head with two cores and a node of other versions with one."""
+    """An existing Ray cluster: a head with two cores, a node with one core and other versions."""
     folder = tmp_path / "lab"
     add_plugin(folder)
     (folder / "token").write_text(64 * "7")
@@ -177,10 +177,10 @@ def lab(tmp_path):
         "m.version = lambda name: '0.0' if name == 'numpy' else real(name)\n"
     )
     access = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN_PATH": str(folder / "token")}
-    # The names of sockets must be short.
+    # Names of sockets must be short.
     short = subprocess.run(["mktemp", "-d"], capture_output=True, text=True, check=True).stdout
     env = {**SHELL, **access, "RAY_TMPDIR": short.strip(), "PATIENT_SECONDS": "0.02"}
-    env["RAY_CLIENT_SERVER_CHECK_CHANNEL_TIMEOUT_S"] = "10"  # a server that hangs is given up
+    env["RAY_CLIENT_SERVER_CHECK_CHANNEL_TIMEOUT_S"] = "10"  # for a server that hangs
     port, for_clients = free_ports(2)
     ports = (f"--port={port}", f"--ray-client-server-port={for_clients}")
     nodes, clients = f"127.0.0.1:{port}", f"ray://127.0.0.1:{for_clients}"
@@ -205,7 +205,7 @@ def lab(tmp_path):
 
 
 def client_servers() -> list[psutil.Process]:
-    """Of the head, one for each client that is no node of its cluster."""
+    """The head's servers, one for each client that is not a node of its cluster."""
     servers = []
     for process in psutil.process_iter(["cmdline"]):
         words = process.info["cmdline"] or []
@@ -224,7 +224,7 @@ def test_runs_in_a_cluster_that_is_there(tmp_path, lab, expected):
     os.kill(run.pids()[0], signal.SIGKILL)
     run.finish(expected)
     assert has_lost(run.log, 1)
-    # From a machine that is none of its nodes; the first server for it hangs.
+    # From a machine that is not one of its nodes. The first server for it hangs.
     keys = {"address": clients, "workers": 2}
     run = Live(tmp_path / "client", 0.02, {"engine": "ray", "ray": keys}, **access)
     wait_until(client_servers, 300, "a server for the client")
@@ -257,5 +257,5 @@ def test_without_its_extra_or_its_cluster_nothing_is_started(tmp_path):
     assert run.process.wait(300) == 2
     keys = {"address": "127.0.0.1:1", "workers": 2}
     run = Live(tmp_path / "c", 0, {"engine": "ray", "ray": keys})
-    assert run.process.wait(300) == 1, "it may be there for the next attempt"
+    assert run.process.wait(300) == 1, "the cluster may run at the next attempt"
     names_all((run.folder / "printed.txt").read_text(), "127.0.0.1:1")

@@ -1,4 +1,4 @@
-"""The warm process: runs that are forked from it give the same results; test_kills.py kills it."""
+"""Runs that are forked from the warm process have the same results; test_kills.py kills it."""
 
 import contextlib
 import os
@@ -15,10 +15,10 @@ from results import digest, digests, read_json, summary
 from support import BIN, REPO, command, snakemake, write_yaml
 from waiting import wait_until
 
-# Without what is not of every algorithm.
+# Without keys that not every algorithm has.
 SETTINGS = {key: value for key, value in EXPERIMENT.items() if key != "initial_solutions"}
 SWEEP = "::: algorithm map_elites map_elites_line ::: seed 1 2"
-# CMA-ES is compiled first: seconds, which the other tests do not need.
+# CMA-ES is first compiled for some seconds, which the other tests do not need.
 COMPILED = "::: algorithm map_elites cma_me ::: seed 1 2"
 
 
@@ -30,7 +30,7 @@ def write_sweep(folder: Path, sweep: str = SWEEP) -> list[str]:
 
 
 def socket_of(folder: Path) -> Path:
-    """Where a client finds the warm process."""
+    """The socket of the warm process."""
     return Path(processes(folder, "qdsweep")[0].environ()["QDSWEEP_WARM"])
 
 
@@ -48,7 +48,7 @@ def start(folder: Path, words: list[str], **env: str) -> subprocess.Popen:
 
 
 def processes(folder: Path, module: str) -> list[psutil.Process]:
-    """Those whose command is `python -m MODULE ...`, in a folder."""
+    """The processes in a folder whose command is `python -m MODULE ...`."""
     return [
         process
         for process in psutil.process_iter(["cmdline", "cwd"])
@@ -67,7 +67,7 @@ def pids(folder: Path) -> list[int]:
 
 
 def half_way(folder: Path) -> tuple[str, int]:
-    """A run that is being computed and has saved its state, and its process."""
+    """A run in progress that has saved its state, and its process."""
     for lock in folder.glob("results/runs/*/state/lock"):
         if lock.read_text() and list(lock.parent.glob("reload-*.pkl")):
             return lock.parent.parent.name, read_json(lock)["pid"]
@@ -102,7 +102,7 @@ def test_forked_runs_give_the_same_results_and_leave_nothing(tmp_path):
     process = start(tmp_path, write_sweep(tmp_path, COMPILED), **SLOW)
     wait_until(lambda: len(pids(tmp_path)) == 3, what="two runs, forked from the warm process")
     warm = warm_process(tmp_path)
-    assert warm.num_threads() == 1, "else it cannot be forked safely"
+    assert warm.num_threads() == 1, "otherwise it cannot be forked safely"
     place = socket_of(tmp_path)
     assert place.parent.stat().st_mode & 0o777 == 0o700
     for nonsense in (b"", b"\0\0\0\2{}", b"\0\0\0\xff{"):
@@ -117,7 +117,7 @@ def test_forked_runs_give_the_same_results_and_leave_nothing(tmp_path):
 
 
 def test_torch_has_the_settings_of_a_process_of_its_own(tmp_path):
-    """MKL reads them at its first call, in the fork. It fails only where a CPU has AVX-512."""
+    """MKL reads them at its first call, in the fork. This can only fail on a CPU with AVX-512."""
     pytest.importorskip("stable_baselines3", reason="torch and stable-baselines3: `make rl`")
     task = {"domain": "rl_cartpole", "algorithm": "ppo", "archive": {"dims": [5, 5]}}
     task |= {"num_emitters": 1, "batch_size": 8, "iterations": 2}
@@ -131,7 +131,7 @@ def test_torch_has_the_settings_of_a_process_of_its_own(tmp_path):
 
 
 def test_a_client_ends_as_its_run_does_and_takes_it_with_it(tmp_path):
-    """By hand, with standard input closed, where a socket may get its number."""
+    """Started by hand with standard input closed, so a socket may get its number."""
     process = start(tmp_path, write_sweep(tmp_path), **SLOW)
     wait_until(lambda: half_way(tmp_path)[1], what="a reload file")
     run, pid = half_way(tmp_path)
@@ -176,7 +176,7 @@ def test_stages_are_forked_too_also_when_no_run_is_left(tmp_path):
     write_yaml(tmp_path / "sweep.yaml", config)
     tables = {}
     for mode, env in {"warm": {}, "alone": {"QDSWEEP_WARM": "off"}}.items():
-        env["PYTHONPROFILEIMPORTTIME"] = "1"  # each process says what it imports
+        env["PYTHONPROFILEIMPORTTIME"] = "1"  # each process prints its imports
         snakemake(*words, "aggregate", "--forcerun", "aggregate", cwd=tmp_path, **env)
         sweep = tmp_path / "results/sweeps/warm"
         imports = (sweep / "logs/aggregate.log").read_text()
@@ -194,7 +194,7 @@ def test_stages_are_forked_too_also_when_no_run_is_left(tmp_path):
         ("::: seed 1 2 ::: iterations 2", {"QDSWEEP_WARM": "off"}),
     ],
 )
-def test_one_run_another_cpu_baseline_or_a_wish_starts_by_itself(tmp_path, sweep, env):
+def test_some_runs_start_without_the_warm_process(tmp_path, sweep, env):
     snakemake(*write_sweep(tmp_path), "--config", f"sweep={sweep}", cwd=tmp_path, **env)
     assert not (tmp_path / ".snakemake/log/qdsweep-warm.log").exists()
     assert pids(tmp_path) == []

@@ -1,4 +1,4 @@
-"""The dask engine on one machine: workers that come, go and die; who is let in."""
+"""The dask engine on one machine: workers that come, go and die, and rejected ones."""
 
 import json
 import os
@@ -23,7 +23,7 @@ from waiting import crew_of, has_lost, has_workers, says, wait_until
 from qdsweep.host.machine import settings
 
 DASK = "engine: dask\nworkers_per_node: 3\n"
-# As in a user's shell: without the settings that these tests made for themselves.
+# The environment of a user's shell, without the settings of these tests.
 SHELL = {name: value for name, value in os.environ.items() if name not in settings()}
 
 
@@ -50,7 +50,7 @@ class Live:
 
     @classmethod
     def held(cls, folder: Path, cluster: str, **env: str) -> "Live":
-        """A run whose evaluations wait until `release`: whoever joins it comes in time."""
+        """A run whose evaluations wait until `release`, so other workers can join it in time."""
         (folder / "hold").touch()
         return cls(folder, cluster, **env, seconds=0.05, PATIENT_HOLD=str(folder / "hold"))
 
@@ -76,11 +76,11 @@ def test_the_result_is_that_of_the_serial_engine(tmp_path, expected):
     assert re.search(line, run.log.read_text()), "prints reach the log"
     assert not run.crew()
     left = {path.name for path in (run.out / "state").iterdir()}
-    assert not left & {"connection", "workers"}, "credentials and workers' logs vanish"
+    assert not left & {"connection", "workers"}, "credentials and workers' logs are removed"
 
 
 def test_times_to_end_of_a_users_dask_config_are_not_taken(tmp_path, expected):
-    """Both are common in the config of dask-jobqueue's users."""
+    """Users of dask-jobqueue often have both in their config."""
     ends = {
         "DASK_DISTRIBUTED__WORKER__LIFETIME__DURATION": "1s",
         "DASK_DISTRIBUTED__SCHEDULER__IDLE_TIMEOUT": "1s",
@@ -96,13 +96,13 @@ def test_workers_that_cannot_start_end_the_run_at_once(tmp_path):
     assert run.process.wait(300) == 1
     assert str(run.out / "state/workers") in run.process.stderr.read()
     logs = (run.out / "state/workers").iterdir()
-    assert any("no luck" in log.read_text() for log in logs), "the error of the domain"
+    assert any("PATIENT_BREAKS" in log.read_text() for log in logs), "the error of the domain"
 
 
 def test_joining_and_leaving(tmp_path, expected):
     run = Live.held(tmp_path, "engine: dask\n").ready(1)
     words = [BIN / "qdsweep", "worker", "--join", run.out, "--workers", "2"]
-    helper = subprocess.Popen(words, cwd="/", env=SHELL)  # from anywhere
+    helper = subprocess.Popen(words, cwd="/", env=SHELL)  # from any folder
     run.ready(3)
     run.release()
     helper.send_signal(signal.SIGTERM)
@@ -128,7 +128,7 @@ def test_a_plain_dask_worker_joins_and_leaves(tmp_path, expected):
     run = Live.held(tmp_path, "engine: dask\n").ready(1)
     words = dask_worker(run.out / "state/connection", "--nthreads", "2", cwd=tmp_path)
     env = {**SHELL, "PATIENT_SECONDS": "0.05"}
-    # With a nanny, as usual, and without our CPU settings: its process is not where they count.
+    # With a nanny, as usual, and without the CPU settings, which its process does not need.
     helper = subprocess.Popen(words, cwd="/", env=env, stderr=subprocess.DEVNULL)
     run.ready(3)
     run.release()
@@ -144,7 +144,7 @@ def test_a_plain_dask_worker_joins_and_leaves(tmp_path, expected):
 
 @pytest.fixture
 def lab(tmp_path):
-    """An existing Dask cluster: `dask scheduler` and two `dask worker`, by TLS."""
+    """An existing Dask cluster: `dask scheduler` and two `dask worker`, with TLS."""
     from distributed.security import Security
 
     made = Security.temporary()
@@ -188,7 +188,7 @@ def test_two_runs_share_a_cluster_that_is_there(tmp_path, lab, expected):
         assert digest(run.out) == expected
         assert has_lost(run.log)
         assert says(run.log, "evaluates", 5), "lines of workers reach the log"
-    # As they were: alive, without our processes, and with no key of ours.
+    # The workers are unchanged: alive, without processes or keys of qdsweep.
     assert scheduler.poll() is None
     assert second.poll() is None
     wait_until(lambda: not psutil.Process(second.pid).children(), 300, "our processes are gone")
@@ -204,7 +204,7 @@ def test_two_runs_share_a_cluster_that_is_there(tmp_path, lab, expected):
         assert len(client.scheduler_info()["workers"]) == 2
 
 
-def test_a_worker_with_other_versions_is_turned_away(tmp_path, expected):
+def test_a_worker_with_other_versions_is_rejected(tmp_path, expected):
     run = Live(tmp_path, "engine: dask\n", seconds=0.05).ready(1)
     other = tmp_path / "other/numpy-0.0.dist-info/METADATA"
     other.parent.mkdir(parents=True)
@@ -232,7 +232,7 @@ def test_nobody_without_the_credentials_gets_in(tmp_path, expected):
         for connection in process.net_connections(kind="inet")
         if connection.status == psutil.CONN_LISTEN
     }
-    assert len(listening) == 2, "a port each for Dask's scheduler and Dask's worker"
+    assert len(listening) == 2, "one port for Dask's scheduler and one for Dask's worker"
     foreign = Security.temporary()
     contexts = [ssl.create_default_context(), ssl.create_default_context()]
     for context in contexts:
@@ -243,14 +243,14 @@ def test_nobody_without_the_credentials_gets_in(tmp_path, expected):
     contexts[1].load_cert_chain(certificate, key)
     for address in listening:
         assert address.ip == "127.0.0.1"
-        for context in contexts:  # no certificate, and that of another run
+        for context in contexts:  # no certificate, and the certificate of another run
             with (
                 pytest.raises(OSError),
                 socket.create_connection(address, timeout=5) as plain,
                 context.wrap_socket(plain) as encrypted,
             ):
                 encrypted.sendall(b"hello")
-                # With TLS 1.3 the refusal comes after the client's side of the handshake.
+                # With TLS 1.3, the rejection comes after the client's side of the handshake.
                 if not encrypted.recv(1):
                     raise ConnectionResetError
         with socket.create_connection(address, timeout=5) as plain:

@@ -1,4 +1,4 @@
-"""Input that is wrong as no generator thinks of it: most stands in fixtures/bad_input.txt."""
+"""Faulty input that no generator produces, most of it in fixtures/bad_input.txt."""
 
 import re
 import shlex
@@ -29,7 +29,7 @@ _OK: dict[str, bytes | None] = {"ok.yaml": as_yaml(SMALL)}
 
 
 def tabled(section: str) -> Iterator[tuple[str, list[str]]]:
-    """Each input of a section of the table, and what its message names."""
+    """Yields each input of a section of the table, and the names in its message."""
     text = (REPO / "tests/fixtures/bad_input.txt").read_text()
     lines = text.split(f"\n[{section}]")[1].split("\n\n")[0].splitlines()[1:]
     for line in lines:
@@ -43,7 +43,7 @@ def mappings(section: str) -> Iterator[tuple[str, Any, list[str]]]:
 
 
 def hand_made() -> Iterator[Case]:
-    """What no generator thinks of."""
+    """Yields faulty files that no generator produces."""
     yield from _huge()
     yield from _files()
     yield from _experiments()
@@ -78,7 +78,7 @@ def _files() -> Iterator[Case]:
             ("not UTF-8", b"name: \xff\xfe", "UTF-8", "0xff"),
             ("UTF-16", "name: s".encode("utf-16"), "UTF-8", "0xff"),
             ("binary", bytes(range(256)), "UTF-8", "0x80"),
-            ("begun by a BOM, with an unknown key", b"\xef\xbb\xbf" + text + b"zzz: 1\n", "zzz"),
+            ("with a BOM and an unknown key", b"\xef\xbb\xbf" + text + b"zzz: 1\n", "zzz"),
             ("a folder", None, "YAML|config/experiments/"),
             ("a bomb", bomb, "1,000,000", "line 7"),
             ("deeper than the stack", b"a: " + b"[" * 100_000, "200", "line 1"),
@@ -174,7 +174,7 @@ def _plugins() -> Iterator[Case]:
 
 
 def only_as_processes() -> Iterator[Case]:
-    """Code of the user's, which ends or prints as it likes, and Snakemake."""
+    """Yields faulty user code, which may end or print anything, and options of Snakemake."""
     for what, source, *names in (
         ("fails when imported", b"1 / 0\nclass Own: pass\n", "ZeroDivisionError"),
         ("exits when imported", b"import sys\nsys.exit(3)\nclass Own: pass\n", "SystemExit"),
@@ -195,8 +195,8 @@ def only_as_processes() -> Iterator[Case]:
     ):
         words = ("snakemake", "-n", "--cores", "1", "--configfile", "ok.yaml", "--config", config)
         yield Case(f"snakemake --config {config}", words, ok, tuple(names))
-    # Of files that are no YAML, Snakemake reads the others itself, and says so in its own words.
-    ours = re.compile("a file that is (begun by a BOM|a bomb|repeating a key$)")
+    # Snakemake itself reads other files that are not YAML, and reports them in its own words.
+    ours = re.compile("a file that is (with a BOM|a bomb|repeating a key$)")
     for case in (*_huge(), *_files(), *_sweeps(), *_plugins()):
         if case.words == PLAN and ("a file that is" not in case.name or ours.search(case.name)):
             words = ("snakemake", "-n", "--cores", "1", "--configfile", "bad.yaml")

@@ -1,4 +1,4 @@
-"""Input that is wrong in one place, made from the config models, and what its message names."""
+"""Input with one fault, made from the config models, and the names in its message."""
 
 import copy
 import json
@@ -13,7 +13,7 @@ from annotated_types import Ge, Gt, Le, Lt, MinLen
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-# Each has models of its own: what the wrong ones are made from.
+# Each has its own models, from which the faulty inputs are made.
 EXPERIMENTS: dict[str, dict[str, Any]] = {
     "cma_mae": {"domain": "lp_sphere", "algorithm": "cma_mae"},
     "cvt": {"domain": "arm", "algorithm": "cvt_map_elites"},
@@ -34,18 +34,18 @@ EXPERIMENTS: dict[str, dict[str, Any]] = {
     "impala": {"domain": "rl_cartpole", "algorithm": "impala"},
     "own": {"domain": "maze", "algorithm": {"preset": "map_elites"}},
 }
-# Keys of which one is given -> the others of a small experiment.
+# A key of which only one of several is given -> the others in a small experiment.
 _INSTEAD: dict[str, tuple[tuple[str, ...], ...]] = {
     "archive.cells": (("archive", "dims"),),
     "evaluations": (("iterations",),),
     "steps": (("iterations",),),
 }
-# What a message calls a value of a kind, `a|b` for either.
+# The names of a type in a message, `a|b` for either.
 _KINDS = {
     **{int: "integer", float: "number", bool: "boolean", str: "string|text"},
     **{list: "list", tuple: "list", dict: "mapping"},
 }
-# Keys that have short forms: what their messages may name instead.
+# Keys with short forms -> the names that their messages may have instead.
 _SHORT_FORMS = {
     **{"domain": "lp_sphere", "algorithm": "cma_me", "cluster": "local", "sweep": ":::"},
     **{"schedule": "KEY=VALUE", "search.halving.first": "number"},
@@ -54,13 +54,13 @@ _SHORT_FORMS = {
 
 @dataclass(frozen=True)
 class Case:
-    """A command with something wrong, and what its one message must name.
+    """A command with one fault, and the names that its only message must contain.
 
     Attributes:
-        name: What is wrong.
+        name: The fault.
         words: The command, `qdsweep ...` or `snakemake ...`.
-        files: Those that it reads, by name; None is a folder.
-        names: Files, keys, values, bounds, units: what no better wording loses; `a|b` for either.
+        files: The files that it reads, by name; None is a folder.
+        names: Files, keys, values, bounds and units, which any wording contains; `a|b` for either.
     """
 
     name: str
@@ -82,7 +82,7 @@ class Case:
                 path.write_bytes(content)
 
     def faults_of(self, message: str) -> list[str]:
-        """What is wrong with its message."""
+        """Returns the fault of its message."""
         wrong = [f"it lacks {name}" for name in self.names if not _has(message, name)]
         if "Traceback" in message or not message.strip() or "\n\n" in message.strip():
             wrong.append("it is no single message")
@@ -90,7 +90,7 @@ class Case:
 
 
 def _has(message: str, names: str) -> bool:
-    """Whether it has one of `a|b`; a number not as a part of another."""
+    """Whether it has one of `a|b`, but a number not as a part of another number."""
     return any(
         re.search(rf"(?<![\w.]){name}(?!\w)", message) if name.isdigit() else name in message
         for name in names.split("|")
@@ -110,21 +110,21 @@ def case_of(
 
 
 def faults(model: BaseModel) -> Iterator[tuple[str, dict[str, Any], tuple[str, ...]]]:
-    """Yields what is wrong, the data with it, and what is to be named, for every key of a model."""
+    """Yields the fault, the data with it and the names to expect, for every key of a model."""
     data = model.model_dump(mode="json")
     for path, info in _keys(model, ()):
         key = ".".join(map(str, path))
         for what, value, names in _wrong_values(key, info):
             changed = _with(data, path, value)
-            for other in _INSTEAD.get(key, ()):  # or the pair of them would be what is wrong
+            for other in _INSTEAD.get(key, ()):  # otherwise the pair would be the fault
                 changed = _with(changed, other, None)
             yield f"{key} {what}", changed, (key, *names)
-        # Without the type of an algorithm it is one of emitters.
+        # An algorithm without a type is a composition of emitters.
         there = f"{key}|algorithm.emitters" if key == "algorithm.type" else key
         if isinstance(path[-1], str):
             misspelt = f"{path[-1][:-1]}_{path[-1][-1]}"
             renamed = _without(_with(data, (*path[:-1], misspelt), _at(data, path)), path)
-            # Without a type nobody knows what else there is.
+            # Without a type, the other keys are unknown.
             names = (there,) if path[-1] == "type" else (misspelt, path[-1])
             yield f"{key} misspelt", renamed, names
         if info.is_required():
@@ -144,7 +144,7 @@ def _keys(model: BaseModel, prefix: tuple[Any, ...]) -> Iterator[tuple[tuple[Any
 
 
 def _leaves(annotation: Any) -> set[Any]:
-    """The types and the texts that a value may be."""
+    """Returns the possible types and texts of a value."""
     origin, args = get_origin(annotation), get_args(annotation)
     if origin is Literal:
         return set(args)
@@ -159,14 +159,14 @@ def _leaves(annotation: Any) -> set[Any]:
 
 
 def _wrong_values(key: str, info: FieldInfo) -> Iterator[tuple[str, Any, tuple[str, ...]]]:
-    """Yields what is wrong, the value, and what is to be named: it, and what is allowed."""
+    """Yields the fault, the value and the names to expect: the value and the allowed ones."""
     leaves = _leaves(info.annotation)
     if Any in leaves:
         return
     choices = [f"'{leaf}'" for leaf in leaves if isinstance(leaf, str)]
     kinds = [_KINDS[leaf] for leaf in leaves if leaf in _KINDS]
     allowed = tuple(sorted(choices)) + tuple(kinds)
-    if key.endswith("type"):  # of the others, a model knows nothing
+    if key.endswith("type"):  # a model does not know the other types
         allowed = ()
     if key in _SHORT_FORMS:
         allowed = ("|".join((_SHORT_FORMS[key], *kinds)),)
@@ -234,7 +234,7 @@ PLAN = ("qdsweep", "plan", "bad.yaml")
 
 
 def generated() -> Iterator[Case]:
-    """Every key of every model, wrong in every way that its type has."""
+    """Yields every key of every model, with every fault of its type."""
     from qdsweep.config.cluster import Cluster
     from qdsweep.config.compose import compose
     from qdsweep.config.sweep import SweepFile
@@ -274,6 +274,6 @@ def generated() -> Iterator[Case]:
         {**SWEEP, **drawn, "search": {"pbt": {"population": 4, "generations": 3}}},
     ):
         for what, changed, names in faults(SweepFile.model_validate_json(json.dumps(data))):
-            if what not in seen and what != "name is a number":  # which is a name
+            if what not in seen and what != "name is a number":  # a number is a valid name
                 seen.add(what)
                 yield case_of(f"sweep: {what}", PLAN, changed, *names)

@@ -1,4 +1,4 @@
-"""Episodes by gymnasium's own loop: what domains and films must equal."""
+"""Episodes by gymnasium's own loop, which domains and films must equal."""
 
 from typing import NamedTuple
 
@@ -7,7 +7,7 @@ import numpy as np
 
 
 class Episode(NamedTuple):
-    """An episode: the first observation and one after each step, and what was seen of each step."""
+    """An episode: the first observation, one after each step, and the results of `look`."""
 
     total: float
     observations: np.ndarray
@@ -22,8 +22,8 @@ def play(env, act, seed, look=lambda env: None):
     Args:
         env: An id, or an environment, which stays open.
         act: Observation -> action.
-        seed: Of the reset.
-        look: What it gives of the environment after each step is kept.
+        seed: The seed of the reset.
+        look: Environment -> a value that is stored after each step.
     """
     made = gym.make(env) if isinstance(env, str) else env
     observation, _ = made.reset(seed=seed)
@@ -32,7 +32,7 @@ def play(env, act, seed, look=lambda env: None):
         actions.append(act(observation))
         observation, reward, terminated, truncated, _ = made.step(actions[-1])
         total += float(reward)
-        observations.append(np.array(observation, float))  # it may be a buffer
+        observations.append(np.array(observation, float))  # the environment may reuse a buffer
         seen.append(look(made))
         ended = terminated or truncated
     if made is not env:
@@ -42,7 +42,7 @@ def play(env, act, seed, look=lambda env: None):
 
 
 def land(solution, seed, limit=None):
-    """As pyribs' examples/lunar_lander.py: return, place and speed of impact, and how it ended."""
+    """Returns the results of pyribs' examples/lunar_lander.py, and how the landing ended."""
     env = gym.make("LunarLander-v3", max_episode_steps=limit)
     weights = solution.reshape(4, 8)
     episode = play(env, lambda observation: np.argmax(weights @ observation), seed)

@@ -18,7 +18,7 @@ from qdsweep.errors import BadInput
 CONFIG = REPO / "config"
 
 
-# Small and complete: what the tests change one thing of.
+# A small, complete experiment, of which tests change one key.
 BASE: dict[str, Any] = {
     "domain": {"preset": "lp_sphere", "solution_dim": 10},
     "algorithm": "cma_me",
@@ -31,7 +31,7 @@ def presets(kind: str) -> list[str]:
     return sorted(path.stem for path in (CONFIG / kind).glob("*.yaml"))
 
 
-# What makes a learner quick enough for a test, where an algorithm has such a key.
+# Values that make a learner fast enough for a test, if an algorithm has these keys.
 QUICK = {
     "training_steps": 4,
     "training_ratio": 0.05,
@@ -46,7 +46,7 @@ LEARNER = {"critic_hidden": [16, 16], "minibatch": 16}
 
 @contextmanager
 def skipped_if_missing() -> Iterator[None]:
-    """Skips the test, with the remedy, where a check in it misses a package."""
+    """Skips the test with the remedy if a package is missing."""
     try:
         yield
     except BadInput as missing:
@@ -54,14 +54,14 @@ def skipped_if_missing() -> Iterator[None]:
 
 
 def installed(experiment: Experiment) -> Experiment:
-    """The experiment; where a package is missing that it needs, the test is skipped."""
+    """Returns the experiment. If it needs a missing package, the test is skipped."""
     with skipped_if_missing():
         require_packages_of(experiment)
     return experiment
 
 
 def with_algorithm(name: str, home: Any = "lp_sphere", **changes: Any) -> Experiment:
-    """An experiment with an algorithm; on short episodes where it learns from their steps."""
+    """Returns an experiment with an algorithm, on short episodes if it learns from steps."""
     part = read_part("algorithm", read_yaml(find_preset("algorithms", name)))
     own: dict[str, Any] = {} if isinstance(part, Composition) else {"num_emitters": 1}
     if part.needs_experience:
@@ -74,7 +74,7 @@ def with_algorithm(name: str, home: Any = "lp_sphere", **changes: Any) -> Experi
 
 
 def merged(base: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
-    """`base` with changed keys; None removes one."""
+    """Returns `base` with changed keys; None removes a key."""
     return {key: value for key, value in {**base, **changes}.items() if value is not None}
 
 

@@ -1,13 +1,13 @@
 """A domain that counts its evaluations, and an experiment of it.
 
-Its plug-in is `tally`, as `counting` is this module in what is computed by forks of the tests.
+Its plug-in is called `tally`, because `counting` is this module in forks of the tests.
 """
 
 import sys
 from pathlib import Path
 
-# It notes how much it evaluates, sleeps if COUNTING_SECONDS says so, waits while there is a file
-# `hold`, stops at an evaluation that the file `stop` names (killing.py), and fails for one slope.
+# It counts its evaluations, sleeps for COUNTING_SECONDS, waits while there is a file
+# `hold`, stops at the evaluation in the file `stop` (killing.py), and fails for one slope.
 COUNTING = """
 import os, time
 import numpy as np
@@ -24,7 +24,7 @@ def stop_here(evaluated):
     with open(path("stop")) as file:
         number, moment = file.read().split(" ", 1)
     if moment == "evaluation" and evaluated >= int(number):
-        os.rename(path("stop"), path("claimed"))  # one process alone can
+        os.rename(path("stop"), path("claimed"))  # only one process can
         with open(path("claimed"), "w") as file:
             file.write(str(os.getpid()))
         os.rename(path("claimed"), path("stopped"))
@@ -73,17 +73,17 @@ EXPERIMENT = {
 
 
 def add_plugin(folder: Path) -> None:
-    """Makes the domain known to what is started in a folder."""
+    """Makes the domain known to processes that start in a folder."""
     (folder / "config/plugins").mkdir(parents=True, exist_ok=True)
     (folder / "config/plugins/tally.py").write_text(COUNTING)
 
 
 def evaluated(folder: Path) -> int:
-    """Returns how many solutions were evaluated in a folder, also those that a kill has lost."""
+    """Returns the number of evaluations in a folder, including those that a kill has lost."""
     file = folder / "evaluated.txt"
     return sum(map(int, file.read_text().split())) if file.exists() else 0
 
 
 def forget_plugin() -> None:
-    """Forgets the domain of another folder, so that this process may know that of a new one."""
+    """Forgets the domain of another folder, so this process can import that of a new one."""
     sys.modules.pop("tally", None)

@@ -1,4 +1,4 @@
-"""Domains as tests make them."""
+"""Makes domains for tests."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""What version 0.1.0 left behind: tests/fixtures/make_results.py says how it was made."""
+"""The results of version 0.1.0, which tests/fixtures/make_results.py has made."""
 
 import json
 import sys
@@ -16,7 +16,7 @@ HALF_DONE = [run for run in RUNS if run not in FINISHED]
 
 
 def unpack(folder: Path) -> Path:
-    """Writes the folder of then, and forgets its plug-in, which another such folder may have."""
+    """Writes the folder, and forgets its plug-in, as another such folder may have imported it."""
     with tarfile.open(FIXTURE) as packed:
         packed.extractall(folder, filter="data")
     sys.modules.pop("earlier", None)

@@ -1,4 +1,4 @@
-"""Runs with given results, published values, and the tables of a sweep as tests read them."""
+"""Runs with given results, published values, and the tables of a sweep."""
 
 import contextlib
 import json
@@ -25,14 +25,14 @@ def read(sweep: Path, name: str) -> pd.DataFrame:
 
 
 def contents(sweep: Path) -> dict[str, bytes]:
-    """Every table; not the log, nor what is kept of the runs."""
+    """Returns every table, without the log and the cache of runs."""
     tables = [*sweep.glob("*.*"), *sweep.glob("tables/*")]
     return {str(p.relative_to(sweep)): p.read_bytes() for p in tables if not p.name.startswith(".")}
 
 
 @contextlib.contextmanager
 def changed_plan(sweep: Path) -> Iterator[dict]:
-    """The plan of a sweep, which is written back as it was changed."""
+    """Yields the plan of a sweep, and writes it back with its changes."""
     path = sweep / "plan.json"
     plan = json.loads(path.read_text())
     yield plan
@@ -40,7 +40,7 @@ def changed_plan(sweep: Path) -> Iterator[dict]:
 
 
 def make_tables(results: Path, scores: dict[str, list[float]], *, cells=True, **plan) -> Path:
-    """The tables of `make_sweep`; `plan`: further keys of its plan."""
+    """Returns the tables of `make_sweep`; `plan` has further keys of its plan."""
     sweep = make_sweep(results, scores, cells=cells)
     with changed_plan(sweep) as keys:
         keys |= plan
@@ -97,7 +97,7 @@ def write_run(folder: Path, score: float, *, cells: bool = True) -> None:
 
 
 def without_decimals(text: str) -> str:
-    """A text without what other machines may compute otherwise."""
+    """Returns a text without numbers that differ between machines."""
     return re.sub(r"\d+\.\d+( core-\w+)?", "#", text)
 
 

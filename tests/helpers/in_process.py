@@ -1,4 +1,4 @@
-"""Commands, runs and sweeps in this process, which has imported and compiled everything."""
+"""Commands, runs and sweeps in this process, which has already imported and compiled."""
 
 import contextlib
 import io
@@ -11,34 +11,34 @@ from results import forget_sums
 
 
 def qdsweep(*words: object, cwd: Path, code: int = 0) -> str:
-    """Runs a command of `qdsweep`; `support.command` is for tests of its process.
+    """Runs a command of `qdsweep` here, while `support.command` starts a process.
 
     Args:
         words: The command.
-        cwd: The folder that it is typed in.
-        code: The exit code that it must have.
+        cwd: The working directory.
+        code: The expected exit code.
 
     Returns:
-        What it printed.
+        Its output.
     """
     from qdsweep.cli import main
     from qdsweep.config.files import read_preset
 
-    read_preset.cache_clear()  # a file may have been written anew since the last command
+    read_preset.cache_clear()  # a file may have changed since the last command
     root, printed = logging.getLogger(), io.StringIO()
     handlers, level = root.handlers[:], root.level
     root.handlers.clear()
-    alarm, _ = signal.getitimer(signal.ITIMER_REAL)  # of pytest-timeout; a run sets its own
+    alarm, _ = signal.getitimer(signal.ITIMER_REAL)  # pytest-timeout's alarm, which a run replaces
     try:
         with (
-            mock.patch("qdsweep.cli._leave_threads"),  # it may end the process: this one
+            mock.patch("qdsweep.cli._leave_threads"),  # it may end this process
             contextlib.chdir(cwd),
             contextlib.redirect_stdout(printed),
             contextlib.redirect_stderr(printed),
         ):
             try:
                 exit_code = main([str(word) for word in words])
-            except SystemExit as ended:  # of argparse
+            except SystemExit as ended:  # argparse raises it
                 exit_code = ended.code
     finally:
         for handler in root.handlers:
@@ -51,7 +51,7 @@ def qdsweep(*words: object, cwd: Path, code: int = 0) -> str:
 
 
 def checked_sweep(*files: Path):
-    """The sweep of its files, after all checks of a start of Snakemake."""
+    """Returns the sweep of its files, after all checks of a start of Snakemake."""
     from qdsweep.planning.checks import check_sweep
     from qdsweep.planning.start import key_sources, read_sweep, sweep_of
     from qdsweep.records.paths import Results
@@ -63,12 +63,12 @@ def checked_sweep(*files: Path):
 
 
 def compute_run(experiment: object, out: Path, **changes: object) -> Path:
-    """Computes a run in this process, which has imported and compiled everything after the first.
+    """Computes a run in this process, where only the first run imports and compiles.
 
     Args:
         experiment: A file, or keys.
         out: The run's folder, which is returned.
-        changes: Keys that win.
+        changes: Keys that override the experiment.
     """
     from qdsweep.config.cluster import Cluster
     from qdsweep.config.compose import compose
@@ -86,7 +86,7 @@ def compute_run(experiment: object, out: Path, **changes: object) -> Path:
 def compute_sweep(results: Path, experiment, sweep: str, name: str = "tiny", **reporting) -> Path:
     """Computes a sweep in this process, without Snakemake, to its tables; returns its folder.
 
-    Nothing has a checksum: tests edit what it leaves.
+    It writes no checksums, because tests edit the results.
     """
     from qdsweep.analysis.tables.aggregate import aggregate
     from qdsweep.config.cluster import Cluster

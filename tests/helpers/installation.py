@@ -1,4 +1,4 @@
-"""qdsweep as a user installs it: its wheel, in an environment that knows no clone."""
+"""qdsweep as a user installs it: its wheel, in an environment without a clone."""
 
 import os
 import re
@@ -14,7 +14,7 @@ from support import BIN, alone, copy_project, locked, run, shared_folder
 
 
 def wheel() -> Path:
-    """The project's wheel, built once for all processes of this start of pytest."""
+    """Returns the project's wheel, built once for all processes of this pytest command."""
     folder = shared_folder() / "wheel"
     with alone("wheel"):
         if not folder.exists():
@@ -27,15 +27,15 @@ def wheel() -> Path:
 
 
 def environment(*, package: bool = True) -> Path:
-    """An environment with the libraries of requirements.lock alone; made once.
+    """Returns an environment with only the libraries of requirements.lock, made once.
 
-    They are the files of this venv's libraries, so that nothing is downloaded.
+    They are the files of this venv's libraries, so nothing is downloaded.
 
     Args:
-        package: Whether the wheel is installed there too.
+        package: Whether the wheel is installed too.
 
     Returns:
-        Its folder of programs.
+        The folder of its programs.
     """
     folder = shared_folder() / ("installed" if package else "libraries")
     file = wheel() if package else None
@@ -63,7 +63,7 @@ def snakemake_alone() -> Path:
 
 
 def _requirements(name: str, known: set[str]) -> set[str]:
-    """Adds a library to the known ones, and all that it requires."""
+    """Adds a library and all its requirements."""
     if name not in known:
         known.add(name)
         for requirement in map(Requirement, requires(name) or ()):
@@ -81,13 +81,13 @@ def _create(folder: Path, libraries: Iterable[str]) -> None:
 
 
 def activated(programs: Path) -> dict[str, str]:
-    """Returns what a shell's environment is where that of these programs is active."""
+    """Returns the variables of a shell in which the environment of these programs is active."""
     known = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
     return {**known, "PATH": os.pathsep.join([str(programs), "/usr/local/bin", "/usr/bin", "/bin"])}
 
 
 def type_in(programs: Path, *words: object, cwd: Path, check: int | None = 0, **env: str):
-    """Runs a program of an environment, as a shell would where that is active."""
+    """Runs a program of an environment, as in a shell in which it is active."""
     program, *arguments = map(str, words)
     words = [str(programs / program), *arguments]
     return run(words, cwd=cwd, env=activated(programs) | env, check=check)
@@ -100,7 +100,7 @@ def _pip(*words: str) -> None:
 def _link_library(name: str, site: Path) -> None:
     try:
         files = distribution(name).files or []
-    except PackageNotFoundError:  # pip's check tells whether it is needed
+    except PackageNotFoundError:  # pip's check reports whether it is needed
         return
     for file in files:
         source, target = Path(file.locate()), Path(os.path.normpath(site / file))
@@ -119,14 +119,14 @@ def _link_library(name: str, site: Path) -> None:
 
 
 def host(folder: Path, tag: str) -> dict[str, str]:
-    """Puts the project where git finds https://github.com/OWNER/qdsweep.
+    """Makes the project available to git as https://github.com/OWNER/qdsweep.
 
     Args:
-        folder: An empty folder, for that and for what Snakemake keeps of it.
-        tag: Of what is committed there.
+        folder: An empty folder for it and for Snakemake's cache of it.
+        tag: The tag of its commit.
 
     Returns:
-        The environment in which git does so.
+        The environment for git.
     """
     repository = copy_project(folder / "OWNER/qdsweep")
     (repository / ".venv").unlink()

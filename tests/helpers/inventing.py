@@ -1,4 +1,4 @@
-"""Invented runs, whose every number is known: quicker than real ones."""
+"""Invented runs with known numbers, which are faster than real runs."""
 
 import json
 

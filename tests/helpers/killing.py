@@ -1,11 +1,11 @@
-"""Real commands and their jobs that start in a moment, to be killed hundreds of times.
+"""Real commands and jobs that start fast, so tests can kill them hundreds of times.
 
-What takes seconds at each start, imports and numba's compilation, is done once in this process:
-`snakemake` and `qdsweep` are forks of it, and so is a warm process, which here outlives Snakemake.
-All else is as typed: jobs are started by Snakemake, and engines, ranks and workers by jobs.
+Imports and numba's compilation, which take seconds at each start, are done once in this process.
+`snakemake`, `qdsweep` and the warm process, which here outlives Snakemake, are forks of it.
+Everything else is unchanged: Snakemake starts jobs, and jobs start engines, ranks and workers.
 
-A process stops at a moment that a test has named (`stop_at`), so that the test can kill there who
-it likes: see `_arm` for the moments; `evaluation` is one of the domain in counting.py.
+A process stops at a moment that a test has named (`stop_at`), so that the test can kill any
+process there. See `_arm` for the moments; `evaluation` is a moment of the domain in counting.py.
 """
 
 import atexit
@@ -39,7 +39,7 @@ PREPARED = (
 
 @contextlib.contextmanager
 def warm_process(folder: Path) -> Iterator[Path]:
-    """A warm process, forked from this one; yields its socket, whose path must be short."""
+    """Forks a warm process from this one, and yields its socket, whose path must be short."""
     from qdsweep.warm import server
 
     server.prepare_stages()
@@ -65,19 +65,19 @@ def warm_process(folder: Path) -> Iterator[Path]:
 
 
 def stop_at(folder: Path, moment: str, number: int = 1) -> None:
-    """Makes the first process of a folder that comes to a moment for so many times wait there."""
+    """Stops the first process of a folder that reaches a moment this many times."""
     (folder / "stop").write_text(f"{number} {moment}")
 
 
 def stopped(folder: Path) -> int | None:
-    """The process that waits at the moment."""
+    """Returns the process that waits at the moment."""
     with contextlib.suppress(FileNotFoundError):
         return int((folder / "stopped").read_text())
     return None
 
 
 def go_on(folder: Path) -> None:
-    """Lets it go on, if it has not been killed."""
+    """Lets it continue, if it has not been killed."""
     (folder / "stopped").unlink(missing_ok=True)
 
 
@@ -93,7 +93,7 @@ def _reach(moment: str) -> None:
         _reached[moment] += 1
         if _reached[moment] < int(number):
             return
-        os.rename("stop", "claimed")  # noqa: PTH104 - one process alone can
+        os.rename("stop", "claimed")  # noqa: PTH104 - only one process can
     except FileNotFoundError:
         return
     Path("claimed").write_text(str(os.getpid()))
@@ -103,7 +103,7 @@ def _reach(moment: str) -> None:
 
 
 class _Halved:
-    """A file whose writes have a moment in the middle."""
+    """A file with a moment in the middle of each write."""
 
     def __init__(self, file: Any) -> None:
         self._file = file
@@ -120,7 +120,7 @@ class _Halved:
     def write(self, content: Any) -> int:
         view = pickle.PickleBuffer(content).raw()
         half = len(view) // 2
-        if half < 1000:  # not the payload
+        if half < 1000:  # without the payload
             return self._file.write(content)
         first = self._file.write(view[:half])
         self._file.flush()
@@ -129,7 +129,7 @@ class _Halved:
 
 
 def _arm() -> None:
-    """Gives this process its moments: of a save, of a learner, and before a file has its name."""
+    """Gives this process its moments: in a save, in a learner, and before a file has its name."""
     from qdsweep.algorithms.learning.base import ArchiveAlgorithm
     from qdsweep.experiment.state import Pending
     from qdsweep.experiment.stop import Stop
@@ -182,10 +182,10 @@ def _arm() -> None:
 
 
 class Start:
-    """A start of a command in a process group of its own.
+    """A start of a command in its own process group.
 
     Args:
-        folder: Where it is typed, and where `printed.txt` has what it says.
+        folder: The working directory, where `printed.txt` has its output.
         words: Its options.
         env: Further variables of its environment; QDSWEEP_WARM is a warm process's socket.
         program: snakemake or qdsweep.
@@ -223,7 +223,7 @@ class Start:
         return self.code is not None
 
     def begins(self, text: str = "\n[") -> float:
-        """Waits until it says that a job begins, or ends; returns how long that took."""
+        """Waits until it reports the start or end of a job; returns the time that this took [s]."""
         start = time.monotonic()
         wait_until(lambda: self.has_ended() or self.says(text), 300, "a job")
         return time.monotonic() - start
@@ -239,15 +239,15 @@ class Start:
         return not self.has_ended()
 
     def kill(self, with_jobs: bool) -> list[psutil.Process]:
-        """SIGKILL for its whole group; returns what else lives in its folder at that moment.
+        """Sends SIGKILL to its whole group; returns the other live processes in its folder.
 
         Args:
-            with_jobs: Also for its jobs, which are forks of the warm process and in no group of it.
+            with_jobs: Also for its jobs, which are forks of the warm process in other groups.
         """
         jobs = living(self.folder) if with_jobs else []
         try:
             os.killpg(self.pid, signal.SIGKILL)
-        except ProcessLookupError:  # it had no time yet for a group of its own
+        except ProcessLookupError:  # it does not have its own group yet
             os.kill(self.pid, signal.SIGKILL)
         for job in jobs:
             if _is_job(job):
@@ -259,9 +259,9 @@ class Start:
 
 
 def living(folder: Path) -> list[psutil.Process]:
-    """The processes that work in a folder or below it, but for this one.
+    """Returns the processes that work in a folder or below it, without this one.
 
-    Also those elsewhere that have been started with the folder as KILLED_IN.
+    This includes processes elsewhere that were started with the folder as KILLED_IN.
     """
     there = []
     for process in psutil.process_iter(["cwd", "environ"]):
@@ -273,7 +273,7 @@ def living(folder: Path) -> list[psutil.Process]:
 
 
 def _is_job(process: psutil.Process) -> bool:
-    """Whether it is a fork of the warm process, which has its name, but not its folder."""
+    """Whether a process is a fork of the warm process, with its name, but not its folder."""
     with contextlib.suppress(psutil.NoSuchProcess):
         parent = process.parent()
         return parent is not None and parent.ppid() == os.getpid()
@@ -281,7 +281,7 @@ def _is_job(process: psutil.Process) -> bool:
 
 
 def _leave(printed: Path, folder: Path, reads: int) -> None:
-    """Makes a fork of pytest a process of its own."""
+    """Makes a fork of pytest an independent process."""
     os.setsid()
     os.chdir(folder)
     forget_plugin()
@@ -291,14 +291,14 @@ def _leave(printed: Path, folder: Path, reads: int) -> None:
     sys.stdin = os.fdopen(0, closefd=False)
     sys.stdout = os.fdopen(1, "w", buffering=1, closefd=False)
     sys.stderr = os.fdopen(2, "w", buffering=1, closefd=False)
-    atexit._clear()  # what pytest has for its own end
+    atexit._clear()  # pytest's functions for its own end
     logging.getLogger().handlers.clear()
     _arm()
 
 
 @contextlib.contextmanager
 def _ending() -> Iterator[None]:
-    """Ends a fork with what is done in it."""
+    """Runs a function in a fork, and ends the fork."""
     code = 1
     try:
         yield

@@ -1,4 +1,4 @@
-"""Algorithms that learn, played batch by batch; learners of reinforcement learning alone."""
+"""Plays learning algorithms batch by batch, and learners of reinforcement learning directly."""
 
 import numpy as np
 from composing import with_algorithm
@@ -11,7 +11,7 @@ ACTOR = Actor(((8, 4), (2, 8)), True, "relu", None, None, discrete=True)
 
 
 def made(preset="dqn", actor=ACTOR, **settings):
-    """A small learner of a preset that trains often."""
+    """Returns a small learner of a preset that trains often."""
     quick = {"train_freq": 10, "gradient_steps": 3, "minibatch": 8, "learning_starts": 0}
     own = {"minibatch": 8} if preset == "impala" else quick
     experiment = with_algorithm(preset, **{**own, **settings})
@@ -20,7 +20,7 @@ def made(preset="dqn", actor=ACTOR, **settings):
 
 
 def tell(algorithm, domain, candidates, first_seed=0):
-    """Evaluates a batch and tells the algorithm its results, which are returned."""
+    """Evaluates a batch, passes the results to the algorithm, and returns them."""
     seeds = first_seed + np.arange(len(candidates.solutions), dtype=np.uint32)
     options = {"experience": True} if candidates.experience else {}
     if candidates.exploration is not None:
@@ -31,7 +31,7 @@ def tell(algorithm, domain, candidates, first_seed=0):
 
 
 def episode(steps, seed=0, end=TERMINATED):
-    """A record of nonsense."""
+    """Returns a record with arbitrary numbers."""
     rng = np.random.default_rng(seed)
     ends = np.full(steps, GOES_ON, np.uint8)
     ends[-1] = end

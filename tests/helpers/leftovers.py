@@ -1,6 +1,6 @@
-"""What a start of pytest leaves: no file, mount or process, also after Ctrl-C.
+"""Removes files, mounts and processes of a pytest command, also after Ctrl-C.
 
-Its folder is the TMPDIR of all that it starts, by which their processes are known.
+Its folder is the TMPDIR of all its processes, which identifies them.
 """
 
 import contextlib
@@ -14,8 +14,8 @@ import psutil
 
 
 def open_folder() -> Path:
-    """Makes the folder, and every temporary folder from now on in it."""
-    # Paths of sockets have at most 107 characters, and images are in it, for every user.
+    """Makes the folder, in which all later temporary folders are made."""
+    # Paths of sockets have at most 107 characters. Every user reads the images in it.
     folder = Path(tempfile.mkdtemp(prefix="q"))
     folder.chmod(0o1777)
     os.environ["QDSWEEP_TESTS"] = os.environ["TMPDIR"] = str(folder)
@@ -24,7 +24,7 @@ def open_folder() -> Path:
 
 
 def remove(folder: Path, patience: float = 30) -> list[str]:
-    """Ends what has not ended after some seconds, and removes the folder.
+    """Ends the processes that still run after some seconds, and removes the folder.
 
     Returns:
         The commands that had to be ended.
@@ -37,21 +37,21 @@ def remove(folder: Path, patience: float = 30) -> list[str]:
                 process.kill()
         psutil.wait_procs(started, timeout=10)
     begin = psutil.Process().create_time()
-    for file in Path("/tmp").glob("hydra_hwloc_xmlfile_*"):  # a killed mpiexec's, in any TMPDIR
+    for file in Path("/tmp").glob("hydra_hwloc_xmlfile_*"):  # of a killed mpiexec, in any TMPDIR
         if file.stat().st_uid == os.getuid() and file.stat().st_mtime > begin:
             file.unlink()
     for line in reversed(Path("/proc/self/mounts").read_text().splitlines()):
         if Path(place := line.split()[1]).is_relative_to(folder):
-            # Else rmtree would empty what is mounted.
+            # Otherwise rmtree would empty mounted folders.
             subprocess.run(["umount", "--lazy", place], check=True)
     shutil.rmtree(folder, ignore_errors=True)
-    # As before: mutmut starts pytest many times in one process.
+    # Restored, because mutmut starts pytest many times in one process.
     tempfile.tempdir = os.environ["TMPDIR"] = str(folder.parent)
     return left
 
 
 def processes(folder: Path) -> list[psutil.Process]:
-    """The processes that were started with the folder in their environment, but for this one."""
+    """Returns the processes with the folder in their environment, without this one."""
     started = []
     for process in psutil.process_iter():
         with contextlib.suppress(psutil.Error, OSError):

@@ -1,4 +1,4 @@
-"""What tests of figures share."""
+"""Helpers for tests of figures."""
 
 import json
 
@@ -17,7 +17,7 @@ def runs_of(sweep):
 
 
 def data_of(sweep):
-    """What figures and the page of a sweep are made of."""
+    """Returns the data of the figures and the page of a sweep."""
     from qdsweep.analysis.data import SweepData
 
     return SweepData.read(sweep, runs_of(sweep))
@@ -28,7 +28,7 @@ def texts(figure):
 
 
 def seen(figure):
-    """Every text of a figure that a reader sees: no ticks beyond their axis, no hidden axes."""
+    """Yields every visible text of a figure, without ticks beyond their axis and hidden axes."""
     from matplotlib.axes import Axes
     from matplotlib.text import Text
 

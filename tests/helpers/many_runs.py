@@ -1,7 +1,7 @@
-"""A folder of very many finished runs, as a sweep would have left them.
+"""A folder of very many finished runs, as after a sweep.
 
-A real start of Snakemake computes one run. What it left, Snakemake's own records too, is written
-under the ids of the others; a file that does not name its run is a second name (a hard link) of
+A real start of Snakemake computes one run. Its files, including Snakemake's records, are written
+under the ids of the other runs. A file that does not name its run is a hard link to
 one file. The files of the later stages are empty, but up to date for Snakemake.
 """
 
@@ -22,12 +22,12 @@ from qdsweep.records.results import write_config
 
 EXPERIMENT = {**TINY, "algorithm": "map_elites"}
 SIGMAS = 100
-# File systems allow a file so many names, ext4 65,000; two are those of one run.
+# File systems limit the number of names of a file, ext4 to 65,000. One run uses two.
 NAMES = 10_000
 
 
 def write_sweep(folder: Path, seeds: int, sigmas: int = SIGMAS) -> Path:
-    """Writes a sweep file of so many seeds of each of so many values."""
+    """Writes a sweep file with these numbers of seeds and values."""
     config = {"name": "many", "experiment": EXPERIMENT, "sweep": _text(seeds, sigmas)}
     return write_yaml(folder / "sweep.yaml", config)
 
@@ -38,7 +38,7 @@ def _text(seeds: int, sigmas: int) -> str:
 
 
 def start(folder: Path, *words: object, **options: object):
-    """Types the command of the sweep."""
+    """Runs the command of the sweep."""
     return snakemake("--cores", 2, "--configfile", "sweep.yaml", *words, cwd=folder, **options)
 
 
@@ -90,7 +90,7 @@ def _checksum(path: Path) -> str | None:
 
 
 def _write_empty(path: Path) -> None:
-    """Makes a file, or what stands for a folder of pictures."""
+    """Makes a file, or a marker in place of a folder of pictures."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.touch() if path.suffix else path.mkdir(exist_ok=True)
 
@@ -118,5 +118,5 @@ def _copy(folder: Path, model: str, run: str, experiment: Experiment, *, anew: b
 
 
 def _record(folder: Path, output: str) -> Path:
-    """Where Snakemake remembers how an output was made."""
+    """Returns the file of Snakemake's record of an output."""
     return folder / ".snakemake/metadata" / urlsafe_b64encode(output.encode()).decode()

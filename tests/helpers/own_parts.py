@@ -1,4 +1,4 @@
-"""Algorithms of a user's that tests write into a config/plugins: good ones and hostile ones."""
+"""Good and hostile user algorithms, which tests write into a config/plugins."""
 
 LAB = '''
 import numpy as np

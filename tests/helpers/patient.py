@@ -1,4 +1,4 @@
-"""A domain whose evaluations last as long as the environment says, and a run of it."""
+"""A domain whose evaluations take a time from the environment, and a run of it."""
 
 import contextlib
 import functools
@@ -15,14 +15,14 @@ import numpy as np
 from qdsweep.domains.base import Evaluation
 
 if os.environ.get("PATIENT_BREAKS") and "children" in sys.argv[0]:
-    raise RuntimeError("this worker has no luck")
+    raise RuntimeError("PATIENT_BREAKS is set")
 MEMORY = []
 
 
 class Patient:
-    """Sleeps for PATIENT_SECONDS a solution, and while the file PATIENT_HOLD exists.
+    """Sleeps PATIENT_SECONDS per solution, and while the file PATIENT_HOLD exists.
 
-    The result does not depend on it.
+    The result does not depend on the time.
     """
 
     solution_dim = 6
@@ -55,7 +55,7 @@ EXPERIMENT = {
 
 @functools.cache
 def _config() -> Path:
-    """Has plugins/sleeper.py; `patient` is this module. One for each process of pytest."""
+    """The folder of plugins/sleeper.py, one per process of pytest; `patient` is this module."""
     folder = Path(tempfile.mkdtemp(prefix="patient-", dir=shared_folder()))
     (folder / "plugins").mkdir()
     (folder / "plugins/sleeper.py").write_text(PATIENT)
@@ -63,7 +63,7 @@ def _config() -> Path:
 
 
 def add_plugin(folder: Path) -> None:
-    """Makes the domain known to what is started in a folder."""
+    """Makes the domain known to processes that start in a folder."""
     if not (folder / "config").exists():
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "config").symlink_to(_config())
@@ -77,7 +77,7 @@ def make_folder(folder: Path, **changes: object) -> Path:
 
 
 def undisturbed_digest(folder: Path, **changes: object) -> str:
-    """The result of the serial engine, in this process."""
+    """The result of the serial engine in this process."""
     make_folder(folder, **changes)
     with contextlib.chdir(folder):
         return digest(compute_run(folder / "experiment.yaml", folder / "out"))

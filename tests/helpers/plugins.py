@@ -1,4 +1,4 @@
-"""Plug-ins that tests write into a config/plugins: domains that go wrong, an emitter."""
+"""Plug-ins that tests write into a config/plugins: faulty domains and an emitter."""
 
 FAULTY = '''
 import os, time
@@ -7,7 +7,7 @@ from qdsweep.domains.base import Evaluation
 
 
 class Faulty:
-    """Goes wrong for the solution with evaluation seed 666 modulo 40, as `how` says."""
+    """Fails for the solution with evaluation seed 666 modulo 40, in the way of `how`."""
 
     solution_dim = 4
     measures = {"x": (-3.0, 3.0), "y": (-3.0, 3.0)}
@@ -54,7 +54,7 @@ class Slow(Faulty):
         return Evaluation(-np.sum(solutions**2, axis=1), solutions[:, :2].copy())
 '''
 
-# A module of its own: workers would import pyribs with it.
+# A separate module, because workers would otherwise import pyribs with it.
 SHRINKING = '''
 from ribs.emitters import GaussianEmitter
 

@@ -11,7 +11,7 @@ VERSIONS = ("3.12", "3.13", "3.14")
 
 @functools.cache
 def other_pythons() -> dict[str, Path]:
-    """Finds those that qdsweep may have besides this one, on PATH and among pyenv's."""
+    """Finds the other Pythons that qdsweep supports, on PATH and among pyenv's."""
     programs: dict[str, Path] = {}
     ours = f"{sys.version_info.major}.{sys.version_info.minor}"
     for version in VERSIONS:

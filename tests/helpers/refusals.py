@@ -1,4 +1,4 @@
-"""Messages are held by what they name (file, key, value, command, number), not by their wording."""
+"""Tests check the names in a message (file, key, value, command, number), not its wording."""
 
 import contextlib
 from collections.abc import Iterator
@@ -10,10 +10,10 @@ from qdsweep.errors import BadInput
 
 @contextlib.contextmanager
 def refused(*names: object, kind: type[Exception] = BadInput) -> Iterator[None]:
-    """What runs in it must be refused, in one message that names each of these.
+    """Checks that its block is refused, in one message that contains each of these names.
 
     Args:
-        names: Files, keys, values, commands or numbers: what no better wording loses.
+        names: Files, keys, values, commands or numbers, which any wording contains.
         kind: The class of the error.
     """
     with pytest.raises(kind) as caught:
@@ -22,6 +22,6 @@ def refused(*names: object, kind: type[Exception] = BadInput) -> Iterator[None]:
 
 
 def names_all(text: str, *names: object) -> None:
-    """A text must have each of these."""
+    """Checks that a text contains each of these names."""
     missing = [str(name) for name in names if str(name) not in text]
     assert not missing, f"{missing} not in: {text}"

@@ -1,4 +1,4 @@
-"""What tests read of the folder of a run."""
+"""Reads the folder of a run for tests."""
 
 import csv
 import json
@@ -12,7 +12,7 @@ def read_json(path: Path) -> dict:
 
 
 def summary(run: Path) -> dict:
-    """What summary.json says of a run."""
+    """Returns the content of a run's summary.json."""
     return read_json(run / "summary.json")
 
 
@@ -21,33 +21,33 @@ def digest(run: Path) -> str:
 
 
 def digests(folder: Path) -> dict[str, str]:
-    """The digests of all finished runs under a folder's results, by their ids."""
+    """Returns id -> digest of all finished runs under a folder's results."""
     return {
         path.parent.name: digest(path.parent) for path in folder.glob("results/runs/*/summary.json")
     }
 
 
 def forget_sums(folder: Path) -> Path:
-    """Removes all checksums below a folder, so that a test may edit results; returns the folder."""
+    """Removes all checksums below a folder, so a test may edit results; returns the folder."""
     for path in [*folder.rglob("SHA256SUMS"), *folder.rglob("*.sha256")]:
         path.unlink()
     return folder
 
 
 def search_results(folder: Path, name: str = "mine") -> dict[str, bytes | str]:
-    """All that a search writes down, byte for byte, and how its runs ended."""
+    """Returns the bytes of all files of a search, and the ends of its runs."""
     sweep = folder / "results/sweeps" / name
     files = [*sweep.glob("search/*/*.json"), *sweep.glob("search.*"), *sweep.glob("runs.tsv")]
     return {str(file.relative_to(sweep)): file.read_bytes() for file in files} | digests(folder)
 
 
 def steps(run: Path) -> list[list[str]]:
-    """The rows of metrics.csv without the seconds, which are never the same."""
+    """Returns the rows of metrics.csv without the seconds, which always differ."""
     return [line.split(",")[:9] for line in (run / "metrics.csv").read_text().splitlines()]
 
 
 def outcome(files: Path) -> dict[str, object]:
-    """All of a run's results that are the same, bit for bit, however often it was ended.
+    """Returns the results of a run that are equal, bit for bit, after any number of stops.
 
     Args:
         files: The run's folder, or its state/.

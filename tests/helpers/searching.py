@@ -1,4 +1,4 @@
-"""Searches whose every score is invented: quicker than real ones."""
+"""Searches with invented scores, which are faster than real searches."""
 
 import json
 import math
@@ -26,11 +26,11 @@ from qdsweep.records.search import (
 from qdsweep.search.levels import levels, promote, ranked
 
 SEEDS = ("1", "2", "3")
-STEP = 100  # evaluations of an iteration
+STEP = 100  # evaluations per iteration
 
 
 def grid() -> list[dict]:
-    """The 27 settings of a grid, the last one of which fails."""
+    """Returns the 27 settings of a grid, the last of which fails."""
     return [
         {"sigma0": sigma, "batch_size": batch, "ranker": ranker}
         for sigma in (0.05, 0.5, 5.0)
@@ -40,7 +40,7 @@ def grid() -> list[dict]:
 
 
 def reached(values: Mapping, seed: str, budget: int) -> float | None:
-    """The score of a setting: some lead early and lose in the end."""
+    """Returns the score of a setting. Some are the best early, but not at the end."""
     sigma, batch = values["sigma0"], values["batch_size"]
     if (sigma, batch, values.get("ranker")) == (5.0, 108, "2rd"):
         return None
@@ -65,7 +65,7 @@ def computed(
     settings: Sequence[Mapping],
     score: Callable[[Mapping, str, int], float | None] = reached,
 ) -> tuple[list, list[dict], dict[str, Decision]]:
-    """What is known, the markers and the decisions of a search."""
+    """The known candidates, the markers and the decisions of a search."""
     known = [{"values": values, "runs": runs_of(number)} for number, values in enumerate(settings)]
     markers, decisions, seen = [], {}, {}
     for level in planned:
@@ -79,7 +79,7 @@ def computed(
 
 
 def searched(planned, settings, score=reached, markers=None) -> Searched:
-    """The search as its figures see it; of so many markers: half done."""
+    """Returns the data of its figures; with only some markers, the search is half done."""
     known, written, decisions = computed(planned, settings, score)
     if markers is not None:
         written, decisions = written[:markers], {}
@@ -149,7 +149,7 @@ def _chosen(level, known, seen, decisions):
 
 
 def _exploited(below: Sequence[Seen], level: Level) -> Decision:
-    """The worst quarter takes over from the best, with other values."""
+    """The worst quarter takes over from the best quarter, with other values."""
     order, chosen = ranked(below), []
     count = len(order) // 4
     donors = {bad.place: good for bad, good in zip(order[-count:], order, strict=False)}
@@ -159,7 +159,7 @@ def _exploited(below: Sequence[Seen], level: Level) -> Decision:
         if donor is not None:
             factor, number = (0.8, 1.25)[place % 2], 1000 * level.budget + place
             values = {name: float(f"{value * factor:.6g}") for name, value in donor.values.items()}
-        reason, parent = ("goes on", place) if donor is None else ("takes over", donor.place)
+        reason, parent = ("stays", place) if donor is None else ("takes over", donor.place)
         chosen.append(Chosen(place, number, values, reason, parent, runs=runs_of(number)))
     return Decision(list(below), chosen)
 
@@ -173,9 +173,9 @@ def run_of(number: int, seed: str) -> str:
 
 
 def write_curves(runs: Path, markers: Sequence[Mapping], score=reached) -> None:
-    """Writes `state/metrics.csv` of each run, as far as its last marker says.
+    """Writes `state/metrics.csv` of each run, up to its last marker.
 
-    One that fails has no rows.
+    A failed run has no rows.
     """
     furthest = {marker["run"]: marker for marker in markers}
     for run, marker in furthest.items():

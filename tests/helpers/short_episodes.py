@@ -25,7 +25,7 @@ def make(settings=PENDULUM, **changes):
 
 
 def same(records, others):
-    """Whether records are equal, bit for bit."""
+    """Returns whether records are equal, bit for bit."""
     return all(
         np.array_equal(array, other)
         for pair in zip(records, others, strict=True)

@@ -27,7 +27,7 @@ def fresh(exp: Experiment, folder: Path) -> tuple[State, Serial]:
 
 
 def payload_of(state: State) -> bytes:
-    """What a reload file holds of a state."""
+    """Returns the payload of a state's reload file."""
     buffer = io.BytesIO()
     reload.dump(state, buffer)
     return buffer.getvalue()
@@ -38,18 +38,18 @@ def digest_of(state: State) -> str:
 
 
 class Killed(BaseException):
-    """What a kill looks like from inside: nothing is saved any more."""
+    """A kill, as seen from inside the run: nothing more is saved."""
 
 
 class StopsAfter(Serial):
     """Evaluates a number of parts, then asks the run to stop.
 
     Args:
-        domain: What evaluates.
-        stop: Asked to end the run.
-        parts: How many parts are evaluated before; None for all.
-        size: Rows of a part.
-        kill: The run ends as if killed instead, without a save.
+        domain: The domain.
+        stop: The object that ends the run.
+        parts: Number of parts to evaluate before the stop; None for all.
+        size: Rows per part.
+        kill: Whether the run ends without a save, as after a kill.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Starts of the real Snakemake on the file of a sweep, and which jobs it has."""
+"""Starts the real Snakemake on the file of a sweep, and counts its jobs."""
 
 import re
 from pathlib import Path
@@ -14,14 +14,14 @@ def start(
     check: int = 0,
     **env: str,
 ) -> str:
-    """Starts the sweep of a file in a folder; returns all that is printed.
+    """Starts the sweep of a file in a folder, and returns the output.
 
     Args:
-        folder: Where it is typed.
+        folder: The working directory.
         words: Targets and options.
         file: The file of the sweep.
-        cores: So many.
-        check: The exit code that it must have.
+        cores: The number of cores.
+        check: The expected exit code.
         env: Variables of its environment.
     """
     words = (*words, "--cores", cores, "--configfile", folder / file)
@@ -30,7 +30,7 @@ def start(
 
 
 def jobs(printed: str) -> dict[str, int]:
-    """How many jobs of which rule Snakemake has started, or would start."""
+    """Returns rule -> number of jobs that Snakemake has started, or would start."""
     if "Nothing to be done" in printed:
         return {}
     if log := re.search(r"Complete log\(s\): (.+)", printed):
@@ -45,5 +45,5 @@ def jobs(printed: str) -> dict[str, int]:
 
 
 def planned(folder: Path, *words: object, **options) -> dict[str, int]:
-    """The jobs that a start would have."""
+    """Returns the jobs that a start would have."""
     return jobs(start(folder, *words, "--dry-run", **options))

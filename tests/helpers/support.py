@@ -1,4 +1,4 @@
-"""What tests share: a tiny experiment, programs that are started."""
+"""Helpers for all tests: a tiny experiment, and starts of programs."""
 
 import contextlib
 import fcntl
@@ -17,7 +17,7 @@ from packaging.utils import canonicalize_name
 REPO = Path(__file__).resolve().parents[2]
 BIN = Path(sys.executable).parent
 
-# A run of seconds, with every kind of emitter's state: CMA-ES, restarts, a result archive.
+# A run of some seconds with all kinds of state: CMA-ES, restarts, a result archive.
 TINY = {
     "domain": {"preset": "lp_sphere", "solution_dim": 10},
     "algorithm": "cma_mae",
@@ -29,7 +29,7 @@ TINY = {
 }
 
 
-# A task that learns the statistics of its observations.
+# A task with observation normalisation.
 POLE = {
     "domain": {
         "type": "gymnasium",
@@ -53,26 +53,26 @@ POLE = {
 
 
 def shared_folder() -> Path:
-    """Of all processes of this start of pytest; it vanishes with them (tests/conftest.py)."""
+    """Returns the folder of all processes of this pytest command (tests/conftest.py)."""
     return Path(os.environ["QDSWEEP_TESTS"])
 
 
 @contextlib.contextmanager
 def alone(with_what: str) -> Iterator[None]:
-    """Lets one process of pytest at a time make what several of them need."""
+    """Lets only one process of pytest at a time make a file that several of them need."""
     with (shared_folder() / f"{with_what}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
 
 
 def command(*words: object, cwd: Path | None = None, check: int | None = 0, **env: str):
-    """Runs a program of the venv and returns what it printed and its exit code."""
+    """Runs a program of the venv, and returns its output and exit code."""
     program, *arguments = map(str, words)
     return run([str(BIN / program), *arguments], cwd=cwd, env={**os.environ, **env}, check=check)
 
 
 def run(words: list[str], *, cwd: Path | None, env: dict[str, str], check: int | None):
-    """Runs a program to its end, which must have the exit code `check` if that is given."""
+    """Runs a program to its end, and checks its exit code if `check` is given."""
     done = subprocess.run(words, cwd=cwd, env=env, text=True, capture_output=True, timeout=500)
     if check is not None:
         assert done.returncode == check, f"{words}: {done.returncode}\n{done.stdout}\n{done.stderr}"
@@ -80,7 +80,7 @@ def run(words: list[str], *, cwd: Path | None, env: dict[str, str], check: int |
 
 
 def copy_project(folder: Path) -> Path:
-    """A fresh clone, of what is committed and what is not yet, with this venv."""
+    """Returns a fresh clone with this venv, including uncommitted changes."""
     words = ["git", "ls-files", "--cached", "--others", "--exclude-standard"]
     names = subprocess.run(words, cwd=REPO, capture_output=True, text=True, check=True).stdout
     for name in names.splitlines():
@@ -92,13 +92,13 @@ def copy_project(folder: Path) -> Path:
 
 
 def requirements_of(file: str) -> list[Requirement]:
-    """The lines of a lock file, without their hashes."""
+    """Returns the lines of a lock file, without their hashes."""
     lines = (REPO / "envs" / file).read_text().replace(" \\\n", " ").splitlines()
     return [Requirement(line.split(" --hash")[0]) for line in lines]
 
 
 def locked(file: str = "requirements.lock") -> dict[str, str]:
-    """The libraries of a lock file that are for this Python, and their versions."""
+    """Returns library -> version of a lock file for this Python."""
     return {
         canonicalize_name(requirement.name): str(requirement.specifier).removeprefix("==")
         for requirement in requirements_of(file)
@@ -107,13 +107,13 @@ def locked(file: str = "requirements.lock") -> dict[str, str]:
 
 
 def snakemake(*words: object, cwd: Path, check: int | None = 0, **env: str):
-    """Runs the project's Snakefile in a folder elsewhere."""
+    """Runs the project's Snakefile in another folder."""
     whole = ("snakemake", "-s", REPO / "Snakefile", "--directory", cwd, *words)
     return command(*whole, cwd=cwd, check=check, **env)
 
 
 def cpu_seconds() -> float:
-    """What the processes took that this one has waited for."""
+    """Returns the CPU time of the child processes that have ended [s]."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
 

@@ -1,4 +1,4 @@
-"""Waiting for what other processes do, and finding them."""
+"""Waits for events in other processes, and finds them."""
 
 import time
 from collections.abc import Callable
@@ -8,7 +8,7 @@ import psutil
 
 
 def wait_until(true: Callable[[], object], seconds: float = 300.0, what: str = "") -> None:
-    """Fails where it has not become true in time."""
+    """Waits for a condition, and fails if it does not become true in time."""
     deadline = time.monotonic() + seconds
     while not true():
         assert time.monotonic() < deadline, f"never happened: {what}"
@@ -16,28 +16,28 @@ def wait_until(true: Callable[[], object], seconds: float = 300.0, what: str = "
 
 
 def says(log: Path, text: str, count: int = 1) -> bool:
-    """Whether a text stands in a file so many times."""
+    """Whether a file contains a text at least this many times."""
     return log.exists() and log.read_text().count(text) >= count
 
 
-# What a run's log says, in the only place that knows its words.
+# The texts of a run's log appear only here.
 def has_workers(log: Path, workers: int, times: int = 1) -> bool:
-    """Whether so many have been there at once."""
+    """Whether a run has had this many workers at once."""
     return says(log, f", {workers} now", times)
 
 
 def has_lost(log: Path, left: int | None = None) -> bool:
-    """Whether workers have gone; and so many were left then."""
+    """Whether a run has lost workers; with `left`, whether this many were left."""
     return says(log, " left" if left is None else f", {left} left")
 
 
 def evaluates(log: Path, times: int = 1) -> bool:
-    """Whether so many attempts have evaluated."""
+    """Whether this many attempts have evaluated."""
     return says(log, "first evaluation after", times)
 
 
 def crew_of(folder: Path) -> list[psutil.Process]:
-    """The processes of `qdsweep worker` for the runs of a folder, and those that evaluate there."""
+    """Returns the worker processes for the runs of a folder."""
     processes = []
     for process in psutil.process_iter(["cmdline", "cwd"]):
         words = process.info["cmdline"] or []
@@ -48,8 +48,8 @@ def crew_of(folder: Path) -> list[psutil.Process]:
 
 
 def workers_of(folder: Path) -> list[psutil.Process]:
-    """Those that evaluate: forked by another one."""
-    # What was seen, as one may end before it is asked again.
+    """Returns the processes that evaluate, which another process has forked."""
+    # Stored values, because a process may end before it is asked again.
     crew = [process for process in crew_of(folder) if _evaluates(process.info["cmdline"])]
     return [process for process in crew if process.is_running() and process.parent() in crew]
 

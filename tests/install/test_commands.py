@@ -1,4 +1,4 @@
-"""Every command of an installed qdsweep, in a folder with nothing but a user's own files."""
+"""Every command of an installed qdsweep, in a folder with only a user's own files."""
 
 import re
 import subprocess
@@ -10,7 +10,7 @@ from installation import activated, environment, type_in
 from support import write_yaml
 from waiting import wait_until
 
-# The user's: a preset of the same name comes before that of qdsweep.
+# A preset of the user, which precedes qdsweep's preset of the same name.
 LANDER = {
     "domain": "lunar_lander",
     "algorithm": "map_elites",
@@ -41,9 +41,9 @@ THEIRS = {
     "evaluations": 20,
     "archive": {"file": "out/archive.npz", "dims": [9, 9], "ranges": [[-1, 1], [-3, 0]]},
 }
-# Of one that comes with qdsweep.
+# A preset of qdsweep.
 PLUGIN = "from maze import Maze\n\n\nclass Mine(Maze):\n    pass\n"
-# What the rules call; the sweep and the search below have them all.
+# The commands of the rules. The sweep and the search below run all of them.
 OF_RULES = {
     *("launch", "place", "decide", "search", "reevaluate", "aggregate", "corrected", "winners"),
     *("confirmed", "plot", "evolution", "rollouts", "report"),
@@ -52,7 +52,7 @@ OF_RULES = {
 
 @pytest.fixture(scope="module")
 def study(tmp_path_factory) -> Path:
-    """A folder with presets of the user's, and two sweeps of the packaged Snakefile."""
+    """A folder with presets of the user, and two sweeps of the packaged Snakefile."""
     folder = tmp_path_factory.mktemp("study")
     (folder / "config/experiments").mkdir(parents=True)
     (folder / "config/plugins").mkdir()

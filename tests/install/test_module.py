@@ -44,7 +44,7 @@ def test_the_pages_workflow(tmp_path, hosted):
     assert rows[0]["sigma"].unique().tolist() == [0.1, 0.001]
     assert best["qd_score"].tolist() == [max(table["qd_score"].max() for table in rows)]
     assert not Path("results").exists()
-    assert Path(".snakemake/log/qdsweep-warm.log").exists(), "of the modules' start"
+    assert Path(".snakemake/log/qdsweep-warm.log").exists(), "by the start of the modules"
     made = {path: path.stat().st_mtime_ns for path in tmp_path.glob("*/results/**/*.csv")}
     type_in(environment(), *words, cwd=tmp_path, **hosted)
     assert made == {path: path.stat().st_mtime_ns for path in made}, "computed again"
@@ -94,7 +94,7 @@ def dry_run(tmp_path: Path, check: int = 0) -> str:
     return done.stderr + done.stdout
 
 
-# Snakemake's YAML leaves `1e-3` as text, which is a number to us.
+# Snakemake's YAML reads `1e-3` as text, but qdsweep reads it as a number.
 WRONG = {**TINY, "algorithm": "map_elites", "sigma": "1e-3", "batch_size": "many"}
 
 
@@ -122,7 +122,7 @@ def test_what_is_wrong_is_named_with_its_module(tmp_path, modules, named):
 
 
 def test_a_module_without_config_takes_the_working_directorys(tmp_path):
-    """What that names stays where it is, whatever the prefix."""
+    """Files in its names stay in their folder with any prefix."""
     theirs = {"algorithm": "theirs", "domain": "lp_sphere", "seeds": [1], "evaluations": 9}
     theirs |= {"objective_range": [0, 100]}
     theirs["archive"] = {"file": "theirs.npz", "dims": [12, 12], "ranges": [[-1, 1], [-1, 1]]}

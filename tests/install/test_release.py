@@ -1,4 +1,4 @@
-"""What a release has: sources and wheel that build and pass twine, and one version everywhere."""
+"""Sources and wheel of a release build and pass twine, and have the same version everywhere."""
 
 import json
 import tomllib
@@ -12,7 +12,7 @@ import qdsweep
 
 
 def test_sources_and_wheel_are_built_and_pass_twine(tmp_path):
-    """The wheel is built of the sources, and has what one built of the clone has."""
+    """The wheel built from the sources has the files of the wheel built from the clone."""
     clone = copy_project(tmp_path / "clone")
     (clone / ".venv").unlink()
     command("python", "-m", "build", "--no-isolation", "--outdir", tmp_path / "dist", clone)

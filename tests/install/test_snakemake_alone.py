@@ -1,4 +1,4 @@
-"""A fresh clone on a machine that has Snakemake and nothing else, as the workflow catalogue's."""
+"""A fresh clone on a machine with only Snakemake, like that of the workflow catalogue."""
 
 from importlib.util import find_spec
 from pathlib import Path

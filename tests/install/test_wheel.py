@@ -1,4 +1,4 @@
-"""The wheel has what a clone has beside the package; test_commands.py uses it."""
+"""The wheel contains a clone's files outside the package; test_commands.py uses it."""
 
 import zipfile
 from pathlib import Path
@@ -19,8 +19,8 @@ def test_its_data_are_the_clones_files(tmp_path):
     assert data == {str(path.relative_to(clone)): path.read_bytes() for path in files}
 
 
-def test_a_conda_environment_finds_the_package_and_none_of_the_libraries_beside_it(tmp_path):
-    """`--sdm conda` has its own, maybe of another Python."""
+def test_a_conda_environment_finds_the_package_and_none_of_the_libraries_next_to_it(tmp_path):
+    """`--sdm conda` has its own libraries, maybe of another Python."""
     code = "from qdsweep.container.image import package_folder as f; print(f()); assert f() == f()"
     folder = type_in(environment(), "python", "-c", code, cwd=tmp_path).stdout.strip()
     words = ("python", "-m", "qdsweep", "expand", "::: seed 1 2")

@@ -1,4 +1,4 @@
-"""The page of a sweep in a real browser, headless: what a reader sees and does."""
+"""The page of a sweep in a real headless browser, as a reader uses it."""
 
 import itertools
 import json
@@ -24,19 +24,19 @@ SWEEP = "::: sigma0 0.1 1 ::: batch_size 8 16 ::: seed 1 2 3"
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
-    """A real sweep, to its page."""
+    """A real sweep with its page."""
     results = tmp_path_factory.mktemp("sweep") / "results"
     report_sweep(compute_sweep(results, EXPERIMENT, SWEEP, name="small"))
     return results
 
 
 NASTY = ["<b>bold</b> &lt; %{x}", "50 %{y} <br> up", "a & b <i", "$x_1$ *"]
-READ = [*NASTY[:3], "x₁ *"]  # a formula in plain letters: nothing in the page sets it
+READ = [*NASTY[:3], "x₁ *"]  # a formula in plain letters, as the page does not typeset it
 
 
 @pytest.fixture(scope="module")
 def nasty(made):
-    """The same runs under names that plotly would read as its own."""
+    """The same runs under names that plotly would interpret."""
     source, sweep = made / "sweeps/small", made / "sweeps/nasty"
     shutil.copytree(source, sweep)
     plan = json.loads((source / "plan.json").read_text())
@@ -54,7 +54,7 @@ def nasty(made):
 
 @pytest.fixture(scope="module")
 def large(made):
-    """200 runs: real ones under other names, seeds and settings, and one that is missing."""
+    """200 runs: real runs under other names, seeds and settings, and a missing one."""
     source = [
         row["id"] for row in json.loads((made / "sweeps/small/plan.json").read_text())["rows"]
     ]
@@ -94,14 +94,14 @@ def copy_run(source, target, values):
         os.link(source / name, target / name)
     metrics = pd.read_csv(source / "metrics.csv")
     factor = 1 + 0.05 * np.log(values["sigma0"]) + 0.02 * values["batch_size"] / 8
-    for name in ("qd_score", "norm_qd_score"):  # else all groups would be three
+    for name in ("qd_score", "norm_qd_score"):  # otherwise there would only be three groups
         metrics[name] *= factor
     metrics.to_csv(target / "metrics.csv", index=False)
 
 
 @pytest.fixture
 def reader(chromium):
-    """Opens a page; in the end there must have been no error and no request but for the file."""
+    """Opens a page, and checks at the end that it had no error and requested only the file."""
     troubles = []
 
     def open_page(path, width=1280, height=900):
@@ -138,7 +138,7 @@ def as_numbers(texts):
     ("name", "key"), [("Best objective", None), ("seed", "Enter")], ids=["click", "keyboard"]
 )
 def test_columns_sort_as_numbers_and_missing_values_stay_last(reader, large, name, key):
-    """Numbers: not 0, 1, 10, 2."""
+    """Sorted as numbers, not as 0, 1, 10, 2."""
     page = reader(large)
     head = page.locator("table[aria-label=runs] th", has_text=name).first
     column = head.evaluate("(head) => head.cellIndex")
@@ -170,7 +170,7 @@ def test_tables_have_the_values_of_the_files(reader, made):
 
 
 def hover(page, plot, trace, along=0.5):
-    """Moves the mouse to a point of a line and returns what appears."""
+    """Moves the mouse to a point of a line, and returns the text that appears."""
     box = page.evaluate(
         """([id, name, along]) => {
           const plot = document.getElementById(id);
@@ -199,7 +199,7 @@ def test_the_hover_over_a_learning_curve_shows_its_values(reader, made):
     row = curves[curves["evaluations"] == evaluations].iloc[0]
     mean, error = re.search(r"QD score ([\d.,]+) ± ([\d.,]+)", words).groups()
     assert group in words and "(n = 3)" in words
-    last = 0.5 * 10 ** -len(mean.partition(".")[2])  # half of the last digit that is shown
+    last = 0.5 * 10 ** -len(mean.partition(".")[2])  # half of the last displayed digit
     for text, part in ((mean, "mean"), (error, "se")):
         value = float(text.replace(",", ""))
         assert value == pytest.approx(row[f"norm_qd_score_{part}"], abs=1.01 * last)
@@ -219,7 +219,7 @@ def test_names_are_shown_as_they_are(reader, nasty):
 
 
 def escaped(page, plot, number):
-    """What plotly was told that a line is called."""
+    """The name of a line in plotly's data."""
     return page.evaluate(
         "([id, n]) => document.getElementById(id)._fullData.filter((t) => t.hovertemplate)[n].name",
         [plot, number],
@@ -240,7 +240,7 @@ def test_parallel_coordinates_show_values_and_keep_what_a_box_holds(reader, made
     words = hover(page, "coordinates-1", "sigma0 0.1, batch_size 16", along=0.3)
     assert "sigma0 0.1" in words and "batch_size 16" in words
     assert re.search(r"Normalised QD score [\d.,]+ ± [\d.,]+ \(n = 3\)", words)
-    # A box over the top of the second axis: the lines of batch_size 16.
+    # A box over the top of the second axis selects the lines of batch_size 16.
     corner = page.evaluate(
         """() => {
           const plot = document.getElementById("coordinates-1");
@@ -268,7 +268,7 @@ def test_parallel_coordinates_show_values_and_keep_what_a_box_holds(reader, made
 def test_no_button_sends_a_figure_away(reader, made):
     page = reader(made / "sweeps/small/report.html")
     titles = page.locator(".modebar-btn").evaluate_all("(all) => all.map((b) => b.dataset.title)")
-    assert len(titles) == 6 + 2  # plotly's own set has one that uploads
+    assert len(titles) == 6 + 2  # plotly's default set has a button that uploads
     assert not [title for title in titles if "Cloud" in title or "Studio" in title]
 
 
@@ -340,7 +340,7 @@ def test_methods_can_be_copied_and_name_no_machine(reader, made):
 
 
 def load_time(browser, path):
-    """The least of three, as the machine may be busy with other tests."""
+    """The least of three times, because the machine may be busy with other tests."""
     times = []
     for _ in range(3):
         page = browser.new_page()
@@ -355,4 +355,4 @@ def test_a_page_of_200_runs_is_light_and_opens_at_once(chromium, reader, made, l
     assert reader(large).locator("#runs .grid img").count() == 200
     few = load_time(chromium, made / "sweeps/small/report.html")
     many = load_time(chromium, large)
-    assert many < 5 * few, "than one of 12 runs"
+    assert many < 5 * few, "the size of a page with 12 runs"

@@ -1,4 +1,4 @@
-"""The test cluster of Slurm: up, down, and nodes that crash."""
+"""The test cluster of Slurm: starts and stops it, and crashes nodes."""
 
 import os
 import subprocess
@@ -21,13 +21,13 @@ def _do(script: str, *words: str, check: bool = True, **env: str) -> None:
 
 
 def is_foreign() -> bool:
-    """Whether this machine has a Slurm that is not ours."""
+    """Whether this machine has a Slurm that does not belong to the tests."""
     config = Path("/etc/slurm/slurm.conf")
     return config.exists() and "ClusterName=testcluster" not in config.read_text()
 
 
 def up(nodes: int = 2) -> None:
-    """Nodes that say they have 8 cores and 6 GB each; starts what is not running."""
+    """Starts the missing processes; each node claims to have 8 cores and 6 GB."""
     _do("slurm-up.sh", NODES=str(nodes), CPUS="8", MEM="6000")
 
 
@@ -36,7 +36,7 @@ def down() -> None:
 
 
 def kill_node(node: str) -> None:
-    """As when it loses power."""
+    """Kills all processes of a node, as when it loses power."""
     _do("node-kill.sh", node)
 
 
@@ -49,13 +49,13 @@ def kill_slurmctld() -> None:
 
 
 def nodes_of(state: str) -> list[str]:
-    """The nodes in a state of Slurm's."""
+    """The nodes in a state of Slurm."""
     words = ["sinfo", "-h", "-N", "-p", "main", "-o", "%N %T"]
     lines = subprocess.run(words, capture_output=True, text=True, check=True).stdout.splitlines()
     return [line.split()[0] for line in lines if state in line]
 
 
 def is_dead(node: str) -> bool:
-    """Whether no slurmd runs for a node."""
+    """Whether a node has no slurmd."""
     pid = (STATE / f"run/slurmd.{node}.pid").read_text().strip()
     return not Path(f"/proc/{pid}").exists()

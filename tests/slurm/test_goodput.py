@@ -1,7 +1,7 @@
-"""Hours on a Slurm where something is killed each minute: equal results, and what it costs.
+"""Hours on a Slurm with one kill per minute: equal results, and the goodput.
 
-The goodput is the seconds of evaluations that are kept over those that workers were allocated:
-imports, Snakemake's own start in each job, and what was computed since the last save are lost.
+The goodput is the time of kept evaluations divided by the allocated time of workers. Lost are
+imports, Snakemake's start in each job, and evaluations since the last save.
 """
 
 import contextlib
@@ -30,20 +30,20 @@ LONG = bool(os.environ.get("QDSWEEP_TORTURE"))  # make torture
 MINUTES = float(os.environ.get("QDSWEEP_MINUTES", 120 if LONG else 0.75))
 EVERY = 60 if LONG else 15  # seconds between two kills
 NODES = 5 if LONG else 2
-SECONDS = 0.25  # of an evaluation, which sleeps
+SECONDS = 0.25  # of sleep per evaluation
 BATCH = EXPERIMENT["num_emitters"] * EXPERIMENT["batch_size"]
 NEEDS = {"mem_mb_main": 600, "mem_mb_per_worker": 200, "runtime_min": 60}
 
 
 class Sweep:
-    """A sweep whose Snakemake is started again where it has ended before its runs have.
+    """A sweep whose Snakemake is restarted if it ends before its runs have finished.
 
     Args:
-        folder: Its folder, which is made.
-        nodes: Of a run; 2 workers each.
-        jobs: How many runs are computed at a time.
-        minutes: How long a run evaluates.
-        runs: How many there are.
+        folder: Its folder, which it creates.
+        nodes: Nodes per run, with 2 workers each.
+        jobs: Number of runs at a time.
+        minutes: Evaluation time of a run [min].
+        runs: Number of runs.
     """
 
     def __init__(self, folder: Path, nodes: int, jobs: int, minutes: float, runs: int) -> None:
@@ -83,7 +83,7 @@ class Sweep:
             )
 
     def has_ended(self) -> bool:
-        """Whether all runs are finished; starts Snakemake again where it gave some up."""
+        """Whether all runs are finished; restarts Snakemake if it has given up some runs."""
         if self.snakemake.poll() is None:
             return False
         if self.snakemake.returncode == 0:
@@ -93,22 +93,22 @@ class Sweep:
         return False
 
     def processes(self) -> list[psutil.Process]:
-        """The main processes of the runs that are computed now."""
+        """The main processes of the runs in progress."""
         processes = []
         for lock in self.folder.glob("results/runs/*/state/lock"):
             try:
                 process = psutil.Process(read_json(lock)["pid"])
                 if process.cwd() == str(self.folder) and "qdsweep" in process.cmdline():
                     processes.append(process)
-            except (ValueError, psutil.NoSuchProcess):  # nobody has it
+            except (ValueError, psutil.NoSuchProcess):  # no process has it
                 continue
         return processes
 
     def allocated(self) -> float:
-        """The seconds that workers were allocated, those of jobs that were started again too.
+        """The allocated time of workers [s], including that of restarted jobs.
 
-        A job that has lost a node has a row of before, and one of after. Where slurmctld is killed
-        just then, a row of a job that has ended may lack its end for ever: it is none.
+        A job that has lost a node has one row before and one after it. If slurmctld is killed
+        at that moment, the row of an ended job may never get its end. Such a row is ignored.
         """
         words = ["sacct", "-a", "-D", "-X", "-n", "-P", "-S", "now-1day"]
         words += ["-o", "ElapsedRaw,NNodes,End,State,WorkDir"]
@@ -121,7 +121,7 @@ class Sweep:
 
 
 class Faults:
-    """What happens to the sweeps: a run is killed, and by turns something else."""
+    """Kills a run of the sweeps, and then in turn something else."""
 
     def __init__(self, sweeps: list[Sweep]) -> None:
         self.seen = Counter[str]()
@@ -136,7 +136,7 @@ class Faults:
             self.seen["runs killed"] += 1
 
     def next(self) -> None:
-        """By turns: a node that loses power, a job that needs a node of another one, slurmctld."""
+        """In turn: a node loses power, a job takes a node of another one, slurmctld is killed."""
         next(self._turns)()
 
     def _lose_node(self) -> None:
@@ -164,7 +164,7 @@ class Faults:
 
 @pytest.fixture
 def nodes(slurm) -> Iterator[None]:
-    """As many nodes as are needed."""
+    """Starts the needed number of nodes."""
     if NODES > 2:
         cluster.down()
         cluster.up(NODES)
@@ -191,7 +191,7 @@ def test_something_is_killed_all_the_time(nodes, tmp_path):
         if have_ended(sweeps):
             break
         if time.monotonic() - begun > 60 * MINUTES:
-            continue  # they go on to their end
+            continue  # they continue to their end
         faults.kill()
         if number % 3 == 0 or not LONG:
             faults.next()
@@ -214,12 +214,12 @@ def test_something_is_killed_all_the_time(nodes, tmp_path):
 
 
 def have_ended(sweeps: list[Sweep]) -> bool:
-    """Whether all have, each of which is asked."""
+    """Whether all sweeps have ended; asks each of them."""
     return all({sweep.folder: sweep.has_ended() for sweep in sweeps}.values())
 
 
 def undisturbed(sweep: Sweep, folder: Path) -> dict[str, str]:
-    """The digests of the serial engine, in this process."""
+    """The digests of the serial engine in this process."""
     add_plugin(folder)
     with contextlib.chdir(folder), contextlib.redirect_stdout(io.StringIO()):
         compute_sweep(folder / "results", sweep.experiment, sweep.sweep)

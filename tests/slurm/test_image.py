@@ -1,4 +1,4 @@
-"""Over the nodes of a real Slurm, srun outside and the image inside."""
+"""Runs over the nodes of a real Slurm, with srun outside the image."""
 
 import os
 import subprocess
@@ -10,7 +10,7 @@ from results import digest, summary
 from support import BIN, copy_project
 from waiting import has_workers
 
-pytestmark = pytest.mark.timeout(1500)  # the first of them waits for the image
+pytestmark = pytest.mark.timeout(1500)  # the first test waits for the image
 SLURM = ("--executor", "slurm", "--jobs", "4", "--slurm-init-seconds-before-status-checks", "2")
 
 
@@ -42,9 +42,9 @@ def test_two_nodes_in_the_image_equal_one_machine(workshop, expected, name, engi
 
 
 def test_the_section_of_the_readme(workshop):
-    """From a clone to the first finished run, with its commands as they stand."""
+    """From a clone to the first finished run, with the commands of the guide."""
     clone = copy_project(workshop.folder / "new")
-    (clone / "containers/qdsweep.sif").symlink_to(workshop.kept)  # of `make image`
+    (clone / "containers/qdsweep.sif").symlink_to(workshop.kept)  # the file of `make image`
     start = "snakemake --profile profiles/slurm --sdm apptainer --config"
     env = f"PATH={BIN}:$PATH; cd {clone};"
     printed = workshop.do(f"{env} {page_command(start)}", 400)

@@ -17,14 +17,14 @@ from waiting import evaluates, wait_until
 
 LONG = bool(os.environ.get("QDSWEEP_TORTURE"))  # make torture
 KILLS = int(os.environ.get("QDSWEEP_KILLS", 200 if LONG else 2))
-EACH = 8 if LONG else KILLS  # kills of a sweep, while its runs are computed
+EACH = 8 if LONG else KILLS  # kills per sweep, while its runs are computed
 SWEEP = "::: seed 1 2"
 EVALUATIONS = 2 * EXPERIMENT["evaluations"]
 TABLE = "results/sweeps/mine/table.csv"
 
 
 def start(folder: Path, seconds: float) -> Start:
-    """Starts it; an evaluation takes some seconds of sleep."""
+    """Starts the sweep. Each evaluation sleeps for some seconds."""
     words = [TABLE, "--configfile", "mine.yaml", *SLURM, "--config", "cluster=cluster.yaml"]
     return Start(folder, words, {"COUNTING_SECONDS": str(seconds)})
 
@@ -65,8 +65,8 @@ def test_nothing_is_computed_twice_after_kills_of_the_main_snakemake(undisturbed
 
 
 def kill(folder: Path, chance: random.Random, most: int, before: int) -> int:
-    """Kills the main Snakemake some times, and lets it end then; returns how often."""
-    # A run sleeps, a solution after the other, through all starts of Snakemake.
+    """Kills the main Snakemake several times before it may end; returns the number of kills."""
+    # A run sleeps, one solution after the other, through all starts of Snakemake.
     seconds = (15 + 10 * most) / EXPERIMENT["evaluations"]
     for done in range(most):
         main = start(folder, seconds)
@@ -76,12 +76,12 @@ def kill(folder: Path, chance: random.Random, most: int, before: int) -> int:
             assert main.code == 0, main.printed.read_text()[-5000:]
             return done
         if done == most - 1:
-            (folder / "hold").touch()  # what is not computed by now waits for the last start
+            (folder / "hold").touch()  # the remaining evaluations wait for the last start
         main.kill(with_jobs=False)
         states = [line.split()[4] for line in squeue().splitlines()]
         where = f"{moment:.1f} s after its start of {waited:.1f} s"
         print(f"kill {before + done + 1} of {KILLS}: {where}; jobs: {states}", flush=True)
-        assert states.count("R") <= 2, "one of each run: the others wait in the queue"
+        assert states.count("R") <= 2, "one per run: the others wait in the queue"
     main = start(folder, seconds)
     main.begins("submitted")
     (folder / "hold").unlink()
@@ -91,7 +91,7 @@ def kill(folder: Path, chance: random.Random, most: int, before: int) -> int:
 
 
 def check(folder: Path, undisturbed: Path) -> None:
-    """Each iteration was computed once, and the results are those of an undisturbed sweep."""
+    """Checks that each iteration was computed once, and the results of an undisturbed sweep."""
     wait_until(lambda: not squeue(), 300, "jobs that waited have ended")
     runs = sorted(path.name for path in (folder / "results/runs").iterdir())
     assert digests(folder) == digests(undisturbed)
@@ -105,8 +105,8 @@ def check(folder: Path, undisturbed: Path) -> None:
     again = start(folder, 0)
     wait_until(again.has_ended, 300, "its end")
     if again.says("aggregate "):
-        # A job of a killed start had a finished run's files away, to publish them again, just when
-        # Snakemake noted what the tables were made of: they are made once more.
+        # A job of a killed start was publishing a finished run's files again at the moment when
+        # Snakemake recorded the inputs of the tables. The tables are rebuilt once.
         assert not again.says("qd_run "), again.printed.read_text()[-5000:]
         again = start(folder, 0)
         wait_until(again.has_ended, 300, "its end")

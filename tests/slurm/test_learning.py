@@ -1,4 +1,4 @@
-"""Learners whose episodes are played on the nodes of a real Slurm."""
+"""Learners that play their episodes on the nodes of a real Slurm."""
 
 import pytest
 from in_process import compute_sweep

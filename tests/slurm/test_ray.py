@@ -1,4 +1,4 @@
-"""The ray engine over two nodes of a real Slurm: the head is on the first one."""
+"""The ray engine over two nodes of a real Slurm, with the head on the first one."""
 
 import contextlib
 import os

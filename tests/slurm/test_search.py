@@ -1,4 +1,4 @@
-"""A search on a real Slurm: the jobs of its places, and the decisions of one machine."""
+"""A search on a real Slurm has the jobs of its places, and the decisions of one machine."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""The real Snakefile on a real Slurm: results, faults, and what is left behind."""
+"""The real Snakefile on a real Slurm: results, faults and leftovers."""
 
 import os
 import re
@@ -64,11 +64,11 @@ class Sweep:
         return self.run / "state/run.log"
 
     def job(self) -> str:
-        """The Slurm job that computes now."""
+        """The Slurm job that currently computes."""
         return read_json(self.run / "state/lock")["slurm_job"]
 
     def computing(self, times: int = 1) -> "Sweep":
-        """Waits until an attempt evaluates, the n-th one that has begun."""
+        """Waits until the n-th attempt evaluates."""
         runs = self.folder / "results/runs"
         wait_until(lambda: runs.exists() and any(runs.iterdir()), 300, "a run's folder")
         wait_until(lambda: evaluates(self.log, times), 300, "evaluations")
@@ -109,7 +109,7 @@ def test_a_sweep_over_nodes_equals_that_of_one_machine(tmp_path):
     assert has_workers(run / "run.log", 6)
     job = about["attempts"][0]["slurm_job"]
     assert re.search(rf"Slurm job {job}\b.* /\S+\.log", (run / "run.log").read_text())
-    # Where it was computed is no reason to compute it again.
+    # Another place of computation is not a reason to compute it again.
     again = ("--configfile", "sweep.yaml", "--cores", "2", "-n")
     assert "Nothing to be done" in snakemake(*again, cwd=folder).stdout
     no_process_is_left(tmp_path)
@@ -127,8 +127,8 @@ def test_worker_and_node_lost_slurmctld_restarted_main_snakemake_killed(tmp_path
     time.sleep(4)  # until the nodes have registered again
     cluster.kill_node("n2")
     wait_until(lambda: has_lost(sweep.log, 3), what="the node's loss is noted")
-    assert (state / "connection/scheduler.json").exists(), "the run goes on with the other node"
-    # Snakemake is killed and started again while the job runs: no second process may write.
+    assert (state / "connection/scheduler.json").exists(), "the run continues on the other node"
+    # Snakemake is killed and restarted while the job runs. No second process may write.
     os.killpg(sweep.snakemake.pid, signal.SIGKILL)
     sweep.snakemake.wait()
     assert job in squeue()
@@ -142,7 +142,7 @@ def test_worker_and_node_lost_slurmctld_restarted_main_snakemake_killed(tmp_path
 
 @pytest.mark.timeout(1200)
 def test_the_end_of_the_wall_time_twice_and_no_memory_left_beside_it(tmp_path, expected):
-    # On a busy machine most of a minute is the start: it takes as many jobs as it takes.
+    # On a busy machine most of a minute is the start, so the number of jobs varies.
     sweep = Sweep(tmp_path / "long", seconds=0.33, words=("--retries", "20"), runtime_min=1)
     memory_grows_only_after_running_out_of_it(tmp_path / "large", expected)
     sweep.finish(expected, 1000)
@@ -183,7 +183,7 @@ def memory_grows_only_after_running_out_of_it(folder: Path, expected: str) -> No
 
 
 def test_the_commands_of_the_pages(tmp_path):
-    """Snakemake as a Slurm job, and the pilot way: in a clone with a tiny sweep."""
+    """Snakemake as a Slurm job, and as a pilot job, in a clone with a tiny sweep."""
     controller, pilot = sorted(lines("sbatch"), key=lambda line: "--wrap" not in line)
     assert "--wrap" in controller
     assert pilot.endswith(" profiles/pilot/job.sh")

@@ -1,4 +1,4 @@
-"""A study on the real Slurm, by the profile that `qdsweep init` writes."""
+"""A study on the real Slurm, with the profile that `qdsweep init` writes."""
 
 import yaml
 from results import digests, summary

@@ -1,4 +1,4 @@
-"""A file system as clusters have them: builds and drives cluster_files.c."""
+"""A file system like those of clusters; builds and controls cluster_files.c."""
 
 import struct
 from collections import Counter
@@ -7,30 +7,30 @@ from pathlib import Path
 
 from disks import library
 
-# As cluster_files.c has them.
+# The same names as in cluster_files.c.
 TRAITS = ("clock", "link", "rename", "list", "nothing", "refused")
 _HEAD = struct.Struct(f"{1 + len(TRAITS)}i4x2d4096s")
 _SIZE = _HEAD.size + 8 + 8192 * 1048
 
 
 class ClusterFiles:
-    """The switch of the file system: a file that all processes share.
+    """The switch of the file system, a file that all processes share.
 
     Args:
-        path: Where it is to be; beside it lie files that were replaced, for those who still see
-            them.
-        folder: What lies below it has the traits.
+        path: The path of the switch. Replaced files, which some processes still see, are next to
+            it.
+        folder: The folder whose files have the traits.
     """
 
     def __init__(self, path: Path, folder: Path) -> None:
         self.path, self.folder = path, folder
 
     def set(self, traits: Collection[str], late: tuple[float, float] = (2.0, 5.0)) -> None:
-        """Says which traits hold from now on, and forgets what was done before.
+        """Sets the current traits, and resets the counters.
 
         Args:
-            traits: Of TRAITS.
-            late: How late others see a file that took a name, and listings [s].
+            traits: Some of TRAITS.
+            late: The delay with which others see renamed files and listings [s].
         """
         bits = sum(1 << TRAITS.index(trait) for trait in traits)
         head = _HEAD.pack(bits, *[0] * len(TRAITS), *late, str(self.folder.resolve()).encode())
@@ -40,17 +40,17 @@ class ClusterFiles:
 
     @property
     def fired(self) -> Counter[str]:
-        """How often each trait has changed what a process saw."""
+        """Returns how often each trait has changed the view of a process."""
         numbers = _HEAD.unpack(self.path.read_bytes()[: _HEAD.size])
         return Counter(dict(zip(TRAITS, numbers[1:], strict=False)))
 
     def environment(self, node: str = "", clock: float = 0.0, main: float = 0.0) -> dict[str, str]:
-        """What a process needs to meet it.
+        """Returns the environment of a process on this file system.
 
         Args:
-            node: The node that it is on; without, each process sees the others late.
-            clock: By how much that node's clock is ahead, for files that are written [s].
-            main: The same for the main Snakemake.
+            node: Its node. Without one, each process sees the others with a delay.
+            clock: The advance of that node's clock, for written files [s].
+            main: The same for the main Snakemake process.
         """
         named = {"QDSWEEP_NODE": node} if node else {}
         return {

@@ -1,4 +1,4 @@
-"""A disk that fails once, and the commands that meet it: builds and drives faulty_disk.c."""
+"""A disk that fails once, and commands on it; builds and controls faulty_disk.c."""
 
 import errno
 import functools
@@ -17,7 +17,7 @@ import pytest
 from support import alone, shared_folder
 
 HERE = Path(__file__).parent
-# As faulty_disk.c has them.
+# The same names as in faulty_disk.c.
 KINDS = ("create", "write", "sync", "rename", "link", "cut", "folder", "close")
 HOW = ("fail", "short", "torn")
 _NUMBERS = struct.Struct("6i")
@@ -26,7 +26,7 @@ _SIZE = _NUMBERS.size + 4096
 
 @functools.cache
 def library(source: str) -> Path:
-    """Builds a library of the tests, once for all processes of pytest; without a compiler skips."""
+    """Builds a library of the tests, once for all processes; skips without a compiler."""
     if not os.environ.get("CI") and shutil.which("gcc") is None:
         pytest.skip("a library to preload has to be compiled: apt-get install gcc libc6-dev")
     built = shared_folder() / f"{source}.so"
@@ -38,13 +38,13 @@ def library(source: str) -> Path:
 
 
 class Fault(NamedTuple):
-    """What fails.
+    """A fault of the disk.
 
     Attributes:
-        kinds: Of the calls that count; separated by blanks.
-        nth: Which of them, from 1; 0 for none.
+        kinds: The kinds of calls that count, separated by blanks.
+        nth: The number of the failing call, from 1; 0 for none.
         error: The name of its errno.
-        how: fail, short (half is written, without an error) or torn (half is written, then it
+        how: fail, short (half is written, without an error) or `torn` (half is written, then it
             fails).
     """
 
@@ -55,18 +55,18 @@ class Fault(NamedTuple):
 
 
 class Call(NamedTuple):
-    """A call that counted: its kind and the file."""
+    """A counted call: its kind and the file."""
 
     kind: str
     path: str
 
 
 class Disk:
-    """The switch of the disk: a file that all processes share.
+    """The switch of the disk, a file that all processes share.
 
     Args:
-        path: Where it is to be.
-        folder: What lies below it is on the disk.
+        path: The path of the switch.
+        folder: The folder whose files are on the disk.
     """
 
     def __init__(self, path: Path, folder: Path) -> None:
@@ -76,11 +76,11 @@ class Disk:
 
     @property
     def environment(self) -> dict[str, str]:
-        """What a process needs to meet it."""
+        """Returns the environment of a process on this disk."""
         return {"LD_PRELOAD": str(library("faulty_disk")), "QDSWEEP_DISK": str(self.path)}
 
     def set(self, fault: Fault) -> None:
-        """Says what fails from now on, and counts anew."""
+        """Sets the fault, and resets the counter."""
         self._log.unlink(missing_ok=True)
         kinds = sum(1 << KINDS.index(kind) for kind in fault.kinds.split())
         numbers = kinds, fault.nth, getattr(errno, fault.error), HOW.index(fault.how), 0, 0
@@ -92,12 +92,12 @@ class Disk:
 
     @property
     def failed(self) -> bool:
-        """Whether the call has failed."""
+        """Returns whether the call has failed."""
         return bool(_NUMBERS.unpack(self.path.read_bytes()[: _NUMBERS.size])[5])
 
     @property
     def calls(self) -> list[Call]:
-        """The calls that counted, in their order."""
+        """Returns the counted calls, in their order."""
         if not self._log.exists():
             return []
         return [Call(*line.split(" ", 1)) for line in self._log.read_text().splitlines()]
@@ -105,14 +105,14 @@ class Disk:
 
 @dataclass
 class Said:
-    """How a command ended."""
+    """The end of a command."""
 
     code: int
     text: str
 
 
 class Forks:
-    """Runs commands of qdsweep, each in a process that meets the disk (see forks.py)."""
+    """Runs commands of qdsweep, each in a process on the disk (see forks.py)."""
 
     def __init__(self, disk: Disk, experiments: Sequence[object], env: dict[str, str]) -> None:
         self.disk = disk
@@ -128,7 +128,7 @@ class Forks:
         assert int(self._read()) > 0, "it has the library"
 
     def run(self, *words: object, cwd: Path, fault: Fault = Fault()) -> Said:  # noqa: B008
-        """Runs a command to its end, with a disk that fails as it says."""
+        """Runs a command to its end, with a fault of the disk."""
         self.disk.set(fault)
         request = {"words": [str(word) for word in words], "cwd": str(cwd), "said": str(self._said)}
         self._pipe.write(json.dumps(request) + "\n")
@@ -151,7 +151,7 @@ class Forks:
 
 
 def copy(folder: Path, target: Path) -> Path:
-    """Copies a folder with its hard links and times, replacing what was there."""
+    """Replaces a folder by a copy of another one, with its hard links and times."""
     shutil.rmtree(target, ignore_errors=True)
     subprocess.run(["cp", "-a", folder, target], check=True)
     return target

@@ -1,8 +1,8 @@
 """Runs commands of `qdsweep` in forks of this process, which has imported and compiled everything.
 
-python forks.py EXPERIMENTS: a JSON list of what to compile for. Standard input then has a line of
-JSON for each command: its words, its folder, and the file for what it prints. Standard output
-says the exit code of each. So one start of Python serves hundreds of commands, each of them a
+The command is python forks.py EXPERIMENTS, with a JSON list of the experiments to compile.
+Standard input then has one line of JSON per command: its words, folder and output file. Standard
+output has their exit codes. So one start of Python serves hundreds of commands, each of them a
 process with the LD_PRELOAD of this one.
 """
 

@@ -1,8 +1,8 @@
-"""Processes that want one lock, on several nodes; python holders.py ACT LOCK LOG SILENT.
+"""Processes on several nodes that take the same lock: python holders.py ACT LOCK LOG SILENT.
 
-ACT is `hold` (until killed), or `pass`: hold it for a moment, again and again. LOG gets a line when
-a process has the lock and when it gives it back. SILENT is after how long an owner of whom nobody
-knows counts as dead [s].
+ACT is `hold` (until killed) or `pass` (hold it briefly, again and again). LOG gets one line when
+a process takes the lock and one when it releases it. SILENT is the time after which a silent
+owner counts as dead [s].
 """
 
 import os
@@ -16,7 +16,7 @@ TURNS = 4
 
 
 def note(log: Path, word: str) -> None:
-    """Adds a line, which no other can tear."""
+    """Appends a line in one write, so that other processes cannot split it."""
     with log.open("a") as file:
         file.write(f"{os.getpid()} {word}\n")
 

@@ -1,4 +1,4 @@
-"""What another user of the machine tries with a run. What is found possible is a hole."""
+"""Attacks on a run by another user of the machine. Each success is a vulnerability."""
 
 import contextlib
 import json
@@ -14,16 +14,16 @@ NOBODY = 65534
 
 @dataclass
 class Target:
-    """What there is to try.
+    """The targets of the attacks.
 
     Attributes:
-        folders: Where nothing may be written, and nothing secret read.
-        private: What may not be read at all.
+        folders: Folders in which nothing may be written, and no secret may be read.
+        private: Files that must not be readable.
         sockets: Unix sockets.
         pids: Processes.
-        ports: Where TLS is spoken, by Dask.
-        certificates: Files with a certificate and its key, to try there.
-        secrets: Texts that may stand nowhere.
+        ports: Ports on which Dask uses TLS.
+        certificates: Files with a certificate and its key, to try on these ports.
+        secrets: Texts that must not appear anywhere.
     """
 
     folders: list[Path] = field(default_factory=list)
@@ -36,9 +36,9 @@ class Target:
 
 
 def holes(target: Target) -> list[str]:
-    """Tries all of it in a process of the user `nobody`, and returns what was possible."""
+    """Tries all attacks in a process of the user `nobody`, and returns the successful ones."""
     reads, writes = os.pipe()
-    child = os.fork()  # no new program: where Python is, nobody else may look
+    child = os.fork()  # not a new program, because the other user cannot read Python's folder
     if child == 0:
         try:
             os.setgroups([])
@@ -102,17 +102,17 @@ def _process_holes(pid: int, secrets: list[str]) -> Iterator[str]:
 
 def _port_holes(port: tuple[str, int], certificates: list[Path]) -> Iterator[str]:
     for pem in (None, *certificates):
-        with contextlib.suppress(OSError):  # a port that is not heard from here, too
+        with contextlib.suppress(OSError):  # includes ports that cannot be reached from here
             if _greets(port, pem):
                 yield f"{port} let in {pem.name if pem else 'without a certificate'}"
     with contextlib.suppress(OSError), socket.create_connection(port, timeout=10) as plain:
         plain.sendall(b"\0" * 64)
-        if len(plain.recv(100)) >= 10:  # more than an alert of TLS
+        if len(plain.recv(100)) >= 10:  # more than a TLS alert
             yield f"{port} talks without TLS"
 
 
 def _greets(port: tuple[str, int], pem: Path | None) -> bool:
-    """Whether Dask says something, which it does as soon as it has accepted the certificate."""
+    """Whether Dask sends something, which it does as soon as it accepts the certificate."""
     context = ssl.create_default_context()
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     if pem:

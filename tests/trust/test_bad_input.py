@@ -1,4 +1,4 @@
-"""What is wrong is said in one message that names it and what is allowed, and nothing is begun."""
+"""A fault is reported in one message with the fault and the allowed values; nothing starts."""
 
 import os
 import re
@@ -14,7 +14,7 @@ LONG = bool(os.environ.get("QDSWEEP_TORTURE"))  # make torture
 MADE = list(generated())
 BY_HAND = list(hand_made())
 APART = list(only_as_processes())
-# What is started as real processes in the short form, too.
+# These are real processes also in the short form.
 SAMPLE = [
     *MADE[:: len(MADE) // 2],
     *(case for case in BY_HAND if case.name.startswith("run huge: {archive: {dims")),
@@ -33,7 +33,7 @@ def message_in_process(case: Case, folder: Path) -> str:
 
 
 def message_of_process(case: Case, folder: Path) -> str:
-    if case.words[0] == "snakemake":  # which has exit code 1 for all that fails
+    if case.words[0] == "snakemake":  # its exit code is 1 for all failures
         done = snakemake(*case.words[1:], cwd=folder, check=1)
     else:
         done = command(*case.words, cwd=folder, check=2)
@@ -41,7 +41,7 @@ def message_of_process(case: Case, folder: Path) -> str:
 
 
 def tree(folder: Path) -> set[tuple[str, int]]:
-    """Everything below a folder, and when it was last written, but for what is Snakemake's."""
+    """All files below a folder with their times, without Snakemake's files."""
     paths = {path.relative_to(folder): path for path in folder.rglob("*")}
     return {
         (str(name), 0 if path.is_dir() else path.lstat().st_mtime_ns)
@@ -51,7 +51,7 @@ def tree(folder: Path) -> set[tuple[str, int]]:
 
 
 def check(cases: list[Case], folder: Path, message_of) -> dict[Case, str]:
-    """Gives each as input; fails with all that were answered badly. Returns the messages."""
+    """Runs each case, fails with the list of bad answers, and returns the messages."""
     messages, wrong = {}, []
     for number, case in enumerate(cases, 1):
         place = folder / str(number)
@@ -81,8 +81,8 @@ def test_a_wrong_value_of_every_kind_is_named(tmp_path):
 @pytest.mark.timeout(1200)
 def test_hand_made_ones_are_named(tmp_path, snapshot):
     messages = check(BY_HAND, tmp_path, message_in_process)
-    assert len(messages) == len(BY_HAND), "each has a name of its own"
-    # What others say as well; Python's own words, and those of argparse, differ between Pythons.
+    assert len(messages) == len(BY_HAND), "all names differ"
+    # Without the texts of Python and argparse, which differ between Python versions.
     left_out = re.compile("plan(:| huge)|(name|experiment|cluster) '|run: a plug-in that is no")
     lines = [shortened(messages[name], tmp_path) for name in messages if not left_out.match(name)]
     lines = [line for line in dict.fromkeys(lines) if not line.startswith("usage:")]
@@ -90,7 +90,7 @@ def test_hand_made_ones_are_named(tmp_path, snapshot):
 
 
 def shortened(message: str, folder: Path) -> str:
-    """A message as a line for a reader, the same on any machine."""
+    """Returns a message as one line that is the same on any machine."""
     line = re.sub(rf"{folder}/\d+/|{REPO}/", "", " / ".join(message.split("\n")))
     line = re.sub(r"\d+ GiB(?=;)", "N GiB", line)  # of this machine
     line = re.sub(r"((?:[\w.]+, ){3})(?:[\w.]+, )+[\w.]+", r"\1...", line)

@@ -1,4 +1,4 @@
-"""One bit flipped anywhere: it is noticed, or no table, figure or result changes by it."""
+"""A flipped bit anywhere is detected, or does not change any table, figure or result."""
 
 import contextlib
 import io
@@ -22,7 +22,7 @@ from qdsweep.errors import QdsweepError
 from qdsweep.records.paths import StateDir
 
 LONG = bool(os.environ.get("QDSWEEP_TORTURE"))  # make torture
-# Flips in a finished sweep, of these with Snakemake itself, and flips in half-done runs.
+# Flips in a finished sweep, those of them with Snakemake, and flips in half-done runs.
 FLIPS, STARTS, HALVES = (6000, 300, 4000) if LONG else (24, 2, 12)
 
 SWEEP = {
@@ -44,7 +44,7 @@ def finished(tmp_path_factory) -> Path:
 
 @pytest.fixture(scope="module")
 def halves(tmp_path_factory) -> dict[str, Path]:
-    """A run that was killed on its way, and the same one undisturbed."""
+    """A run that was killed in the middle, and the same run undisturbed."""
     folder = tmp_path_factory.mktemp("halves")
     experiment = write_yaml(folder / "experiment.yaml", RUN)
     words = [BIN / "qdsweep", "run", experiment, "--out", folder / "half"]
@@ -63,7 +63,7 @@ def start(folder: Path, check: int | None = 0) -> str:
 
 
 def flip(path: Path, chance: random.Random) -> int:
-    """Flips one bit in place, as a disk does: the time of modification stays."""
+    """Flips one bit in place, as a disk does, without a new time of modification."""
     stat = path.stat()
     position = chance.randrange(stat.st_size * 8)
     with path.open("r+b") as file:
@@ -88,7 +88,7 @@ def copy(folder: Path, target: Path) -> Path:
 
 
 def say(*words: object, cwd: Path) -> tuple[int, str]:
-    """Runs a command of qdsweep in this process; an error that nobody foresaw is raised."""
+    """Runs a command of qdsweep in this process, which raises unexpected errors."""
     from qdsweep.cli import main
 
     printed = io.StringIO()
@@ -108,7 +108,7 @@ def say(*words: object, cwd: Path) -> tuple[int, str]:
 
 
 def looks(sweep: Path) -> dict[str, bytes]:
-    """Tables and figures."""
+    """The bytes of tables and figures."""
     files = [*sweep.rglob("*.csv"), *sweep.rglob("*.tex"), *sweep.rglob("*.md")]
     files += [*sweep.rglob("*.svg"), *sweep.rglob("*.png"), *sweep.rglob("*.tsv")]
     shown = (path for path in files if ".kept" not in path.parts)
@@ -116,7 +116,7 @@ def looks(sweep: Path) -> dict[str, bytes]:
 
 
 def test_in_a_finished_sweep_it_is_noticed_or_harmless(finished, tmp_path):
-    """`status`, `aggregate` and `report` after each; for some, the same command again."""
+    """Runs `status`, `aggregate` and `report` after each flip; for some, the same command again."""
     chance = random.Random(7)
     before = looks(finished / "results/sweeps/mine")
     silent = []
@@ -127,7 +127,7 @@ def test_in_a_finished_sweep_it_is_noticed_or_harmless(finished, tmp_path):
         position = flip(path, chance)
         at = f"flip {number}: bit {position} of {name}"
         flipped = looks(folder / "results/sweeps/mine")
-        if number % 2:  # else what was read of the runs is remembered
+        if number % 2:  # otherwise the cache of the runs is used
             (folder / "results/sweeps/mine/.aggregated.npz").unlink()
         printed = ""
         try:
@@ -155,7 +155,7 @@ def test_in_a_finished_sweep_it_is_noticed_or_harmless(finished, tmp_path):
     assert not silent, "\n".join([f"{len(silent)} of {FLIPS}", *silent])
 
 
-def test_a_folder_that_says_it_is_another_run_s_names_the_file(halves, tmp_path):
+def test_a_folder_with_the_id_of_another_run_names_the_file(halves, tmp_path):
     run = copy(halves["half"], tmp_path / "out")
     status = StateDir(run / "state").status
     status.write_text(status.read_text().replace("lp_sphere-", "lp_spherm-"))
@@ -169,7 +169,7 @@ def test_a_folder_that_says_it_is_another_run_s_names_the_file(halves, tmp_path)
 
 
 def test_in_a_half_done_run_it_is_noticed_or_harmless(halves, tmp_path):
-    """The same command again ends in the same digest and rows, or names the file."""
+    """The same command gives the same digest and rows, or names the file."""
     chance = random.Random(8)
     for number in range(HALVES):
         run = copy(halves["half"], tmp_path / "out")

@@ -1,6 +1,6 @@
-"""Every write, fsync, rename and link fails once: full disk, quota, broken disk, half a write.
+"""Every write, fsync, rename and link fails once: full disk, quota, broken disk, partial write.
 
-What fails ends in one line that names the file; the same command then ends as if nothing had been.
+A failure ends in one line that names the file. The same command then gives undisturbed results.
 """
 
 import contextlib
@@ -30,7 +30,7 @@ from qdsweep.search.plan import search_plan
 LONG = bool(os.environ.get("QDSWEEP_TORTURE"))  # make torture
 ERRORS = ("ENOSPC", "EIO", "EDQUOT")
 EVERY_ITERATION = {"min_seconds": 0, "max_seconds": 1e-6}
-# A reload file after each iteration: the same calls each time. The short form compiles nothing.
+# A reload file after each iteration gives the same calls. The short form compiles nothing.
 RUN = {
     **TINY,
     "algorithm": "cma_mae" if LONG else "map_elites",
@@ -52,9 +52,9 @@ SEARCH = {
     "sweep": "::: sigma 0.1 0.5 1.0 ::: seed 1",
     "search": {"halving": {"rungs": [0.5, 1], "seeds": [1, 1]}},
 }
-# What draws makes hundreds of calls and takes seconds: its calls fail in one way each, by turns.
+# Stages that draw make hundreds of calls and take seconds. Each call fails in one way, in turn.
 DRAWING = ("plot", "evolution", "rollouts", "rollout", "report")
-# Files that say when something was done, how long it took or how it ended; and halves, which
+# Files with times, durations or ends of commands; and partial files, which
 # `qdsweep clean` removes.
 OF_ONE_START = re.compile(
     r"\.log$|/(status|last_stop)\.json$|/reload[^/]*\.pkl$|/state/reevaluated-[^/]*$|/SHA256SUMS$|/lock$|\.tmp$"
@@ -62,13 +62,13 @@ OF_ONE_START = re.compile(
 
 
 class Outcome(NamedTuple):
-    """What became of a command whose disk failed.
+    """The outcome of a command whose disk failed.
 
     Attributes:
-        call: What failed.
-        fault: How.
-        wrong: What is not as it should be; empty if all is.
-        survived: Whether the command ended well all the same.
+        call: The failed call.
+        fault: The fault.
+        wrong: The problem; empty if there is none.
+        survived: Whether the command succeeded despite the fault.
     """
 
     call: Call
@@ -89,9 +89,9 @@ def forks(tmp_path_factory) -> Iterator[Forks]:
 
 
 def faults(calls: list[Call], most: int, by_turns: bool) -> list[Fault]:
-    """Every way in which each call may fail; or one of them by turns, of figures each way once.
+    """Yields all faults of each call, or one fault in turn; for figures each fault once.
 
-    In the short form a sample of them, all kinds of calls among them.
+    The short form is a sample with all kinds of calls.
     """
     ways = [
         [
@@ -117,7 +117,7 @@ def faults(calls: list[Call], most: int, by_turns: bool) -> list[Fault]:
 
 
 def taking_turns(calls: list[Call], ways: list[list[Fault]]) -> list[Fault]:
-    """One way for each call, the next one for the next call of its kind; of figures each once."""
+    """Yields one fault per call, in turn for calls of a kind; for figures each fault once."""
     chosen, turns = [], Counter[tuple[str, str]]()
     for call, choice in zip(calls, ways, strict=True):
         path = Path(call.path)
@@ -130,9 +130,9 @@ def taking_turns(calls: list[Call], ways: list[list[Fault]]) -> list[Fault]:
 
 
 def try_all(forks: Forks, words: tuple[object, ...], most: int) -> list[Outcome]:
-    """Runs a command with each fault, then as it is, each time from the same files.
+    """Runs a command with each fault and then without, each time from the same files.
 
-    The files are afterwards what the command makes of them.
+    Afterwards, the files are those of the command without a fault.
     """
     disk, before = forks.disk.folder, forks.disk.path.with_name("before")
     copy(disk, before)
@@ -168,7 +168,7 @@ def undisturbed(forks: Forks, words: tuple[object, ...]) -> list[Call]:
 
 
 def complaints(answer: Said, call: Call, disk: Path) -> str:
-    """What is wrong with how a command ended."""
+    """Returns the problem with the end of a command."""
     if "Traceback" in answer.text or "Exception ignored" in answer.text:
         return f"a traceback: {answer.text[-1500:]}"
     if answer.code == 0:
@@ -184,7 +184,7 @@ def complaints(answer: Said, call: Call, disk: Path) -> str:
 
 
 def differing(ours: Path, theirs: Path) -> set[str]:
-    """The files of two folders that are not equal; of runs, by what they hold."""
+    """Returns the files of two folders that differ; those of runs are compared by content."""
     names = {
         str(path.relative_to(folder))
         for folder in (ours, theirs)
@@ -205,7 +205,7 @@ def _equal(ours: Path, theirs: Path) -> bool:
 
 
 def wrong_of(words: object, outcomes: list[Outcome]) -> list[str]:
-    """Says what was seen; returns all that is wrong."""
+    """Prints the outcomes, and returns all problems."""
     wrong = [f"{words}: {each.call} {each.fault}: {each.wrong}" for each in outcomes if each.wrong]
     survived = sum(each.survived for each in outcomes)
     print(f"{words}: {len(outcomes)} failures, {survived} survived, {len(wrong)} wrong", flush=True)
@@ -221,7 +221,7 @@ def test_a_run(forks, tmp_path):
 
 
 def planned(folder: Path, sweep: dict) -> Results:
-    """Writes what the start of a sweep writes; returns the folder results/."""
+    """Writes the files of the start of a sweep, and returns the folder results/."""
     file = write_yaml(folder / "sweep.yaml", sweep)
     with contextlib.chdir(folder):
         settings = read_sweep({}, (), (file,))
@@ -236,7 +236,7 @@ def planned(folder: Path, sweep: dict) -> Results:
 
 @pytest.mark.timeout(20_000 if LONG else 600)
 def test_every_stage_of_a_sweep(forks):
-    """The jobs as the Snakefile runs them, from the runs to the page and the export."""
+    """The jobs of the Snakefile, from the runs to the page and the export."""
     empty(forks.disk.folder)
     results = planned(forks.disk.folder, SWEEP)
     runs = [row.run for row in read_plan(results.sweep("whole")).rows]
@@ -285,7 +285,7 @@ def tried(forks: Forks, words: tuple[object, ...]) -> list[str]:
 @pytest.mark.timeout(20_000 if LONG else 600)
 @pytest.mark.parametrize("kind", ["create", "write", "rename"] if LONG else ["rename"])
 def test_what_the_main_snakemake_writes(tmp_path, kind):
-    """The plan of a sweep; nothing is computed before it is there."""
+    """The plan of a sweep, without which nothing is computed."""
     (tmp_path / "results").mkdir()
     disk = Disk(tmp_path / "switch", tmp_path / "results")
     disk.set(Fault(kinds=kind, nth=1, error="EDQUOT"))
@@ -304,5 +304,5 @@ def test_what_the_main_snakemake_writes(tmp_path, kind):
 
 
 def finished_name(path: str) -> str:
-    """Of a file, or of the one whose second half it is."""
+    """Returns the kind of a file, or of the file whose second half it is."""
     return re.sub(r"/\.([^/]+)\.\d+\.tmp", r"/\1", path)

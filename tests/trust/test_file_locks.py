@@ -1,4 +1,4 @@
-"""One run, one writer: also on a file system whose locks are none, or are refused, on two nodes."""
+"""A run has one writer, on two nodes, even if the file system ignores or refuses locks."""
 
 import os
 import signal
@@ -22,7 +22,7 @@ HOUR = 3600.0
 
 
 class Place:
-    """A folder with a lock, on a file system that has some traits."""
+    """A folder with a lock, on a file system with some traits."""
 
     def __init__(self, folder: Path, *traits: str) -> None:
         (folder / "shared").mkdir()
@@ -32,7 +32,7 @@ class Place:
         self.started: list[subprocess.Popen] = []
 
     def start(self, act: str, node: str, silent: float = 2.0, clock: float = 0.0, **env: str):
-        """Starts a process that wants the lock."""
+        """Starts a process that takes the lock."""
         words = [sys.executable, HERE / "holders.py", act, self.lock, self.log, str(silent)]
         environment = {**os.environ, **self.files.environment(node, clock), **env}
         process = subprocess.Popen(words, env=environment, stderr=subprocess.PIPE, text=True)
@@ -46,7 +46,7 @@ class Place:
         wait_until(lambda: self.has_it(process), what="it has the lock")
 
     def wait_for_tries(self, trait: str, count: int) -> None:
-        """Waits until the lock was asked for so many more times; a process asks every 0.5 s."""
+        """Waits for this many more requests of the lock. A process asks every 0.5 s."""
         before = self.files.fired[trait]
         wait_until(lambda: self.files.fired[trait] >= before + count, what="the lock is asked for")
 
@@ -67,7 +67,7 @@ def place(tmp_path):
 
 @pytest.mark.parametrize("trait", NO_LOCKS)
 def test_one_at_a_time_has_the_lock(place, trait):
-    """Processes of three nodes, whose clocks differ, take it in turns."""
+    """Processes of three nodes, whose clocks differ, take it in turn."""
     shared = place(trait, "clock", "rename", "list")
     clocks = (0.0, HOUR, -HOUR)
     for number in range(12 if LONG else 4):
@@ -104,7 +104,7 @@ def test_an_owner_of_another_node_is_succeeded_when_it_is_silent(place, clock):
     shared.wait_for(first)
     second = shared.start("hold", "node2", silent=4, clock=-clock)
     shared.wait_for_tries("nothing", 12)  # longer than an owner may be silent
-    assert not shared.has_it(second), "it lives, whatever its clock says"
+    assert not shared.has_it(second), "it lives, with any clock"
     first.kill()
     first.wait()
     shared.wait_for(second)
@@ -158,7 +158,7 @@ def test_slurm_is_asked_for_an_owner_of_another_node(place, tmp_path, state, job
         assert not shared.has_it(second)
 
 
-# Whoever makes them ends when the test lets it.
+# The process that makes them ends when the test allows it.
 CENTROIDS = """
 import os, sys, time
 from pathlib import Path
@@ -182,7 +182,7 @@ KEY = "from qdsweep.host.key import own_digest; print(own_digest('x'))"
     ("code", "also"), [(CENTROIDS, "rename"), (KEY, "link")], ids=["centroids", "key"]
 )
 def test_what_runs_share_is_made_once(place, tmp_path, trait, code, also):
-    """Centroids, which are not the same twice, and the user's key."""
+    """Makes centroids, which differ each time, and the user's key."""
     shared = place(trait, also)
     folder = shared.lock.parent
     config = {"XDG_CONFIG_HOME": str(folder / "config")}

@@ -1,7 +1,7 @@
-"""A sweep on a file system as clusters have them: killed, started again, never computed wrongly.
+"""A sweep on a file system like those of clusters is killed, restarted and computed correctly.
 
-Times an hour off, no hard links, files and listings that are seen late, locks that are none. Each
-process counts as a node of its own.
+Times are one hour off, there are no hard links, files and listings appear late, and locks have no
+effect. Each process counts as a separate node.
 """
 
 import csv
@@ -22,7 +22,7 @@ from waiting import wait_until
 LONG = bool(os.environ.get("QDSWEEP_TORTURE"))  # make torture
 HOUR = 3600.0
 ALL = tuple(trait for trait in TRAITS if trait != "refused")
-# Each of them alone, and what a bad one has of them.
+# Each single trait, and all traits of a bad file system.
 KINDS = [ALL, *(((trait,) for trait in TRAITS) if LONG else ()), *([("link", "refused")] * LONG)]
 # A reload file after every few iterations.
 EXPERIMENT = {
@@ -47,7 +47,7 @@ def runs_of(folder: Path) -> list[Path]:
 
 
 def figures(folder: Path) -> list[dict[str, str]]:
-    """The table of a sweep, without the names of its groups and what it took."""
+    """The table of a sweep, without the names of its groups and its cost."""
     with (folder / "results/sweeps/t/table.csv").open() as file:
         rows = list(csv.DictReader(file))
     assert len(rows) == 1 and len(rows[0]) > 20
@@ -58,7 +58,7 @@ def figures(folder: Path) -> list[dict[str, str]]:
 
 
 def kill_on_the_way(folder: Path, words: list[object], env: dict[str, str]) -> None:
-    """Starts a sweep, and kills all of it as soon as a run has saved its state."""
+    """Starts a sweep, and kills all its processes as soon as a run has saved its state."""
     started = [BIN / "snakemake", "-s", REPO / "Snakefile", "--directory", folder, *words]
     process = subprocess.Popen(
         [str(word) for word in started],
@@ -84,7 +84,7 @@ def test_a_sweep_that_is_killed_and_started_again(straight, tmp_path, traits):
     )
     words = ["--cores", 1, "--configfile", config]
     kill_on_the_way(folder, words, files.environment(clock=HOUR))
-    assert len(digests(folder)) < 2, "it was killed on the way"
+    assert len(digests(folder)) < 2, "it was killed before the end"
     snakemake(*words, cwd=folder, **files.environment(clock=-HOUR))
     assert {trait for trait in traits if files.fired[trait]} == set(traits)
     assert digests(folder) == digests(straight)
@@ -96,14 +96,14 @@ def test_a_sweep_that_is_killed_and_started_again(straight, tmp_path, traits):
     drawn = {path.name for path in folder.glob("results/sweeps/t/plots/**/*.csv")}
     assert "evolution.csv" in drawn and len(drawn) > 3
     assert {name for name in drawn if name not in page} == set()
-    # Snakemake's own markers of unfinished files are listed for so long: it makes the page again.
+    # Snakemake's markers of unfinished files are listed for this time, so it rebuilds the page.
     time.sleep(6)
     for clock in (-HOUR, HOUR) if LONG else (HOUR,):  # the next starts are on other nodes
         again = snakemake(*words, cwd=folder, **files.environment(main=clock))
         assert "Nothing to be done" in again.stdout + again.stderr
 
 
-# Each acts at a line on standard input: by then it has imported what it needs.
+# Each process acts at a line on standard input, after all its imports.
 WRITES = """
 from pathlib import Path
 from qdsweep.files import write_json
@@ -127,7 +127,7 @@ print(read_json(Path("new.json")))
 
 
 def test_what_another_node_did_just_now_is_no_failure(tmp_path):
-    """A file that it wrote is waited for, one that it removed is gone."""
+    """It waits for a file that it has written, and does not see a file that it has removed."""
     folder = tmp_path / "shared"
     folder.mkdir()
     (folder / "reload-000000001.pkl").touch()
@@ -152,5 +152,5 @@ def test_what_another_node_did_just_now_is_no_failure(tmp_path):
     )
     assert [process.returncode for process in both] == [0, 0], warned
     seen, read = printed[1].splitlines()
-    assert "reload-000000001.pkl" in seen and seen.endswith("False"), "it sees what was before"
+    assert "reload-000000001.pkl" in seen and seen.endswith("False"), "it sees the previous state"
     assert read == "{'a': 1}"

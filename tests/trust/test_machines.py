@@ -1,4 +1,4 @@
-"""Other CPUs and other Pythons: one digest, by the lock file and `cpu_baseline: avx2`."""
+"""Other CPUs and Pythons give one digest, with the lock file and `cpu_baseline: avx2`."""
 
 import os
 import subprocess
@@ -18,7 +18,7 @@ RUNS += ["lunar_lander map_elites_line 3", "lp_sphere cma_me 30", "lp_rastrigin 
          "pendulum cma_mega_es 4", "arm cma_mega 20"] if LONG else []  # fmt: skip
 LEARNERS = ["qd_hopper td3 4", "rl_cartpole ppo 4", "rl_cartpole dqn 4"] if LONG else []
 MAIN = "import sys; from qdsweep.cli import main; sys.exit(main())"
-# What the dynamic linker has read of the CPU before any library can change it.
+# The CPU's features, as the dynamic linker has read them before any library can change them.
 NO_AVX512 = ",".join(f"-AVX512{part}" for part in ("F", "VL", "BW", "DQ", "CD"))
 OLD_CPU = {"GLIBC_TUNABLES": f"glibc.cpu.hwcaps={NO_AVX512}"}
 
@@ -99,7 +99,7 @@ def test_other_pythons_give_the_same_digests_and_resume_each_others_runs(tmp_pat
             theirs = compute(run, tmp_path / f"{name}-{place}", python=venv / "python")
             assert theirs == ours, f"{run}: {venv}"
     preset, algorithm, iterations = RUNS[0].split()
-    for so_far, venv in enumerate(venvs, 1):  # the iterations are shared out among them
+    for so_far, venv in enumerate(venvs, 1):  # each Python computes some of the iterations
         budget = int(iterations) * so_far // len(venvs)
         passed = compute(f"{preset} {algorithm} {budget}", tmp_path / "all", python=venv / "python")
     assert passed == digest(tmp_path / preset)

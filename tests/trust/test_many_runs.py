@@ -1,4 +1,4 @@
-"""A sweep of very many finished runs: what it costs to look at it, and to go on with it."""
+"""A sweep of very many finished runs: the cost of looking at it and of extending it."""
 
 import json
 import os
@@ -20,12 +20,12 @@ from qdsweep.records.paths import RunDir
 from qdsweep.records.status import read_status
 
 LONG = bool(os.environ.get("QDSWEEP_TORTURE"))  # make torture
-SEEDS = 1000 if LONG else 11  # beyond what counts as large
+SEEDS = 1000 if LONG else 11  # more than the limit of a large sweep
 RUNS = SIGMAS * SEEDS
 
 
 class Cost(NamedTuple):
-    """What a command printed and took; `opened` counts the files of its first process."""
+    """The output and cost of a command; `opened` counts the files of its first process."""
 
     text: str
     seconds: float
@@ -33,7 +33,7 @@ class Cost(NamedTuple):
     opened: int
 
 
-# A process that was forked has had its parent's memory, which is pytest's: this one has little.
+# A fork counts the memory of its parent, pytest. This process has little memory.
 COUNTING = """
 import atexit, os, sys
 opened = []
@@ -72,14 +72,14 @@ def snakemake(folder: Path, *words: object) -> Cost:
 
 
 def planned(folder: Path, *words: object) -> dict[str, int]:
-    """Returns the jobs of a dry run: rule -> how many."""
+    """Returns rule -> number of jobs of a dry run."""
     text = snakemake(folder, "--dry-run", "--quiet", "rules", *words).text
     jobs = re.findall(r"^(\w+) +(\d+)$", text, re.MULTILINE)
     return {rule: int(count) for rule, count in jobs}
 
 
 def is_quick(cost: Cost) -> bool:
-    """Whether a start took what it may for runs that are finished, beside 0.3 GiB."""
+    """Whether a start kept its limits for finished runs, in addition to 0.3 GiB."""
     return cost.opened < 1500 + RUNS and cost.gigabytes < 0.3 + 25e-6 * RUNS
 
 
@@ -115,13 +115,13 @@ def test_a_finished_sweep_has_nothing_to_be_done(folder):
 
 
 def test_what_snakemake_keeps_of_a_run_is_small(folder):
-    """It once kept a copy of the conda environment for each file, 1.4 MB a run."""
+    """Snakemake once kept a copy of the conda environment for each file, 1.4 MB per run."""
     for record in list((folder / ".snakemake/metadata").iterdir())[:20]:
         assert record.stat().st_size < 4096 or "sweeps" in record.read_text()[:200]
 
 
 @very_long
-def test_one_more_seed_plans_that_seed_alone(folder):
+def test_one_more_seed_plans_only_that_seed(folder):
     write_sweep(folder, SEEDS + 1)
     jobs = planned(folder)
     assert jobs["qd_run"] == SIGMAS
@@ -142,7 +142,7 @@ def test_a_changed_summary_writes_the_tables_again_and_computes_no_run(folder):
 
 
 @very_long
-def test_what_is_lost_or_torn_is_published_again_and_what_is_gone_is_computed(folder):
+def test_lost_or_truncated_files_are_published_again_and_removed_runs_are_computed(folder):
     lost, torn, gone = (a_run(folder, number) for number in (1, 2, 3))
     lost.metrics.unlink()
     half = torn.archive.read_bytes()[:100]
@@ -150,7 +150,7 @@ def test_what_is_lost_or_torn_is_published_again_and_what_is_gone_is_computed(fo
     torn.archive.write_bytes(half)
     shutil.rmtree(gone.path)
     assert planned(folder)["qd_run"] == 3
-    # Without the stages behind the table, which take long; that one needs this file of each run.
+    # Without the stages after the table, which take long. The table needs this file of each run.
     lost.summary.unlink()
     snakemake(folder, "--", "results/sweeps/many/summary.csv")
     for run in (lost, torn):

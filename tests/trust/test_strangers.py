@@ -1,4 +1,4 @@
-"""Another user of the machine, another node, and files made to hurt: nothing of it is taken."""
+"""Other users, other nodes and malicious files are all rejected."""
 
 import datetime
 import hashlib
@@ -31,18 +31,18 @@ from qdsweep.host.machine import settings
 
 LONG = bool(os.environ.get("QDSWEEP_TORTURE"))  # make torture
 SHELL = {name: value for name, value in os.environ.items() if name not in settings()}
-# Quick: nothing of it is compiled.
+# Fast, because nothing is compiled.
 RUN = {"domain": {"preset": "lp_sphere", "solution_dim": 4}, "algorithm": "map_elites"}
 RUN |= {"archive": {"dims": [5, 5]}, "num_emitters": 1, "batch_size": 5}
 
 as_root = pytest.mark.skipif(
-    os.geteuid() != 0 and not os.environ.get("CI"), reason="root alone can be another user, too"
+    os.geteuid() != 0 and not os.environ.get("CI"), reason="only root can act as another user"
 )
 
 
 @pytest.fixture
 def public() -> Iterator[Path]:
-    """A folder as on a scratch disk that all users see."""
+    """A folder that all users can read, as on a scratch disk."""
     folder = Path(tempfile.mkdtemp(prefix="strangers-", dir=shared_folder()))
     folder.chmod(0o755)
     yield folder
@@ -50,13 +50,13 @@ def public() -> Iterator[Path]:
 
 
 def addresses() -> list[str]:
-    """Of this machine, as other nodes see it; and the loopback."""
+    """The addresses of this machine for other nodes, and the loopback."""
     there = [a.address for c in psutil.net_if_addrs().values() for a in c if a.family.value == 2]
     return sorted(there)
 
 
 def listening(processes: list[psutil.Process]) -> list[tuple[str, int]]:
-    """Ports of processes, at every address of this machine."""
+    """The ports of processes, at every address of this machine."""
     ports = {
         connection.laddr.port
         for process in processes
@@ -67,7 +67,7 @@ def listening(processes: list[psutil.Process]) -> list[tuple[str, int]]:
 
 
 def start(folder: Path, **cluster: object) -> subprocess.Popen:
-    """A run in the background, when it has its workers."""
+    """Starts a run in the background, and waits for its workers."""
     make_folder(folder)
     (folder / "cluster.yaml").write_text(json.dumps(cluster))
     words = ["run", "experiment.yaml", "--cluster", "cluster.yaml", "--out", "out"]
@@ -86,7 +86,7 @@ def start(folder: Path, **cluster: object) -> subprocess.Popen:
 
 
 def expired(pem: str) -> str:
-    """The certificate of a run, as if it had been made with the same key and were of yesterday."""
+    """A certificate like that of a run, made with the same key, but from yesterday."""
     key = serialization.load_pem_private_key(pem.encode(), None)
     old = x509.load_pem_x509_certificate(pem.encode())
     now = datetime.datetime.now(tz=datetime.UTC)
@@ -110,7 +110,7 @@ def test_nothing_of_a_dask_run_is_open_to_another_user_or_node(public):
 
     interfaces = [name for name in psutil.net_if_addrs() if name != "lo"]
     reached = [n for n in interfaces if any(a.family.value == 2 for a in psutil.net_if_addrs()[n])]
-    keys = {"interface": reached[0]} if reached else {}  # as on a cluster: other nodes reach it
+    keys = {"interface": reached[0]} if reached else {}  # other nodes reach it
     process = start(public, engine="dask", workers_per_node=1, **keys)
     try:
         connection = public / "out/state/connection"
@@ -124,7 +124,7 @@ def test_nothing_of_a_dask_run_is_open_to_another_user_or_node(public):
         for name, text in certificates.items():
             (public / f"{name}.pem").write_text(text)
         processes = [psutil.Process(process.pid), *crew_of(public)]
-        assert len(processes) >= 4, "the run, qdsweep worker, what forks, the worker"
+        assert len(processes) >= 4, "the run, qdsweep worker, the forking process, the worker"
         target = Target(
             folders=[public / "out", public / "config"],
             private=[connection, *connection.iterdir(), key_file(), key_file().parent],
@@ -135,7 +135,7 @@ def test_nothing_of_a_dask_run_is_open_to_another_user_or_node(public):
         )
         assert len(target.ports) == 2 * len(addresses())
         assert holes(target) == []
-        # With the run's own certificate it is let in: the attempts were real ones.
+        # The run's own certificate is accepted, so the attempts were real.
         (public / "own.pem").write_text(pem)
         open_holes = holes(Target(ports=target.ports, certificates=[public / "own.pem"]))
         assert len(open_holes) == 2
@@ -164,14 +164,14 @@ def test_nothing_of_other_engines_is_readable_for_another_user(public, engine):
             secrets=[token.read_text()] if engine == "ray" else [],
         )
         assert holes(target) == []
-        if engine == "mpi":  # ranks of one machine need no network
+        if engine == "mpi":  # ranks on one machine need no network
             ranks = [process for process in processes if "python" in process.name()]
             own = {c.laddr.port for process in ranks for c in process.net_connections("inet")}
             launcher = [process for process in processes if process.name() == "mpiexec"]
             control = {
                 c.laddr.port for process in launcher for c in process.net_connections("inet")
             }
-            assert own <= control, "what ranks have inherited of mpiexec"
+            assert own <= control, "inherited by ranks from mpiexec"
     finally:
         process.send_signal(signal.SIGTERM)
         process.wait(300)
@@ -203,14 +203,14 @@ def test_the_warm_process_takes_no_command_of_another_user():
 
 
 class Hurts:
-    """A pickle of it makes a file named `hurt`, where it is loaded."""
+    """Its pickle makes a file named `hurt` when it is loaded."""
 
     def __reduce__(self):
         return os.mkdir, ("hurt",)
 
 
 def forge(path: Path, **changes: object) -> None:
-    """Puts a payload that hurts into a reload file, all else of which is right."""
+    """Puts a malicious payload into an otherwise valid reload file."""
     magic, head, _ = path.read_bytes().split(b"\n", 2)
     header = {**json.loads(head), **changes}
     kept = {name: header.pop(name, None) for name in ("sha256", "hmac")}
@@ -224,7 +224,7 @@ def forge(path: Path, **changes: object) -> None:
 
 @pytest.fixture
 def half_done(tmp_path, monkeypatch) -> Path:
-    """A run of 2 iterations, to go on to 4."""
+    """A run of 2 iterations, to extend to 4."""
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "home"))
     return compute_run({**RUN, "iterations": 2}, tmp_path / "out")
 
@@ -242,7 +242,7 @@ def newest(run: Path) -> Path:
 @pytest.mark.parametrize("whose", ["own", "another's", "all can write it", "in a folder for all"])
 def test_a_reload_file_made_to_hurt_runs_nothing(half_done, capsys, form, whose):
     if whose == "another's" and os.geteuid() != 0:
-        pytest.skip("root alone can give a file away")
+        pytest.skip("only root can give a file away")
     file = newest(half_done)
     forge(file, format=form)
     if whose == "another's":
@@ -254,14 +254,14 @@ def test_a_reload_file_made_to_hurt_runs_nothing(half_done, capsys, form, whose)
     assert go_on(half_done) == 2
     names_all(capsys.readouterr().err.strip().splitlines()[-1], file, "qdsweep adopt")
     assert not Path("hurt").exists()
-    assert main(["adopt", str(half_done)]) == 0  # the forgery is real: whoever adopts it is hurt
+    assert main(["adopt", str(half_done)]) == 0  # the forgery is real
     assert go_on(half_done) != 0
     assert Path("hurt").exists()
 
 
 @pytest.mark.parametrize("home", ["home", "of a colleague"])
-def test_a_copied_run_goes_on(half_done, tmp_path, monkeypatch, home):
-    """`cp -r` of one's own, and of a colleague's: the result is the same."""
+def test_a_copied_run_resumes(half_done, tmp_path, monkeypatch, home):
+    """`cp -r` of one's own run, and of a colleague's: the result is the same."""
     copy = shutil.copytree(half_done, tmp_path / "copy")
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / home))
     assert go_on(copy) == 0
@@ -270,12 +270,12 @@ def test_a_copied_run_goes_on(half_done, tmp_path, monkeypatch, home):
     assert digest(copy) == digest(straight)
 
 
-def test_another_users_run_is_gone_on_with_after_a_word(half_done, tmp_path, capsys):
-    """Really another's: without the digest of this user, and owned by nobody."""
+def test_another_users_run_resumes_after_qdsweep_adopt(half_done, tmp_path, capsys):
+    """Really another user's: without this user's digest, and owned by the user `nobody`."""
     file = newest(half_done)
     if os.geteuid() != 0:
-        pytest.skip("root alone can give a file away")
-    os.environ["XDG_CONFIG_HOME"] = str(tmp_path / "mine")  # the fixture puts it back
+        pytest.skip("only root can give a file away")
+    os.environ["XDG_CONFIG_HOME"] = str(tmp_path / "mine")  # the fixture restores it
     assert own_digest("") is not None
     for path in (file, file.parent):
         os.chown(path, NOBODY, NOBODY)
@@ -302,7 +302,7 @@ def test_another_users_run_is_gone_on_with_after_a_word(half_done, tmp_path, cap
 def test_the_name_of_a_plugin_runs_and_finds_nothing_else(tmp_path, capsys, name):
     (tmp_path / "evil.py").write_text("import os\nos.mkdir('hurt')\nclass Evil: pass\n")
     Path("work/config/plugins").mkdir(parents=True)
-    os.chdir("work")  # the fixture of all tests goes back
+    os.chdir("work")  # the fixture of all tests returns
     experiment = {**RUN, "domain": {"type": name, "name": "evil"}, "iterations": 2}
     Path("experiment.yaml").write_text(json.dumps(experiment))
     assert main(["run", "experiment.yaml", "--out", "out"]) == 2

@@ -1,4 +1,4 @@
-"""What tests of units share."""
+"""Fixtures of unit tests."""
 
 import sys
 

@@ -29,7 +29,7 @@ def test_the_lock_file_has_what_pyproject_asks_for():
 
 
 def test_all_pythons_have_one_version_of_each_library():
-    """A run that was begun under one Python is resumed under another: its versions are compared."""
+    """A run may resume under another Python, because its versions are compared."""
     decisive = {"numpy", "scipy", "ribs", "numba", "gymnasium", "ufal-pybox2d", "pandas", "torch"}
     versions: dict[str, set[str]] = {}
     for file in sorted((REPO / "envs").glob("*.lock")):
@@ -42,7 +42,7 @@ def test_all_pythons_have_one_version_of_each_library():
 
 
 def test_the_interpreter_is_the_first_that_will_do(tmp_path):
-    """An old python3 is passed over; where there is no other, one line says what to do."""
+    """An old python3 is skipped; if there is no other, one line has the remedy."""
     old = tmp_path / "python3"
     old.write_text("#!/bin/sh\nexit 1\n")
     old.chmod(0o755)
@@ -68,7 +68,7 @@ def test_the_interpreter_is_the_first_that_will_do(tmp_path):
 
 
 def test_without_a_package_index_one_line_names_the_remedy(tmp_path):
-    """A hash that is wrong is not taken for it: then an index answers, here a folder."""
+    """A wrong hash does not match, so an index answers, here a folder."""
     shutil.copytree(REPO / "envs", tmp_path / "envs")
     shutil.copy(REPO / "pyproject.toml", tmp_path)
     index = tmp_path / "index/immutables"
@@ -104,7 +104,7 @@ def test_the_lock_of_an_extra_has_what_it_adds():
 
 
 def test_torch_can_be_installed_from_any_index():
-    """Where pip finds the build for CPUs, it is taken: rl.sh takes the first hash for its."""
+    """pip finds the build for CPUs, because rl.sh takes the first hash."""
     text = (REPO / "envs/rl.lock").read_text()
     hashes = re.search(r"^torch==2\.13\.0((?: \\\n +--hash=sha256:\w{64})+)$", text, re.MULTILINE)[
         1

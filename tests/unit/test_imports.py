@@ -1,4 +1,4 @@
-"""The package has no circle of imports, its folders one order, and its entries import little."""
+"""The package has no cyclic imports, its folders have an order, and its entries import little."""
 
 import ast
 import subprocess
@@ -11,15 +11,15 @@ import pytest
 from support import REPO
 
 PACKAGE = REPO / "workflow/qdsweep"
-# A later one may import an earlier one, never back, also not in a function.
+# A later folder may import an earlier one, but never the reverse, even in a function.
 ORDER = (
     *("errors", "files", "versions", "text", "metrics", "host", "config", "sweep", "records"),
     *("search", "planning", "domains", "algorithms", "engines", "container", "experiment"),
     *("elites", "analysis", "scaling", "cli", "warm"),
 )
-# The package itself: `from qdsweep import load`, and `python -m qdsweep`.
+# The package: `from qdsweep import load`, and `python -m qdsweep`.
 AROUND = ("__init__", "__main__")
-# What the Snakefile may import, and the declaration of what comes after the runs.
+# The folders that the Snakefile may import, and the declaration of the later stages.
 OF_THE_SNAKEFILE = {
     *("errors", "config", "records", "search", "planning", "container", "warm"),
     "analysis.stages",
@@ -31,17 +31,17 @@ HEAVY = {
 
 
 def modules_in(source: str) -> set[str]:
-    """The modules of the package that a source imports, also in functions and for annotations."""
+    """Returns the package's modules that a source imports, even in functions or for annotations."""
     modules = set()
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.ImportFrom):
-            assert node.level == 0, "an import names the whole module"
+            assert node.level == 0, "imports are absolute"
             names = [f"{node.module}.{name.name}" for name in node.names]
             names = [name if is_module(name) else str(node.module) for name in names]
         elif isinstance(node, ast.Import):
             names = [name.name for name in node.names]
         elif isinstance(node, ast.Constant) and isinstance(node.value, str):
-            names = [node.value]  # of importlib.import_module
+            names = [node.value]  # an argument of importlib.import_module
         else:
             continue
         if not isinstance(node, ast.Constant) and "qdsweep" in names:
@@ -59,7 +59,7 @@ def is_module(name: str) -> bool:
 
 @cache
 def arrows() -> dict[str, set[str]]:
-    """Module -> the modules that it imports, without `qdsweep.`."""
+    """Returns module -> the modules that it imports, without `qdsweep.`."""
     return {
         ".".join(file.relative_to(PACKAGE).with_suffix("").parts): modules_in(file.read_text())
         for file in PACKAGE.rglob("*.py")
@@ -67,12 +67,12 @@ def arrows() -> dict[str, set[str]]:
 
 
 def file_of(module: str) -> str:
-    """The module's file, of a package its `__init__`."""
+    """Returns the module's file, or the `__init__` of a package."""
     return f"{module}.__init__" if f"{module}.__init__" in arrows() else module
 
 
 def subfolder_of(module: str) -> str:
-    """The module's folder; a file of the package itself stands for itself."""
+    """Returns the module's folder; a file directly in the package is its own folder."""
     return file_of(module).rpartition(".")[0] or module
 
 
@@ -91,7 +91,7 @@ def test_there_is_no_circle(part: Callable[[str], str]):
     for module, other in between(part):
         if module != other:
             graph.add(module, other)
-    graph.prepare()  # names the circle
+    graph.prepare()  # raises an error with the cycle
 
 
 def test_every_folder_has_its_place_in_the_order():
@@ -120,7 +120,7 @@ def test_the_search_for_imports_sees_them_all():
 
 
 def of_the_snakefile() -> set[str]:
-    """The modules that the Snakefile and the rules import."""
+    """Returns the modules that the Snakefile and the rules import."""
     words = [
         line.split()
         for file in (REPO / "workflow/Snakefile", *(REPO / "workflow/rules").glob("*.smk"))
@@ -130,7 +130,7 @@ def of_the_snakefile() -> set[str]:
     return {module for module in modules if module.startswith("qdsweep")}
 
 
-def test_the_snakefile_imports_these_folders_alone():
+def test_the_snakefile_imports_only_these_folders():
     modules = {module.removeprefix("qdsweep.") for module in of_the_snakefile()}
     folders = {
         module if module in OF_THE_SNAKEFILE else folder_of(module)
@@ -146,7 +146,7 @@ def heavy_after(code: str) -> set[str]:
 
 
 def test_what_the_snakefile_imports_is_light():
-    """It is parsed again in every job."""
+    """Every job parses it again."""
     table = 'table_of_runs("lunar_lander", "::: domain maze:Maze cartpole ::: seed 1")'
     imports = [f"import {module}" for module in sorted(of_the_snakefile())]
     code = [
@@ -167,7 +167,7 @@ BASELINE = [
 
 @pytest.mark.parametrize("path", BASELINE, ids=str)
 def test_what_makes_the_settings_of_numpy_does_not_import_it(path):
-    """This process has the settings: only in one without them the import would be an error."""
+    """This process has the settings. The import is only an error in a process without them."""
     assert "numpy" not in heavy_after(f"import {'.'.join(path.parts)}")
 
 
@@ -198,7 +198,7 @@ HELP = "from qdsweep.cli import main\ntry: main(['--help'])\nexcept SystemExit: 
     ],
 )
 def test_what_an_entry_imports(entry: str, may_import: set[str]):
-    """Each worker of a batch, and each job, waits for this."""
+    """Each worker and each job waits for this import."""
     assert heavy_after(entry) == may_import
 
 

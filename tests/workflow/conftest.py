@@ -1,4 +1,4 @@
-"""What tests of whole sweeps share."""
+"""Fixtures of tests of whole sweeps."""
 
 import subprocess
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""`make bench`, with one small benchmark in the place of an hour of them; `make bench-search`."""
+"""`make bench`, with one small benchmark instead of an hour of them, and `make bench-search`."""
 
 import csv
 import json

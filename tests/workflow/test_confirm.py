@@ -1,4 +1,4 @@
-"""Corrected archives and confirmed winners, by the real Snakefile on tiny sweeps."""
+"""Corrected archives and confirmed winners, with the real Snakefile on tiny sweeps."""
 
 from pathlib import Path
 
@@ -16,12 +16,12 @@ SWEEP = "::: iso_sigma 0.1 0.3 0.6 ::: seed 1 2"
 FURTHER = {"confirm": {"top": 2, "seeds": [101, 102]}, "reevaluate": {"times": 3}}
 SMALL = {**EXPERIMENT, "iterations": 8}
 STEM = "reevaluated-3-1000003"
-# What a test asks for that does not look at figures and pages, which take the longest.
+# The targets of tests that do not need figures and pages, which take the longest.
 TABLES = [f"results/sweeps/mine/tables/{name}.csv" for name in ("corrected", "confirmed")]
 
 
 def write_config(folder: Path, sweep: str = SWEEP, further: dict = FURTHER, **changes) -> Path:
-    """A sweep over a noisy domain that sleeps PATIENT_SECONDS an evaluation."""
+    """A sweep over a noisy domain that sleeps PATIENT_SECONDS per evaluation."""
     add_plugin(folder)
     data = {"name": "mine", "experiment": {**SMALL, **changes}, "sweep": sweep, **further}
     return write_yaml(folder / "mine.yaml", data)
@@ -32,7 +32,7 @@ def confirming(folder: Path) -> list[dict]:
 
 
 def run_of(folder: Path, row: dict) -> Path:
-    """The folder of a run that confirms."""
+    """Returns the folder of a confirming run."""
     return folder / "results/runs" / row["id"]
 
 
@@ -89,7 +89,7 @@ def test_a_second_start_has_nothing_to_do_and_knows_all_runs(finished):
 
 
 def orphans(folder: Path) -> set[str]:
-    """The runs that `qdsweep clean` would remove."""
+    """Returns the runs that `qdsweep clean` would remove."""
     printed = qdsweep("clean", "--orphans", "--dry-run", cwd=folder)
     return {path.name for path in (folder / "results/runs").iterdir() if path.name in printed}
 
@@ -113,7 +113,7 @@ def test_without_the_key_there_is_neither_work_nor_a_trace_of_it(copy):
     assert planned(copy) == {}
     assert "(confirms)" not in qdsweep("status", "mine", cwd=copy)
     assert orphans(copy) == confirm
-    # With it again: its runs are still there.
+    # With the key again: its runs still exist.
     write_config(copy)
     assert "qd_run" not in jobs(start(copy, *TABLES))
     assert orphans(copy) == set()
@@ -135,7 +135,7 @@ def test_a_larger_budget_lengthens_confirmation_and_corrects_again(copy):
         assert read_json(run / f"{STEM}.json")["archive_digest"] == digest(run)
 
 
-def test_what_was_deleted_is_made_again(copy):
+def test_deleted_files_are_rebuilt(copy):
     (copy / "results/sweeps/mine/confirm.json").unlink()
     assert planned(copy)
     start(copy, *TABLES)

@@ -1,4 +1,4 @@
-"""What a start prints: jobs by name, progress, errors in full; Snakemake's log has everything."""
+"""A start prints jobs by name, progress and full errors; Snakemake's log has everything."""
 
 import re
 from pathlib import Path

@@ -1,7 +1,7 @@
-"""What version 0.1.0 left behind is opened, resumed, tabulated and reported by the code of now.
+"""The current code opens, resumes, tabulates and reports the results of version 0.1.0.
 
-Where one of these tests fails, the code of now is to be mended, not the fixture: somebody has such
-folders. That its runs come to the results of then is in tests/unit/experiment/test_resume.py.
+If one of these tests fails, fix the current code, not the fixture, because users have such
+folders. tests/unit/experiment/test_resume.py checks that its runs reach the earlier results.
 """
 
 import csv
@@ -19,17 +19,17 @@ from qdsweep import load, load_sweep
 from qdsweep.cli import main
 
 SWEEPS = ("presets", "pole", "budgets", "shorter")
-# Of these, only the times differ from one computation of a run to the next.
+# In these files, only the times differ between computations of a run.
 ALWAYS_EQUAL = ("runs.tsv", "summary.csv", "table.csv", "curves.csv", "tables/comparisons.csv")
-# What Amdahl's law would have made of the times: no sweep has this table any more.
+# Amdahl's law for the times. Sweeps no longer have this table.
 NO_LONGER_MADE = tuple(f"tables/workers.{end}" for end in ("csv", "md", "tex", "json"))
-# What makes the tables of a sweep, as the rules call it.
+# The command of the rules that makes the tables of a sweep.
 STAGES = {"pole": ("aggregate", "corrected", "confirmed")}
 
 
 @pytest.fixture
 def study(tmp_path, monkeypatch) -> Path:
-    """The folder of then, for this test alone, which works there."""
+    """A copy of the earlier folder, as the working directory of one test."""
     folder = unpack(tmp_path / "study")
     monkeypatch.chdir(folder)
     return folder
@@ -44,7 +44,7 @@ def without_times(row: dict[str, str]) -> dict[str, str]:
 
 
 def check_loads(study: Path, run: str) -> None:
-    """Python gets the archive, the metrics and the experiment of a run."""
+    """Checks archive, metrics and experiment of a run in Python."""
     loaded = load(run_folder(study, run))
     about = loaded.summary
     assert about["id"] == run
@@ -61,7 +61,7 @@ def make_tables(name: str) -> None:
 
 
 def check_tables(study: Path, name: str) -> None:
-    """The tables of a sweep are those of then: all columns, cell by cell; there may be more."""
+    """Checks the tables of a sweep with the earlier ones, cell by cell; new columns may follow."""
     for path, text in EXPECTED["tables"][name].items():
         if path in NO_LONGER_MADE:
             continue
@@ -78,14 +78,14 @@ def check_tables(study: Path, name: str) -> None:
 
 
 def stamps(study: Path, pattern: str) -> dict[Path, tuple[int, int]]:
-    """What changes when a file is written anew; Snakemake touches some."""
+    """Returns inodes, which change when a file is rewritten; Snakemake touches some files."""
     return {path: (path.stat().st_ino, path.stat().st_size) for path in study.glob(pattern)}
 
 
 @pytest.mark.parametrize("name", SWEEPS)
 def test_a_finished_sweep_computes_no_run_again(study, name):
     there = planned(study, file=f"{name}.yaml")
-    assert "report_page" in there, "which the fixture has not"
+    assert "report_page" in there, "which is not in the fixture"
     assert not there.keys() & {"qd_run", "reevaluate"}
 
 
@@ -106,11 +106,11 @@ def test_status_and_clean_know_all_runs(study, capsys):
 
 
 def test_half_done_runs_end_as_if_nobody_had_stopped_them(study):
-    """By the real Snakefile, which then makes the tables anew, without the unfinished runs."""
+    """With the real Snakefile, which then rebuilds the tables without the unfinished runs."""
     start(study, "--until", "aggregate", file="half.yaml")
     for run in HALF_DONE:
         first, second = summary(run_folder(study, run))["attempts"]
-        assert first["from"] == 0 < second["from"], f"{run} went on from its reload file"
+        assert first["from"] == 0 < second["from"], f"{run} resumed from its reload file"
         check_loads(study, run)
     for name in ALWAYS_EQUAL:
         lines = (
@@ -122,7 +122,7 @@ def test_half_done_runs_end_as_if_nobody_had_stopped_them(study):
             [without_times(row) for row in csv.DictReader(io.StringIO(text), delimiter=delimiter)]
             for text in lines
         )
-        # Metrics that are new since then may stand beside.
+        # Later releases may have added metrics.
         for now, then in zip(ours, theirs, strict=True):
             assert now.items() >= then.items(), name
 
@@ -137,10 +137,10 @@ def test_finished_runs_are_loaded_as_they_are(study):
 
 
 @pytest.mark.parametrize("name", SWEEPS)
-def test_tables_made_anew_are_equal(study, name):
+def test_rebuilt_tables_are_equal(study, name):
     sweep = study / "results/sweeps" / name
     check_tables(study, name)
-    make_tables(name)  # from the cache of then, or not
+    make_tables(name)  # with or without the earlier cache
     check_tables(study, name)
     for path in (sweep / ".aggregated.npz", *(sweep / path for path in EXPECTED["tables"][name])):
         path.unlink(missing_ok=True)
@@ -149,7 +149,7 @@ def test_tables_made_anew_are_equal(study, name):
 
 
 def test_a_partial_report_has_the_same_tables(study):
-    """With the snapshots of then in `state/partial`, and without them."""
+    """With and without the earlier snapshots in `state/partial`."""
     check_tables(study, "half")
     for _ in range(2):
         assert main(["aggregate", "half", "--partial"]) == 0
@@ -160,7 +160,7 @@ def test_a_partial_report_has_the_same_tables(study):
 
 
 def test_the_report_is_made_of_what_is_there(study):
-    """Corrected archives and confirming runs are used, and not made again."""
+    """Corrected archives and confirming runs are reused."""
     kept = ("results/runs/*/reevaluated-*.*", "results/runs/*/state/*.*")
     before = [stamps(study, pattern) for pattern in kept]
     assert len(before[0]) >= 8
@@ -173,5 +173,5 @@ def test_the_report_is_made_of_what_is_there(study):
     page = (study / "results/sweeps/pole/report.html").read_text()
     for label in settings["figures"]["labels"].values():
         assert label in page
-    assert "nobody, nowhere" in page
+    assert settings["published"][0]["source"] in page
     assert list(study.glob("results/sweeps/pole/plots/rollouts/*.gif"))

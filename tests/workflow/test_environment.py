@@ -1,4 +1,4 @@
-"""What a user's environment may hold: settings of libraries, a Slurm that does not answer."""
+"""Settings of libraries in a user's environment, and a Slurm that does not answer."""
 
 import os
 import re
@@ -9,7 +9,7 @@ import pytest
 from refusals import names_all
 from support import REPO, TINY, command, snakemake, write_yaml
 
-# Matplotlib reads the file of the working folder first, then that of MATPLOTLIBRC.
+# Matplotlib first reads the file in the working folder, then that of MATPLOTLIBRC.
 RC = """
 backend: module://matplotlib_inline.backend_inline
 figure.dpi: 40
@@ -23,7 +23,7 @@ axes.prop_cycle: cycler("color", ["red"])
 lines.linewidth: 9
 image.cmap: gray
 """
-# What the file of a user's domain may do at its import.
+# Side effects that the import of a user's domain may have.
 DOMAIN = """
 import os
 import re
@@ -51,7 +51,7 @@ class Plane:
 
 
 def write_sweep(folder: Path) -> tuple:
-    """Writes a small sweep with many kinds of figures; returns the options that start it."""
+    """Writes a small sweep with many types of figures, and returns the options to start it."""
     (folder / "config/plugins").mkdir(parents=True)
     (folder / "config/plugins/loud.py").write_text(DOMAIN)
     experiment = {"domain": "loud:Plane", "iterations": 8, "archive": {"dims": [9, 9]}}
@@ -61,7 +61,7 @@ def write_sweep(folder: Path) -> tuple:
 
 
 def files(folder: Path) -> dict[str, bytes]:
-    """Figures and tables, but for what names seconds."""
+    """Returns figures and tables, except for those with seconds."""
     made = folder / "results/sweeps/s"
     paths = [
         *made.glob("plots/**/*.p[dn][fg]"),
@@ -91,7 +91,7 @@ def test_figures_are_the_same_bytes_in_a_terminal_of_a_notebook(tmp_path):
 
 
 def test_a_slurm_that_does_not_answer_is_named_with_its_remedy(tmp_path):
-    """The Slurm plugin asks it for ten seconds, at each start."""
+    """The Slurm plugin asks it for ten seconds at each start."""
     words = write_sweep(tmp_path)
     (tmp_path / "bin").mkdir()
     for program in ("scontrol", "sinfo", "squeue", "sacct"):
@@ -105,7 +105,7 @@ def test_a_slurm_that_does_not_answer_is_named_with_its_remedy(tmp_path):
 
 
 def test_a_run_log_is_utf_8_whatever_the_locale_is(tmp_path):
-    """Its plot has characters that neither ASCII nor Latin-1 has."""
+    """Its plot has characters outside ASCII and Latin-1."""
     ascii_only = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
     write_yaml(tmp_path / "tiny.yaml", TINY)
     words = ("qdsweep", "run", "tiny.yaml", "--out", "out")
@@ -115,7 +115,7 @@ def test_a_run_log_is_utf_8_whatever_the_locale_is(tmp_path):
 
 
 def test_a_sweep_needs_no_home(tmp_path):
-    """Snakemake has a cache in it, and qdsweep the user's key."""
+    """It contains a cache of Snakemake and the user's key of qdsweep."""
     words = write_sweep(tmp_path)
     started = snakemake(*words, "--until", "qd_run", cwd=tmp_path, HOME="/dev/null/none")
     assert "Traceback" not in started.stderr
@@ -124,7 +124,7 @@ def test_a_sweep_needs_no_home(tmp_path):
 
 @pytest.mark.parametrize("engine", ["serial", "dask"])
 def test_files_of_the_working_folder_replace_no_module(tmp_path, engine):
-    """`python -m` would look there first; the own domain may import what is there."""
+    """`python -m` would search there first; a user's domain may import modules from there."""
     words = write_sweep(tmp_path)
     for name in ("types", "random", "queue", "token", "numpy", "yaml", "ribs", "qdsweep"):
         (tmp_path / f"{name}.py").write_text("raise ImportError('not this one')\n")
@@ -140,7 +140,7 @@ def test_files_of_the_working_folder_replace_no_module(tmp_path, engine):
 
 
 def test_variables_of_a_slurm_job_that_has_ended_stop_no_run(tmp_path):
-    """A tmux session keeps those of the interactive job in which it was started."""
+    """A tmux session keeps the variables of the interactive job that started it."""
     ended = {"SLURM_JOB_ID": "33522533", "SLURM_JOB_END_TIME": "1733275777"}
     write_yaml(tmp_path / "tiny.yaml", TINY)
     words = ("qdsweep", "run", "tiny.yaml", "--out", "out")
@@ -152,13 +152,13 @@ def test_variables_of_a_slurm_job_that_has_ended_stop_no_run(tmp_path):
     ("typed", "options"),
     [
         ("", ["True False squeue 15"]),
-        # What is typed counts, also where it equals a default of the plugin.
+        # Typed options count, even if they equal a default of the plugin.
         ("--slurm-no-requeue --slurm-status-command=sacct", ["False True sacct 15"]),
         ("--slurm-init-seconds-before-status-checks 40", ["True False squeue 40"]),
     ],
 )
 def test_slurm_jobs_are_requeued_and_asked_for_by_squeue(tmp_path, typed, options):
-    """The options that Snakemake's real Slurm plugin has when it starts its jobs."""
+    """Returns the options of Snakemake's real Slurm plugin when it starts its jobs."""
     names = ("requeue", "no_requeue", "status_command", "init_seconds_before_status_checks")
     values = ", ".join(f"workflow.executor_settings.{name}" for name in names)
     (tmp_path / "Snakefile").write_text(

@@ -1,4 +1,4 @@
-"""Flags that force jobs keep what is computed; `qdsweep clean --runs` removes it."""
+"""Flags that force jobs keep the results; `qdsweep clean --runs` removes them."""
 
 import shutil
 
@@ -16,7 +16,7 @@ SEEDS = {"s": "1 2", "other": "2 3"}
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory):
-    """Two sweeps that have one run in common."""
+    """Two sweeps with one common run."""
     folder = tmp_path_factory.mktemp("finished")
     for name, seeds in SEEDS.items():
         swept = f"::: algorithm map_elites_line ::: seed {seeds}"
@@ -30,7 +30,7 @@ def compute(folder, name: str, *words: str) -> str:
 
 
 @pytest.mark.parametrize("flags", [("--forceall",), ("--forcerun", "qd_run")])
-def test_a_forced_job_says_that_it_computes_nothing(finished, flags, tmp_path):
+def test_a_forced_job_reports_that_it_computes_nothing(finished, flags, tmp_path):
     folder = shutil.copytree(finished, tmp_path / "copy")
     before = {path: path.read_bytes() for path in folder.glob("results/runs/*/state/status.json")}
     names_all(compute(folder, "s", *flags), "state/", "qdsweep clean --runs s")
@@ -55,7 +55,7 @@ def test_deleted_outputs_are_copied_again(finished, tmp_path):
     assert digests(folder) == expected
 
 
-def test_clean_removes_runs_of_one_sweep_alone(finished, tmp_path):
+def test_clean_removes_runs_of_only_one_sweep(finished, tmp_path):
     folder = shutil.copytree(finished, tmp_path / "copy")
     shared, *_ = (run for run in digests(folder) if "-s2-" in run)
     own, *_ = (run for run in digests(folder) if "-s1-" in run)

@@ -1,4 +1,4 @@
-"""Snakemake within the job of one run, as Slurm's plugin starts it: it looks at that run alone."""
+"""Snakemake in the job of one run, as Slurm's plugin starts it, only reads that run."""
 
 import re
 from pathlib import Path
@@ -30,12 +30,12 @@ include: "{REPO / "Snakefile"}"
 
 
 def planned(folder: Path, runs: int) -> tuple[Path, str]:
-    """A sweep of so many runs, as its start leaves it, and one of its runs."""
+    """A sweep of this many runs after its start, and one of its runs."""
     sweep = f"::: seed {' '.join(map(str, range(runs)))} ::: iterations 6 12"
     file = {"name": "tiny", "experiment": TINY, "sweep": sweep}
     (folder / "mine.yaml").write_text(yaml.safe_dump(file))
     (folder / "probe.smk").write_text(PROBE)
-    # Composed once; what a job sees of the others is their rows in the plan.
+    # Composed once. A job only sees the rows of the other runs in the plan.
     made = table_of_runs(TINY, "::: seed 0 ::: iterations 6 12")
     (run,) = made.runs
     plan = made.plan(name="tiny", experiment="lp_sphere", sweep=sweep)
@@ -45,7 +45,7 @@ def planned(folder: Path, runs: int) -> tuple[Path, str]:
 
 
 def parse(folder: Path, run: str, *words: str) -> tuple[str, int]:
-    """Starts Snakemake as in a run's job: what it prints, and the calls of this package."""
+    """Starts Snakemake as in a run's job, and returns its output and the calls of this package."""
     (target,) = encode_target_jobs_cli_args([TargetSpec("qd_run", {"run": run})])
     words = ("--target-jobs", target, "--allowed-rules", "qd_run", "--mode", "remote", *words)
     done = command(
@@ -64,7 +64,7 @@ def test_a_job_composes_no_other_run_however_large_its_sweep(tmp_path):
         printed, events[runs] = parse(*planned(tmp_path / str(runs), runs))
         assert "COMPOSED" not in printed
         assert "iterations=12" in printed
-    # Each value of the sweep is read; to compose a run of it takes thousands of calls.
+    # Each value of the sweep is read. Composing one of its runs takes thousands of calls.
     assert events[10_000] - events[10] < 100 * 20_000, events
 
 
@@ -93,7 +93,7 @@ def test_the_budget_of_a_job_is_the_largest_of_the_plan(tmp_path):
     folder, run = planned(tmp_path, 2)
     sweep = Results(folder / "results").sweep("tiny")
     assert planned_budget(sweep, run) == {"iterations": 12}
-    sweep.confirm.write_text("torn")  # no run of the sweep itself needs it
+    sweep.confirm.write_text("truncated")  # runs of the sweep do not need it
     assert planned_budget(sweep, run) == {"iterations": 12}
     sweep.plan.write_text("torn")
     with refused("plan.json", "snakemake"):

@@ -1,4 +1,4 @@
-"""Tests leave nothing, also after Ctrl-C."""
+"""Tests leave no files or processes, also after Ctrl-C."""
 
 import os
 import signal
@@ -14,12 +14,12 @@ from waiting import wait_until
 
 
 def folders() -> set[Path]:
-    """Those of starts of pytest by tests of this one."""
+    """The folders of pytest commands that tests of this one have started."""
     return {*shared_folder().glob("q????????")}
 
 
 def jobs(folder: Path) -> list[psutil.Process]:
-    """What Snakemake has started in tests whose folder this is."""
+    """The processes that Snakemake has started in tests with this folder."""
     return [
         child
         for process in leftovers.processes(folder)

@@ -1,4 +1,4 @@
-"""Population-based training by the real Snakefile: forks, and one more generation."""
+"""Population-based training with the real Snakefile: forks, and one more generation."""
 
 from pathlib import Path
 
@@ -13,7 +13,7 @@ from qdsweep.config.keys import read_schedule
 
 SWEEP = ":::~ iso_sigma log 0.005 5 :::~ line_sigma log 0.01 2 ::: seed 1 2"
 END = "results/sweeps/mine/search.json"
-STEPS = 6  # iterations of a generation
+STEPS = 6  # iterations per generation
 
 
 def write_config(folder: Path, generations: int = 3) -> Path:
@@ -33,7 +33,7 @@ def write_config(folder: Path, generations: int = 3) -> Path:
 
 
 def computed(folder: Path) -> int:
-    """Iterations that all attempts of all runs have computed."""
+    """Returns the iterations that all attempts of all runs have computed."""
     states = (folder / "results/runs").glob("*/state/status.json")
     attempts = (attempt for path in states for attempt in read_json(path)["attempts"])
     return sum(attempt["iteration"] - attempt["from"] for attempt in attempts)
@@ -75,7 +75,7 @@ def test_a_member_is_the_run_that_is_computed_from_nothing(finished, tmp_path):
     assert digest(run) == digests(finished)[row["id"]]
 
 
-def test_one_more_generation_computes_that_alone(copy):
+def test_one_more_generation_computes_only_that_generation(copy):
     write_config(copy, generations=4)
     before = computed(copy)
     assert jobs(start(copy, END))["search_place"] == 4 * 2

@@ -1,4 +1,4 @@
-"""Rendered episodes, by the real Snakefile."""
+"""Rendered episodes with the real Snakefile."""
 
 from results import read_json
 from starting import planned, start

@@ -1,4 +1,4 @@
-"""Searches by the real Snakefile: the same decisions on any number of cores."""
+"""Searches with the real Snakefile make the same decisions on any number of cores."""
 
 import json
 import shutil
@@ -15,7 +15,7 @@ from support import snakemake, write_yaml
 
 GRID = "::: domain.arguments.slope 1 2 13 ::: iso_sigma 0.05 0.2 0.8 ::: seed 1 2 3"
 DRAWN = ":::~ iso_sigma log 0.01 2 :::~ line_sigma log 0.01 1 ::: seed 1 2"
-# What a test asks for that does not look at figures and pages, which take the longest.
+# The targets of tests that do not need figures and pages, which take the longest.
 TABLE = "results/sweeps/mine/table.csv"
 
 
@@ -44,13 +44,13 @@ def test_the_plan_is_what_is_computed(finished):
     both = read_json(finished / "jobs.json")
     assert both["planned"] == both["started"]
     assert both["started"]["search_place"] == 9 + 3 * 2 + 3
-    # Rung 0: six settings that work have 30; rung 1: three, with a second seed; rung 2: one of
+    # Rung 0: six working settings have 30; rung 1: three, with a second seed; rung 2: one of
     # these, with a third.
     assert evaluated(finished) == 6 * 30 + 3 * (2 * 90 - 30) + 3 * 270 - 2 * 90
     assert planned(finished, TABLE) == {}
 
 
-def test_the_best_go_on_and_what_fails_ranks_last(finished):
+def test_the_best_are_promoted_and_failures_rank_last(finished):
     seen = decision(finished, "rung-1")["seen"]
     failed = [place for place in seen if place["failed"]]
     assert [place["values"]["domain.arguments.slope"] for place in failed] == [13, 13, 13]
@@ -82,12 +82,12 @@ def test_more_samples_keep_what_was_decided(tmp_path):
     after = search_results(tmp_path)
     kept = {name for name in before if "/" in name and "rung-2" not in name}
     assert kept and {name: after[name] for name in kept} == {name: before[name] for name in kept}
-    # Three more in rung 0, one more goes on, and one of four is the best instead of one of three.
+    # Three more in rung 0, one more promoted, and one of four is the best instead of one of three.
     assert started["search_place"] == 3 + 1 + 2
     assert evaluated(tmp_path) - work in (3 * 30 + 60, 3 * 30 + 60 + 180 + 270)
 
 
-def test_a_table_that_was_edited_or_torn_is_made_again(finished, copy):
+def test_an_edited_or_truncated_table_is_rebuilt(finished, copy):
     folder = copy / "results/sweeps/mine/search"
     edited, torn = folder / "rung-1/decided-0.json", folder / "rung-0/4-s1.json"
     edited.write_text(edited.read_text().replace('"reason": "', '"reason": "not '))
@@ -107,7 +107,7 @@ def test_a_run_that_was_removed_is_computed_again(finished, copy):
     assert evaluated(copy) == evaluated(finished) + 270
 
 
-def test_another_metric_decides_anew_and_computes_what_is_new_alone(finished, copy):
+def test_another_metric_repeats_the_decisions_and_computes_only_new_runs(finished, copy):
     write_config(copy, search={"halving": {"metric": "obj_max"}})
     names_all(start(copy, TABLE), "halving", "obj_max")
     assert decision(copy, "rung-1")["seen"][0]["score"] < 0
@@ -120,7 +120,7 @@ def test_a_plain_sweep_takes_the_runs_of_a_search_further(finished, copy):
     config = write_yaml(copy / "plain.yaml", data)
     table = "results/sweeps/plain/table.csv"
     snakemake(table, "--cores", 2, "--configfile", config, cwd=copy)
-    # Seed 1 of one setting is whole, two stopped at 90, three at 30.
+    # Seed 1 of one setting has the full budget, two stopped at 90, three at 30.
     assert evaluated(copy) == evaluated(finished) + 2 * 180 + 3 * 240
 
 

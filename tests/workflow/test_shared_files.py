@@ -1,4 +1,4 @@
-"""Where jobs share no folder, a sweep says so before anything starts."""
+"""If jobs share no folder, a sweep reports it before anything starts."""
 
 from pathlib import Path
 
@@ -40,6 +40,6 @@ def test_it_says_why_and_which_ways_there_are(sweep, tmp_path, words, names):
 
 
 def test_what_a_node_keeps_for_itself_is_no_matter(sweep, tmp_path):
-    """Snakemake's manual has this for clusters whose nodes have disks of their own."""
+    """Snakemake's manual recommends this for clusters whose nodes have their own disks."""
     words = ["-n", *ON_SLURM, "--configfile", sweep, "--shared-fs-usage", "input-output", *KEPT]
     assert "qd_run" in snakemake(*words, cwd=tmp_path).stdout

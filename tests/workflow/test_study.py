@@ -1,4 +1,4 @@
-"""A study in an environment that knows no clone: from nothing to a report, in two commands."""
+"""A study in an environment without a clone: from nothing to a report in two commands."""
 
 import re
 import shlex
@@ -36,7 +36,7 @@ def programs():
 
 @pytest.fixture(scope="module")
 def study(tmp_path_factory, programs):
-    """A finished one, of the files that `init` writes, with a budget of seconds."""
+    """A finished study with the files of `init` and a budget of some seconds."""
     init, start, *_ = COMMANDS
     folder = tmp_path_factory.mktemp("study") / "my_study"
     type_in(programs, *init.split(), cwd=folder.parent)
@@ -51,7 +51,7 @@ def study(tmp_path_factory, programs):
 
 @pytest.mark.parametrize("line", [line for line in COMMANDS[2:] if "slurm" not in line])
 def test_the_pages_other_commands(study, programs, line):
-    """The one on Slurm is run by tests/slurm."""
+    """tests/slurm runs the study on Slurm."""
     type_in(programs, *shlex.split(line), cwd=study)
 
 
@@ -90,7 +90,7 @@ def test_a_sweep_needs_no_snakefile(tmp_path, programs, study):
     names_all(done.stderr, "publishd_lp", "'published_lp'")
 
 
-def test_what_snakemake_says_and_its_exit_code_are_passed_on(tmp_path, programs):
+def test_the_output_and_exit_code_of_snakemake_are_passed_on(tmp_path, programs):
     write_yaml(tmp_path / "wrong.yaml", {"name": "t", "experiment": {**TINY, "seeed": 1}})
     done = type_in(programs, "qdsweep", "sweep", "wrong.yaml", cwd=tmp_path, check=1)
     assert "seeed" in done.stderr

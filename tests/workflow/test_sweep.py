@@ -1,4 +1,4 @@
-"""The real Snakefile on a tiny sweep, in a folder elsewhere."""
+"""The real Snakefile on a tiny sweep, in another folder."""
 
 import csv
 import os
@@ -20,7 +20,7 @@ from qdsweep.sweep.runs import table_of_runs
 
 EMITTER = {"archive": {"type": "grid"}, "emitters": [{"type": "hostile:NoBounds"}]}
 SWEEP = "::: algorithm map_elites cma_mae ::: seed 1 2"
-# What a test asks for that does not look at figures and pages, which take the longest.
+# The targets of tests that do not need figures and pages, which take the longest.
 TABLE = "results/sweeps/tiny/table.csv"
 
 
@@ -30,7 +30,7 @@ def write_config(folder: Path, sweep: str = SWEEP, name: str = "tiny", **experim
 
 
 def stamps(folder: Path) -> dict[str, int]:
-    """The inodes of the reload files: Snakemake touches files, a new run writes new ones."""
+    """Returns the inodes of reload files. Snakemake touches files, a new run writes new ones."""
     return {
         str(path.relative_to(folder)): path.stat().st_ino
         for path in folder.glob("results/runs/*/state/reload-*.pkl")
@@ -39,7 +39,7 @@ def stamps(folder: Path) -> dict[str, int]:
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory) -> Path:
-    """A finished sweep; tests that change it work on a copy."""
+    """A finished sweep. Tests that change it work on a copy."""
     folder = tmp_path_factory.mktemp("finished")
     write_config(folder)
     start(folder)
@@ -74,7 +74,7 @@ def test_the_command_line_gives_the_same_digest_as_snakemake(finished, tmp_path)
             qdsweep("run", config, "--workers", workers, "--out", out, cwd=tmp_path)
             assert summary(out)["id"] == run
             assert digest(out) == expected, f"{workers} workers"
-    command("qdsweep", "run", config, "--out", "own", cwd=tmp_path)  # as it is typed
+    command("qdsweep", "run", config, "--out", "own", cwd=tmp_path)  # without Snakemake
     assert digest(tmp_path / "own") == expected
 
 
@@ -90,12 +90,12 @@ def test_values_that_are_added_leave_finished_runs_alone(copy):
 
 
 def resumed_from(run: Path) -> list[int]:
-    """The iterations that the attempts of a run began after."""
+    """Returns the iterations after which the attempts of a run started."""
     return [attempt["from"] for attempt in summary(run)["attempts"]]
 
 
 def test_a_raised_budget_lengthens_runs_and_a_lowered_one_loses_nothing(copy):
-    """That the results are those of straight runs is in tests/unit/experiment/test_resume.py."""
+    """tests/unit/experiment/test_resume.py compares the results with straight runs."""
     write_config(copy, SWEEP + " ::: iterations 17")
     start(copy, TABLE)
     runs = list((copy / "results/runs").iterdir())
@@ -108,8 +108,8 @@ def test_a_raised_budget_lengthens_runs_and_a_lowered_one_loses_nothing(copy):
     assert {summary(run)["iterations"] for run in runs} == {17}
 
 
-def test_runs_that_were_published_too_early_are_lengthened(tmp_path):
-    """Snakemake knows nothing of them: one is by hand, one has gone on since it was published."""
+def test_runs_that_were_published_too_early_are_extended(tmp_path):
+    """Snakemake has not computed them: one was run by hand, one was extended later."""
     write_config(tmp_path, "::: algorithm map_elites ::: seed 1 2")
     runs = table_of_runs({**TINY, "algorithm": "map_elites"}, "::: seed 1 2").runs
     by_hand, further = (tmp_path / "results/runs" / run for run in runs)
@@ -117,7 +117,7 @@ def test_runs_that_were_published_too_early_are_lengthened(tmp_path):
         compute_run(run.model_dump(mode="json"), folder, iterations=7)
     early = (further / "summary.json").read_bytes()
     compute_run(further / "config.yaml", further, iterations=12)
-    (further / "summary.json").unlink()  # a second name of the one in state/
+    (further / "summary.json").unlink()  # a hard link to the file in state/
     (further / "summary.json").write_bytes(early)
     assert planned(tmp_path, TABLE)["qd_run"] == 2
     start(tmp_path, TABLE)
@@ -135,7 +135,7 @@ def test_a_sweep_on_the_command_line_has_a_name_of_its_own(copy):
 
 
 def test_the_tables_of_an_unfinished_sweep(copy):
-    """One run finished, one stopped half-way, one not started."""
+    """One run is finished, one has stopped half-way, one has not started."""
     sweep = "::: algorithm map_elites ::: seed 1 2 3 ::: iterations 12"
     write_config(copy, sweep, name="half")
     start(copy, "--dry-run")
@@ -154,7 +154,7 @@ def test_the_tables_of_an_unfinished_sweep(copy):
     assert [row["status"] for row in rows] == ["finished", "partial", "missing"]
     assert [row["iteration"] for row in rows] == ["12", "7", ""]
     assert "partial" not in (copy / "results/sweeps/tiny/summary.csv").read_text()
-    # The whole sweep afterwards: tables are made again, of finished runs alone.
+    # The whole sweep afterwards: tables are rebuilt, with only finished runs.
     start(copy, "--until", "aggregate")
     assert "partial" not in (folder / "summary.csv").read_text()
     assert stopped.name in digests(copy)
@@ -190,7 +190,7 @@ def test_declared_files_come_back_without_computing(copy):
 
 @pytest.fixture
 def read_only_clone(tmp_path):
-    """The repository where nobody can write, root neither."""
+    """The repository where no user can write, not even root."""
     clone = tmp_path / "clone"
     shutil.copytree(
         REPO, clone, ignore=shutil.ignore_patterns(".*", "results", "build", "__pycache__")
@@ -230,7 +230,7 @@ def test_it_works_from_a_read_only_clone(tmp_path, read_only_clone, finished):
     ],
 )
 def test_bad_input_ends_before_any_job(tmp_path, sweep, algorithm, names):
-    """A key and a class of the user's; other cases are in tests/unit/planning/test_checks.py."""
+    """A key and a user's class; other cases are in tests/unit/planning/test_checks.py."""
     folder = tmp_path / "config/plugins"
     folder.mkdir(parents=True)
     (folder / "hostile.py").write_text(HOSTILE)

@@ -1,4 +1,4 @@
-"""TPE by the real Snakefile: the same batches on any number of cores, and of more."""
+"""TPE with the real Snakefile: the same batches on any number of cores, and more of them."""
 
 from pathlib import Path
 
@@ -42,9 +42,9 @@ def finished(tmp_path_factory) -> Path:
     return folder
 
 
-def test_a_batch_is_told_of_the_largest_budget_with_enough_settings(finished):
+def test_a_batch_uses_the_largest_budget_with_enough_settings(finished):
     first, second = decided(finished, 1), decided(finished, 2)
-    # Of three sources, six settings are enough: so many had the whole budget after three batches.
+    # For three sources, six settings are enough. Six had the full budget after three batches.
     assert [place["setting"] for place in first["seen"]] == list(range(6))
     assert [place["setting"] for place in second["seen"]] == list(range(12))
     for reason in {place["reason"] for place in second["places"]}:
@@ -66,7 +66,7 @@ def test_more_batches_keep_what_was_decided(finished, tmp_path):
 
 
 def test_a_module_with_a_prefix_takes_seeds_of_a_file(tmp_path):
-    """The file is where Snakemake starts, not where the prefix moves the results."""
+    """The file is in Snakemake's working directory, not in the folder of the prefix."""
     (tmp_path / "seeds.txt").write_text("seed\n1\n2\n")
     sweep = ":::: seeds.txt :::~ batch_size choice 9 18 :::~ iso_sigma log 0.01 2 if batch_size=18"
     search = {"samples": 6, "batches": 3, "sampling": "tpe"}

@@ -1,7 +1,7 @@
 """The metrics of a run and the horizontal axes, each declared once.
 
 A metric that an algorithm computes needs a row here. It then has a column in metrics.csv,
-summary.csv and table.csv and a place in tables and figures. `rank:` of a sweep file can choose it
+summary.csv and table.csv, and appears in tables and figures. `rank:` of a sweep file can choose it
 if it may rank. Runs that did not measure it have empty cells. The user's metrics (`metrics:` of an
 experiment) are added in each sweep.
 """
@@ -22,22 +22,22 @@ class Metric:
 
     Attributes:
         name: Its column in metrics.csv and summary.csv.
-        label: What a reader calls it, as a heading; nothing where only files have it.
-        percent: Whether it is a fraction that a reader sees in percent.
+        label: Its name for readers, as a heading; empty if only files contain it.
+        percent: Whether it is a fraction that readers see in percent.
         whole: Whether it is a whole number.
         ranks: Whether groups may be ranked by it.
-        smaller: Whether the smaller is the better; else the larger.
+        smaller: Whether smaller values are better; otherwise larger values are.
         main: Whether the table of runs has it, and other tables mark its best mean.
         curve: Whether its learning curve is drawn.
-        from_zero: Whether the axis of that curve begins at zero.
-        stairs: Whether that curve keeps each value until the next one was measured.
+        from_zero: Whether the axis of that curve starts at zero.
+        stairs: Whether that curve keeps each value until the next measurement.
         interval: Whether table.csv has its median and interquartile mean.
-        cost: Whether it is what a run has spent.
-        optional: Whether it is left out where no run of a sweep has it.
+        cost: Whether it is a cost of a run.
+        optional: Whether it is omitted if no run of a sweep has it.
         recorded: Whether metrics.csv has it; otherwise it is computed from metrics.csv.
         needs_cells: Whether it is undefined for an archive without cells.
-        instead: The metric that stands for it in such an archive. It is this one times a constant
-            of the archive, so that both rank alike.
+        instead: The metric that replaces it for such an archive. It is this metric times a
+            constant of the archive, so both rank equally.
         function: The user's `module:function` that measures it; empty for built-in metrics.
     """
 
@@ -61,17 +61,17 @@ class Metric:
 
     @property
     def column(self) -> str:
-        """Its name in tables for a reader, where fractions are in percent."""
+        """Its column in tables for readers, where fractions are in percent."""
         return f"{self.name}_percent" if self.percent else self.name
 
     @property
     def heading(self) -> str:
-        """What a reader calls it, with its unit."""
+        """Its heading for readers, with its unit."""
         return f"{self.label} (%)" if self.percent else self.label
 
     @property
     def factor(self) -> int:
-        """The factor from the unit of metrics.csv to that of a reader."""
+        """The factor from the unit of metrics.csv to that for readers."""
         return 100 if self.percent else 1
 
     @property
@@ -86,7 +86,7 @@ class Metric:
 
     @property
     def phrase(self) -> str:
-        """What it is called inside a sentence."""
+        """Its name inside a sentence."""
         keeps_capitals = self.label[:2].isupper()  # QD score
         return self.label if keeps_capitals else self.label[:1].lower() + self.label[1:]
 
@@ -97,16 +97,16 @@ class Metric:
 
     @property
     def always(self) -> "Metric":
-        """The metric that ranks as this one does and needs no cells."""
+        """The metric that gives the same ranks and needs no cells."""
         return BY_NAME[self.instead] if self.instead else self
 
     @property
     def drawn(self) -> "Metric":
-        """The metric whose curve shows how runs come to rank as they do."""
+        """The metric whose curve explains the ranks of the runs."""
         return self.always if self.always.curve else RANK.always
 
 
-# In the order of summary.csv; a new one after the last recorded one.
+# In the order of summary.csv. A new metric comes after the last recorded one.
 METRICS = (
     Metric("iteration", whole=True),
     Metric("evaluations", "Evaluations", whole=True, cost=True),
@@ -133,7 +133,7 @@ METRICS = (
 BY_NAME = {metric.name: metric for metric in METRICS}
 RECORDED = tuple(metric for metric in METRICS if metric.recorded)
 RANK = BY_NAME[NORM_QD_SCORE]
-# Of a learner's current policy in greedy episodes; the best objective is that of the whole run.
+# The return of a learner's current policy in greedy episodes. `obj_max` is that of the whole run.
 RETURN = BY_NAME["return"]
 # Columns of summary.csv and table.csv that are not metrics, in addition to seconds.
 NO_METRICS = frozenset(
@@ -146,12 +146,12 @@ TAKEN = NO_METRICS | BY_NAME.keys() | {metric.column for metric in METRICS}
 
 
 def curves_of(metrics: Iterable[Metric]) -> tuple[Metric, ...]:
-    """Returns those whose learning curves are drawn."""
+    """Returns the metrics whose learning curves are drawn."""
     return tuple(metric for metric in metrics if metric.curve)
 
 
 def drawn_of(metrics: Iterable[Metric]) -> tuple[Metric, ...]:
-    """Returns those drawn in print: of two that rank alike, the one that needs no cells."""
+    """Returns the metrics of printed curves, without those that another metric replaces."""
     return tuple(metric for metric in curves_of(metrics) if not metric.instead)
 
 
@@ -160,7 +160,7 @@ DRAWN = drawn_of(METRICS)
 
 
 def shown_metrics(metrics: Iterable[Metric]) -> list[Metric]:
-    """Returns those that a reader sees: what matters most comes first, what it cost last."""
+    """Returns the metrics for readers: the main ones first, and costs last."""
     labelled = [metric for metric in metrics if metric.label]
     return sorted(labelled, key=lambda metric: (metric.cost, not metric.main))
 
@@ -171,11 +171,11 @@ class XAxis:
 
     Attributes:
         name: Its column in curves.csv.
-        label: What a reader calls it.
-        unit: What its numbers count, as a reader sees them one by one.
+        label: Its name for readers.
+        unit: The unit of single values.
         sizes: (smallest value, unit, its size) of the units that a printed axis may have, the
-            largest first; none: there is only one.
-        whole: Whether it counts something; its label then says what.
+            largest first. It is empty if there is only one unit.
+        whole: Whether it is a count, whose label contains the unit.
     """
 
     name: str

@@ -12,10 +12,10 @@ __version__ = "0.2.0"
 
 
 def installed_versions(libraries: Iterable[str]) -> dict[str, str]:
-    """Returns the versions of distributions; one that is not installed is left out.
+    """Returns the versions of those distributions that are installed.
 
-    `box2d` is also built as `ufal-pybox2d`, which has wheels for more Pythons: its 2.3.10.5 is the
-    fifth build of 2.3.10, with the same bits.
+    `box2d` is also built as `ufal-pybox2d`, which has wheels for more Python versions. Its 2.3.10.5
+    is the fifth build of 2.3.10, with the same bits.
     """
     versions = {}
     for name in libraries:
@@ -29,9 +29,9 @@ def installed_versions(libraries: Iterable[str]) -> dict[str, str]:
 
 
 def torch_build() -> dict[str, str]:
-    """Returns the version of torch with its build, as 2.13.0+cpu; empty where it is not installed.
+    """Returns the version of torch with its build, such as 2.13.0+cpu; empty if not installed.
 
-    The name of a distribution from a public index lacks the build; torch's own file has it.
+    A distribution from a public index lacks the build in its version, but torch's own file has it.
     """
     spec = importlib.util.find_spec("torch")
     if spec is None or spec.origin is None:
@@ -42,7 +42,7 @@ def torch_build() -> dict[str, str]:
 
 
 def requirements(library: str) -> list[str]:
-    """Returns what a distribution requires without its extras; nothing if it is absent."""
+    """Returns the requirements of a distribution without extras; empty if it is not installed."""
     try:
         lines = importlib.metadata.requires(library) or []
     except importlib.metadata.PackageNotFoundError:
@@ -52,11 +52,11 @@ def requirements(library: str) -> list[str]:
 
 
 def own_version() -> str:
-    """Returns name, version and code of this package, which tell an image from its project."""
+    """Returns name, version and code of this package, to compare an image with its project."""
     folder = Path(__file__).parent
     code = hashlib.sha256()
     for file in sorted(folder.rglob("*.py")):
         path = file.relative_to(folder)
-        if path.parts[0] != "data":  # a wheel's presets, which a clone has elsewhere
+        if path.parts[0] != "data":  # presets of a wheel, which a clone has elsewhere
             code.update(f"{path}\n".encode() + file.read_bytes())
     return f"qdsweep {__version__} (code {code.hexdigest()[:8]})"

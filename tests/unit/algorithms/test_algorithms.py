@@ -1,4 +1,4 @@
-"""What pyribs' parts can do: rankers, first batches, settings that change in mid-run."""
+"""pyribs' parts: rankers, first batches, and settings that change during a run."""
 
 import pytest
 from refusals import refused
@@ -92,14 +92,14 @@ def test_a_setting_changed_before_the_first_iteration_is_that_of_a_plain_run(alg
         ("lm_ma_es", "batch_size"),
     ],
 )
-def test_what_cannot_change_in_mid_run_is_refused_by_name(algorithm, key):
+def test_keys_that_cannot_change_during_a_run_are_refused_by_name(algorithm, key):
     exp = compose(TINY, {"algorithm": algorithm})
     made = make_algorithm(exp, make_domain(exp.domain), None)
     with refused(key):
         made.change(key, 1)
 
 
-def test_a_change_is_of_its_group_alone():
+def test_a_change_only_affects_its_group():
     groups = [{"type": "gaussian", "sigma": 0.5}, {"type": "gaussian", "sigma": 0.7}]
     part = {"archive": {"type": "grid"}, "emitters": groups}
     exp = compose({**TINY, "algorithm": part, "num_emitters": 4})
@@ -112,7 +112,7 @@ def test_a_change_is_of_its_group_alone():
     ("changes", "first"), [({"first_batch": 8}, [3, 3, 2]), ({"initial_solutions": 3}, [3, 3, 3])]
 )
 def test_a_random_first_batch_is_of_the_emitters_and_asks_for_no_gradients(changes, first):
-    """The first emitters get the rest; pyribs asks for gradients from the second iteration on."""
+    """The first emitters get the remainder. pyribs asks for gradients from iteration 2 on."""
     emitter = {"type": "gradient_operator", "operator_type": "iso_line_dd", "line_sigma": 0.2}
     part = {"archive": {"type": "grid"}, "emitters": [emitter]}
     sizes = {"num_emitters": 3, "batch_size": 6, "iterations": 2}

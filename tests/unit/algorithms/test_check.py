@@ -1,4 +1,4 @@
-"""`qdsweep check --algorithm` accepts what keeps its promises, and names what does not."""
+"""`qdsweep check --algorithm` accepts correct algorithms, and names the faults of others."""
 
 import pytest
 from composing import installed, with_algorithm
@@ -19,7 +19,7 @@ def lab(plugins):
 
 GOOD = ["lab:make", "lab:Counting", "lab:Bare", "lab:Everything", "lab:Batches"]
 EXAMPLES = ["annealed:Annealed", "floor:Floor", "curious:Curious"]
-# What trains while a batch is evaluated, or has several batches an iteration: pickled in between.
+# Algorithms that train during evaluations, or have several batches per iteration.
 LEARNERS = ["ga", "cma_mega_es", "me_es", "cma_mega_td3_es", "td3", "pga_me"]
 LEARNERS += ["ppo", "a2c", "dqn", "apex_dqn", "impala"]
 SHORT = {"n_steps": 200, "n_epochs": 2}
@@ -71,7 +71,7 @@ def test_a_quick_look_sees_what_constructors_refuse():
         try_out(compose({**TINY, "algorithm": parts}))
 
 
-# The order of a set of strings is another one in each process; a process may also be ended.
+# The order of a set of strings differs between processes. Code may also end its process.
 ELSEWHERE = """
 import os
 from lab import Bare

@@ -1,4 +1,4 @@
-"""pyribs without scikit-learn and torch: quicker, and with the same results."""
+"""pyribs without scikit-learn and torch is faster, and has the same results."""
 
 import importlib.util
 import json
@@ -43,7 +43,7 @@ def test_results_are_the_same(tmp_path, algorithm, archive, needs):
     light, loaded = run(tmp_path, "light")
     plain, _ = run(tmp_path, "plain", "import sklearn.cluster, scipy.stats")
     assert light == plain
-    assert loaded == [needs, "False"], "they are imported only where they are used"
+    assert loaded == [needs, "False"], "they are only imported for their use"
 
 
 @pytest.mark.parametrize(
@@ -51,7 +51,7 @@ def test_results_are_the_same(tmp_path, algorithm, archive, needs):
     [
         ("algorithms.learning.me_es", {"torch", "sklearn"}),
         ("algorithms.ribs.algorithm", {"torch", "sklearn"}),
-        ("experiment.run", {"ribs"}),  # the loop knows no family of algorithms
+        ("experiment.run", {"ribs"}),  # the loop does not import any family of algorithms
     ],
 )
 def test_whatever_is_imported_first(module, heavy):
@@ -63,7 +63,7 @@ def test_whatever_is_imported_first(module, heavy):
 @pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="torch: `make rl`")
 @pytest.mark.parametrize("way", ["import ribs", "from ribs import discount_models"])
 def test_what_needs_torch_finds_it(way):
-    """As a user's own algorithm does it."""
+    """As in a user's own algorithm."""
     code = f"import qdsweep.algorithms.ribs; {way}; import ribs; assert not hasattr(ribs, 'no')"
     code += "; print(ribs.discount_models.MLP([(2, 3), (3, 1)], __import__('torch').nn.ReLU))"
     done = subprocess.run([BIN / "python", "-c", code], capture_output=True, text=True)

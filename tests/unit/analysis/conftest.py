@@ -1,4 +1,4 @@
-"""A sweep of invented runs, to its tables, figures and page."""
+"""A sweep of invented runs with its tables, figures and page."""
 
 from types import SimpleNamespace
 
@@ -12,7 +12,7 @@ from qdsweep.analysis.tables.aggregate import aggregate
 
 @pytest.fixture(scope="session")
 def invented(tmp_path_factory):
-    """Two algorithms by three seeds, and one run of each other kind of archive."""
+    """Two algorithms with three seeds, and one run of each other type of archive."""
     results = tmp_path_factory.mktemp("results")
     runs = results / "runs"
     ids, archives = {}, {}
@@ -34,7 +34,7 @@ def invented(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def main(invented):
-    """The finished tables, figures and page of the two algorithms by three seeds."""
+    """The finished tables, figures and page of the two algorithms with three seeds."""
     rows = [
         ({"algorithm": name, "seed": seed}, invented.ids[name, seed], 30, None)
         for name in ("wide", "narrow")

@@ -1,4 +1,4 @@
-"""Runs of others in the tables, figures and words of a sweep."""
+"""External runs in the tables, figures and texts of a sweep."""
 
 import math
 
@@ -30,7 +30,7 @@ GROUP = "their CMA-ME (imported)"
 
 @pytest.fixture(scope="module")
 def sweep(tmp_path_factory):
-    """Two groups of three runs, and three runs of others with the highest scores."""
+    """Two groups of three runs, and three external runs with the highest scores."""
     folder = tmp_path_factory.mktemp("study")
     results, rows = Results(folder / "results"), []
     for name, sigma in (("wide", 0.8), ("narrow", 0.3)):
@@ -65,7 +65,7 @@ def test_tables_show_them_as_a_group_that_is_marked_and_tested(sweep):
     assert list(table.index) == ["wide", "narrow", GROUP]
     gain = table["norm_qd_score_mean"] - table.loc["wide", "norm_qd_score_mean"]
     assert gain[GROUP] == pytest.approx(9 * table.loc["wide", "coverage_percent_mean"] / 100)
-    assert table.loc[GROUP, "core_seconds_n"] == 0, "nobody knows what they took"
+    assert table.loc[GROUP, "core_seconds_n"] == 0, "their cost is unknown"
     names_all(read_sheet(sweep / "table.json").note, GROUP, f"{ITERATIONS * BATCH}")
     tested = pd.read_csv(sweep / "tables/comparisons.csv")
     assert GROUP in set(tested["higher"]) and len(tested) == 3
@@ -78,7 +78,7 @@ def test_figures_and_words_mark_them_and_keep_the_colours_of_ours(sweep, snapsho
     marks = [data.marks[group] for group in ("wide", "narrow", GROUP)]
     assert len({mark.color for mark in marks}) == 3 and marks[2].marker
     (groups,) = data.score_scales.values()
-    assert GROUP in groups, "on the same axes as ours"
+    assert GROUP in groups, "on the same axes"
     assert len(curve_lines(data, groups, View(BY_NAME["qd_score"]))) == 3
     over_time = curve_lines(data, groups, View(BY_NAME["qd_score"], WALL_TIME))
     assert [line.group for line in over_time] == ["wide", "narrow"]
@@ -100,7 +100,7 @@ def test_they_are_never_confirmed_asked_for_or_cleaned_away(sweep):
 
 
 def test_the_smallest_is_the_best_where_the_user_says_so(sweep, snapshot):
-    """A metric of the user's that only the runs of others have, and that ranks."""
+    """A user's metric that only the external runs have, and that ranks."""
     with changed_plan(sweep) as plan:
         plan["metrics"] = [{"function": "x:waste", "smaller_is_better": True}]
         plan["rank"] = "waste"

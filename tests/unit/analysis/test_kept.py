@@ -1,4 +1,4 @@
-"""Pictures that stay as long as they are made of the same."""
+"""Pictures are kept while their inputs do not change."""
 
 import shutil
 
@@ -6,7 +6,7 @@ from qdsweep.analysis.figures.figure import keep, keep_all
 from qdsweep.records.paths import SweepDir
 
 
-def test_only_what_is_made_of_something_else_is_made_again(tmp_path):
+def test_only_a_picture_with_other_inputs_is_rebuilt(tmp_path):
     sweep, made = SweepDir(tmp_path), []
 
     def fill(**made_of):
@@ -42,7 +42,7 @@ def test_a_folder_of_unknown_files_comes_back_as_a_whole(tmp_path):
 
     for made_of in "xxyx":
         fill(made_of)
-    (sweep.kept / "rollouts/x.gif").unlink()  # torn, as two starts at a time leave it
+    (sweep.kept / "rollouts/x.gif").unlink()  # incomplete, as after two starts at a time
     for made_of in "xx":
         fill(made_of)
     assert made == ["x", "y", "x", "x"]

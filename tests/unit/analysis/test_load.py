@@ -19,11 +19,11 @@ def test_load_rebuilds_the_archive_cell_by_cell(invented, name):
         {field: values[np.argsort(archive.data("index"))] for field, values in data.items()}
         for archive, data in ((run.archive, run.archive.data()), (original, original.data()))
     )
-    for field in theirs.keys() - {"threshold"}:  # Index, elites and the domain's own fields.
+    for field in theirs.keys() - {"threshold"}:  # index, elites and the domain's fields
         np.testing.assert_array_equal(ours[field], theirs[field])
     assert type(run.archive) is type(original)
     assert float(run.archive.stats.qd_score) == pytest.approx(float(original.stats.qd_score))
-    if name != "proximity":  # New measures fall into the same cells, too.
+    if name != "proximity":  # new measures also belong to the same cells
         probes = np.random.default_rng(0).uniform(-20, 20, (200, run.archive.measure_dim))
         np.testing.assert_array_equal(run.archive.index_of(probes), original.index_of(probes))
     assert run.config["seed"] == 1

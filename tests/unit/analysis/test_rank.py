@@ -1,4 +1,4 @@
-"""`rank` of a sweep file: what is refused, and what tables, winners and page make of it."""
+"""`rank` of a sweep file: its refusals, and its effect on tables, winners and page."""
 
 from dataclasses import replace
 
@@ -48,13 +48,13 @@ def test_what_cannot_rank_is_refused_with_what_can(rank):
 def test_coverage_ranks_no_archive_without_cells():
     with refused("rank", "coverage", "proximity", "qd_score"):
         check(NOVELTY, rank="coverage")
-    check(NOVELTY, rank="norm_qd_score")  # by the QD score there
+    check(NOVELTY, rank="norm_qd_score")  # here it ranks by the QD score
     check(TINY, rank="coverage")
     check({**NOVELTY, "algorithm": "novelty_search", "archive": TINY["archive"]}, rank="coverage")
 
 
-def test_a_plan_says_only_what_is_not_the_default():
-    """Else the tables of every sweep of an earlier release would be made again."""
+def test_a_plan_has_only_values_that_are_not_the_default():
+    """Otherwise the tables of all sweeps of an earlier release would be rebuilt."""
     keys = {"name": "s", "experiment": TINY}
     assert "rank" not in SweepFile(**keys).reporting
     assert "rank" not in SweepFile(**keys, rank=RANK.name).reporting
@@ -63,7 +63,7 @@ def test_a_plan_says_only_what_is_not_the_default():
 
 @pytest.fixture(scope="module")
 def results(tmp_path_factory):
-    """Two groups: cma_mae has more cells and map_elites_line the higher scores."""
+    """Two groups, where cma_mae has more cells and map_elites_line higher scores."""
     results = tmp_path_factory.mktemp("results")
     folder = compute_sweep(results, TINY, "::: algorithm cma_mae map_elites_line ::: seed 1 2 3")
     for row in read_plan(SweepDir(folder)).rows:
@@ -129,8 +129,8 @@ def test_curves_of_print_and_page_are_the_same_lines(results):
             assert line.n == 3 and list(line.x) == list(curve[view.over.name])
 
 
-def test_runs_of_before_a_metric_have_empty_cells(results, monkeypatch):
-    """A metric that algorithms compute from now on, and runs that were finished before."""
+def test_runs_older_than_a_metric_have_empty_cells(results, monkeypatch):
+    """A new metric of algorithms, and runs that finished before it existed."""
     import qdsweep.records.plan as plan
 
     folder = ranked(results, None)

@@ -1,4 +1,4 @@
-"""Learning curves of learners: their return, over the steps that were their budget."""
+"""Learning curves of learners show their return over their budget of steps."""
 
 import re
 
@@ -17,7 +17,7 @@ from qdsweep.analysis.sheet import read_sheet
 from qdsweep.analysis.tables.aggregate import aggregate
 from qdsweep.metrics import CORE_SECONDS, RANK, RETURN, STEPS, WALL_TIME
 
-# Environment steps of an iteration: learners' episodes become longer, each seed's in its own way.
+# Environment steps per iteration. Learners' episodes become longer, differently for each seed.
 STEPS_OF_PPO = {seed: 10 * np.arange(1, ITERATIONS + 1) ** 2 + 50 * seed for seed in SEEDS}
 BUDGET = 3000
 
@@ -71,7 +71,7 @@ def test_the_return_is_drawn_over_steps_wall_time_and_core_seconds(sweep, snapsh
     assert "\n".join([learning_curves(tables).caption, *views]) == snapshot
 
 
-def test_the_return_stands_until_it_is_measured_again(sweep):
+def test_the_return_stays_until_the_next_measurement(sweep):
     tables = read_tables(sweep)
     styles: dict[bool, set[str]] = {True: set(), False: set()}
     for ax in learning_curves(tables).figure.axes:
@@ -93,7 +93,7 @@ def test_tables_have_the_return_of_those_that_have_one(sweep):
     names_all(sheet.note, "3,000", "3,223")
 
 
-def test_a_sweep_without_learners_says_nothing_of_returns(main):
+def test_a_sweep_without_learners_has_no_returns(main):
     assert "Return" not in read_sheet(main / "table.json").columns
     assert "return over" not in read_captions(main)["learning_curves"]
     assert not re.search(r"Return over|>Return<", (main / "report.html").read_text())

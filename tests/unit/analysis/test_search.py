@@ -1,4 +1,4 @@
-"""Where each setting of a search stands, why it stopped there, and the tables that show it."""
+"""The progress of each setting of a search, why it stopped, and the tables that show it."""
 
 import csv
 import re
@@ -32,7 +32,7 @@ from qdsweep.records.status import write_status
 from qdsweep.search.levels import levels, search_cost
 
 
-def test_each_place_says_why_its_setting_stopped():
+def test_each_place_has_the_reason_why_its_setting_stopped():
     search = searched(halving(), grid())
     assert len(search.placed) == 27 + 9 + 3
     first = [place for place in search.placed if place.level.name == "rung-0"]
@@ -79,7 +79,7 @@ def test_brackets_are_named_apart():
     assert len(search.finalists) == 5
 
 
-def test_a_population_takes_over_and_goes_on():
+def test_a_population_takes_over_and_continues():
     search = searched(population(), [{"sigma0": 0.1 * n, "batch_size": 12} for n in range(1, 10)])
     assert search.is_pbt
     first, second = (
@@ -88,12 +88,12 @@ def test_a_population_takes_over_and_goes_on():
     )
     assert sum(place.parent != place.place for place in second) == 2
     assert sum(bool(place.why) for place in first) == 2, "those whose place was taken over"
-    assert search_cost(search.levels) == 81_000, "a child begins where its donor stood"
+    assert search_cost(search.levels) == 81_000, "a child starts at its donor's state"
     assert leader(search, search.levels[-1]) == search.finalists[0]
 
 
 def test_status_says_why_each_run_stopped_and_who_leads(tmp_path, snapshot):
-    """One that is read from its files."""
+    """A search that is read from its files."""
     settings = grid()[18:]
     sweep = SweepDir(write_search(tmp_path / "results", halving(9), settings))
     assert read_search(sweep, read_plan(sweep)).placed == searched(halving(9), settings).placed
@@ -102,7 +102,7 @@ def test_status_says_why_each_run_stopped_and_who_leads(tmp_path, snapshot):
     assert max(map(len, status.splitlines())) <= 120
 
 
-def test_a_run_that_is_to_go_on_has_not_stopped():
+def test_a_run_that_continues_has_not_stopped():
     run = PlannedRun("a", "a", "evaluations", 9_000)
     assert explained(Standing(run, "stopped", 3_000, note=RAISED), "rung 1").state == "waiting"
     failed = Standing(run, "failed", 3_000, note="ValueError")
@@ -111,7 +111,7 @@ def test_a_run_that_is_to_go_on_has_not_stopped():
 
 @pytest.mark.parametrize("before", [{}, {"status": "finished", "iteration": 3}])
 def test_an_attempt_that_failed_at_once_is_not_waiting(tmp_path, before):
-    """Such as one whose workers never came, which the next start tries again."""
+    """For example a run whose workers never came, which the next start tries again."""
     folder = RunDir(tmp_path / "a")
     folder.state.path.mkdir(parents=True)
     run = PlannedRun("a", "a", "iterations", 9)

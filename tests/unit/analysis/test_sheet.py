@@ -65,7 +65,7 @@ def test_formulas_in_plain_letters():
 
 
 NASTY = ["a*b*", "_x_", "__y", "`z`", "<html>&amp;", "[l](u)", "~~s~~", "$m | n", "a\\b", "#1", "w"]
-FORMULA = r"$\sigma_0$"  # a label's, which Markdown sets in plain letters
+FORMULA = r"$\sigma_0$"  # in a label, which Markdown shows in plain letters
 
 
 def test_names_come_out_literally_in_markdown():
@@ -85,7 +85,7 @@ def test_names_come_out_literally_in_latex():
     lines = as_latex(Sheet("t", "T", "", ["x"], 1, rows)).splitlines()
     signs = r"\textbackslash{}\{\}\$\&\#\textasciicircum{}\_\textasciitilde{}\%$|$$<$"
     signs += r"\textasciigrave{} \\"
-    assert lines[-5:-2] == [signs, r"{}[1] \\", r"{}* \\"]  # else they belong to the break
+    assert lines[-5:-2] == [signs, r"{}[1] \\", r"{}* \\"]  # else they belong to the line break
 
 
 def test_ties_over_tasks_are_all_bold(tmp_path):
@@ -93,4 +93,4 @@ def test_ties_over_tasks_are_all_bold(tmp_path):
     write_over_tasks(tmp_path, scores | {"c": [np.array([0.5e-5, 1e-5, 1e-5])] * 2})
     sheet = read_sheet(tmp_path / "tables" / "over_tasks.json")
     assert [row[-1].bold for row in sheet.rows] == [True, True, False]
-    assert sheet.rows[0][3].text == "0.000020"  # as many decimals as it takes
+    assert sheet.rows[0][3].text == "0.000020"  # as many decimals as needed

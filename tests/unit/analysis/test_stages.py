@@ -1,4 +1,4 @@
-"""The stages: each is whole, is a command, and names what is missing or damaged."""
+"""Each stage is complete, is a command, and names missing or damaged files."""
 
 import os
 import shutil
@@ -102,7 +102,7 @@ def test_each_stage_names_the_one_before_it(invented, tmp_path):
 def test_a_damaged_file_is_named_with_the_remedy(invented, main, tmp_path, damaged, stage, remedy):
     results = tmp_path / "results"
     shutil.copytree(invented.results, results, copy_function=os.link)
-    shutil.rmtree(results / "sweeps/main/plots/archives")  # else they are not drawn again
+    shutil.rmtree(results / "sweeps/main/plots/archives")  # otherwise they are not redrawn
     (results / "sweeps/main/.aggregated.npz").unlink()
     file = results / damaged.replace("ID", invented.ids["wide", 1])
     for content in (b"", b"torn", b"[1]\n", b'{"rows": [1]}\n', b"PK\x03\x04"):

@@ -1,4 +1,4 @@
-"""`qdsweep init --gym`: a study of a task by its name."""
+"""`qdsweep init --gym` makes a study of a task from its name."""
 
 import shlex
 
@@ -60,7 +60,7 @@ def test_what_cannot_be_proposed_leaves_no_folder(tmp_path):
 
 
 def test_the_task_of_the_page(tmp_path):
-    """docs/guide/what_to_sweep.md: its domain, with wrappers, and its command."""
+    """The domain with wrappers and the command of docs/guide/what_to_sweep.md."""
     page = (REPO / "docs/guide/what_to_sweep.md").read_text()
     for name, content in files(page):
         (tmp_path / name).parent.mkdir(parents=True)

@@ -1,4 +1,4 @@
-"""docs/rl.md, atari.md, learning.md, searches.md: their files and commands, with tiny budgets."""
+"""The files and commands of docs/rl.md, atari.md, learning.md, searches.md, with tiny budgets."""
 
 import re
 from pathlib import Path
@@ -9,7 +9,7 @@ from pages import commands, files
 from support import REPO
 
 TORCH, ALE = "stable_baselines3", "ale_py"
-# Their packages, and what makes a run of theirs a matter of seconds.
+# Their packages, and keys with which their runs take seconds.
 PAGES = {
     "rl": (TORCH, {"iterations": 1, "evaluate_every": 1, "max_episode_steps": 40, "n_steps": 64}),
     "atari": (ALE, {"iterations": 1, "max_frames": 80, "batch_size": 6, "first_batch": None}),
@@ -20,7 +20,7 @@ BUDGET = re.compile(r"--set (steps|evaluations|iterations)=\d+")
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_the_commands_of_a_page_do_what_it_says(page, tmp_path):
+def test_the_commands_of_a_page_work_as_described(page, tmp_path):
     package, small = PAGES[page]
     pytest.importorskip(package, reason="`make extras`, `make rl`")
     text = (REPO / f"docs/{page}.md").read_text()

@@ -1,4 +1,4 @@
-"""`qdsweep init` writes a study, and only where nothing is."""
+"""`qdsweep init` writes a study, but only in a new or empty folder."""
 
 import subprocess
 import sys
@@ -26,7 +26,7 @@ def files(folder) -> set[str]:
 
 @pytest.mark.parametrize("words", [(), ("--minimal",)])
 def test_a_study_has_these_files(tmp_path, words):
-    (tmp_path / "new/.git").mkdir(parents=True)  # of a repository that was made before
+    (tmp_path / "new/.git").mkdir(parents=True)  # of an existing repository
     qdsweep("init", "new", *words, cwd=tmp_path)
     assert files(tmp_path / "new") == (EVERY if words else EVERY | EXAMPLE)
     qdsweep("init", "not/yet", *words, cwd=tmp_path)

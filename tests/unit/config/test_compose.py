@@ -1,4 +1,4 @@
-"""Composition of an experiment: which layer wins."""
+"""Composition of an experiment: the priority of layers."""
 
 import copy
 from typing import Any
@@ -17,9 +17,9 @@ def test_layers():
     """Defaults < algorithm < domain < experiment file < overrides."""
     domain = {"preset": "lunar_lander", "episodes": 2}
     experiment = compose(merged(BASE, {"domain": domain, "sigma0": 0.3}), {"sigma0": 0.4})
-    assert experiment.domain.episodes == 2  # the experiment's
-    assert experiment.domain.evaluation_seed == 52  # the domain preset's
-    assert experiment.domain.step == 1.0  # the model's
+    assert experiment.domain.episodes == 2  # from the experiment
+    assert experiment.domain.evaluation_seed == 52  # from the domain preset
+    assert experiment.domain.step == 1.0  # from the model
     emitter = experiment.algorithm.emitters[0]
     assert (emitter.sigma0, emitter.selection_rule) == (0.4, "mu")
 
@@ -39,7 +39,7 @@ def test_another_type_does_not_inherit_keys():
 
 
 def test_a_swept_preset_takes_the_place_of_the_files():
-    """Of its preset; of the whole where it names none, such as in a run's config.yaml."""
+    """The key of its preset, or of the whole file if it names none, as in a run's config.yaml."""
     assert compose(BASE, {"domain": "lp_plateau"}).domain.solution_dim == 10
     whole = compose(BASE).model_dump(mode="json")
     swept = compose(whole, {"domain": "arm", "algorithm": "map_elites"})
@@ -108,7 +108,7 @@ def test_an_experiment_is_frozen():
 
 
 def test_a_short_name_of_a_file_goes_with_the_algorithm_that_it_is_a_key_of():
-    """`initial_solutions: 0` of the file is for its own algorithm, not for any other."""
+    """`initial_solutions: 0` in the file applies only to its own algorithm."""
     assert compose("qd_hopper").algorithm.emitters[0].initial_solutions == 0
     assert compose("qd_hopper", {"algorithm": "map_elites"}).algorithm.emitters[0].sigma is None
     assert compose("qd_hopper", {"algorithm": "cma_me"}).algorithm.name == "cma_me"

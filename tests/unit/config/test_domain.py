@@ -1,4 +1,4 @@
-"""A domain's config: what it knows before the domain is made."""
+"""A domain's config: facts that are known before the domain is made."""
 
 import numpy as np
 import pytest

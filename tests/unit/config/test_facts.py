@@ -1,4 +1,4 @@
-"""What domains, archive kinds and emitters are stands on their models, and in no run id."""
+"""Facts of domains, archives and emitters are in their models, and in no run id."""
 
 from importlib import import_module
 from typing import get_args
@@ -54,7 +54,7 @@ def test_runs_whose_cells_stay_have_a_history():
         return compose("lp_sphere", {"dims": [10, 10], **overrides}).has_history
 
     assert has_history(algorithm="cma_me") and has_history(algorithm="cvt_map_elites")
-    assert has_history(algorithm="novelty_search")  # of its result archive
+    assert has_history(algorithm="novelty_search")  # the history of its result archive
     novelty = {"algorithm": "novelty_search", "result_archive": False}
     assert not has_history(**novelty)
     for kind in ("sliding_boundaries", "dns"):

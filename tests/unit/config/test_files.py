@@ -23,10 +23,10 @@ TEXTS = [
     "no", "on", "yes", "Off", "tRUE", "1:30", "1_000", "1,5", "2020-01-01", "1.2.3", "cma_me",
     "e5", "1e", ".", "+", "inf", "nan", "0b1", "-0x1", "0o8", "\u0663", "<<", "=",
 ]
-# Of a sweep alone: YAML reads another value, or none.
+# Only in a sweep: YAML reads another value, or none.
 BARE = ["", " ", "-", " 1", "1 ", "1\n", "a: b", "{a: 1}", "[1", "1]", "[1][2]", "[,]", "[1,,2]",
         "[it's]", "'1", "1'", '"a"b"', "'it's'", "'a' 'b'"]
-# Of a file alone.
+# Only in a file.
 WRITTEN = [("", None), ("{1..5}", {"1..5": None})]
 # fmt: on
 

@@ -9,7 +9,7 @@ MAP_ELITES = merged(BASE, {"algorithm": "map_elites"})
 
 
 def test_the_later_layer_chooses_between_all_emitters_and_each():
-    """The algorithm's preset has initial_solutions, an experiment's file may have either."""
+    """The algorithm's preset has initial_solutions. An experiment's file may have either key."""
     in_all = compose(merged(MAP_ELITES, {"first_batch": 100}))
     assert in_all.first_iteration == 100 and in_all.evaluations_after(2) == 100 + 5 * 30
     each = compose(merged(MAP_ELITES, {"first_batch": 100}), {"initial_solutions": 7})

@@ -1,4 +1,4 @@
-"""What no memory holds is refused by its key, and nothing that has ever run."""
+"""Values that do not fit into memory are refused by their key, but nothing that has run."""
 
 import pytest
 from in_process import qdsweep
@@ -17,7 +17,7 @@ def test_what_another_machine_may_hold():
     require_memory_of(large, anywhere=True)
 
 
-def test_what_the_domain_alone_knows():
+def test_facts_that_only_the_domain_knows():
     with refused(f"{10**12:,}", "GiB"):
         require_memory_of(experiment(), solution_dim=10**12)
 
@@ -30,7 +30,7 @@ def test_what_the_domain_alone_knows():
         ("td3", "algorithm.learner.critic_hidden", "[1000000, 1000000]"),
     ],
 )
-def test_what_the_made_domain_tells_is_refused_before_an_evaluation(
+def test_faults_of_the_made_domain_are_refused_before_an_evaluation(
     tmp_path, algorithm, key, value
 ):
     keys = [f"algorithm={algorithm}", f"{key}={value}", "batch_size=8", "num_emitters=1"]

@@ -1,4 +1,4 @@
-"""Every preset and ready sweep of the project can be taken."""
+"""Every preset and ready sweep of the project is valid."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What reinforcement learning refuses, before anything runs and without its libraries."""
+"""Refusals of reinforcement learning, before anything runs and without its libraries."""
 
 import sys
 
@@ -49,7 +49,7 @@ def test_without_the_extra_nothing_is_written(tmp_path, nothing_installed, words
 @pytest.mark.parametrize("name", NAMES)
 def test_composing_imports_no_library(name, monkeypatch):
     for library in ("torch", "stable_baselines3"):
-        monkeypatch.setitem(sys.modules, library, None)  # an import of it fails
+        monkeypatch.setitem(sys.modules, library, None)  # its import fails
     assert compose("rl_cartpole", {"algorithm": name}).algorithm.packages
 
 
@@ -59,14 +59,14 @@ def test_composing_imports_no_library(name, monkeypatch):
         ({"iterations": 10}, True),
         ({"iterations": 11}, False),
         ({"iterations": 10, "evaluate_every": 9}, False),
-        ({"steps": 20480}, True),  # an iteration has 2,048 at least
+        ({"steps": 20480}, True),  # an iteration has at least 2,048
         ({"steps": 20481}, False),
-        ({"evaluations": 90}, True),  # 10 + 8, then 8 an iteration at least
+        ({"evaluations": 90}, True),  # 10 + 8, then at least 8 per iteration
         ({"evaluations": 91}, False),
         ({"iterations": 10, "algorithm": "cma_me"}, False),
     ],
 )
-def test_a_return_of_the_first_policy_alone_is_told(changes, alone):
+def test_a_return_of_only_the_first_policy_is_reported(changes, alone):
     learner = {"algorithm": "ppo", "n_steps": 2048, "evaluate_every": 10}
     usual = {} if "algorithm" in changes else learner
     made = compose("rl_cartpole", {"steps": None, **usual, **changes})
@@ -74,6 +74,6 @@ def test_a_return_of_the_first_policy_alone_is_told(changes, alone):
     sweeps = Sweep((), (), {"ours": made}), Sweep((), (), {})
     warnings = [line for line in outlook("mine", *sweeps, [], {}, None) if "ours" in line]
     assert len(warnings) == alone
-    # How many batches and greedy episodes an iteration has, nobody knows.
+    # The numbers of batches and greedy episodes per iteration are unknown.
     counted = "evaluations" in changes or "algorithm" in changes
     assert made.may_evaluate_more == (not counted)

@@ -1,4 +1,4 @@
-"""What a schedule says, and what cannot be in one."""
+"""The contents of a schedule, and refused keys."""
 
 from composing import BASE
 
@@ -67,7 +67,7 @@ def test_a_change_that_never_comes_is_known_in_any_unit():
     assert exp.late_changes == [6]
 
 
-def test_every_key_says_whether_it_can_change():
+def test_every_key_declares_whether_it_can_change():
     assert EvolutionStrategy.mid_run("sigma0") == "restart"
     assert GradientOperator.mid_run("sigma_g") == "now"
     assert {kind.mid_run("type") for kind in ARCHIVES.values()} == {"never"}

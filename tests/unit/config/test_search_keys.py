@@ -1,4 +1,4 @@
-"""The key `search` of a sweep file, as plan.json keeps it."""
+"""The key `search` of a sweep file, in the form of plan.json."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""What a user's code takes, read from its source, and swept by name."""
+"""The arguments of a user's code, read from its source, and swept by name."""
 
 import sys
 
@@ -85,7 +85,7 @@ def test_an_argument_of_any_own_part_is_swept_and_ours_come_first(plugins):
     assert (exp.seed, exp.batch_size) == (9, 4)
 
 
-def test_a_later_layer_wins_and_one_layer_says_it_once(plugins, in_own_folder):
+def test_a_later_layer_wins_and_a_layer_sets_a_key_once(plugins, in_own_folder):
     plugins("lab", LAB)
     folder = in_own_folder / "config/algorithms"
     folder.mkdir()

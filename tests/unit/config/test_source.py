@@ -1,4 +1,4 @@
-"""The hash of the user's code: golden, and what it follows."""
+"""The hash of the user's code: golden values, and changes that affect it."""
 
 import subprocess
 import sys
@@ -46,7 +46,7 @@ OTHER = {
     "depth": CODE.replace('        return "x"', '            return "x"'),
     "a name": CODE.replace("Own", "Mine"),
     "an f-string": CODE.replace('"x"', 'f"x"'),
-    "an f-string by itself": CODE.replace('"""Doc."""', 'f"""{print()}"""'),
+    "a lone f-string": CODE.replace('"""Doc."""', 'f"""{print()}"""'),
     "lines joined": CODE.replace("import numpy as np", "import numpy as np;"),
 }
 
@@ -68,7 +68,7 @@ def test_golden_hash():
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_golden_hash_on_another_python(version: str):
-    """f-strings are several tokens since 3.12."""
+    """Since Python 3.12, f-strings are several tokens."""
     if version not in other_pythons():
         pytest.skip(f"no other Python {version}: uv python install {version}")
     code = f"import sys; sys.path.insert(0, {str(Path(source.__file__).parent)!r}); import source; "
@@ -91,8 +91,8 @@ def test_an_imported_file_that_is_no_python_is_refused_by_name(plugins):
         needed_files(["metric_of_mine:metric"])
 
 
-def test_nothing_is_written_beside_a_plugin(plugins, tmp_path, monkeypatch):
-    """It may be refused when it is imported."""
+def test_nothing_is_written_next_to_a_plugin(plugins, tmp_path, monkeypatch):
+    """Its import may be refused."""
     monkeypatch.setattr(sys, "dont_write_bytecode", False)
     plugins("helping", "VALUE = 3\n")
     plugins("written", "from helping import VALUE\n\n\nclass Own:\n    value = VALUE\n")

@@ -1,4 +1,4 @@
-"""How the image is entered."""
+"""Commands enter the image."""
 
 from argparse import Namespace
 from pathlib import Path
@@ -42,7 +42,7 @@ def test_an_image_that_is_not_there():
         find_image("nowhere.sif")
     with refused("'docker://localhost/nowhere:1'", "images/localhost-nowhere-1"):
         find_image("docker://localhost/nowhere:1")
-    with refused("x" * 5000, "`make image`"):  # which no file can be called
+    with refused("x" * 5000, "`make image`"):  # no file can have this name
         find_image("x" * 5000)
 
 

@@ -1,4 +1,4 @@
-"""Atari games: the same as in a fresh emulator for every episode, bit for bit."""
+"""Atari games equal those of a fresh emulator for every episode, bit for bit."""
 
 import importlib.util
 import sys
@@ -34,13 +34,13 @@ def game(**changes):
 
 
 def solutions_of(domain, count, seed=0):
-    """Random policies that act in many ways."""
+    """Returns random policies with different behaviours."""
     solutions = np.random.default_rng(seed).normal(size=(count, domain.solution_dim))
     return solutions - solutions.mean(axis=1, keepdims=True)
 
 
 def fresh(name, seed, max_frames):
-    """An emulator as the manual of the ALE makes it."""
+    """Returns an emulator made as in the manual of the ALE."""
     from ale_py import ALEInterface, LoggerMode, roms
 
     ALEInterface.setLoggerMode(LoggerMode.Error)
@@ -53,7 +53,7 @@ def fresh(name, seed, max_frames):
 
 
 def play(ale, weights, frame_skip=4):
-    """Return, mean of byte 72, share of the first action, and frames of a linear policy."""
+    """Returns return, mean of byte 72, share of the first action, and frames of a linear policy."""
     buttons, total, seen, done = ale.getMinimalActionSet(), 0, [], []
     while not ale.game_over():
         observation = (ale.getRAM() / 255).astype(np.float32).astype(float)
@@ -87,7 +87,7 @@ def test_it_equals_a_fresh_emulator_an_episode(name, rom, is_fast):
 
 @pytest.fixture()
 def few(monkeypatch):
-    """No more evaluations than the checks need."""
+    """Limits the evaluations to those that the checks need."""
     monkeypatch.setattr(plugin, "_SAMPLE_SECONDS", 0.0)
 
 
@@ -127,7 +127,7 @@ def test_a_record_has_the_memory_as_the_policy_saw_it():
 
 
 def shrunk(screen):
-    """Means over the areas of 84 x 84 pixels, by pixels that all are in one of them."""
+    """Returns means over the areas of 84 x 84 pixels, from pixels that each are in one area."""
     for axis, size in enumerate(screen.shape):
         fine = np.repeat(screen, 84, axis=axis)
         shape = (84, size, -1) if axis == 0 else (-1, 84, size)
@@ -135,7 +135,7 @@ def shrunk(screen):
     return screen / 255
 
 
-# Of three heights; and the screen at the start of DemonAttack depends on what was played before.
+# Games with three heights. DemonAttack's first screen depends on earlier episodes.
 @pytest.mark.parametrize("name", ["Breakout", "Carnival", "Adventure", "DemonAttack"])
 def test_a_screen_is_the_brighter_of_two_frames_in_grey(name):
     domain = game(game=name, observation="screen", max_frames=60)
@@ -165,7 +165,7 @@ def test_a_screen_is_the_brighter_of_two_frames_in_grey(name):
 
 
 def convolved(image, weights, biases, kernel, stride):
-    """A convolution by its definition."""
+    """Returns a convolution by its definition."""
     weights = weights.reshape(len(weights), -1, kernel, kernel)
     size = (image.shape[1] - kernel) // stride + 1
     result = np.empty((len(weights), size, size))

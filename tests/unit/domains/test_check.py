@@ -1,4 +1,4 @@
-"""`qdsweep check` finds what a domain of the user's gets wrong."""
+"""`qdsweep check` finds the faults of a user's domain."""
 
 import pytest
 from domain_makers import GOOD, linear_projection, make, preset
@@ -7,7 +7,7 @@ from refusals import names_all, refused
 from qdsweep.cli import main
 from qdsweep.domains.plugin import check_rows
 
-# What the remedy is, where a row depends on its neighbours, and where it is not reproducible.
+# The remedies where a row depends on its neighbours, and where it is not reproducible.
 NEIGHBOURS, UNSEEDED = "solutions @ w", "`seeds`"
 
 
@@ -31,7 +31,7 @@ def test_check_rows_finds_broken_promises(plugins, line, names):
         check_rows(make(type="mine_four:Good"))
 
 
-def test_check_tells_the_cost_and_what_is_out_of_range(plugins):
+def test_check_reports_the_cost_and_measures_out_of_range(plugins):
     plugins("mine_wide", GOOD)
     findings = check_rows(make(type="mine_wide:Good"))  # 1 + 3 * N(0, 1) in a range of 0 to 1
     assert findings.seconds > 0 and len(findings.measures) == 1000

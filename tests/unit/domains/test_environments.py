@@ -1,4 +1,4 @@
-"""Environments by their ids: there, or refused with what to do."""
+"""Environments are found by their ids, or refused with a remedy."""
 
 import sys
 

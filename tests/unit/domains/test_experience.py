@@ -1,4 +1,4 @@
-"""The experience of gymnasium's tasks: a record a row, whatever else is in the batch."""
+"""The experience of gymnasium's tasks: one record per row, independent of the batch."""
 
 import numpy as np
 import pytest
@@ -19,7 +19,7 @@ def batch_of(task, count=5):
 
 
 def changing(task, change):
-    """Makes a task give other records."""
+    """Makes a task return other records."""
     evaluate = task.evaluate
 
     def changed(*given, experience=False):
@@ -45,7 +45,7 @@ def test_a_record_has_every_step_once():
         assert np.abs(record.actions).max() <= 2.0
 
 
-def test_an_end_that_is_not_the_time_limit_is_told_apart():
+def test_an_end_that_is_not_the_time_limit_is_distinguished():
     task = make(CARTPOLE, measures=[{"measure": "episode_length", "range": (0.0, 100.0)}])
     result = evaluate_safely(task, batch_of(task, 20), 0, None).evaluation
     lengths = result.measures[:, 0]

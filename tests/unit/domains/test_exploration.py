@@ -1,4 +1,4 @@
-"""Policies that explore: from the row's seed alone, and not at all where nobody asks for it."""
+"""Policies explore only from the row's seed, and only on request."""
 
 import gymnasium as gym
 import numpy as np

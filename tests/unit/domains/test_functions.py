@@ -1,4 +1,4 @@
-"""Linear projection and the planar arm: published values, and gradients."""
+"""Linear projection and the planar arm have published values and true gradients."""
 
 import numpy as np
 import pytest
@@ -30,7 +30,7 @@ def test_linear_projection_is_scaled_from_corner_to_optimum(function, d):
 
 
 def test_golden_values_of_linear_projection():
-    # Written out by hand from the formulas of the papers.
+    # Written by hand from the formulas of the papers.
     sphere, rastrigin, plateau = (
         linear_projection(f, 2) for f in ("sphere", "rastrigin", "plateau")
     )

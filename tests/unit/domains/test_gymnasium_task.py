@@ -1,4 +1,4 @@
-"""Any task of gymnasium: equal to gymnasium's own loop, and what is refused."""
+"""Tasks of gymnasium equal gymnasium's own loop; refusals."""
 
 import sys
 from functools import partial
@@ -70,7 +70,7 @@ def test_task_obeys_its_step_limit_and_its_arguments():
 
 
 class Buffered(gym.Env):
-    """Returns one array again and again, counts its episodes, and has odd spaces on demand."""
+    """Returns the same array each time, counts its episodes, and has odd spaces on request."""
 
     def __init__(self, observations=None, actions=None):
         self.observation_space = observations or gym.spaces.Box(-9, 9, (1,))
@@ -113,7 +113,7 @@ def test_a_render_mode_changes_no_result(mode):
 
 
 class Failing(gym.Env):
-    """Observation or reward is NaN from a step on; it ends at the step `end`, or never."""
+    """A task whose observation or reward becomes NaN; it ends at the step `end`, or never."""
 
     observation_space, action_space = gym.spaces.Box(-9, 9, (2,)), gym.spaces.Discrete(2)
 
@@ -142,7 +142,7 @@ def failing():
 
 
 def evaluated(domain):
-    """As an engine does it: the outcome, where failures are scored with -7."""
+    """Evaluates like an engine; failures are scored with -7."""
     batch = Batch(np.ones((2, domain.solution_dim)), np.arange(2, dtype=np.uint32))
     return evaluate_safely(domain, batch, 0, -7.0)
 
@@ -150,7 +150,7 @@ def evaluated(domain):
 @pytest.mark.parametrize("limit", [{}, {"max_episode_steps": 5}, {"env_kwargs": {"end": 5}}])
 @pytest.mark.parametrize("source", ["observation", "reward"])
 def test_nan_fails_an_evaluation(failing, source, limit):
-    """Also where no measure has it."""
+    """Also if no measure uses it."""
     kwargs = {"end": 8, source: 3, **limit.get("env_kwargs", {})}
     outcome = evaluated(make(**task("Failing-v0", LENGTH, **{**limit, "env_kwargs": kwargs})))
     assert list(outcome.evaluation.objective) == [-7, -7]
@@ -161,7 +161,7 @@ def test_nan_fails_an_evaluation(failing, source, limit):
 
 
 def test_a_task_may_end_by_itself_because_of_nan(failing):
-    """As MuJoCo's robots do: the policy never acts on it."""
+    """Like MuJoCo's robots, where the policy never acts on it."""
     kwargs = {"end": 3, "observation": 3}
     outcome = evaluated(make(**task("Failing-v0", LENGTH, env_kwargs=kwargs)))
     assert list(outcome.evaluation.objective) == [3, 3] and not outcome.failures
@@ -184,7 +184,7 @@ def test_unfit_arguments_are_refused(buffered):
         make(**task("Buffered-v0", LENGTH, env_kwargs={"colour": 1}))
 
 
-def test_missing_dependency_says_what_to_install(monkeypatch):
+def test_missing_dependency_names_the_package_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "mujoco", None)
     for name in [name for name in sys.modules if name.startswith("gymnasium.envs.mujoco")]:
         monkeypatch.delitem(sys.modules, name)

@@ -18,7 +18,7 @@ DOMAINS = ("qd_ant", "qd_half_cheetah", "qd_hopper", "qd_walker")
 
 
 def by_gymnasium(config, solution, seed):
-    """The same with gymnasium's and MuJoCo's own means."""
+    """Returns the same with gymnasium's and MuJoCo's own functions."""
     env = gym.make(config.env)
     layers = [(128, env.observation_space.shape[0]), (128, 128), (env.action_space.shape[0], 128)]
     layers = split_layers(solution, layers, bias=True)

@@ -25,7 +25,7 @@ HOVERS = np.concatenate([np.zeros(8), TILT, [0, 0, 0, -0.5, 0, 0, 0, 0], -TILT])
 
 
 def test_the_fast_path_is_used_here():
-    assert not lunar_lander.differing_versions(), "prove it with the new versions of the lock file"
+    assert not lunar_lander.differing_versions(), "test it with the new versions of the lock file"
     assert LunarLander(1)._lean is not None
 
 

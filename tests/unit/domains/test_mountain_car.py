@@ -1,4 +1,4 @@
-"""The example of a gymnasium task of one's own: what it measures, and its elites, filmed."""
+"""The example of one's own gymnasium task: its measures and its filmed elites."""
 
 from itertools import pairwise
 
@@ -13,7 +13,7 @@ from qdsweep.elites.rollout import rollout
 from qdsweep.experiment.load import load
 
 
-def test_it_measures_what_it_says():
+def test_it_measures_its_stated_quantities():
     domain = make_domain(compose("mountain_car").domain)
     check_rows(domain, batch=3)
     solution = np.random.default_rng(0).normal(size=domain.solution_dim)

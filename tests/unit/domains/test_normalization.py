@@ -1,4 +1,4 @@
-"""Observation normalisation: its statistics are a run's, whoever evaluates what."""
+"""Observation normalisation has the statistics of the run, with any workers."""
 
 import numpy as np
 import pytest
@@ -42,8 +42,8 @@ def straight():
     return run(experiment, state, Serial(domain)), state
 
 
-def test_the_policy_sees_what_the_formula_says():
-    """Played with gymnasium alone: (x - mean) / std of all that was seen before."""
+def test_the_policy_sees_the_values_of_the_formula():
+    """Plays with only gymnasium: (x - mean) / std of all earlier observations."""
     domain = make_domain(compose(EXPERIMENT, {"episodes": 1}).domain)
     rng = np.random.default_rng(2)
     policies, seeds = rng.normal(size=(6, domain.solution_dim)), np.arange(6, dtype=np.uint32)

@@ -1,4 +1,4 @@
-"""Policies: actions in their bounds, and where networks begin."""
+"""Policies: actions in their bounds, and initial weights."""
 
 import gymnasium as gym
 import numpy as np

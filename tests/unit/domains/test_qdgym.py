@@ -1,4 +1,4 @@
-"""DQD-RL's own tasks: PyBullet's robots, their feet on the ground."""
+"""DQD-RL's tasks: PyBullet's robots, with their feet on the ground."""
 
 import json
 import subprocess
@@ -15,7 +15,7 @@ from qdsweep.domains import make_domain
 from qdsweep.elites.film import filming
 
 pytest.importorskip("pybullet_envs_gymnasium", reason="PyBullet: `make extras` on Python 3.11")
-# Weights of a solution, and robot.feet_contact's components, as in DQD-RL.
+# Weights of a solution, and components of robot.feet_contact, as in DQD-RL.
 TASKS = {
     "qdgym_ant": (21256, [0, 1, 2, 3]),
     "qdgym_half_cheetah": (20742, [0, 3]),
@@ -35,7 +35,7 @@ def fresh(config):
 
 
 def by_pybullet(env, domain, solution, seed, feet):
-    """The same with gymnasium's and PyBullet's own means."""
+    """Returns the same with gymnasium's and PyBullet's own functions."""
     network = domain._policy.network(solution)
     episode = play(
         env,
@@ -59,7 +59,7 @@ def test_it_equals_a_fresh_environment_an_episode(name, capfd):
     seeds = np.array([1, 2, 3], dtype=np.uint32)
     result = domain.evaluate(solutions, seeds)
     rows = np.column_stack([result.objective, result.measures])
-    assert capfd.readouterr() == ("", ""), "PyBullet is made silent"
+    assert capfd.readouterr() == ("", ""), "PyBullet prints nothing"
     for row, solution, seed in zip(rows, solutions, seeds, strict=True):
         env = fresh(config)
         expected = by_pybullet(env, domain, solution, int(seed), feet)

@@ -7,13 +7,13 @@ from domain_makers import CHEAP, PRESETS, preset
 from qdsweep.engines.base import Batch
 from qdsweep.engines.failures import evaluate_safely
 
-# Of a batch: alone, in another order, twice; a worker gets them in any memory layout.
+# Rows in a batch of one, in another order, twice; a worker gets them in any memory layout.
 PARTS = (([3], "C"), ([5, 0], "F"), ([1, 6, 1], "F"))
 
 
 @pytest.fixture(scope="module")
 def evaluated():
-    """Domain, solutions, seeds and the whole batch's result of a preset."""
+    """Returns domain, solutions, seeds and the whole batch's result of a preset."""
     known = {}
 
     def get(name):

@@ -1,4 +1,4 @@
-"""Any space of gymnasium: observations as FlattenObservation has them, actions in their parts."""
+"""All spaces of gymnasium: observations like FlattenObservation's, actions in parts."""
 
 import gymnasium as gym
 import numpy as np
@@ -26,7 +26,7 @@ OBSERVATIONS = (
 
 
 class Lights(gym.Env):
-    """Switches that an agent sees as a dictionary; the state has the actions that were taken."""
+    """Switches that an agent sees as a dictionary. The state has the past actions."""
 
     observation_space = spaces.Dict({"on": spaces.MultiBinary(3), "at": spaces.Discrete(4)})
 
@@ -40,7 +40,7 @@ class Lights(gym.Env):
 
     def step(self, action):
         assert self.action_space.contains(action)
-        self.on[:] = self.np_random.integers(2, size=3)  # the buffer is used again
+        self.on[:] = self.np_random.integers(2, size=3)  # the buffer is reused
         total = float(np.sum(action))
         return {"on": self.on, "at": int(total) % 4}, total, False, False, {}
 

@@ -1,4 +1,4 @@
-"""The preset experiments on gymnasium's tasks: what they promise of their domains."""
+"""The preset experiments on gymnasium's tasks have the declared domains."""
 
 import numpy as np
 import pytest
@@ -8,7 +8,7 @@ from qdsweep.domains import make_domain
 
 
 def evaluate(name, solutions, **changes):
-    """Evaluates as a run of the preset does; `solutions`: how many random ones, or an array."""
+    """Evaluates as in a run of the preset; `solutions` is a number of random ones, or an array."""
     experiment = compose(name)
     config = experiment.domain.model_copy(update=changes)
     domain = make_domain(config)

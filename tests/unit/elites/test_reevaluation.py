@@ -1,4 +1,4 @@
-"""Corrected archives: elites evaluated again say how much of a score was luck."""
+"""Corrected archives: re-evaluated elites show the overestimation of a score."""
 
 import contextlib
 import hashlib
@@ -62,7 +62,7 @@ def noisy(tmp_path_factory) -> Path:
 
 @pytest.fixture
 def copy(noisy, tmp_path) -> Path:
-    """The run, and the same plug-in: a process knows one module of a name."""
+    """The run with the same plug-in, as a process imports only one module of a name."""
     folder = tmp_path / "copy"
     folder.mkdir()
     subprocess.run(["cp", "-a", noisy / "out", noisy / "experiment.yaml", folder], check=True)
@@ -71,7 +71,7 @@ def copy(noisy, tmp_path) -> Path:
 
 
 def own_plugin(folder: Path) -> Path:
-    """A copy of the plug-in that may be changed."""
+    """A copy of the plug-in, to change."""
     source = (folder / "config/plugins/noisy.py").read_text()
     (folder / "config").unlink()
     (folder / "config/plugins").mkdir(parents=True)
@@ -80,7 +80,7 @@ def own_plugin(folder: Path) -> Path:
 
 
 def reevaluate(folder: Path, workers: int = 1) -> dict:
-    """Evaluates the elites again and returns what the JSON file says."""
+    """Evaluates the elites again, and returns the content of the JSON file."""
     with chdir(folder):
         assert start_reevaluation(Path("out"), 8, 3, Cluster(workers_per_node=workers)) == 0
     return figures(folder)
@@ -91,12 +91,12 @@ def figures(folder: Path) -> dict:
 
 
 def evaluated(printed: str) -> int:
-    """How many evaluations a process has begun."""
+    """Returns the number of evaluations that a process has started."""
     return sum(map(int, re.findall(r"evaluates (\d+)", printed)))
 
 
 def contents(out: Path) -> dict[str, tuple[str, int]]:
-    """Of the run's own files, what is in them and when they were written."""
+    """Returns the contents and times of the run's own files."""
     return {
         str(path.relative_to(out)): (
             hashlib.sha256(path.read_bytes()).hexdigest(),
@@ -107,18 +107,18 @@ def contents(out: Path) -> dict[str, tuple[str, int]]:
     }
 
 
-def test_the_corrected_score_is_the_true_one_and_the_reported_one_is_luck(copy):
+def test_the_corrected_score_is_true_and_the_reported_one_is_too_high(copy):
     before = contents(copy / "out")
     about = reevaluate(copy)
     assert contents(copy / "out") == before
     run = load(copy / "out")
-    # The true objective of an elite is known, and its measures have no noise: every elite stays.
+    # The true objective of an elite is known. Its measures have no noise, so every elite stays.
     true = -np.sum(run.arrays["solution"] ** 2, axis=1)
     n = len(true)
     assert about["elites"] == about["corrected"]["num_elites"] == n > 30
     truth, error = np.sum(true + 100), np.sqrt(n / 8)
     assert about["reported"]["qd_score"] == pytest.approx(run.summary["qd_score"])
-    assert about["reported"]["qd_score"] - truth > 10 * error, "the search keeps the lucky ones"
+    assert about["reported"]["qd_score"] - truth > 10 * error, "the search overestimates its elites"
     assert abs(about["corrected"]["qd_score"] - truth) < 4 * error
     assert about["seed_matters"]
     seconds = core_seconds_of(RunDir(copy / "out"), SETTINGS)
@@ -159,7 +159,7 @@ def test_the_result_does_not_depend_on_workers_and_is_computed_once(copy):
     forget()
     assert reevaluate(copy, 2) == expected
     assert (copy / "out/reevaluated-8-3.npz").read_bytes() == arrays
-    # Finished: its files come back from the samples, without an evaluation.
+    # After the end, its files are rebuilt from the samples, without an evaluation.
     for name in ("json", "npz"):
         (copy / f"out/reevaluated-8-3.{name}").unlink()
     words = ("reevaluate", "out", "--times", "8", "--seed", "3")
@@ -174,7 +174,7 @@ def test_no_evaluations_are_refused(copy):
 
 
 def test_damaged_files_are_named_and_come_back(copy):
-    """Most bits that flip in compressed samples are not seen until they are unpacked."""
+    """Most flipped bits in compressed samples are only detected by unpacking."""
     expected, out = reevaluate(copy), copy / "out"
     samples = RunDir(out).state.samples(SETTINGS.stem)
     whole = samples.read_bytes()
@@ -200,7 +200,7 @@ def test_damaged_files_are_named_and_come_back(copy):
     (out / "reevaluated-8-3.json").write_text('{"id": ')
     with refused("reevaluated-8-3.json", "snakemake"):
         read_json(out / "reevaluated-8-3.json", "Run `snakemake` again to make it.")
-    # archive.npz is one file with that in state/: it comes back from the reload file.
+    # archive.npz is a hard link to the file in state/, which is rebuilt from the reload file.
     command("qdsweep", "run", "experiment.yaml", "--out", "out", cwd=copy)
     assert reevaluate(copy) == expected
 
@@ -252,7 +252,7 @@ def test_fresh_seeds_are_a_function_of_seed_repeat_and_elite_and_no_seed_of_the_
     np.testing.assert_array_equal(few, many[:, :10])
     assert len(np.unique(many)) > 1990
     search = np.concatenate([evaluation_seeds("solution", 5, t, 0, 500) for t in range(20)])
-    # 2,000 and 10,000 of 2^32 numbers meet by chance 0.005 times.
+    # 2,000 and 10,000 of 2^32 numbers have 0.005 common ones by chance.
     assert len(np.intersect1d(search, many)) <= 1
 
 
@@ -269,14 +269,14 @@ def test_an_unfinished_run_and_a_changed_domain_are_refused(copy):
 def test_an_evaluation_that_fails_is_named(copy):
     source = own_plugin(copy)
     shutil.rmtree(copy / "out")
-    check = 'assert not os.environ.get("BREAK"), "no luck"'
+    check = 'assert not os.environ.get("BREAK"), "BREAK is set"'
     source.write_text(source.read_text().replace("noise = ", f"{check}\n        noise = "))
     command("qdsweep", "run", "experiment.yaml", "--out", "out", cwd=copy)
     done = command("qdsweep", "reevaluate", "out", cwd=copy, check=1, BREAK="1")
-    names_all(done.stderr, "elite 0", "archive.npz", "AssertionError: no luck", "`on_failure`")
+    names_all(done.stderr, "elite 0", "archive.npz", "AssertionError: BREAK is set", "`on_failure`")
 
 
-def test_a_sweep_whose_scores_cannot_be_luck_is_refused():
+def test_a_sweep_whose_scores_do_not_depend_on_seeds_is_refused():
     certain = {name: compose({**TINY, "domain": name}) for name in ("lp_sphere", "arm")}
     file = SweepFile(name="a", experiment="arm", reevaluate=Reevaluate())
     for runs in ({"a": certain["arm"]}, certain):

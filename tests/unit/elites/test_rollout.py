@@ -1,4 +1,4 @@
-"""Rendered episodes: the ones that were scored, of the elites that were asked for."""
+"""Rendered episodes are the evaluated ones, of the requested elites."""
 
 import base64
 import io
@@ -66,7 +66,7 @@ def lander(tmp_path_factory):
 
 def test_a_sweep_shows_every_elite_as_it_was_scored(lander, capsys):
     rollouts(lander, lander.parents[1] / "runs")
-    assert capsys.readouterr().err == "", "no score differs from the archive's"
+    assert capsys.readouterr().err == "", "all scores equal those of the archive"
     folder = lander / "plots/rollouts"
     entries = json.loads((folder / "rollouts.json").read_text())["rollouts"]
     assert {path.name for path in folder.glob("*.gif")} == {entry["file"] for entry in entries}
@@ -103,7 +103,7 @@ def test_labels_and_order_reach_the_animations_without_rendering(lander):
 
 
 def test_particles_and_pictures_change_no_landing():
-    """The camera's environment draws flames, which are bodies of the physics."""
+    """The camera's environment draws flames, which are bodies in the physics."""
     rng = np.random.default_rng(3)
     for case in range(12):
         solution, seed = rng.normal(size=32) * (0.3, 3.0)[case % 2], int(rng.integers(2**32))
@@ -117,7 +117,7 @@ def test_particles_and_pictures_change_no_landing():
 
 
 ALIKE = {
-    # Box2D's worlds carry traces: without a new one the second elite would score otherwise.
+    # Box2D's worlds keep state: without a new one the second elite would have another score.
     "walker": WALKER,
     "normalised observations, each elite's own": NORMALISED,
     "a seed for each evaluation": CARTPOLE,
@@ -150,18 +150,18 @@ def test_of_several_episodes_the_first_is_shown_and_all_are_compared(tmp_path):
 
 
 def change_archive(run, change):
-    """Writes archive.npz with what a function makes of its arrays."""
+    """Writes archive.npz with arrays changed by a function."""
     with np.load(run / "archive.npz") as file:
         arrays = dict(file)
     change(arrays)
-    (run / "archive.npz").unlink()  # state/ has the other name of it
+    (run / "archive.npz").unlink()  # state/ has its other name
     np.savez(run / "archive.npz", **arrays)
 
 
 def test_where_the_seed_is_unknown_another_one_is_stated(tmp_path):
     run = computed(tmp_path, CARTPOLE)
     change_archive(run, lambda arrays: arrays.pop("evaluation_seed"))
-    (entry,) = rollout(run, tmp_path / "out", ["best"], 1.0)  # its history has it
+    (entry,) = rollout(run, tmp_path / "out", ["best"], 1.0)  # its history has the seed
     assert entry["equal"] is entry["own_seed"] is True
     (run / "history.npz").unlink()
     (entry,) = rollout(run, tmp_path / "out", ["best"], 1.0)
@@ -218,8 +218,8 @@ class Cart:
 
 
 @pytest.mark.parametrize("how", ["kept", "new", "render", "blind", "broken"])
-def test_a_plug_in_is_filmed_as_it_stands(tmp_path, how, capsys):
-    """Adding a method to it would make its finished runs other ones."""
+def test_a_plug_in_is_filmed_without_changes(tmp_path, how, capsys):
+    """A new method in its class would change the ids of its finished runs."""
     name = f"cart_{how}"
     plugin = tmp_path / f"config/plugins/{name}.py"
     plugin.parent.mkdir(parents=True)
@@ -242,7 +242,7 @@ def test_a_plug_in_is_filmed_as_it_stands(tmp_path, how, capsys):
 
 
 def test_of_an_atari_game_frames_are_counted(tmp_path):
-    """Its pictures are of decisions, which last four frames each."""
+    """Its pictures show decisions, which last four frames each."""
     pytest.importorskip("ale_py", reason="the Arcade Learning Environment: `make extras`")
     domain = {"preset": "atari_qbert", "max_frames": 90}
     experiment = {**SMALL, "domain": domain, "archive": {"dims": [3, 3]}, "iterations": 1}
@@ -284,10 +284,10 @@ def test_choose():
     assert [(each.name, each.row) for each in chosen] == [
         ("best", 1),
         ("median", 4),
-        ("lowest-a-b", 0),  # of two with 0 the better one
+        ("lowest-a-b", 0),  # the better one of two with 0
         ("highest-a-b", 3),
     ]
-    names_all(chosen[3].title, "a b", "c/d")  # it has the lowest of this one, too
+    names_all(chosen[3].title, "a b", "c/d")  # it also has the lowest value of this measure
     assert [each.row for each in choose(arrays, ["a", "c"], ["median"])] == [4]
     nothing = {"objective": np.empty(0), "measures": np.empty((0, 2))}
     assert choose(nothing, ["a", "c"], ALL) == []
@@ -303,7 +303,7 @@ def test_a_long_episode_is_shown_faster(steps):
         if shot.wants(step):
             shot.add(picture, step)
     assert len(shot.frames) <= 61
-    assert len(np.unique(np.diff(shot.moments))) <= 1, "evenly spaced"
+    assert len(np.unique(np.diff(shot.moments))) <= 1, "at equal intervals"
     assert shot.seconds == pytest.approx(max(min(steps / 50, 3.0), 0.1))
     if steps == 1000:
         assert len(shot.frames) > 30
@@ -342,7 +342,7 @@ def test_what_cannot_be_rendered_is_named(tmp_path, monkeypatch):
         rollout(run, tmp_path / "out", ["best"], 1.0)
 
 
-def test_mujoco_renders_or_says_what_it_needs(tmp_path):
+def test_mujoco_renders_or_names_its_requirements(tmp_path):
     pytest.importorskip(
         "mujoco", reason="MuJoCo: `pip install 'qdsweep[mujoco]'`, up to Python 3.13"
     )

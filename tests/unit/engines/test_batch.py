@@ -1,4 +1,4 @@
-"""A batch on its way to a worker."""
+"""A pickled batch, as it is sent to a worker."""
 
 import pickle
 

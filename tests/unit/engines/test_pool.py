@@ -1,4 +1,4 @@
-"""The engine of all executors: how a batch is cut, handed out and repeated; and the serial one."""
+"""The engine of all executors divides, submits and repeats batches; the serial engine."""
 
 import logging
 import time
@@ -42,12 +42,12 @@ BATCH = Batch(np.zeros((ROWS, 3)), np.zeros(ROWS, dtype=np.uint32))
 
 
 def whole(parts: list[slice]) -> list[tuple[int, int]]:
-    """Parts in the order of their rows."""
+    """Returns parts in the order of their rows."""
     return sorted((part.start, part.stop) for part in parts)
 
 
 def sizes(seconds: float, spreads: tuple[float, ...], rows: int = 150) -> list[int]:
-    """Sizes of the parts for four workers of a batch whose rows take so long."""
+    """Returns the sizes of the parts for four workers, of a batch whose rows take these times."""
     parts = Parts()
     for spread in islice(cycle(spreads), 80):
         parts.learn(slice(5, 7), 2 * seconds * spread)
@@ -101,14 +101,14 @@ def test_before_a_time_is_known_parts_are_single_rows():
     for _ in range(80):
         parts.learn(slice(0, 1), LEAST_SECONDS)
     parts.begin([slice(0, 8)])
-    assert not parts.plenty(4), "equal shares are all"
+    assert not parts.plenty(4), "there are only equal shares"
 
 
 class Clock:
-    """The time that the pool reads, which only a test moves on."""
+    """The clock of the pool, which only a test advances."""
 
     def __init__(self, monkeypatch) -> None:
-        self.now = 0.0  # as soon after the machine's start
+        self.now = 0.0  # as directly after the machine's start
         for name in ("monotonic", "perf_counter"):
             monkeypatch.setattr(time, name, lambda: self.now)
 
@@ -119,7 +119,7 @@ def clock(monkeypatch) -> Clock:
 
 
 def answer_of(part: Batch, lines: tuple[str, ...] = ()) -> Answer:
-    """The answer of a worker to which a row takes 0.2 s."""
+    """The answer of a worker that takes 0.2 s per row."""
     n = len(part.solutions)
     result = Evaluation(np.zeros(n), np.zeros((n, 1)))
     return Answer(Outcome(result, [], 0.2 * n), list(lines), "worker 7")
@@ -158,9 +158,9 @@ def evaluate(pool: Pool, rows: list[slice] | None = None, **meanwhile) -> list[s
 
 
 def test_workers_have_enough_to_do_while_the_main_process_trains(clock):
-    """As long as it took in one of the last batches, as an iteration may have several.
+    """The training time of one of the last batches counts, as an iteration may have several.
 
-    Without, no part is handed out earlier than needed.
+    Without training, no part is submitted earlier than needed.
     """
     executor = Instant()
     pool = Pool(executor)
@@ -193,7 +193,7 @@ def test_workers_are_given_all_that_is_left_if_the_main_process_trains_longer(cl
 
 
 def test_a_batch_that_is_all_done_trains_too():
-    """As the serial engine has it: whether a run trains must not depend on the engine."""
+    """As with the serial engine, because training must not depend on the engine."""
     trained = []
     assert list(Pool(Instant()).evaluate(BATCH, [], partial(trained.append, 1))) == []
     assert trained == [1]
@@ -206,7 +206,7 @@ def test_the_last_rows_are_kept_for_a_worker_that_is_free():
 
 
 class LosesTheFirstPart:
-    """Loses the part with row 0 some times, each loss after some seconds."""
+    """Loses the part with row 0 several times, each loss after some seconds."""
 
     def __init__(self, clock: Clock, times: int, seconds: float) -> None:
         self.clock, self.left, self.seconds = clock, times, seconds
@@ -249,7 +249,7 @@ def test_an_evaluation_that_failed_is_raised():
 
 
 class Leaves:
-    """An executor's workers: some, then none while the pool looks so often."""
+    """An executor's workers: some, then none for this many checks of the pool."""
 
     def __init__(self, clock: Clock, looks: int, seconds: float) -> None:
         self.clock, self.looks, self.seconds = clock, looks, seconds
@@ -263,7 +263,7 @@ class Leaves:
 
 
 class Changing(Instant):
-    """Its workers are those of `Leaves`."""
+    """An executor with the workers of `Leaves`."""
 
     def __init__(self, leaves: Leaves) -> None:
         self.leaves = leaves
@@ -303,7 +303,7 @@ def test_all_workers_may_leave_for_a_while(clock, caplog, timeout, patience):
     executor = Changing(Leaves(clock, 0, patience / 2.5))
     pool = Pool(executor, timeout)
     assert pool.workers == WORKERS
-    for _ in range(2):  # the wait begins anew
+    for _ in range(2):  # the wait starts again
         executor.leaves.looks = 4
         assert whole(evaluate(pool))[-1][1] == ROWS
     assert len(caplog.records) == 2
@@ -328,7 +328,7 @@ def test_the_number_of_workers_is_the_largest_or_what_is_wanted():
 
 def test_lines_of_workers_reach_the_log_up_to_a_limit(caplog):
     caplog.set_level(logging.INFO, logger="qdsweep")
-    lines = tuple(f"line {number}" for number in range(MAX_LINES // ROWS))  # of each row
+    lines = tuple(f"line {number}" for number in range(MAX_LINES // ROWS))  # for each row
     pool = Pool(Instant(lambda part, first: answer_of(part, lines)))
     for _ in range(2):
         evaluate(pool)
@@ -339,7 +339,7 @@ def test_lines_of_workers_reach_the_log_up_to_a_limit(caplog):
 
 
 class Steady:
-    """A domain each of whose rows takes some seconds."""
+    """A domain in which each row takes some seconds."""
 
     def __init__(self, clock: Clock, seconds: float) -> None:
         self.clock, self.seconds = clock, seconds
@@ -367,7 +367,7 @@ def test_parts_of_the_serial_engine_grow_to_half_a_second(clock):
     parts = [part.stop - part.start for part, _ in engine.evaluate(BATCH, [slice(0, 20)])]
     assert parts == [8, 4, 2, 2, 2, 2]
     for seconds, expected in ((1.0, [2, 2, 1]), (3.0, [2, 1, 1, 1]), (0.5, [1] * 5)):
-        clock.now, domain.seconds = 0.0, seconds * PART_SECONDS  # 1 and 0.5 are just right
+        clock.now, domain.seconds = 0.0, seconds * PART_SECONDS  # 1 and 0.5 are the exact limits
         parts = [part.stop - part.start for part, _ in engine.evaluate(BATCH, [slice(0, 5)])]
         assert parts == expected
     engine.close()

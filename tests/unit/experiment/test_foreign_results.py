@@ -1,4 +1,4 @@
-"""Results of others: read from their files, measured by our code, refused where they do not fit."""
+"""External results are read from their files and measured, or refused if they do not fit."""
 
 import numpy as np
 import pandas as pd
@@ -46,7 +46,7 @@ def theirs(tmp_path):
 
 
 def described(folder, changes: dict | None = None):
-    """Returns the file of a description; in `changes` a dotted key -> its value, None: without."""
+    """Returns the file of a description; `changes` has dotted key -> value, None removes it."""
     about = yaml.safe_load(yaml.safe_dump(ABOUT))
     for key, value in (changes or {}).items():
         *parents, last = key.split(".")
@@ -74,7 +74,7 @@ def test_import_writes_runs_that_python_loads(theirs):
     assert run.summary["coverage"] == float(expected.stats.coverage)
     assert list(run.metrics["evaluations"]) == [100, 300]
     assert run.metrics["norm_qd_score"].iloc[0] == pytest.approx(5.0 / 144)
-    assert run.metrics["obj_max"].isna().tolist() == [True, False], "what they lack is empty"
+    assert run.metrics["obj_max"].isna().tolist() == [True, False], "missing metrics are empty"
     assert run.config["imported"]["archive"]["dims"] == [12, 12]
     digest = run.summary["archive_digest"]
     qdsweep("import", theirs / "theirs.yaml", cwd=theirs)
@@ -163,7 +163,7 @@ def test_a_description_that_does_not_fit_is_refused_with_the_remedy(theirs, chan
         ("0.2,1,1\n0.7,2,1\n", ["evaluations"]),
         ("1e30,1,1\n2e30,2,1\n", ["evaluations"]),
         ("", []),
-        ("100,1,1", ["theirs.yaml"]),  # torn
+        ("100,1,1", ["theirs.yaml"]),  # truncated
     ],
 )
 def test_metrics_that_are_none_are_refused(theirs, rows, names):

@@ -1,4 +1,4 @@
-"""history.npz tells the archive of any earlier iteration; a torn one costs no more than itself."""
+"""history.npz gives the archive of any earlier iteration; a truncated file is only dropped."""
 
 import numpy as np
 import pytest
@@ -34,12 +34,12 @@ def test_it_gives_the_archive_of_every_shorter_run(tmp_path, change):
 
 
 def npz(path):
-    """As it is after the end of a run."""
+    """Returns the history after the end of a run."""
     return path.read_bytes()
 
 
 def raw(path):
-    """As it is while a run lasts."""
+    """Returns the history during a run."""
     with np.load(path) as arrays:
         content = np.rec.fromarrays([arrays[name] for name in ROW.names], dtype=ROW).tobytes()
     path.unlink()
@@ -56,7 +56,7 @@ DAMAGES = {
 
 @pytest.mark.parametrize("moment", [npz, raw])
 @pytest.mark.parametrize("damage", DAMAGES)
-def test_a_torn_history_does_not_stop_a_run(tmp_path, caplog, damage, moment):
+def test_a_truncated_history_does_not_stop_a_run(tmp_path, caplog, damage, moment):
     straight = run(tmp_path / "straight", 6, {})
     run(tmp_path / "out", 4, {})
     history = tmp_path / "out/state/history.npz"
@@ -72,7 +72,7 @@ def test_a_torn_history_does_not_stop_a_run(tmp_path, caplog, damage, moment):
 
 
 def test_a_history_that_lacks_rows_does_not_stop_a_run(tmp_path):
-    """Whole arrays of another run, and none at all, as an older release left it."""
+    """Complete arrays of another run, and no file, as after an older release."""
     straight = run(tmp_path / "straight", 6, {})
     run(tmp_path / "short", 2, {})
     other = tmp_path / "short/history.npz"
@@ -87,7 +87,7 @@ def test_a_history_that_lacks_rows_does_not_stop_a_run(tmp_path):
         assert read_history(RunDir(out)) is None
 
 
-def test_reading_a_torn_one_is_bad_input(tmp_path):
+def test_reading_a_truncated_history_is_bad_input(tmp_path):
     (tmp_path / "history.npz").write_bytes(b"PK\x03\x04 and no more")
     with refused("history.npz"):
         read_history(RunDir(tmp_path))

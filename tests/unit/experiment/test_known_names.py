@@ -1,4 +1,4 @@
-"""What a reload file without the user's own digest may name."""
+"""The names that a reload file without the user's digest may contain."""
 
 import copyreg
 import io
@@ -67,7 +67,7 @@ def test_settings_that_earlier_releases_pickled_as_models_are_read(name, monkeyp
 
 @pytest.fixture
 def mine(plugins, monkeypatch) -> None:
-    """A user's module that imports what can hurt."""
+    """A user's module that imports dangerous modules."""
     plugins("mine", "import os\nfrom subprocess import run\n\nclass Mine: pass\n")
     monkeypatch.syspath_prepend(str(Path("config/plugins").resolve()))
 

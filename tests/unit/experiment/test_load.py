@@ -1,4 +1,4 @@
-"""An elite's own evaluation once more, bit for bit: of runs of now and of earlier releases."""
+"""An elite's evaluation is repeated bit for bit, in runs of this and of earlier releases."""
 
 import shutil
 import subprocess
@@ -19,7 +19,7 @@ from qdsweep.experiment.load import load
 SMALL = {"num_emitters": 2, "batch_size": 10, "iterations": 5}
 GRID = {**SMALL, "algorithm": "map_elites", "archive": {"dims": [10, 10]}}
 LANDER = {**GRID, "domain": {"preset": "lunar_lander", "evaluation_seed": "solution"}}
-# Of every kind of archive; with a learner, gradients (two batches an iteration), episodes.
+# Every type of archive; a learner, gradients (two batches per iteration), episodes.
 RUNS = {
     "lander": LANDER,
     "a seed an iteration": {
@@ -60,7 +60,7 @@ def some(run, count=6):
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory):
-    """Each run once, when it is first asked for."""
+    """Computes each run once, at its first use."""
     folder = tmp_path_factory.mktemp("runs")
     computed = {}
 
@@ -74,7 +74,7 @@ def runs(tmp_path_factory):
 
 @pytest.fixture
 def earlier(runs, tmp_path):
-    """A run as an earlier release left it: without the seeds."""
+    """A run of an earlier release, without the seeds."""
 
     def get(name):
         copy = shutil.copytree(runs(name).path, tmp_path / "earlier")
@@ -113,12 +113,12 @@ def test_an_archive_that_does_not_fit_its_summary_names_its_run(runs, tmp_path):
 
 @pytest.mark.parametrize("name", ["lander", "a seed an iteration", "pole", "gradients"])
 def test_runs_of_earlier_releases_replay(earlier, runs, name):
-    """Their history tells the iteration, its seeds are tried."""
+    """Their history gives the iteration, whose seeds are tried."""
     run = earlier(name)
     for elite, known in zip(some(run, 2), some(runs(name), 2), strict=True):
         assert elite.evaluation_seed is None
         assert same(run.replay(elite), elite)
-        if name != "gradients":  # nothing depends on the seed
+        if name != "gradients":  # its evaluations do not depend on the seed
             assert run.seed_of(elite) == known.evaluation_seed
 
 
@@ -129,7 +129,7 @@ def test_a_seed_that_cannot_be_found_is_unknown(earlier):
         run.replay(run.best())
 
 
-def test_an_emitter_that_takes_no_fields_is_told_none(plugins, tmp_path):
+def test_an_emitter_that_takes_no_fields_receives_none(plugins, tmp_path):
     plugins(
         "terse",
         "from ribs.emitters import GaussianEmitter\n\n\n"

@@ -1,4 +1,4 @@
-"""The loop, in this process: its seeds, its files, and what it may do meanwhile."""
+"""The loop in this process: its seeds, its files, and training during evaluations."""
 
 import json
 import pickle
@@ -34,7 +34,7 @@ def straight(exp: Experiment, folder: Path) -> str:
 
 
 def test_equal_states_have_equal_bytes(tmp_path):
-    """A reload file holds no garbage of empty cells: a second run writes the same bytes."""
+    """A reload file has no data of empty cells, so a second run writes the same bytes."""
     exp = experiment(algorithm="map_elites")
     states = []
     for _ in range(2):
@@ -63,7 +63,7 @@ def test_evaluation_seeds_follow_their_policy():
     assert set(evaluation_seeds(52, 7, 3, 0, 5)) == {52}
 
 
-def test_torn_centroids_are_computed_again(tmp_path):
+def test_truncated_centroids_are_computed_again(tmp_path):
     exp = compose(TINY, {"algorithm": "cvt_map_elites", "iterations": 1})
     expected = straight(exp, tmp_path)
     (path,) = tmp_path.glob("cvt-*.npy")
@@ -88,7 +88,7 @@ def test_compute_writes_what_design_names(tmp_path):
 
 @pytest.mark.parametrize("workers", [1, 2])
 def test_the_main_process_is_free_as_soon_as_the_workers_have_something_to_do(workers):
-    """Once a batch, before its first result: there a reload file costs no time."""
+    """Once per batch, before its first result, where a reload file costs no time."""
     exp, cluster = experiment(), Cluster(workers_per_node=workers)
     engine = make_engine(cluster, exp, make_domain(exp.domain), None, None, {})
     batch = Batch(np.zeros((16, 10)), np.zeros(16, dtype=np.uint32))
@@ -107,7 +107,7 @@ def test_what_a_save_takes_is_no_time_of_evaluations(tmp_path):
     state, engine = fresh(exp, tmp_path)
     run_loop(exp, state, engine, Stop(), lambda _, seconds: rows.append(seconds), lambda _: 1000.0)
     assert [row["reload"] for row in rows] == [1000.0] * 2
-    assert all(row["evaluate"] < 0 for row in rows), "the save took less than it said"
+    assert all(row["evaluate"] < 0 for row in rows), "the save took less than the reported time"
 
 
 def test_what_compiles_is_the_time_of_no_phase():

@@ -1,4 +1,4 @@
-"""Metrics of the user: columns that never change or end a run."""
+"""The user's metrics are columns that never change or end a run."""
 
 import csv
 from pathlib import Path
@@ -102,8 +102,8 @@ def test_a_metric_never_changes_or_ends_a_run(tmp_path, caplog):
     names_all(of["greedy"][0], "AttributeError", "sample_elites")
     names_all(of["limits"][0], "KeyError", "low", "high")
     names_all(of["greedy"][-1], len(rows))
-    assert len(of["broken"]) == 2, "once when it happens first, once in the end"
-    assert len(caplog.text) < 10_000, "of a long list only the beginning"
+    assert len(of["broken"]) == 2, "once at the first time, once at the end"
+    assert len(caplog.text) < 10_000, "only the beginning of a long list"
 
 
 def test_a_metric_that_is_new_to_a_run_has_its_column_from_then_on(tmp_path):
@@ -150,7 +150,7 @@ def test_an_archive_can_be_read_like_pyribs_own():
             getattr(view, private)
 
 
-def test_the_example_measures_what_it_says(tmp_path):
+def test_the_example_measures_its_stated_quantities(tmp_path):
     exp = compose("arm_metrics", {"evaluations": 200})
     rows, _ = computed(exp, tmp_path)
     spread, wasted = (np.array([float(row[name]) for row in rows]) for name in ("spread", "wasted"))

@@ -1,4 +1,4 @@
-"""Reload files: damaged, foreign and old ones; what is kept."""
+"""Damaged, foreign and old reload files, and the files that are kept."""
 
 import hashlib
 import io
@@ -33,7 +33,7 @@ def save(folder: Path, iterations: int, **beside: object) -> Path:
 
 
 def newest(folder: Path, **options: object) -> int | None:
-    """The iteration of the newest reload file that can be used."""
+    """Returns the iteration of the newest usable reload file."""
     saved = reload.newest(StateDir(folder), "print", VERSIONS, **options)
     return saved and saved.state.iterations
 
@@ -63,7 +63,7 @@ def test_a_damaged_one_is_passed_over(tmp_path, caplog, place, damage):
     assert [str(path) in message for message in caplog.messages] == [True]
     assert reload.adopt(StateDir(tmp_path)) == [tmp_path / "reload-000000001.pkl"]
     assert str(path) in caplog.messages[1]
-    assert "None" not in caplog.text, "each names a reason"
+    assert "None" not in caplog.text, "each message has a reason"
 
 
 @pytest.mark.parametrize(
@@ -83,7 +83,7 @@ def test_one_of_another_format_is_passed_over(tmp_path, caplog, changes, problem
 
 
 def rewrite(path: Path, **changes: object) -> None:
-    """Changes the header of a reload file, None: without a key, as whoever wrote it."""
+    """Changes the header of a reload file with a valid checksum; None removes a key."""
     magic, head, payload = path.read_bytes().split(b"\n", 2)
     header = {**json.loads(head), **changes}
     header = {key: value for key, value in header.items() if value is not None}
@@ -95,7 +95,7 @@ def rewrite(path: Path, **changes: object) -> None:
 
 
 def test_a_save_outlives_damaged_files_of_later_iterations(tmp_path):
-    """A run that goes back makes progress from there, whatever stands in its way."""
+    """A run that resumes from an earlier file makes progress, with any later files."""
     for iterations in (7, 8):
         save(tmp_path, iterations).write_bytes(b"")
     path = save(tmp_path, 3)
@@ -192,11 +192,11 @@ def test_a_state_of_version_0_1_0_is_translated(tmp_path, is_pending):
 
 
 class Exotic:
-    """What a user's own algorithm may keep: its module is no plug-in here."""
+    """State of a user's algorithm whose module is not a plug-in here."""
 
 
 class TestAuthors:
-    """A reload file runs what is in it: only the user's own may name anything."""
+    """A reload file executes its content, so only the user's own files may have any name."""
 
     @pytest.fixture(autouse=True)
     def home(self, tmp_path, monkeypatch) -> None:
@@ -222,7 +222,7 @@ class TestAuthors:
         return saved and saved.state
 
     def without_digest(self, path: Path) -> None:
-        """As releases up to format 2 have written it."""
+        """Writes a file like releases up to format 2."""
         rewrite(path, format=2, hmac=None)
 
     @pytest.mark.parametrize("mode", [0o600, 0o777])
@@ -289,7 +289,7 @@ class TestAuthors:
 
 
 def test_writing_and_reading_one_needs_no_copy_of_it(tmp_path):
-    """A replay buffer may be as big as the rest of the memory."""
+    """A replay buffer may be as large as the remaining memory."""
     size = 50_000_000
     state, _ = fresh(experiment(), tmp_path)
     state.algorithm.replay = np.ones(size, dtype=np.uint8)

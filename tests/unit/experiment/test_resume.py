@@ -1,7 +1,7 @@
-"""A run that was ended anywhere, and resumed, has the results of a straight run, bit for bit.
+"""A run that was stopped anywhere and resumed equals a straight run, bit for bit.
 
-Each test ends runs in another way; all of them compare `outcome`. Kills of all that belongs to a
-sweep are in tests/faults.
+Each test stops runs in another way, and all tests compare `outcome`. tests/faults kills the
+processes of whole sweeps.
 """
 
 import shutil
@@ -38,7 +38,7 @@ from qdsweep.records.history import read_history
 from qdsweep.records.metrics import read_rows
 from qdsweep.records.paths import RunDir
 
-# A reload file whenever one can be written: a kill may come anywhere between two of them.
+# A reload file at every possible moment, because a kill may come anywhere between two files.
 SAVED = {**TINY, "reload": {"min_seconds": 0.0, "max_cost": 1.0}}
 METRICS = """
 def evaluated(archive, evaluation):
@@ -53,7 +53,7 @@ CASES = {
     "without a history": {"algorithm": {"preset": "novelty_search", "result_archive": False}},
 }
 GRADIENT = {"archive": {"type": "grid"}, "emitters": [{"type": "gradient_operator"}]}
-# One case for each key of an emitter, an archive or an experiment that can change in mid-run.
+# One case for each key of an emitter, an archive or an experiment that can change during a run.
 CHANGES = [
     ("map_elites", {"sigma": 0.05}),
     ("map_elites_line", {"iso_sigma": 0.05, "line_sigma": 0.9}),
@@ -80,14 +80,14 @@ def own_metrics(plugins):
 
 
 def made(case: str, iterations: int = ITERATIONS) -> Experiment:
-    """The experiment of a case: its name, or that of an algorithm's preset."""
+    """Returns the experiment of a case, or of an algorithm's preset."""
     if case in CASES:
         return compose({**SAVED, **CASES[case]}, {"iterations": iterations})
     if case not in SCHEDULES:
         return installed(with_algorithm(case, SAVED, iterations=iterations))
     name, values = SCHEDULES[case]
     keys = {"algorithm": name, "schedule": [{"at": 3, "set": values}]}
-    # A restart every second iteration, where the change waits for one.
+    # A restart every second iteration, if the change waits for a restart.
     restarts = {"restart_rule": 2} if "sigma0" in values else {}
     return compose({**SAVED, **keys}, {**restarts, "iterations": iterations})
 
@@ -101,16 +101,16 @@ def attempt(
     cluster: Cluster = Cluster(),  # noqa: B008 - immutable
     stop: Stop | None = None,
 ) -> bool:
-    """Computes a run from where it is; returns whether it came to its end.
+    """Computes a run from its current state; returns whether it reached its end.
 
     Args:
         exp: The experiment.
         out: The run's folder.
-        parts: It is ended after so many parts of batches.
-        size: Rows of a part; 0 as the engine wants.
-        kill: It is ended as if killed.
-        cluster: Where it is computed.
-        stop: May ask it to stop.
+        parts: The number of parts of batches after which it is stopped.
+        size: Rows per part; 0 for the engine's choice.
+        kill: Whether it stops without a save, as after a kill.
+        cluster: The cluster config.
+        stop: The object that may stop it.
     """
     (out / "state").mkdir(parents=True, exist_ok=True)
     stop, engine = stop or Stop(), run_module.make_engine
@@ -126,7 +126,7 @@ def attempt(
 
 
 def straight(exp: Experiment) -> dict:
-    """What a run gives that nothing ends."""
+    """Returns the results of a run without any stop."""
     key = exp.model_dump_json()
     if key not in _straight:
         with tempfile.TemporaryDirectory() as folder:
@@ -137,7 +137,7 @@ def straight(exp: Experiment) -> dict:
 
 @pytest.mark.parametrize("case", [*presets("algorithms"), *CASES, *SCHEDULES])
 def test_after_every_iteration(case, tmp_path):
-    """Each time it has finished, and gets a longer budget."""
+    """Each time the run has finished, and gets a larger budget."""
     for last in range(1, ITERATIONS + 1):
         assert attempt(made(case, last), tmp_path)
     exp = made(case)
@@ -156,7 +156,7 @@ def test_after_every_iteration(case, tmp_path):
     ],
 )
 def test_in_a_batch(case, kill, tmp_path):
-    """At its begin, in its middle, at its end, and in the second batch of an iteration."""
+    """At its start, in its middle, at its end, and in the second batch of an iteration."""
     exp = made(case)
     for parts in (0, 1, 15, 16, 17, 30, 48, 49):
         out = tmp_path / str(parts)
@@ -166,7 +166,7 @@ def test_in_a_batch(case, kill, tmp_path):
 
 
 class AsksInTraining(Stop):
-    """Asks the run to stop while it trains beside its batch of a number."""
+    """Asks the run to stop while it trains during the batch of this number."""
 
     def __init__(self, batch: int) -> None:
         super().__init__()
@@ -183,7 +183,7 @@ class AsksInTraining(Stop):
 
 @pytest.mark.parametrize("batch", [1, 3])
 def test_in_training(batch, tmp_path):
-    """Which is not repeated."""
+    """A finished evaluation is not repeated."""
     exp = made("pga_me")
     assert not attempt(exp, tmp_path, stop=AsksInTraining(batch))
     assert attempt(exp, tmp_path)
@@ -191,7 +191,7 @@ def test_in_training(batch, tmp_path):
 
 
 class Run(RuleBasedStateMachine):
-    """A run's folder and what can happen to it."""
+    """A run's folder and the events that can happen to it."""
 
     LENGTHS = (4, 7, 11, 16)
 
@@ -281,7 +281,7 @@ def test_on_another_engine(case, tmp_path):
     "number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1, signal.SIGKILL]
 )
 def test_ended_by_a_signal_in_another_process(tmp_path, number):
-    """One that a run can catch ends it with the exit code 75, in the middle of an iteration."""
+    """A signal that a run can catch stops it with exit code 75, in the middle of an iteration."""
     out, killed = tmp_path / "out", number == signal.SIGKILL
     experiment = {**SAVED, **CASES["two batches"], "iterations": 1_000_000}
     config = write_yaml(tmp_path / "experiment.yaml", experiment)
@@ -309,12 +309,12 @@ def test_as_a_copy_that_another_user_takes_further(tmp_path, monkeypatch):
     assert outcome(tmp_path / "mine/state") == straight(made("cma_mae"))
 
 
-def test_begun_by_a_release_without_evaluation_seeds(tmp_path):
+def test_a_run_started_by_a_release_without_evaluation_seeds(tmp_path):
     with mock.patch.object(algorithm, "takes_fields", lambda group: False):
         attempt(made("map_elites", 3), tmp_path)
     assert attempt(made("map_elites"), tmp_path)
     with np.load(tmp_path / "state/archive.npz") as arrays:
-        assert "evaluation_seed" not in arrays, "it goes on as it was begun"
+        assert "evaluation_seed" not in arrays, "it continues as it was started"
     assert outcome(tmp_path / "state") == straight(made("map_elites"))
 
 
@@ -350,7 +350,7 @@ def earlier(tmp_path_factory) -> Path:
 
 @pytest.mark.parametrize("run", RUNS)
 def test_of_version_0_1_0(run, earlier, monkeypatch):
-    """Finished, stopped, failed and killed: it comes to where the code of then has come."""
+    """Finished, stopped, failed and killed runs reach the results of the earlier release."""
     monkeypatch.chdir(earlier)
     expected, out = RUNS[run]["longer"], earlier / "results/runs" / run
     iterations = expected["iterations"]

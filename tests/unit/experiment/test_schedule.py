@@ -1,4 +1,4 @@
-"""A schedule changes a run at its iteration, once."""
+"""A schedule changes a run once, at its iteration."""
 
 import pickle
 
@@ -30,7 +30,7 @@ def straight(exp: Experiment, folder) -> str:
 
 @pytest.mark.parametrize("rows", [0, 47, 48, 49, 63, 64, 65])
 def test_a_run_that_was_stopped_in_an_evaluation_changes_once(rows, tmp_path, monkeypatch):
-    """The results are those of a straight run: see test_resume.py."""
+    """The results equal those of a straight run, see test_resume.py."""
     made = []
     monkeypatch.setattr(RibsAlgorithm, "change", lambda _, key, value: made.append(key))
     exp = scheduled("cma_mae", (3, {"learning_rate": 0.5}), (4, {"ranker": "imp"}))

@@ -1,4 +1,4 @@
-"""The state of a run: a pending batch, the seeds of evaluations, budgets."""
+"""The state of a run: a pending batch, seeds of evaluations, budgets."""
 
 import numpy as np
 import pytest
@@ -27,7 +27,7 @@ def record(row: int) -> Record:
 
 
 def evaluation(rows: slice, **others: object) -> Evaluation:
-    """Results that tell the rows apart; row 3 has no record."""
+    """Returns results that differ in each row; row 3 has no record."""
     numbers = np.arange(rows.start, rows.stop, dtype=float)
     return Evaluation(
         numbers,

@@ -1,4 +1,4 @@
-"""Environment steps: counted, written, a budget, an axis."""
+"""Environment steps are counted and written, and are a budget and an axis."""
 
 from in_process import compute_run
 from refusals import refused

@@ -1,6 +1,6 @@
 """Algorithms that learn from the steps of episodes, while workers evaluate.
 
-That a run may be ended while they train is in test_resume.py.
+test_resume.py stops runs while they train.
 """
 
 import pickle
@@ -21,8 +21,8 @@ from qdsweep.experiment.loop import run_loop
 from qdsweep.experiment.stop import Hanging, Interrupted, Stop
 
 
-def test_a_record_costs_the_reload_file_its_own_bytes_alone(tmp_path):
-    """Records of a part are no views of one array that is saved with each of them."""
+def test_a_record_costs_the_reload_file_only_its_own_bytes(tmp_path):
+    """Records of a part are not views of one array, which each of them would save."""
     exp = with_algorithm("td3", TINY)
     state, engine = fresh(exp, tmp_path)
     sizes = []
@@ -50,7 +50,7 @@ def test_training_that_takes_longer_than_the_timeout_is_no_hanging_evaluation(mo
             with stop.deferred():
                 alarm_after(3000)
             alarm_after(500)
-        assert stop.longest_delay == 3000, "what the end of the wall time must leave room for"
+        assert stop.longest_delay == 3000, "the time to reserve before the time limit"
         with pytest.raises(Hanging), stop.interruptible(timeout=1000):
             alarm_after(1500)
 
@@ -62,7 +62,7 @@ def test_training_that_takes_longer_than_the_timeout_is_no_hanging_evaluation(mo
         {"preset": "pendulum", "normalize_observations": True},
     ],
 )
-def test_a_domain_that_tells_nothing_of_its_steps_is_refused(domain):
+def test_a_domain_without_steps_is_refused(domain):
     exp = compose({**TINY, "domain": domain})
     with refused("cma_mae", domain["preset"], "actor"):
         require_actor(exp, make_domain(exp.domain))

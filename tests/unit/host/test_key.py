@@ -1,4 +1,4 @@
-"""The user's own key: made once, readable for nobody else."""
+"""The user's key is made once, and no other user can read it."""
 
 import stat
 import subprocess
@@ -46,7 +46,7 @@ def test_without_hard_links_it_is_made_too(monkeypatch):
 
 
 @pytest.mark.parametrize("spoilt", ["readable", "short", "a folder", "no folder"])
-def test_one_that_cannot_be_used_is_named_and_left_alone(home, caplog, spoilt):
+def test_an_unusable_image_is_named_and_does_not_change(home, caplog, spoilt):
     key_file().parent.mkdir(parents=True)
     if spoilt == "a folder":
         key_file().mkdir()

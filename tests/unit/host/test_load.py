@@ -1,4 +1,4 @@
-"""How busy the machine is, as runs record it and as tables warn of it."""
+"""The load of the machine, which runs record and tables warn about."""
 
 import json
 import re

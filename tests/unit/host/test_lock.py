@@ -1,4 +1,4 @@
-"""Whether a lock's owner lives: what is known, what is shown, and what may be removed."""
+"""Whether a lock's owner is alive: known and displayed owners, and removable locks."""
 
 import json
 import os
@@ -29,7 +29,7 @@ def process():
 
 
 def owned(path: Path, *, ago: float = 0.0, **about: object) -> Path:
-    """Writes a lock as its owner does, and shows another time."""
+    """Writes a lock like its owner, with another time."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(this_owner() | about))
     os.utime(path, (time.time() - ago,) * 2)
@@ -40,7 +40,7 @@ def test_proc_is_asked_for_a_process_of_this_node(process):
     began = lock._began(process.pid)
     there = this_owner() | {"pid": process.pid, "began": began}
     assert lives(there) is True
-    assert lives({**there, "began": "1"}) is False, "its number was given to another one"
+    assert lives({**there, "began": "1"}) is False, "its number now belongs to another process"
     assert lives({**there, "boot": "an earlier one"}) is False
     assert lives({**there, **ELSEWHERE}) is None
     assert lives({**there, "pids": "of a container"}) is None
@@ -55,7 +55,7 @@ def test_a_zombie_is_dead(process):
     there = this_owner() | {"pid": process.pid, "began": lock._began(process.pid)}
     process.kill()
     wait_until(lambda: not lives(there))
-    assert process.returncode is None, "nobody has waited for it"
+    assert process.returncode is None, "no process has waited for it"
 
 
 def test_a_watch_believes_no_clock(tmp_path):
@@ -92,7 +92,7 @@ def test_of_another_node_the_time_is_shown_and_nothing_is_removed(tmp_path, ago,
         ("", False),
     ],
 )
-def test_slurm_says_that_a_job_has_ended(tmp_path, monkeypatch, answer, ended):
+def test_slurm_reports_that_a_job_has_ended(tmp_path, monkeypatch, answer, ended):
     monkeypatch.setattr(slurm, "_ask", lambda *words: answer if words[0] == "scontrol" else "")
     assert slurm.has_ended("7") is ended
     lock = owned(tmp_path / "lock", ago=HOUR, slurm_job="7", **ELSEWHERE)
@@ -100,7 +100,7 @@ def test_slurm_says_that_a_job_has_ended(tmp_path, monkeypatch, answer, ended):
 
 
 def test_a_job_is_queued_again_only_when_its_lock_is_touched_no_more(tmp_path, monkeypatch):
-    """Whatever time its node believes it is."""
+    """With any clock of its node."""
     queued: list[str] = []
     monkeypatch.setattr(jobs, "running_since", lambda job: ("0", 1e6))
     monkeypatch.setattr(jobs, "requeue", queued.append)
@@ -130,7 +130,7 @@ def test_a_job_is_queued_again_only_when_its_lock_is_touched_no_more(tmp_path, m
 def test_a_job_that_was_started_again_has_time_to_come_to_its_run(
     tmp_path, monkeypatch, restarts, time, queued
 ):
-    """Else it was queued again every 30 s, and never came there."""
+    """Otherwise it was queued again every 30 s and never removed."""
     asked: list[str] = []
     shown = f"JobId=7 JobState=RUNNING Restarts={restarts} RunTime={time}\n"
     shown += "JobId=8 ArrayJobId=7 JobState=RUNNING Restarts=0 RunTime=1-00:00:00\n"

@@ -1,4 +1,4 @@
-"""Slurm jobs that an earlier start has left: new ones wait for those like them."""
+"""New Slurm jobs wait for equal jobs of an earlier start."""
 
 import pytest
 from refusals import names_all
@@ -23,7 +23,7 @@ QUEUE = """\
         (("pole-cma_me-s1-0",), "--dependency=afterany:11:12"),
         (("pole-cma_me-s2-0",), "--dependency=afterany:13"),
         (("mine", "rung-1", "0", "3"), "--dependency=afterany:14"),
-        (("pole-cma_me-s3-0",), ""),  # its elites, by no run's job
+        (("pole-cma_me-s3-0",), ""),  # its elites, by a job that computes no run
         (("pole-cma_me-s4-0",), ""),  # of another folder
     ],
 )

@@ -1,4 +1,4 @@
-"""A package that only some experiments need is missed before any run starts."""
+"""A missing package that only some experiments need is reported before any run starts."""
 
 import sys
 
@@ -40,7 +40,7 @@ def test_an_extra_that_is_not_there_is_refused_with_its_remedy(tmp_path, monkeyp
 
 @pytest.mark.parametrize(("engine", "library"), [("ray", "ray"), ("mpi", "mpi4py")])
 def test_an_engine_that_is_not_installed_is_refused(monkeypatch, engine, library):
-    monkeypatch.setitem(sys.modules, library, None)  # as if it were not there
+    monkeypatch.setitem(sys.modules, library, None)  # as if it were not installed
     with refused(f"engine {engine}", library, "`make extras`"):
         check_installed(Cluster(engine=engine))
     check_installed(Cluster(engine="dask"))
@@ -51,7 +51,7 @@ def test_tpe_without_its_library_is_refused(tmp_path, monkeypatch):
     search = {"samples": 8, "batches": 2, "sampling": "tpe"}
     file = write_yaml(tmp_path / "mine.yaml", data | {"search": search})
     checked_sweep(file)
-    monkeypatch.setitem(sys.modules, "optuna", None)  # as if it were not there
+    monkeypatch.setitem(sys.modules, "optuna", None)  # as if it were not installed
     with refused("search", "sampling = tpe", "sobol", "random", "optuna", "`make extras`"):
         checked_sweep(file)
 

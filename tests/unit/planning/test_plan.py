@@ -1,4 +1,4 @@
-"""What a start would do with each row: with changed budgets, code and layout, and old hashes."""
+"""The plan of each row, with changed budgets, code and layout, and old hashes."""
 
 import json
 import re
@@ -65,7 +65,7 @@ def write_source(text: str = SOURCE) -> None:
 
 
 def start(find=None, **changes) -> Sweep:
-    """What a start of Snakemake does, up to the runs."""
+    """Does the steps of a start of Snakemake, up to the runs."""
     experiment = {key: it for key, it in {**EXPERIMENT, **changes}.items() if it is not None}
     data = {"name": "s", "experiment": experiment, "sweep": "::: seed 1 2"}
     Path("s.yaml").write_text(yaml.safe_dump(data))
@@ -97,7 +97,7 @@ def without_times(text: str) -> str:
 
 
 def old_identity(experiment):
-    """As before 0.2: the whole file."""
+    """The hash of the whole file, as before 0.2."""
     return identify(
         experiment, lambda _: file_hash(Path(f"config/plugins/{MODULE}.py").read_bytes())
     )
@@ -126,7 +126,7 @@ def test_plan_says_what_will_be_done_and_why(snapshot):
     assert "\n".join(texts) == snapshot
 
 
-def test_runs_under_the_hash_of_the_file_are_found_lengthened_and_keep_their_ids():
+def test_runs_under_the_hash_of_the_file_are_found_extended_and_keep_their_ids():
     write_source()
     sweep = start(find=lambda experiment: old_identity(experiment).id)
     finish(sweep, identity=old_identity)
@@ -136,7 +136,7 @@ def test_runs_under_the_hash_of_the_file_are_found_lengthened_and_keep_their_ids
         assert all("3/3" in row for row in rows())
     longer = start(iterations=6)
     assert longer.runs.keys() == sweep.runs.keys()
-    finish(longer)  # from its reload file, or it would be refused
+    finish(longer)  # from its reload file, otherwise it would be refused
     for run, experiment in longer.runs.items():
         straight = RunDir(Path(f"straight-{run}"))
         straight.state.path.mkdir(parents=True)
@@ -146,11 +146,11 @@ def test_runs_under_the_hash_of_the_file_are_found_lengthened_and_keep_their_ids
         assert about["id"] == run and about["iterations"] == 6
         assert about["archive_digest"] == load(straight.path).summary["archive_digest"]
         assert load(straight.path).summary["id"] != run
-    # The command of the rule takes it as well.
+    # The command of the rule also accepts it.
     run = next(iter(longer.runs))
     done = load(RESULTS.run(run).path).summary
     qdsweep("launch", run, "--budget", "iterations=6", cwd=Path.cwd())
-    assert load(RESULTS.run(run).path).summary == done, "it was finished already"
+    assert load(RESULTS.run(run).path).summary == done, "it was already finished"
     write_source(SOURCE.replace("**2", "**4"))
     assert start().runs.keys().isdisjoint(sweep.runs)
     text = qdsweep("launch", run, "--budget", "iterations=6", cwd=Path.cwd(), code=2)
@@ -158,7 +158,7 @@ def test_runs_under_the_hash_of_the_file_are_found_lengthened_and_keep_their_ids
 
 
 def test_runs_of_before_whose_file_has_changed_are_named(snapshot):
-    """Nobody kept the file then, so that the hash of a comment decides."""
+    """Earlier releases did not keep the file, so a comment also changes the hash."""
     write_source()
     finish(start(find=lambda experiment: old_identity(experiment).id), identity=old_identity)
     shutil.rmtree(RESULTS.sources)
@@ -188,7 +188,7 @@ def test_sources_are_kept_once_with_what_they_import():
     (package / "inner.py").write_text("thing = 2\n")
     start()
     assert len(list(RESULTS.sources.iterdir())) == 2
-    # An import is no part of the id, as the manual says.
+    # As documented, the id does not depend on imports.
     experiment = compose(EXPERIMENT)
     assert find_run(experiment, RESULTS) == next(identities(experiment, RESULTS)).id
 
@@ -225,7 +225,7 @@ def test_imported_runs_are_nothing_to_plan():
 
 
 def test_status_and_plan_call_groups_as_figures_do():
-    """But for what only a figure can show."""
+    """Except for changes that only a figure shows."""
     experiment = {**EXPERIMENT, "domain": "arm", "algorithm": "cma_me"}
     del experiment["initial_solutions"]
     data = {

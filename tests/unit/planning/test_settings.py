@@ -1,4 +1,4 @@
-"""The settings of a sweep: a refusal names the file in which a key stands."""
+"""A refused setting of a sweep is reported with the file of its key."""
 
 import pytest
 import yaml

@@ -34,7 +34,7 @@ def look(run: RunDir, budget: int = 100) -> Settled:
 
 
 def copied(run: RunDir) -> RunDir:
-    """As on a file system without hard links."""
+    """A file system without hard links."""
     for name in PUBLISHED:
         shutil.copyfile(run.path / name, run.path / "copy")
         (run.path / "copy").replace(run.path / name)
@@ -57,7 +57,7 @@ def test_one_that_lacks_a_file_has_a_job(run, name):
 
 
 @pytest.mark.parametrize("name", PUBLISHED)
-def test_a_torn_file_is_published_again(run, name):
+def test_a_truncated_file_is_published_again(run, name):
     copied(run)
     (run.path / name).write_text("")
     assert look(run) == TORN
@@ -101,7 +101,7 @@ def asked(**changed: object) -> SimpleNamespace:
         ({"rerun_triggers": {RerunTrigger.CODE}}, False),
     ],
 )
-def test_runs_are_left_out_where_nobody_asks_for_jobs_by_name_or_force(changed, may):
+def test_runs_are_left_out_unless_jobs_are_named_or_forced(changed, may):
     assert may_leave_out(asked(**changed), Results(Path("results"))) is may
 
 

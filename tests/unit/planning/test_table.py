@@ -1,4 +1,4 @@
-"""What a sweep of drawn values must keep, and how the command line gives it."""
+"""The rules for a sweep of drawn values, and its form on the command line."""
 
 from refusals import refused
 
@@ -12,7 +12,7 @@ BUDGET = {"evaluations": 600}
 
 
 def start(results: Results, text: str, budget: dict = BUDGET, **search: object) -> Sweep:
-    """What a start of Snakemake does with a drawn sweep."""
+    """Does the steps of a start of Snakemake with a drawn sweep."""
     data = {"name": "mine", "experiment": SMALL | budget, "sweep": text, "search": search}
     settings = read_sweep(data)
     sweep = sweep_of(settings, results)

@@ -1,4 +1,4 @@
-"""config.yaml of runs: written once, and again where the user's metrics have changed."""
+"""config.yaml of runs is written once, and again if the user's metrics have changed."""
 
 from small_runs import experiment
 
@@ -6,7 +6,7 @@ from qdsweep.records.paths import Results
 from qdsweep.records.results import read_config, write_configs
 
 
-def test_a_run_goes_on_with_the_metrics_that_the_sweep_has_now(tmp_path):
+def test_a_run_resumes_with_the_current_metrics_of_the_sweep(tmp_path):
     results, path = Results(tmp_path), Results(tmp_path).run("r").state.config
 
     def started(metrics: list, *, changed: bool = True) -> list:
@@ -15,11 +15,11 @@ def test_a_run_goes_on_with_the_metrics_that_the_sweep_has_now(tmp_path):
         return read_config(path)["metrics"]
 
     assert started([]) == []
-    assert started(["a:b"], changed=False) == [], "a start that is like the last one looks at none"
+    assert started(["a:b"], changed=False) == [], "a start equal to the last one reads none"
     assert started(["a:b", "c:d"]) == ["a:b", "c:d"]
-    assert started(["a:b"]) == ["a:b"], "one that is the beginning of the other differs"
+    assert started(["a:b"]) == ["a:b"], "a prefix of the other list differs"
     assert started([]) == []
-    path.write_text(path.read_text().replace("metrics: []\n", ""))  # of an earlier release
+    path.write_text(path.read_text().replace("metrics: []\n", ""))  # like an earlier release
     before = path.stat().st_mtime_ns
     write_configs({"r": experiment()}, results, changed=True)
     assert path.stat().st_mtime_ns == before

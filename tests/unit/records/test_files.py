@@ -1,4 +1,4 @@
-"""Errors of the disk; /dev/full is one that is always full."""
+"""Errors of the disk; /dev/full is always full."""
 
 import errno
 import os
@@ -27,7 +27,7 @@ def test_a_file_that_grows_is_named():
 
 def test_a_file_that_takes_anothers_place_is_named_and_not_its_second_half(tmp_path):
     path = tmp_path / "table.csv"
-    path.mkdir()  # which no file takes the place of
+    path.mkdir()  # no file can replace it
     with pytest.raises(OSError) as caught:
         write_text(path, "text")
     assert caught.value.filename == str(path)
@@ -42,7 +42,7 @@ def test_what_is_named_already_stays_so():
 
 @pytest.mark.parametrize("values", ["1 2", " ".join(map(str, range(9999)))])
 def test_an_output_that_cannot_be_written_is_one_line(tmp_path, values):
-    """A redirection to a full disk; a long text is written before the command ends."""
+    """With a redirection to a full disk, where a long text is written before the end."""
     with FULL.open("w") as full:
         words = [BIN / "qdsweep", "expand", f"::: seed {values}"]
         done = subprocess.run(words, cwd=tmp_path, stdout=full, stderr=subprocess.PIPE, text=True)

@@ -1,4 +1,4 @@
-"""What is remembered of the finished runs of a large sweep is never older than their files."""
+"""The cache of the finished runs of a large sweep is never older than their files."""
 
 import json
 import os
@@ -86,7 +86,7 @@ def test_a_run_that_is_computed_now_is_not_finished(sweep):
 
 
 def open_lock(run: RunDir):
-    """A lock file whose owner is gone: it has a name, and nobody holds it."""
+    """Writes a lock file whose owner has ended: it has a name, but no process holds it."""
     run.state.lock.write_text(json.dumps({"host": os.uname().nodename, "pid": 2**22 + 1}))
     return run.state.lock.open()
 
@@ -102,7 +102,7 @@ def test_without_its_file_or_with_a_damaged_one_all_are_read(sweep, content):
     assert sweep.finished.read_bytes() == whole
 
 
-def test_nothing_is_written_of_a_small_sweep_or_where_nobody_may(sweep, monkeypatch):
+def test_nothing_is_written_for_a_small_sweep_or_in_a_read_only_folder(sweep, monkeypatch):
     sweep.path.rmdir()  # as before the first start
     assert read(sweep) == {"a": 100, "b": 100}
     assert not sweep.path.exists()

@@ -1,4 +1,4 @@
-"""Files of other releases and damaged ones; one estimate; a run that keeps its identity."""
+"""Files of other releases, damaged files, an estimate, and a run that keeps its identity."""
 
 import contextlib
 import csv
@@ -32,8 +32,8 @@ from qdsweep.sweep.ids import run_id
 from qdsweep.sweep.runs import table_of_runs
 
 
-def test_metrics_of_another_release_go_on(tmp_path):
-    """A column that is not known stays, one that is missing is made; their cells are empty."""
+def test_metrics_of_another_release_are_continued(tmp_path):
+    """An unknown column stays, and a missing column is added with empty cells."""
     path = tmp_path / "metrics.csv"
     known = [name for name in COLUMNS if name != "restarts"]
     rows = [[str(number)] * len(known) + ["new"] for number in (1, 2, 3)]
@@ -63,7 +63,7 @@ def test_a_column_of_a_later_release_may_be_missing_and_none_of_the_first(tmp_pa
         read_metrics(path)
 
 
-def test_a_run_with_a_foreign_column_is_lengthened_to_the_same_archive(tmp_path):
+def test_a_run_with_a_foreign_column_is_extended_to_the_same_archive(tmp_path):
     whole, run = (RunDir(tmp_path / name) for name in ("whole", "cut"))
     compute_run(TINY, whole.path, iterations=6)
     compute_run(TINY, run.path, iterations=3)
@@ -78,7 +78,7 @@ def test_a_run_with_a_foreign_column_is_lengthened_to_the_same_archive(tmp_path)
 
 @pytest.fixture
 def planned(tmp_path):
-    """A sweep of which some runs are finished, one is half done and some have not begun."""
+    """A sweep with finished runs, a half-done run and runs that have not started."""
     results = Results(tmp_path / "results")
     text = "::: sigma0 0.1 0.2 0.3 ::: seed 1 2"
     keys = {"name": "s", "experiment": TINY, "sweep": text, "confirm": {"top": 1, "seeds": [8, 9]}}
@@ -127,7 +127,7 @@ def test_start_status_and_watch_agree_on_what_is_left(planned):
     lines = list(outlook("s", sweep, confirm, standings, {}, results))
     names_all(lines[0], "6 runs", "2 finished")
     names_all(lines[1], "1 run", "0 finished")
-    # Of 0.1: one whole run left, 1.5 times what half of each took; of 0.2 likewise; 0.3: as all.
+    # 0.1: one whole run remains, 1.5 times the cost of half of each; 0.2 likewise; 0.3: the mean.
     left = follow.outlook.left
     assert left > 0
     assert hours_left(status) == pytest.approx(left / 3600, abs=0.001)

@@ -1,4 +1,4 @@
-"""metrics.csv: whole rows alone, cut on resume."""
+"""metrics.csv has only whole rows, and is cut on resume."""
 
 import numpy as np
 from hypothesis import given
@@ -33,13 +33,13 @@ class TestMetrics:
             metrics.add(dict.fromkeys(COLUMNS, 0.5) | {"iteration": iteration})
         metrics.close()
         with path.open("a") as file:
-            file.write("6,12")  # torn by a kill
+            file.write("6,12")  # truncated by a kill
         assert len(read_rows(path)) == 5
         Metrics(path, 3).close()
         assert [row.split(",")[0] for row in read_rows(path)] == ["1", "2", "3"]
 
-    def test_a_torn_header_is_none(self, tmp_path):
-        """Cut within its last name, it would otherwise be one more column."""
+    def test_a_truncated_header_is_not_used(self, tmp_path):
+        """Cut within its last name, it would otherwise give another column."""
         path = tmp_path / "metrics.csv"
         path.write_text(",".join(COLUMNS)[:-3])
         assert read_rows(path) == []

@@ -1,4 +1,4 @@
-"""Where files under results/ are is known to `records` alone."""
+"""Only `records` knows the paths of files under results/."""
 
 import ast
 import os
@@ -19,7 +19,7 @@ OWNED = {
 
 
 def joined(tree: ast.AST) -> Iterator[tuple[int, str]]:
-    """Texts that a path is built of: to the right of `/`, or handed to Path, glob or with_name."""
+    """Returns texts of paths: right operands of `/`, and arguments of Path, glob or with_name."""
     for node in ast.walk(tree):
         parts: list[ast.expr] = []
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div):
@@ -53,7 +53,7 @@ def test_the_search_finds_them(line):
     assert bool(owned) == (not line.startswith("f("))
 
 
-def test_a_connection_file_tells_its_run():
+def test_a_connection_file_identifies_its_run():
     run = RunDir(Path("/results/runs/a"))
     assert run_of_connection(run.state.connection) == run
     assert run_of_connection(Path("/results/runs/a/state/connection.json")) is None

@@ -1,4 +1,4 @@
-"""Amdahl's law: the fit, its error, what it recommends."""
+"""Amdahl's law: the fit, its error and its recommendation."""
 
 import math
 
@@ -25,7 +25,7 @@ def test_the_fit_finds_the_law_again():
 
 
 def test_the_standard_error_is_that_of_repeated_studies():
-    """Over 300 synthetic studies with 3 % noise the errors are as large as they say."""
+    """Over 300 synthetic studies with 3 % noise, the reported errors are true."""
     rng = np.random.default_rng(1)
     workers = np.repeat([1, 2, 4, 8], 3)
     scores = []

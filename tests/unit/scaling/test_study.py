@@ -45,7 +45,7 @@ def test_bad_input_is_refused_before_any_work(tmp_path, words, names):
 
 @pytest.fixture(scope="module")
 def scaled(tmp_path_factory):
-    """A study that has ended."""
+    """A finished study."""
     folder = tmp_path_factory.mktemp("scale")
     add_plugin(folder)
     write_yaml(folder / "small.yaml", EXPERIMENT)
@@ -81,7 +81,7 @@ def test_it_writes_times_speedup_and_fit(scaled):
     assert (out / "scaling.tex").stat().st_size > 0
     shortest = min(table["seconds"])
     assert about["recommended_workers"] == advise(expected, shortest, EXPERIMENT["batch_size"])[0]
-    for suffix in ("pdf", "png", "svg"):  # by the machine's load it may be long enough
+    for suffix in ("pdf", "png", "svg"):  # on a busy machine the time may be long enough
         assert (out / f"scaling.{suffix}").exists() == (shortest >= SHORTEST)
 
 
@@ -131,7 +131,7 @@ def test_more_workers_than_cores_is_a_warning(tmp_path, capsys):
     names_all(capsys.readouterr().err, "warning", 3, 1)
 
 
-def test_a_folder_of_something_else_is_left_alone(tmp_path):
+def test_a_folder_of_something_else_does_not_change(tmp_path):
     precious = tmp_path / "out/runs/w1-r1/data.txt"
     precious.parent.mkdir(parents=True)
     precious.write_text("precious")

@@ -55,7 +55,7 @@ def planned(sweep: SweepDir, search: dict = HALVING, text: str = GRID) -> Plan:
 
 
 def reaches(score: float | None, iterations: int = 90) -> Callable[[RunDir], int]:
-    """A start of a run whose metric has this value after each iteration."""
+    """Returns a start of a run whose metric has this value after each iteration."""
 
     def start(run: RunDir) -> int:
         metrics = Metrics(run.state.metrics, 0)
@@ -68,7 +68,7 @@ def reaches(score: float | None, iterations: int = 90) -> Callable[[RunDir], int
 
 
 def fails(*iterations: int, kind: type[Exception] = QdsweepError, traceback: str | None = None):
-    """A start of a run that fails after these iterations, start by start."""
+    """Returns a start of a run that fails after these iterations, one per start."""
     left = list(iterations)
 
     def start(run: RunDir) -> int:
@@ -187,7 +187,7 @@ def test_proposals_are_random_where_no_candidate_has_a_score(sweep):
 def test_proposals_are_computed_with_the_settings_of_runs(sweep, monkeypatch):
     planned(sweep, TPE, SIGMAS)
     monkeypatch.delenv("NPY_DISABLE_CPU_FEATURES")
-    with refused("NPY_DISABLE_CPU_FEATURES", kind=RuntimeError):  # numpy is imported already
+    with refused("NPY_DISABLE_CPU_FEATURES", kind=RuntimeError):  # numpy is already imported
         propose_candidates(read_plan(sweep), read_plan(sweep).levels[1], [], sweep.results)
 
 
@@ -200,7 +200,7 @@ def test_a_generation_is_decided_from_the_one_before(sweep):
     decide(sweep, second.name, 0)
     decision = read_decision(sweep, second, 0)
     assert [chosen.setting for chosen in decision.chosen] == [0, 1, 2, 3]
-    assert take_place(sweep, plan, second, 2, "1", reaches(0.5)) == 0  # it is not started again
+    assert take_place(sweep, plan, second, 2, "1", reaches(0.5)) == 0  # it is not restarted
     marker = read_sealed(marker_path(sweep, second.name, 2, "1"))
     assert (marker["score"], marker["failed"]) == (None, decision.chosen[2].failed)
     assert not sweep.results.run(marker["run"]).state.metrics.exists()
@@ -225,7 +225,7 @@ def test_a_run_that_fails_twice_in_the_same_way_has_no_score(sweep, iterations, 
     assert marker["score"] is None and plan.decider.name in marker["failed"]
 
 
-def test_what_another_start_may_mend_leaves_no_marker(sweep):
+def test_a_failure_that_another_start_may_fix_leaves_no_marker(sweep):
     plan = planned(sweep)
 
     def lost(run: RunDir) -> int:

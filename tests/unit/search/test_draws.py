@@ -1,4 +1,4 @@
-"""What a drawn sweep draws: golden values, which users' results stand on."""
+"""The values of a drawn sweep: golden values, on which users' results depend."""
 
 import pytest
 from hypothesis import given
@@ -37,7 +37,7 @@ def test_more_samples_keep_the_first_ones(sampling, more):
     assert rows(more, sampling)[:27] == rows(27, sampling)
 
 
-def test_a_further_name_leaves_the_values_of_others_alone():
+def test_a_further_name_does_not_change_the_values_of_others():
     for sampling in ("random", "halton"):
         few = rows(9, sampling, ":::~ a uniform 0 1")
         many = rows(9, sampling, ":::~ a uniform 0 1 :::~ b uniform 0 1")
@@ -81,7 +81,7 @@ def test_a_drawn_number_has_six_digits():
 
 @pytest.mark.parametrize("sampling", ["random", "sobol", "halton"])
 def test_brackets_draw_different_settings(sampling):
-    """Also where a value whose condition does not hold is the one that differs."""
+    """Also if only a value whose condition does not hold differs."""
     text = ":::~ a choice 1 2 3 :::~ b choice x y :::~ c choice 4 5 6 7 if b=y"
     brackets = {"rungs": ["1/3", 1], "brackets": "all"}
     first, both = (

@@ -1,4 +1,4 @@
-"""A forked run is the run that is computed from nothing."""
+"""A forked run equals the run that is computed from its start."""
 
 import errno
 import os
@@ -38,7 +38,7 @@ def computed(experiment: Experiment, folder: Path) -> RunDir:
 
 
 def results(run: RunDir):
-    """The results of a run: digest, rows without seconds, and insertions."""
+    """Returns the results of a run: digest, rows without seconds, and insertions."""
     header, *rows = [line.split(",") for line in read_lines(run.state.metrics)]
     kept = [number for number, name in enumerate(header) if not name.startswith("seconds")]
     with np.load(run.state.history) as arrays:
@@ -48,7 +48,7 @@ def results(run: RunDir):
 
 
 def begun(run: RunDir) -> int:
-    """The iteration that its only attempt went on from."""
+    """Returns the iteration from which its only attempt resumed."""
     (attempt,) = read_status(run.state).attempts
     return attempt["from"]
 
@@ -74,7 +74,7 @@ def test_children_of_children_are_those_computed_from_nothing(tmp_path, algorith
     straight = computed(last, tmp_path / "straight")
     assert begun(straight) == 0
     assert results(grandchild) == results(straight)
-    # The donor is what it was, and can go on.
+    # The donor is unchanged, and can be extended.
     longer = member(iterations=10, algorithm=algorithm)
     assert results(computed(longer, donor.path)) == results(computed(longer, tmp_path / "other"))
 
@@ -105,7 +105,7 @@ def test_across_file_systems_the_file_is_copied(donor, child, monkeypatch):
     assert not donor.state.reload(4).samefile(child.state.reload(4))
 
 
-def test_a_run_that_has_begun_or_is_being_computed_is_left_alone(donor, child):
+def test_a_run_that_has_started_or_is_being_computed_does_not_change(donor, child):
     with Lock(child.state.lock):
         assert not fork(donor, child, 4)
     assert fork(donor, child, 4)
@@ -116,7 +116,7 @@ def test_a_run_that_has_begun_or_is_being_computed_is_left_alone(donor, child):
 
 
 def test_a_donor_that_stopped_in_the_next_iteration_gives_nothing(tmp_path, child, monkeypatch):
-    """Its file has the same name, and solutions that were asked for without the change."""
+    """Its file has the same name, but its solutions were asked for without the change."""
     longer = member(iterations=9)
     stop = Stop()
     engine = StopsAfter(make_domain(longer.domain), stop, 4 * 16 + 5)

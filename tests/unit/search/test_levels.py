@@ -130,7 +130,7 @@ def test_the_best_of_all_that_were_seen_are_promoted():
         (0, 10, 0, "1st of 3"),
     ]  # fmt: skip
     second = promote([seen(3, -1.0), seen(4, 0.5), seen(5, 0.0)], first, 4)
-    assert second.chosen[0] is first.chosen[0], "what was decided stays"
+    assert second.chosen[0] is first.chosen[0], "decisions stay"
     assert [(c.place, c.setting, c.parent, c.reason) for c in second.chosen[1:]] == [
         (1, 14, 4, "2nd of 6"), (2, 15, 5, "3rd of 6"), (3, 13, 3, "4th of 6"),
     ]  # fmt: skip

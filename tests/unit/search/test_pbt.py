@@ -1,4 +1,4 @@
-"""Population-based training: how a generation follows another, and what is refused."""
+"""Population-based training: the next generation, and refusals."""
 
 import pytest
 from composing import BASE
@@ -57,7 +57,7 @@ def test_a_lineage_is_the_whole_history():
     assert last.startswith("1800 sigma=")
 
 
-def test_values_are_scaled_or_drawn_again_and_stay_in_their_bounds():
+def test_values_are_scaled_or_redrawn_within_their_bounds():
     sigmas = []
     for seed in range(200):
         values = exploit(search(seed), [SIGMA, SIZE, RULE], population(2, 1), 1, 9).chosen[1].values
@@ -79,12 +79,12 @@ def test_no_two_are_the_same_experiment():
     new = [(member.parent, member.values["rule"]) for member in chosen if member.setting >= 8]
     assert sorted(new) == [(place, "filter") for place in range(4)]
     chosen = exploit(keys, [Drawn("rule", "choice", ("mu",))], seen, 1, 9).chosen
-    assert [member.setting for member in chosen] == list(range(8)), "nothing else to try"
+    assert [member.setting for member in chosen] == list(range(8)), "no other values to try"
 
 
 @pytest.mark.parametrize("sources", [[SIGMA, SIZE], [SIZE, SIGMA]])
 def test_a_decision_depends_on_nothing_else(sources):
-    """Not on the order of sources, nor on places that stay."""
+    """Draws do not depend on the order of sources or on places that stay."""
     seen = population(8, 7, 6, 5, 4, 3, 2, 1)
     values = exploit(search(1), sources, seen, 1, 9).chosen[7].values
     other = population(8, 7, 5, 6, 4, 3, 2, 1)

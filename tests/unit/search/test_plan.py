@@ -1,4 +1,4 @@
-"""What a search computes of a sweep, what is refused, and what is computed again at a start."""
+"""The work of a search, its refusals, and the files that a start rebuilds."""
 
 from dataclasses import replace
 
@@ -108,7 +108,7 @@ def test_values_that_do_not_go_together_are_not_proposed(tmp_path, monkeypatch):
     table = sweep_of(settings, Results(tmp_path))
     search = search_plan(settings, table)
     plan = Plan.of(plan_data(settings, table, search))
-    plan = replace(plan, sweep=sweep.replace("[5,5]", "[5,5] [5,5,5]"))  # of two measures
+    plan = replace(plan, sweep=sweep.replace("[5,5]", "[5,5] [5,5,5]"))  # for two measures
     first, asked = search.levels
     seen = [
         Seen(number, number, candidate.values, float(candidate.values["batch_size"]))
@@ -141,7 +141,7 @@ def test_places_of_other_settings_seeds_or_experiments_are_computed_again(tmp_pa
     _, plan = asked(tmp_path)
     results, level = Results(tmp_path), plan.levels[0]
     for place, candidate in enumerate(plan.candidates):
-        for seed in level.seeds:  # all failed: no run has to be there
+        for seed in level.seeds:  # all have failed, so no run needs to exist
             marker = {**candidate._asdict(), "run": candidate.runs[seed]}
             marker |= {"unit": plan.unit, "budget": level.budget, "failed": "it raised"}
             write_sealed(marker_path(results.sweep("s"), level.name, place, seed), marker)
@@ -157,7 +157,7 @@ def test_places_of_other_settings_seeds_or_experiments_are_computed_again(tmp_pa
         assert len(spoiled("s", other, results)) == 8
 
 
-def test_proposals_are_made_again_where_other_values_can_be_drawn(tmp_path):
+def test_proposals_are_repeated_where_other_values_can_be_drawn(tmp_path):
     def proposals(*sigma0: str) -> str:
         settings, plan = asked(tmp_path, *sigma0)
         return basis(settings, plan.levels[1], 0)

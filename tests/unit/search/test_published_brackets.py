@@ -1,6 +1,6 @@
 """Hyperband's rungs by algorithm 1 of Li et al. (2018), for the R of the paper's examples.
 
-Its table 1 has fewer settings in some brackets (27 instead of 34): there n is rounded down to a
+Its table 1 has fewer settings in some brackets (27 instead of 34). There, n is rounded down to a
 multiple of a power of eta, where the algorithm has the ceiling.
 """
 

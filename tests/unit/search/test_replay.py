@@ -1,6 +1,6 @@
 """Searches replayed on curves of real runs (benchmarks/search_table.npz): docs/searches.md.
 
-And the problem on which BOHB was published, in a short form; all of it: benchmarks/.
+A short form of the problem on which BOHB was published; benchmarks/ has the full form.
 """
 
 import statistics
@@ -44,7 +44,7 @@ def test_where_a_grid_of_three_seeds_finds_less_growing_seeds_lose_nothing(curve
 
 
 def test_a_first_rung_that_is_too_early_loses_the_best(curves):
-    """Why one below 1/9 warns, and why docs/searches.md names a later one."""
+    """The reason for the warning below 1/9, and for a later rung in docs/searches.md."""
     task = next(name for name in curves if "basic" in name)
     early, _ = many(curves[task], halving(1, 1, 1, 1, first="1/27"), DRAWS)
     assert early.score < 0.9

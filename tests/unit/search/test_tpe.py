@@ -1,4 +1,4 @@
-"""TPE in batches: golden proposals, repeated from the records alone."""
+"""TPE in batches: golden proposals, which depend only on the records."""
 
 import os
 import subprocess
@@ -31,7 +31,7 @@ SMALL = [Drawn("a", "choice", ("1e-1", "true", "1")), Drawn("b", "int", ("1", "3
 
 
 def score(row: tuple[str, ...]) -> float | None:
-    """Best with cma_mae, sigma0 near 1 and a high rate; cma_me fails with the ranker rd."""
+    """Returns a score that is best with cma_mae, sigma0 near 1 and a high rate."""
     algorithm, sigma0, _, emitters, _, rate, ranker = row
     if ranker == "rd":
         return None
@@ -44,7 +44,7 @@ def absent_of(observed: list[Observation]) -> Callable[[tuple[str, ...]], bool]:
 
 
 def batches(number: int, size: int = 12) -> list[tuple[str, ...]]:
-    """A search without budgets: a random batch, then what is proposed from it."""
+    """Runs a search without budgets: a random batch, then the proposals from it."""
     observed = random_batch(size)
     for batch in range(1, number):
         new = propose(SOURCES, observed, 0, batch * size, size, absent_of(observed))
@@ -109,14 +109,14 @@ def test_the_model_is_of_the_largest_budget_with_enough_settings():
     assert observed(level(1, 9), level(9, 7), level(27, 4)) == 7
     assert observed(level(1, 9), level(9, 7, "it raised")) == 9
     assert observed(level(1, 4)) == 0
-    # Two brackets have settings at one budget.
+    # Two brackets have settings with the same budget.
     other, seen = level(9, 4)
     further = [setting._replace(setting=setting.setting + 4) for setting in seen]
     assert observed(level(1, 9), level(9, 4), (other, further)) == 8
 
 
 def test_a_level_is_asked_with_the_values_of_the_markers():
-    """Typed values, and the same setting on several rungs."""
+    """Values are typed, and a setting may be on several rungs."""
     rows = [({"a": a, "b": b}, b + a) for a in (0.1, True, 1) for b in (1, 2)]
     low = [Seen(i, i, values, score) for i, (values, score) in enumerate(rows)]
     levels = [
@@ -132,7 +132,7 @@ def test_a_level_is_asked_with_the_values_of_the_markers():
         fits(levels, asked)
 
 
-def test_failures_alone_are_no_model_and_the_next_settings_are_random():
+def test_only_failures_give_no_model_and_random_next_settings():
     values = {"algorithm": "cma_me", "sigma0": 1.0}
     failed = [Seen(i, i, values, None, "it raised") for i in range(9)]
     asked = Level("batch-1", 2, ("",), 100, "asked", first=9)

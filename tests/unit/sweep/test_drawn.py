@@ -1,4 +1,4 @@
-"""Drawn sources in a sweep: where they stand, when they have a value."""
+"""Drawn sources in a sweep: their positions, and when they have a value."""
 
 import pytest
 from hypothesis import given
@@ -19,7 +19,7 @@ def test_drawn_sources_are_one_source_that_others_cross():
     assert table.names == ("a", SAMPLE, "b", "d", "c")
     assert len(table.rows) == 8
     x, y = table.rows[:4], table.rows[4:]
-    assert [row[1:] for row in x] == [row[1:] for row in y], "both meet the same draws"
+    assert [row[1:] for row in x] == [row[1:] for row in y], "both have the same draws"
     assert [row[1] for row in x] == ["0", "0", "1", "1"]
 
 

@@ -1,4 +1,4 @@
-"""Which swept name has the colour, the dashes, the panels."""
+"""The swept parameters that get the colour, the dashes and the panels."""
 
 import pytest
 from support import TINY
@@ -58,11 +58,11 @@ def names_of(text, names):
     return figure_names(Figures(names=names), table.columns, table.texts, "tiny")
 
 
-def test_a_dollar_alone_is_no_formula():
+def test_a_single_dollar_is_not_a_formula():
     assert all("5 $ 0." in name.label for name in names_of(TWO, {"step": "5 $"}).values())
 
 
-def test_names_stand_in_labels_and_facets():
+def test_names_appear_in_labels_and_facets():
     names = names_of(THREE, {"step": "$s$", "batch_size": "batch"})
     first = names["map_elites, step 0.1, batch_size 4"]
     assert (first.label, first.series, first.facet) == (
@@ -81,4 +81,4 @@ def test_a_value_keeps_its_place_when_others_come_and_go():
     assert slots("new", "a", "c", before=first) == {"algorithm": ["a", "b", "c", "new"]}
     assert slots("x", "y", before=first) == {"algorithm": ["x", "y"]}, "another sweep"
     many = slots(*"abcdefg")
-    assert slots(*"bcdefgh", before=many) == {"algorithm": [*"bcdefgh"]}, "no colours are left"
+    assert slots(*"bcdefgh", before=many) == {"algorithm": [*"bcdefgh"]}, "no more colours"

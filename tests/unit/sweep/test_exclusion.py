@@ -1,4 +1,4 @@
-"""Rows that a sweep leaves out."""
+"""Rows that a sweep excludes."""
 
 from qdsweep.sweep.runs import table_of_runs
 

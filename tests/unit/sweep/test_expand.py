@@ -1,4 +1,4 @@
-"""A sweep on the command line, as Snakemake hands it over."""
+"""A sweep on the command line, after Snakemake has read it."""
 
 import shlex
 import subprocess
@@ -72,13 +72,13 @@ UNSAFE = ["::: a 1\n::: b 2", "::: a\t1", "::: a $x", "::: a `x`", "::: a x\\ y"
 
 
 def config_of(*texts: str) -> tuple[object, list[str]]:
-    """What Snakemake makes of `--config sweep=TEXT...`: its value, and what was typed."""
+    """Returns Snakemake's value of `--config sweep=TEXT...`, and the typed text."""
     entries = [f"sweep={text}" for text in texts]
     return parse_config(entries)["sweep"], entries
 
 
 def test_what_snakemake_makes_of_a_sweep():
-    """The reason for `recover`: it fails if Snakemake stops to mangle, or mangles otherwise."""
+    """The reason for `recover`; fails if Snakemake reads the text in another way."""
     assert config_of("::: seed 1 2")[0] == {"::": "seed 1 2"}
     assert config_of("::: a 1 ''")[0] == config_of("::: &x a 1")[0] == {"::": "a 1"}
     assert config_of("::: a 1\n::: b 2")[0] == {"::": "b 2"}
@@ -115,7 +115,7 @@ def test_recover_refuses_what_yaml_has_read_from_a_file(value):
 
 
 def as_a_slurm_job_gets_it(entry: str) -> str:
-    """An entry after Snakemake's quoting, `sbatch --wrap "..."` and the job's own shell."""
+    """Returns an entry after Snakemake's quoting, `sbatch --wrap "..."` and the job's shell."""
     call = f"printf %s {format_cli_arg('--config', [entry]).removeprefix('--config ')}"
     wrapped = call.replace('"', '\\"')
     script = subprocess.check_output(["sh", "-c", f'printf %s "{wrapped}"'])

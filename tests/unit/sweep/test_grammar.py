@@ -1,4 +1,4 @@
-"""The sweep grammar against its rules, and GNU parallel itself."""
+"""The sweep grammar follows its rules, and equals GNU parallel."""
 
 import errno
 import os
@@ -28,7 +28,7 @@ from qdsweep.sweep.grammar import (
 
 
 def lines(text: str, directory: Path = Path()) -> list[str]:
-    """The rows of a sweep, each as its values joined by blanks."""
+    """Returns the rows of a sweep, each as its values joined by blanks."""
     return [" ".join(row) for row in expand(text, directory).rows]
 
 
@@ -239,7 +239,7 @@ def test_a_command_line_may_draw_and_read_files(tmp_path):
     assert from_argv([text], tmp_path, lambda sources: [("7",)]).rows == [("5", "0", "7")]
 
 
-def test_a_sweep_of_another_key_is_recovered_alone():
+def test_only_the_sweep_of_another_key_is_recovered():
     entries = ["sweep=::: a 1", "other=::: c x=3"]
     assert recover("::: b 2", entries, "other") == "::: c x=3"
     with refused("plan", "{'::': 'a 1'}", "  sweep: |\n    ::: algorithm"):
@@ -249,7 +249,7 @@ def test_a_sweep_of_another_key_is_recovered_alone():
 
 
 def gnu_parallel(text: str, columns: int, directory: Path) -> list[tuple[str, ...]]:
-    """The rows that `parallel --header :` makes of a text that bash has read."""
+    """Returns the rows of `parallel --header :` for a text that bash has read."""
     template = " ".join(["echo", *(f"{{{column}}}" for column in range(1, columns + 1))])
     output = subprocess.run(
         ["bash", "-c", f"parallel --will-cite --header : -k --dry-run '{template}' {text}"],
@@ -276,7 +276,7 @@ GAPS = st.sampled_from([" ", "  ", "\t", " \\\n", " \\\n  "])
 
 @st.composite
 def written(draw, value: str) -> str:
-    """A word as someone may write it for bash."""
+    """A word in any form that bash accepts."""
     styles = ["single", "double", "escaped"]
     if value and set(value) <= PLAIN:
         styles += ["plain"] * 3

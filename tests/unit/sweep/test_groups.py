@@ -1,4 +1,4 @@
-"""Which swept names tell groups apart."""
+"""The swept parameters that distinguish groups."""
 
 from qdsweep.sweep.groups import group_columns, group_labels
 

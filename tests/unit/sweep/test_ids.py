@@ -1,4 +1,4 @@
-"""Run ids: golden ones, what they follow and what they do not."""
+"""Run ids: golden ids, and changes that affect them or not."""
 
 import json
 from pathlib import Path
@@ -21,7 +21,7 @@ def id_of(changes: dict[str, Any] | None = None, /, **overrides: object) -> str:
     return run_id(compose(merged(BASE, changes or {}), overrides))
 
 
-# NEVER change one of these: finished runs would be computed again by every user. They may change
+# NEVER change these: every user's finished runs would be computed again. They may change
 # only together with MODEL_VERSION (or the `version` of a domain), when results do.
 GOLDEN = {
     "lunar_lander-cma_me-s0-9fc04e522a": ("lunar_lander", {}),
@@ -45,7 +45,7 @@ GOLDEN = {
         {"algorithm": "map_elites_line", "evaluations": 1000},
     ),
     "cartpole-cma_me-s0-ec94f9a3e3": ("lp_rastrigin", {"domain": "cartpole", "dims": [20, 20]}),
-    # Presets that have got a first_batch since: as they were.
+    # Presets that later got a first_batch, in their earlier form.
     "cartpole-cma_me-s0-479c262991": ("cartpole", {}),
     "cartpole-map_elites-s0-49157fa348": (
         "cartpole",
@@ -150,7 +150,7 @@ DIFFERENT: dict[str, dict[str, Any]] = {
 def test_id_is_affected_by_every_key_that_changes_a_result():
     made = [id_of(), *(id_of(**overrides) for overrides in DIFFERENT.values())]
     assert len(set(made)) == len(made)
-    assert len({name.rsplit("-", 1)[1] for name in made}) == len(made)  # the hash alone
+    assert len({name.rsplit("-", 1)[1] for name in made}) == len(made)  # only the hash
 
 
 def test_id_is_affected_by_versions(monkeypatch: pytest.MonkeyPatch):
@@ -168,7 +168,7 @@ MIXED = {
 
 
 def test_equal_shares_of_a_first_batch_are_initial_solutions():
-    """Of the emitters that draw them, as presets had it before `first_batch`."""
+    """The key of the drawing emitters, as in presets before `first_batch`."""
 
     def id_with(emitter: dict[str, Any], **overrides: object) -> str:
         emitters = [{**MIXED["emitters"][0], **emitter}, MIXED["emitters"][1]]
@@ -219,7 +219,7 @@ def test_id_is_affected_by_the_source_of_a_users_class(in_own_folder: Path, chan
 
 
 def test_the_name_of_a_sweep_without_one_is_that_of_its_content():
-    """A sweep that is started again finds its folder; more samples belong to it."""
+    """A restarted sweep finds its folder. More samples belong to the same sweep."""
     plain = adhoc_name("arm", "::: seed 1 2", {})
     assert plain == "adhoc-af708c07"
     assert adhoc_name("arm", " ::: seed  1\n2 ", {}) == plain

@@ -1,4 +1,4 @@
-"""Published values: which group an entry is of."""
+"""Published values: the group of an entry."""
 
 import json
 
@@ -36,7 +36,7 @@ def groups():
         {"batch_size": 8.0, "sigma0": 0.5, "elitist": True},
     ],
 )
-def test_it_chooses_by_any_values_that_tell_groups_apart(groups, where):
+def test_it_chooses_by_any_values_that_distinguish_groups(groups, where):
     assert groups.choose(1, where) == "cma_me, sigma0 0.5, elitist true"
 
 
@@ -80,5 +80,5 @@ def test_the_published_sweep_fits_its_groups():
         for value in file.published
         if "cma_mae (" in value.source
     }
-    for where in set(asked):  # of objectives of at most 100
+    for where in set(asked):  # for objectives of at most 100
         assert values[(*where, "norm_qd_score")] <= 100 * values[(*where, "coverage")] + 1e-9

@@ -1,4 +1,4 @@
-"""A value that is refused is shown as the line of its file."""
+"""A refused value is shown as the line of its file."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""A run that is forked from the warm process is warm: its iterations import and compile nothing."""
+"""The iterations of a run that is forked from the warm process import and compile nothing."""
 
 import contextlib
 import json
@@ -18,7 +18,7 @@ from qdsweep.errors import BadInput
 DOMAINS = REPO / "config/domains"
 PRESETS = {path.stem: yaml.safe_load(path.read_text()) for path in sorted(DOMAINS.glob("*.yaml"))}
 SHORT = {"gymnasium": {"max_episode_steps": 30}, "atari": {"max_frames": 80}}
-# What the warm process does with the experiments that it is sent; then runs, forked from it.
+# The warm process's work with the received experiments, and then runs that are forked from it.
 WARM = """
 import json, os, sys
 from qdsweep.host.machine import apply_baseline
@@ -60,7 +60,7 @@ print(json.dumps([in_fork(data) for data in json.loads(sent)]))
 
 
 def small(name: str) -> Experiment:
-    """CMA-ME on a preset, with short episodes, and a network that a full covariance bears."""
+    """Returns CMA-ME on a preset, with short episodes and a network small enough for CMA-ES."""
     preset = PRESETS[name]
     domain = {"preset": name, **SHORT.get(preset["type"], {})}
     if "hidden" in preset.get("policy", {}):
@@ -72,7 +72,7 @@ def small(name: str) -> Experiment:
 
 
 def in_forks(experiments: list[Experiment], *words: str) -> list[list[str]]:
-    """What each loads in its iterations, forked from a process that was sent all of them."""
+    """Returns the imports in the iterations of each, forked from a process with all of them."""
     sent = json.dumps([experiment.model_dump(mode="json") for experiment in experiments])
     command = [sys.executable, "-c", WARM, *words]
     done = subprocess.run(command, input=sent, capture_output=True, text=True, check=True)

@@ -1,4 +1,4 @@
-"""What the warm process does before it forks."""
+"""The work of the warm process before it forks."""
 
 import json
 

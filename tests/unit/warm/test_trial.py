@@ -1,4 +1,4 @@
-"""The quick look at a user's own algorithms before any job of a sweep."""
+"""The quick check of a user's algorithms before any job of a sweep."""
 
 import pytest
 from own_parts import HOSTILE, LAB
@@ -11,7 +11,7 @@ from qdsweep.warm.start import try_algorithms
 
 
 def test_a_start_tries_own_algorithms_in_another_process(plugins, monkeypatch):
-    for name in settings():  # as they are where Snakemake starts
+    for name in settings():  # as in the process that starts Snakemake
         monkeypatch.delenv(name, raising=False)
     plugins("lab", LAB)
     plugins("hostile", HOSTILE)

@@ -20,8 +20,8 @@ def make_algorithm(experiment: Experiment, domain: "Domain", shared: Path | None
     Args:
         experiment: The experiment.
         domain: Its domain.
-        shared: A folder for files that many runs share, such as centroids. None in a rehearsal,
-            which takes arbitrary ones.
+        shared: A folder for files that many runs share, such as centroids. None for a check, which
+            uses arbitrary centroids.
 
     Raises:
         BadInput: The algorithm does not fit the domain, or needs a package that is missing.
@@ -50,7 +50,7 @@ def try_changes(experiment: Experiment, domain: "Domain", shared: Path | None) -
         shared: See `make_algorithm`.
 
     Raises:
-        BadInput: The algorithm refuses one of them.
+        BadInput: The algorithm refuses one of the changes.
     """
     if not experiment.schedule:
         return
@@ -69,6 +69,6 @@ def try_changes(experiment: Experiment, domain: "Domain", shared: Path | None) -
 
 
 def import_plugins(experiment: Experiment) -> None:
-    """Imports the user's parts of an algorithm, as a reload file holds only their names."""
+    """Imports the user's parts of an algorithm, because a reload file has only their names."""
     for plugin in experiment.algorithm.plugins:
         load_plugin(plugin)

@@ -16,19 +16,20 @@ from qdsweep.errors import BadInput
 
 Arrays = dict[str, NDArray[Any]]
 Cells = NDArray[np.int64]
-# Name -> shape and type of a further value that an archive keeps with each elite.
+# Name -> shape and type of a further value that an archive keeps with each elite. pyribs calls
+# them extra fields.
 Fields = dict[str, tuple[tuple[int, ...], Any]]
 SEED = "evaluation_seed"
 
 
 class Candidates(NamedTuple):
-    """Solutions that an algorithm wants to have evaluated.
+    """A batch of solutions that an algorithm asks to evaluate.
 
     Attributes:
-        solutions: ``(n, d)`` solutions.
+        solutions: ``(n, d)`` float64 solutions.
         gradients: Whether the algorithm needs their jacobian.
-        seeds: ``(n,)`` in `tell`, the seeds of their evaluations. An archive should keep them
-            with its elites, in the field `SEED`.
+        seeds: ``(n,)`` seeds of their evaluations, which the loop sets before `tell`. An archive
+            should keep them with its elites, in the field `SEED`.
         experience: Whether the algorithm needs the records of their episodes.
         exploration: How the policies explore; None for greedy ones.
     """
@@ -41,11 +42,13 @@ class Candidates(NamedTuple):
 
 
 class Archive(ABC):
-    """The archive that holds a run's results.
+    """The archive with a run's results.
+
+    `ResultArchive` makes one from an archive of pyribs.
 
     Attributes:
-        cells: Number of cells; None where it does not divide the measure space. Coverage is
-            undefined then.
+        cells: Number of cells; None where the archive does not divide the measure space. Coverage
+            is undefined then.
         cells_stay: Whether a point of the measure space always stays in the same cell.
     """
 
@@ -54,41 +57,81 @@ class Archive(ABC):
 
     @abstractmethod
     def rows(self) -> Arrays:
-        """The elites in a fixed order: index (where there are cells), objective, ..., fields."""
+        """Returns the elites in a fixed order, as `data` of pyribs' archives.
+
+        Returns:
+            ``objective`` ``(n,)``, ``measures`` ``(n, m)``, ``solution`` ``(n, d)`` and the fields
+            of n elites, and ``index`` ``(n,)``, the cell of each, where there are cells.
+        """
 
     @abstractmethod
     def describe(self) -> dict[str, Any]:
-        """Its entry in summary.json: `type`, `cells` and `dims`, None where it has none."""
+        """Returns its entry in summary.json: `type`, and `cells` and `dims` or None."""
 
     @abstractmethod
     def geometry(self) -> Arrays:
-        """The arrays that define its cells, where `describe` and the ranges do not suffice."""
+        """Returns the arrays that define its cells, where `describe` and the ranges do not."""
 
     @abstractmethod
     def cells_of(self, measures: Floats) -> Cells:
-        """The cell ``(n,)`` of each of ``(n, m)`` measures."""
+        """Returns the cell ``(n,)`` of each of ``(n, m)`` measures, as pyribs' `index_of`."""
 
     @abstractmethod
     def objectives(self, cells: Cells) -> tuple[Cells, Floats]:
-        """The occupied cells among these, and the objective of each elite."""
+        """Returns the occupied cells among these, and the objective of the elite in each.
+
+        Args:
+            cells: ``(n,)`` cells.
+        """
 
 
 class Algorithm(ABC):
     """Asks for evaluations and receives their results.
 
     An iteration is all batches until `ask` returns None. The loop owns evaluation seeds, the
-    domain's context, and the numbers of iterations and evaluations. The config model declares what
-    a domain must have, such as a jacobian, so an unsuitable domain is refused before a run starts.
+    domain's context, and the numbers of iterations and evaluations. The config model declares the
+    parts that a domain must have, such as a jacobian, so an unsuitable domain is refused before a
+    run starts.
 
-    It is pickled between two iterations and between `ask` and `tell`, and must resume from there
-    bit for bit. All its randomness comes from the experiment's seed.
+    An algorithm is pickled between two iterations and between `ask` and `tell`, and must resume
+    from there bit for bit. All its randomness comes from the experiment's seed.
+    `qdsweep check --algorithm module:Class` tests both.
 
     Attributes:
         archive: The archive that results are written from.
-        reducers: Type -> its reducer, as `copyreg.pickle` takes it, for types whose plain pickles
-            are too large.
+        reducers: Type -> its reducer, in the form of `copyreg.pickle`, for types whose plain
+            pickles are too large.
         needs_jacobian: Whether it ever asks for gradients, which not every domain has.
         needs_experience: Whether it ever asks for experience, which not every domain has.
+
+    Example:
+        Random search, one batch per iteration::
+
+            class Random(Algorithm):
+                def __init__(self, solution_dim, dims, ranges, extra_fields, batch_size, seed):
+                    archive = GridArchive(
+                        solution_dim=solution_dim, dims=dims, ranges=ranges,
+                        extra_fields=extra_fields,
+                    )
+                    self.archive = ResultArchive(archive)
+                    self._rng = np.random.default_rng(seed)
+                    self._shape = batch_size, solution_dim
+                    self._is_asked = False
+
+                def ask(self):
+                    self._is_asked = not self._is_asked
+                    if not self._is_asked:
+                        return None
+                    return Candidates(self._rng.normal(size=self._shape))
+
+                def tell(self, candidates, evaluation):
+                    self.archive.ribs_archive.add(
+                        candidates.solutions, evaluation.objective, evaluation.measures,
+                        **evaluation.fields, **{SEED: candidates.seeds},
+                    )
+
+                def metrics(self):
+                    return {**self.archive.metrics(), "restarts": 0}
     """
 
     archive: Archive
@@ -98,23 +141,27 @@ class Algorithm(ABC):
 
     @abstractmethod
     def ask(self) -> Candidates | None:
-        """The next batch of the iteration, or None when it has no more."""
+        """Returns the next batch of the iteration, or None at its end."""
 
     @abstractmethod
     def tell(self, candidates: Candidates, evaluation: Evaluation) -> None:
-        """Takes the results of the latest batch, row by row.
+        """Receives the results of the latest batch, row by row.
 
         Args:
-            candidates: The batch.
+            candidates: The batch, with the seeds of its evaluations.
             evaluation: Its results, in the same order.
         """
 
     @abstractmethod
     def metrics(self) -> dict[str, Any]:
-        """Name -> value, None where it is undefined; the names are `metrics.ARCHIVE_METRICS`.
+        """Returns the metrics of the archive, for the row of the iteration in metrics.csv.
 
-        An algorithm that learns a policy adds `return`: the mean objective of its latest greedy
-        episodes. Every iteration calls this, so it must not take O(archive) time.
+        Every iteration calls this, so it must not take O(archive) time.
+
+        Returns:
+            Name -> value, None where it is undefined; the names are `metrics.ARCHIVE_METRICS`. An
+            algorithm that learns a policy adds `return`, the mean objective of its latest greedy
+            episodes.
         """
 
     def meanwhile(self) -> None:  # noqa: B027 - most algorithms have nothing to do
@@ -128,12 +175,12 @@ class Algorithm(ABC):
 
         Args:
             key: The key of the experiment, such as `algorithm.emitters.sigma`, or its last part.
-            value: The new value, as the config has it.
+            value: The new value, in the form of the config.
 
         Raises:
             BadInput: It cannot change during the run; the message has the key and the reason.
         """
-        raise BadInput(f"{key} cannot be changed in mid-run: no setting of this algorithm can")
+        raise BadInput(f"{key} cannot change during a run: no setting of this algorithm can")
 
 
 def spawn_seeds(experiment: Experiment, count: int) -> list[np.random.SeedSequence]:
@@ -142,7 +189,7 @@ def spawn_seeds(experiment: Experiment, count: int) -> list[np.random.SeedSequen
 
 
 def archive_fields(domain: Domain) -> Fields:
-    """Returns what an archive stores with each elite: the fields of a domain and `SEED`."""
+    """Returns the fields that an archive stores with each elite: those of a domain and `SEED`."""
     fields: Fields = {name: (shape, np.float64) for name, shape in domain.fields.items()}
     return fields | {SEED: ((), np.uint32)}
 
@@ -160,9 +207,9 @@ def require_actor(experiment: Experiment, domain: Domain) -> Actor:
     actor: Actor | None = getattr(domain, "actor", None)
     if actor is None:
         raise BadInput(
-            f"algorithm {experiment.algorithm.name} learns from the steps of episodes, of which "
-            f"the domain {experiment.domain.name} tells nothing (it has no `actor`); take a domain "
-            "of the type gymnasium, or an algorithm that learns from the scores alone, such as "
+            f"algorithm {experiment.algorithm.name} learns from the steps of episodes, which the "
+            f"domain {experiment.domain.name} does not return (it has no `actor`). Use a domain "
+            "of the type gymnasium, or an algorithm that only needs scores, such as "
             "map_elites_line"
         )
     return actor

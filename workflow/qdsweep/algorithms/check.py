@@ -1,6 +1,6 @@
 """Checks of an algorithm's contract, for `qdsweep check --algorithm NAME`.
 
-They run a small experiment around an algorithm or one of its parts, here and in another process.
+They run a small experiment with an algorithm or one of its parts, here and in another process.
 """
 
 import copyreg
@@ -40,10 +40,10 @@ Trace = list[tuple[str, str]]
 
 
 def try_out(experiment: Experiment) -> None:
-    """Makes the algorithm of an experiment, pickles it and asks it once: a quick check at a start.
+    """Makes the algorithm of an experiment, pickles it and asks it once: a quick check.
 
     Args:
-        experiment: The experiment. No solution of it is evaluated.
+        experiment: The experiment. None of its solutions is evaluated.
 
     Raises:
         BadInput: One of these steps fails; the message has the reason.
@@ -67,15 +67,15 @@ def check_algorithm(experiment: Experiment, elsewhere: Trace | None = None) -> N
     """Checks that an algorithm keeps the contract of `Algorithm` in some iterations.
 
     The algorithm can be made, and its solutions have the right shapes. Two runs of a seed are
-    equal. It resumes bit for bit from a pickle between and within iterations, whatever the state
-    of the process's generators is. Results can be written.
+    equal. It resumes bit for bit from a pickle between and within iterations, with any state of
+    the process's generators. Results can be written.
 
     Args:
         experiment: The experiment; a small batch suffices.
         elsewhere: The iterations in another process, see `trace_elsewhere`.
 
     Raises:
-        BadInput: The contract is broken; the message has the reason and the place.
+        BadInput: The contract is broken; the message has the reason and the line of code.
     """
     check = _Check(experiment)
     check.first_batch()
@@ -87,8 +87,8 @@ def check_algorithm(experiment: Experiment, elsewhere: Trace | None = None) -> N
         straight,
         repeated,
         "two runs of one seed differ",
-        "randomness that is not from `seed` (np.random, random, a generator of the module or "
-        "class), time, the order of a set",
+        "random numbers that do not depend on `seed` (np.random, random, a generator of the "
+        "module or class), the time, the order of a set",
     )
     if elsewhere is not None:
         _same(
@@ -96,15 +96,14 @@ def check_algorithm(experiment: Experiment, elsewhere: Trace | None = None) -> N
             straight,
             elsewhere,
             "two runs of one seed differ in two processes",
-            "the order of a set of strings, hash() of a string, id(), what a module reads from "
-            "the environment",
+            "the order of a set of strings, hash() of a string, id(), environment variables",
         )
     resumed = check.run(check.pickled)
     _same(
         check.name,
         straight,
         resumed,
-        "it does not go on bit for bit after it was pickled and read back",
+        "it does not resume bit for bit after pickling",
         "state that is not in its attributes (np.random, random, variables of the module or "
         "class), a __getstate__ that leaves something out",
     )
@@ -118,18 +117,18 @@ class _Check:
         self.domain: Domain = make_domain(experiment.domain, experiment.seed)
 
     def first_batch(self) -> None:
-        """Makes the algorithm, asks it once, and pickles it before and after."""
+        """Makes the algorithm, asks it once, and pickles it before and after that."""
         algorithm = self.pickled(self.make())
         candidates = self.ask(algorithm)
         if candidates is None:
-            raise BadInput(f"{self.name}: ask gives None at once: an iteration without solutions")
+            raise BadInput(f"{self.name}: the first ask returns None: an iteration needs solutions")
         self.pickled(algorithm)
 
     def make(self) -> Algorithm:
         return make_algorithm(self.experiment, self.domain, None)
 
     def run(self, between: Callable[[Algorithm], Algorithm]) -> Trace:
-        """Runs some iterations; calls `between` wherever a run could be stopped."""
+        """Runs some iterations, and calls `between` at each point where a run can stop."""
         _scramble()
         algorithm = between(self.make())
         trace: Trace = []
@@ -139,7 +138,7 @@ class _Check:
                 batch += 1
                 where = f"batch {batch} of iteration {iteration}"
                 if batch > _MOST_BATCHES:
-                    raise BadInput(f"{self.name}: ask never gives None, which ends an iteration")
+                    raise BadInput(f"{self.name}: ask never returns None, which ends an iteration")
                 trace.append((where, _digest(candidates.solutions)))
                 algorithm = between(algorithm)
                 if batch == 1:
@@ -158,11 +157,11 @@ class _Check:
         solutions, dim = np.asarray(candidates.solutions), self.domain.solution_dim
         if solutions.ndim != 2 or solutions.shape[1] != dim or not len(solutions):
             raise BadInput(
-                f"{self.name}: ask gives solutions of the shape {solutions.shape}; it should be "
+                f"{self.name}: ask returns solutions of the shape {solutions.shape}; it should be "
                 f"(n, {dim}), with n of at least 1"
             )
         if solutions.dtype.kind not in "fiu" or not np.isfinite(solutions).all():
-            raise BadInput(f"{self.name}: ask gives solutions that are not all finite numbers")
+            raise BadInput(f"{self.name}: ask returns solutions that are not all finite numbers")
         made: Candidates = candidates
         return made
 
@@ -189,22 +188,24 @@ class _Check:
         metrics = self._call("metrics", algorithm.metrics)
         lacks = [name for name in ARCHIVE_METRICS if name not in metrics]
         if lacks:
-            raise BadInput(f"{self.name}: metrics lacks {', '.join(lacks)} (None means nothing)")
+            raise BadInput(
+                f"{self.name}: metrics lacks {', '.join(lacks)} (None marks an undefined value)"
+            )
         rows = self._call("archive.rows", algorithm.archive.rows)
         lengths = {key: len(values) for key, values in rows.items()}
         lacks = [key for key in ("objective", "measures", "solution") if key not in rows]
         if lacks or len(set(lengths.values())) > 1:
             raise BadInput(
                 f"{self.name}: archive.rows has {lengths}; it needs objective, measures and "
-                "solution, a row an elite"
+                "solution, with one row per elite"
             )
         about = self._call("archive.describe", algorithm.archive.describe)
         if not {"type", "cells", "dims"} <= set(about):
-            raise BadInput(f"{self.name}: archive.describe has no type, cells and dims: {about}")
+            raise BadInput(f"{self.name}: archive.describe lacks type, cells or dims: {about}")
         return archive_digest(rows)
 
     def pickled(self, algorithm: Algorithm) -> Algorithm:
-        """Returns the algorithm after pickling, with other random states in the process."""
+        """Returns the algorithm after pickling, and changes the process's random states."""
         buffer = io.BytesIO()
         pickler = pickle.Pickler(buffer, protocol=5)
         pickler.dispatch_table = {**copyreg.dispatch_table, **algorithm.reducers}
@@ -213,9 +214,9 @@ class _Check:
             read: Algorithm = pickle.loads(buffer.getvalue())
         except Exception as error:
             raise BadInput(
-                f"{self.name} cannot be pickled, so a run could not go on after a stop: "
-                f"{type(error).__name__}: {error}. Usual causes: a lambda, an open file, a class "
-                "inside of a function; keep none of them in an attribute"
+                f"{self.name} cannot be pickled, so a run could not resume after a stop: "
+                f"{type(error).__name__}: {error}. Usual causes: a lambda, an open file or a class "
+                "inside a function in an attribute"
             ) from error
         _scramble()
         return read
@@ -238,12 +239,12 @@ def _digest(solutions: Any) -> str:
 
 
 def _scramble() -> None:
-    """Changes the states of the process's own generators, as in another process."""
+    """Changes the states of the process's global generators, as in another process."""
     np.random.seed()
     random.seed()
 
 
-# Solutions of an emitter: even, and enough for any of them.
+# Solutions per emitter: an even number that is large enough for all emitters.
 BATCH = 6
 _CELLS = 10  # along each measure
 _DOMAIN = {"preset": "lp_sphere", "solution_dim": 10}
@@ -253,18 +254,20 @@ _EPISODES = {"preset": "pendulum", "max_episode_steps": 20}
 def small_experiment(
     name: str, domain: str | None, settings: Mapping[str, Any], source: str
 ) -> Experiment:
-    """Composes an experiment of few solutions.
+    """Composes an experiment with few solutions.
 
     Args:
-        name: An algorithm's preset or file, an experiment's, or the `module:name` of an emitter,
-            archive or scheduler class, or of what makes a whole algorithm.
-        domain: Its domain: a preset, a file or a `module:Class`; None for that of the experiment,
-            or else the sphere, or a pendulum for what learns from episodes.
-        settings: Further keys, as `--set` has them.
+        name: A preset or a file of an algorithm or of an experiment; or the `module:name` of an
+            emitter, archive or scheduler class, of an `Algorithm`, or of a function that makes
+            one.
+        domain: Its domain: a preset, a file or a `module:Class`. None for the domain of the
+            experiment. An algorithm without one gets the sphere, or a pendulum if it learns from
+            episodes.
+        settings: Further keys, in the form of `--set`.
         source: Where they come from, for messages.
 
     Raises:
-        BadInput: There is no such thing, or it cannot be composed.
+        BadInput: The name is unknown, or the experiment cannot be composed.
     """
     experiment = None if ":" in name else _experiment(name)
     if experiment is not None:
@@ -302,7 +305,7 @@ def _experiment(name: str) -> dict[str, Any] | None:
 
 
 def _part(name: str) -> dict[str, Any]:
-    """Returns the part of an algorithm that a user's class or function is, by its attributes."""
+    """Returns an algorithm with a user's class or function, whose attributes show its role."""
     target: Any = load_plugin(name)
     arguments = list(inspect.signature(target).parameters) if isinstance(target, type) else []
     part: dict[str, Any] = {"archive": {"type": "grid"}, "emitters": [{"type": "gaussian"}]}
@@ -321,7 +324,7 @@ def trace_elsewhere(experiment: Experiment) -> Trace:
     """Checks an algorithm in another process, which hashes strings differently.
 
     Python hashes strings differently in each process, so the order of a set of strings changes
-    between runs. Code that ends its process ends only that one.
+    between runs. Code that ends its process does not end this one.
 
     Args:
         experiment: The experiment.
@@ -330,7 +333,7 @@ def trace_elsewhere(experiment: Experiment) -> Trace:
         The digests of its batches and archives, for comparison by `check_algorithm`.
 
     Raises:
-        BadInput: The contract is broken, or the process has ended; the message has the reason.
+        BadInput: The contract is broken, or the process has crashed; the message has the reason.
     """
     seed = "1" if os.environ.get("PYTHONHASHSEED") != "1" else "2"
     name, about = experiment.algorithm.name, experiment.model_dump_json()

@@ -15,7 +15,7 @@ from qdsweep.errors import BadInput
 
 
 def what_is_given(experiment: Experiment, domain: Domain, fields: Fields) -> dict[str, Any]:
-    """Returns the arguments that a user's archive or algorithm may request, with pyribs' names."""
+    """Returns the arguments that a user's archive or algorithm may take, with pyribs' names."""
     size = experiment.archive
     return {
         "solution_dim": domain.solution_dim,
@@ -36,17 +36,17 @@ def call_own(
     given: Mapping[str, Any],
     positional: tuple[Any, ...] = (),
 ) -> Any:
-    """Calls a user's class or function.
+    """Calls a user's class or function, and returns the result.
 
     Args:
         where: The part in the experiment, for messages.
         target: `module:name`.
-        arguments: The user's own keyword arguments, which override `given`.
-        given: Further keyword arguments; it receives those that its signature names.
+        arguments: The user's keyword arguments, which override `given`.
+        given: Further keyword arguments. Only those in its signature are passed.
         positional: Its first arguments.
 
     Raises:
-        BadInput: It refuses its arguments or raises; the message has the place.
+        BadInput: It refuses its arguments or raises; the message has the line of code.
     """
     function = load_plugin(target)
     takes, open_ended = _takes(function)
@@ -63,8 +63,8 @@ def call_own(
         inspect.signature(function).bind(*positional, **used)
     except TypeError as error:
         raise BadInput(
-            f"{where}: {target}: {error}; its signature is {inspect.signature(function)}. It is "
-            f"given {', '.join(given)} where its signature has them; write the others beside `type`"
+            f"{where}: {target}: {error}; its signature is {inspect.signature(function)}. qdsweep "
+            f"passes {', '.join(given)} if the signature has them; write the others next to `type`"
         ) from None
     try:
         return function(*positional, **used)
@@ -75,7 +75,7 @@ def call_own(
 
 
 def raised(error: BaseException) -> str:
-    """Returns the text of an error in a user's code, with the place where it was raised."""
+    """Returns the text of an error in a user's code, with the line of code that raised it."""
     frames = traceback.extract_tb(error.__traceback__)
     own = [f for f in frames if not {"site-packages", "qdsweep"} & set(Path(f.filename).parts)]
     frame = (own or list(frames))[-1]
@@ -84,10 +84,13 @@ def raised(error: BaseException) -> str:
 
 
 def _takes(function: Any) -> tuple[list[str], bool]:
-    """Returns the keyword parameters, also of bases behind `**`, and whether any is allowed."""
+    """Returns the keyword parameters, and whether others are allowed.
+
+    Where a class passes `**` on to its bases, their parameters are included.
+    """
     spots = [function]
     if isinstance(function, type):
-        # The last one is object's.
+        # The last `__init__` is object's.
         spots = [vars(each)["__init__"] for each in function.__mro__ if "__init__" in vars(each)]
         del spots[-1:]
     names: list[str] = []

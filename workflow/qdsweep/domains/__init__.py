@@ -15,15 +15,15 @@ _STEP = 0.5
 
 
 def make_domain(domain: DomainConfig, seed: int = 0) -> "Domain":
-    """Makes a domain from its config, whose values replace the domain's own.
+    """Makes a domain from its config, which overrides the values of the class.
 
     Args:
         domain: One of the models of `qdsweep.config.domain`.
         seed: The seed of the run, for a random `x0`; evaluations do not depend on it.
 
     Returns:
-        The domain, with the attributes of `Domain`. Its `x0` ``(d,)`` float64 is where a search
-        starts, and `step` is the natural mutation scale.
+        The domain, with the attributes of `Domain`. Its `x0` ``(d,)`` float64 is the starting
+        point of a search, and `step` is the natural mutation scale [parameter units].
 
     Raises:
         BadInput: A name in the config does not exist, is not installed or does not fit.
@@ -51,7 +51,7 @@ def make_domain(domain: DomainConfig, seed: int = 0) -> "Domain":
         values["objective_range"] = domain.objective_range
     x0: Any = domain.x0 if domain.x0 is not None else getattr(made, "x0", 0.0)
     if domain.x0 == "xavier":
-        # Not the algorithm's child (0,): every algorithm of a seed starts there.
+        # Child (0,) of the seed belongs to the algorithm. All algorithms of a seed share this x0.
         x0 = made.xavier(np.random.SeedSequence(seed, spawn_key=(3,)))
     try:
         x0 = np.broadcast_to(np.asarray(x0, dtype=np.float64), made.solution_dim)
@@ -71,14 +71,14 @@ def make_domain(domain: DomainConfig, seed: int = 0) -> "Domain":
 
 
 def import_libraries(domain: DomainConfig) -> "Domain | None":
-    """Imports what a domain needs, in a process that is forked later.
+    """Imports the libraries of a domain, in a process that is forked later.
 
     Args:
         domain: One of the models of `qdsweep.config.domain`.
 
     Returns:
-        The domain. None for the user's own code, which is not imported: it could start threads or
-        open files, which do not bear a fork.
+        The domain. None for the user's own code, which is not imported, because its threads and
+        open files would not survive a fork.
     """
     is_own = domain.own_parts or ":" in getattr(domain, "env", "")
     return None if is_own else make_domain(domain)

@@ -6,11 +6,11 @@ from qdsweep.domains.base import Evaluation, Floats, Seeds
 
 
 class Arm:
-    """An arm of d unit links in the plane; a solution is its joint angles [rad].
+    """An arm of d unit links in the plane. A solution is its joint angles [rad].
 
-    Objective: (1 - variance of the angles) * 100, so 100 for equal angles and below 0 where the
-    variance exceeds 1. Measures: where the end effector is [link lengths]. (Settings of
-    icaros-usc/cma_mae, experiments/arm.)
+    The objective is (1 - variance of the angles) * 100. It is 100 for equal angles, and below 0
+    where the variance exceeds 1. The measures are the position (x, y) of the end effector [link
+    lengths]. The settings are those of icaros-usc/cma_mae, experiments/arm.
 
     Attributes: see `qdsweep.domains.base.Domain`.
     """
@@ -32,16 +32,19 @@ class Arm:
 
         Args:
             solutions: ``(n, d)`` joint angles [rad].
-            seeds: Not used: there is no randomness.
+            seeds: Not used, as the evaluation is deterministic.
+
+        Returns:
+            Objectives ``(n,)`` and measures ``(n, 2)``.
         """
-        # The order in which numpy sums a row depends on the memory layout: this fixes it.
+        # numpy's order of summation within a row depends on the memory layout, so it is fixed.
         angles = np.ascontiguousarray(solutions, dtype=np.float64)
         headings = np.cumsum(angles, axis=1)
         ends = [np.cos(headings).sum(axis=1), np.sin(headings).sum(axis=1)]
         return Evaluation((1 - np.var(angles, axis=1)) * 100, np.stack(ends, axis=1))
 
     def jacobian(self, solutions: Floats) -> Floats:
-        """Returns the gradients, that of the objective first.
+        """Returns the gradients of the objective and of each measure, in this order.
 
         Args:
             solutions: ``(n, d)`` joint angles [rad].

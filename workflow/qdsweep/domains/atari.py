@@ -82,7 +82,7 @@ class AtariGame:
     """A game and a policy. The objective is the return, the sum of the game's own rewards.
 
     The results equal those of a fresh emulator for every episode, bit for bit. Its environment
-    steps are frames; a record has a row for each decision of the policy.
+    steps are frames. A record has one row for each decision of the policy.
 
     Attributes: see `qdsweep.domains.base.Domain`.
     """
@@ -122,7 +122,7 @@ class AtariGame:
         self.fields = episode_fields(game.episodes)
 
     def xavier(self, seed: np.random.SeedSequence) -> Floats:
-        """Draws where a search may start, see `draw_xavier`."""
+        """Draws a starting point ``(d,)`` of a search, see `draw_xavier`."""
         return self._policy.xavier(seed)
 
     def evaluate(
@@ -137,10 +137,13 @@ class AtariGame:
 
         Args:
             solutions: ``(n, d)`` weights of the policy.
-            seeds: ``(n,)`` seeds; an episode has its evaluation's seed, or, of several, a child
-                of it.
+            seeds: ``(n,)`` seeds. A single episode has the seed of its evaluation. Each of
+                several episodes has a child of it.
             experience: Whether to return the records of the episodes.
             exploration: How the policies explore; None for greedy ones.
+
+        Returns:
+            Objectives ``(n,)``, measures ``(n, m)`` and frames ``(n,)``.
         """
         count, episodes = len(solutions), self._game.episodes
         frames: list[int] = []

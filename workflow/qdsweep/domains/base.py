@@ -7,19 +7,21 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 Seeds = NDArray[np.uint32]
-# The values of `Record.ends`.
+# The values of `Record.ends`: the episode continues, it terminated, its time limit truncated it.
 GOES_ON, TERMINATED, CUT = 0, 1, 2
 
 
 class Record(NamedTuple):
-    """The experience of one evaluation: t steps of k episodes, one episode after another.
+    """The transitions of one evaluation: t steps of k episodes, one episode after another.
 
     Attributes:
-        observations: ``(t + k, s)`` float32, each once; the last of an episode follows its steps.
+        observations: ``(t + k, s)`` float32, the observation before each step. The last
+            observation of an episode follows its steps.
         actions: ``(t, a)`` float32, as passed to the environment; discrete ones are one-hot. Rows
-            that explore by "gaussian" have the noisy outputs before they were squashed.
-        rewards: ``(t,)`` float32.
-        ends: ``(t,)`` uint8: the episode continues (0), it ended (1), the time limit cut it (2).
+            that explore by "gaussian" have the noisy outputs before they are squashed.
+        rewards: ``(t,)`` float32, the reward of each step.
+        ends: ``(t,)`` uint8, whether a step is the last of its episode. 0: the episode continues.
+            1: it is terminated. 2: it is truncated by its time limit (gymnasium's terms).
     """
 
     observations: NDArray[np.float32]
@@ -34,32 +36,34 @@ class Exploration(NamedTuple):
     Random draws come from the row's evaluation seed. A row whose scales are all 0 acts greedily.
 
     Attributes:
-        kind: "softmax": a discrete action is drawn from softmax(output / scale). "epsilon": with
-            the probability `scale` a discrete action is uniform. "gaussian": `scale` times normal
-            noise is added to each output, before it is squashed into bounds.
-        scale: ``(n, 1)``; ``(n, a)`` for "gaussian", one for each output.
+        kind: "softmax", "epsilon" or "gaussian". Softmax draws a discrete action from
+            softmax(output / scale). Epsilon takes a uniform discrete action with the probability
+            `scale`. Gaussian adds `scale` times normal noise to each output, before the output is
+            squashed into bounds.
+        scale: ``(n, 1)``; for "gaussian" ``(n, a)``, one scale for each output.
     """
 
     kind: str
     scale: Floats
 
     def part(self, rows: slice) -> "Exploration":
-        """Returns the exploration of some rows."""
+        """Returns the exploration of a slice of the rows."""
         return self._replace(scale=self.scale[rows])
 
 
 class Actor(NamedTuple):
-    """The network whose weights are a solution, as a learner needs it.
+    """A description of the policy network whose weights are a solution, for learners.
 
-    Its layout is that of `qdsweep.domains.policies.Policy.network`.
+    A solution has the weights and biases layer by layer, as in
+    `qdsweep.domains.policies.Policy.network`.
 
     Attributes:
         shapes: (outputs, inputs) of each layer.
         bias: Whether each layer has biases.
         activation: The activation of the hidden layers, "tanh" or "relu".
-        low: ``(a,)`` lower bounds of the actions, which are centre + half * tanh(output); None
-            where the actions are discrete or unbounded.
-        high: ``(a,)`` upper bounds, or None.
+        low: ``(a,)`` lower bounds of the actions; None where the actions are discrete or
+            unbounded. A bounded action is centre + half range * tanh(output).
+        high: ``(a,)`` upper bounds of the actions, or None.
         discrete: Whether the action is the index of the largest output.
     """
 
@@ -77,11 +81,16 @@ class Evaluation(NamedTuple):
     Attributes:
         objective: ``(n,)`` objective values, in the domain's own scale.
         measures: ``(n, m)`` measures, in the order of the domain's `measures`.
-        fields: Further values to keep with each elite, each ``(n, ...)`` (pyribs extra fields).
+        fields: Name -> ``(n, ...)`` further values to keep with each elite. pyribs calls them
+            extra fields.
         jacobian: ``(n, 1 + m, d)`` gradients of the objective and of each measure, or None.
-        tally: ``(n, k)`` the term of each row in the run's context, or None.
+        tally: ``(n, k)`` the term that each row adds to the run's context, or None.
         experience: The record of each row, None for a failed row; None if not requested.
         steps: ``(n,)`` environment steps of each row; None where no episodes are played.
+
+    Example:
+        >>> Evaluation(np.zeros(2), np.zeros((2, 3))).measures.shape
+        (2, 3)
     """
 
     objective: Floats
@@ -96,31 +105,47 @@ class Evaluation(NamedTuple):
 class Domain(Protocol):
     """An objective function with measures.
 
+    Any class with these attributes and an `evaluate` is a domain; it need not inherit from
+    `Domain`. `qdsweep check module:Class` tests it.
+
     A domain is pure and row-independent: row i of a result has the same bits in any batch, in any
     process and at every repetition. This excludes BLAS products across rows. ``X @ W`` on a part of
     a batch differs in the last bits from the same rows of the whole.
 
     A domain may have ``jacobian(solutions) -> (n, 1 + m, d)``, which gradient emitters need. It
-    may have ``render(solution, seed)``, the pictures ``(h, w, 3)`` uint8 of an evaluation, for
-    `qdsweep rollout`; environments of gymnasium.make need none.
+    may have ``render(solution, seed)``, which yields the pictures ``(h, w, 3)`` uint8 of an
+    evaluation for `qdsweep rollout`. Environments of gymnasium.make need no such method.
 
     It may learn from all evaluations of a run, as observation normalisation does. With a
     `context_dim` k, ``evaluate(solutions, seeds, context)`` receives the run's context ``(k,)``. It
     is zeros plus the tallies of all earlier batches, added row by row in order. The context is the
-    same for all rows of a batch, and part of the reload file.
+    same for all rows of a batch, and part of the reload file (the checkpoint of a run).
 
     Algorithms may learn from a domain with an `actor`. ``evaluate(..., experience=True)`` then
     returns a `Record` of each row too, and ``evaluate(..., exploration=...)`` takes the
-    `Exploration` of the rows, or None. With a `frame_skip` k, a decision (a row of a record)
+    `Exploration` of the rows, or None. With a `frame_skip` k, a decision (one row of a record)
     lasts k environment steps.
 
     Attributes:
         solution_dim: Number of parameters of a solution, d.
         measures: Name -> (lower, upper) range of each measure, in order.
-        objective_range: (lowest, best) objective; the lower end gives the QD-score offset.
-        x0: ``(d,)`` where a search starts. (Optional in your class: zeros.)
-        step: Natural mutation scale, > 0. (Optional in your class: 0.5.)
-        fields: Name -> shape of the extra fields that `evaluate` returns.
+        objective_range: (lowest, best) objective. The QD-score offset is the lowest objective.
+        x0: ``(d,)`` starting point of a search. Optional in your class; the default is zeros.
+        step: Natural mutation scale, > 0 [parameter units]. Optional in your class; the default
+            is 0.5.
+        fields: Name -> shape of the extra fields that `evaluate` returns, per solution.
+
+    Example:
+        A sphere with two measures::
+
+            class Sphere:
+                solution_dim = 10
+                measures = {"first": (-5.0, 5.0), "second": (-5.0, 5.0)}
+                objective_range = (-250.0, 0.0)
+                fields = {}
+
+                def evaluate(self, solutions, seeds):
+                    return Evaluation(-(solutions**2).sum(axis=1), solutions[:, :2])
     """
 
     solution_dim: int
@@ -134,7 +159,10 @@ class Domain(Protocol):
         """Evaluates a batch.
 
         Args:
-            solutions: ``(n, d)`` solutions.
-            seeds: ``(n,)`` seeds, the only source of randomness for an evaluation.
+            solutions: ``(n, d)`` float64 solutions, which `evaluate` must not change.
+            seeds: ``(n,)`` uint32 seeds, one per solution: the only source of randomness.
+
+        Returns:
+            The results, row by row.
         """
         ...

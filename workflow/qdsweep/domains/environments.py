@@ -1,4 +1,4 @@
-"""Environments of gymnasium: found by their ids, made, and reset silently."""
+"""Finds environments of gymnasium by their ids, makes them, and resets them silently."""
 
 import copy
 import ctypes
@@ -29,7 +29,7 @@ def find_spec(env_id: str) -> EnvSpec:
         env_id: `Name-vN`, or `module:Name-vN` where importing the module registers it.
 
     Raises:
-        BadInput: There is no such module or environment; the message has similar names.
+        BadInput: There is no such module or environment. The message has similar names.
     """
     module, _, name = env_id.rpartition(":")
     if module:
@@ -46,7 +46,7 @@ def find_spec(env_id: str) -> EnvSpec:
 
 def _import(env_id: str, module: str) -> None:
     try:
-        require_package(env_id)  # it looks in config/plugins/, too
+        require_package(env_id)  # it also looks in config/plugins/
     except BadInput as error:
         raise BadInput(f"domain.env = {error}") from None
     try:
@@ -74,7 +74,7 @@ def make_env(
     Args:
         spec: The environment.
         kwargs: Its arguments.
-        wrappers: What it is wrapped in.
+        wrappers: Its wrappers, the innermost first.
         limit: The longest episode [steps]; None for its own limit, -1 where the caller applies it.
 
     Raises:
@@ -100,7 +100,7 @@ def make_env(
             raise BadInput(f"domain.wrappers.{number} = {error}") from None
         except Exception as error:
             raise BadInput(
-                f"domain.wrappers.{number} = {wrapper.type}: it does not wrap {spec.id} with the "
+                f"domain.wrappers.{number} = {wrapper.type} cannot wrap {spec.id} with the "
                 f"arguments {wrapper.arguments}: {type(error).__name__}: {error}"
             ) from error
     return env

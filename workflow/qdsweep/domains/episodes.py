@@ -44,11 +44,11 @@ def evaluate_episodes(
         episodes: Number of episodes.
 
     Returns:
-        The means; with more than one episode also the objective's standard deviation over them
-        (of the episodes played, ddof 0), ``objective_std`` ``(n,)``.
+        The means. With more than one episode, the field ``objective_std`` ``(n,)`` is the
+        objective's standard deviation over the episodes (ddof 0).
     """
     solutions = np.ascontiguousarray(solutions, dtype=np.float64)
-    # One mean per solution, as numpy could sum a whole batch in another order.
+    # One mean per solution, because numpy may sum a whole batch in another order.
     played = [
         np.array([rollout(solution, child) for child in episode_seeds(seed, episodes)])
         for solution, seed in zip(solutions, seeds, strict=True)
@@ -81,7 +81,7 @@ def check_components(
         measures: The measures.
         env: The environment's id, for the message.
         observations: Components of an observation.
-        actions: Components of an action (of a Discrete space: its number of actions).
+        actions: Components of an action; of a Discrete space, its number of actions.
 
     Raises:
         BadInput: A component is out of range.
@@ -109,7 +109,7 @@ def measure_episode(
         measures: The measures.
         observations: ``(T, o)`` observations, one after each step.
         actions: ``(T, a)`` actions; one-hot vectors for a Discrete space.
-        touching: T sets of names: the geoms that touch the floor after each step.
+        touching: T sets of names, those of the geoms that touch the floor after each step.
         length: Steps of the episode; None for T.
     """
     length = len(observations) if length is None else length

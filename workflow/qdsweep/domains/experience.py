@@ -41,9 +41,9 @@ def find_fault(record: Any, actor: Actor) -> str | None:
     steps = len(record.rewards)
     episodes = int(np.count_nonzero(record.ends))
     if np.shape(record.ends) != (steps,) or not steps or record.ends[-1] == GOES_ON:
-        return f"ends has the shape {np.shape(record.ends)} or no end behind {steps} rewards"
+        return f"ends has the shape {np.shape(record.ends)}, or no end after {steps} rewards"
     if record.ends.max() > CUT:
-        return f"ends has the value {record.ends.max()}, which means nothing"
+        return f"ends has the unknown value {record.ends.max()}"
     shapes = {"observations": (steps + episodes, inputs), "actions": (steps, outputs)}
     for name, shape in {**shapes, "rewards": (steps,)}.items():
         values = getattr(record, name)
@@ -64,8 +64,9 @@ def check_experience(domain: Domain, solutions: Floats, seeds: Seeds) -> None:
     """Checks the records of a domain that has an `actor`, by evaluating some solutions.
 
     The actor must be the network of a solution. Records must have the right shapes, the actions of
-    that network, and the same bits when a solution is evaluated again or alone. Where `evaluate`
-    takes an `Exploration`, this also holds for rows that explore, and greedy rows do not change.
+    that network, and the same bits when a solution is evaluated again or in a batch of one. Where
+    `evaluate` takes an `Exploration`, this also holds for rows that explore, and greedy rows do
+    not change.
 
     Args:
         domain: The domain.
@@ -94,12 +95,12 @@ def check_experience(domain: Domain, solutions: Floats, seeds: Seeds) -> None:
         differs = _differences(explored[0], records[0])
         if differs:
             raise BadInput(
-                f"{where}: the record of a row of scale 0 differs in {', '.join(differs)} from "
-                "that without exploration"
+                f"{where}: with scale 0, the record differs in {', '.join(differs)} from the "
+                "record without exploration"
             )
         pairs = zip(explored[1:], records[1:], strict=True)
         if len(solutions) > 1 and not any(_differences(*pair) for pair in pairs):
-            raise BadInput(f"{where}: rows of scale 1 act as they do without exploration")
+            raise BadInput(f"{where}: with scale 1, rows act as they do without exploration")
 
 
 def _checked(
@@ -116,11 +117,11 @@ def _checked(
         if fault:
             raise BadInput(f"{where}: {fault}")
         if actor.discrete and not _one_hot(record.actions):
-            raise BadInput(f"{where}: its actions are not one-hot, but the actor is discrete")
+            raise BadInput(f"{where}: the actor is discrete, but its actions are not one-hot")
         rows = slice(row, row + 1)
         part = None if exploration is None else exploration.part(rows)
         alone = _records(domain, solutions[rows], seeds[rows], part)[0]
-        for other, when in ((repeated[row], "a second time"), (alone, "alone")):
+        for other, when in ((repeated[row], "a second time"), (alone, "in a batch of one")):
             differs = _differences(record, other)
             if differs:
                 raise BadInput(f"{where}, evaluated {when}, differs in {', '.join(differs)}")
@@ -184,7 +185,7 @@ def _find_fault_of_actor(actor: Any, solution_dim: int) -> str | None:
 
 
 def _check_actions(where: str, solution: Floats, record: Record, actor: Actor) -> None:
-    """Refuses actions of another network, as a learner would learn the wrong policy."""
+    """Refuses actions of another network, because a learner would learn the wrong policy."""
     if actor.low is None or actor.high is None:
         return
     from qdsweep.domains.policies import split_layers
@@ -201,7 +202,7 @@ def _check_actions(where: str, solution: Floats, record: Record, actor: Actor) -
     far = np.abs(record.actions - (actor.low + half + half * np.tanh(x))) / half
     if far.mean() > _NEAR:
         raise BadInput(
-            f"{where}: its actions are {far.mean():.0%} of their half ranges from those of the "
-            "network that `actor` describes, at these observations. Usual causes: another layout "
-            "of the weights, another activation, observations that the policy sees scaled"
+            f"{where}: its actions differ from those of the network that `actor` describes by "
+            f"{far.mean():.0%} of their half ranges. Usual causes: another layout of the weights, "
+            "another activation, or scaled observations"
         )

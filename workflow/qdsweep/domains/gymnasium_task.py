@@ -34,7 +34,7 @@ from qdsweep.domains.policies import Choice, Policy, make_actions, make_choice
 from qdsweep.errors import BadInput
 
 FLOOR = "floor"
-# Returns which of the parts that measures name touch the floor in an environment.
+# Returns the names of the parts that touch the floor, among those that measures name.
 Ground = Callable[[gym.Env], frozenset[str]]
 
 
@@ -46,11 +46,11 @@ def make_ground(env: gym.Env, task: config.Gymnasium) -> Ground | None:
         task: The settings.
 
     Returns:
-        A function from an environment of the task to names: of MuJoCo's geoms, or of the parts in
+        A function from an environment of the task to names. They are MuJoCo's geoms, or parts in
         the `foot_list` of PyBullet's robot. None if no measure needs it.
 
     Raises:
-        BadInput: The environment knows no contacts, or has no such part.
+        BadInput: The environment does not report contacts, or has no such part.
     """
     geoms = [measure.geom for measure in task.measures if measure.geom is not None]
     if not geoms:
@@ -62,8 +62,8 @@ def make_ground(env: gym.Env, task: config.Gymnasium) -> Ground | None:
         _require(geoms, bare.robot.foot_list, f"{task.env}: robot.foot_list has no", "it has")
         return _feet
     raise BadInput(
-        "domain.measures: contact is only known in MuJoCo's tasks and of PyBullet's robots with "
-        f"feet, not {task.env}"
+        "domain.measures: only MuJoCo's tasks and PyBullet's robots with feet report contacts, "
+        f"{task.env} does not"
     )
 
 
@@ -103,33 +103,33 @@ def make_vector(space: spaces.Space, env: str) -> tuple[int, Callable[[Any], Flo
         env: The environment's id, for the message.
 
     Returns:
-        The size of the vector, and the function, which copies: an env may reuse its buffer.
+        The size of the vector, and the function. It copies, because an env may reuse its buffer.
 
     Raises:
-        BadInput: Observations of the space differ in size, as those of Sequence and Graph.
+        BadInput: Observations of the space differ in size, as in Sequence and Graph spaces.
     """
     if isinstance(space, spaces.Box) and len(space.shape) == 1:
         return space.shape[0], lambda raw: raw.astype(np.float64)
     flat = spaces.flatten_space(space)
     if not isinstance(flat, spaces.Box):
         raise BadInput(
-            f"domain.env = {env!r}: its observations are {space}, which differ in size. Write a "
-            "domain of your own (module:Class) for it"
+            f"domain.env = {env!r}: its observations are {space}, which differ in size. Write "
+            "your own domain (module:Class) for it"
         )
     return flat.shape[0], lambda raw: spaces.flatten(space, raw).astype(np.float64)
 
 
-# The longest episode where neither the task nor its settings limit it [steps].
+# The longest episode if neither the task nor its settings limit it [steps].
 MAX_STEPS = 100_000
 
-# `reset` removes all state of earlier episodes from these environments (a test checks it), so one
-# of them is reused. Others may keep state: a BipedalWalker and the robots of PyBullet keep their
-# physics world, and give other bits when they are reused.
+# `reset` removes all state of earlier episodes from these environments (a test checks it), so they
+# are reused. Others may keep state. A BipedalWalker and the robots of PyBullet keep their physics
+# world, and give other bits when they are reused.
 _KEPT = ("gymnasium.envs.classic_control.", "gymnasium.envs.mujoco.")
 
 
 class _Episode(NamedTuple):
-    """A record of one episode, before it is cut to single precision."""
+    """A record of one episode, before it is converted to single precision."""
 
     observations: Floats
     actions: Floats
@@ -160,7 +160,7 @@ class GymnasiumTask:
         self._spec = find_spec(task.env)
         self._reset = make_reset(self._spec)
         limit = task.max_episode_steps or self._spec.max_episode_steps
-        # Wrappers may skip steps or play several: the environment inside counts its own.
+        # Wrappers may skip steps or play several, so the environment inside counts its own.
         inside = limit if task.wrappers else -1
         self._is_limited = limit is not None
         self._limit = (None if task.wrappers else limit) if self._is_limited else MAX_STEPS
@@ -183,11 +183,11 @@ class GymnasiumTask:
             self.fields |= {"observation_mean": (size,), "observation_std": (size,)}
             self.context_dim = 1 + 2 * size
         elif isinstance(env.action_space, spaces.Box | spaces.Discrete):
-            # A learner has the observations as they are, so the policy must have them too.
+            # A learner sees unscaled observations, so the policy must see them too.
             self.actor = self._policy.actor(self._actions)
 
     def xavier(self, seed: np.random.SeedSequence) -> Floats:
-        """Draws where a search may start, see `Policy.xavier`."""
+        """Draws a starting point ``(d,)`` of a search, see `Policy.xavier`."""
         return self._policy.xavier(seed)
 
     def evaluate(
@@ -203,11 +203,14 @@ class GymnasiumTask:
 
         Args:
             solutions: ``(n, d)`` weights of the policy, see `Policy.network`.
-            seeds: ``(n,)`` seeds; an episode is reset with its evaluation's seed, or, of
-                several, with a child of it.
-            context: See `Normalizer`; None, like zeros, where nothing was observed yet.
+            seeds: ``(n,)`` seeds. A single episode is reset with the seed of its evaluation. Each
+                of several episodes is reset with a child of it.
+            context: See `Normalizer`; None or zeros before the first observation.
             experience: Whether to return the records of the episodes.
             exploration: How the policies explore; None for greedy ones.
+
+        Returns:
+            Objectives ``(n,)``, measures ``(n, m)`` and environment steps ``(n,)``.
         """
         count, episodes = len(solutions), self._task.episodes
         normalizer = None
@@ -266,13 +269,13 @@ class GymnasiumTask:
             env.close()
         if not (self._is_limited or terminated or truncated):
             raise RuntimeError(
-                f"{self._task.env}: the episode does not end: it has {limit:,} steps, and the task "
-                "has no limit of its own. Set domain.max_episode_steps"
+                f"{self._task.env}: the episode has not ended after {limit:,} steps, and the task "
+                "has no limit. Set domain.max_episode_steps"
             )
         observations, actions = np.array(seen), self._actions.vectors(done)
         ends = np.full(len(done), float(GOES_ON))
         ends[-1] = TERMINATED if terminated else CUT
-        if np.isnan(observations[:-1]).any():  # a task may end by itself because of the last one
+        if np.isnan(observations[:-1]).any():  # the last one may be the reason for the end
             step = int(np.isnan(observations).any(axis=1).argmax())
             raise RuntimeError(f"{self._task.env}: the observation of step {step} is NaN")
         measures = measure_episode(self._task.measures, observations[1:], actions, touching)

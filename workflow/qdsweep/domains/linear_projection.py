@@ -1,8 +1,8 @@
 """The linear projection benchmark (Fontaine et al. 2020, arXiv:1912.02400, section 4).
 
-Settings as in the CMA-MAE paper (Fontaine and Nikolaidis 2023, arXiv:2205.10752) and its code
-(icaros-usc/cma_mae, experiments/lin_proj). The best objective is 100, and the corner where every
-parameter is -5.12 has 0.
+Settings are those of the CMA-MAE paper (Fontaine and Nikolaidis 2023, arXiv:2205.10752) and its
+code (icaros-usc/cma_mae, experiments/lin_proj). The best objective is 100. The objective is 0 in
+the corner where every parameter is -5.12.
 """
 
 from collections.abc import Callable
@@ -18,12 +18,12 @@ _A = 10.0  # Rastrigin's amplitude
 
 
 class _Function(NamedTuple):
-    """A sum of one term per parameter; the objective falls from 100 (sum 0) to 0.
+    """A sum of one term per parameter. The objective is 100 where the sum is 0.
 
     Attributes:
         term: ``(n, d) -> (n, d)``, the terms.
         slope: ``(n, d) -> (n, d)``, their derivatives.
-        worst: The value of a term; if every term has it, the objective is 0.
+        worst: The value of each term where the objective is 0.
     """
 
     term: Callable[[Floats], Floats]
@@ -67,10 +67,10 @@ _FUNCTIONS = {
 
 
 class LinearProjection:
-    """A function of d parameters; the measures are the sums of the clipped halves.
+    """A function of d parameters. The measures are the sums of the clipped halves.
 
-    A parameter x counts as x inside [-5.12, 5.12] and as 5.12 / x outside. So the edges of the
-    measure space are hard to reach: nearly all parameters of a half must be at a bound.
+    A parameter x counts as x inside [-5.12, 5.12] and as 5.12 / x outside. The edges of the
+    measure space are therefore hard to reach: nearly all parameters of a half must be at a bound.
 
     Attributes: see `qdsweep.domains.base.Domain`.
     """
@@ -99,9 +99,12 @@ class LinearProjection:
 
         Args:
             solutions: ``(n, d)`` solutions.
-            seeds: Not used: there is no randomness.
+            seeds: Not used, as the evaluation is deterministic.
+
+        Returns:
+            Objectives ``(n,)`` and measures ``(n, 2)``.
         """
-        # The order in which numpy sums a row depends on the memory layout: this fixes it.
+        # numpy's order of summation within a row depends on the memory layout, so it is fixed.
         x = np.ascontiguousarray(solutions, dtype=np.float64)
         raw = np.sum(self._function.term(x), axis=1)
         objective = (raw - self._worst) / -self._worst * 100
@@ -110,10 +113,10 @@ class LinearProjection:
         return Evaluation(objective, np.stack([half.sum(axis=1) for half in halves], axis=1))
 
     def jacobian(self, solutions: Floats) -> Floats:
-        """Returns the true gradients, that of the objective first.
+        """Returns the true gradients of the objective and of each measure, in this order.
 
-        (The published code leaves out the objective's scale, which does not change normalised
-        gradients. It has -2 for every parameter outside the plateau, which is not its gradient.)
+        The published code leaves out the objective's scale, which does not change normalised
+        gradients. It has -2 for every parameter outside the plateau, which is not its gradient.
 
         Args:
             solutions: ``(n, d)`` solutions.

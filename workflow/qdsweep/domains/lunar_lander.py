@@ -1,12 +1,12 @@
 """LunarLander-v3 with a linear policy: the task of pyribs' examples/lunar_lander.py.
 
-Its fast path is gymnasium's `step` without the parts that a discrete lander skips.
+The fast path is gymnasium's `step` without the parts that a discrete lander skips. It saves a third
+of the time. Random numbers are drawn in one block, forces are plain floats, and the loop allocates
+only the objects that Box2D returns. Nearly all of the remaining time is `b2World.Step`.
 
-Bit-equal to `gymnasium.make("LunarLander-v3")` with the library versions in `PROVEN`
-(`test_lunar_lander.py` compares them over policies, seeds and every way to end). With other
-versions it is not used. It saves a third of the time. Random numbers are drawn in one block, forces
-are plain floats, and the loop allocates only what Box2D returns. Nearly all of the remaining time
-is `b2World.Step`.
+The fast path is bit-equal to `gymnasium.make("LunarLander-v3")` with the library versions in
+`PROVEN`, and is not used with others. `test_lunar_lander.py` compares both over policies, seeds and
+every way to end.
 """
 
 import math
@@ -65,10 +65,10 @@ class LeanLander:
 
         Args:
             weights: ``(4, 8)`` W.
-            seed: The seed of the terrain and of all else that is random.
+            seed: The seed of all randomness, such as the terrain.
 
         Returns:
-            As `LunarLander._land`.
+            The results of `LunarLander._land`.
         """
         env = self._env
         observation, _ = env.reset(seed=seed)
@@ -155,8 +155,8 @@ _X, _Y_VELOCITY, _LEFT_LEG, _RIGHT_LEG = 0, 3, 6, 7  # components of an observat
 class LunarLander:
     """A landing, flown by argmax(W observation).
 
-    The results equal those of pyribs' example for the same seed, bit for bit. One environment
-    is kept: unlike other Box2D environments, LunarLander makes a new physics world in `reset`.
+    The results equal those of pyribs' example for the same seed, bit for bit. One environment is
+    reused, because LunarLander, unlike other Box2D environments, makes a new world in `reset`.
 
     Attributes: see `qdsweep.domains.base.Domain`.
     """
@@ -165,7 +165,7 @@ class LunarLander:
         """Makes the environment.
 
         Args:
-            episodes: Landings that an evaluation averages.
+            episodes: Number of landings that an evaluation averages over.
 
         Raises:
             BadInput: Box2D is missing.
@@ -179,9 +179,9 @@ class LunarLander:
             pass  # the fast path draws no pictures
         elif differing:
             self.remark = (
-                "the lunar lander's fast path is proven with other versions than "
+                "the lunar lander's fast path was not tested with "
                 f"{', '.join(f'{name} {version}' for name, version in differing.items())}: "
-                "the plain path is taken, with the same results"
+                "the slower path is used, with the same results"
             )
         else:
             self._lean = LeanLander(self._env.unwrapped, self._limit)
@@ -197,17 +197,20 @@ class LunarLander:
         Args:
             solutions: ``(n, 32)`` weights W, ``(4, 8)`` row by row.
             seeds: ``(n,)`` seeds of the terrain and of the lander's first push.
+
+        Returns:
+            Objectives ``(n,)`` and measures ``(n, 2)``.
         """
         return evaluate_episodes(self._land, solutions, seeds, self._episodes)
 
     def _land(self, solution: Floats, seed: int) -> list[float]:
         """Returns the return, and x-position and y-velocity when a leg first touches the ground.
 
-        If no leg ever does: the last x-position and the fastest descent.
+        If no leg ever does, they are the last x-position and the fastest descent.
         """
         env = self._env
         weights = solution.reshape(_ACTIONS, _OBSERVATIONS)
-        # Huge weights could give infinities or NaN, and argmax treats NaN in a special way.
+        # Huge weights could give infinities or NaN, and argmax has its own rule for NaN.
         if self._lean is not None and np.abs(weights).max() < _HUGE:
             return self._lean.land(weights, seed)
         total, lowest, impact = 0.0, math.inf, None

@@ -4,10 +4,10 @@ import numpy as np
 
 from qdsweep.domains.base import Floats
 
-# A component that has been constant so far must not become huge when it changes.
+# Keeps a component that was constant so far from becoming huge when it changes.
 _VARIANCE_FLOOR = 1e-8
 _LIMIT = 10.0
-# This number of observations marks a context that has mean and standard deviation instead.
+# This number of observations marks a context that stores mean and standard deviation instead.
 _KNOWN = -1.0
 
 
@@ -19,8 +19,8 @@ class Normalizer:
             there are none, observations are unchanged. See also `context_of`.
 
     Attributes:
-        mean: ``(o,)``.
-        std: ``(o,)``.
+        mean: ``(o,)`` mean of each component.
+        std: ``(o,)`` standard deviation of each component.
     """
 
     def __init__(self, context: Floats) -> None:
@@ -43,7 +43,7 @@ class Normalizer:
 
 
 def tally(observations: Floats) -> Floats:
-    """Returns the term ``(1 + 2 o,)`` of ``(T, o)`` observations in the context."""
+    """Returns the term ``(1 + 2 o,)`` that ``(T, o)`` observations add to the context."""
     sums, squares = observations.sum(axis=0), (observations**2).sum(axis=0)
     return np.concatenate(([len(observations)], sums, squares))
 
@@ -53,7 +53,7 @@ def context_of(mean: Floats, std: Floats) -> Floats:
 
     Args:
         mean: ``(n, o)`` means.
-        std: ``(n, o)`` standard deviations, as a `Normalizer` has them.
+        std: ``(n, o)`` standard deviations, as in `Normalizer.std`.
 
     Returns:
         ``(n, 1 + 2 o)`` contexts.

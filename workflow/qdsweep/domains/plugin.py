@@ -1,4 +1,4 @@
-"""A user's own domain, `module:Class`, and the checks of its contract for `qdsweep check`."""
+"""A user's own domain, `module:Class`, and the checks of `qdsweep check` for its contract."""
 
 import inspect
 import math
@@ -34,7 +34,7 @@ def make_plugin(plugin: Plugin) -> Domain:
     """
     domain_class = load_class(plugin.type)
     signature = inspect.signature(domain_class)
-    try:  # checks only the arguments: an error inside the class shows its own traceback
+    try:  # checks only the arguments, so an error inside the class shows its own traceback
         signature.bind(**plugin.arguments)
     except TypeError as error:
         raise BadInput(
@@ -54,7 +54,7 @@ def require_domain(domain: Any, target: str) -> None:
         target: Its name in the message.
 
     Raises:
-        BadInput: Attributes are missing or of another kind; the message lists them all.
+        BadInput: Attributes are missing or of another type; the message lists them all.
     """
     attributes = {
         "solution_dim": ("the number of parameters, an int of at least 1", _is_dim),
@@ -72,7 +72,7 @@ def require_domain(domain: Any, target: str) -> None:
         elif not fits(value):
             problems.append(f"{name} = {value!r} is not {meaning}")
     if problems:
-        raise BadInput(f"{target} is no domain: " + "; ".join(problems))
+        raise BadInput(f"{target} is not a domain: " + "; ".join(problems))
 
 
 def _is_dim(value: Any) -> bool:
@@ -101,7 +101,7 @@ _TIMES = 3
 _CUTS = 4
 _GRADIENT_ROWS = 3
 _RECORDED_ROWS = 3
-# Random solutions for the share outside the ranges, and the time limit for them [s].
+# The number of random solutions for the share outside the ranges, and their time limit [s].
 _SAMPLE, _SAMPLE_SECONDS = 1000, 2.0
 
 
@@ -125,7 +125,7 @@ class Findings(NamedTuple):
         low, high = np.array(list(self.ranges.values())).T
         outside = (self.measures < low) | (self.measures > high)
         lines = [
-            f"{1000 * self.seconds:.3g} ms an evaluation, in a batch of {self.batch} on one core",
+            f"{1000 * self.seconds:.3g} ms per evaluation, in a batch of {self.batch} on one core",
             f"{outside.any(axis=1).mean():.1%} of {len(outside)} random solutions"
             " (x0 + step * N(0, I)) are outside the measure ranges",
         ]
@@ -138,8 +138,8 @@ class Findings(NamedTuple):
                 )
         if outside.any():
             lines.append(
-                "  all of these would share the cells at the edge: widen the ranges, or choose a"
-                " smaller `step`, if they are to be told apart"
+                "  all of these would share the cells at the edge; to separate them, widen the"
+                " ranges or choose a smaller `step`"
             )
         return lines
 
@@ -147,20 +147,21 @@ class Findings(NamedTuple):
 def check_rows(domain: Domain, batch: int = 24, seed: int = 0) -> Findings:
     """Checks that a domain keeps the contract of `Domain`, with random solutions.
 
-    Shapes must be right and values finite. A solution evaluated again or in another batch must
-    have the same bits, and must not be changed. A jacobian must agree with finite differences,
-    and records with the `actor`, if there is one.
+    Shapes must be right and values finite. The results of a solution must have the same bits when
+    it is evaluated again or in another batch, and `evaluate` must not change the solutions. A
+    jacobian must agree with finite differences. Records must agree with the `actor`, if there is
+    one.
 
     Args:
         domain: The domain, as `make_domain` made it.
         batch: Solutions to evaluate.
-        seed: The seed of the solutions, and of the cuts of the batch.
+        seed: The seed of the solutions, and of the random parts of the batch.
 
     Returns:
         The time of an evaluation, and the measures of random solutions.
 
     Raises:
-        BadInput: The contract is broken; the message has the reason and the place.
+        BadInput: The contract is broken; the message has the reason and the line of code.
     """
     name = type(domain).__name__
     require_domain(domain, name)
@@ -180,7 +181,7 @@ def check_rows(domain: Domain, batch: int = 24, seed: int = 0) -> Findings:
         ) from error
     whole = _columns(domain, result, batch)
     if not np.array_equal(before, solutions):
-        raise BadInput(f"{name}.evaluate changes the solutions that it is given; copy them")
+        raise BadInput(f"{name}.evaluate changes its argument `solutions`; copy it")
     times = []  # repetitions of one batch; the shortest is the least disturbed
     for _ in range(_TIMES):
         start = time.perf_counter()
@@ -245,16 +246,16 @@ def _columns(domain: Domain, result: Evaluation, n: int) -> dict[str, NDArray]:
 # Causes of different bits, and remedies.
 _UNSEEDED = (
     "is not reproducible: the same solutions with the same seeds, evaluated a second time, differ"
-    " in {which}. It draws randomness that is not from `seeds`, or remembers something. Remedy: for"
-    " each row its own generator, np.random.default_rng(int(seed)), or env.reset(seed=int(seed));"
-    " nothing else kept from one call to the next"
+    " in {which}. It draws random numbers that do not depend on `seeds`, or keeps state between"
+    " calls. Remedy: give each row its own generator, np.random.default_rng(int(seed)), or"
+    " env.reset(seed=int(seed)), and keep nothing else from one call to the next"
 )
 _NEIGHBOURS = (
     "is not row-independent: the same solutions with the same seeds, in another batch, differ in"
-    " {which}. Evaluated again in the same batch they are equal, so it is no randomness: a row"
-    " depends on its neighbours, or on its place among them. Usual causes: a matrix product, mean"
-    " or maximum over the whole batch, one generator for all rows. Remedy: sum within a row"
-    " ((solutions * w).sum(axis=1) instead of solutions @ w), or a loop over the rows"
+    " {which}. They are equal in the same batch, so a row depends on its neighbours or on its"
+    " position. Usual causes: a matrix product, mean or maximum over the whole batch, or one"
+    " generator for all rows. Remedy: sum within each row, (solutions * w).sum(axis=1) instead of"
+    " solutions @ w, or loop over the rows"
 )
 
 
@@ -267,7 +268,7 @@ def _same(
 
 
 def _difference(result: Mapping[str, NDArray], other: Mapping[str, NDArray]) -> str:
-    """Returns which results have other bits; nothing if none."""
+    """Returns a description of the first result with other bits; empty if there is none."""
     for key, values in result.items():
         rows = [i for i, row in enumerate(values) if row.tobytes() != other[key][i].tobytes()]
         if rows:
@@ -303,7 +304,7 @@ def _check_jacobian(domain: Domain, solutions: Floats, seeds: Seeds) -> None:
 
 
 def check_elsewhere(name: str) -> str:
-    """Checks a domain in another process, so that a crash ends only that one.
+    """Checks a domain in another process, so that a crash does not end this one.
 
     Args:
         name: A preset's name, a path or a `module:Class`.
@@ -312,7 +313,7 @@ def check_elsewhere(name: str) -> str:
         The text for the user.
 
     Raises:
-        BadInput: The contract is broken, or the process has ended; the message has the reason.
+        BadInput: The contract is broken, or the process has crashed; the message has the reason.
     """
     return answer_of("qdsweep.domains.plugin", name, name, {}).rstrip("\n")
 

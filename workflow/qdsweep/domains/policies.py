@@ -1,4 +1,4 @@
-"""Policies: how a solution's parameters map an observation to an action.
+"""Policies map an observation to an action, by the parameters of a solution.
 
 To explore, a policy disturbs its network's output, which then becomes an action as usual.
 """
@@ -28,11 +28,11 @@ _ACTIVATIONS: dict[str, Callable[[Floats, Floats], Any]] = {
 def split_layers(
     parameters: NDArray[Any], shapes: Sequence[tuple[int, int]], *, bias: bool
 ) -> list[tuple[NDArray[Any], NDArray[Any] | None]]:
-    """Returns the weights and the biases of each layer: views of a network's parameters.
+    """Returns the weights and the biases of each layer, as views of a network's parameters.
 
     Args:
-        parameters: ``(d,)``: layer by layer the weights row by row, then, where there are any,
-            the biases.
+        parameters: ``(d,)`` parameters, layer by layer. A layer has its weights row by row, then
+            its biases, if any.
         shapes: (outputs, inputs) of each layer.
         bias: Whether each layer has biases.
     """
@@ -55,14 +55,14 @@ def layer_shapes(sizes: Sequence[int]) -> list[tuple[int, int]]:
 
 
 def count_parameters(shapes: Sequence[tuple[int, int]], *, bias: bool) -> int:
-    """Returns the number of weights and biases of layers; the arguments are `split_layers`'."""
+    """Returns the number of weights and biases of layers; see `split_layers`."""
     return sum(math.prod(shape) + bias * shape[0] for shape in shapes)
 
 
 def draw_xavier(
     shapes: Sequence[tuple[int, int]], seed: np.random.SeedSequence, *, bias: bool
 ) -> Floats:
-    """Draws parameters ``(d,)``: weights of Glorot & Bengio (2010), biases of zero.
+    """Draws parameters ``(d,)`` as Glorot & Bengio (2010, eq. 16), with biases of zero.
 
     A layer's weights are uniform within sqrt(6 / (inputs + outputs)) of zero.
 
@@ -82,7 +82,7 @@ def draw_xavier(
 class Policy:
     """A network of fixed shape whose weights are a solution.
 
-    Each product is of one observation, so it cannot depend on the batch.
+    Each product has only one observation, so it cannot depend on the batch.
 
     Attributes:
         solution_dim: Number of weights and biases, d.
@@ -108,7 +108,7 @@ class Policy:
         require_memory(8 * self.solution_dim, asked)
 
     def actor(self, actions: "Actions") -> Actor:
-        """Returns what a learner must know of the network."""
+        """Returns the description of the network for a learner."""
         low, high = (None, None) if actions.bounds is None else actions.bounds
         return Actor(
             tuple(self._shapes), self._bias, self._activation_name, low, high, actions.discrete
@@ -122,14 +122,14 @@ class Policy:
         """Returns the network with a solution's weights.
 
         Args:
-            solution: ``(d,)``: its parameters, as `split_layers` has them, in the precision that
-                the network computes with.
+            solution: ``(d,)`` parameters in the layout of `split_layers`. The network computes in
+                their precision.
 
         Returns:
-            A function from an observation ``(inputs,)`` to the output ``(outputs,)``, which is
-            overwritten by the next call, so that an episode allocates nothing.
+            A function from an observation ``(inputs,)`` to the output ``(outputs,)``. The next
+            call overwrites the output, so an episode allocates nothing.
         """
-        # The method `dot` is used because a call of np.matmul takes longer than a small product.
+        # The method `dot` is used because the call of np.matmul takes longer than a small product.
         layers = [
             (weights.dot, bias, np.empty(len(weights), dtype=weights.dtype))
             for weights, bias in split_layers(solution, self._shapes, bias=self._bias)
@@ -154,8 +154,8 @@ class Actions(NamedTuple):
 
     Attributes:
         size: Size of the output.
-        choose: Output ``(size,)``, which may be overwritten -> the action for `env.step`.
-        vectors: T actions -> the vectors ``(T, size)`` that measures see.
+        choose: Output ``(size,)`` -> the action for `env.step`. It may overwrite the output.
+        vectors: T actions -> the vectors ``(T, size)`` for measures.
         bounds: Lower and upper bounds ``(size,)``; None where they are discrete or unbounded.
         discrete: Whether the action is the index of the largest output.
     """
@@ -170,17 +170,17 @@ class Actions(NamedTuple):
 def make_actions(space: spaces.Space, env: str) -> Actions:
     """Makes the actions of a space.
 
-    Discrete: the argmax; measures see a one-hot vector. MultiDiscrete: the same for each part,
-    which has outputs of its own. MultiBinary: whether each output is above 0. Box: where a
-    component is bounded on both sides, the tanh of the output scaled to the bounds; else the
-    output itself.
+    A Discrete action is the argmax of the outputs, and measures see a one-hot vector. Each part of
+    a MultiDiscrete action does the same with its own outputs. A MultiBinary action is whether each
+    output is above 0. A component of a Box action is the tanh of its output, scaled to the bounds;
+    if it is not bounded on both sides, it is the output.
 
     Args:
         space: The environment's action space.
         env: The environment's id, for the message.
 
     Raises:
-        BadInput: The space is another one, or a Box of integers or of more dimensions.
+        BadInput: The space is of another type, or a Box of integers or of more dimensions.
     """
     if isinstance(space, spaces.MultiDiscrete):
         return _choices(space)
@@ -205,8 +205,8 @@ def make_actions(space: spaces.Space, env: str) -> Actions:
         and np.issubdtype(space.dtype, np.floating)
     ):
         raise BadInput(
-            f"domain.env = {env!r}: its actions are {space}; only Discrete, MultiDiscrete, "
-            "MultiBinary and 1-D Box actions of floats work. Write a domain of your own "
+            f"domain.env = {env!r}: its actions are {space}. Only Discrete, MultiDiscrete, "
+            "MultiBinary and 1-D Box actions of floats work. Write your own domain "
             "(module:Class) for it"
         )
     low, high = space.low.astype(np.float64), space.high.astype(np.float64)
@@ -232,7 +232,7 @@ def make_actions(space: spaces.Space, env: str) -> Actions:
 
 
 def _choices(space: spaces.MultiDiscrete) -> Actions:
-    """Makes the actions of several choices at a time."""
+    """Makes the actions of a MultiDiscrete space."""
     sizes, first = space.nvec.ravel(), space.start.ravel()
     offsets = np.concatenate([[0], np.cumsum(sizes)])
 
@@ -259,8 +259,8 @@ class Choice(NamedTuple):
     """How the actions of one episode are chosen.
 
     Attributes:
-        action: As `Actions.choose`.
-        outputs: What `Record.actions` has instead of the actions, one row per step; None where it
+        action: Output -> action, like `Actions.choose`.
+        outputs: The noisy outputs for `Record.actions`, one row per step; None where the record
             has the actions.
     """
 
@@ -287,7 +287,7 @@ def make_choice(
     kind, scale = exploration.kind, exploration.scale[row]
     if kind not in kinds_of(discrete=actions.discrete):
         named = "discrete actions" if actions.discrete else "actions that are vectors"
-        raise ValueError(f"exploration by {kind!r} is not for {named}")
+        raise ValueError(f"exploration by {kind!r} does not suit {named}")
     rng = np.random.default_rng(np.random.SeedSequence(episode_seed, spawn_key=(0,)))
     disturb, choose = _DISTURBANCES[kind](scale, actions.size, rng), actions.choose
     if actions.discrete:
@@ -332,7 +332,7 @@ def _epsilon(scale: Floats, size: int, rng: np.random.Generator) -> _Disturbance
 
     def disturb(output: Floats) -> None:
         if draw() < epsilon:
-            output[:] = draw(size)  # so that any output may be the largest
+            output[:] = draw(size)  # any output may now be the largest
 
     return disturb
 

@@ -1,4 +1,4 @@
-"""A gymnasium task as a domain, proposed from its name. Apart from the command line: it plays."""
+"""Proposes a domain for a gymnasium task, by playing random policies."""
 
 import re
 import time
@@ -18,8 +18,8 @@ from qdsweep.domains.policies import make_actions
 from qdsweep.errors import BadInput
 
 _POLICIES = 64
-_FEWEST, _SECONDS = 8, 30  # of a slow task fewer are played
-_COMPONENTS = 16  # of an observation or action: those of pictures are too many to try
+_FEWEST, _SECONDS = 8, 30  # a slow task plays fewer policies
+_COMPONENTS = 16  # of an observation or action; pictures have too many to try all
 _BINS = 8
 _ANY = (-1e300, 1e300)
 
@@ -30,7 +30,7 @@ class Proposal(NamedTuple):
     Attributes:
         name: Its name, for a preset.
         yaml: The preset.
-        lines: What was tried, for the user.
+        lines: A report of the tried measures, for the user.
     """
 
     name: str
@@ -89,7 +89,7 @@ def propose(env_id: str) -> Proposal:
     lines = [
         f"{len(returns)} random policies of {env_id} had returns from {min(returns):g} to "
         f"{max(returns):g}.",
-        f"Of {len(tried)} measures they differ most in:",
+        f"Of {len(tried)} measures, the policies differ most in:",
         *(f"  {measure.label}: {ends[0]:g} to {ends[1]:g}" for measure, ends in chosen),
     ]
     name = re.sub(r"[^a-z0-9]+", "_", env_id.rpartition(":")[2].lower()).strip("_")
@@ -102,7 +102,7 @@ def _keys(measure: Measure) -> str:
 
 
 def _range(values: Floats) -> tuple[float, float]:
-    """Returns a range with rounded ends that holds the values, and a tenth more on each side."""
+    """Returns a range with rounded ends that extends a tenth beyond the values on each side."""
     low, high = float(values.min()), float(values.max())
     margin = 0.1 * (high - low) or 1.0
     unit = 10.0 ** np.floor(np.log10(max(high - low, 1e-12)) - 1) if high > low else 1.0
@@ -111,9 +111,9 @@ def _range(values: Floats) -> tuple[float, float]:
 
 
 def _most_different(values: Floats, env_id: str) -> tuple[int, int]:
-    """Returns the places of the measure with the most entropy, and of one that adds most to it.
+    """Returns the index of the measure with the most entropy, and of the one that adds most to it.
 
-    The entropy is that of a histogram of `_BINS` equal bins; of two measures, of `_BINS` squared.
+    The entropy is that of a histogram with `_BINS` equal bins per measure.
 
     Args:
         values: ``(n, m)`` measures of n policies.
@@ -130,8 +130,8 @@ def _most_different(values: Floats, env_id: str) -> tuple[int, int]:
     second = int(np.argmax(both))
     if alone[first] == 0 or both[second] == alone[first]:
         raise BadInput(
-            f"init --gym {env_id}: random policies differ in no two of {values.shape[1]} measures: "
-            "write a domain with measures of your own (qdsweep init FOLDER has an example)"
+            f"init --gym {env_id}: random policies do not differ in any two of {values.shape[1]} "
+            "measures: write a domain with your own measures (qdsweep init FOLDER has an example)"
         )
     return first, second
 

@@ -1,6 +1,7 @@
 """Atari games: the emulator, small grey screens, and a convolutional network in numpy.
 
-Screens are those of Mnih et al. (2015), the network that of Mnih et al. (2013), arXiv:1312.5602.
+The screens are those of Mnih et al. (2015). The network is that of Mnih et al. (2013),
+arXiv:1312.5602.
 """
 
 import struct
@@ -26,10 +27,10 @@ _LENGTH = slice(24, 28)
 class Emulator:
     """An emulator of one game, whose episodes equal those of a new emulator.
 
-    Only loading a game sets the seed of its random numbers, and takes longer than many episodes.
-    The state at the start is therefore stored, and its random numbers are replaced by those of the
-    seed: std::mt19937 and numpy's RandomState start equally. If another version's state differs
-    from a loaded one, the game is loaded for each episode.
+    Only loading a game sets the seed of its random numbers, and this takes longer than many
+    episodes. The state at the start is therefore stored, and its random numbers are replaced by
+    those of the seed. This works because std::mt19937 and numpy's RandomState start equally. Where
+    such a state differs from a loaded one (in another version), each episode loads the game.
 
     Args:
         game: The game and the emulator's settings.
@@ -37,8 +38,8 @@ class Emulator:
     Attributes:
         ale: The emulator itself, whose `act` plays one frame. With more frames per `act`, some
             games start differently.
-        first_screen: ``(h, w)`` the grey screen at the start of the episode. A state does not hold
-            it, and in some games it depends on earlier episodes.
+        first_screen: ``(h, w)`` the grey screen at the start of the episode. The state does not
+            contain it, and in some games it depends on earlier episodes.
         is_fast: Whether the game need not be loaded for each episode.
     """
 
@@ -62,7 +63,7 @@ class Emulator:
         if not self.is_fast:
             self._load(seed)
             return
-        self.ale.reset_game()  # a state does not hold the sticky action
+        self.ale.reset_game()  # the state does not contain the sticky action
         state: Any = ALEState.__new__(ALEState)
         state.__setstate__(self._state(seed))
         self.ale.restoreState(state)
@@ -87,7 +88,7 @@ class Emulator:
 
 
 def _numbers(seed: int) -> bytes:
-    """Returns the state of std::mt19937 with a seed, as its output operator writes it."""
+    """Returns the state of std::mt19937 with a seed, in the format of its output operator."""
     _, key, position, *_ = np.random.RandomState(seed).get_state()
     return " ".join(map(str, [*np.asarray(key).tolist(), position])).encode()
 
@@ -97,9 +98,10 @@ _WHITE = 255
 
 
 class Screens:
-    """The last screens of an episode: means over the area of each of 84 x 84 pixels, 0 to 1.
+    """The last four screens of an episode, each reduced to 84 x 84 pixels from 0 to 1.
 
-    All sums are whole numbers below 2^24, which single precision represents exactly.
+    A pixel is the mean over its area. All sums are whole numbers below 2^24, which single
+    precision represents exactly.
 
     Args:
         emulator: The emulator.
@@ -130,7 +132,7 @@ class Screens:
         self._newest = self._stack[-1].reshape(-1, len(columns))
 
     def begin(self) -> None:
-        """Begins an episode: its first screen, four times."""
+        """Starts an episode with its first screen, four times."""
         self._shrink(self._emulator.first_screen)
         self._stack[:-1] = self._stack[-1]
 
@@ -174,16 +176,16 @@ def _areas(size: int) -> NDArray[np.float32]:
     return np.maximum(end - start, 0).astype(np.float32)
 
 
-# (filters, kernel, stride) of each convolution, and the units of the dense layer behind them.
+# (filters, kernel, stride) of each convolution, and the units of the dense layer after them.
 _CONVOLUTIONS = ((16, 8, 4), (32, 4, 2))
 _UNITS = 256
 
 
 class ConvolutionalPolicy:
-    """Two convolutions without padding, a dense layer and the outputs; biases and ReLU between.
+    """Two convolutions without padding, a dense layer and the outputs, with biases and ReLU.
 
     A solution has the weights and biases layer by layer, in the layout of torch's Conv2d and
-    Linear. Each product has one observation, so it cannot depend on the batch.
+    Linear. Each product has only one observation, so it cannot depend on the batch.
 
     Args:
         outputs: Size of the network's output.
@@ -201,18 +203,18 @@ class ConvolutionalPolicy:
         self.solution_dim = count_parameters(self._shapes, bias=True)
 
     def xavier(self, seed: np.random.SeedSequence) -> Floats:
-        """Draws a solution; the inputs of a filter are those of its patch, see `draw_xavier`."""
+        """Draws a solution, see `draw_xavier`; the inputs of a filter are those of its patch."""
         return draw_xavier(self._shapes, seed, bias=True)
 
     def network(self, solution: NDArray[Any]) -> Network:
         """Returns the network with a solution's weights.
 
         Args:
-            solution: ``(d,)``, in the precision that it computes with.
+            solution: ``(d,)`` weights and biases. The network computes in their precision.
 
         Returns:
-            A function from the screens ``(4 * 84 * 84,)`` to the output ``(outputs,)``, which is
-            overwritten by the next call.
+            A function from the screens ``(4 * 84 * 84,)`` to the output ``(outputs,)``. The next
+            call overwrites the output.
         """
         layers: list[Any] = split_layers(solution, self._shapes, bias=True)
         image = np.empty((STACK, SIZE, SIZE), dtype=solution.dtype)

@@ -35,7 +35,7 @@ class CorrectedRun(Run):
 
     @cached_property
     def arrays(self) -> Arrays:
-        """The corrected archive in the form of archive.npz, without the domain's fields."""
+        """Returns the corrected archive in the form of archive.npz, without the domain's fields."""
         elites = read_arrays(RunDir(self.path).corrected(self.stem).with_suffix(".npz"))
         reported = Run(self.path).arrays
         geometry = {name: reported[name] for name in GEOMETRY if name in reported}
@@ -49,12 +49,12 @@ def write_corrected_archive(
 
     Args:
         run_dir: The run's folder.
-        settings: How often and with which seed the elites were evaluated.
+        settings: The number of evaluations per elite, and the seed.
         objective: ``(times, n)`` objectives.
         measures: ``(times, n, m)`` measures.
 
     Returns:
-        The content of the JSON file: the metrics of the archive as reported and corrected.
+        The content of the JSON file: the metrics of the reported and of the corrected archive.
     """
     run = load(run_dir)
     arrays, summary = run.arrays, run.summary
@@ -84,7 +84,7 @@ def write_corrected_archive(
         "seed": settings.seed,
         "evaluation_seed": run.config["domain"]["evaluation_seed"],
         "elites": n,
-        "seed_matters": not is_equal,  # if all are the same, no evaluation depends on its seed
+        "seed_matters": not is_equal,  # if all are equal, no evaluation depends on its seed
         "reported": {name: summary[name] for name in METRICS},
         "corrected": {name: corrected[name] for name in METRICS},
         "corrected_digest": archive_digest(rows),
@@ -95,12 +95,12 @@ def write_corrected_archive(
 
 
 def mean_of(samples: np.ndarray) -> np.ndarray:
-    """Returns the mean over the first axis; the mean of equal numbers is exactly that number."""
+    """Returns the mean over the first axis. The mean of equal numbers is exactly that number."""
     return samples[0] + (samples - samples[0]).mean(axis=0)
 
 
 def deviation_of(samples: np.ndarray) -> np.ndarray:
-    """Returns the standard deviation over the first axis: 0 of equal numbers, nan of one."""
+    """Returns the standard deviation over the first axis, nan for a single row."""
     if len(samples) < 2:
         return np.full(samples.shape[1:], np.nan)
     return (samples - samples[0]).std(axis=0, ddof=1)
@@ -113,13 +113,14 @@ def insert(
 
     Args:
         about: `archive` of summary.json.
-        arrays: archive.npz, which has the cells where they are not a grid.
+        arrays: The arrays of archive.npz, which define the cells where they are not a grid.
         objective: ``(n,)`` objectives.
         measures: ``(n, m)`` measures.
 
     Returns:
-        The archive, whose solutions are the elites' numbers; and the cell of each elite ``(n,)``,
-        -1 where a better one has it. Without cells every elite stays, under its number.
+        The archive, whose solutions are the elites' numbers, and the cell ``(n,)`` of each elite.
+        The cell is -1 if a better elite has taken it. In an archive without cells, every elite
+        stays, and its number is its cell.
     """
     from qdsweep.algorithms.ribs.archives import ResultArchive, empty_archive
 
@@ -137,7 +138,7 @@ def insert(
 
 
 def corrected_rows(elites: Arrays, arrays: Arrays) -> Arrays:
-    """Returns the rows of a corrected archive, sorted by cell; archive.npz has the solutions."""
+    """Returns the rows of a corrected archive, sorted by cell, with archive.npz's solutions."""
     cells = elites["corrected_index"]
     order = np.flatnonzero(cells >= 0)
     order = order[np.argsort(cells[order], kind="stable")]

@@ -1,4 +1,4 @@
-"""Pictures of an episode while a domain plays it, and the animated GIF of them."""
+"""Takes pictures of an episode while a domain plays it, and writes them as an animated GIF."""
 
 import io
 import textwrap
@@ -26,7 +26,7 @@ _REMEDIES = {
         "MuJoCo needs OpenGL: install EGL (apt-get install libegl1 libgl1-mesa-dri) or OSMesa "
         "(libosmesa6), and set MUJOCO_GL=egl or MUJOCO_GL=osmesa"
     ),
-    "": "install what it is drawn with, such as pygame (pip install pygame-ce)",
+    "": "install the library that draws it, such as pygame (pip install pygame-ce)",
 }
 _make = gym.make
 # The current shot, if any. Modules that imported `make` under another name also find it here.
@@ -35,7 +35,7 @@ _shots: list["Shot"] = []
 
 @contextmanager
 def filming(longest: float) -> Iterator["Shot"]:
-    """Films the first episode that is played in the block in an environment of gymnasium.make.
+    """Films the first episode in the block that an environment of gymnasium.make plays.
 
     Args:
         longest: The longest animation [s].
@@ -77,14 +77,14 @@ def _refusal(spec: Any, error: Exception) -> BadInput:
 
 @dataclass
 class Shot:
-    """An episode as the camera saw it.
+    """A filmed episode.
 
     Attributes:
         longest: The longest animation [s].
-        fps: Steps of the environment in a second of its time.
-        frames: Pictures, evenly spaced in time, and the last one.
-        moments: The step after which each was taken.
-        steps: Length of the episode.
+        fps: Steps of the environment per second of its time.
+        frames: Pictures at equal intervals, and the last one.
+        moments: The step after which each picture was taken.
+        steps: Length of the episode [steps].
     """
 
     longest: float
@@ -104,12 +104,12 @@ class Shot:
 
     @property
     def seconds(self) -> float:
-        """How long the animation takes."""
+        """The duration of the animation [s]."""
         return max(min(self.steps / self.fps, self.longest), 0.1)
 
     @property
     def speed(self) -> float:
-        """How many times as fast as the environment's time it is."""
+        """The speed of the animation, as a multiple of the environment's time."""
         return self.steps / self.fps / self.seconds
 
     def wants(self, step: int) -> bool:
@@ -117,7 +117,7 @@ class Shot:
         return step % self._every == 0
 
     def add(self, picture: "Image", step: int) -> None:
-        """Adds a picture; when there are too many, every second one goes."""
+        """Adds a picture. If there are too many, every second picture is removed."""
         self.frames.append(picture)
         self.moments.append(step)
         if len(self.frames) > self.longest * _FRAMES_A_SECOND and len(self.frames) > 2:
@@ -125,7 +125,7 @@ class Shot:
             self.frames, self.moments = self.frames[::2], self.moments[::2]
 
     def add_all(self, pictures: Iterable[Any]) -> None:
-        """Takes finished pictures, twenty a second: arrays ``(h, w, 3)`` uint8, or of Pillow."""
+        """Adds finished pictures, twenty per second: arrays ``(h, w, 3)`` uint8, or Pillow's."""
         last = None
         for self.steps, picture in enumerate(pictures):
             last = _scaled(picture)
@@ -136,10 +136,10 @@ class Shot:
             self.moments.append(self.steps)
 
     def count(self, steps: int) -> None:
-        """Takes the length of the episode from its evaluation: each picture may be of many steps.
+        """Sets the length of the episode, as one picture may represent many steps.
 
         Args:
-            steps: Steps of the environment.
+            steps: Length of the episode [steps of the environment].
         """
         of_each = -(-steps // max(self.steps, 1))
         self.fps *= steps / max(self.steps, 1)
@@ -147,7 +147,7 @@ class Shot:
         self.steps = steps
 
     def begin(self, camera: "Camera") -> None:
-        """Begins with the first episode for which an environment with a camera was reset."""
+        """Starts with the first episode for which an environment with a camera was reset."""
         self.end()
         if not self._is_over:
             self.fps = float(camera.env.metadata.get("render_fps") or 30)
@@ -156,14 +156,14 @@ class Shot:
             self.add(camera.picture(), 0)
 
     def step(self, camera: "Camera") -> None:
-        """Counts a step, and takes a picture when it is time."""
+        """Counts a step, and takes a picture if one is due."""
         if camera is self._camera and not self._is_over:
             self.steps += 1
             if self.wants(self.steps):
                 self.add(camera.picture(), self.steps)
 
     def end(self, camera: "Camera | None" = None) -> None:
-        """Ends the episode, if one was played (by this camera): its last picture is taken."""
+        """Takes the last picture of the episode, if one was played (with this camera)."""
         if self._camera is None or self._is_over or self.steps == 0:
             return
         if camera in (None, self._camera):
@@ -178,7 +178,7 @@ class Camera(gym.Wrapper):
 
     Args:
         env: The environment, which renders arrays.
-        shot: Where its pictures go.
+        shot: The shot that receives its pictures.
     """
 
     env: Any
@@ -209,7 +209,7 @@ class Camera(gym.Wrapper):
         """Returns a picture of the current state.
 
         Raises:
-            BadInput: Nothing can be drawn here.
+            BadInput: The environment cannot be drawn on this machine.
         """
         try:
             return _scaled(self.env.render())
@@ -227,25 +227,25 @@ def _scaled(pixels: Any) -> "Image":
 
 MAX_BYTES = 1_000_000
 _COLORS = 192
-_SHORTEST = 0.02  # browsers show shorter frames for a tenth of a second
+_SHORTEST = 0.02  # [s]; browsers show shorter frames for a tenth of a second
 _MARGIN, _TITLE, _TEXT = 6, 12, 10
 
 
 def write_gif(path: Path, frames: list["Image"], seconds: float, hold: float = 1.5) -> None:
-    """Writes an endless animation of at most a megabyte.
+    """Writes an endless animation of at most one megabyte.
 
-    From a larger one, every second frame is left out, as often as needed.
+    While it is larger, every second frame is removed.
 
     Args:
         path: The file to write.
         frames: RGB pictures of one size, at least one.
-        seconds: How long all of them take [s].
-        hold: How much longer the last one stays [s].
+        seconds: Duration of all pictures [s].
+        hold: Additional duration of the last picture [s].
     """
     frames = _with_one_palette(frames)
     data = _encoded(frames, seconds, hold)
     while len(data) > MAX_BYTES and len(frames) > 2:
-        frames = frames[::-2][::-1]  # the last one stays
+        frames = frames[::-2][::-1]  # keeps the last frame
         data = _encoded(frames, seconds, hold)
     path.parent.mkdir(parents=True, exist_ok=True)
     with atomic(path) as file:
@@ -253,11 +253,11 @@ def write_gif(path: Path, frames: list["Image"], seconds: float, hold: float = 1
 
 
 def with_text(pictures: list["Image"], title: str, texts: list[list[str]]) -> list["Image"]:
-    """Returns the pictures, each below its text, all of one size.
+    """Returns pictures of one size, each with its text above it.
 
     Args:
         pictures: RGB pictures of one size.
-        title: The text above all of them, in bold.
+        title: The first text above all pictures, in bold.
         texts: The lines of each picture, which are wrapped.
     """
     from PIL import Image, ImageDraw
@@ -268,7 +268,7 @@ def with_text(pictures: list["Image"], title: str, texts: list[list[str]]) -> li
     bodies = ["\n".join(_wrapped(line, plain, width) for line in lines) for lines in texts]
     pen = ImageDraw.Draw(Image.new("RGB", (1, 1)))
     top = _MARGIN + int(pen.multiline_textbbox((0, 0), title, font=bold)[3]) + 5
-    # All bands have the height of the highest one, so that the picture does not jump.
+    # All text bands have the height of the highest one, so the picture does not jump.
     band = top + max(int(pen.multiline_textbbox((0, 0), b, font=plain)[3]) for b in bodies)
     frames = []
     for picture, body in zip(pictures, bodies, strict=True):

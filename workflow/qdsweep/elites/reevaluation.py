@@ -1,8 +1,8 @@
-"""Re-evaluation: every elite of a finished run is evaluated again, with fresh seeds.
+"""Re-evaluation: evaluates every elite of a finished run again, with fresh seeds.
 
-With noisy evaluations a search keeps the lucky elites, so its archive looks better than it is.
-Flageat and Cully (Uncertain Quality-Diversity, arXiv:2302.00463) evaluate every elite many times
-and insert it with its mean result into an empty archive: the corrected archive.
+With noisy evaluations a search keeps elites whose scores are too high by chance, so its archive
+overestimates them. Flageat and Cully (Uncertain Quality-Diversity, arXiv:2302.00463) evaluate every
+elite many times and insert it with its mean result into an empty archive, the corrected archive.
 """
 
 import json
@@ -38,18 +38,18 @@ from qdsweep.versions import installed_versions
 log = logging.getLogger("qdsweep")
 
 SAVE_SECONDS = 60.0
-# Solutions in a batch: enough for many workers, few enough for memory.
+# Solutions per batch: enough for many workers, but few enough for the memory.
 BATCH = 4096
 
 
 @dataclass(frozen=True)
 class Samples:
-    """The evaluations so far; a kill loses those since the last save.
+    """The evaluations so far. A kill loses those since the last save.
 
     Row ``r * n + i`` is repeat r of elite i, the i-th row of archive.npz.
 
     Attributes:
-        path: Their file in `state/`, from which the published files are made.
+        path: Their file in `state/`, from which the published files are written.
         about: The archive's digest and the versions.
         objective: ``(times * n,)`` objectives, NaN where they are missing.
         measures: ``(times * n, m)`` measures.
@@ -64,31 +64,31 @@ class Samples:
 
     @property
     def missing(self) -> NDArray[np.int64]:
-        """The rows that are still to be evaluated."""
+        """The rows without an evaluation."""
         return np.flatnonzero(np.isnan(self.objective))
 
     def by_repeat(self, times: int) -> tuple[Floats, Floats]:
-        """Objectives ``(times, n)`` and measures ``(times, n, m)``."""
+        """Returns objectives ``(times, n)`` and measures ``(times, n, m)``."""
         shape = (times, len(self.objective) // times)
         return self.objective.reshape(shape), self.measures.reshape(*shape, -1)
 
     def put(self, rows: NDArray[np.int64], evaluation: Evaluation) -> None:
-        """Keeps the results of some rows."""
+        """Stores the results of some rows."""
         self.measures[rows] = evaluation.measures
-        self.objective[rows] = evaluation.objective  # last: marks the row as done
+        self.objective[rows] = evaluation.objective  # last, because it marks the row as done
 
     def save(self) -> None:
-        """Writes them; a kill leaves the old file or the new one."""
+        """Writes the samples. A kill leaves either the old file or the new one."""
         arrays = {name: getattr(self, name) for name in ("objective", "measures", "core_seconds")}
         with atomic(self.path) as file:
             np.savez_compressed(file, about=json.dumps(self.about, sort_keys=True), **arrays)
 
 
 def read_samples(path: Path, about: dict[str, Any], rows: int, measures: int) -> Samples:
-    """Reads what an earlier attempt has evaluated, of the same archive.
+    """Reads the samples of an earlier attempt with the same archive.
 
-    Complete samples stay, whatever the versions are now; incomplete ones are not completed under
-    other versions.
+    Complete samples stay valid under any versions. Incomplete samples are not completed under other
+    versions.
     """
     try:
         arrays = read_arrays(path)
@@ -113,25 +113,25 @@ def core_seconds_of(run: RunDir, settings: Reevaluate) -> float:
     path = run.state.samples(settings.stem)
     if not path.exists():
         return 0.0
-    arrays = read_arrays(path, remedy="remove it: its core-seconds are left out then")
-    return float(arrays.get("core_seconds", 0))  # an earlier release has not stored them
+    arrays = read_arrays(path, remedy="remove it; then its core-seconds are not counted")
+    return float(arrays.get("core_seconds", 0))  # earlier releases do not store them
 
 
 def reevaluate(run_dir: Path, settings: Reevaluate, cluster: Cluster, stop: Stop) -> Samples:
     """Evaluates every elite of a finished run again.
 
-    The run's own files stay as they are. Evaluations are stored in `state/`, from which a killed
-    re-evaluation resumes. The result depends neither on that nor on the engine.
+    The run's files do not change. Evaluations are stored in `state/`, from which a killed
+    re-evaluation resumes. The result depends neither on kills nor on the engine.
 
     Args:
         run_dir: The run's folder, absolute.
-        settings: How often, and the seed of the fresh evaluation seeds.
-        cluster: One node.
+        settings: The number of evaluations per elite, and the seed of the fresh evaluation seeds.
+        cluster: The cluster config, of one node.
         stop: Decides when to stop before the end.
 
     Raises:
         BadInput: The run is not finished, or cannot be evaluated again.
-        Interrupted: It was asked to stop; the same call resumes.
+        Interrupted: It was asked to stop. The same call resumes.
         QdsweepError: An evaluation failed.
     """
     experiment, summary, arrays = read_run(run_dir)
@@ -171,7 +171,7 @@ def read_run(run_dir: Path) -> tuple[Experiment, dict[str, Any], Arrays]:
     for path in (run.config, run.summary, run.archive):
         if not path.exists():
             raise BadInput(
-                f"{run_dir} is not a finished run ({path.name} is missing): finish it first, with "
+                f"{run_dir} is not a finished run ({path.name} is missing). Finish it first, with "
                 "snakemake or `qdsweep run`"
             )
     results = Run(run_dir)
@@ -181,8 +181,8 @@ def read_run(run_dir: Path) -> tuple[Experiment, dict[str, Any], Arrays]:
 def fresh_seeds(settings: Reevaluate, elites: int) -> Seeds:
     """Returns the evaluation seeds of all repeats of all elites, ``(times * n,)`` uint32.
 
-    They depend only on the seed, the repeat and the elite. A search uses the spawn keys (0,) and
-    (1, t). These are others, so an elite never gets its old seed, even with the same `seed`.
+    They depend only on the seed, the repeat and the elite. Their spawn keys differ from those of a
+    search, (0,) and (1, t), so an elite never gets its old seed, even with the same `seed`.
     """
     repeats = [
         np.random.SeedSequence(settings.seed, spawn_key=(2, repeat)).generate_state(elites)
@@ -194,13 +194,13 @@ def fresh_seeds(settings: Reevaluate, elites: int) -> Seeds:
 def batches(
     missing: NDArray[np.int64], solutions: Floats, seeds: Seeds, contexts: Floats | None
 ) -> Iterator[tuple[NDArray[np.int64], Batch]]:
-    """Cuts the missing evaluations into batches, each of one context.
+    """Divides the missing evaluations into batches, each with one context.
 
     Args:
         missing: ``(k,)`` rows of the samples.
-        solutions: ``(n, d)`` the elites.
-        seeds: ``(times * n,)`` the evaluation seeds.
-        contexts: ``(n, c)`` the context of each elite, or None.
+        solutions: ``(n, d)`` solutions of the elites.
+        seeds: ``(times * n,)`` evaluation seeds.
+        contexts: ``(n, c)`` context of each elite, or None.
 
     Yields:
         Rows of the samples, and their batch.
@@ -249,12 +249,12 @@ def _evaluate(
             failure = error.failure
             raise QdsweepError(
                 f"elite {rows[failure.row] % elites} of archive.npz fails with another evaluation "
-                f"seed ({failure.seed}, {failure.worker}): {failure.problem}. Mend the domain; or "
-                "score such solutions with `on_failure` (which is another run)"
+                f"seed ({failure.seed}, {failure.worker}): {failure.problem}. Fix the domain, or "
+                "score such solutions with `on_failure` (this gives another run)"
             ) from None
 
 
-# Time to close the workers and to write what was evaluated [s].
+# Time to close the workers and to write the evaluations [s].
 WALL_TIME_MARGIN = 10.0
 
 
@@ -284,7 +284,7 @@ def start_reevaluation(run_dir: Path, times: int, seed: int, cluster: Cluster) -
             samples = reevaluate(run_dir, settings, cluster, stop)
             about = write_corrected_archive(run_dir, settings, *samples.by_repeat(times))
     except Interrupted as interruption:
-        log.warning("stopped by %s and saved: the same command goes on from here", interruption)
+        log.warning("stopped by %s and saved; the same command resumes from here", interruption)
         return STOPPED
     except OSError as error:
         raise StorageError(error, run_dir) from None
@@ -301,5 +301,5 @@ def summary_line(about: dict[str, Any]) -> str:
         before, after = 100 * reported["coverage"], 100 * corrected["coverage"]
         text += f", coverage {before:.2f} % and {after:.2f} %"
     if not about["seed_matters"]:
-        text += "; no evaluation depends on its seed, so nothing had to be corrected"
+        text += "; no evaluation depends on its seed, so no correction was needed"
     return text

@@ -1,4 +1,4 @@
-"""Rendered episodes of chosen elites: what a policy does, as an animation."""
+"""Renders episodes of chosen elites as animations."""
 
 import os
 import re
@@ -27,7 +27,7 @@ from qdsweep.records.paths import RunDir
 
 
 class Chosen(NamedTuple):
-    """An elite to show: a name for files, words for readers, and its row of archive.npz."""
+    """An elite to show: its name for files, its title for readers, and its row of archive.npz."""
 
     name: str
     title: str
@@ -45,22 +45,22 @@ def rollout(
 ) -> list[dict[str, Any]]:
     """Renders an episode of chosen elites of a run, each as an animated GIF.
 
-    The episode has the seed that the elite was scored with; its score must then be that of the
-    archive, bit for bit. If an evaluation has several episodes, the first one is shown.
+    The episode has the seed of the elite's evaluation, so its score must equal that of the archive,
+    bit for bit. If an evaluation has several episodes, the first one is shown.
 
     Args:
         run_dir: The run's folder, with config.yaml and archive.npz.
-        out: Where the animations go.
+        out: The folder for the animations.
         elites: Any of "best", "median" and "corners", see `choose`.
-        seconds: The longest animation; a longer episode is shown faster [s].
-        run: The run's id; empty: the name of its folder.
-        files: The beginning of file names; empty: the run's id.
-        at: Points of the measures; the elites of their cells are shown too.
+        seconds: The longest animation [s]. A longer episode is shown faster.
+        run: The run's id; if empty, the name of its folder.
+        files: The beginning of file names; if empty, the run's id.
+        at: Points of the measure space. The elites of their cells are shown too.
 
     Returns:
-        For each animation: file, run, elite, title, seed, own_seed, episodes, steps, speed.
-        `archive` and `rendered` are objective and measures of each; `equal` compares them. It is
-        None if the seed of the evaluation is unknown, so that another one is shown.
+        One entry per animation: file, run, elite, title, seed, own_seed, episodes, steps, speed.
+        `archive` and `rendered` are objective and measures of each. `equal` compares them. It is
+        None if the seed of the evaluation is unknown and the episode has another seed.
 
     Raises:
         BadInput: The run is not finished, its domain cannot be rendered, or a cell is empty.
@@ -102,10 +102,10 @@ def rollout(
         }
         if entry["equal"] is False:
             print(
-                f"qdsweep: warning: {run}, {chosen.title}: with the seed of its own "
-                f"evaluation it scores {_score(_named(scored, measures))}, but archive.npz says "
-                f"{_score(_named(archived, measures))}: a fault, unless libraries, CPU or "
-                "cpu_baseline are others than those of the run",
+                f"qdsweep: warning: {run}, {chosen.title}: with the seed of its evaluation its "
+                f"score is {_score(_named(scored, measures))}, but archive.npz has "
+                f"{_score(_named(archived, measures))}. This is a fault, unless libraries, CPU "
+                "or cpu_baseline differ from those of the run",
                 file=sys.stderr,
             )
         texts = [[*_lines(entry), _moment(shot, step)] for step in shot.moments]
@@ -120,7 +120,7 @@ def _in_cell(elite: Elite, point: Sequence[float]) -> Chosen:
 
 
 def _seed(run: Run, elite: Elite) -> tuple[int, bool]:
-    """Returns the seed of an elite's evaluation, or another seed; and whether it is its own."""
+    """Returns the seed of an elite's evaluation and True, or another seed and False."""
     try:
         return run.seed_of(elite), True
     except BadInput:
@@ -129,13 +129,14 @@ def _seed(run: Run, elite: Elite) -> tuple[int, bool]:
 
 
 def choose(arrays: Arrays, measures: list[str], elites: Sequence[str]) -> list[Chosen]:
-    """Chooses elites of an archive; one that is chosen twice has both reasons in its title.
+    """Chooses elites of an archive.
 
     Args:
         arrays: The arrays of archive.npz.
         measures: Names of the measures.
-        elites: "best": the highest objective; "median": the lower median of the objectives;
-            "corners": the lowest and the highest value of each measure, of equals the best.
+        elites: "best" is the elite with the highest objective, "median" the one with the lower
+            median. "corners" are the best elites with the lowest and the highest value of each
+            measure.
     """
     objective, values = arrays["objective"], arrays["measures"]
     if len(objective) == 0:
@@ -188,11 +189,11 @@ def _film(run: Run, elite: Elite, seed: int, seconds: float) -> tuple[Shot, Floa
         if hasattr(domain, "render"):
             try:
                 shot.add_all(domain.render(elite.solution.copy(), int(first[0])))
-            except Exception as error:  # by the user's code, or because of its result
+            except Exception as error:  # in the user's code, or because of its result
                 raise BadInput(
                     f"the domain {settings.name or settings.type} cannot be rendered: "
-                    f"{raised(error)}; render(solution, seed) returns pictures, arrays (h, w, 3) "
-                    "of uint8"
+                    f"{raised(error)}; render(solution, seed) must return pictures, arrays "
+                    "(h, w, 3) of uint8"
                 ) from None
         evaluation = evaluate(domain, batch)
     if evaluation.steps is not None:
@@ -200,9 +201,9 @@ def _film(run: Run, elite: Elite, seed: int, seconds: float) -> tuple[Shot, Floa
     if not shot.frames:
         fault = "render gave no pictures" if hasattr(domain, "render") else "it made no environment"
         raise BadInput(
-            f"the domain {settings.name or settings.type} cannot be rendered ({fault}): give its "
+            f"the domain {settings.name or settings.type} cannot be rendered ({fault}). Give its "
             "class a method render(solution, seed) that returns pictures, arrays (h, w, 3) of "
-            "uint8, or let it play in what gymnasium.make makes"
+            "uint8, or let it play in an environment of gymnasium.make"
         )
     return shot, np.array([evaluation.objective[0], *evaluation.measures[0]])
 

@@ -1,10 +1,10 @@
-"""Engines: what evaluates a batch of solutions."""
+"""Engines evaluate batches of solutions."""
 
 import importlib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-# No numpy here: a worker makes its settings before it imports numpy.
+# No import of numpy here: a worker first applies its CPU settings.
 if TYPE_CHECKING:
     from qdsweep.config.cluster import Cluster
     from qdsweep.config.experiment import Experiment
@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from qdsweep.engines.allocation import Helpers
     from qdsweep.engines.base import Engine
 
-# Engine -> the module that has its executor, with a function `connect`. Each is imported when it
-# is chosen: most stand on a library that a run of another engine does not need.
+# Engine -> the module of its executor, with a function `connect`. A module is only imported for its
+# engine, because most of them need a library that other engines do not need.
 EXECUTORS = {
     name: f"qdsweep.engines.executors.{name}" for name in ("processes", "dask", "ray", "mpi")
 }
@@ -27,15 +27,15 @@ def make_engine(
     helpers: "Helpers | None",
     versions: dict[str, str],
 ) -> "Engine":
-    """Makes the engine that a cluster config asks for.
+    """Makes the engine of a cluster config.
 
     Args:
         cluster: The cluster config.
         experiment: The experiment.
         domain: Its domain, for an engine in this process.
-        run: The run's folder, where the workers log; None: their output is not redirected.
+        run: The run's folder, for the workers' logs; None to leave their output as it is.
         helpers: The process that starts the workers, for engines with `Cluster.has_helpers`.
-        versions: Library -> version, equal in all workers.
+        versions: Library -> version, which all workers must have.
     """
     scored = experiment.on_failure.objective if experiment.on_failure else None
     if cluster.engine_name == "serial":

@@ -1,4 +1,4 @@
-"""The processes that start a run's workers: on this machine, or on the nodes of its Slurm job."""
+"""The processes that start a run's workers on this machine or on the nodes of its Slurm job."""
 
 import contextlib
 import os
@@ -14,23 +14,23 @@ import psutil
 from qdsweep.config.cluster import Cluster
 from qdsweep.records.paths import RunDir
 
-# How long workers may take to leave on request; then they are ended [s].
+# Time for workers to leave on request, before they are ended [s].
 LEAVING_SECONDS = 2.0
 ENDING_SECONDS = 10.0
 PYTHON = (sys.executable, "-P", "-m", "qdsweep")
-# For `qdsweep worker`: the pid of the main process, where that is its parent.
+# The pid of the main process for `qdsweep worker`, if that is its parent.
 MAIN = "QDSWEEP_MAIN"
 
 
 def start_helpers(cluster: Cluster, run: Path, qdsweep: Sequence[str] = PYTHON) -> int:
-    """Starts `qdsweep worker` on each node, and returns the pid of the process that did.
+    """Starts `qdsweep worker` on each node, and returns the pid of the process that started them.
 
-    Workers start, and import what they need, while the main process does the same.
+    Workers start and import their libraries while the main process does the same.
 
     Args:
-        cluster: How many, and on how many nodes.
+        cluster: The cluster config, with the numbers of workers and nodes.
         run: The run's folder, absolute.
-        qdsweep: The command of qdsweep on each node; it may enter an image.
+        qdsweep: The command of qdsweep on each node, which may enter an image.
     """
     state = RunDir(run).state
     state.workers.mkdir(parents=True, exist_ok=True)
@@ -40,9 +40,9 @@ def start_helpers(cluster: Cluster, run: Path, qdsweep: Sequence[str] = PYTHON) 
     env = os.environ.copy()
     if cluster.over_nodes():
         words = [*_srun(cluster, state.workers), *words]
-    elif qdsweep == PYTHON:  # no image between them
+    elif qdsweep == PYTHON:  # the workers need not enter an image
         env[MAIN] = str(os.getpid())
-    # In a group of their own: Ctrl-C must reach only the main process, which sends them away.
+    # They have their own process group: Ctrl-C must reach only the main process, which ends them.
     with (state.workers / "start.log").open("ab") as log:
         return psutil.Popen(
             words,
@@ -55,10 +55,10 @@ def start_helpers(cluster: Cluster, run: Path, qdsweep: Sequence[str] = PYTHON) 
 
 
 class Helpers:
-    """The processes that `start_helpers` has started, as the main process sees them.
+    """The processes of `start_helpers`, for the main process.
 
     Args:
-        pid: Its result; the process may run outside of this process's image.
+        pid: The result of `start_helpers`. The process may run outside this process's image.
         run: The run's folder.
 
     Attributes:
@@ -74,7 +74,7 @@ class Helpers:
             self._process = psutil.Process(pid)
 
     def are_gone(self) -> bool:
-        """Returns whether all workers have ended for good."""
+        """Returns whether all workers have ended permanently."""
         try:
             return self._process is None or (
                 not self._process.is_running() or self._process.status() == psutil.STATUS_ZOMBIE
@@ -83,7 +83,7 @@ class Helpers:
             return True
 
     def close(self) -> None:
-        """Waits until the workers have left, and ends those that were not asked to or do not."""
+        """Waits for the workers that were asked to leave, and then ends the others."""
         for seconds, end in (
             (LEAVING_SECONDS if self.are_leaving else 0.0, None),
             (ENDING_SECONDS, signal.SIGTERM),
@@ -104,7 +104,7 @@ class Helpers:
 def _srun(cluster: Cluster, logs: Path) -> list[str]:
     # One task for each node, which forks its workers. The step continues if a node is lost or a
     # worker dies (--no-kill, -K0), and shares its cores with the main process (--overlap).
-    # With Ray the first node has them already: it is the main process's.
+    # Ray already has workers on the first node, that of the main process.
     first = 1 if cluster.engine_name == "ray" else 0
     return [
         "srun",

@@ -14,9 +14,9 @@ class Batch(NamedTuple):
     Attributes:
         solutions: ``(n, d)`` solutions.
         seeds: ``(n,)`` their evaluation seeds.
-        gradients: Whether to compute the jacobian too.
-        context: ``(k,)`` the run's context, if the domain has one.
-        experience: Whether to return a record of each row too.
+        gradients: Whether to also compute the jacobian.
+        context: ``(k,)`` context of the run, if the domain has one.
+        experience: Whether to also return a record of each row.
         exploration: How the policies explore; None for greedy ones.
     """
 
@@ -28,14 +28,14 @@ class Batch(NamedTuple):
     exploration: Exploration | None = None
 
     def part(self, rows: slice) -> "Batch":
-        """Returns some of the rows."""
+        """Returns the batch of a slice of the rows."""
         part = self._replace(solutions=self.solutions[rows], seeds=self.seeds[rows])
         if self.exploration is None:
             return part
         return part._replace(exploration=self.exploration.part(rows))
 
     def __reduce__(self) -> tuple[Callable[..., "Batch"], tuple[Any, ...]]:
-        """One policy that plays all episodes (a broadcast row) travels once."""
+        """Pickles one policy for all episodes (a broadcast row) only once."""
         solutions, *rest = self
         if len(solutions) > 1 and solutions.strides[0] == 0:
             return _repeated, (len(solutions), solutions[:1].copy(), *rest)
@@ -71,8 +71,8 @@ class Outcome(NamedTuple):
 
     Attributes:
         evaluation: The results.
-        failures: The failures of rows that were scored all the same.
-        seconds: The time that the evaluations took [s].
+        failures: The failures of rows that were scored by `on_failure`.
+        seconds: The time of the evaluations [s].
     """
 
     evaluation: Evaluation
@@ -84,7 +84,7 @@ class Answer(NamedTuple):
     """The answer of a worker to a part.
 
     Attributes:
-        result: The results, or the evaluation that failed if the experiment has no `on_failure`.
+        result: The results, or the failed evaluation if the experiment has no `on_failure`.
         lines: The worker's output and log since its last answer.
         worker: Its name in the run's log.
     """
@@ -95,16 +95,16 @@ class Answer(NamedTuple):
 
 
 def nothing() -> None:
-    """Does nothing: the default for `meanwhile`."""
+    """Does nothing. It is the default for `meanwhile`."""
 
 
 class Engine(Protocol):
-    """Evaluates batches. The result of a row depends on nothing but the row.
+    """Evaluates batches. The result of a row depends only on the row.
 
     Attributes:
         name: Its name in the cluster config.
-        workers: Number of workers, each on one core; the most that there were at a time, where
-            they come and go.
+        workers: Number of workers, each on one core. If the number changes, it is the largest so
+            far.
     """
 
     name: str
@@ -118,7 +118,7 @@ class Engine(Protocol):
         """Waits until a worker is ready.
 
         Raises:
-            NoWorkers: None came in time.
+            NoWorkers: No worker came in time.
         """
         ...
 
@@ -130,8 +130,8 @@ class Engine(Protocol):
         Args:
             batch: The whole batch.
             rows: The rows to evaluate.
-            meanwhile: Called once, as soon as the workers have something to do: with workers in
-                other processes, it costs no time.
+            meanwhile: Called once, as soon as the workers are busy. It costs no time if they are
+                other processes.
 
         Raises:
             EvaluationFailed: An evaluation failed, and the experiment has no `on_failure`.
@@ -144,7 +144,7 @@ class Engine(Protocol):
 
 
 def cut(rows: list[slice], size: int) -> list[slice]:
-    """Cuts slices into slices of at most `size` rows."""
+    """Divides slices into slices of at most `size` rows."""
     return [
         slice(start, min(start + size, part.stop))
         for part in rows

@@ -1,7 +1,8 @@
-"""Worker processes of a run, forked by one process that has made the settings and the imports.
+"""Worker processes of a run, forked by one process that has the CPU settings and the imports.
 
-So a machine with 100 workers reads the (shared) file system once and has the libraries in memory
-once. The process that starts them, the main process or a Dask worker, keeps its own settings.
+With 100 workers, a machine therefore reads the (shared) file system once, and has the libraries in
+memory once. The process that starts the workers, the main process or a Dask worker, keeps its own
+settings.
 """
 
 import contextlib
@@ -24,18 +25,18 @@ from qdsweep.engines.worker import Evaluator, Order
 from qdsweep.host.process import die_with_parent
 from qdsweep.host.signals import SIGNALS, ignore_signals
 
-# How often it looks whether a worker that does not answer is alive [s]: its death may go unseen,
-# as processes that it has forked hold its end of the connection.
+# The interval of checks whether a silent worker is alive [s]. Its connection may stay open after
+# its death, because processes that it has forked hold its end.
 LOOK_SECONDS = 1.0
 
 
 class Children:
-    """Some worker processes. One that dies is replaced.
+    """Several worker processes. A process that dies is replaced.
 
     Args:
         order: The settings of all workers.
-        number: How many.
-        name: Their name in the run's log; their own number follows.
+        number: Number of processes.
+        name: Their common name in the run's log, before the number of each.
     """
 
     def __init__(self, order: Order, number: int, name: str) -> None:
@@ -51,7 +52,7 @@ class Children:
             self._idle.put(place)
 
     def _launch(self) -> None:
-        """Starts the process that forks them."""
+        """Starts the process that forks the workers."""
         order = self._order
         self._control, theirs = socket.socketpair()
         with theirs:
@@ -61,7 +62,7 @@ class Children:
                 cwd=order.directory if Path(order.directory).is_dir() else None,
                 pass_fds=[theirs.fileno()],
                 stdin=subprocess.PIPE,
-                start_new_session=True,  # Ctrl-C is for the main process
+                start_new_session=True,  # only the main process receives Ctrl-C
             )
         assert self._forker.stdin is not None
         with self._forker.stdin as stdin:
@@ -79,14 +80,14 @@ class Children:
         return connection
 
     def problem(self) -> str:
-        """Returns why they cannot work for the run, when one of them has tried; empty if not."""
+        """Returns the reason why the next idle worker is unfit for the run; empty if it is fit."""
         try:
             return str(pickle.loads(self.ask(pickle.dumps(None))))
         except WorkerLost as error:
             return f"{error} has died"
 
     def ask(self, question: bytes) -> bytes:
-        """Has a question of `pack` answered, for `unpack`, as soon as one of them is idle.
+        """Passes a question of `pack` to the next idle worker, and returns the answer for `unpack`.
 
         Raises:
             WorkerLost: The process died.
@@ -103,14 +104,14 @@ class Children:
         except (OSError, EOFError):
             self._connections[place].close()
             self._pids.pop(place, None)
-            with contextlib.suppress(OSError):  # all of them are being ended
+            with contextlib.suppress(OSError):  # all workers are being ended
                 self._connections[place] = self._start(place)
             raise WorkerLost(f"{self._name} {place}") from None
         finally:
             self._idle.put(place)
 
     def close(self) -> None:
-        """Ends them and what they have started, also in the middle of an evaluation."""
+        """Ends the workers and their child processes, also in the middle of an evaluation."""
         with self._lock:
             self._is_closed = True
             self._control.close()
@@ -120,16 +121,16 @@ class Children:
 
 
 def pack(part: Batch, first: int) -> bytes:
-    """Returns the question for a part of a batch that begins with the batch's row `first`."""
+    """Returns the question for a part of a batch that starts at the batch's row `first`."""
     return pickle.dumps((part, first), protocol=5)
 
 
 def unpack(answer: bytes) -> Answer:
-    """Returns what a worker has answered; see `Evaluator.evaluate`.
+    """Returns the answer of a worker; see `Evaluator.evaluate`.
 
     Raises:
-        UnfitWorker: It cannot work for the run.
-        WorkerFailed: Its own code failed.
+        UnfitWorker: The worker cannot work for the run.
+        WorkerFailed: The worker's own code failed.
     """
     content = pickle.loads(answer)
     if isinstance(content, Exception):
@@ -139,16 +140,16 @@ def unpack(answer: bytes) -> Answer:
 
 
 def _fork(control: socket.socket) -> None:
-    """Forks a worker for each connection that is sent, until the other side has ended."""
+    """Forks a worker for each connection that arrives, until the other side has ended."""
     with contextlib.suppress(Exception):  # the worker itself reports it
         import_libraries(pickle.load(sys.stdin.buffer))
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # no process waits for them
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # no process waits for the workers
     while True:
         _, descriptors, _, _ = socket.recv_fds(control, 1, 1)
         if not descriptors:
-            os.killpg(0, signal.SIGKILL)  # with all processes that were started from here
+            os.killpg(0, signal.SIGKILL)  # also ends all processes that were started here
         if os.fork() == 0:
-            signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # a domain may wait for its own
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # a domain may wait for its children
             control.close()
             ignore_signals()
             die_with_parent(signal.SIGKILL)
@@ -168,7 +169,7 @@ def _work(connection: Connection) -> None:
                 answer = evaluator.evaluate(*question) if question else evaluator.problem
             except UnfitWorker as error:
                 answer = error
-            except BaseException:  # not of the domain's evaluation: that is a Failure
+            except BaseException:  # errors of an evaluation are a Failure and do not arrive here
                 answer = WorkerFailed(f"worker {name} failed:\n{traceback.format_exc()}")
             connection.send_bytes(pickle.dumps(answer, protocol=5))
     os._exit(0)

@@ -1,4 +1,4 @@
-"""Evaluations that fail: the row is found, and the run stops or scores it (`on_failure`)."""
+"""Finds the row of a failed evaluation. The run then stops or scores the row (`on_failure`)."""
 
 import os
 import socket
@@ -14,7 +14,7 @@ from qdsweep.domains.experience import find_fault, read_record
 from qdsweep.engines.base import Batch, Failure, Outcome
 from qdsweep.errors import QdsweepError
 
-# A part whose workers were lost this often (out of memory, a crash in C) ends the run.
+# A part that has lost this many workers (out of memory, a crash in C) ends the run.
 MAX_LOSSES = 3
 
 
@@ -38,11 +38,11 @@ class EvaluationFailed(QdsweepError):
 
 
 class NoWorkers(QdsweepError):
-    """No worker came, or all were lost. Another attempt may have some."""
+    """No worker came, or all were lost. Another attempt may succeed."""
 
 
 class UnfitWorker(NoWorkers):
-    """A worker cannot work for the run, and so cannot the others like it."""
+    """A worker cannot work for the run, and neither can similar workers."""
 
 
 class WorkerFailed(QdsweepError):
@@ -50,30 +50,30 @@ class WorkerFailed(QdsweepError):
 
 
 class WorkerLost(Exception):
-    """A worker died or cannot be reached; others evaluate its part."""
+    """A worker died or cannot be reached. Another worker evaluates its part."""
 
 
 class WorkerDied(QdsweepError):
-    """Workers that are started again die again."""
+    """Restarted workers die again."""
 
     def __init__(self, losses: int, row: int) -> None:
         super().__init__(
-            f"a worker died {losses} times in one batch (solutions {row} and later were under "
-            "way): out of memory, a crash in a library of the domain, or its own os._exit"
+            f"a worker died {losses} times in one batch (while it evaluated solutions {row} and "
+            "later). Usual causes: out of memory, a crash in a library of the domain, os._exit"
         )
 
 
 def evaluate_safely(
     domain: Domain, batch: Batch, first: int, objective_on_failure: float | None
 ) -> Outcome:
-    """Evaluates rows; finds the row that fails by evaluating one at a time.
+    """Evaluates rows. If it fails, it finds the failing row by evaluating rows one by one.
 
     Args:
         domain: The domain.
         batch: The rows.
-        first: The row of the whole batch that this batch begins with, for messages.
-        objective_on_failure: The objective of a solution that fails, or None to raise. Its
-            measures are the lower ends of their ranges, its fields and gradients 0.
+        first: The row of the whole batch at which this batch starts, for messages.
+        objective_on_failure: The objective of a failed solution, or None to raise. Its measures
+            are the lower ends of their ranges, and its fields and gradients are 0.
 
     Raises:
         EvaluationFailed: An evaluation failed and there is no `objective_on_failure`.
@@ -90,7 +90,7 @@ def evaluate_safely(
             return Outcome(result, [], time.perf_counter() - start)
         trace = ""
     count = len(batch.solutions)
-    if count > 1:  # rows are independent: one at a time gives the same results
+    if count > 1:  # rows are independent, so one at a time gives the same results
         parts = [
             evaluate_safely(domain, batch.part(slice(i, i + 1)), first + i, objective_on_failure)
             for i in range(count)
@@ -116,7 +116,7 @@ def evaluate_safely(
 
 def evaluate(domain: Domain, batch: Batch) -> Evaluation:
     """Evaluates a batch in this process, with the jacobian if the batch asks for it."""
-    # A policy that plays all episodes is one row, broadcast; domains get an array as any other.
+    # One policy for all episodes is a broadcast row. Domains get an ordinary array.
     solutions = np.ascontiguousarray(batch.solutions).view()
     solutions.flags.writeable = False  # the arrays belong to the emitters
     context = () if batch.context is None else (batch.context,)
@@ -130,7 +130,7 @@ def evaluate(domain: Domain, batch: Batch) -> Evaluation:
             "return qdsweep.domains.base.Evaluation(objective, measures)"
         )
     jacobian = domain.jacobian(solutions) if batch.gradients else None  # type: ignore[attr-defined]
-    # float64 for every part: else the first part would decide the type of the batch.
+    # Every part is float64. Otherwise the first part would decide the type of the batch.
     return Evaluation(
         _floats("objective", result.objective),
         _floats("measures", result.measures),
@@ -145,12 +145,12 @@ def evaluate(domain: Domain, batch: Batch) -> Evaluation:
 def _floats(name: str, values: Any) -> Floats:
     array = np.asarray(values)
     if array.dtype.kind not in "fiub":
-        raise TypeError(f"{name} holds {array.dtype}, not real numbers")
+        raise TypeError(f"{name} contains {array.dtype}, not real numbers")
     return array.astype(np.float64)
 
 
 def find_problem(domain: Domain, batch: Batch, result: Evaluation) -> str | None:
-    """Returns what is wrong with a result's shapes or numbers, or None."""
+    """Returns the fault in a result's shapes or numbers, or None."""
     count, measures = len(batch.solutions), len(domain.measures)
     expected: dict[str, tuple[Any, tuple[int, ...]]] = {
         "objective": (result.objective, (count,)),
@@ -164,7 +164,7 @@ def find_problem(domain: Domain, batch: Batch, result: Evaluation) -> str | None
         expected["steps"] = (result.steps, (count,))
     if batch.experience:
         if len(result.experience or ()) != count:
-            return f"experience is not {count} records, one a row"
+            return f"experience is not {count} records, one per row"
         for record in result.experience or ():
             fault = find_fault(record, domain.actor)  # type: ignore[attr-defined]
             if fault:
@@ -209,7 +209,7 @@ def _concatenate(parts: list[Evaluation]) -> Evaluation:
 
 
 def _joined_steps(parts: list[Evaluation]) -> NDArray[np.int64] | None:
-    """Returns the steps of all parts; a row that failed has 0 if another row has any."""
+    """Returns the steps of all parts. A failed row has 0 steps if another row has any."""
     if all(part.steps is None for part in parts):
         return None
     missing = np.zeros(1, dtype=np.int64)

@@ -1,7 +1,7 @@
-"""The engine of all executors: it hands them a batch in parts, some ahead for each worker.
+"""The engine of all executors, which passes them the parts of a batch in advance.
 
-It also has the cutting of a batch into parts, the interface of an executor (`concurrent.futures`
-cut down to what `Pool` needs), and the serial engine, which evaluates in the main process.
+The module also divides a batch into parts. It has the interface of an executor, a subset of
+`concurrent.futures`, and the serial engine, which evaluates in the main process.
 """
 
 import logging
@@ -23,11 +23,11 @@ from qdsweep.engines.failures import (
     evaluate_safely,
 )
 
-# Parts that a worker may have at a time: while it evaluates one, the next one is on its way. It
-# has more while the main process trains and cannot send another.
+# The number of parts that a worker may have: one to evaluate, and the next one in transit. It has
+# more while the main process trains and cannot send parts.
 PER_WORKER = 2
-# The longest part, and the shortest one while there are rows for all: each costs an engine up to a
-# millisecond [s].
+# The longest part, and the shortest one while there are rows for all workers [s]. A part costs an
+# engine up to one millisecond.
 SECONDS = 0.25
 LEAST_SECONDS = 0.005
 # If the times of rows differ by less than this (relative spread), equal shares are best.
@@ -35,12 +35,12 @@ EVEN = 0.1
 
 
 class Parts:
-    """The rows that wait for a worker, given out in parts of at most some tenths of a second.
+    """The rows that wait for a worker, in parts of at most some tenths of a second.
 
-    If all rows take about the same time, every worker gets an equal share. Else parts become
-    smaller towards the end of the batch, so that no worker waits long for the last one (guided
-    self-scheduling, Polychronopoulos and Kuck 1987). The times of rows are kept from batch to
-    batch.
+    If all rows take about the same time, every worker gets an equal share. Otherwise parts become
+    smaller towards the end of the batch, so that no worker waits long for the last part. This is
+    guided self-scheduling (Polychronopoulos and Kuck 1987). The times of rows are kept from batch
+    to batch.
     """
 
     def __init__(self) -> None:
@@ -53,7 +53,7 @@ class Parts:
         return bool(self._waiting)
 
     def begin(self, rows: list[slice]) -> None:
-        """Begins with the rows of a new batch, and forgets what is left of the last one."""
+        """Starts a new batch, and drops the remaining rows of the previous one."""
         self._waiting = deque(rows)
         self._left = self._total = sum(part.stop - part.start for part in rows)
         self._given = 0
@@ -64,7 +64,7 @@ class Parts:
         self._left += part.stop - part.start
 
     def learn(self, part: slice, seconds: float) -> None:
-        """Takes note of how long a part took [s]; recent parts count more."""
+        """Records the time of a part [s]. Recent parts count more."""
         now = max(1e-9, seconds / (part.stop - part.start))
         if self._row_seconds is None:
             self._row_seconds = now
@@ -79,7 +79,7 @@ class Parts:
         """Returns the next part.
 
         Args:
-            workers: Number of workers that share the rows that are left.
+            workers: Number of workers that share the remaining rows.
         """
         rows = self._waiting.popleft()
         part, *rest = cut([rows], self._size(workers))
@@ -91,7 +91,7 @@ class Parts:
 
     def _size(self, workers: int) -> int:
         if self._row_seconds is None:
-            return 1  # no time is known yet
+            return 1  # because no time is known yet
         longest = SECONDS / self._row_seconds
         if self._spread > EVEN:
             fair = -(-self._left // workers)
@@ -107,8 +107,8 @@ class Executor(Protocol):
 
     Attributes:
         name: Its name in the cluster config.
-        wanted: How many workers the run has asked for.
-        remedy: Where to look if no worker comes, for a message.
+        wanted: Number of workers that the run has asked for.
+        remedy: The advice to the user if no worker comes.
     """
 
     name: str
@@ -117,18 +117,18 @@ class Executor(Protocol):
 
     @property
     def workers(self) -> int:
-        """How many workers there are now."""
+        """The current number of workers."""
         ...
 
     def submit(self, part: Batch, first: int) -> "Future[Answer]":
-        """Has a part evaluated that begins with the batch's row `first`.
+        """Submits a part that starts at the batch's row `first`.
 
-        Its future raises `WorkerLost` if the worker was lost.
+        The future raises `WorkerLost` if the worker was lost.
         """
         ...
 
     def problem(self) -> str | None:
-        """Returns why no worker will ever come; None while one may."""
+        """Returns the reason why no worker will ever come; None while one may."""
         ...
 
     def close(self) -> None:
@@ -138,14 +138,14 @@ class Executor(Protocol):
 
 log = logging.getLogger("qdsweep")
 
-# How long a run waits for its first worker, or for another one when it has lost them all [s].
+# How long a run waits for its first worker, or for another one after it has lost all [s].
 PATIENCE = 300.0
-# How often it looks whether there are more workers, or none [s].
+# The interval of checks for new workers, or for none [s].
 LOOK_SECONDS = 0.1
-# Losses of a part within some seconds count once: a node may be lost, or workers taken away.
+# Losses of a part within this time count once, because a whole node may be lost [s].
 INCIDENT_SECONDS = 3.0
-# The longest absence of the main process during this many batches is expected again: it trains in
-# the first batch of an iteration, which may have several.
+# The longest absence of the main process in this many batches is expected again. It trains in the
+# first batch of an iteration, and an iteration may have several batches.
 BATCHES = 8
 # At most this many lines of workers reach the run's log.
 MAX_LINES = 1000
@@ -155,8 +155,8 @@ class Pool:
     """Evaluates with the workers of an executor.
 
     Args:
-        executor: Has them.
-        timeout: The experiment's `timeout` [s]: a run without workers must report it before.
+        executor: The executor that has the workers.
+        timeout: The experiment's `timeout` [s]. A run without workers must report so earlier.
     """
 
     def __init__(self, executor: Executor, timeout: float | None = None) -> None:
@@ -166,13 +166,13 @@ class Pool:
         self._parts = Parts()
         self._most = 0
         self._lines = 0
-        # How long the main process did something else during each of the last batches [s].
+        # How long the main process was busy otherwise during each of the last batches [s].
         self._away: deque[float] = deque(maxlen=BATCHES)
         self._lonely_since: float | None = None
 
     @property
     def workers(self) -> int:
-        """The most workers that there were at a time, or are to be."""
+        """The largest number of workers so far, or the number that the run has asked for."""
         self._most = max(self._most, self._executor.workers)
         return max(self._most, self._executor.wanted)
 
@@ -187,10 +187,10 @@ class Pool:
     ) -> Iterator[tuple[slice, Outcome]]:
         """Evaluates with the workers; see `Engine.evaluate`."""
         self._parts.begin(rows)
-        losses: dict[int, tuple[int, float]] = {}  # first row -> how often lost, when at last
+        losses: dict[int, tuple[int, float]] = {}  # first row -> number of losses, time of the last
         running: dict[Future[Answer], slice] = {}
         done: queue.SimpleQueue[Future[Answer]] = queue.SimpleQueue()
-        # While the main process trains, the workers need enough to do.
+        # The workers need enough parts for the time while the main process trains.
         more = int(max(self._away, default=0.0) / SECONDS)
         self._hand_out(batch, running, done, PER_WORKER + more)
         start = time.monotonic()
@@ -207,7 +207,7 @@ class Pool:
             try:
                 answer = future.result()
             except WorkerLost:
-                self._parts.give_back(part)  # others evaluate it, with the same seeds
+                self._parts.give_back(part)  # another worker evaluates it with the same seeds
                 _note_loss(losses, part.start)
                 continue
             self._lonely_since = None
@@ -224,10 +224,10 @@ class Pool:
         done: "queue.SimpleQueue[Future[Answer]]",
         ahead: int,
     ) -> None:
-        """Hands out at most `ahead` parts per worker.
+        """Submits at most `ahead` parts per worker.
 
-        The last rows are kept until there is a worker without a part, as parts are cut better then;
-        but not from workers that must have enough for a while.
+        The last rows wait for a worker without a part, because they are divided better then. This
+        does not apply to workers that need enough parts for a while.
         """
         workers = self._executor.workers
         while self._parts and (
@@ -254,7 +254,7 @@ class Pool:
         if self._lonely_since is None:
             self._lonely_since = now
             if self._most:
-                log.warning("no worker is left: waits for one, for %.0f s at most", patience)
+                log.warning("no worker is left; waiting at most %.0f s for one", patience)
         if now - self._lonely_since > patience:
             raise NoWorkers(f"no worker for {patience:.0f} s: {self._executor.remedy}")
 
@@ -263,7 +263,7 @@ class Pool:
             log.info("[%s] %s", answer.worker, line)
         before, self._lines = self._lines, self._lines + len(answer.lines)
         if before < MAX_LINES <= self._lines:
-            log.info("what workers say from now on stands in state/workers alone")
+            log.info("further output of workers is only in state/workers")
 
     def close(self) -> None:
         """Ends the workers, also in the middle of an evaluation."""
@@ -280,12 +280,12 @@ def _note_loss(losses: dict[int, tuple[int, float]], row: int) -> None:
         raise WorkerDied(MAX_LOSSES, row)
 
 
-# Long enough for cutting to cost nothing, short enough to save often and to stop at once [s].
+# Long enough to make the cost of parts negligible, short enough to save often and stop at once [s].
 PART_SECONDS = 0.5
 
 
 class Serial:
-    """Evaluates part by part; the parts grow until one takes about half a second."""
+    """Evaluates part by part. The parts grow until one takes about half a second."""
 
     name = "serial"
     workers = 1
@@ -296,12 +296,12 @@ class Serial:
         self._size = 1
 
     def wait(self) -> None:
-        """Returns at once: this process is the worker."""
+        """Returns at once, because this process is the worker."""
 
     def evaluate(
         self, batch: Batch, rows: list[slice], meanwhile: Callable[[], None] = nothing
     ) -> Iterator[tuple[slice, Outcome]]:
-        """Evaluates here; see `Engine.evaluate`."""
+        """Evaluates in this process; see `Engine.evaluate`."""
         meanwhile()
         waiting = list(reversed(rows))
         while waiting:
@@ -318,4 +318,4 @@ class Serial:
             yield part, outcome
 
     def close(self) -> None:
-        """Does nothing: there is no worker to end."""
+        """Does nothing, because there is no worker to end."""

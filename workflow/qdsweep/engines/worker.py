@@ -1,6 +1,6 @@
-"""The evaluator of a worker of any engine: one domain, kept alive. It imports no ribs.
+"""The evaluator of a worker of any engine, which keeps one domain alive. It does not import ribs.
 
-The output of a worker: kept in a file, and sent to the run's log.
+The output of a worker is kept in a file and sent to the run's log.
 """
 
 import faulthandler
@@ -19,11 +19,11 @@ from qdsweep.engines.failures import EvaluationFailed, UnfitWorker, evaluate_saf
 from qdsweep.host.machine import settings
 from qdsweep.versions import __version__, installed_versions
 
-# At most this many lines of a part reach the run's log; the file has all of them.
+# At most this many lines per part reach the run's log. The file has all of them.
 LIMIT = 20
 # A line is cut after this many characters.
 LONGEST = 2000
-# The largest size of a worker's file.
+# The largest size of a worker's file [B].
 MAX_BYTES = 10_000_000
 
 
@@ -32,7 +32,7 @@ class WorkerLog(io.TextIOBase):
 
     Args:
         path: The file; None for a worker that cannot write there.
-        prefix: The start of each line of the file: the worker's name.
+        prefix: The start of each line of the file, the worker's name.
     """
 
     def __init__(self, path: Path | None, prefix: str) -> None:
@@ -54,7 +54,7 @@ class WorkerLog(io.TextIOBase):
         root.setLevel(logging.INFO)
 
     def write(self, text: str) -> int:
-        """Takes text, and writes the lines that are complete."""
+        """Receives text, and writes the complete lines."""
         *lines, self._unfinished = (self._unfinished + text.replace("\r", "\n")).split("\n")
         if len(self._unfinished) > LONGEST:
             lines, self._unfinished = [*lines, self._unfinished], ""
@@ -66,7 +66,7 @@ class WorkerLog(io.TextIOBase):
         return len(text)
 
     def take(self) -> list[str]:
-        """Returns the lines since the last call, for the run's log: at most some of them."""
+        """Returns the lines since the last call for the run's log, at most `LIMIT` of them."""
         lines, self._lines = self._lines, []
         if len(lines) > LIMIT:
             lines[LIMIT:] = [f"... more in {self.path}"]
@@ -77,13 +77,13 @@ class Order(NamedTuple):
     """The settings of all workers of a run.
 
     Attributes:
-        domain: The domain's config; each worker makes its own.
+        domain: The domain's config, from which each worker makes its domain.
         objective_on_failure: See `evaluate_safely`.
-        version: That of qdsweep.
-        versions: Library -> version, equal in all workers.
-        settings: The CPU settings of the run, equal in all workers.
+        version: The version of qdsweep.
+        versions: Library -> version, which all workers must have.
+        settings: The CPU settings of the run, which all workers must have.
         directory: The main process's working directory, for the user's plug-ins.
-        logs: The folder of the workers' logs; None: their output is not redirected.
+        logs: The folder of the workers' logs; None to leave their output as it is.
     """
 
     domain: DomainConfig
@@ -96,15 +96,15 @@ class Order(NamedTuple):
 
 
 class Evaluator:
-    """The domain of a process that works for only one run.
+    """The domain of a worker process, which works for only one run.
 
     Args:
         order: The settings of all workers.
         name: The worker's name in the run's log.
 
     Attributes:
-        name: The same, by default host and process.
-        problem: Why it cannot work for the run; empty if it can.
+        name: The worker's name, by default host and process.
+        problem: The reason why it cannot work for the run; empty if it can.
     """
 
     def __init__(self, order: Order, name: str | None = None) -> None:
@@ -121,17 +121,17 @@ class Evaluator:
             self._domain = make_domain(order.domain)
         except Exception as error:
             self.problem = f"cannot make the domain: {type(error).__name__}: {error}"
-            logging.exception("the domain cannot be made here")
+            logging.exception("the domain cannot be made in this worker")
 
     def evaluate(self, part: Batch, first: int) -> Answer:
         """Evaluates a part of a batch.
 
         Args:
             part: The rows.
-            first: The row of the whole batch that they begin with.
+            first: The row of the whole batch at which they start.
 
         Raises:
-            UnfitWorker: It cannot work for the run.
+            UnfitWorker: The worker cannot work for the run.
         """
         if self.problem:
             raise UnfitWorker(f"{self.name}: {self.problem}")
@@ -155,7 +155,7 @@ def _difference(order: Order) -> str:
 
 
 def _log_file(folder: str) -> Path | None:
-    """Returns a worker's own log file; None where the run's folder cannot be written from."""
+    """Returns a worker's log file; None if it cannot write in the run's folder."""
     if not os.access(folder, os.W_OK):
         return None
     return Path(folder, f"{socket.gethostname()}-{os.getpid()}.log")

@@ -1,4 +1,4 @@
-"""An elite of a finished run, and the seed that it was evaluated with."""
+"""An elite of a finished run, and the seed of its evaluation."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -21,17 +21,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Elite:
-    """An elite: a row of archive.npz.
+    """An elite, that is, one row of archive.npz. The names are those of pyribs' elites.
 
     Attributes:
-        row: Which row.
-        index: Its cell.
-        solution: ``(d,)`` its parameters.
-        objective: Its objective.
-        measures: ``(m,)`` its measures.
-        evaluation_seed: The seed that it was evaluated with; None in a run of an earlier release,
-            where `Run.seed_of` finds it.
-        fields: Its other fields, from the domain, by name.
+        row: The number of its row, from 0.
+        index: The number of its cell.
+        solution: ``(d,)`` parameters.
+        objective: The objective, in the domain's own scale.
+        measures: ``(m,)`` measures.
+        evaluation_seed: The seed of its evaluation. It is None in a run of an earlier release; use
+            `Run.seed_of` there.
+        fields: Name -> value of its other fields, which come from the domain.
     """
 
     row: int
@@ -61,9 +61,9 @@ def elite_of(arrays: Arrays, row: int) -> Elite:
 def possible_seeds(
     experiment: Experiment, elite: Elite, files: RunFiles, metrics: "pd.DataFrame"
 ) -> Seeds:
-    """Returns the seeds that an elite may have been evaluated with, by the rule of all seeds.
+    """Returns the possible seeds of an elite's evaluation.
 
-    The history has the iteration in which it came, but not its place among the solutions.
+    The history has the iteration of the elite, but not its row in the batches of the iteration.
 
     Args:
         experiment: The experiment of its run.
@@ -72,7 +72,7 @@ def possible_seeds(
         metrics: The run's metrics.
 
     Returns:
-        ``(k,)`` seeds, one of them the elite's; none where the iteration is unknown.
+        ``(k,)`` seeds, one of which is the elite's. There are none if the iteration is unknown.
     """
     domain = experiment.domain
     policy = domain.evaluation_seed
@@ -82,7 +82,7 @@ def possible_seeds(
     in_cell = [] if history is None else np.flatnonzero(history.index == elite.index).tolist()
     if history is None or not in_cell or history.objective[in_cell[-1]] != elite.objective:
         return np.empty(0, np.uint32)
-    iteration = int(history.iteration[in_cell[-1]]) - 1  # counted from 0, as seeds are
+    iteration = int(history.iteration[in_cell[-1]]) - 1  # seeds count iterations from 0
     evaluations = np.concatenate(([0], metrics["evaluations"].to_numpy(np.int64)))
     size = int(evaluations[iteration + 1] - evaluations[iteration])
     count = size if policy == "solution" else 1
@@ -90,7 +90,7 @@ def possible_seeds(
 
 
 def context_for(domain: Domain, elite: Elite | None, name: str) -> Floats | None:
-    """Returns what a domain had learned when it evaluated an elite; None for most domains.
+    """Returns the context with which a domain evaluated an elite; None for most domains.
 
     Args:
         domain: The domain.
@@ -98,13 +98,13 @@ def context_for(domain: Domain, elite: Elite | None, name: str) -> Floats | None
         name: The domain's name.
 
     Raises:
-        BadInput: The domain learns, and no elite is given.
+        BadInput: The domain has a context, and no elite is given.
     """
     if elite is None:
         if hasattr(domain, "context_dim"):
             raise BadInput(
-                f"the domain {name} normalises observations: say as for which elite, such as "
-                "run.evaluate(solutions, seeds, run.best())"
+                f"the domain {name} normalises observations: also pass the elite whose "
+                "normalisation to use, such as run.evaluate(solutions, seeds, run.best())"
             )
         return None
     fields = {key: np.asarray(value)[np.newaxis] for key, value in elite.fields.items()}
@@ -121,26 +121,26 @@ def elite_contexts(domain: Domain, arrays: Arrays, name: str) -> Floats | None:
         name: The domain's name.
 
     Raises:
-        BadInput: The archive does not have it.
+        BadInput: The archive does not contain it.
     """
     if not hasattr(domain, "context_dim"):
         return None
     if not {"observation_mean", "observation_std"} <= arrays.keys():
         raise BadInput(
             f"the domain {name} learns from all evaluations of a run, and archive.npz does not "
-            "say what it had learned when it evaluated an elite (observation_mean, "
-            "observation_std): such elites cannot be evaluated again; leave reevaluate out"
+            "contain its state at the evaluation of each elite (observation_mean, "
+            "observation_std). Such elites cannot be evaluated again: remove the key reevaluate"
         )
     return context_of(arrays["observation_mean"], arrays["observation_std"])
 
 
 def describe_nearest(arrays: Arrays, point: Floats, ranges: list[tuple[float, float]]) -> str:
-    """Returns the elites whose measures are nearest to a point, in words.
+    """Returns a description of the elites whose measures are nearest to a point.
 
     Args:
         arrays: The arrays of archive.npz.
         point: ``(m,)`` measures.
-        ranges: The measures' ranges, in which distances are counted.
+        ranges: The measures' ranges, which are the units of the distance.
     """
     widths = np.array([high - low for low, high in ranges])
     distance = np.square((arrays["measures"] - point) / widths).sum(axis=1)
@@ -151,5 +151,5 @@ def describe_nearest(arrays: Arrays, point: Floats, ranges: list[tuple[float, fl
 
 
 def said(measures: Floats) -> str:
-    """Returns measures as the command line takes them."""
+    """Returns measures in the form of the command line."""
     return ",".join(f"{value:.4g}" for value in measures)

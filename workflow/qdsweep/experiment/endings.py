@@ -1,4 +1,4 @@
-"""How a run ended: `last_stop.json`, and `failure.json` if it would fail again."""
+"""Records how a run ended: `last_stop.json`, and `failure.json` if it would fail again."""
 
 import contextlib
 import logging
@@ -26,7 +26,7 @@ from qdsweep.records.status import (
     write_last_stop,
 )
 
-# Causes for which a retry of Snakemake helps: it resumes from the reload file.
+# Causes for which a retry of Snakemake helps, because it resumes from the reload file.
 CURABLE = ("stopped", "memory", "storage", "workers")
 
 
@@ -44,7 +44,7 @@ def cause_of(error: BaseException) -> str:
 
 
 def write_ending(files: StateDir, error: BaseException, fingerprint: str) -> None:
-    """Writes why a run ended before its budget was reached.
+    """Writes the reason why a run ended before its budget was reached.
 
     Args:
         files: The run's `state/`.
@@ -78,10 +78,10 @@ def explain_kill(files: StateDir, attempt: dict[str, Any]) -> str:
 
     Args:
         files: The run's `state/`.
-        attempt: The attempt, of `status.json`.
+        attempt: The attempt in `status.json`.
 
     Returns:
-        How it ended, for its record.
+        The text for its record.
     """
     job = attempt.get("slurm_job")
     if job is None:
@@ -99,7 +99,7 @@ def explain_kill(files: StateDir, attempt: dict[str, Any]) -> str:
 def refuse_repetition(files: StateDir, fingerprint: str, attempt: int) -> None:
     """Ends a retry of a run whose failure would happen again.
 
-    When the user starts the sweep (attempt 1), the run is tried again and the failure is forgotten.
+    When the user starts the sweep (attempt 1), the failure is removed and the run is tried again.
 
     Args:
         files: The run's `state/`.
@@ -107,18 +107,18 @@ def refuse_repetition(files: StateDir, fingerprint: str, attempt: int) -> None:
         attempt: Snakemake's count, from 1.
 
     Raises:
-        QdsweepError: The run failed before in this start; the message is that failure's.
+        QdsweepError: The run has already failed in this start; the message is that failure's.
     """
     failure = read_failure(files)
     if attempt > 1 and failure.get("fingerprint") == fingerprint:
-        raise QdsweepError(f"not tried again, it failed before: {failure['message']}")
+        raise QdsweepError(f"not tried again, because it failed before: {failure['message']}")
     forget_failure(files)
 
 
 def record_refusal(run: RunDir, error: QdsweepError, attempt: int) -> None:
-    """Records bad input that ends a job before its run begins, so that a retry ends at once.
+    """Records bad input that ends a job before its run starts, so that a retry ends at once.
 
-    It writes nothing if another process computes the run at this moment.
+    It writes nothing while another process computes the run.
 
     Args:
         run: The run's folder, named by its id.

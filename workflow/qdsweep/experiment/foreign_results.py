@@ -1,4 +1,4 @@
-"""Foreign results as a run's folder: external elites and metrics, measured by our code."""
+"""Imports external results as a run's folder. qdsweep measures their elites with its own code."""
 
 import math
 import re
@@ -26,19 +26,19 @@ if TYPE_CHECKING:
     import pandas as pd
 
 ENGINE = "imported"
-# External metrics may differ from ours by this share, as logs are often rounded.
+# External metrics may differ from qdsweep's by this fraction, because logs are often rounded.
 _TOLERANCE = 1e-4
 
 
 @dataclass(frozen=True)
 class Foreign:
-    """Foreign results, as our code sees them.
+    """External results, measured by qdsweep.
 
     Attributes:
-        archive: Their elites in our cells.
+        archive: The external elites in an archive of qdsweep.
         measured: The metrics of that archive.
-        table: metrics.csv: their rows, the last one with the measured values.
-        warnings: The metrics that do not agree with their elites.
+        table: The rows of metrics.csv. The last one has the measured values.
+        warnings: The metrics that do not agree with the external elites.
     """
 
     archive: ResultArchive
@@ -48,7 +48,7 @@ class Foreign:
 
     @property
     def evaluations(self) -> int:
-        """Evaluations at the end."""
+        """The number of evaluations at the end."""
         return int(self.table["evaluations"].iloc[-1])
 
     def __str__(self) -> str:
@@ -58,10 +58,10 @@ class Foreign:
 
 
 def read_foreign(run: ImportedRun) -> Foreign:
-    """Reads foreign results, and measures their elites.
+    """Reads external results, and measures their elites.
 
     Raises:
-        BadInput: A file is missing, damaged, or not as described.
+        BadInput: A file is missing or damaged, or does not fit its description.
     """
     archive, warnings = _archive(run, _elites(run))
     measured = archive.metrics()
@@ -74,12 +74,12 @@ def read_foreign(run: ImportedRun) -> Foreign:
 
 
 def write_run(run: ImportedRun, results: Foreign, runs_dir: Path) -> None:
-    """Writes `results/runs/ID` of foreign results.
+    """Writes `results/runs/ID` of external results.
 
     Args:
-        run: Their description.
-        results: Its results.
-        runs_dir: `results/runs`.
+        run: The description of the results.
+        results: The results.
+        runs_dir: The folder `results/runs`.
     """
     about = run.about
     rows = results.archive.rows()
@@ -121,7 +121,7 @@ def write_run(run: ImportedRun, results: Foreign, runs_dir: Path) -> None:
 
 
 def _config(run: ImportedRun) -> str:
-    """Returns the description as config.yaml, with the keys that a run's config has."""
+    """Returns the description in the form of config.yaml, with the keys of a run's config."""
     import yaml
 
     about = run.about.model_dump(mode="json", exclude_defaults=True)
@@ -141,7 +141,7 @@ def _elites(run: ImportedRun) -> Arrays:
     for name in ("objective", "measures"):
         if name not in arrays:
             raise BadInput(
-                f"{run.archive}: there is no {name}; write what the file calls it into {run.path}: "
+                f"{run.archive}: there is no {name}. Write the file's name for it into {run.path}: "
                 f"archive: {{names: {{{name}: THEIRS}}}}"
             )
     objective = arrays["objective"].reshape(-1)
@@ -152,21 +152,21 @@ def _elites(run: ImportedRun) -> Arrays:
     if measures.shape != (len(objective), dims):
         raise BadInput(
             f"{run.archive}: measures has the shape {measures.shape}, and objective "
-            f"{objective.shape}; {run.path}: archive.ranges has {dims} measures, so "
-            f"({len(objective)}, {dims}) was expected"
+            f"{objective.shape}. {run.path}: archive.ranges has {dims} measures, so measures "
+            f"should have the shape ({len(objective)}, {dims})"
         )
     solution = arrays.get("solution", np.zeros((len(objective), 1)))
     if np.shape(solution)[:1] != (len(objective),):
         raise BadInput(
             f"{run.archive}: solution has the shape {solution.shape}, and objective "
-            f"{objective.shape}: a row for each elite was expected"
+            f"{objective.shape}; solution should have one row per elite"
         )
     solution = solution.reshape(len(objective), -1)
     if not np.isfinite(objective).any():
         raise BadInput(f"{run.archive}: objective has no finite number")
-    is_filled = ~np.isnan(objective) & ~np.isneginf(objective)  # some libraries fill empty cells so
+    is_filled = ~np.isnan(objective) & ~np.isneginf(objective)  # two common marks of empty cells
     if not np.isfinite(measures[is_filled]).all():
-        raise BadInput(f"{run.archive}: measures has what is no finite number")
+        raise BadInput(f"{run.archive}: measures has values that are not finite numbers")
     elites = {"objective": objective, "measures": measures, "solution": solution}
     return {name: rows[is_filled] for name, rows in elites.items()} | {
         name: arrays[name] for name in ("centroids",) if name in arrays
@@ -180,7 +180,10 @@ def _from_npz(run: ImportedRun) -> Arrays:
     for name in ("objective", "measures", "solution", "centroids"):
         key = names.get(name, name)
         if not isinstance(key, str):
-            raise BadInput(f"{run.path}: archive.names.{name} = {key}: one array of an .npz file")
+            raise BadInput(
+                f"{run.path}: archive.names.{name} = {key}: give the name of one array in the .npz "
+                "file"
+            )
         if key in arrays:
             elites[name] = _numbers(run, key, arrays[key])
         elif name in names:
@@ -197,7 +200,7 @@ def _from_csv(run: ImportedRun) -> Arrays:
     elites = {}
     for name in ("objective", "measures", "solution"):
         selection = names.get(name)
-        if selection is None:  # pyribs writes such names
+        if selection is None:  # the names that pyribs writes
             pattern = re.compile(rf"{name.removesuffix('s')}s?(_\d+)?")
             selection = [column for column in table if pattern.fullmatch(str(column))]
         columns = [selection] if isinstance(selection, str) else selection
@@ -213,46 +216,46 @@ def _from_csv(run: ImportedRun) -> Arrays:
 
 
 def _read_csv(run: ImportedRun, path: Path) -> "pd.DataFrame":
-    """Reads an external table, in which "nan" is a missing number."""
+    """Reads an external table, where "nan" is a missing number."""
     import pandas as pd
 
     try:
         if path.read_bytes()[-1:] != b"\n":
-            raise ValueError("its last line is torn")
+            raise ValueError("its last line is truncated")
         return pd.read_csv(path)
     except (OSError, ValueError) as error:
         raise damaged(path, error, _remedy(run)) from error
 
 
 def _remedy(run: ImportedRun) -> str:
-    return f"mend it, or name another file in {run.path}"
+    return f"fix it, or name another file in {run.path}"
 
 
 def _numbers(run: ImportedRun, name: str, values: NDArray[Any]) -> NDArray[Any]:
-    if values.dtype.kind in "cV":  # NumPy would use only a part of each
-        raise BadInput(f"{run.archive}: {name} has what is no number ({values.dtype})")
+    if values.dtype.kind in "cV":  # NumPy would use only a part of each value
+        raise BadInput(f"{run.archive}: {name} has values that are not numbers ({values.dtype})")
     try:
         return np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError):
-        raise BadInput(f"{run.archive}: {name} has what is no number") from None
+        raise BadInput(f"{run.archive}: {name} has values that are not numbers") from None
 
 
 def _archive(run: ImportedRun, elites: Arrays) -> tuple[ResultArchive, list[str]]:
-    """Puts the elites into our cells; also returns warnings."""
+    """Returns an archive of qdsweep with the elites, and warnings."""
     about = run.about
     grid = about.archive
     if grid.dims is None and "centroids" not in elites:
         raise BadInput(
-            f"{run.path}: archive.dims is missing, and {run.archive} has no centroids: give the "
-            "cells of the grid along each measure"
+            f"{run.path}: archive.dims is missing, and {run.archive} has no centroids. Give the "
+            "number of cells of the grid along each measure"
         )
     if grid.dims is None:
         centroids, dims = elites["centroids"], len(grid.ranges)
         if centroids.ndim != 2 or centroids.shape[1] != dims or not np.isfinite(centroids).all():
             raise BadInput(
-                f"{run.archive}: centroids has the shape {centroids.shape}; finite numbers of the "
-                f"shape (cells, {dims}) were expected, as {run.path}: archive.ranges has {dims} "
-                "measures"
+                f"{run.archive}: centroids has the shape {centroids.shape}. {run.path}: "
+                f"archive.ranges has {dims} measures, so centroids should be finite numbers with "
+                f"the shape (cells, {dims})"
             )
     description = {
         "type": "cvt" if grid.dims is None else "grid",
@@ -264,7 +267,7 @@ def _archive(run: ImportedRun, elites: Arrays) -> tuple[ResultArchive, list[str]
     warnings = []
     boundless = int(np.isposinf(rows["objective"]).sum())
     if boundless:
-        warnings.append(f"{boundless} of its elites have the objective inf, and are left out")
+        warnings.append(f"{boundless} of its elites have the objective inf and are left out")
     finite = np.isfinite(rows["objective"])
     rows = {name: values[finite] for name, values in rows.items()}
     try:
@@ -272,26 +275,29 @@ def _archive(run: ImportedRun, elites: Arrays) -> tuple[ResultArchive, list[str]
         archive.add(**rows)
     except MemoryError:
         raise BadInput(
-            f"{run.path}: archive.dims = {grid.dims}: so many cells do not fit into memory"
+            f"{run.path}: archive.dims = {grid.dims}: this many cells do not fit into memory"
         ) from None
     low, high = np.array(grid.ranges).T
     outside = int(((rows["measures"] < low) | (rows["measures"] > high)).any(axis=1).sum())
     if outside:
         warnings.append(
-            f"{outside} of its {len(rows['objective'])} elites are outside archive.ranges, and "
-            "count in the cell at the edge"
+            f"{outside} of its {len(rows['objective'])} elites are outside archive.ranges and "
+            "count in a cell at the edge"
         )
     lost = len(rows["objective"]) - len(archive)
     if lost:
         warnings.append(
-            f"{lost} of its {len(rows['objective'])} elites share a cell with a better one: are "
-            "archive.dims and archive.ranges those of the run?"
+            f"{lost} of its {len(rows['objective'])} elites share a cell with a better one; check "
+            "that archive.dims and archive.ranges are those of the run"
         )
     return ResultArchive(archive), warnings
 
 
 def _metrics(run: ImportedRun) -> "pd.DataFrame":
-    """Reads their metrics in our columns, at least one row; missing values are empty."""
+    """Reads the external metrics into qdsweep's columns. Missing values are empty.
+
+    The table has at least one row.
+    """
     import pandas as pd
 
     about, path = run.about, run.metrics
@@ -302,7 +308,7 @@ def _metrics(run: ImportedRun) -> "pd.DataFrame":
     if "evaluations" not in table:
         if about.evaluations is None:
             raise BadInput(
-                f"{path}: there are no evaluations; write what it calls them into {run.path}: "
+                f"{path}: there is no column evaluations. Write its name for them into {run.path}: "
                 "metrics: {columns: {evaluations: THEIRS}}, or give the key evaluations"
             )
         steps = np.arange(1, len(table) + 1) / len(table)
@@ -314,8 +320,8 @@ def _metrics(run: ImportedRun) -> "pd.DataFrame":
         )
     if "coverage" in table and (table["coverage"] > 1).any():
         raise BadInput(
-            f"{path}: coverage is up to {table['coverage'].max():g}, and a fraction was expected; "
-            f"of percent, write into {run.path}: metrics: {{times: {{coverage: 0.01}}}}"
+            f"{path}: coverage is up to {table['coverage'].max():g}, but it should be a fraction. "
+            f"If it is in percent, write into {run.path}: metrics: {{times: {{coverage: 0.01}}}}"
         )
     table["iteration"] = np.arange(1, len(table) + 1)
     table["evaluations"] = evaluations.astype(np.int64)
@@ -323,7 +329,7 @@ def _metrics(run: ImportedRun) -> "pd.DataFrame":
 
 
 def _completed(table: "pd.DataFrame", cells: int) -> "pd.DataFrame":
-    """Returns their metrics.csv with all our columns; computes those that follow from others."""
+    """Returns the table with all columns of metrics.csv, some computed from other columns."""
     for name, other, factor in (
         ("coverage", "num_elites", 1 / cells),
         ("num_elites", "coverage", cells),
@@ -353,17 +359,17 @@ def _columns(run: ImportedRun, path: Path, theirs: "pd.DataFrame") -> "pd.DataFr
         faulty = np.flatnonzero(values.isna() & theirs[column].notna())
         if len(faulty):
             raise BadInput(
-                f"{path}, row {faulty[0] + 1}: {column} = {theirs[column].iloc[faulty[0]]!r} is no "
-                "number"
+                f"{path}, row {faulty[0] + 1}: {column} = {theirs[column].iloc[faulty[0]]!r} is "
+                "not a number"
             )
         columns[name] = log.times.get(name, 1.0) * values.astype(float)
     if not len(theirs):
-        raise BadInput(f"{path}: it has no row")
+        raise BadInput(f"{path}: the table has no rows")
     return pd.DataFrame(columns, index=theirs.index)
 
 
 def _compare(run: ImportedRun, table: "pd.DataFrame", ours: dict[str, Any]) -> list[str]:
-    """Returns where their last metrics are not what their elites give."""
+    """Returns a warning if the last external metrics differ from those of the elites."""
     last = table.iloc[-1]
     unequal = []
     for name, value in ours.items():
@@ -371,11 +377,11 @@ def _compare(run: ImportedRun, table: "pd.DataFrame", ours: dict[str, Any]) -> l
         if value is None or math.isnan(logged):
             continue
         if not math.isclose(logged, value, rel_tol=_TOLERANCE, abs_tol=1e-9):
-            unequal.append(f"{name} {logged:.6g} in theirs, {value:.6g} of its elites")
+            unequal.append(f"{name} is {logged:.6g} in its log and {value:.6g} by its elites")
     if not unequal:
         return []
     low = run.about.objective_range[0]
     return [
-        f"{'; '.join(unequal)}: the tables have the latter (offset of the QD score: {low:g}, the "
+        f"{'; '.join(unequal)}. The tables have the latter (offset of the QD score: {low:g}, the "
         "lower end of objective_range)"
     ]

@@ -1,4 +1,4 @@
-"""The new elites of the result archive, recorded iteration by iteration."""
+"""Records the new elites of the result archive in each iteration."""
 
 import hashlib
 import logging
@@ -17,14 +17,14 @@ log = logging.getLogger("qdsweep")
 
 
 class Insertions:
-    """The insertions of a run, in a file that is cut to the reload file's iteration at a start.
+    """The insertions of a run. At its start, their file is cut to the reload file's iteration.
 
-    A truncated file is dropped, as the run does not need it.
+    A truncated file is dropped, because the run does not need it.
 
     Args:
         out: The run's folder.
-        state: The state that the run resumes from.
-        checksum: `checksum` when that was saved; None if it is not known.
+        state: The state from which the run resumes.
+        checksum: The value of `checksum` when the state was saved; None if it is unknown.
     """
 
     def __init__(self, out: RunDir, state: State, checksum: str | None = None) -> None:
@@ -36,12 +36,12 @@ class Insertions:
         try:
             rows = self._file.read()
             if rows is None and state.iterations:
-                return  # started by an older release: the earlier insertions are lost
+                return  # the run was started by an older release, so earlier insertions are lost
             self._resume(np.empty(0, ROW) if rows is None else rows, state, checksum)
         except (BadInput, ValueError, IndexError) as error:
             log.warning(
-                "%s is torn (%s): the run goes on without it, so its figures cannot show how its "
-                "archive filled; the results are the same",
+                "%s is truncated (%s): the run resumes without it. Figures cannot show how its "
+                "archive filled, but the results are the same",
                 next(p for p in (out.state.insertions, out.state.history) if p.exists()),
                 error,
             )
@@ -49,15 +49,15 @@ class Insertions:
             out.history.unlink(missing_ok=True)
 
     def _resume(self, rows: NDArray[Any], state: State, checksum: str | None) -> None:
-        """Cuts the rows to the state's iteration and opens their file, if its archive is theirs."""
+        """Cuts the rows to the state's iteration, checks them, and opens their file."""
         rows = rows[: np.searchsorted(rows["iteration"], state.iterations, side="right")]
         if checksum not in (None, hashlib.sha256(rows.tobytes()).hexdigest()):
-            raise ValueError("its checksum is another one")
+            raise ValueError("its checksum differs")
         self._best = np.full(self._archive.cells or 0, np.nan)
-        self._best[rows["index"]] = rows["objective"]  # in order: the last one stays
+        self._best[rows["index"]] = rows["objective"]  # in order, so the last one stays
         cells, objective = self._archive.objectives(np.arange(len(self._best)))
         self._touched = [cells[objective != self._best[cells]]]
-        # Elites of an iteration's first batch are new in a reload file of its second one.
+        # In a reload file of an iteration's second batch, the elites of the first one are new.
         pending = state.pending
         is_later = pending is not None and state.asked > len(pending.batch.solutions)
         if len(self._touched[0]) and not is_later:
@@ -65,16 +65,16 @@ class Insertions:
         self._file.begin(rows)
 
     def told(self, measures: Floats) -> None:
-        """Notes which cells a batch may have changed.
+        """Records the cells that a batch may have changed.
 
         Args:
-            measures: ``(n, m)`` the measures of the batch that the algorithm has just received.
+            measures: ``(n, m)`` measures of the batch that the algorithm has just received.
         """
         if self._file.is_open:
             self._touched.append(self._archive.cells_of(measures))
 
     def add(self, iteration: int) -> None:
-        """Records the insertions of an iteration, the last one of each cell."""
+        """Records the last insertion of an iteration in each cell."""
         if not self._file.is_open:
             return
         cells = np.unique(np.concatenate(self._touched))
@@ -88,7 +88,7 @@ class Insertions:
 
     @property
     def checksum(self) -> str | None:
-        """The checksum of the records, for a reload file; None where there are none."""
+        """The checksum of the records, for a reload file; None if there are no records."""
         return self._file.checksum
 
     def flush(self) -> None:
@@ -96,7 +96,7 @@ class Insertions:
         self._file.flush()
 
     def close(self) -> None:
-        """Writes what waits and closes the file."""
+        """Writes the pending rows and closes the file."""
         self._file.close()
 
     def finish(self) -> None:

@@ -1,10 +1,11 @@
-"""The results for Python: a run with its pyribs archive, or the table of a sweep.
+"""Loads results in Python: a run with its pyribs archive, or the table of a sweep.
 
 >>> run = load("results/runs/lp_sphere-cma_me-s1-0123456789")
 >>> run.archive.stats.qd_score, run.metrics["coverage"].iloc[-1], run.config["seed"]
 >>> run.replay(run.best()).objective
+>>> load_sweep("demo").groupby("algorithm")["norm_qd_score"].mean()
 
-Solutions are evaluated as in their run, with its CPU settings, in whatever process Python runs.
+Solutions are evaluated as in their run and with its CPU settings, from any Python process.
 """
 
 import weakref
@@ -52,10 +53,10 @@ if TYPE_CHECKING:
 def start_worker(experiment: Experiment) -> "Children | None":
     """Starts a process with the CPU settings of an experiment.
 
-    They act when numpy is imported, which a notebook has usually done before.
+    The settings must precede the import of numpy, which a notebook has usually already imported.
 
     Returns:
-        The process; None where this one has the settings.
+        The process; None if this process has the settings.
     """
     missing = missing_settings(experiment.cpu_baseline)
     if not missing:
@@ -71,7 +72,7 @@ def start_worker(experiment: Experiment) -> "Children | None":
 def evaluate_again(
     experiment: Experiment, domain: Domain, worker: "Children | None", batch: Batch
 ) -> Evaluation:
-    """Evaluates a batch, in the worker if there is one.
+    """Evaluates a batch in the worker, if there is one, or in this process.
 
     Raises:
         QdsweepError: An evaluation fails.
@@ -84,7 +85,7 @@ def evaluate_again(
         result = unpack(worker.ask(pack(batch, 0))).result
     except WorkerLost:
         raise QdsweepError(
-            "the process that evaluates has died: out of memory, or a crash"
+            "the process that evaluates has died. Usual causes: out of memory, a crash"
         ) from None
     if isinstance(result, Failure):
         raise EvaluationFailed(result)
@@ -97,17 +98,25 @@ def _scored(experiment: Experiment) -> float | None:
 
 @dataclass(frozen=True)
 class Run:
-    """A run's results. Each part is read at its first use.
+    """The results of a finished run, see `load`. Each part is read at its first use.
 
     Attributes:
         path: The run's folder.
+
+    Example:
+        >>> run = load("results/runs/lp_sphere-cma_me-s1-0123456789")
+        >>> elite = run.at([1.0, 2.0])
+        >>> bool(run.replay(elite).objective[0] == elite.objective)
+        True
+        >>> run.evaluate(elite.solution, seeds=[1, 2, 3]).objective.shape
+        (3,)
     """
 
     path: Path
 
     @property
     def files(self) -> RunFiles:
-        """Paths of the files."""
+        """The paths of the run's files."""
         return RunFiles(self.path)
 
     @cached_property
@@ -122,7 +131,7 @@ class Run:
 
     @cached_property
     def metrics(self) -> "pd.DataFrame":
-        """A row for each iteration (metrics.csv)."""
+        """The metrics, one row per iteration (metrics.csv)."""
         return read_metrics(self.files.metrics)
 
     @cached_property
@@ -132,10 +141,10 @@ class Run:
 
     @cached_property
     def archive(self) -> "ArchiveBase":
-        """The final archive as an archive of pyribs, every elite in its cell.
+        """The final archive as an archive of pyribs, with every elite in its cell.
 
         Raises:
-            BadInput: The cells cannot be rebuilt; the message names the file.
+            BadInput: The archive cannot be rebuilt; the message names the file.
         """
         from qdsweep.algorithms.ribs.archives import rebuild_archive
 
@@ -148,48 +157,59 @@ class Run:
 
     @cached_property
     def experiment(self) -> Experiment:
-        """The experiment, for today's code.
+        """The experiment, for the current code.
 
         Raises:
-            BadInput: Today's code would compute another run, or the run was imported.
+            BadInput: The current code would compute another run, or the run was imported.
         """
         if is_imported(self.summary["id"]):
-            raise BadInput(f"{self.path} was imported: nothing here evaluates its elites again")
+            raise BadInput(f"{self.path} was imported, so its elites cannot be evaluated again")
         experiment = compose(str(self.files.config))
         new_id = identity_in(experiment, RunDir(self.path)).id
         if self.summary.get("id") != new_id:
             raise BadInput(
-                f"{self.path} is {self.summary.get('id')}, but its config.yaml stands for {new_id} "
-                "now: the source of its domain or emitters has changed since, or the file was; "
-                "run it again before its elites are evaluated again"
+                f"{self.path} is {self.summary.get('id')}, but its config.yaml now gives {new_id}: "
+                "the file or the source of its domain or emitters has changed. Compute the run "
+                "again before you evaluate its elites"
             )
         return experiment
 
     @cached_property
     def domain(self) -> Domain:
-        """The domain, with its measures, its ranges, and `evaluate`."""
+        """The domain, with its measures, their ranges, and `evaluate`.
+
+        Raises:
+            BadInput: See `experiment`.
+        """
         return make_domain(self.experiment.domain)
 
     def best(self) -> Elite:
-        """Returns the elite of the highest objective."""
+        """Returns the elite with the highest objective, as pyribs' `best_elite`.
+
+        Raises:
+            BadInput: The archive is empty.
+        """
         return self.elite(int(np.argmax(self.arrays["objective"])) if self._count else 0)
 
     def at(self, measures: ArrayLike) -> Elite:
-        """Returns the elite of the cell that contains a point; without cells, the nearest one.
+        """Returns the elite of the cell that contains a point, as pyribs' `retrieve_single`.
+
+        In an archive without cells, it is the elite nearest to the point.
 
         Args:
-            measures: ``(m,)`` the point, in the measures' own units. As in pyribs, a point outside
-                of their ranges belongs to the cell at the edge.
+            measures: ``(m,)`` the point, in the units of the measures. As in pyribs, a point
+                outside the ranges belongs to a cell at the edge.
 
         Raises:
-            BadInput: The cell is empty; the message names the nearest elites.
+            BadInput: The cell is empty, or the point does not have m finite numbers. The message
+                names the nearest elites.
         """
         point = np.asarray(measures, dtype=np.float64)
         names = self.summary["archive"]["measures"]
         if point.shape != (len(names),) or not np.isfinite(point).all():
             raise BadInput(
-                f"{point.tolist()} is no point of the measures: {len(names)} numbers are needed, "
-                f"{', '.join(names)}"
+                f"{point.tolist()} is not a point of the measure space: give {len(names)} finite "
+                f"numbers, {', '.join(names)}"
             )
         if self._count:
             cell = self.archive.index_of_single(point)
@@ -202,7 +222,10 @@ class Run:
         )
 
     def elite(self, row: int) -> Elite:
-        """Returns the elite of a row of archive.npz.
+        """Returns the elite in a row of archive.npz.
+
+        Args:
+            row: The number of the row, from 0.
 
         Raises:
             BadInput: There is no such row.
@@ -214,28 +237,35 @@ class Run:
     def replay(self, elite: Elite) -> Evaluation:
         """Evaluates an elite again with the seed of its evaluation.
 
+        Args:
+            elite: An elite of this run.
+
         Returns:
             Its evaluation, of one row. It has the elite's objective and measures, bit for bit,
-            under the library versions of the run and on a CPU that its `cpu_baseline` admits.
+            with the run's library versions and on a CPU that its `cpu_baseline` allows.
 
         Raises:
             BadInput: The seed is unknown, see `seed_of`.
+            QdsweepError: The evaluation fails.
         """
         return self.evaluate(elite.solution, self.seed_of(elite), elite)
 
     def evaluate(
         self, solutions: ArrayLike, seeds: ArrayLike, elite: Elite | None = None
     ) -> Evaluation:
-        """Evaluates solutions as the run did, with the same settings of the CPU.
+        """Evaluates solutions as in the run, with the same CPU settings.
 
         Args:
             solutions: ``(n, d)`` solutions, or one ``(d,)`` for all seeds.
             seeds: ``(n,)`` evaluation seeds, or one for all solutions.
-            elite: Gives what the domain had learned when it evaluated this elite, where the
-                domain learns from all evaluations of a run (`normalize_observations`).
+            elite: The elite whose context to use. It is only needed where the domain learns from
+                all evaluations of a run (`normalize_observations`).
+
+        Returns:
+            Objectives ``(n,)``, measures ``(n, m)`` and the domain's fields.
 
         Raises:
-            BadInput: The domain learns, and no elite is given.
+            BadInput: The domain has a context, and no elite is given.
             QdsweepError: An evaluation fails.
         """
         rows = np.atleast_2d(np.asarray(solutions, dtype=np.float64))
@@ -247,13 +277,16 @@ class Run:
         return evaluate_again(self.experiment, self.domain, self._worker, batch)
 
     def seed_of(self, elite: Elite) -> int:
-        """Returns the seed that an elite was evaluated with.
+        """Returns the seed of an elite's evaluation.
 
-        Runs of earlier releases did not store it. The history then has the elite's iteration, and
+        Earlier releases did not store it. In their runs, the history has the elite's iteration, and
         the seed is the one of this iteration that gives the elite's objective and measures.
 
+        Args:
+            elite: An elite of this run.
+
         Raises:
-            BadInput: It is unknown.
+            BadInput: The seed is unknown.
         """
         if elite.evaluation_seed is not None:
             return elite.evaluation_seed
@@ -266,8 +299,8 @@ class Run:
             seeds = seeds[(result.objective == elite.objective) & same_measures]
         if not len(seeds):
             raise BadInput(
-                f"the evaluation seed of elite {elite.row} of {self.path} is unknown: the run was "
-                "begun by an earlier release, which did not keep it, and its history does not tell"
+                f"the evaluation seed of elite {elite.row} of {self.path} is unknown: an earlier "
+                "release started the run and did not store it, and its history does not contain it"
             )
         return int(seeds[0])
 
@@ -287,10 +320,17 @@ def load(run_dir: str | PathLike[str]) -> Run:
     """Returns the results of a run.
 
     Args:
-        run_dir: `results/runs/ID`.
+        run_dir: The run's folder, such as `results/runs/ID`.
+
+    Returns:
+        The run, whose parts are read at their first use.
 
     Raises:
         BadInput: The folder does not exist, or the run has not written its results yet.
+
+    Example:
+        >>> run = load("results/runs/lp_sphere-cma_me-s1-0123456789")
+        >>> run.archive.stats.coverage
     """
     path = require(
         Path(run_dir), "Give the folder of a run, results/runs/ID; runs.tsv of a sweep lists ids."
@@ -302,18 +342,24 @@ def load(run_dir: str | PathLike[str]) -> Run:
 
 
 def load_sweep(name: str, results: str | PathLike[str] = "results") -> "pd.DataFrame":
-    """Returns a row for each run of a sweep: summary.csv.
+    """Returns the table summary.csv of a sweep.
 
     Args:
         name: The sweep's name.
         results: The folder of the results.
 
+    Returns:
+        A table with one row per run: its id, its swept parameters and its final metrics.
+
     Raises:
         BadInput: There is no such sweep, or it has no tables yet.
+
+    Example:
+        >>> load_sweep("demo").groupby("algorithm")["norm_qd_score"].mean()
     """
     folder = Results(Path(results))
     known = sorted(sweep.name for sweep in folder.known_sweeps())
     sweep = folder.sweep(name)
-    require(sweep.path, f"The sweeps there: {', '.join(known) or 'none'}.")
+    require(sweep.path, f"The known sweeps: {', '.join(known) or 'none'}.")
     require_as_written(sweep.summary, sums=sweep.sums("aggregate"))
-    return read_csv(sweep.summary, "Run `snakemake`, which makes it.")
+    return read_csv(sweep.summary, "Run `snakemake` to write it.")

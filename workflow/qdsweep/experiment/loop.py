@@ -1,8 +1,8 @@
 """The QD loop: ask, evaluate, tell, and occasionally a reload file.
 
-The module also measures numba's compilation in this process, which belongs to no phase of an
-iteration. pyribs compiles parts of its CMA emitters at their first call in each process, except
-in forks of the warm one.
+The module also measures numba's compilation in this process, which does not count in any phase of
+an iteration. pyribs compiles parts of its CMA emitters at their first call in each process. Forks
+of the warm process need no compilation.
 """
 
 import logging
@@ -25,7 +25,7 @@ from qdsweep.experiment.stop import Stop
 
 
 class _Stopwatch(event.Listener):
-    """Adds up the time of numba's events; those inside of others count once."""
+    """Adds up the time of numba's events. Nested events count once."""
 
     def __init__(self) -> None:
         self.seconds = self._since = 0.0
@@ -43,12 +43,12 @@ class _Stopwatch(event.Listener):
 
 
 _stopwatch = _Stopwatch()
-# numba holds this lock to compile a function or to load a compiled one, but not to call it.
+# numba holds this lock while it compiles a function or loads a compiled one, not while it calls it.
 event.register("numba:compiler_lock", _stopwatch)
 
 
 def compiled() -> float:
-    """Returns how long numba has compiled in this process, since this module was imported [s]."""
+    """Returns the time of numba's compilation in this process since this import [s]."""
     return _stopwatch.seconds
 
 
@@ -68,20 +68,20 @@ def run_loop(
 
     Args:
         experiment: The experiment.
-        state: Its state, changed in place; it can be saved whenever this returns or raises
+        state: Its state, changed in place. It can be saved when this function returns or raises
             `Interrupted`.
         engine: Evaluates the solutions.
         stop: Decides when to stop before the end.
-        after_iteration: Called with the state and the seconds of each phase of the iteration;
-            writes metrics.
-        save_if_due: Called while the workers evaluate; writes a reload file when the time has
-            come, and returns the seconds that it took.
+        after_iteration: Writes metrics. It is called with the state and the seconds of each phase
+            of the iteration.
+        save_if_due: Writes a reload file if one is due, and returns the time that it took [s]. It
+            is called while the workers evaluate.
         after_tell: Called with each evaluation that the algorithm has received.
 
     Raises:
         Interrupted: The run was asked to stop.
         EvaluationFailed: An evaluation failed and the experiment has no `on_failure`.
-        Hanging: Nothing was evaluated for the experiment's `timeout`.
+        Hanging: No evaluation ended within the experiment's `timeout`.
     """
     while not reached(state, experiment.budget):
         require_steps(experiment, state)
@@ -95,23 +95,24 @@ def run_loop(
 
 
 def require_steps(experiment: Experiment, state: State) -> None:
-    """Refuses a budget in steps that are not counted.
+    """Refuses a budget in environment steps if they are not counted.
 
     Raises:
-        BadInput: The budget is in steps, which are unknown.
+        BadInput: The budget is in steps, but the number of steps is unknown.
     """
     if state.steps is None and experiment.steps is not None:
         raise BadInput(
             f"steps = {experiment.steps}: the domain {experiment.domain.name} returned no "
-            "Evaluation.steps, or the run was begun by a release that did not count them; give "
-            "evaluations or iterations"
+            "Evaluation.steps, or an earlier release, which did not count them, started the run. "
+            "Give evaluations or iterations instead"
         )
 
 
 def change(experiment: Experiment, state: State) -> None:
-    """Makes the changes of the schedule, if the coming iteration is the first one with them.
+    """Makes the changes of the schedule, if the next iteration is the first one with them.
 
-    A reload file between two iterations does not have them yet, one within an iteration does.
+    A reload file between two iterations does not have them yet. A reload file within an iteration
+    has them.
     """
     if state.is_between_iterations:
         for key, value in experiment.changes_after(state.iterations).items():
@@ -123,7 +124,7 @@ def ask(experiment: Experiment, state: State, seconds: dict[str, float]) -> bool
     """Asks for the iteration's next batch, and gives each solution its evaluation seed.
 
     Returns:
-        Whether there is a batch to evaluate: one that was reloaded, or another of the iteration.
+        Whether there is a batch to evaluate, either from the reload file or a new one.
     """
     if state.pending is not None:
         return True
@@ -131,7 +132,7 @@ def ask(experiment: Experiment, state: State, seconds: dict[str, float]) -> bool
         candidates = state.algorithm.ask()
         if candidates is None:
             return False
-        # The user's algorithm may give a list, or single precision.
+        # The user's algorithm may return a list, or single precision.
         solutions = np.asarray(candidates.solutions, dtype=np.float64)
         seeds = evaluation_seeds(
             experiment.domain.evaluation_seed,
@@ -154,7 +155,7 @@ def evaluate(
     save_if_due: Callable[[State], float],
     seconds: dict[str, float],
 ) -> None:
-    """Evaluates the missing rows of the pending batch; meanwhile the algorithm trains."""
+    """Evaluates the missing rows of the pending batch, while the algorithm trains."""
     pending = state.pending
     assert pending is not None
 
@@ -177,12 +178,12 @@ def evaluate(
 
 
 def tell(state: State, after_tell: Callable[[Evaluation], None], seconds: dict[str, float]) -> None:
-    """Tells the algorithm the results of the pending batch, and adds up what the domain learned."""
+    """Passes the results of the pending batch to the algorithm, and updates the context."""
     assert state.pending is not None
     with timed(seconds, "tell"):
         batch, evaluation = state.pending.batch, state.pending.evaluation()
         if state.context is not None and evaluation.tally is not None:
-            for tally in evaluation.tally:  # in the order of the rows, not of the workers
+            for tally in evaluation.tally:  # in the order of the rows, whichever worker was first
                 state.context = state.context + tally
         candidates = Candidates(
             batch.solutions, batch.gradients, batch.seeds, batch.experience, batch.exploration
@@ -194,7 +195,7 @@ def tell(state: State, after_tell: Callable[[Evaluation], None], seconds: dict[s
 
 
 def added(before: int | None, steps: NDArray[np.int64] | None) -> int | None:
-    """Returns the environment steps with those of a batch; None where some are unknown."""
+    """Returns the environment steps including those of a batch; None if some are unknown."""
     return None if before is None or steps is None else before + int(steps.sum())
 
 

@@ -4,13 +4,13 @@ from typing import NamedTuple
 
 
 class Options(NamedTuple):
-    """The options by which a run is computed, in addition to its cluster.
+    """The options of a run, in addition to its cluster.
 
     Attributes:
-        terminal: A person is watching a terminal: log there too, and draw a bar.
-        max_seconds: Stop after this time, to resume later [s].
+        terminal: Whether a user watches a terminal, which then shows the log and a bar.
+        max_seconds: Stop after this time [s], to resume later.
         attempt: Snakemake's count of attempts, from 1.
-        allow_version_change: Resume from a reload file of other library versions.
+        allow_version_change: Whether to resume from a reload file of other library versions.
     """
 
     terminal: bool = False

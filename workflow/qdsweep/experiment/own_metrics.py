@@ -1,4 +1,4 @@
-"""The user's metrics of a run, measured after each iteration; they never change its results."""
+"""The user's metrics of a run, measured after each iteration. They never change its results."""
 
 import contextlib
 import copy
@@ -19,7 +19,7 @@ from qdsweep.experiment.state import State
 
 log = logging.getLogger("qdsweep")
 
-# Methods that change an archive, or draw from its generator, and so change the run's results.
+# Methods that change an archive or draw from its generator, which changes the run's results.
 _CHANGES = ("add", "add_single", "clear", "sample_elites")
 
 
@@ -42,21 +42,21 @@ class ReadOnly:
         return len(self._archive)
 
     def __iter__(self) -> Any:
-        # pyribs yields the archive's arrays themselves, so they are copied.
+        # Copies, because pyribs yields the archive's own arrays.
         return (copy.deepcopy(elite) for elite in self._archive)
 
 
 class OwnMetrics:
     """The metrics that the key `metrics` of an experiment lists.
 
-    Each function is called once per iteration, with the archive of the results (that of pyribs,
-    read-only) and all evaluations of the iteration. An error, or a value that is not finite, leaves
-    an empty cell. The log reports it the first time, and how often at the end.
+    Each function is called once per iteration, with pyribs' archive of the results (read-only) and
+    all evaluations of the iteration. An error, or a value that is not finite, leaves an empty cell.
+    The log reports the first time, and the number of times at the end.
 
     Args:
         experiment: The experiment.
-        state: The state of its run. It keeps the evaluations of the current iteration, as a run may
-            be saved between two batches of it.
+        state: The state of its run. It keeps the evaluations of the current iteration, because a
+            run may be saved between two batches.
 
     Raises:
         BadInput: A module or function is missing.
@@ -70,7 +70,7 @@ class OwnMetrics:
 
     @property
     def columns(self) -> list[str]:
-        """Their columns in metrics.csv."""
+        """The columns of the metrics in metrics.csv."""
         return [own.column for own in self._wanted]
 
     def told(self, evaluation: Evaluation) -> None:
@@ -80,7 +80,7 @@ class OwnMetrics:
             self._state.told.append(Evaluation(*named))
 
     def measure(self) -> dict[str, float | None]:
-        """Returns the columns of the iteration that has just ended, None where one is empty."""
+        """Returns the values of the iteration that has just ended, None for an empty cell."""
         if not self._state.told:
             return {}
         archive = self._state.algorithm.archive
@@ -92,9 +92,9 @@ class OwnMetrics:
         return {own.column: self._value(own.column, results[own.function]) for own in self._wanted}
 
     def report(self) -> None:
-        """Logs how often each was empty."""
+        """Logs how often the cell of each column was empty."""
         for column, times in self._failed.items():
-            log.warning("the metric %s has %d empty cell(s) of this attempt", column, times)
+            log.warning("the metric %s has %d empty cell(s) in this attempt", column, times)
 
     def _call(self, name: str, archive: ReadOnly, evaluation: Evaluation) -> Any:
         try:
@@ -116,16 +116,16 @@ class OwnMetrics:
             failed = isinstance(value, BaseException)
             raised, shown = f"raised {type(value).__name__}: {value}", reprlib.repr(value)
             log.warning(
-                "the metric %s %s: its cell is empty, and will be whenever that happens again",
+                "the metric %s %s: its cell is empty, also whenever this happens again",
                 column,
-                raised if failed else f"gives no finite number: {shown}",
+                raised if failed else f"returns no finite number: {shown}",
                 exc_info=value if failed and value.__traceback__ else None,
             )
         return None
 
 
 def _joined(batches: list[Evaluation]) -> Evaluation:
-    """Returns the evaluations of all batches of an iteration as one, a copy."""
+    """Returns a copy of the evaluations of all batches of an iteration as one."""
     return Evaluation(
         np.concatenate([batch.objective for batch in batches]),
         np.concatenate([batch.measures for batch in batches]),

@@ -1,4 +1,4 @@
-"""The processes of the mpi engine: the first one lets MPI start the ranks."""
+"""The processes of the mpi engine. The first one lets MPI start the ranks."""
 
 import contextlib
 import logging
@@ -19,7 +19,7 @@ from qdsweep.host.process import RANKS, die_with_parent, which
 from qdsweep.host.signals import SIGNALS
 from qdsweep.records.paths import RunDir
 
-# A file of state/ with the exit code of rank 0: srun gives another one after MPI's Abort.
+# A file of state/ with the exit code of rank 0, because srun returns another one after MPI's Abort.
 EXIT_CODE = "exit_code"
 INSTALL = "`make extras` installs mpi4py and an MPI"
 
@@ -28,31 +28,31 @@ def start_ranks(cluster: Cluster, run: Path) -> int:
     """Runs this process's command again, in every rank, and returns the exit code of rank 0.
 
     Args:
-        cluster: How many workers, and the launcher.
+        cluster: The cluster config, with the number of workers and the launcher.
         run: The run's folder.
 
     Raises:
-        BadInput: The launcher is missing, or the ranks are not one world.
+        BadInput: The launcher is missing, or the ranks are not in one MPI world.
     """
     program, *options = launcher(cluster)
-    path = which(program)  # prefers that of the MPI next to this Python
+    path = which(program)  # prefers the MPI next to this Python
     if path is None:
         raise BadInput(
-            f"engine mpi: the launcher {program} is not on the PATH; {INSTALL}, or name "
+            f"engine mpi: the launcher {program} is not on the PATH. {INSTALL}; or name "
             'another one in the cluster config, such as mpi: {launcher: "srun --mpi=pmix"}'
         )
-    # `env` sets it, as some launchers pass the environment only to ranks of this machine.
+    # `env` sets it, because some launchers pass the environment only to ranks on this machine.
     size = cluster.workers + 1
     words = [*options, "-n", str(size), "env", f"{RANKS}={size}"]
     env = {**os.environ, "MPIR_CVAR_SUPPRESS_ABORT_MESSAGE": "1"}
-    if not cluster.over_nodes():  # MPICH's mpiexec would start them by srun in any Slurm job
+    if not cluster.over_nodes():  # in a Slurm job, MPICH's mpiexec would start them by srun
         env |= {"HYDRA_LAUNCHER": "fork", "HYDRA_RMK": "user"}
-        if cluster.mpi.launcher is None:  # without a port, where others could send pickles
+        if cluster.mpi.launcher is None:  # avoids a port to which other users could send pickles
             env.setdefault("UCX_TLS", "self,sm")
     file = RunDir(run).state.path / EXIT_CODE
     with contextlib.suppress(OSError):  # rank 0 reports the problem
         file.parent.mkdir(parents=True, exist_ok=True)
-        file.unlink(missing_ok=True)  # left by a killed start
+        file.unlink(missing_ok=True)  # a killed start may have left it
     process = subprocess.Popen(
         [path, *words, sys.executable, "-P", "-m", "qdsweep", *sys.argv[1:]],
         env=env,
@@ -60,7 +60,7 @@ def start_ranks(cluster: Cluster, run: Path) -> int:
         start_new_session=True,
         preexec_fn=partial(die_with_parent, signal.SIGKILL),
     )
-    for number in SIGNALS:  # every launcher forwards SIGUSR1, but kills the ranks on others
+    for number in SIGNALS:  # launchers forward only SIGUSR1, and kill the ranks on other signals
         signal.signal(number, lambda *_: process.send_signal(signal.SIGUSR1))
     code = process.wait()
     with contextlib.suppress(OSError):
@@ -71,13 +71,13 @@ def start_ranks(cluster: Cluster, run: Path) -> int:
         return int(exit_code)
     typed = shlex.join([program, *words])
     if code == 0:
-        raise QdsweepError(f"engine mpi: no rank was started by {typed} (mpi.launcher)")
+        raise QdsweepError(f"engine mpi: {typed} (mpi.launcher) started no rank")
     print(f"qdsweep: {typed} ... ended with exit code {code}", file=sys.stderr)
     return code if code >= 0 else 128 - code
 
 
 def launcher(cluster: Cluster) -> list[str]:
-    """Returns the command that starts ranks, up to the number of them."""
+    """Returns the command that starts ranks, up to the number of ranks."""
     program, *options = shlex.split(_launcher(cluster))
     if Path(program).name != "srun":
         return [program, *options]
@@ -92,7 +92,7 @@ def _launcher(cluster: Cluster) -> str:
 
 
 def work(cluster: Cluster, run: Path, main: Callable[[], int]) -> int:
-    """Does the work of this rank: rank 0 computes the run, the others evaluate for it.
+    """Does the work of this rank. Rank 0 computes the run, and the others evaluate for it.
 
     Args:
         cluster: The cluster config.
@@ -100,7 +100,7 @@ def work(cluster: Cluster, run: Path, main: Callable[[], int]) -> int:
         main: Computes the run, and returns the exit code.
 
     Returns:
-        The exit code; 2 if the ranks are not one world, which `start_ranks` then explains.
+        The exit code. It is 2 if the ranks are not in one MPI world; `start_ranks` reports that.
     """
     try:
         from qdsweep.engines.executors import mpi
@@ -112,16 +112,16 @@ def work(cluster: Cluster, run: Path, main: Callable[[], int]) -> int:
             run,
             2,
             f"{_launcher(cluster)} started {wanted} processes, but MPI ({mpi.library()}) sees a "
-            f"world of {mpi.WORLD.size}, and each would compute the run: name a launcher that "
-            'fits this MPI in the cluster config, such as mpi: {launcher: "srun --mpi=pmix"} '
-            "(`srun --mpi=list` shows what Slurm has), or the mpiexec that belongs to it",
+            f"world of {mpi.WORLD.size}, and each would compute the run. In the cluster config, "
+            'name a launcher that fits this MPI, such as mpi: {launcher: "srun --mpi=pmix"} '
+            "(`srun --mpi=list` lists Slurm's plug-ins), or the mpiexec of this MPI",
         )
     if mpi.WORLD.rank > 0:
         mpi.serve()
         return 0
     try:
         code = main()
-    except QdsweepError as error:  # reported here: this process does not survive Abort
+    except QdsweepError as error:  # reported here, because Abort ends this process
         print(f"qdsweep: {error}", file=sys.stderr)
         code = error.exit_code
     except BaseException:  # without Abort the others would wait forever
@@ -136,9 +136,9 @@ def work(cluster: Cluster, run: Path, main: Callable[[], int]) -> int:
 
 
 def _leave(run: Path, code: int, refusal: str = "") -> int:
-    """Gives exit code, and why the run cannot begin, to the process that started the ranks."""
-    # The file is written atomically, because ranks that are not one world all write it. The first
-    # one to end makes the launcher kill the others.
+    """Passes the exit code and any refusal of the run to the process that started the ranks."""
+    # The file is written atomically, because all ranks write it if they are not in one world. The
+    # first one to end makes the launcher kill the others.
     with contextlib.suppress(OSError):
         write_text(RunDir(run).state.path / EXIT_CODE, f"{code}\n{refusal}")
     return code

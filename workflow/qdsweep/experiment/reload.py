@@ -1,11 +1,11 @@
-"""Reload files: the whole state of a run, written so that no kill can corrupt it.
+"""Reload files (checkpoints of a run): its whole state, written so that no kill can corrupt it.
 
-A pickle calls what it names. A reload file without the user's own digest may therefore name only
-classes and functions of a list. Files of earlier releases have no digest, and files from another
-home or a copied folder have another user's.
+A pickle calls the functions and classes that it names. A reload file without the user's own digest
+may therefore only name those of a list. Files of earlier releases have no digest, and files from
+another home or a copied folder have another user's.
 
 This module also translates the names and the state of earlier releases. A release that renames
-something in the payload adds to this module only.
+something in the payload only needs to extend this module.
 """
 
 import contextlib
@@ -45,7 +45,7 @@ _PACKAGES = (
     *("qdsweep.algorithms", "qdsweep.experiment.state"),
     *("ribs.archives", "ribs.emitters", "ribs.schedulers"),
 )
-# This module evaluates option texts as code.
+# This module evaluates text options as code.
 _NEVER = "ribs.emitters.opt._pycma_es"
 _NAMES = {
     "builtins": {"bytearray", "complex", "frozenset", "object", "range", "set", "slice"},
@@ -69,7 +69,7 @@ _NAMES = {
     "qdsweep.domains.base": {"Actor", "Exploration", "Record"},
     "qdsweep.engines.base": {"Batch", "_repeated"},
     "qdsweep.experiment.reload": {"read_settings"},
-    # Reload files of earlier releases hold an algorithm's settings as models of these classes.
+    # In reload files of earlier releases, an algorithm's settings are models of these classes.
     "qdsweep.config.archives": {
         *("CVTArchive", "DNSArchive", "GridArchive", "ProximityArchive"),
         "SlidingBoundariesArchive",
@@ -85,11 +85,12 @@ _NAMES = {
 
 
 def may_import(module: str, plugins: Collection[str]) -> bool:
-    """Returns whether a module may be imported for such a file.
+    """Returns whether a module may be imported for a file without the user's digest.
 
     Args:
         module: Its name.
-        plugins: The `module:name` of the experiment's own classes, which a run imports anyway.
+        plugins: The `module:name` of the user's classes in the experiment, which a run always
+            imports.
     """
     return (
         module in _NAMES
@@ -99,7 +100,7 @@ def may_import(module: str, plugins: Collection[str]) -> bool:
 
 
 def may_name(module: str, name: str, target: Any, plugins: Collection[str]) -> bool:
-    """Returns whether such a file may name an object of a module that it may import."""
+    """Returns whether such a file may name an object of an allowed module."""
     if name in _NAMES.get(module, ()) or (module == "numpy" and _is_scalar(target)):
         return True
     kinds = (type, FunctionType) if _is_own(module, plugins) else (type,)
@@ -127,7 +128,7 @@ def _is_own(module: str, plugins: Collection[str]) -> bool:
     return any(Path(f"{place}.py").is_file() or place.is_dir() for place in places)
 
 
-# Module of an earlier release -> the module of its classes now.
+# Module of an earlier release -> the current module of its classes.
 _MOVED = {
     "qdsweep.algorithms.learning.networks": "qdsweep.algorithms.learning.td3",
     "qdsweep.algorithms.learning.optimizer": "qdsweep.algorithms.learning.td3",
@@ -145,7 +146,7 @@ _MOVED = {
     "qdsweep.config.evolution": "qdsweep.config.learning",
     "qdsweep.config.lagged": "qdsweep.config.rl",
 }
-# Name of an earlier release -> its present name.
+# Name of an earlier release -> the current name.
 _RENAMED = {
     ("qdsweep.experiment.reload", "_restore_store"): (
         "qdsweep.algorithms.ribs.internals",
@@ -155,7 +156,7 @@ _RENAMED = {
 
 
 def _today(module: str, name: str) -> tuple[str, str]:
-    """Returns the present module and name for those of an earlier release."""
+    """Returns the current module and name for those of an earlier release."""
     module, name = _RENAMED.get((module, name), (module, name))
     return _MOVED.get(module, module), name
 
@@ -173,7 +174,7 @@ def load(payload: IO[bytes], *, is_own: bool, plugins: Collection[str] = ()) -> 
         plugins: The experiment's `module:name`.
 
     Raises:
-        UnknownName: It has another name. Nothing of that module was imported or called.
+        UnknownName: It has another name. That module was not imported, and nothing was called.
     """
     state = (_Unpickler(payload) if is_own else _Wary(payload, plugins)).load()
     vars(state).setdefault("told", [])
@@ -203,7 +204,7 @@ class _Wary(_Unpickler):
 
 
 def _give_algorithm(state: State) -> None:
-    """Wraps pyribs' scheduler, which a state had in place of an algorithm up to 0.1.0."""
+    """Wraps pyribs' scheduler, which states of up to 0.1.0 have in place of an algorithm."""
     from qdsweep.algorithms.ribs.algorithm import RibsAlgorithm
 
     state.algorithm = RibsAlgorithm(vars(state).pop("scheduler"), groups=0)
@@ -212,7 +213,7 @@ def _give_algorithm(state: State) -> None:
 
 
 FORMAT = 3
-_FORMATS = (2, FORMAT)  # 2 had no digest of its owner
+_FORMATS = (2, FORMAT)  # format 2 has no digest of its owner
 KEPT = 2
 _MAGIC = b"qdsweep reload file\n"
 
@@ -220,7 +221,7 @@ log = logging.getLogger(__name__)
 
 
 class Inherited(NamedTuple):
-    """The one reload file of a donor from which a run may resume.
+    """The only reload file of a donor from which a run may resume.
 
     Attributes:
         iteration: The iteration of the file, which is that of the schedule's last change.
@@ -241,7 +242,7 @@ class Saved(NamedTuple):
 
     Attributes:
         state: The state.
-        header: `iteration`, `fingerprint`, `versions`, and the `beside` of `save`.
+        header: `iteration`, `fingerprint`, `versions`, and the `sums` of `save`.
     """
 
     state: State
@@ -253,28 +254,28 @@ def save(
     files: StateDir,
     fingerprint: str,
     versions: dict[str, str],
-    beside: dict[str, Any] | None = None,
+    sums: dict[str, Any] | None = None,
 ) -> Path:
-    """Writes `reload-ITERATION.pkl`; keeps it and the previous one.
+    """Writes `reload-ITERATION.pkl`, and keeps this file and the previous one.
 
-    A file of a later iteration was skipped when this state was read, so it is removed too.
+    A file of a later iteration is also removed, because it was skipped when this state was read.
 
     Args:
         state: The state, between two iterations or with a pending batch.
         files: The run's `state/`.
         fingerprint: The experiment's fingerprint.
         versions: The versions that the state was computed with.
-        beside: Checksums of the files that belong to it, `metrics` and `history`; the `domain`.
+        sums: Checksums of the files that belong to it, `metrics` and `history`, and the `domain`.
 
     Returns:
-        The file, which is on the disk by then.
+        The path of the file, which is already on the disk.
     """
     header = {
         "format": FORMAT,
         "fingerprint": fingerprint,
         "iteration": state.iterations,
         "versions": versions,
-        **(beside or {}),
+        **(sums or {}),
     }
     path = files.reload(state.iterations)
     _write(path, header, lambda file: dump(state, file))
@@ -284,7 +285,7 @@ def save(
 
 
 def fits(files: StateDir) -> Callable[[dict[str, Any]], bool]:
-    """Returns a function of a reload file's header: whether metrics.csv still begins as then."""
+    """Returns header -> whether metrics.csv still starts with the rows of that reload file."""
     lines = read_lines(files.metrics)
     return lambda header: begins_with(lines, header["iteration"], header.get("metrics"))
 
@@ -306,10 +307,10 @@ _PLAIN: dict[type, Callable[[Any], Any]] = dict.fromkeys(_FAMILIES, _reduce_sett
 
 
 def read_settings(data: dict[str, Any]) -> Family:
-    """Returns the settings that `_reduce_settings` was given. Reload files name this function.
+    """Restores the settings that `_reduce_settings` pickled. Reload files name this function.
 
-    Texts and mappings are validated, as they decide the classes. Other values are taken as they
-    are, as they may have changed since the run started.
+    Texts and mappings are validated, because they determine the classes. Other values are not,
+    because the schedule may have changed them during the run.
     """
     parts = {key: value for key, value in data.items() if isinstance(value, str | dict)}
     model: Any = TypeAdapter(Algorithm).validate_python(parts)
@@ -334,10 +335,10 @@ def adopt(files: StateDir) -> list[Path]:
         try:
             header, payload, _ = _open(path)
         except (OSError, ValueError) as error:
-            log.warning("%s is passed over: %s", path, error)
+            log.warning("%s is skipped: %s", path, error)
             continue
         if own_digest("") is None:
-            raise BadInput(f"{path}: not adopted, as {key_file()} cannot be made or read")
+            raise BadInput(f"{path} is not adopted: {key_file()} cannot be created or read")
         with payload:
             _write(path, {**header, "format": FORMAT}, partial(shutil.copyfileobj, payload))
         adopted.append(path)
@@ -348,7 +349,7 @@ def keep_only(files: StateDir, wanted: list[Path]) -> None:
     """Removes all reload files except these."""
     for path in files.reloads():
         if path not in wanted:
-            path.unlink(missing_ok=True)  # the listing may be out of date
+            path.unlink(missing_ok=True)  # the listing may be outdated
 
 
 def newest(
@@ -366,50 +367,50 @@ def newest(
     Args:
         files: The run's `state/`.
         fingerprint: The experiment's fingerprint; None accepts any.
-        versions: The present versions.
+        versions: The current versions.
         usable: Header -> whether the run can resume from there.
         allow_version_change: Whether to resume although decisive versions differ.
         inherited: Description of the reload file of the run's donor.
-        plugins: The experiment's `module:name`, which a run imports anyway.
+        plugins: The experiment's `module:name`, which a run always imports.
 
     Returns:
-        Its content, or None where there is no complete reload file.
+        Its content, or None if there is no complete reload file.
 
     Raises:
-        BadInput: A reload file has another experiment, other versions, or another owner.
+        BadInput: A reload file belongs to another experiment, other versions, or another user.
     """
     for path in files.reloads():
         try:
             header, payload, origin = _open(path)
         except (OSError, ValueError) as error:
-            log.warning("%s is passed over: %s", path, error)
+            log.warning("%s is skipped: %s", path, error)
             continue
         with payload:
             is_donors = inherited is not None and inherited.is_of(header)
             if fingerprint is not None and header["fingerprint"] != fingerprint and not is_donors:
                 raise BadInput(
                     f"{path} is a reload file of another experiment (its fingerprint is "
-                    f"{header['fingerprint'][:10]}, this run's {fingerprint[:10]}): remove it, or "
-                    "start the run in another folder"
+                    f"{header['fingerprint'][:10]}, this run's is {fingerprint[:10]}). Remove it, "
+                    "or start the run in another folder"
                 )
             _check_versions(path, header["versions"], versions, allow_version_change)
             if not usable(header):
                 log.warning(
-                    "%s is passed over: metrics.csv ends before its iteration, or has changed",
+                    "%s is skipped: metrics.csv ends before its iteration, or has changed",
                     path,
                 )
                 continue
             state = _load(path, payload, origin, plugins)
         if not is_donors or state.is_between_iterations:
             return Saved(state, header)
-        log.warning("%s is passed over: its donor was in the middle of the next iteration", path)
+        log.warning("%s is skipped: its donor was in the middle of the next iteration", path)
     if files.reloads():
-        log.warning("no reload file can be used: the run is computed again from its start")
+        log.warning("no reload file is usable: the run is computed again from its start")
     return None
 
 
 class _Summed:
-    """Writes a file and its checksum in one pass, as a payload may be as large as the memory."""
+    """Writes a file and computes its checksum in one pass, as payloads may be very large."""
 
     def __init__(self, file: IO[bytes], begun: "hashlib._Hash") -> None:
         self.sum, self._file = begun, file
@@ -420,11 +421,11 @@ class _Summed:
 
 
 def _write(path: Path, header: dict[str, Any], put: Callable[[Any], None]) -> None:
-    """Writes a reload file with the user's own digest; `put` writes the payload."""
+    """Writes a reload file with the user's own digest. `put` writes the payload."""
     with atomic(path, durable=True) as file:
         with contextlib.suppress(OSError):  # some file systems have no modes
             os.fchmod(file.fileno(), os.fstat(file.fileno()).st_mode & ~OTHERS_WRITE & 0o7777)
-        file.write(_head(header, "0" * 64))  # a placeholder, until the checksum is known
+        file.write(_head(header, "0" * 64))  # a placeholder until the checksum is known
         content = _Summed(file, _begun(header))
         put(content)
         file.seek(0)
@@ -443,22 +444,26 @@ class _Origin(enum.Enum):
     """The possible authors of a reload file."""
 
     OWN = "it has the user's own digest"
-    KEPT = "it is the user's, and nobody else can write it: made here, or copied"
+    KEPT = "only the user owns it and can write it, so the user wrote or copied it"
     OTHERS = "anybody"
 
 
 def _open(path: Path) -> tuple[dict[str, Any], _Readable, _Origin]:
-    """Returns header, payload and origin; raises ValueError if the file is truncated or corrupt."""
+    """Returns header, payload and origin.
+
+    Raises:
+        ValueError: The file is truncated or corrupt.
+    """
     file: _Readable = path.open("rb")
     try:
         is_kept = is_kept_alone(file.fileno(), path.parent)
         header, checksum, digest = _read_head(file)
-        if not is_kept:  # so that it cannot change between the check and its use
+        if not is_kept:  # a copy in memory cannot change between the check and its use
             with file:
                 file = io.BytesIO(file.read())
         start = file.tell()
         if checksum != hashlib.file_digest(file, partial(_begun, header)).hexdigest():
-            raise ValueError("it is torn or corrupt (its checksum is wrong)")
+            raise ValueError("it is truncated or corrupt (its checksum is wrong)")
         file.seek(start)
     except BaseException:
         file.close()
@@ -472,38 +477,39 @@ def _open(path: Path) -> tuple[dict[str, Any], _Readable, _Origin]:
 def _read_head(file: IO[bytes]) -> tuple[dict[str, Any], str, str]:
     """Reads the header, the checksum and the digest."""
     if file.read(len(_MAGIC)) != _MAGIC:
-        raise ValueError("it is torn or corrupt (no header)")
+        raise ValueError("it is truncated or corrupt (no header)")
     header = json.loads(file.readline())
     if not isinstance(header, dict) or header.get("format") not in _FORMATS:
-        raise ValueError("it is torn, corrupt or of another format")
+        raise ValueError("it is truncated, corrupt or of another format")
     if not header.keys() >= {"fingerprint", "iteration", "versions"}:
-        raise ValueError("it is corrupt (its header lacks something)")
+        raise ValueError("it is corrupt (its header lacks a key)")
     return header, str(header.pop("sha256", None)), str(header.pop("hmac", None) or "")
 
 
 def _load(path: Path, payload: IO[bytes], origin: _Origin, plugins: Collection[str]) -> State:
     """Unpickles the state, with the names that the origin allows."""
     remedy = (
-        "if you trust whoever made it, `qdsweep adopt "
-        f"{shlex.quote(str(path.parent.parent))}` makes it yours; to compute the run from its "
+        "if you trust its author, adopt it with `qdsweep adopt "
+        f"{shlex.quote(str(path.parent.parent))}`; to compute the run from its "
         "start, remove it"
     )
     if origin is _Origin.OTHERS:
         raise BadInput(
             f"{path} is refused: another user owns it or can write it (or its folder), and it "
-            f"lacks your digest; reading one runs what is in it. {remedy[0].upper()}{remedy[1:]}"
+            "lacks your digest. Loading a reload file executes the code in it. "
+            f"{remedy[0].upper()}{remedy[1:]}"
         )
     try:
         return load(payload, is_own=origin is _Origin.OWN, plugins=plugins)
     except UnknownName as name:
         raise BadInput(
             f"{path} is refused: it lacks your digest ({key_file()}), and names {name}, which "
-            f"is not qdsweep's, pyribs' or numpy's: {remedy}"
+            f"does not belong to qdsweep, pyribs or numpy; {remedy}"
         ) from None
 
 
 def _begun(header: dict[str, Any]) -> "hashlib._Hash":
-    """Starts the checksum with the header, which the payload follows."""
+    """Starts the checksum with the header. The payload follows."""
     return hashlib.sha256(json.dumps(header, sort_keys=True).encode())
 
 
@@ -517,8 +523,8 @@ def _check_versions(path: Path, old: dict[str, str], new: dict[str, str], allowe
     ]
     if changed and not allowed:
         raise BadInput(
-            f"{path} was made under other versions ({', '.join(changed)}): go on with the old "
-            "ones, or give --allow-version-change and accept that the result is of neither"
+            f"{path} was written with other versions ({', '.join(changed)}). Resume with the old "
+            "ones, or give --allow-version-change and accept a result of mixed versions"
         )
     if changed:
-        log.warning("goes on under other versions: %s", ", ".join(changed))
+        log.warning("resumes with other versions: %s", ", ".join(changed))

@@ -42,7 +42,7 @@ def write_results(
         experiment: The experiment.
         domain: Its domain.
         state: The state, between two iterations.
-        about: The rest of summary.json: status, versions, engine, workers, attempts.
+        about: Further keys of summary.json: status, versions, engine, workers, attempts.
     """
     archive = state.algorithm.archive
     rows = archive.rows()
@@ -71,7 +71,7 @@ def write_results(
 
 
 def describe_archive(archive: Archive, domain: Domain) -> dict[str, Any]:
-    """The geometry of an archive, for readers of archive.npz."""
+    """Returns the geometry of an archive, for readers of archive.npz."""
     return {
         **archive.describe(),
         **describe_domain(domain),
@@ -90,7 +90,7 @@ def describe_domain(domain: Domain) -> dict[str, Any]:
 
 
 def all_versions(decisive: dict[str, str], engine: str) -> dict[str, str]:
-    """The versions that summary.json lists: decisive ones, and others for information."""
+    """Returns the versions for summary.json: the decisive ones, and others for information."""
     others = installed_versions(("gymnasium", "pandas", "dask", LIBRARIES.get(engine, "dask")))
     build = torch_build() if "torch" in decisive else {}
     python = platform.python_version()
@@ -98,13 +98,13 @@ def all_versions(decisive: dict[str, str], engine: str) -> dict[str, str]:
 
 
 def snapshot(run_dir: Path) -> Path | None:
-    """Writes `state/partial/`: the results of an unfinished run, from its newest reload file.
+    """Writes `state/partial/`, the results of an unfinished run, from its newest reload file.
 
     Args:
-        run_dir: The run's folder; it may be computed at this moment.
+        run_dir: The run's folder. The run may be in progress.
 
     Returns:
-        The folder, or None where the run has not been saved yet.
+        The folder, or None if the run has not been saved yet.
     """
     files = RunDir(run_dir).state
     if not files.config.exists():

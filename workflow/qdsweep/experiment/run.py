@@ -1,4 +1,4 @@
-"""One run, from its experiment to its folder: it continues from the reload file, or starts."""
+"""Computes a run from its reload file, or from its start, and writes its folder."""
 
 import contextlib
 import logging
@@ -49,9 +49,9 @@ from qdsweep.versions import installed_versions
 log = logging.getLogger("qdsweep")
 
 STATUS_SECONDS = 1.0
-# Time to close the workers and write the last files, after three saves and training [s].
+# Time to close the workers and write the last files, in addition to three saves and training [s].
 WALL_TIME_MARGIN = 5.0
-# The log names a longer time between two saves [s].
+# The log reports an interval between two saves that is longer than this [s].
 LOGGED_INTERVAL = 60.0
 # The bits of a result may depend on these; the domain adds its own libraries.
 DECISIVE = ("numpy", "scipy", "ribs", "scikit-learn")
@@ -72,16 +72,16 @@ def compute(
     Args:
         experiment: The experiment.
         run: The run's folder, locked by the caller.
-        cluster: Where the evaluations are computed.
+        cluster: The cluster config.
         stop: Decides when to stop before the end.
         options: The options of the run.
-        deadline: When the process must have ended, as `time.monotonic` counts.
-        helpers: Starts the workers, if the engine needs that.
-        identity: The run's identity, where the caller knows it.
+        deadline: The time at which the process must have ended, in the clock `time.monotonic` [s].
+        helpers: Starts the workers, if the engine needs it.
+        identity: The run's identity, if the caller knows it.
 
     Raises:
-        Interrupted: The run was asked to stop; its state is saved.
-        QdsweepError: It cannot continue.
+        Interrupted: The run was asked to stop. Its state is saved.
+        QdsweepError: The run cannot continue.
     """
     identity = identity or identity_in(experiment, run)
     of_workers = installed_versions((*DECISIVE, *experiment.domain.libraries))
@@ -110,7 +110,7 @@ def compute(
     else:
         _refuse_other_domain(saved.header, domain, run)
         state = saved.state
-        log.info("goes on after iteration %d, from the reload file", state.iterations)
+        log.info("resumes after iteration %d from the reload file", state.iterations)
     own = OwnMetrics(experiment, state)
     write_config(run.state.config, experiment)
     bar = options.terminal and sys.stderr.isatty()
@@ -142,7 +142,7 @@ def compute(
                 experiment, state, engine, stop, after_iteration, recorder.save_if_due, after_tell
             )
         finally:
-            engine.close()  # before the last save, which then has the whole machine
+            engine.close()  # the last save then has the whole machine
 
 
 def _refuse_other_domain(header: dict[str, Any], domain: Domain, run: RunDir) -> None:
@@ -158,7 +158,7 @@ def _refuse_other_domain(header: dict[str, Any], domain: Domain, run: RunDir) ->
 
 
 def _inherited(experiment: Experiment, run: RunDir) -> reload.Inherited | None:
-    """Returns what the run may have from a donor (`search.fork`), if it has a schedule."""
+    """Returns the reload file that the run may inherit from a donor (`search.fork`), if any."""
     donor = experiment.donor
     if donor is None:
         return None
@@ -186,7 +186,7 @@ class Recorder:
     bar: InitVar[bool]
 
     def __post_init__(self, state: State, bar: bool) -> None:
-        """Opens metrics.csv and the progress, and begins an attempt."""
+        """Opens metrics.csv and the progress, and starts an attempt."""
         self.metrics = Metrics(self.files.metrics, state.iterations, self.own.columns)
         ((unit, _),) = self.experiment.budget.items()
         done = getattr(state, unit)
@@ -220,7 +220,7 @@ class Recorder:
         self.progress.show(self.row)
 
     def save_if_due(self, state: State) -> float:
-        """Saves when the time has come; returns the seconds that it took."""
+        """Saves if a save is due, and returns the time that it took [s]."""
         if time.monotonic() - self.saved_at < self._interval():
             return 0.0
         self.save(state)
@@ -228,19 +228,19 @@ class Recorder:
         return self.save_seconds
 
     def _note_start(self, seconds: dict[str, float]) -> None:
-        """Records the time to the first evaluation: imports, workers, the first ask."""
+        """Records the time to the first evaluation, with imports, workers and the first ask."""
         began = psutil.Process().create_time()
         later = seconds["evaluate"] + seconds["tell"] + seconds["compile"]
         since = time.time() - began - later
         self.attempts[-1]["first_evaluation"] = round(since, 2)
         log.info(
-            "first evaluation after %.1f s of this process, and %.1f s of compilation",
+            "first evaluation after %.1f s of this process and %.1f s of compilation",
             since,
             seconds["compile"],
         )
 
     def _interval(self) -> float:
-        """Returns the time between two saves [s]: longer for costly ones, within bounds."""
+        """Returns the time between two saves [s], which is longer for costly saves."""
         limits = self.experiment.reload
         by_cost = self.save_seconds / limits.max_cost
         return min(limits.max_seconds, max(limits.min_seconds, by_cost))
@@ -259,7 +259,7 @@ class Recorder:
         self.history.add(state.iterations)
 
     def save(self, state: State) -> None:
-        """Writes the rows of metrics, then the reload file that relies on them."""
+        """Writes the rows of metrics, and then the reload file that needs them."""
         start = time.perf_counter()
         self.metrics.flush(durable=True)
         self.history.flush()
@@ -276,27 +276,27 @@ class Recorder:
         self._watch_wall_time()
 
     def _log_interval(self) -> None:
-        """Logs what a kill may lose where saving is costly, each time that it has doubled."""
+        """Logs the work that a kill may lose where saving is costly, each time that it doubles."""
         interval = self._interval()
         if interval >= 2 * self.logged_interval:
             self.logged_interval = interval
             log.info(
-                "a reload file of %.0f MB takes %.1f s: saved every %.0f s (reload.max_cost, "
-                "reload.max_seconds), in whole iterations; a kill loses at most that, a signal "
-                "nothing",
+                "a reload file of %.0f MB takes %.1f s, so it is saved every %.0f s "
+                "(reload.max_cost, reload.max_seconds), in whole iterations. A kill loses at most "
+                "this time, and a signal loses nothing",
                 self.saved.stat().st_size / 1e6,
                 self.save_seconds,
                 interval,
             )
 
     def _watch_wall_time(self) -> None:
-        """Stops the run in time for one more save, by the cost of the last one and training."""
+        """Stops the run in time for one more save, from the cost of the last one and training."""
         if self.deadline is not None:
             margin = WALL_TIME_MARGIN + 3 * self.save_seconds + self.stop.longest_delay
             self.stop.before(self.deadline - margin)
 
     def write_status(self, state: State, status: str) -> None:
-        """Writes status.json, the one file that `qdsweep status` reads of a live run."""
+        """Writes status.json, the only file of a live run that `qdsweep status` reads."""
         self.metrics.flush()
         self.status_at = time.monotonic()
         self.attempts[-1]["load"] = self.load.look()
@@ -326,7 +326,7 @@ class Recorder:
         try:
             yield
         except (Interrupted, EvaluationFailed, Hanging, NoWorkers, WorkerDied) as error:
-            # All are raised while solutions are evaluated, when the state is consistent.
+            # These errors are raised while solutions are evaluated, when the state is consistent.
             self.save(state)
             stopped = isinstance(error, Interrupted)
             self._end(state, "stopped" if stopped else "failed", str(error))
@@ -353,7 +353,7 @@ class Recorder:
         self.write_status(state, status)
 
     def _write_results(self, state: State) -> None:
-        """Writes archive.npz and summary.json, and removes files that they make superfluous."""
+        """Writes archive.npz and summary.json, and removes files that are no longer needed."""
         self.attempts[-1] |= {"ended": now(), "how": "finished", "iteration": state.iterations}
         about = {
             "status": "finished",
@@ -364,7 +364,7 @@ class Recorder:
             "attempts": self.attempts,
             **{name: self.row.get(name) for name in self.own.columns},
         }
-        self.history.finish()  # before summary.json, with which the run counts as finished
+        self.history.finish()  # first, because with summary.json the run counts as finished
         write_results(self.files, self.identity.id, self.experiment, self.domain, state, about)
         self.files.seal()
         for superfluous in (self.files.partial.path, self.files.workers):
@@ -373,5 +373,5 @@ class Recorder:
 
 
 def now() -> str:
-    """Returns the time, as files show it."""
+    """Returns the current time in the format of the files."""
     return datetime.now(UTC).isoformat(timespec="seconds")

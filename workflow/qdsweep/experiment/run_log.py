@@ -14,20 +14,20 @@ from qdsweep.text import duration
 log = logging.getLogger("qdsweep")
 
 FIRST_PLOT_SECONDS = 60.0
-_PLOTS = 2  # metrics next to each other; there is no room for more
+_PLOTS = 2  # the number of metrics that fit next to each other
 
 
 class _LogFile(logging.FileHandler):
-    """A log whose lines may be lost on a full disk: writers of results report it."""
+    """A log whose lines may be lost on a full disk, which writers of results report."""
 
     def handleError(self, record: logging.LogRecord) -> None:
-        """Ignores a line that cannot be written; the next one may bring it along."""
+        """Ignores a line that cannot be written. It may be written with the next line."""
         if not isinstance(sys.exc_info()[1], OSError):
             super().handleError(record)
 
 
 def start_log(path: Path, *, terminal: bool) -> None:
-    """Logs to `path` (appended), and to the terminal if a person is watching it."""
+    """Appends the log to `path`, and also shows it on the terminal if a user watches it."""
     formatter = logging.Formatter("%(asctime)s %(levelname)-7s %(message)s", "%Y-%m-%d %H:%M:%S")
     handlers: list[logging.Handler] = [_LogFile(path, encoding="utf-8")]
     if terminal:
@@ -45,11 +45,11 @@ def start_log(path: Path, *, terminal: bool) -> None:
 
 
 class Progress:
-    """Log lines from time to time, a text plot more rarely, a bar on a terminal.
+    """Writes log lines occasionally, a text plot less often, and a bar on a terminal.
 
     Args:
         budget: The budget key and its amount.
-        done: How much of it is done already.
+        done: The finished part of the budget.
         metrics: The run's metrics file, for the plots.
         bar: Whether to draw a bar.
     """
@@ -84,17 +84,17 @@ class Progress:
             self._bar.start()
 
     def eta(self, done: int) -> float | None:
-        """Returns the time to the end at the rate since the first row; None if unknown [s]."""
+        """Returns the time to the end at the rate since the first row [s]; None if unknown."""
         if self._first is None or done <= self._first:
             return None
         progress = done - self._first
         return (time.monotonic() - self._started) / progress * max(0, self.total - done)
 
     def show(self, row: dict[str, Any]) -> None:
-        """Takes note of a new row of metrics."""
+        """Shows a new row of metrics."""
         now = time.monotonic()
         done = row[self._column]
-        if self._first is None:  # before the first row there are imports and numba's compilation
+        if self._first is None:  # the time of the first row includes imports and compilation
             self._first, self._started = done, now
         if self._bar is not None:
             self._bar.update(self._bar.task_ids[0], completed=done, description=_said(row))
@@ -108,7 +108,7 @@ class Progress:
             self.plot()
 
     def line(self, row: dict[str, Any]) -> str:
-        """Returns a line on how far the run is."""
+        """Returns a line with the progress of the run."""
         eta = self.eta(row[self._column])
         text = f"iteration {row['iteration']}, evaluations {row['evaluations']}, {_said(row)}"
         return text + (f", {duration(eta)} left" if eta else "")
@@ -126,7 +126,7 @@ class Progress:
 
 
 def _said(row: dict[str, Any]) -> str:
-    """The metrics of a row that learning curves show."""
+    """Returns the metrics of a row that learning curves show."""
     values = ((metric, row.get(metric.name)) for metric in DRAWN)
     return ", ".join(metric.with_value(value) for metric, value in values if value is not None)
 
@@ -135,12 +135,12 @@ def text_plot(metrics: Path, width: int = 100, height: int = 12) -> str:
     """Returns a text plot of QD score, coverage and seconds per iteration, over evaluations.
 
     Args:
-        metrics: A metrics.csv.
-        width: Characters.
-        height: Lines.
+        metrics: The path of a metrics.csv.
+        width: Width of the plot [characters].
+        height: Height of the plot [lines].
 
     Returns:
-        The plot; an empty text if there are fewer than two rows.
+        The plot, or an empty text if there are fewer than two rows.
     """
     header, *rows = read_lines(metrics) or [""]
     if len(rows) < 2:
@@ -160,7 +160,7 @@ def text_plot(metrics: Path, width: int = 100, height: int = 12) -> str:
     curves["seconds per iteration"] = [sum(float(row[i] or 0) for i in phases) for row in cells]
     if not all(math.isfinite(value) for values in curves.values() for value in values):
         return ""
-    plotext.main()  # else each plot would be nested in the last one, and take longer
+    plotext.main()  # otherwise each plot would be nested in the previous one, and take longer
     plotext.clear_figure()
     plotext.subplots(1, len(curves))
     plotext.plot_size(width, height)

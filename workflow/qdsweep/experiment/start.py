@@ -1,4 +1,4 @@
-"""Starts a run: settings before numpy, the lock, the log, the exit code."""
+"""Starts a run: CPU settings before numpy, the lock, the log, and the exit code."""
 
 import logging
 import os
@@ -38,14 +38,14 @@ def start(experiment: Experiment, out: Path, cluster: Cluster, options: Options)
     Args:
         experiment: The experiment.
         out: The run's folder.
-        cluster: Where it is computed.
+        cluster: The cluster config.
         options: The options of the run.
 
     Returns:
-        0 finished, 75 stopped on purpose.
+        0 if it is finished, 75 if it was stopped on purpose.
 
     Raises:
-        QdsweepError: It failed; the message has the reason.
+        QdsweepError: The run failed; the message has the reason.
     """
     began = time.monotonic()
     left = seconds_left(options.max_seconds)
@@ -91,9 +91,9 @@ def _refuse_other(identity: Identity, run: RunDir) -> None:
     other = read_status(run.state).id or identity.id
     if other != identity.id:
         raise BadInput(
-            f"{run.path} is the folder of the run {other}, as {run.state.status} says, and this is "
-            f"{identity.id}: give another --out; if you have computed no other one there, that "
-            "file is damaged: remove it"
+            f"{run.path} is the folder of the run {other}, according to {run.state.status}, and "
+            f"this run is {identity.id}. Give another --out. If you have computed no other run "
+            "there, that file is damaged: remove it"
         )
 
 
@@ -112,7 +112,7 @@ def _locked(
     job = os.environ.get("SLURM_JOB_ID")
     if job is not None:
         log.info(
-            "Slurm job %s, its log, removed after success: %s",
+            "Slurm job %s; its log, which is removed after success: %s",
             job,
             job_details(job).get("StdOut", "unknown"),
         )
@@ -121,13 +121,13 @@ def _locked(
         log.info("image %s (SHA-256 %s)", image["path"], image["sha256"] or "unknown")
     log.info("budget: %s", " ".join(f"{n} {unit}" for unit, n in experiment.budget.items()))
     for at in experiment.late_changes:
-        log.warning("schedule: the budget ends before the change after iteration %d comes", at)
-    for torn in files.torn():  # left by a killed process, as the lock is ours
-        torn.unlink(missing_ok=True)  # a listing may be out of date
+        log.warning("schedule: the budget ends before the change after iteration %d", at)
+    for torn in files.torn():  # a killed process left them, because this process has the lock
+        torn.unlink(missing_ok=True)  # a listing may be outdated
     try:
         done = _done(experiment, identity, files)
         if done is not None:
-            log.info("is finished already%s: nothing to compute", done)
+            log.info("the run is already finished%s: nothing to compute", done)
             return 0
         from qdsweep.experiment.endings import refuse_repetition, write_ending
 
@@ -136,7 +136,7 @@ def _locked(
         require_packages_of(experiment)
         helpers = _find_helpers(cluster, run.path)
         if options.terminal:
-            log.info("writes to %s; imports and compiles first, which takes some seconds", run.path)
+            log.info("writing to %s; imports and compilation take some seconds first", run.path)
         try:
             from qdsweep.experiment.run import compute
 
@@ -150,35 +150,35 @@ def _locked(
                 helpers.close()
     except Interrupted as interruption:
         log.warning(
-            "stopped by %s and saved: the same command, or Snakemake's retry, goes on from here",
+            "stopped by %s and saved; the same command, or Snakemake's retry, resumes from here",
             interruption,
         )
         return STOPPED
     except QdsweepError as error:
         log.error("%s", error)
         if files.failure.exists():
-            log.error("all about it: %s", files.failure)
+            log.error("details of the failure: %s", files.failure)
         raise
     except OSError:
         raise
     except Exception as error:
-        log.exception("an error that was not foreseen:")
+        log.exception("an unexpected error:")
         raise QdsweepError(
             f"{type(error).__name__}: {error} (the traceback is in {files.log})"
         ) from error
     finally:
-        shutil.rmtree(files.connection.parent, ignore_errors=True)  # and an earlier attempt's
+        shutil.rmtree(files.connection.parent, ignore_errors=True)  # also an earlier attempt's
         run.publish()
     return 0
 
 
 def _find_helpers(cluster: Cluster, out: Path) -> "Helpers | None":
-    """Returns what starts the workers while this process imports, if the engine needs it."""
+    """Returns the process that starts the workers during the imports, if the engine needs it."""
     if not cluster.has_helpers:
         return None
     from qdsweep.engines.allocation import Helpers, start_helpers
 
-    # In an image, they have already been started from outside.
+    # For an image, they have already been started from outside.
     return Helpers(process.host_facts().get("helpers") or start_helpers(cluster, out), out)
 
 
@@ -186,25 +186,25 @@ def _is_whole(path: Path) -> bool:
     try:
         with zipfile.ZipFile(path) as archive:
             return archive.testzip() is None
-    except Exception:  # zip and zlib raise errors of many kinds
+    except Exception:  # zip and zlib raise many types of errors
         return False
 
 
 def _done(experiment: Experiment, identity: Identity, files: StateDir) -> str | None:
-    """Returns None if there is something to compute; else how far the results in state/ go."""
+    """Returns None if there is work to compute; otherwise a note on how far the results go."""
     log = logging.getLogger("qdsweep")
     damaged = damaged_files(files.sums, files.path)
     for path in damaged:
-        log.warning("%s has changed since it was written: the results are made anew", path)
+        log.warning("%s has changed since it was written: the results are rebuilt", path)
     summary = read_json_if_whole(files.summary)
     if damaged or summary.get("id") != identity.id:
         return None
     rows = len(read_rows(files.metrics))
     if not _is_whole(files.archive) or rows < int(str(summary["iterations"])):
-        log.warning("the results in %s are torn: made anew", files.path)
+        log.warning("the results in %s are truncated: they are rebuilt", files.path)
         return None
     ((unit, amount),) = experiment.budget.items()
     reached = int(str(summary.get(unit) or 0))
     if reached < amount:
         return None
-    return f" and went further, to {reached} {unit}" if reached > amount else ""
+    return f" with a larger budget, {reached} {unit}" if reached > amount else ""

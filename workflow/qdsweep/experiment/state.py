@@ -1,4 +1,4 @@
-"""The state of a run: all that it needs to resume, bit for bit."""
+"""The state of a run, from which it resumes bit for bit."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,13 +14,13 @@ from qdsweep.records.metrics import PHASES
 
 @dataclass
 class Pending:
-    """Solutions of the algorithm whose results it has not received.
+    """A batch of solutions whose results the algorithm has not received.
 
     Attributes:
         batch: The solutions.
         done: ``(n,)`` whether a row is evaluated.
         results: Name -> ``(n, ...)`` array, undefined in rows that are not done.
-        experience: Row -> its record, where experience is wanted; a row that failed has none.
+        experience: Row -> its record, if experience is requested. A failed row has no record.
     """
 
     batch: Batch
@@ -30,11 +30,11 @@ class Pending:
 
     @classmethod
     def of(cls, batch: Batch) -> "Pending":
-        """Returns a batch of which nothing is evaluated yet."""
+        """Returns a batch without any results."""
         return cls(batch, np.zeros(len(batch.solutions), dtype=bool))
 
     def put(self, rows: slice, evaluation: Evaluation) -> None:
-        """Keeps the results of some rows."""
+        """Stores the results of some rows."""
         for name, values in _named(evaluation).items():
             if name not in self.results:
                 shape = (len(self.done), *values.shape[1:])
@@ -43,10 +43,10 @@ class Pending:
         for row, record in enumerate(evaluation.experience or (), start=rows.start):
             if record is not None:
                 self.experience[row] = record
-        self.done[rows] = True  # last: an interruption above leaves the rows to be repeated
+        self.done[rows] = True  # last, so that interrupted rows are evaluated again
 
     def evaluation(self) -> Evaluation:
-        """The results of all rows."""
+        """Returns the results of all rows."""
         assert self.done.all(), "an engine has lost some rows"
         fields = dict(self.results)
         records = None
@@ -63,7 +63,7 @@ class Pending:
         )
 
     def missing(self) -> list[slice]:
-        """The rows that are not evaluated, as slices in order."""
+        """The rows without results, as slices in order."""
         edges = np.flatnonzero(np.diff(np.concatenate(([True], self.done, [True]))))
         return [slice(int(a), int(b)) for a, b in edges.reshape(-1, 2)]
 
@@ -84,7 +84,7 @@ def _named(evaluation: Evaluation) -> dict[str, NDArray[Any]]:
 
 
 def no_seconds() -> dict[str, float]:
-    """The time of each phase of an iteration, and of compilation, at its start."""
+    """Returns zero seconds for each phase of an iteration and for compilation."""
     return dict.fromkeys((*PHASES, "compile"), 0.0)
 
 
@@ -96,15 +96,15 @@ class State:
         algorithm: The algorithm, with its archives and generators.
         iterations: Finished iterations.
         evaluations: Evaluated solutions of the finished iterations.
-        steps: Environment steps of the finished iterations; None where the domain counts none, or
-            an earlier release did not.
-        asked: Solutions of the current iteration, in all its batches.
-        trained: Whether the algorithm has worked in this iteration while workers evaluated.
-        failures: Evaluations that failed and were scored.
+        steps: Environment steps of the finished iterations; None if the domain, or an earlier
+            release, did not count them.
+        asked: Number of solutions in all batches of the current iteration.
+        trained: Whether `meanwhile` of the algorithm was called in this iteration.
+        failures: Number of evaluations that failed and were scored.
         pending: The current batch, or None between two iterations.
-        seconds: Time spent so far, by phase, and by compilation [s].
-        context: ``(k,)`` what the domain has learned from all evaluations, if it does.
-        told: The evaluations of the current iteration, where the user has metrics.
+        seconds: Time spent so far, by phase and for compilation [s].
+        context: ``(k,)`` context that the domain has learned from all evaluations, if it has one.
+        `told`: The evaluations of the current iteration, if the user has metrics.
     """
 
     algorithm: Algorithm
@@ -121,26 +121,26 @@ class State:
 
     @property
     def is_between_iterations(self) -> bool:
-        """Whether nothing was asked for in the coming iteration."""
+        """Whether the next iteration has not started."""
         return self.pending is None and not self.asked
 
     def end_iteration(self) -> None:
-        """Counts an iteration that has ended."""
+        """Counts a finished iteration."""
         self.iterations += 1
         self.evaluations += self.asked
         self.asked, self.trained = 0, False
 
 
 def evaluation_seeds(policy: str | int, seed: int, iteration: int, first: int, count: int) -> Seeds:
-    """The seeds of an iteration's evaluations.
+    """Returns the seeds of an iteration's evaluations.
 
     They depend on the experiment's seed, the iteration and the index of the solution, never on
-    the worker that evaluates it. There is one SeedSequence per iteration: one per solution costs a
-    hundred times more.
+    the worker that evaluates it. There is one SeedSequence per iteration, because one per solution
+    costs a hundred times more.
 
     Args:
         policy: "fixed" (one for all), "iteration" (one per iteration), "solution" (one each), or
-            a number that every evaluation gets.
+            a number for every evaluation.
         seed: The experiment's seed.
         iteration: The iteration, from 0.
         first: Index of the first solution within the iteration.
@@ -158,12 +158,12 @@ def evaluation_seeds(policy: str | int, seed: int, iteration: int, first: int, c
 
 
 def reached(state: State, budget: dict[str, int]) -> bool:
-    """Whether a run has used its budget."""
+    """Returns whether a run has used its budget."""
     return all((getattr(state, unit) or 0) >= amount for unit, amount in budget.items())
 
 
 def measure(state: State) -> dict[str, Any]:
-    """The metrics of the archive of the results."""
+    """Returns the metrics of the result archive."""
     return {
         "iteration": state.iterations,
         "evaluations": state.evaluations,

@@ -1,4 +1,4 @@
-"""Stopping before the end: on a signal, before the wall time ends, when evaluations hang."""
+"""Stops a run before its end: on a signal, before its time limit, or if evaluations hang."""
 
 import signal
 import time
@@ -9,19 +9,19 @@ from types import FrameType, TracebackType
 from qdsweep.errors import QdsweepError
 from qdsweep.host.signals import SIGNALS
 
-# The longest time of a timer, which is set again then [s].
+# The longest time of a timer [s]. For longer times it is set again.
 _LONGEST = 1e8
 
 
 class Interrupted(BaseException):
     """Raised inside `Stop.interruptible` when the run is to stop.
 
-    Not an `Exception`: a domain's `except Exception` must not swallow it.
+    It is not an `Exception`, because a domain's `except Exception` must not catch it.
     """
 
 
 class _TooLong(BaseException):
-    """Raised in an evaluation that takes too long; `Stop.interruptible` turns it into `Hanging`."""
+    """Raised in an evaluation that is too long; `Stop.interruptible` converts it to `Hanging`."""
 
 
 class Hanging(QdsweepError):
@@ -29,13 +29,14 @@ class Hanging(QdsweepError):
 
 
 class Stop:
-    """Whether and why a run is to stop. A context manager that holds the signal handlers.
+    """Decides whether a run is to stop. It is a context manager with the signal handlers.
 
-    A signal sets a flag. Only evaluations are interrupted, as they are pure and can be repeated.
+    A signal sets a flag. Only evaluations are interrupted, because they are pure and can be
+    repeated.
 
     Attributes:
-        reason: Why the run is to stop, or None.
-        longest_delay: The longest time that an interruption would have been delayed for [s].
+        reason: The reason to stop, or None.
+        longest_delay: The longest block of `deferred` so far [s].
     """
 
     def __init__(self) -> None:
@@ -64,7 +65,7 @@ class Stop:
             signal.signal(number, handler)  # type: ignore[arg-type]
 
     def ask(self, reason: str) -> None:
-        """Asks the run to stop, and interrupts the present evaluation."""
+        """Asks the run to stop, and interrupts the current evaluation."""
         if self.reason is None:
             self.reason = reason
         if self._interruptible:
@@ -72,16 +73,16 @@ class Stop:
             raise Interrupted(self.reason)
 
     def before(self, deadline: float | None) -> None:
-        """Asks the run to stop at a time, as `time.monotonic` counts; None for never."""
+        """Asks the run to stop at a time of the clock `time.monotonic` [s]; None for never."""
         self._deadline = deadline
         self._arm()
 
     @contextmanager
     def interruptible(self, timeout: float | None = None) -> Iterator[None]:
-        """Makes a signal raise `Interrupted` at once in this block; elsewhere it only sets a flag.
+        """Lets a signal raise `Interrupted` at once in this block. Elsewhere it only sets a flag.
 
         Args:
-            timeout: Longest time without a call of `progress` [s]; None for no limit.
+            timeout: The longest time without a call of `progress` [s]; None for no limit.
 
         Raises:
             Interrupted: The run is to stop.
@@ -96,7 +97,7 @@ class Stop:
             yield
         except _TooLong:
             raise Hanging(
-                f"nothing was evaluated for timeout = {timeout:g} s: an evaluation hangs, or the "
+                f"no evaluation ended within timeout = {timeout:g} s: an evaluation hangs, or the "
                 "timeout is too short for one"
             ) from None
         finally:
@@ -105,7 +106,7 @@ class Stop:
 
     @contextmanager
     def deferred(self) -> Iterator[None]:
-        """Delays interruptions to the end of this block, inside of `interruptible`."""
+        """Delays interruptions to the end of this block, inside `interruptible`."""
         self._interruptible = False
         start = time.monotonic()
         yield
@@ -116,13 +117,13 @@ class Stop:
         self.progress()  # long training must not count as a hanging evaluation
 
     def progress(self) -> None:
-        """Takes note that something was evaluated."""
+        """Restarts the timeout, because an evaluation has ended."""
         if self._timeout is not None:
             self._progress_at = time.monotonic()
             self._arm()
 
     def _arm(self) -> None:
-        """Sets the only timer of this process to the first of its times."""
+        """Sets the only timer of this process to the earliest of its times."""
         due = [] if self._deadline is None else [self._deadline]
         if self._timeout is not None and self._interruptible:
             due.append(self._progress_at + self._timeout)

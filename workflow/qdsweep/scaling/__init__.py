@@ -1,1 +1,1 @@
-"""How an experiment scales with its workers."""
+"""Measures how an experiment scales with its workers."""

@@ -1,4 +1,4 @@
-"""`qdsweep scale`: one experiment timed with several numbers of workers.
+"""`qdsweep scale` times one experiment with several numbers of workers.
 
 It fits Amdahl's law to the times, and writes the table, the fit and the figure.
 """
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 
 class Stopped(QdsweepError):
-    """A run stopped on purpose before its end: the same command resumes."""
+    """A run was stopped on purpose before its end. The same command resumes the study."""
 
     exit_code = STOPPED
 
@@ -57,9 +57,9 @@ class Study:
     Attributes:
         experiment: The experiment.
         words: The arguments of `qdsweep run` for it: its name, `--set` and `--cluster`.
-        clusters: The requested number of workers -> their cluster.
-        repeats: Runs of each number of workers.
-        out: The folder.
+        clusters: The requested number of workers -> the cluster config.
+        repeats: Number of runs for each number of workers.
+        out: The folder of the study.
     """
 
     experiment: Experiment
@@ -73,7 +73,7 @@ class Study:
         return Results(self.out).runs / f"w{workers}-r{repeat}"
 
     def schedule(self) -> Iterator[tuple[int, int]]:
-        """Yields workers and repeat of each run; the order rotates: no number is always first."""
+        """Yields workers and repeat of each run, in an order that rotates with each repeat."""
         order = list(self.clusters)
         for repeat in range(1, self.repeats + 1):
             yield from ((workers, repeat) for workers in order)
@@ -85,13 +85,13 @@ class Time:
     """A measured run.
 
     Attributes:
-        workers: On all nodes.
+        workers: Number of workers on all nodes.
         repeat: Number of the repeat, from 1.
-        seconds: Time of the iterations after the first, which also starts workers and compiles [s].
-        start_up: From the start of the process to its first evaluation [s].
+        seconds: Time of all iterations but the first [s], which also starts workers and compiles.
+        start_up: Time from the start of the process to its first evaluation [s].
         digest: The digest of the archive.
-        folder: Where it is.
-        load: Processes that wanted each core of the machine.
+        folder: The folder of the run.
+        load: Number of processes per core of the machine that wanted to run.
     """
 
     workers: int
@@ -111,38 +111,39 @@ def read_workers(text: str) -> list[int]:
     """
     words = text.split(",")
     if not all(word.strip().isdecimal() and int(word) > 0 for word in words):
-        raise BadInput(f"--workers {text}: whole numbers above 0 were expected, as in 1,2,4,8")
+        raise BadInput(f"--workers {text}: give whole numbers above 0, as in 1,2,4,8")
     numbers = sorted({int(word) for word in words})
     if len(numbers) < 2:
-        raise BadInput(f"--workers {text}: at least two different numbers are needed, as in 1,2")
+        raise BadInput(f"--workers {text}: give at least two different numbers, as in 1,2")
     return numbers
 
 
 def check_study(study: Study, name: str) -> None:
-    """Refuses a study that cannot be measured; `name` is that of the cluster's file.
+    """Refuses a study that cannot be measured. `name` is the name of the cluster's file.
 
     Raises:
-        BadInput: Too few iterations, too many workers, or the folder is another study's.
+        BadInput: There are too few iterations or too many workers, or the folder belongs to
+            another study.
     """
     experiment = study.experiment
     if study.repeats < 1:
         raise BadInput(f"--repeats {study.repeats}: at least 1 is needed")
     if planned_evaluations(experiment) <= experiment.first_iteration:
         raise BadInput(
-            f"{experiment.domain.name}: one iteration is too few to be timed, because it also "
-            "starts the workers: --set iterations=20 or more"
+            f"{experiment.domain.name}: one iteration is not enough for a time, because it also "
+            "starts the workers. Give --set iterations=20 or more"
         )
     for cluster in study.clusters.values():
         check_fit(cluster, name, {study.words[0]: experiment})
         if cluster.over_nodes() and process.image() is not None:
             raise BadInput(
-                f"cluster {name}: over {cluster.nodes} nodes the runs cannot be started from "
-                "inside of an image; start `qdsweep scale` without --image"
+                f"cluster {name}: runs over {cluster.nodes} nodes cannot be started from inside "
+                "an image. Start `qdsweep scale` without --image"
             )
     if not Results(study.out).runs.is_dir() and _has_files(study.out):
         raise BadInput(
-            f"--out {study.out}: there are files that are not of `qdsweep scale`; take another "
-            "folder"
+            f"--out {study.out}: this folder has files that do not belong to `qdsweep scale`. Use "
+            "another folder"
         )
     for workers, repeat in study.schedule():
         _check_folder(study, workers, repeat)
@@ -150,8 +151,8 @@ def check_study(study: Study, name: str) -> None:
     for cluster in study.clusters.values():
         if cluster.workers > cores and not cluster.over_nodes():
             print(
-                f"qdsweep: warning: {cluster.workers} workers on {plural(cores, 'core')}: they "
-                "share the cores, and the fit leaves them out",
+                f"qdsweep: warning: {cluster.workers} workers share {plural(cores, 'core')}, so "
+                "the fit leaves them out",
                 file=sys.stderr,
             )
 
@@ -165,8 +166,8 @@ def measure(study: Study) -> list[Time]:
     """Runs the remaining measurements.
 
     Raises:
-        QdsweepError: A run failed, or its archive is not that of the others.
-        Stopped: A run was stopped; the same command resumes.
+        QdsweepError: A run failed, or its archive differs from that of the other runs.
+        Stopped: A run was stopped. The same command resumes.
     """
     times: list[Time] = []
     schedule = list(study.schedule())
@@ -188,14 +189,14 @@ def measure(study: Study) -> list[Time]:
             raise QdsweepError(
                 f"{folder} and {times[0].folder} have different archives (archive_digest "
                 f"{time.digest[:12]}... and {times[0].digest[:12]}...), but the number of workers "
-                "must never change a result: is the domain pure and its rows independent? "
-                "`qdsweep check DOMAIN` tries it"
+                "must never change a result. Test with `qdsweep check DOMAIN` whether the domain "
+                "is pure and row-independent"
             )
     return times
 
 
 def _has_files(folder: Path) -> bool:
-    """Returns whether a folder has more than the files of a run that was killed at once."""
+    """Returns whether a folder has more than the files of a run that was killed at its start."""
     return any(path.is_file() and path.name != "lock" for path in folder.rglob("*"))
 
 
@@ -206,7 +207,7 @@ def _check_folder(study: Study, workers: int, repeat: int) -> None:
     if not config.exists():
         if _has_files(folder):
             raise BadInput(
-                f"--out {study.out}: {folder} has files that are not of `qdsweep scale`; take "
+                f"--out {study.out}: {folder} has files that do not belong to `qdsweep scale`. Use "
                 "another folder, or remove this one"
             )
         return
@@ -214,8 +215,8 @@ def _check_folder(study: Study, workers: int, repeat: int) -> None:
     if run_id(other) != run_id(experiment) or other.budget != experiment.budget:
         raise BadInput(
             f"--out {study.out}: {folder} has a run of another experiment ({run_id(other)}, "
-            f"{_budget(other)}) than asked for ({run_id(experiment)}, {_budget(experiment)}); "
-            "take another folder, or remove this one"
+            f"{_budget(other)}) than the requested one ({run_id(experiment)}, "
+            f"{_budget(experiment)}). Use another folder, or remove this one"
         )
     cluster, summary = study.clusters[workers], read_json_if_whole(RunDir(folder).summary)
     old = summary.get("engine"), summary.get("workers")
@@ -223,7 +224,7 @@ def _check_folder(study: Study, workers: int, repeat: int) -> None:
     if summary and old != new:
         raise BadInput(
             f"--out {study.out}: {folder} was measured with engine {old[0]} and {old[1]} workers, "
-            f"not with {new[0]} and {new[1]}; take another folder, or remove this one"
+            f"not with {new[0]} and {new[1]}. Use another folder, or remove this one"
         )
 
 
@@ -232,7 +233,7 @@ def _budget(experiment: Experiment) -> str:
 
 
 def _run(study: Study, workers: int, folder: Path) -> None:
-    """Runs it from the beginning, as the time of an interrupted run is not valid."""
+    """Runs it from the beginning, because the time of an interrupted run is not valid."""
     if folder.exists():
         with Lock(RunDir(folder).state.lock):  # another process may hold it
             pass
@@ -248,12 +249,12 @@ def _run(study: Study, workers: int, folder: Path) -> None:
         preexec_fn=functools.partial(die_with_parent, signal.SIGTERM),
     )
     if done.returncode == STOPPED:
-        raise Stopped(f"{folder} was stopped before its end: the same command measures it anew")
+        raise Stopped(f"{folder} was stopped before its end; the same command measures it again")
     if done.returncode != 0:
         messages = [line for line in done.stderr.splitlines() if line.strip()]
         raise QdsweepError(
             f"{folder}: the run failed (exit code {done.returncode}): "
-            f"{messages[-1] if messages else 'without a word'} (all of it: {RunDir(folder).log})"
+            f"{messages[-1] if messages else 'no message'} (see {RunDir(folder).log})"
         )
 
 
@@ -285,8 +286,8 @@ class Fit:
     Attributes:
         one_worker: Time with one worker, T(1) [s].
         serial: Serial fraction s, between 0 and 1.
-        error: Its standard error; nan where it is unknown: with no more times than
-            parameters, or at 0 or 1.
+        error: The standard error of s. It is nan if there are no more times than parameters, or if
+            s is 0 or 1.
     """
 
     one_worker: float
@@ -295,7 +296,7 @@ class Fit:
 
 
 def speedup(serial: float, workers: Workers) -> Workers:
-    """Returns the speed-up over one worker (Amdahl 1967), of a serial fraction of its time."""
+    """Returns the speed-up over one worker for a serial fraction of its time (Amdahl 1967)."""
     return 1 / (serial + (1 - serial) / workers)
 
 
@@ -307,7 +308,7 @@ def efficiency(serial: float, workers: Workers) -> Workers:
 def recommended_workers(serial: float, most: int) -> int:
     """Returns the largest number of workers with an efficiency of at least `WORTHWHILE`.
 
-    It is at most the number of solutions of an iteration, as further workers would idle.
+    It is at most the number of solutions in an iteration, because further workers would idle.
     """
     if serial <= 0:
         return most
@@ -320,14 +321,14 @@ def fit_amdahl(workers: Sequence[int], seconds: Sequence[float]) -> Fit:
     """Fits Amdahl's law by least squares of the relative errors.
 
     Args:
-        workers: Number of workers of each measurement, at least two different ones.
-        seconds: Its time [s].
+        workers: Number of workers of each measurement, with at least two different values.
+        seconds: Time of each measurement [s].
     """
     from scipy.optimize import OptimizeWarning, curve_fit
 
     n, times = np.asarray(workers, dtype=float), np.asarray(seconds, dtype=float)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", OptimizeWarning)  # too few times: the error is nan then
+        warnings.simplefilter("ignore", OptimizeWarning)  # with too few times the error is nan
         (one_worker, serial), covariance = curve_fit(
             lambda n, single, s: single * (s + (1 - s) / n),
             n,
@@ -336,14 +337,14 @@ def fit_amdahl(workers: Sequence[int], seconds: Sequence[float]) -> Fit:
             sigma=times,
             bounds=([0, 0], [np.inf, 1]),
         )
-    # At a bound (1: more workers make it slower) the error is unknown.
+    # At a bound the error is unknown. At 1, more workers make it slower.
     known = len(times) > 2 and 1e-6 < serial < 1 - 1e-6
     error = math.sqrt(covariance[1, 1]) if known else math.nan
     return Fit(float(one_worker), float(serial), error)
 
 
 NAME = "scaling"
-# Shorter times are too inexact [s].
+# Shorter times are too inaccurate [s].
 SHORTEST = 1.0
 _SECTION, _TITLE = "Time", "Scaling"
 
@@ -351,7 +352,10 @@ _SECTION, _TITLE = "Time", "Scaling"
 def write_scaling(study: Study, times: list[Time]) -> Sheet:
     """Writes scaling.csv, .md, .tex, .json and the figure scaling.pdf, .png, .svg.
 
-    All times are of runs with one digest. Returns the table.
+    All runs have the same digest.
+
+    Returns:
+        The table.
     """
     fit, fitted = _fit(study, times)
     batch = study.experiment.num_emitters * study.experiment.batch_size
@@ -384,7 +388,7 @@ def write_scaling(study: Study, times: list[Time]) -> Sheet:
     with style():
         figure = _figure(table, times, fit, fitted, sheet.note)
         if isinstance(figure, Omitted):
-            for suffix in (".pdf", ".png", ".svg"):  # left by an earlier start
+            for suffix in (".pdf", ".png", ".svg"):  # an earlier start may have left them
                 (study.out / f"{NAME}{suffix}").unlink(missing_ok=True)
             write_csv(table, study.out / f"{NAME}.csv")
         save_figures(study.out, [figure], NAME + "_figures")
@@ -392,7 +396,7 @@ def write_scaling(study: Study, times: list[Time]) -> Sheet:
 
 
 def _fit(study: Study, times: list[Time]) -> tuple[Fit, list[int]]:
-    """Fits the times of workers that have a core each, or all if those are too few."""
+    """Fits the times of workers with one core each, or all times if those are too few."""
     uncontended = {
         cluster.workers
         for cluster in study.clusters.values()
@@ -405,15 +409,15 @@ def _fit(study: Study, times: list[Time]) -> tuple[Fit, list[int]]:
 
 
 def scaling_table(times: list[Time], fit: Fit) -> "pd.DataFrame":
-    """Returns a row for each number of workers.
+    """Returns one row per number of workers.
 
     Args:
         times: The measured runs.
-        fit: Amdahl's law, for the time with one worker where that was not measured.
+        fit: Amdahl's law, for the time with one worker if that was not measured.
 
     Returns:
-        workers, runs, seconds (median of the runs), seconds_min, seconds_max, speedup and
-        efficiency of the median, amdahl (speed-up of the fit), start_up (median).
+        The columns workers, runs, seconds (median of the runs), seconds_min, seconds_max, speedup
+        and efficiency of the median, amdahl (speed-up of the fit) and start_up (median).
     """
     import pandas as pd
 
@@ -435,7 +439,7 @@ def scaling_table(times: list[Time], fit: Fit) -> "pd.DataFrame":
 
 
 def _one_worker(table: "pd.DataFrame", fit: Fit) -> float:
-    """Returns the seconds with one worker: measured, or else fitted."""
+    """Returns the measured time with one worker [s], or else the fitted one."""
     first = table.iloc[0]
     return float(first["seconds"]) if first["workers"] == 1 else fit.one_worker
 
@@ -447,38 +451,41 @@ def _note(study: Study, times: list[Time], fit: Fit, fitted: list[int], advice: 
         f"the first over {plural(study.repeats, 'run')} each, on {plural(usable_cores(), 'core')}."
     )
     if 1 not in measured:
-        text += " The time with one worker is the fit's."
+        text += " The time with one worker is that of the fit."
     percent, error = 100 * fit.serial, 100 * fit.error
     serial = mean_and_error(percent, error, common_decimals([percent], [error]))
     text += f" Amdahl's law fits with a serial fraction of {serial} %"
     if set(fitted) < measured:
-        text += f" (of {', '.join(map(str, fitted))} workers, which have a core each)"
+        text += f" (of {', '.join(map(str, fitted))} workers, which have one core each)"
     text += f": {advice}."
     text += f" All archives are equal (archive_digest {times[0].digest[:16]}...)."
     return text + busy_note([time.load for time in times])
 
 
 def advise(fit: Fit, shortest: float, batch: int) -> tuple[int | None, str]:
-    """Returns the recommended number of workers, and why; None if the times do not suffice.
+    """Returns the recommended number of workers and the reason.
 
     Args:
-        fit: Amdahl's law. Its serial fraction is taken two standard errors larger, as it may be.
+        fit: Amdahl's law. Two standard errors are added to its serial fraction, to be safe.
         shortest: The shortest median time [s].
-        batch: Solutions of an iteration.
+        batch: Number of solutions in an iteration.
+
+    Returns:
+        The number, or None if the times do not suffice, and the reason.
     """
     if fit.serial > 1 - 1e-6:
         return 1, "more workers do not make it faster"
-    cannot = "how many workers are worthwhile cannot be told from"
+    cannot = "no number of workers can be recommended from"
     if shortest < SHORTEST:
-        return None, f"{cannot} {shortest:.2g} s of iterations, take more of them"
+        return None, f"{cannot} {shortest:.2g} s of iterations; measure more iterations"
     if math.isnan(fit.error):
         if fit.serial < 1e-6:
-            return None, f"{cannot} times without a serial part, take more workers"
-        return None, f"{cannot} two runs, take more repeats or more numbers of workers"
+            return None, f"{cannot} times without a serial part; measure more workers"
+        return None, f"{cannot} two runs; measure more repeats or more numbers of workers"
     recommended = recommended_workers(min(1.0, fit.serial + 2 * fit.error), batch)
     return recommended, (
-        f"the most workers with an efficiency of at least {WORTHWHILE:.0%} are {recommended}, if"
-        " that fraction is two standard errors larger"
+        f"the largest number of workers with an efficiency of at least {WORTHWHILE:.0%} is"
+        f" {recommended}, even if that fraction is two standard errors larger"
     )
 
 
@@ -511,16 +518,16 @@ def _sheet(study: Study, table: "pd.DataFrame", note: str) -> Sheet:
 def _figure(
     table: "pd.DataFrame", times: list[Time], fit: Fit, fitted: list[int], note: str
 ) -> Drawn | Omitted:
-    """Draws speed-up and efficiency over the number of workers: runs, medians, fit.
+    """Draws speed-up and efficiency over the number of workers, with runs, medians and fit.
 
-    Nothing is drawn of times that are too short.
+    It draws nothing if the times are too short.
     """
     from matplotlib.figure import Figure
     from matplotlib.ticker import FuncFormatter, NullLocator
 
     shortest = float(table["seconds"].min())
     if shortest < SHORTEST:
-        why = f"{shortest:.2g} s of iterations are too short to time, take more of them"
+        why = f"{shortest:.2g} s of iterations are too short to time; measure more iterations"
         return Omitted(NAME, _SECTION, _TITLE, why)
     figure = Figure(figsize=(8, 3.5), layout="constrained")
     left, right = figure.subplots(1, 2)

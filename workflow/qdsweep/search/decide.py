@@ -1,8 +1,8 @@
-"""Tables of decisions: the candidates for the places of a level, by the markers below it.
+"""Tables of decisions: the candidates for the places of a level, from the markers below it.
 
-The module also proposes new candidates from the results of earlier ones, and plans their runs.
-It extends the run of a place, and writes a marker of the progress. The run's metric is read from
-the row of metrics.csv at the budget, as another sweep may have extended the run further.
+The module also proposes new candidates from the results of earlier ones, and plans their runs. It
+extends the run of a place, and writes a marker of the progress. The metric is that of the row of
+metrics.csv at the budget, because another sweep may have extended the run further.
 """
 
 import csv
@@ -39,7 +39,7 @@ from qdsweep.sweep.drawn import SAMPLE
 
 
 def propose_candidates(plan: Plan, level: Level, seen: SeenLevels, results: Results) -> Decision:
-    """Asks for the candidates of a level, and plans their runs.
+    """Proposes the candidates of a level, and plans their runs.
 
     Args:
         plan: The sweep, whose search samples by tpe.
@@ -62,7 +62,7 @@ def propose_candidates(plan: Plan, level: Level, seen: SeenLevels, results: Resu
     names, seeds = [source.name for source in sources], [*plan.candidates[0]["runs"]]
 
     def is_valid(row: Row) -> bool:
-        """Returns whether the values of a row, which are drawn separately, fit together."""
+        """Returns whether the values of a row, which are drawn separately, are compatible."""
         try:
             values = dict(zip(names, map(typed, row), strict=True))
             compose_candidate(plan.base, values, seeds[0])
@@ -89,8 +89,8 @@ def decide(sweep: SweepDir, name: str, block: int) -> None:
 
     Args:
         sweep: The sweep's folder.
-        name: The level that it is about.
-        block: The table.
+        name: The level of the decisions.
+        block: The number of the table.
 
     Raises:
         BadInput: A file that it needs is missing or damaged.
@@ -114,7 +114,7 @@ def level_of(plan: Plan, name: str) -> Level:
     """Returns a level of a search.
 
     Raises:
-        BadInput: It has none of this name.
+        BadInput: The search has no level of this name.
     """
     for level in plan.levels:
         if level.name == name:
@@ -147,7 +147,7 @@ def chosen_at(
 def run_of_place(
     sweep: SweepDir, candidates: Sequence[Mapping[str, Any]], level: Level, place: int, seed: str
 ) -> RunDir | None:
-    """Returns the run of a place; None where it is not decided yet."""
+    """Returns the run of a place; None if it is not decided yet."""
     try:
         return sweep.results.run(chosen_at(sweep, candidates, level, place).runs[seed])
     except BadInput:
@@ -169,12 +169,12 @@ def take_place(
         plan: Its plan.
         level: The level.
         place: The place.
-        seed: The swept seed; empty where none is swept.
+        seed: The swept seed; empty if none is swept.
         start: Extends a run to the level's budget, and returns the exit code.
 
     Returns:
-        The exit code; 0 also where the run itself fails twice in the same way: its candidate then
-        ranks last.
+        The exit code. It is also 0 if the run itself fails twice in the same way. Its candidate
+        then ranks last.
 
     Raises:
         QdsweepError: The run cannot continue, and another start may fix that.
@@ -208,7 +208,7 @@ def take_place(
 
 
 def _compute(run: RunDir, start: Callable[[RunDir], int]) -> tuple[str | None, int]:
-    """Returns why a run fails whenever it is computed, if it does, and the exit code."""
+    """Returns the exit code, and the reason if a run fails whenever it is computed."""
     before: tuple[object, str] | None = None
     while True:
         try:
@@ -224,9 +224,9 @@ def _compute(run: RunDir, start: Callable[[RunDir], int]) -> tuple[str | None, i
 
 
 def _reason(failure: Mapping[str, Any]) -> str:
-    """Returns why a run failed, in words that are equal for every engine; the log has the details.
+    """Returns why a run failed, in a text that is equal for every engine.
 
-    If several rows of a batch fail, the workers decide which one is reported first.
+    The text names no row: if several rows of a batch fail, the first report depends on the workers.
     """
     trace = str(failure.get("traceback") or "").strip()
     error = trace.splitlines()[-1].split(":")[0] if trace else failure["exception"]
@@ -234,14 +234,14 @@ def _reason(failure: Mapping[str, Any]) -> str:
 
 
 def score_at(run: RunDir, metric: Metric, unit: str, budget: int) -> float | None:
-    """Returns a metric after a budget, larger is better; None where it has no value there.
+    """Returns a metric at a budget, with the sign by which larger is better; None if undefined.
 
     Raises:
-        BadInput: metrics.csv is missing or damaged, or ends before.
+        BadInput: metrics.csv is missing or damaged, or ends before the budget.
     """
     column = column_of(unit)
     about = read_json_if_whole(run.state.summary).get("archive", {})
-    if metric.needs_cells and about.get("cells", 0) is None:  # pyribs gives the mean objective
+    if metric.needs_cells and about.get("cells", 0) is None:  # pyribs has the mean objective here
         metric = metric.always
     for row in csv.DictReader(read_lines(run.state.metrics)):
         if int(row[column]) >= budget:
@@ -249,5 +249,5 @@ def score_at(run: RunDir, metric: Metric, unit: str, budget: int) -> float | Non
             value = float(text) if text else math.nan
             return metric.sign * value if math.isfinite(value) else None
     raise BadInput(
-        f"{run.state.metrics} ends before {budget} {unit}: remove {run.path}, and start again"
+        f"{run.state.metrics} ends before {budget} {unit}. Remove {run.path}, and start again"
     )

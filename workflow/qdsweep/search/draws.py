@@ -1,7 +1,7 @@
-"""The values of a drawn sweep: random, Sobol, Halton, Latin hypercube.
+"""Draws the values of a sweep: random, Sobol, Halton, Latin hypercube.
 
 A sample depends only on the seed and its number, so more samples do not change the first ones. The
-points of a Latin hypercube depend on their number.
+samples of a Latin hypercube also depend on the total number of samples.
 """
 
 import hashlib
@@ -15,7 +15,7 @@ from qdsweep.sweep.drawn import Drawn
 from qdsweep.sweep.grammar import Draw
 
 _Item = TypeVar("_Item")
-# These multiples of the number are drawn, until enough samples differ.
+# These multiples of the number of samples are drawn until enough samples differ.
 _FURTHER = (1, 2, 4, 16, 64)
 
 
@@ -26,14 +26,14 @@ def drawn_by(search: Search) -> Draw:
         count = samples_of(search)
         if not search.needs_different:
             return _rows(search, sources, count)
-        for further in _FURTHER:  # more samples keep the first ones
+        for further in _FURTHER:  # more samples do not change the first ones
             rows = _rows(search, sources, count * further)
             different: dict[tuple[str, ...], tuple[str, ...]] = {}
             for row in rows:
                 different.setdefault(_active(sources, row), row)
             if len(different) >= count:
                 return list(different.values())[:count]
-        return rows[:count]  # the caller refuses that they are too few
+        return rows[:count]  # the caller refuses too few rows
 
     return draw
 
@@ -46,7 +46,7 @@ def _rows(search: Search, sources: Sequence[Drawn], count: int) -> list[tuple[st
 
 
 def _active(sources: Sequence[Drawn], values: Sequence[str]) -> tuple[str, ...]:
-    """Returns the values of a row; empty where a condition on another drawn one does not hold."""
+    """Returns the values of a row, which are empty where a condition does not hold."""
     row: dict[str, str] = {}
     for source, value in zip(sources, values, strict=True):
         row[source.name] = value if source.holds(row, unknown=True) else ""
@@ -54,7 +54,7 @@ def _active(sources: Sequence[Drawn], values: Sequence[str]) -> tuple[str, ...]:
 
 
 def random_row(sources: Sequence[Drawn], seed: int, number: int) -> tuple[str, ...]:
-    """Returns the values of one random sample; empty where a condition does not hold."""
+    """Returns the values of one random sample, which are empty where a condition does not hold."""
     row: dict[str, str] = {}
     for source in sources:
         row[source.name] = ""
@@ -64,13 +64,13 @@ def random_row(sources: Sequence[Drawn], seed: int, number: int) -> tuple[str, .
 
 
 def uniform(seed: int, name: str, number: int) -> float:
-    """Returns a number of [0, 1): each name has its own stream."""
+    """Returns a number in [0, 1). Each name has its own stream."""
     digest = hashlib.sha256(f"{seed} {number} {name}".encode()).digest()
     return (int.from_bytes(digest[:8], "big") >> 11) / 2**53
 
 
 def shuffled(items: Sequence[_Item], seed: int) -> list[_Item]:
-    """Returns items in an order that only the seed and their number decide."""
+    """Returns items in an order that depends only on the seed and the number of items."""
     order = sorted(range(len(items)), key=lambda number: uniform(seed, "order", number))
     return [items[number] for number in order]
 
@@ -83,7 +83,7 @@ def _points(search: Search, names: Sequence[str], count: int) -> list[list[float
     from scipy.stats import qmc
 
     sampler = {"sobol": qmc.Sobol, "halton": qmc.Halton, "lhs": qmc.LatinHypercube}
-    with warnings.catch_warnings():  # a number of samples that is not a power of 2 is fine
+    with warnings.catch_warnings():  # the number of samples need not be a power of 2
         warnings.simplefilter("ignore")
         points = sampler[search.sampling](len(names), rng=search.seed).random(count)
     coordinates: list[list[float]] = points.tolist()

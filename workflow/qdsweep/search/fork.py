@@ -1,4 +1,4 @@
-"""A run that begins as another one did is given the other's state, which only saves time."""
+"""Copies the state of a run to another run with the same beginning, which saves time."""
 
 import numpy as np
 
@@ -11,11 +11,12 @@ from qdsweep.records.paths import RunDir
 
 
 def fork(donor: RunDir, child: RunDir, iteration: int) -> bool:
-    """Gives a run that has not started its donor's state after an iteration.
+    """Copies a donor's state after an iteration to a run that has not started.
 
-    Its experiment is the donor's with one more change of the schedule, after this iteration. The
-    run continues from there with the same bits as one computed from the start. It is given the
-    donor's reload file (a hard link), rows of metrics.csv and insertions into the archive.
+    The run's experiment is the donor's with one more change of the schedule, after this iteration.
+    The run continues from there with the same bits as if it were computed from the start. It
+    receives the donor's reload file (a hard link), the rows of metrics.csv and the insertions into
+    the archive.
 
     Args:
         donor: The donor's folder.
@@ -23,8 +24,8 @@ def fork(donor: RunDir, child: RunDir, iteration: int) -> bool:
         iteration: The last iteration that both have in common.
 
     Returns:
-        Whether it was given the state. Where it has started, or where the donor no longer has a
-        reload file of exactly this iteration, it is computed from the start.
+        Whether the state was copied. It is not if the run has started, or if the donor no longer
+        has a reload file of exactly this iteration. The run is then computed from the start.
     """
     reload = donor.state.reload(iteration)
     try:
@@ -35,8 +36,8 @@ def fork(donor: RunDir, child: RunDir, iteration: int) -> bool:
                 return False
             copy_rows(donor.state.metrics, child.state.metrics, iteration)
             _copy_insertions(donor, child, iteration)
-            link(reload, child.state.reload(iteration))  # last: a run continues from it
-    except Locked:  # another sweep computes it
+            link(reload, child.state.reload(iteration))  # last, because a run resumes from it
+    except Locked:  # another sweep computes the run
         return False
     return True
 

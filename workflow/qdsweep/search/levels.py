@@ -1,10 +1,10 @@
 """The levels of a search, which are known before their candidates.
 
-The module also computes the cost of a search, in the unit of its budgets. The
-next rung has the best candidates so far (Karnin et al. 2013; Jamieson 2016).
+The module also computes the cost of a search, in the unit of its budgets. The next rung of a
+halving has the best candidates so far (Karnin et al. 2013; Jamieson and Talwalkar 2016).
 
-With `block: 1` this is ASHA (Li et al. 2020) in the order of the candidates instead of their
-arrival, so that it is reproducible.
+With `block: 1` this is ASHA (Li et al. 2020), but in the order of the candidates instead of their
+arrival, so it is reproducible.
 """
 
 import math
@@ -22,14 +22,14 @@ def levels(
     """Returns the levels of a search, in an order in which they can be computed.
 
     Args:
-        search: How the budget is spent.
+        search: The settings of the search.
         candidates: Number of candidates whose values are known beforehand.
-        seeds: The swept seeds as text; `("",)` where none is swept.
-        budget: Of a whole run, in the experiment's unit.
-        drawn: Whether candidates are drawn, so that more of them may follow.
+        seeds: The swept seeds as text; `("",)` if none is swept.
+        budget: The budget of a whole run, in the experiment's unit.
+        drawn: Whether candidates are drawn, so that more candidates may follow.
 
     Raises:
-        BadInput: The budget or the seeds do not suffice for its rungs.
+        BadInput: The budget or the seeds do not suffice for the rungs.
     """
     if search.pbt is not None:
         return tuple(_generations(search, seeds, budget))
@@ -51,7 +51,7 @@ def levels(
 
 
 def samples_of(search: Search) -> int:
-    """Returns how many candidates are drawn beforehand; 0 where the sweep is a grid."""
+    """Returns the number of candidates that are drawn beforehand; 0 if the sweep is a grid."""
     if search.pbt is not None:
         return search.pbt.population
     is_tpe = search.sampling == "tpe"
@@ -62,9 +62,9 @@ def samples_of(search: Search) -> int:
 
 
 def bracket_sizes(halving: Halving) -> list[tuple[int, int]]:
-    """Returns how many rungs each bracket has, and how many candidates begin it.
+    """Returns the numbers of rungs and of first candidates of each bracket.
 
-    Source: Li et al. (2018), Hyperband, algorithm 1; bracket s has s + 1 rungs.
+    Source: Li et al. (2018), Hyperband, algorithm 1. Bracket s has s + 1 rungs.
     """
     most = len(halving.shares)
     rungs = range(most, most - halving.num_brackets, -1)
@@ -72,20 +72,20 @@ def bracket_sizes(halving: Halving) -> list[tuple[int, int]]:
 
 
 def rung_seeds(halving: Halving, seeds: Sequence[str]) -> list[tuple[str, ...]]:
-    """Returns the seeds of each rung: the first ones of those that are swept."""
+    """Returns the seeds of each rung, which are the first of the swept seeds."""
     count = len(halving.shares)
     numbers = halving.seeds or [max(1, len(seeds) * (i + 1) // count) for i in range(count)]
     if numbers[-1] > len(seeds):
         raise BadInput(
-            f"search: halving.seeds = {halving.seeds}: the sweep has "
-            f"{plural(len(seeds), 'seed')}; write them into it, such as ::: seed "
+            f"search: halving.seeds = {halving.seeds}, but the sweep has "
+            f"{plural(len(seeds), 'seed')}. Write more seeds into it, such as ::: seed "
             f"{' '.join(str(seed + 1) for seed in range(numbers[-1]))}"
         )
     return [tuple(seeds[:number]) for number in numbers]
 
 
 def _block(search: Search, halving: Halving, *, drawn: bool) -> int:
-    """Returns how many places a decision is about; 0 for all places of a level."""
+    """Returns the number of places per decision; 0 for all places of a level."""
     if halving.block is None:
         return halving.eta if drawn and search.sampling not in ("tpe", "lhs") else 0
     return 0 if halving.block == "all" else halving.block
@@ -119,13 +119,13 @@ def _rungs(
     block: int,
     count: int = 0,
 ) -> list[Level]:
-    """Returns the rungs of one halving: the `count` last ones, or all for 0."""
+    """Returns the last `count` rungs of one halving, or all rungs if `count` is 0."""
     shares = halving.shares[-count:]
     budgets = [max(1, round(share * budget)) for share in shares]
     if len(set(budgets)) < len(budgets):
         raise BadInput(
             f"search: halving: the rungs {', '.join(map(str, shares))} of a budget of {budget} are "
-            f"{', '.join(map(str, budgets))}: give the experiment a larger budget, or fewer rungs"
+            f"{', '.join(map(str, budgets))}. Give the experiment a larger budget, or fewer rungs"
         )
     swept = rung_seeds(halving, seeds)[-count:]
     rungs: list[Level] = []
@@ -140,7 +140,7 @@ def _rungs(
 
 
 def _asked(rungs: list[Level], below: tuple[str, ...]) -> list[Level]:
-    """Returns rungs whose first candidates are asked for, if there were levels before."""
+    """Returns the rungs. If there are levels before, the first candidates are proposed."""
     if not below:
         return rungs
     return [rungs[0]._replace(kind="asked", below=below), *rungs[1:]]
@@ -151,7 +151,7 @@ def _generations(search: Search, seeds: Sequence[str], budget: int) -> Iterator[
     assert search.pbt is not None
     count = search.pbt.generations
     if budget < count:
-        raise BadInput(f"search: pbt.generations = {count}: the budget is {budget} alone")
+        raise BadInput(f"search: pbt.generations = {count}, but the budget is {budget}")
     below: tuple[str, ...] = ()
     for number in range(count):
         name, kind = f"generation-{number}", "exploited" if below else "known"
@@ -165,7 +165,7 @@ GO_ON = ("promoted", "exploited")
 
 
 def cost(levels: Sequence[Level], level: Level) -> int:
-    """Returns what a level adds, as its runs continue those of the level below."""
+    """Returns the cost that a level adds. Its runs continue those of the level below."""
     inherited = 0
     if level.kind in GO_ON:
         (below,) = (other for other in levels if other.name == level.below[0])
@@ -174,32 +174,32 @@ def cost(levels: Sequence[Level], level: Level) -> int:
 
 
 def whole_budget(levels: Sequence[Level]) -> int:
-    """Returns the budget of a whole run: the largest of the levels."""
+    """Returns the budget of a whole run, which is the largest of the levels."""
     return max(level.budget for level in levels)
 
 
 def count_candidates(levels: Sequence[Level]) -> int:
-    """Returns how many candidates a search has, with those that are proposed during the search."""
+    """Returns the number of candidates of a search, including those proposed during the search."""
     return sum(level.places for level in levels if level.kind not in GO_ON)
 
 
 def search_cost(levels: Sequence[Level]) -> int:
-    """Returns what a search computes in all, in the unit of its budgets."""
+    """Returns the total cost of a search, in the unit of its budgets."""
     return sum(cost(levels, level) for level in levels)
 
 
 def share_of_whole(levels: Sequence[Level], candidates: int) -> float:
-    """Returns that cost as a share of this many whole runs with one seed."""
+    """Returns the total cost as a fraction of this many whole runs with one seed."""
     return search_cost(levels) / (candidates * whole_budget(levels))
 
 
 def promote(new: Sequence[Seen], before: Decision, upto: int) -> Decision:
-    """Returns a decision that promotes the best candidates of all that were seen.
+    """Returns a decision that promotes the best of all candidates so far.
 
     Args:
-        new: The candidates that this decision is the first to see.
-        before: The decisions before it: the candidates that they saw and chose.
-        upto: How many candidates are promoted after it.
+        new: The results that earlier decisions did not have.
+        before: The earlier decisions, with the candidates that they saw and chose.
+        upto: The number of promoted candidates after this decision.
     """
     seen = [*before.seen, *new]
     order = ranked(seen)
@@ -213,5 +213,5 @@ def promote(new: Sequence[Seen], before: Decision, upto: int) -> Decision:
 
 
 def ranked(seen: Sequence[Seen]) -> list[Seen]:
-    """Returns candidates with the best first, and those that failed last."""
+    """Returns candidates with the best first and the failed ones last."""
     return sorted(seen, key=lambda item: (item.score is None, -(item.score or 0.0), item.place))

@@ -1,8 +1,8 @@
-"""Population-based training: the worst take over the state of the best, with other values.
+"""Population-based training: the worst members take over the state of the best, with new values.
 
-Truncation selection of Jaderberg et al. (2017), Population based training of neural networks. All
-members of a generation are ranked together, at equal budgets, so that speed decides nothing. Every
-draw has its own stream, by the search's seed, generation, place and name.
+It uses truncation selection of Jaderberg et al. (2017), Population based training of neural
+networks. All members of a generation are ranked together, at equal budgets, so speed does not
+matter. Every draw has its own stream, from the search's seed, generation, place and name.
 """
 
 from collections.abc import Mapping, Sequence
@@ -27,7 +27,7 @@ from qdsweep.sweep.grammar import drawn_in
 from qdsweep.sweep.groups import CHANGES
 from qdsweep.sweep.runs import Sweep
 
-# How often other values are tried for a member, before it stays as it is.
+# The number of tries for new values of a member, before it stays unchanged.
 _TRIES = 100
 
 
@@ -36,16 +36,16 @@ def exploit(
 ) -> Decision:
     """Returns the next generation.
 
-    Of a member that takes over, `parent` is its donor's place, and `values` has the values from now
-    on. Its entry `CHANGES` has those before: `0 sigma=0.5; 900 sigma=0.4`. All members are
+    If a member takes over, its `parent` is its donor's place, and its `values` are the new values.
+    Their entry `CHANGES` has the earlier values: `0 sigma=0.5; 900 sigma=0.4`. All members are
     different experiments.
 
     Args:
-        search: With its key `pbt`.
+        search: The settings of the search, with the key `pbt`.
         sources: The drawn sources.
-        seen: The generation before, all places.
-        generation: The number of the next one, from 1.
-        at: After which iteration it begins.
+        seen: All places of the previous generation.
+        generation: The number of the next generation, from 1.
+        at: The iteration after which it starts.
     """
     assert search.pbt is not None
     order = ranked(seen)
@@ -73,14 +73,14 @@ def exploit(
 
 
 def change_of(sources: Sequence[Drawn], values: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the values that a member has from now on, by swept name."""
+    """Returns the new values of a member, by swept parameter."""
     return {source.name: values[source.name] for source in sources}
 
 
 def _explored(
     search: Search, sources: Sequence[Drawn], values: Mapping[str, Any], stream: str
 ) -> dict[str, Any]:
-    """Returns values near those of a donor, or drawn again."""
+    """Returns values near those of a donor, or new draws."""
     assert search.pbt is not None
     explored = dict(values)
     for source in sources:
@@ -103,43 +103,43 @@ def _text(sources: Sequence[Drawn], values: Mapping[str, Any]) -> str:
 def _history(
     sources: Sequence[Drawn], before: Mapping[str, Any], now: Mapping[str, Any], at: int
 ) -> str:
-    """Returns the values of a lineage: `0` for the start, then after which iteration they came."""
+    """Returns the values of a lineage, each with its iteration; `0` is the start."""
     earlier = str(before.get(CHANGES) or _text(sources, before))
     return f"{earlier}; {schedule_text([(at, change_of(sources, now))])}"
 
 
 def refuse_population(text: str, sweep: Sweep, unit: str) -> None:
-    """Refuses a sweep that a population cannot train on.
+    """Refuses a sweep that is not suitable for population-based training.
 
     Args:
         text: The sweep.
         sweep: Its runs.
-        unit: Of their budget.
+        unit: The unit of their budget.
 
     Raises:
-        BadInput: A value cannot change while a run lasts, or the budget is not in iterations.
+        BadInput: A value cannot change during a run, or the budget is not in iterations.
     """
     experiment = sweep.rows[0].experiment
     sources = drawn_in(text)
     for source in sources:
         if source.name.split(".")[-1] == "batch_size":
             raise BadInput(
-                "search.pbt: batch_size cannot be drawn: members are compared after equal "
-                "iterations, which would be other numbers of evaluations"
+                "search.pbt: batch_size cannot be drawn, because members are compared after equal "
+                "numbers of iterations, which would be different numbers of evaluations"
             )
         if source.condition:
             raise BadInput(
-                f"search.pbt: {source.name} is drawn under a condition, which the donor of another "
-                "state may not fulfil: leave out `if ...`, or sweep the cases apart"
+                f"search.pbt: {source.name} is drawn under a condition, which may not hold for a "
+                "donor. Remove `if ...`, or write one sweep per case"
             )
     if unit != "iterations":
         raise BadInput(
-            "search.pbt: write the budget in iterations (iterations: N in the experiment): a "
-            "schedule counts them"
+            "search.pbt: write the budget in iterations (iterations: N in the experiment), because "
+            "a schedule counts iterations"
         )
     if experiment.schedule:
         raise BadInput(
-            "search.pbt makes the schedule itself: leave the key schedule out of the experiment"
+            "search.pbt makes the schedule itself: remove the key schedule from the experiment"
         )
     try:
         refuse_fixed_names(experiment, [source.name for source in sources])
@@ -148,13 +148,13 @@ def refuse_population(text: str, sweep: Sweep, unit: str) -> None:
 
 
 def with_changes(settings: SweepFile, experiments: Sequence[Experiment]) -> list[Experiment]:
-    """Returns experiments to try before a start: those of a population get a change.
+    """Returns the experiments to try before a start. Those of a population get a change.
 
     The user's own code may refuse a change, which would otherwise stop the next generation.
 
     Args:
         settings: The sweep file.
-        experiments: Those of its runs.
+        experiments: The experiments of its runs.
     """
     if settings.staged_search is None or settings.staged_search.pbt is None:
         return list(experiments)
@@ -168,18 +168,18 @@ def with_changes(settings: SweepFile, experiments: Sequence[Experiment]) -> list
 
 
 def decide_generation(sweep: SweepDir, plan: Plan, level: Level, below: Level) -> Decision:
-    """Decides about a generation; the runs that take over are given their donors' state.
+    """Decides a generation, and copies donors' states to the runs that take over.
 
     Args:
         sweep: The sweep's folder.
         plan: Its plan.
         level: The generation.
-        below: The one before it.
+        below: The previous generation.
 
     Raises:
         BadInput: A file that it needs is missing or damaged.
     """
-    from qdsweep.search.fork import fork  # it imports numpy, which no start of a sweep needs
+    from qdsweep.search.fork import fork  # imports numpy, which the start of a sweep does not need
 
     assert plan.search is not None
     sources = drawn_in(plan.sweep)

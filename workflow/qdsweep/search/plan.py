@@ -1,7 +1,7 @@
 """The part of a search that is known before it starts: its candidates and its levels.
 
-The module also makes the lines at every start of a search: its work, its progress, and rebuilt
-files.
+The module also makes the lines that every start of a search prints: its work, its progress, and
+rebuilt files.
 """
 
 import hashlib
@@ -51,11 +51,11 @@ SEED = "seed"
 
 
 class Candidate(NamedTuple):
-    """All swept values but the seed.
+    """A configuration, that is, all swept values except the seed.
 
     Attributes:
         values: Name -> value.
-        runs: Swept seed -> run.
+        runs: Swept seed -> run id.
     """
 
     values: dict[str, Any]
@@ -67,9 +67,9 @@ class SearchPlan:
     """The plan of a search.
 
     Attributes:
-        levels: In the order in which they can be computed.
-        candidates: Those that are known before it starts.
-        unit: Of the budget.
+        levels: The levels, in an order in which they can be computed.
+        candidates: The candidates that are known before it starts.
+        unit: The unit of the budget.
         warnings: Warnings for the user before it starts.
     """
 
@@ -80,7 +80,7 @@ class SearchPlan:
 
     @property
     def entries(self) -> dict[str, Any]:
-        """Its entries of plan.json."""
+        """Its entries in plan.json."""
         return {
             "unit": self.unit,
             "levels": [level._asdict() for level in self.levels],
@@ -91,15 +91,15 @@ class SearchPlan:
 def search_plan(
     settings: SweepFile, sweep: Sweep, sources: Mapping[Path, str] = MappingProxyType({})
 ) -> SearchPlan | None:
-    """Returns the plan of a search; None where all runs of the sweep are computed whole.
+    """Returns the plan of a search; None if all runs of the sweep have their full budget.
 
     Args:
         settings: The sweep file.
         sweep: Its runs.
-        sources: Where each key is set, from `settings.key_sources`.
+        sources: The file of each key, from `settings.key_sources`.
 
     Raises:
-        BadInput: The search cannot be done with this sweep.
+        BadInput: The search does not fit this sweep.
     """
     search = settings.staged_search
     with naming_file(sources, "search"):
@@ -117,15 +117,15 @@ def _search_plan(settings: SweepFile, search: Search, sweep: Sweep) -> SearchPla
     seeds = tuple(candidates[0].runs)
     if any(tuple(candidate.runs) != seeds for candidate in candidates):
         raise BadInput(
-            "search: each setting needs the same seeds, in the same order: write them as a "
-            "source of their own, such as ::: seed 1 2 3"
+            "search: all configurations need the same seeds, in the same order. Write the seeds as "
+            "a separate source, such as ::: seed 1 2 3"
         )
     planned = levels(search, len(candidates), seeds, budget, drawn=is_drawn)
     needed = max(level.first + level.places for level in planned if level.kind == "known")
     if needed > len(candidates):
         raise BadInput(
-            f"search: {needed} different settings are needed, and only {len(candidates)} of "
-            f"{samples_of(search)} draws differ: draw numbers from wider ranges, or write fewer "
+            f"search: {needed} different configurations are needed, and only {len(candidates)} of "
+            f"{samples_of(search)} draws differ. Draw numbers from wider ranges, or write fewer "
             "(search.samples, or halving without brackets)"
         )
     if search.sampling == "tpe":
@@ -134,8 +134,8 @@ def _search_plan(settings: SweepFile, search: Search, sweep: Sweep) -> SearchPla
         count = count_rows(sources, needed)
         if count < needed:
             raise BadInput(
-                f"search: tpe asks for {needed} different settings, and the drawn sources have "
-                f"{count}: write fewer samples or batches, or a grid"
+                f"search: tpe needs {needed} different configurations, and the drawn sources have "
+                f"{count}. Write fewer samples or batches, or a grid"
             )
     return SearchPlan(planned, candidates, unit, tuple(_warnings(search, len(candidates))))
 
@@ -145,8 +145,8 @@ def basis(settings: SweepFile, level: Level, block: int) -> str:
 
     Args:
         settings: The sweep file.
-        level: The level that it is about.
-        block: The table.
+        level: The level of the decisions.
+        block: The number of the table.
     """
     parts: list[object] = [*level.basis(block)]
     if level.kind in ("asked", "exploited") and settings.search is not None:
@@ -156,7 +156,7 @@ def basis(settings: SweepFile, level: Level, block: int) -> str:
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]
 
 
-# The folder of a sweep, as outputs of rules contain it.
+# The folder of a sweep, in the form for outputs of rules.
 _ANY = Results(pathlib.Path("results")).sweep("{sweep}")
 
 
@@ -178,7 +178,7 @@ def decision_of(level: Level, place: int) -> list[str]:
 
 
 def decided_by(levels: Mapping[str, Level], name: str, block: int) -> list[str]:
-    """Returns what a table of decisions is made from: new markers, and the table before it."""
+    """Returns the inputs of a table of decisions: new markers, and the previous table."""
     level = levels[name]
     below = [levels[lower] for lower in level.below]
     if level.kind != "promoted":
@@ -192,7 +192,7 @@ _Group = tuple[dict[str, Any], list[Row]]
 
 
 def _groups(sweep: Sweep) -> list[_Group]:
-    """Returns the rows of equal values but for the seed, with these values."""
+    """Returns the rows whose values are equal except for the seed, with these values."""
     groups: dict[str, _Group] = {}
     for row in sweep.rows:
         values = {name: value for name, value in row.values.items() if name != SEED}
@@ -202,9 +202,9 @@ def _groups(sweep: Sweep) -> list[_Group]:
 
 def _candidates(groups: list[_Group], search: Search, *, is_drawn: bool) -> tuple[Candidate, ...]:
     """Returns the different candidates, in the order of their numbers."""
-    if is_drawn:  # in the order of the draws, so that further samples come last
+    if is_drawn:  # in the order of the draws, so further samples come last
         groups.sort(key=lambda group: group[0][SAMPLE])
-    else:  # neighbours of a grid are similar, and would share a decision
+    else:  # shuffled, because similar neighbours of a grid would otherwise share a decision
         groups = shuffled(groups, search.seed)
     candidates: dict[str, Candidate] = {}
     for values, rows in groups:
@@ -214,36 +214,37 @@ def _candidates(groups: list[_Group], search: Search, *, is_drawn: bool) -> tupl
 
 
 def _budget(sweep: Sweep) -> tuple[str, int]:
-    """Returns the unit and the amount of the one budget that a search has."""
+    """Returns the unit and the amount of a search's only budget."""
     budgets = {next(iter(row.experiment.budget.items())) for row in sweep.rows}
     if len(budgets) > 1:
         texts = ", ".join(f"{unit} {amount}" for unit, amount in sorted(budgets))
-        raise BadInput(f"search: all settings need one budget, and the sweep has {texts}")
+        raise BadInput(f"search: all configurations need one budget, but the sweep has {texts}")
     return budgets.pop()
 
 
 def _refuse(settings: SweepFile, search: Search, sweep: Sweep, different: int) -> None:
-    """Refuses keys that a search of this many different values cannot have."""
+    """Refuses keys that a search with this many different configurations cannot have."""
     for key in ("reevaluate", "imported", "published"):
         if getattr(settings, key):
             raise BadInput(
-                f"{key}: not with search.halving, search.pbt or tpe, whose runs are not known "
-                f"beforehand: remove the key {key}, or put it into a sweep of the best settings"
+                f"{key}: this key does not work with search.halving, search.pbt or tpe, whose runs "
+                f"are not known beforehand. Remove the key {key}, or put it into a sweep of the "
+                "best configurations"
             )
     if settings.partial:
         raise BadInput(
-            "partial: a search has its tables at its end; `qdsweep status` shows where it stands"
+            "partial: a search only writes tables at its end; `qdsweep status` shows its progress"
         )
     if search.needs_different:
         mode = "pbt" if search.pbt else "tpe" if search.sampling == "tpe" else "halving.brackets"
         if SAMPLE not in sweep.columns:
             raise BadInput(
-                f"search: {mode} draws its settings: write `:::~` sources into the sweep, such as "
-                ":::~ sigma0 log 0.05 5"
+                f"search: {mode} draws its configurations. Write `:::~` sources into the sweep, "
+                "such as :::~ sigma0 log 0.05 5"
             )
         if different > len({row.values[SAMPLE] for row in sweep.rows}):
             raise BadInput(
-                f"search: {mode} takes drawn sources and seeds alone: write the others as "
+                f"search: {mode} takes only drawn sources and seeds. Write the others as "
                 ":::~ NAME choice VALUE..."
             )
 
@@ -252,12 +253,13 @@ def _warnings(search: Search, candidates: int) -> Iterator[str]:
     halving = search.halving
     if halving is not None and halving.shares[0] < EARLIEST:
         yield (
-            f"the first rung has {halving.shares[0]} of the budget: what leads so early often "
-            f"loses in the end (measured: docs/searches.md); take {EARLIEST} or more"
+            f"the first rung has {halving.shares[0]} of the budget. The best configurations this "
+            f"early are often not the best at the end (measured: docs/searches.md); use {EARLIEST} "
+            "or more"
         )
     if halving is not None and halving.num_brackets == 1 and candidates < halving.eta:
-        count = plural(candidates, "setting")
-        yield f"{count} and eta = {halving.eta}: nothing is decided before the last rung"
+        count = plural(candidates, "configuration")
+        yield f"{count} and eta = {halving.eta}: there is no decision before the last rung"
 
 
 def compose_candidate(
@@ -266,9 +268,9 @@ def compose_candidate(
     """Returns the experiment of a candidate that was chosen during the search.
 
     Args:
-        base: The experiment that is swept.
+        base: The swept experiment.
         values: The candidate's values, empty text where a condition does not hold.
-        seed: The swept seed as text; empty where none is swept.
+        seed: The swept seed as text; empty if none is swept.
 
     Raises:
         BadInput: There is no such experiment.
@@ -279,12 +281,12 @@ def compose_candidate(
     return compose(base, keys, source="search")
 
 
-_EDITED = "it was edited or torn"
-_LISTED = 3  # rebuilt files that are listed for one reason, before they are counted
+_EDITED = "it was edited or truncated"
+_LISTED = 3  # up to this number, rebuilt files are listed; more are counted
 
 
 def spoiled(name: str, plan: SearchPlan, results: Results) -> dict[str, str]:
-    """Returns the files of a search that must be rebuilt, and why.
+    """Returns the files of a search that must be rebuilt, and the reasons.
 
     Args:
         name: The sweep's name.
@@ -310,11 +312,11 @@ def spoiled(name: str, plan: SearchPlan, results: Results) -> dict[str, str]:
 
 
 def _spoiled_by(path: pathlib.Path, candidate: Candidate | None, results: Results) -> str:
-    """Returns why a marker must be rebuilt; empty where it need not.
+    """Returns the reason why a marker must be rebuilt; empty if it is valid.
 
     Args:
         path: The marker.
-        candidate: What it should be about, where that is known before the search starts.
+        candidate: The candidate of its place, if it is known before the search starts.
         results: The folder results/.
     """
     try:
@@ -322,7 +324,7 @@ def _spoiled_by(path: pathlib.Path, candidate: Candidate | None, results: Result
     except BadInput:
         return _EDITED
     if candidate is not None and (marker["values"], marker["runs"]) != candidate:
-        return "the sweep has other values or seeds now"
+        return "the sweep now has other values or seeds"
     run = results.run(str(marker["run"]))
     budget = {str(marker["unit"]): int(marker["budget"])}
     gone = not run.summary.exists() or is_too_short(run, budget)
@@ -342,7 +344,7 @@ def search_outlook(
         settings: The sweep file.
         plan: The plan of the search.
         sweep: All runs that it may choose from.
-        reasons: Its files that must be rebuilt, and why.
+        reasons: Its files that must be rebuilt, and the reasons.
         results: The folder results/.
 
     Yields:
@@ -353,9 +355,9 @@ def search_outlook(
     for reason in dict.fromkeys(reasons.values()):
         paths = [path for path in reasons if reasons[path] == reason]
         for path in paths if len(paths) <= _LISTED else ():
-            yield f"qdsweep: warning: {path} is made again: {reason}"
+            yield f"qdsweep: warning: {path} is rebuilt: {reason}"
         if len(paths) > _LISTED:
-            yield f"qdsweep: warning: {paths[0]} and {len(paths) - 1} more are made again: {reason}"
+            yield f"qdsweep: warning: {paths[0]} and {len(paths) - 1} more are rebuilt: {reason}"
     yield from _changed(settings, results)
     yield from _table(settings, plan, results)
 
@@ -363,12 +365,12 @@ def search_outlook(
 def _table(settings: SweepFile, plan: SearchPlan, results: Results) -> Iterator[str]:
     levels, most = plan.levels, whole_budget(plan.levels)
     count = sum(level.places * len(level.seeds) for level in levels)
-    # The markers of a larger, earlier search remain, and do not count.
+    # The markers of a larger, earlier search remain, but do not count.
     sweep = results.sweep(settings.name)
     done = {level.name: len([*markers_in(sweep, level)]) for level in levels}
     yield (
         f"qdsweep: {settings.name}: {_kind(settings)}; {count:,} places, "
-        f"{sum(done.values()):,} done; {most:,} {plan.unit} at most in a run"
+        f"{sum(done.values()):,} done; at most {most:,} {plan.unit} per run"
     )
     width = max(len(level.name) for level in levels)
     yield f"  {'level':{width}}  settings  seeds  {plan.unit + ' each':>16}  to compute  done"
@@ -380,7 +382,7 @@ def _table(settings: SweepFile, plan: SearchPlan, results: Results) -> Iterator[
     total, different = search_cost(levels), max(len(plan.candidates), count_candidates(levels))
     yield (
         f"  {total:,} {plan.unit}, {share_of_whole(levels, different):.0%} of {different:,} "
-        f"settings run whole with one seed; {_hours(plan, total, results)}"
+        f"full runs with one seed; {_hours(plan, total, results)}"
     )
 
 
@@ -394,15 +396,15 @@ def _hours(plan: SearchPlan, total: int, results: Results) -> str:
                 seconds += status.core_seconds
                 spent += getattr(status, plan.unit)
     if not spent:
-        return "core-hours unknown until a run has begun"
-    return f"about {seconds / spent * total / 3600:.2g} core-hours in all"
+        return "core-hours are unknown until a run has started"
+    return f"about {seconds / spent * total / 3600:.2g} core-hours in total"
 
 
 def _kind(settings: SweepFile) -> str:
     search = settings.search
     assert search is not None
     if search.pbt:
-        return f"population-based training of {search.pbt.population} settings"
+        return f"population-based training of {search.pbt.population} configurations"
     kind = "tpe" if search.sampling == "tpe" else ""
     if search.halving:
         halving = "Hyperband" if search.has_brackets else "halving"
@@ -421,11 +423,11 @@ def _changed(settings: SweepFile, results: Results) -> Iterator[str]:
     if keys == ["samples"]:
         yield (
             f"qdsweep: {settings.name}: search.samples {before.get('samples')} -> "
-            f"{new.get('samples')}: what was computed and decided stays where its block is full"
+            f"{new.get('samples')}: results and decisions of full blocks are kept"
         )
         return
     texts = ", ".join(f"{key} {before.get(key)} -> {new.get(key)}" for key in keys)
     yield (
-        f"qdsweep: warning: {settings.name}: search has changed ({texts}): it is decided anew; "
-        "runs that are there are kept and not computed again"
+        f"qdsweep: warning: {settings.name}: search has changed ({texts}): its decisions are "
+        "recomputed; existing runs are kept"
     )

@@ -1,12 +1,12 @@
-"""TPE in batches: new candidates where earlier ones were good, by Optuna.
+"""TPE in batches: Optuna proposes new candidates near good earlier ones.
 
-A batch is a pure function of what was recorded before it. The sampler starts empty each time,
-receives the recorded candidates in the order of their numbers, and then proposes one after another.
-So the same records give the same batch after any kill, and on any number of cores.
+A batch is a pure function of the records before it. The sampler starts empty each time, receives
+the recorded candidates in the order of their numbers, and then proposes one after another. So the
+same records give the same batch after any kill, and on any number of cores.
 
 Each source is mapped to its quantiles, in [0, 1], where its distribution is uniform. A choice is
-mapped to the position of its value. A source whose condition does not hold is absent. The model is
-of the largest budget that has enough candidates (BOHB).
+mapped to the position of its value. A source whose condition does not hold is absent. The model
+uses the largest budget that has enough candidates (BOHB).
 
 Sources: Bergstra et al. (2011), Algorithms for hyper-parameter optimization; Watanabe (2023),
 arXiv:2304.11127; Falkner et al. (2018), BOHB.
@@ -32,24 +32,24 @@ if TYPE_CHECKING:
 
 
 Row = tuple[str, ...]
-"""A value for each source, as written; empty where its condition does not hold."""
+"""One value per source, as written, which is empty where its condition does not hold."""
 Values = Mapping[str, Any]
 SeenLevels = Sequence[tuple[Level, Sequence[Seen]]]
-"""The levels so far, each with what was seen of its candidates."""
+"""The levels so far, each with the results of its candidates."""
 Ask = Callable[[SeenLevels, Level], Sequence[Values]]
-"""Gives the values of a level's new candidates."""
+"""Returns the values of a level's new candidates."""
 
-# How often the model, and then a random draw, is tried for a candidate that is new.
+# The number of tries of the model, and then of random draws, for a new candidate.
 _ASKED = 50
 _DRAWN = 10_000
 
 
 class Observation(NamedTuple):
-    """A candidate that has been computed.
+    """The result of a candidate.
 
     Attributes:
         row: Its values.
-        score: Larger is better; None where the candidate failed.
+        score: Its score, where larger is better; None if the candidate failed.
     """
 
     row: Row
@@ -57,12 +57,12 @@ class Observation(NamedTuple):
 
 
 def is_score(score: float | None) -> TypeGuard[float]:
-    """Returns whether a model can use a score: whether the candidate did not fail."""
+    """Returns whether a model can use a score, that is, whether the candidate did not fail."""
     return score is not None and math.isfinite(score)
 
 
 def swept_sources(sweep: str, candidates: Sequence[Values]) -> list[Drawn]:
-    """Returns the swept sources without the seed: drawn ones unchanged, other ones as choices.
+    """Returns the swept sources without the seed. Sources that are not drawn become choices.
 
     Args:
         sweep: The text of the sweep.
@@ -80,25 +80,26 @@ def swept_sources(sweep: str, candidates: Sequence[Values]) -> list[Drawn]:
 def study_of(
     sources: Sequence[Drawn], observations: Sequence[Observation], seeds: tuple[int, int] = (0, 0)
 ) -> "Study":
-    """Returns a study of candidates, larger is better, where one that failed is the worst.
+    """Returns a study that maximises the score, where failed candidates are the worst.
 
     Args:
         sources: The swept sources.
         observations: The candidates, at least one of which has not failed.
-        seeds: The seeds of its sampler: the search's, and the number of the first new candidate.
+        seeds: The seeds of its sampler: the search's seed and the number of the first new
+            candidate.
     """
     import optuna
 
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     digest = hashlib.sha256("{} {}".format(*seeds).encode()).digest()
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # `group` has been called experimental since 2021
+        warnings.simplefilter("ignore")  # Optuna has called `group` experimental since 2021
         sampler = optuna.samplers.TPESampler(
             seed=int.from_bytes(digest[:4], "big"),
             n_startup_trials=1,
             multivariate=True,
-            group=True,  # models the sources of one condition together
-            constant_liar=True,  # keeps the candidates of a batch apart
+            group=True,  # models the sources with the same condition together
+            constant_liar=True,  # separates the candidates of a batch
         )
     study = optuna.create_study(direction="maximize", sampler=sampler, study_name="search")
     worst = min(score for _, score in observations if is_score(score))
@@ -115,7 +116,7 @@ def study_of(
 
 
 def _suggested(study: "Study", sources: Sequence[Drawn]) -> Iterator[Row]:
-    """Yields candidates that a study proposes; each proposal considers those before it."""
+    """Yields the proposals of a study. Each proposal considers the earlier ones."""
     while True:
         trial = study.ask()
         row: dict[str, str] = {}
@@ -129,7 +130,7 @@ def _suggested(study: "Study", sources: Sequence[Drawn]) -> Iterator[Row]:
 
 
 def _normalized(values: Sequence[str]) -> Row:
-    """Returns values in one spelling: `1e-3` as 0.001."""
+    """Returns values in one spelling, such as 0.001 for `1e-3`."""
     return tuple(value_text(typed(value)) for value in values)
 
 
@@ -153,8 +154,8 @@ def asker(sources: Sequence[Drawn], seed: int, fits: Callable[[Row], bool] | Non
 
     Args:
         sources: The drawn sources.
-        seed: Of the search.
-        fits: Whether a row may be proposed; candidates that exist are never proposed.
+        seed: The seed of the search.
+        fits: Whether a row may be proposed. Existing candidates are never proposed.
     """
 
     def ask(seen: SeenLevels, level: Level) -> list[Values]:
@@ -168,7 +169,7 @@ def asker(sources: Sequence[Drawn], seed: int, fits: Callable[[Row], bool] | Non
         def is_allowed(row: Row) -> bool:
             return _normalized(row) not in taken and (fits is None or fits(row))
 
-        # Parallel brackets are proposed together, and each takes its part, so they share none.
+        # Parallel brackets are proposed together. Each takes its part, so they share no candidate.
         first = 1 + max(candidate.setting for candidate in candidates)
         before = level.first - first
         proposed = propose(sources, observations, seed, first, before + level.places, is_allowed)
@@ -179,16 +180,17 @@ def asker(sources: Sequence[Drawn], seed: int, fits: Callable[[Row], bool] | Non
 
 
 def for_model(sources: Sequence[Drawn], seen: SeenLevels) -> list[Seen]:
-    """Returns the candidates of the largest budget that has enough of them for a model.
+    """Returns the candidates of the largest budget that has enough candidates for a model.
 
-    Enough are three more than there are sources (BOHB's N_min + 2), one of which has not failed.
+    A model needs three more candidates than sources (BOHB's N_min + 2), one of which has not
+    failed.
 
     Args:
-        sources: The drawn sources; one that has a single value does not count.
+        sources: The drawn sources. A source with a single value does not count.
         seen: The results of the levels so far.
 
     Returns:
-        The candidates in the order of their numbers; none where no budget has enough.
+        The candidates in the order of their numbers, or none if no budget has enough.
     """
     by_budget: dict[int, dict[int, Seen]] = {}
     for level, candidates in seen:
@@ -208,16 +210,16 @@ def propose(
     number: int,
     is_allowed: Callable[[Row], bool],
 ) -> list[Row]:
-    """Returns new candidates: a pure function of its arguments.
+    """Returns new candidates, which depend only on the arguments.
 
     Args:
         sources: The drawn sources.
-        observations: Existing candidates in the order of their numbers; one that failed counts as
-            the worst. Empty: the new ones are drawn at random.
-        seed: Of the search.
+        observations: Existing candidates in the order of their numbers. A failed candidate counts
+            as the worst. If there are none, the new ones are drawn at random.
+        seed: The seed of the search.
         first: The number of the first new candidate.
-        number: How many.
-        is_allowed: Whether a row may be proposed; none is proposed twice.
+        number: Number of new candidates.
+        is_allowed: Whether a row may be proposed. No row is proposed twice.
 
     Raises:
         BadInput: There are too few candidates.
@@ -231,15 +233,15 @@ def propose(
         row = next((row for row in tries if is_allowed(row) and row not in rows), None)
         if row is None:
             raise BadInput(
-                f"search: setting {new} would be one that is there already, or that cannot be "
-                "computed: the drawn sources have too few values; write fewer samples or batches"
+                f"search: no new valid values were found for configuration {new}, because the "
+                "drawn sources have too few values. Write fewer samples or batches"
             )
         rows.append(row)
     return rows
 
 
 def count_rows(sources: Sequence[Drawn], enough: int) -> int:
-    """Returns how many different rows can be drawn, at most `enough`."""
+    """Returns the number of different rows that can be drawn, at most `enough`."""
     return sum(1 for _ in islice(_rows(sources, {}), enough))
 
 

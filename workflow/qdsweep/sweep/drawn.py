@@ -24,7 +24,7 @@ _PIECE = re.compile(
 
 
 class Word(NamedTuple):
-    """A word of a text, without its quotes, and its place in the text."""
+    """A word of a text, without its quotes, and its position in the text."""
 
     text: str
     start: int
@@ -35,7 +35,7 @@ def words(text: str) -> Iterator[Word]:
     r"""Splits a text into words as bash does: `a 'b c' "d"\ e` has the words `a`, `b c`, `d e`.
 
     Raises:
-        BadInput: A quote that is not closed, or a backslash at the very end.
+        BadInput: A quote is not closed, or the text ends with a backslash.
     """
     at = _gap(text, 0)
     while at < len(text):
@@ -44,17 +44,17 @@ def words(text: str) -> Iterator[Word]:
             parts.append(_unquoted(piece))
             at = piece.end()
         if text[at : at + 1] in ("'", '"'):
-            remedy = "Close it, or write a backslash before it if it belongs to the value."
+            remedy = "Close it, or write a backslash before it if it is part of the value."
             fail(text, Word("", at, at + 1), f"the quote {text[at]} is not closed", remedy)
         if text[at : at + 1] == "\\":
-            remedy = "Leave it out, or write it twice if it belongs to the value."
+            remedy = "Remove it, or write it twice if it is part of the value."
             fail(text, Word("", at, at + 1), "a backslash has nothing after it", remedy)
         yield Word("".join(parts), start, at)
         at = _gap(text, at)
 
 
 def _gap(text: str, at: int) -> int:
-    """Returns the end of the blanks and comments that begin at a place."""
+    """Returns the end of the blanks and comments that start at a position."""
     match = _GAP.match(text, at)
     return match.end() if match else at
 
@@ -68,7 +68,7 @@ def _unquoted(piece: re.Match[str]) -> str:
 
 
 def fail(text: str, place: Word, problem: str, remedy: str) -> NoReturn:
-    """Raises a BadInput that shows a place in the text, what is wrong and the remedy."""
+    """Raises a BadInput that shows a place in the text, the problem and the remedy."""
     first = text.rfind("\n", 0, place.start) + 1
     line = text[first:].split("\n", 1)[0]
     line = "".join(letter if letter.isprintable() else " " for letter in line)
@@ -84,7 +84,7 @@ def fail(text: str, place: Word, problem: str, remedy: str) -> NoReturn:
 SAMPLE = "sample"
 """The column with the number of a draw."""
 DIGITS = 6
-"""Of a drawn number, before its run is named by it: equal on every machine."""
+"""The digits of a drawn number, which is rounded so that it is equal on every machine."""
 
 _SHAPE = {
     "uniform": "uniform LO HI",
@@ -94,7 +94,7 @@ _SHAPE = {
     "normal": "normal MEAN SD (0 < SD)",
     "choice": "choice VALUE...",
 }
-_TINY = 2.0**-33  # a normal deviate of 0 or 1 is infinite
+_TINY = 2.0**-33  # the normal quantiles of 0 and 1 are infinite
 
 
 @dataclass(frozen=True)
@@ -102,10 +102,10 @@ class Drawn:
     """A source whose values are drawn.
 
     Attributes:
-        name: The key that is swept.
+        name: The swept parameter.
         kind: The distribution.
         arguments: Its numbers, or the values to choose from, as written.
-        condition: Names and values of other sources. It has a value only if all of them hold.
+        condition: Names and values of other sources. The source has a value only if all hold.
     """
 
     name: str
@@ -131,10 +131,10 @@ class Drawn:
         return repr(min(max(_rounded(quantile), first), second))
 
     def quantile(self, text: str) -> float:
-        """Returns the quantile of a number: the middle of those that give a whole number.
+        """Returns the quantile of a number, or the middle of the quantiles of a whole number.
 
         Args:
-            text: The number; a choice has none.
+            text: The number. A choice has no quantile.
         """
         number = float(text)
         first, second = map(float, self.arguments)
@@ -150,13 +150,13 @@ class Drawn:
         return (middle - low) / (math.log(second + half) - low)
 
     def scaled(self, value: float | str, factor: float) -> str:
-        """Returns a value times a factor, within its bounds; of a choice the value as it is.
+        """Returns a value times a factor, within its bounds. A choice is unchanged.
 
-        A whole number changes by at least one, where the bounds let it.
+        A whole number changes by at least one, if the bounds allow it.
 
         Args:
             value: One of its values.
-            factor: Above 0.
+            factor: The factor, above 0.
         """
         if self.kind == "choice" or isinstance(value, str):
             return value_text(value)
@@ -170,11 +170,11 @@ class Drawn:
         return str(int(min(max(value + step if product == value else product, first), second)))
 
     def holds(self, row: Mapping[str, str], *, unknown: bool = False) -> bool:
-        """Returns whether it has a value in a row: name -> value, as written.
+        """Returns whether it has a value in a row.
 
         Args:
-            row: The row.
-            unknown: A condition on a name that the row lacks holds.
+            row: The row, name -> value as written.
+            unknown: Whether a condition on a name that the row lacks holds.
         """
         return all(
             (unknown and name not in row) or typed(row[name]) == typed(value)
@@ -182,7 +182,7 @@ class Drawn:
         )
 
     def every(self) -> Iterable[str] | None:
-        """Returns all its values; None where they are not to be counted."""
+        """Returns all its values; None if they cannot be counted."""
         if self.kind == "choice":
             return self.arguments
         if not self.kind.endswith("int"):
@@ -195,7 +195,7 @@ _QUANTILES: dict[str, Callable[[float, float, float], float]] = {
     "uniform": lambda low, high, u: low + u * (high - low),
     "log": lambda low, high, u: low * (high / low) ** u,
     "int": lambda low, high, u: math.floor(low + u * (high - low + 1)),
-    # Each number has the same share as on a continuous scale.
+    # Each number has the same probability as on a continuous scale.
     "logint": lambda low, high, u: math.floor(
         (low - 0.5) * ((high + 0.5) / (low - 0.5)) ** u + 0.5
     ),
@@ -218,15 +218,15 @@ def read_drawn(
         text: The whole sweep, for errors.
         operator: `:::~`.
         arguments: The words after it.
-        before: The sources before it, and the values that they can have (none: any). None: its
-            condition is not checked again.
+        before: The sources before it, and their possible values. An empty list means any value.
+            None: its condition is not checked again.
 
     Raises:
-        BadInput: It is not of that shape, or its condition can never hold.
+        BadInput: The source does not have that form, or its condition can never hold.
     """
     remedy = "Write :::~ NAME KIND ARGUMENTS, e.g. `:::~ sigma0 log 0.05 5`."
     if len(arguments) < 2:
-        fail(text, operator, "this source lacks a name, or how it is drawn", remedy)
+        fail(text, operator, "this source lacks a name or a distribution", remedy)
     name, kind, *rest = arguments
     condition: tuple[tuple[str, str], ...] = ()
     if len(rest) >= 2 and rest[-2].text == "if":
@@ -234,7 +234,7 @@ def read_drawn(
         rest = rest[:-2]
     if kind.text not in _SHAPE:
         remedy = f"Write one of: {'; '.join(_SHAPE.values())}."
-        fail(text, kind, f"{kind.text!r} is no way to draw {name.text!r}", remedy)
+        fail(text, kind, f"{kind.text!r} is not a distribution for {name.text!r}", remedy)
     values = tuple(word.text for word in rest)
     problem = _problem(kind.text, values)
     if problem:
@@ -244,18 +244,18 @@ def read_drawn(
 
 
 def _problem(kind: str, values: tuple[str, ...]) -> str:
-    """Returns what is wrong with the arguments of a distribution; empty if nothing is."""
+    """Returns the fault in the arguments of a distribution; empty if there is none."""
     if kind == "choice":
         if not values or "" in values:
             return "a value to choose is missing" if not values else "a value to choose is empty"
         twice = [value for value in values if values.count(value) > 1]
-        return f"the value {twice[0]!r} stands twice" if twice else ""
+        return f"the value {twice[0]!r} appears twice" if twice else ""
     whole = kind.endswith("int")
     number = r"[-+]?\d+" if whole else r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?"
     wrong = [value for value in values if not re.fullmatch(number, value)]
     if len(values) != 2 or wrong or not all(math.isfinite(float(value)) for value in values):
         what = "whole numbers" if whole else "numbers"
-        return f"{kind} takes two {what}, and not {' '.join(values)!r}"
+        return f"{kind} takes two {what}, not {' '.join(values)!r}"
     first, second = map(float, values)
     if kind == "normal":
         return "" if second > 0 else f"the standard deviation {values[1]} is not above 0"
@@ -271,7 +271,7 @@ def _problem(kind: str, values: tuple[str, ...]) -> str:
 def _pairs(
     text: str, place: Word, before: Mapping[str, Sequence[str]] | None
 ) -> list[tuple[str, str]]:
-    """Reads `NAME=VALUE,...`, of which each can hold."""
+    """Reads `NAME=VALUE,...`, and refuses conditions that can never hold."""
     if before is None:
         return [(name, value) for name, _, value in _split(place)]
     conditions: dict[str, str] = {}
@@ -279,9 +279,9 @@ def _pairs(
         part = name + sign + value
         if not sign or name not in before:
             remedy = f"Write if NAME=VALUE,... with a source before it: {', '.join(before) or '-'}."
-            fail(text, place, f"{part!r} is no condition on a source before this one", remedy)
+            fail(text, place, f"{part!r} is not a condition on a source before this one", remedy)
         if name in conditions:
-            remedy = "Name each source once; write a second :::~ source for another value."
+            remedy = "Name each source once, and write a second :::~ source for another value."
             fail(text, place, f"the condition names {name!r} twice", remedy)
         can = before[name]
         if can and typed(value) not in [typed(possible) for possible in can]:

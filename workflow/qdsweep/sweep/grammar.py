@@ -1,26 +1,38 @@
-r"""The sweep grammar: the text after `parallel --header :`, read and expanded.
+r"""The sweep grammar: reads and expands the text after `parallel --header :`.
 
-    ::: algorithm cma_me map_elites ::: seed 1 2 3      every algorithm with every seed
-    ::: algorithm cma_me cma_mae :::+ sigma0 0.5 0.1    the second source linked to the first
-    ::: seed 1 2 :::: sizes.txt                         a source from a file, one value per line
-    :::~ sigma0 log 0.05 5 ::: seed 1 2 3               drawn values, each with every seed
+Every algorithm with every seed::
 
-Order and content are GNU parallel's: the cross product of the sources, the first one slowest;
-`:::+` and `::::+` link a source to the one before it, and the shortest of the linked decides.
-Several files after `::::` are several sources; after `::::+` each is linked to the one before.
-`:::~` is our own (see `drawn`): all such sources are one source of samples, at the first one's
-place, with a column `sample`.
+    ::: algorithm cma_me map_elites ::: seed 1 2 3
 
-The text is split into words as bash does: with single and double quotes, backslashes, also at the
-end of a line, and comments (from an unquoted `#` at the start of a word). No variables, globs or
-braces are expanded.
+The second source is linked to the first::
+
+    ::: algorithm cma_me cma_mae :::+ sigma0 0.5 0.1
+
+A source from a file, with one value per line::
+
+    ::: seed 1 2 :::: sizes.txt
+
+Drawn values, each with every seed::
+
+    :::~ sigma0 log 0.05 5 ::: seed 1 2 3
+
+Order and content are those of GNU parallel. Sources give their cross product, and the first source
+varies most slowly. `:::+` and `::::+` link a source to the one before it, and the shortest of the
+linked sources decides. Several files after `::::` are several sources. After `::::+` each file is
+linked to the previous one. Only qdsweep has `:::~` (see `drawn`). All such sources are one source
+of samples, at the position of the first one, with a column `sample`.
+
+The text is split into words as in bash, with single and double quotes, backslashes (also at the end
+of a line), and comments (from an unquoted `#` at the start of a word). Variables, globs and braces
+are not expanded.
 
 Some input that parallel accepts is an error here: an unknown operator (for parallel `:::::` is a
 value), a source without values (for parallel one empty value), and a name used twice. So is a value
 with a tab (parallel splits it into columns), a line break or a NUL. A blank line of a file is an
 empty value, as for parallel.
 
-Sweeps from command lines and from Snakemake's config, and their table as TSV.
+The module also reads sweeps from command lines and from Snakemake's config, and writes their table
+as TSV.
 """
 
 import errno
@@ -38,7 +50,7 @@ from qdsweep.sweep.drawn import SAMPLE, Drawn, Word, fail, read_drawn, words
 
 OPERATORS = (":::", ":::+", "::::", "::::+", ":::~")
 
-# Returns a row of values for each sample, a column for each drawn source.
+# Returns one row of values per sample, with one column per drawn source.
 Draw = Callable[[Sequence[Drawn]], list[tuple[str, ...]]]
 
 _ALMOST_OPERATOR = re.compile(r":::.*|::[+~]*", re.DOTALL)
@@ -47,7 +59,7 @@ _UNFIT = re.compile("[\t\n\r\0\ud800-\udfff]")
 
 @dataclass(frozen=True)
 class Source:
-    """One input source: its name, its values as they were written, and whether it is linked."""
+    """One input source: its name, its values as written, and whether it is linked."""
 
     name: str
     values: tuple[str, ...]
@@ -57,13 +69,13 @@ class Source:
 
 @dataclass(frozen=True)
 class Table:
-    """An expanded sweep: a column for each name, a row for each run, values as written.
+    """An expanded sweep, with one column per name, one row per run, and values as written.
 
     Attributes:
         names: The columns.
         rows: The rows.
-        unpaired: What linked sources have left out, a line for each of them.
-        drawn: The drawn sources; their columns are empty where a condition does not hold.
+        unpaired: One line per linked source about the values that it drops.
+        drawn: The drawn sources. Their columns are empty where a condition does not hold.
         files: The sources whose values are lines of a file.
     """
 
@@ -74,12 +86,12 @@ class Table:
     files: tuple[Source, ...] = ()
 
     def unset(self, row: Mapping[str, str]) -> set[str]:
-        """Returns the columns of a row that set no key: the draw's number, and empty ones."""
+        """Returns the columns of a row that set no key: the number of the draw, and empty ones."""
         empty = {draw.name for draw in self.drawn if draw.condition and row[draw.name] == ""}
         return {SAMPLE, *empty} if self.drawn else empty
 
     def line_of(self, name: str, value: str) -> str:
-        """Returns the line of a source's file that has a value, with a remedy; or nothing."""
+        """Returns the line with a value in a source's file, and a remedy; empty if none fits."""
         for source in self.files:
             if source.name == name:
                 line = source.values.index(value) + 2  # the first one is the name
@@ -99,25 +111,25 @@ def expand(text: str, directory: Path = Path(), draw: Draw | None = None) -> Tab
 
     Args:
         text: The sweep, e.g. `"::: a 1 2 ::: b x y"`.
-        directory: Where the files of `::::` sources are looked for.
+        directory: The folder of the files of `::::` sources.
         draw: Draws the values of `:::~` sources.
 
     Returns:
-        The table; `"::: a 1 2 ::: b x y"` has the rows (1, x), (1, y), (2, x), (2, y).
+        The table. `"::: a 1 2 ::: b x y"` has the rows (1, x), (1, y), (2, x), (2, y).
 
     Raises:
-        BadInput: The text is not a sweep (see `parse`), or it has drawn sources and no samples, or
-            samples and no drawn source.
+        BadInput: The text is not a sweep (see `parse`), or it has drawn sources without samples, or
+            samples without a drawn source.
     """
     sources = parse(text, directory)
     drawn = [source for source in sources if isinstance(source, Drawn)]
     if bool(drawn) != (draw is not None):
         raise BadInput(
-            f"sweep: nobody says how many samples of {drawn[0].name} are drawn: write search: "
-            "{samples: N} beside it (`qdsweep expand --samples N`)"
+            f"sweep: the number of samples of {drawn[0].name} is missing. Write search: "
+            "{samples: N} next to the sweep (`qdsweep expand --samples N`)"
             if drawn
-            else "search: samples are drawn of `:::~` sources, and the sweep has none: write e.g. "
-            "`:::~ sigma0 log 0.05 5`, or leave out the key search"
+            else "search: samples are drawn from `:::~` sources, and the sweep has none. Write "
+            "e.g. `:::~ sigma0 log 0.05 5`, or remove the key search"
         )
     names: list[str] = []
     blocks: list[list[tuple[str, ...]]] = []
@@ -148,7 +160,7 @@ def expand(text: str, directory: Path = Path(), draw: Draw | None = None) -> Tab
 
 def _conditioned(row: dict[str, str], drawn: Sequence[Drawn]) -> tuple[str, ...]:
     """Returns a row without the values whose conditions do not hold."""
-    for source in drawn:  # in their order: a condition names sources before it alone
+    for source in drawn:  # in their order, because a condition only names earlier sources
         if not source.holds(row):
             row[source.name] = ""
     return tuple(row.values())
@@ -158,26 +170,26 @@ def _left_out(name: str, values: Sequence[str], other: str) -> list[str]:
     if not values:
         return []
     return [
-        f"{name} {' '.join(values)}: left out, as the linked source {other} has fewer values (the "
-        "shortest decides, as in GNU parallel)"
+        f"{name} {' '.join(values)}: dropped, because the linked source {other} has fewer values "
+        "(the shortest decides, as in GNU parallel)"
     ]
 
 
 def parse(text: str, directory: Path = Path()) -> list[Source | Drawn]:
-    """Reads a sweep's sources, in the order in which they stand.
+    """Reads a sweep's sources, in their order in the text.
 
     Args:
         text: The sweep, e.g. `"::: a 1 2 :::: values.txt"`.
-        directory: Where the files of `::::` sources are looked for.
+        directory: The folder of the files of `::::` sources.
 
     Returns:
-        At least one source, each with at least one value; the first is not linked.
+        At least one source, each with at least one value. The first is not linked.
 
     Raises:
-        BadInput: No source, text before the first one, an unknown operator, an unbalanced quote,
-            a source without name or values, a name used twice, a link to nothing, a file that is
-            missing, unreadable or empty, a character that no value may hold, or a drawn source of
-            another shape. The message shows the place.
+        BadInput: The text has an unknown operator, an unbalanced quote, no source, or text before
+            the first source. A source has no name, no values, a name used twice, an invalid
+            character or nothing to link to. A file is missing, unreadable or empty. A drawn source
+            has another form. The message shows the place.
     """
     sources: list[Source | Drawn] = []
     for operator, arguments in _groups(text):
@@ -189,10 +201,10 @@ def parse(text: str, directory: Path = Path()) -> list[Source | Drawn]:
             continue
         linked = operator.text.endswith("+")
         if linked and sources and isinstance(sources[-1], Drawn):
-            remedy = "Put it before the drawn sources, or write :::~ for it too."
+            remedy = "Put it before the drawn sources, or use :::~ for it too."
             fail(text, operator, f"{operator.text} cannot link to a drawn source", remedy)
         if linked and not sources:
-            remedy = f"Begin with {operator.text[:-1]}, or put the source to link to before it."
+            remedy = f"Start with {operator.text[:-1]}, or put the source to link to before it."
             fail(text, operator, f"{operator.text} has no source before it to link to", remedy)
         for place, (name, *values) in _contents(text, operator, arguments, directory):
             _check(text, place, name, values, [source.name for source in sources])
@@ -205,7 +217,7 @@ def parse(text: str, directory: Path = Path()) -> list[Source | Drawn]:
 
 
 def drawn_in(text: str) -> list[Drawn]:
-    """Returns the drawn sources of a sweep that `parse` has read before. It reads no file."""
+    """Returns the drawn sources of a sweep that `parse` has already read. It reads no file."""
     if ":::~" not in text:
         return []
     groups = [group for group in _groups(text) if group[0].text == ":::~"]
@@ -213,7 +225,7 @@ def drawn_in(text: str) -> list[Drawn]:
 
 
 def _possible(source: Source | Drawn) -> tuple[str, ...]:
-    """Returns the values that a source can have; none where it may be any number."""
+    """Returns the possible values of a source; none if it may be any number."""
     if isinstance(source, Source):
         return source.values
     return source.arguments if source.kind == "choice" else ()
@@ -231,8 +243,8 @@ def _groups(text: str) -> list[tuple[Word, list[Word]]]:
         elif groups:
             groups[-1][1].append(word)
         else:
-            remedy = "A sweep begins with ::: NAME VALUE..., e.g. `::: seed 1 2 3`."
-            fail(text, word, f"{word.text!r} stands before the first source", remedy)
+            remedy = "A sweep starts with ::: NAME VALUE..., e.g. `::: seed 1 2 3`."
+            fail(text, word, f"{word.text!r} is before the first source", remedy)
     if not groups:
         raise BadInput("sweep: it is empty. Write ::: NAME VALUE..., e.g. `::: seed 1 2 3`.")
     return groups
@@ -241,7 +253,7 @@ def _groups(text: str) -> list[tuple[Word, list[Word]]]:
 def _contents(
     text: str, operator: Word, arguments: list[Word], directory: Path
 ) -> Iterator[tuple[Word, list[str]]]:
-    """Returns name and values of a group's sources, each with the word to show in an error."""
+    """Returns name and values of a group's sources, each with the word for error messages."""
     sign = operator.text
     if not sign.startswith("::::"):
         place = operator if not arguments else arguments[0]
@@ -260,13 +272,13 @@ def _contents(
 
 def _read(text: str, word: Word, directory: Path) -> list[str]:
     """Reads a file source: its name, then its values."""
-    shape = "Its first line is the name, every further line a value."
+    shape = "Its first line is the name, and every further line is a value."
     if word.text == "-":
         remedy = "Write the values to a file and give its name."
-        fail(text, word, "a sweep does not read standard input, it is read many times", remedy)
+        fail(text, word, "a sweep cannot read standard input, as it is read several times", remedy)
     path = directory / word.text
     try:
-        if path.is_char_device() or path.is_block_device():  # such as /dev/zero, without an end
+        if path.is_char_device() or path.is_block_device():  # such as the endless /dev/zero
             raise OSError(errno.EINVAL, "it is a device")
         content = path.read_bytes().decode("utf-8-sig")
     except (OSError, ValueError) as error:
@@ -283,7 +295,7 @@ def _read(text: str, word: Word, directory: Path) -> list[str]:
 
 
 def _check(text: str, place: Word, name: str, values: list[str], taken: list[str]) -> None:
-    """Refuses a name that is empty or taken, and characters that no value may hold."""
+    """Refuses an empty or used name, and invalid characters."""
     if not name:
         fail(text, place, "the name of this source is empty", "Its first value is its name.")
     if name in taken:
@@ -292,7 +304,7 @@ def _check(text: str, place: Word, name: str, values: list[str], taken: list[str
     for number, value in enumerate((name, *values)):
         if match := _UNFIT.search(value):
             what = f"value {number} of {name!r}" if number else "the name"
-            problem = f"{what}, {value!r}, holds the character {match[0]!r}"
+            problem = f"{what}, {value!r}, contains the character {match[0]!r}"
             remedy = "A name or value is one line of Unicode text without tabs."
             fail(text, place, problem, remedy)
 
@@ -305,12 +317,12 @@ _BLOCK = """  sweep: |
 def from_argv(
     arguments: Sequence[str], directory: Path = Path(), draw: Draw | None = None
 ) -> Table:
-    """Expands a sweep of a command line: one argument, or many as parallel has them.
+    """Expands a sweep of a command line, which is one argument, or many as for parallel.
 
     Args:
-        arguments: `["::: a 1 2 ::: b 'x y'"]`, or what the shell made of the same text without
-            the outer quotes: `[":::", "a", "1", "2", ":::", "b", "x y"]`, taken as they are.
-        directory: Where the files of `::::` sources are looked for.
+        arguments: `["::: a 1 2 ::: b 'x y'"]`, or the result of the shell for the same text without
+            the outer quotes: `[":::", "a", "1", "2", ":::", "b", "x y"]`. These are not split.
+        directory: The folder of the files of `::::` sources.
         draw: Draws the values of `:::~` sources.
 
     Raises:
@@ -321,30 +333,31 @@ def from_argv(
 
 
 def to_tsv(table: Table) -> str:
-    """Returns the table as TSV: the names, then a line for each run, values as written."""
+    """Returns the table as TSV: a line with the names, then one line per run, values as written."""
     return "".join("\t".join(cells) + "\n" for cells in (table.names, *table.rows))
 
 
 def recover(value: object, entries: Iterable[str] | None = (), key: str = "sweep") -> str:
-    """Returns the text of a sweep as its user wrote it, however Snakemake has read it.
+    """Returns the text of a sweep as the user wrote it, before Snakemake has read it.
 
     Snakemake removes the quotes at the ends of a `--config` value and reads the rest as YAML. So
     `::: seed 1 2` arrives as {"::": "seed 1 2"}, and `::: a 1 ''` as {"::": "a 1"}. Of two lines
-    that begin with `:::` only the last arrives. The command line still has the whole text, and is
+    that start with `:::`, only the last arrives. The command line still has the whole text, and is
     the same in every job.
 
     Args:
-        value: What Snakemake made of it, `config["sweep"]`.
+        value: The value that Snakemake has read, `config["sweep"]`.
         entries: The `KEY=VALUE` of `--config` as they were typed,
-            `workflow.config_settings.config_args`. They win over files, the last one over all.
+            `workflow.config_settings.config_args`. They override files, and the last one overrides
+            all others.
         key: The key of the sweep in the config.
 
     Returns:
         The text, not yet parsed.
 
     Raises:
-        BadInput: A config file has no text, or the text on the command line would not reach the
-            jobs of a remote executor unchanged.
+        BadInput: The value in a config file is not text, or the text on the command line would not
+            reach the jobs of a remote executor unchanged.
     """
     texts = [
         text for name, _, text in (entry.partition("=") for entry in entries or ()) if name == key
@@ -355,7 +368,7 @@ def recover(value: object, entries: Iterable[str] | None = (), key: str = "sweep
         return value
     raise BadInput(
         f"{key}: YAML has read it as {value!r}, and may have lost a part of it. "
-        f"Write it as text, with a | behind the key:\n{_BLOCK}"
+        f"Write it as text, with a | after the key:\n{_BLOCK}"
     )
 
 
@@ -365,7 +378,7 @@ def _from_command_line(text: str, key: str) -> str:
         raise BadInput(
             f"{key}: a sweep with $, `, \\, both kinds of quotes or several lines does not reach "
             f"Snakemake's jobs unchanged from the command line: {text!r}. "
-            f"Write it into a file and give that with --configfile FILE:\n{_BLOCK}"
+            f"Write it into a file, and pass the file with --configfile FILE:\n{_BLOCK}"
         )
     parts = list(words(text))
     return parts[0].text if len(parts) == 1 else text

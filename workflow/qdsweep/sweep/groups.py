@@ -1,4 +1,4 @@
-"""The groups of a sweep: rows that differ only in the seed.
+"""The groups of a sweep, whose rows differ only in the seed.
 
 The key `figures` of the sweep file chooses their names and encoding in figures: colour, dashes,
 marks and panels.
@@ -22,18 +22,18 @@ from qdsweep.sweep.drawn import SAMPLE
 MEMBER = "member"
 """The column with the number of a member of a population."""
 CHANGES = "changes"
-"""The column with the values of its lineage, since its start."""
+"""The column with the values of its lineage since its start."""
 UNGROUPED = ("seed", SAMPLE, CHANGES)
 SHOWN_WITHOUT_NAME = ("experiment", "algorithm", "domain")
 
 
 def group_columns(columns: Sequence[str], rows: Sequence[Mapping[str, str]]) -> list[str]:
-    """Returns the swept names that distinguish groups.
+    """Returns the swept parameters that distinguish groups.
 
-    They are all but the seed, the number of a draw, a lineage and a constant budget.
+    They are all except the seed, the number of a draw, a lineage and a constant budget.
 
     Args:
-        columns: The swept names.
+        columns: The swept parameters.
         rows: The swept values of each row, as text.
     """
     varying = _varying(columns, rows)
@@ -50,27 +50,27 @@ def group_labels(
     default: str,
     names: Mapping[str, str] = MappingProxyType({}),
 ) -> list[str]:
-    """Returns a short name of each row's group, such as `cma_me, sigma0 0.5`.
+    """Returns a short name for each row's group, such as `cma_me, sigma0 0.5`.
 
     Args:
-        columns: The swept names.
+        columns: The swept parameters.
         rows: The swept values of each row, as text.
-        default: The name of the one group of a sweep that varies only its seed.
-        names: Swept name -> what it is called in place of its last part.
+        default: The name of the only group, if a sweep varies only its seed.
+        names: Swept parameter -> its displayed name, which replaces its last part.
     """
     named = label_columns(columns, rows)
     return [values_label(row, named, names) or default for row in rows]
 
 
 def label_columns(columns: Sequence[str], rows: Sequence[Mapping[str, str]]) -> list[str]:
-    """Returns the swept names that are part of a group's label.
+    """Returns the swept parameters that are part of a group's label.
 
-    They are those whose values differ. Names that follow from the algorithm, domain and experiment
-    of a row are left out, as `num_emitters` in `::: algorithm map_elites cma_me :::+ num_emitters
-    1 15`. If nothing differs, they are all names.
+    They are those whose values differ. Parameters that follow from the algorithm, domain and
+    experiment of a row are omitted, such as `num_emitters` in `::: algorithm map_elites cma_me :::+
+    num_emitters 1 15`. If nothing differs, they are all parameters.
 
     Args:
-        columns: The swept names.
+        columns: The swept parameters.
         rows: The swept values of each row, as text.
     """
     names, varying = group_columns(columns, rows), _varying(columns, rows)
@@ -93,7 +93,7 @@ def values_label(
     names: Sequence[str],
     called: Mapping[str, str] = MappingProxyType({}),
 ) -> str:
-    """Returns the values of some swept names in a row, such as `cma_me, sigma0 0.5`."""
+    """Returns the values of some swept parameters in a row, such as `cma_me, sigma0 0.5`."""
     parts = [
         values[name]
         if name in SHOWN_WITHOUT_NAME
@@ -104,7 +104,7 @@ def values_label(
     return ", ".join(parts)
 
 
-# The numbers that a reader can distinguish.
+# The largest numbers that a reader can distinguish.
 MOST_COLORS = 7
 MOST_DASHES = 4
 MOST_PANELS = 6
@@ -113,14 +113,14 @@ _TASKS = ("experiment", "domain")
 
 @dataclass(frozen=True)
 class Encoding:
-    """The swept name behind each trait of a line; None: no name.
+    """The swept parameter that each trait of a line shows; None if there is none.
 
     Attributes:
-        color: Where `dash` is the same name, neighbours differ in both. Where no name has a trait,
-            each line has its own look.
+        color: The colour of the line. If `dash` is the same parameter, neighbours differ in both.
+            If no parameter has a trait, each line has its own look.
         dash: The dashes of the line.
         marker: The marks on the line.
-        facets: Names whose values have their own panels.
+        facets: The parameters whose values have their own panels.
     """
 
     color: str | None = None
@@ -130,7 +130,7 @@ class Encoding:
 
     @property
     def lines(self) -> list[str]:
-        """The names that distinguish the lines of a panel."""
+        """The swept parameters that distinguish the lines of a panel."""
         names = (self.color, self.dash, self.marker)
         return list(dict.fromkeys(name for name in names if name))
 
@@ -138,15 +138,16 @@ class Encoding:
 def encoding(
     figures: Figures, columns: Sequence[str], rows: Sequence[Mapping[str, str]]
 ) -> Encoding:
-    """Returns the encoding of the sweep file, and gives the other names the remaining traits.
+    """Returns the encoding of the sweep file, and assigns the remaining traits.
 
-    The algorithm has the colour, the next name in the sweep's order the dashes; tasks and all
-    further names have panels. A name of more values than there are dashes has the colour. Where
-    the names would need too many panels, as in a drawn sweep, only the requested traits are given.
+    The algorithm gets the colour, and the next parameter in the sweep's order gets the dashes.
+    Tasks and all further parameters get panels. A parameter with more values than there are dashes
+    gets the colour. If the parameters would need too many panels, as in a drawn sweep, only the
+    requested traits are assigned.
 
     Args:
-        figures: The key `figures` of the sweep file, its names known to the sweep.
-        columns: The swept names.
+        figures: The key `figures` of the sweep file, whose names are swept parameters.
+        columns: The swept parameters.
         rows: The swept values of each row, as text.
     """
     asked = figures.encode
@@ -154,7 +155,7 @@ def encoding(
     facets = [facet] if facet else []
     given = {asked.color, asked.dash, asked.marker, facet}
     free = [name for name in label_columns(columns, rows) if name not in given]
-    free.sort(key=lambda name: name != "algorithm")  # stable: the others as they were swept
+    free.sort(key=lambda name: name != "algorithm")  # a stable sort keeps the sweep's order
     own = [name for name in free if name not in _TASKS]
     if not facets and (own or given - {None}):
         facets, free = [name for name in free if name in _TASKS], own
@@ -182,15 +183,15 @@ def slots_of(
     rows: Sequence[Mapping[str, str]],
     before: Mapping[str, list[str]] = MappingProxyType({}),
 ) -> dict[str, list[str]]:
-    """Returns the values of each swept name, in the order that gives them colours and dashes.
+    """Returns the values of each swept parameter, in the order of their colours and dashes.
 
-    A value keeps its place when others are put before it or taken out. A removed value keeps
-    its place too, while there are enough colours.
+    A value keeps its place when others are added before it or removed. A removed value also keeps
+    its place while there are enough colours.
 
     Args:
-        columns: The swept names.
+        columns: The swept parameters.
         rows: The swept values of each row, as text.
-        before: What this returned for the sweep as it was.
+        before: The result for the previous state of the sweep.
     """
     slots = {}
     for name in group_columns(columns, rows):
@@ -202,12 +203,12 @@ def slots_of(
 
 
 def values_of(rows: Sequence[Mapping[str, str]], name: str) -> list[str]:
-    """Returns the distinct values of a swept name, in the sweep's order."""
+    """Returns the distinct values of a swept parameter, in the sweep's order."""
     return list(dict.fromkeys(row[name] for row in rows))
 
 
 def is_scale(values: Sequence[str]) -> bool:
-    """Returns whether values are numbers, and so many that colours must show their order."""
+    """Returns whether values are numbers, and too many for colours without an order."""
     try:
         finite = all(math.isfinite(float(value)) for value in values)
     except ValueError:
@@ -220,14 +221,14 @@ Rows = Sequence[Mapping[str, str]]
 
 @dataclass(frozen=True)
 class Name:
-    """A group as figures show it.
+    """The name of a group in figures.
 
     Attributes:
         label: Its label.
-        series: Its name in a panel of its facet: the label without the facet's value.
+        series: Its name in a panel of its facet, which is the label without the facet's value.
         facet: The facet, such as `batch_size 32`; empty if there are no facets.
-        color: Its colour; None for one of the palette.
-        own: Whether the sweep file names it as a whole, rather than its values.
+        color: Its colour; None for a colour of the palette.
+        own: Whether the sweep file names the whole group, not its values.
     """
 
     label: str
@@ -244,16 +245,16 @@ def figure_names(
 
     Args:
         figures: The key `figures` of the sweep file.
-        columns: The swept names.
+        columns: The swept parameters.
         rows: The swept values of each row, as text.
-        default: The name of the one group of a sweep that varies only its seed.
+        default: The name of the only group, if a sweep varies only its seed.
 
     Returns:
-        Group -> name, in the order that figures have.
+        Group -> name, in the order of figures.
 
     Raises:
-        BadInput: A name is unknown, a colour is none, a label cannot be drawn, or two groups would
-            be called the same.
+        BadInput: A name is unknown, a colour is not valid, a label cannot be drawn, or two groups
+            would have the same label.
     """
     _check_labels("labels", figures.labels)
     _check_labels("names", figures.names)
@@ -266,7 +267,7 @@ def figure_names(
     shown = encoding(figures, columns, rows)
     rest = [name for name in label_columns(columns, rows) if name not in shown.facets]
     series = group_labels(rest, rows, default)
-    # A panel has a line for each series. If there is only one, the facet is its name.
+    # A panel has one line per series. If there is only one series, the facet is its name.
     parted = bool(shown.facets) and len(set(series)) > 1
     series = series if parted else groups
     values = [row[name] for row in rows for name in names]
@@ -308,7 +309,7 @@ def _check_encode(figures: Figures, names: Sequence[str]) -> None:
         if asked.get("facets", figures.facets) != figures.facets:
             raise BadInput(
                 f"figures: facets {figures.facets!r} and encode: facets {asked['facets']!r}"
-                " differ; write one of them"
+                " differ; write only one of them"
             )
 
 
@@ -316,8 +317,8 @@ def _check_labels(key: str, labels: Mapping[str, str]) -> None:
     for name, label in labels.items():
         wrong = "" if label.strip() and not label.startswith("_") else "it would not be shown"
         if not label.isprintable():
-            wrong = "it has a line break or another sign that cannot be drawn"
-        if label.count("$") > 1:  # one alone is a dollar
+            wrong = "it has a line break or another character that cannot be drawn"
+        if label.count("$") > 1:  # a single one is a dollar sign
             from matplotlib.cbook import is_math_text
             from matplotlib.mathtext import MathTextParser
 
@@ -325,7 +326,7 @@ def _check_labels(key: str, labels: Mapping[str, str]) -> None:
                 if is_math_text(label):
                     MathTextParser("path").parse(label)
             except ValueError as error:
-                wrong = f"it is no formula of matplotlib ({str(error).splitlines()[-1].strip()})"
+                wrong = f"it is not a matplotlib formula ({str(error).splitlines()[-1].strip()})"
         if wrong:
             raise BadInput(f"figures: {key}: {name}: {label!r}: {wrong}; write another label")
 
@@ -338,8 +339,8 @@ def _check_colors(colors: Mapping[str, str]) -> None:
     for group, color in colors.items():
         if color.lower() == "none" or not is_color_like(color):
             raise BadInput(
-                f"figures: colors: {group}: {color!r} is no colour; write it as "
-                "#0072B2, or as a name of CSS such as black"
+                f"figures: colors: {group}: {color!r} is not a colour; write it as "
+                "#0072B2, or as a CSS name such as black"
             )
 
 
@@ -359,13 +360,13 @@ def _distinct_names(columns: Iterable[str], names: Mapping[str, str]) -> None:
         name = names.get(column, column)
         if name != column and name in NO_METRICS | {*TABLE_COLUMNS, *BY_NAME}:
             raise BadInput(
-                f"figures: names: {column!r} would be called {name!r}, as another column of tables "
-                "is; write another name"
+                f"figures: names: {column!r} would have the name {name!r} of another column of "
+                "tables; write another name"
             )
         if name in taken:
             raise BadInput(
-                f"figures: names: {taken[name]!r} and {column!r} would both be called {name!r}; "
-                "give each a name of its own"
+                f"figures: names: {taken[name]!r} and {column!r} would both have the name "
+                f"{name!r}; write different names"
             )
         taken[name] = column
 
@@ -378,18 +379,18 @@ def _distinct(names: Mapping[str, Name]) -> None:
             if key in taken:
                 raise BadInput(
                     f"figures: labels: the groups {taken[key]!r} and {group!r} "
-                    f"would both be called {key[0]!r}; give each a label of its own"
+                    f"would both have the label {key[0]!r}; write different labels"
                 )
             taken[key] = group
 
 
 class Groups:
-    """The groups of a sweep, to choose one of them by swept values.
+    """The groups of a sweep, which are chosen by swept values.
 
     Args:
-        columns: The swept names.
+        columns: The swept parameters.
         rows: The swept values of each row.
-        default: The name of the one group of a sweep that varies only its seed.
+        default: The name of the only group, if a sweep varies only its seed.
     """
 
     def __init__(
@@ -402,14 +403,14 @@ class Groups:
         self.labels = group_labels(columns, texts, default)
 
     def choose(self, number: int, where: Mapping[str, Any]) -> str:
-        """Returns the group that an entry of `published` chooses.
+        """Returns the group of an entry of `published`.
 
         Args:
             number: The entry's number, from 1, for messages.
-            where: Swept names and values.
+            where: Swept parameter -> value.
 
         Raises:
-            BadInput: A name or a value is unknown, or the entry fits no group or several.
+            BadInput: A name or a value is unknown, or the entry matches no group or several.
         """
         entry = f"published, entry {number}: where"
         for name, value in where.items():
@@ -426,7 +427,7 @@ class Groups:
         if len(groups) > 1:
             missing = [name for name in self.names if name not in where]
             raise BadInput(
-                f"{entry} = {shown} fits {len(groups)} groups: {_few(groups)}; say also which "
+                f"{entry} = {shown} matches {len(groups)} groups: {_few(groups)}; also give "
                 f"{' and '.join(missing)}"
             )
         return groups[0]
@@ -435,8 +436,8 @@ class Groups:
         if name not in self.names:
             known = ", ".join(self.names) or "nothing but the seed"
             raise BadInput(
-                f"{entry}.{name}: {nearest(name, self.names)}names that tell the groups of this "
-                f"sweep apart: {known}"
+                f"{entry}.{name}: {nearest(name, self.names)}names that distinguish the groups of "
+                f"this sweep: {known}"
             )
         values = [row[name] for row in self.rows]
         if not any(_same(known, value) for known in values):
@@ -448,10 +449,10 @@ class Groups:
 
 
 def _same(first: Any, second: Any) -> bool:
-    """Returns whether two values are the same: 1 is 1.0, but true is not 1."""
+    """Returns whether two values are equal, where 1 equals 1.0, but true does not equal 1."""
     return bool(first == second) and isinstance(first, bool) == isinstance(second, bool)
 
 
 def _few(texts: Sequence[str]) -> str:
     shown = "; ".join(texts[:8])
-    return f"{shown}; ... ({len(texts)} in all)" if len(texts) > 8 else shown
+    return f"{shown}; ... ({len(texts)} in total)" if len(texts) > 8 else shown

@@ -1,4 +1,4 @@
-"""Run ids: the same experiment has the same id in every sweep."""
+"""Run ids. An experiment has the same id in every sweep."""
 
 import hashlib
 import json
@@ -25,23 +25,23 @@ _NOT_IDENTITY: Any = {
 
 
 class Identity(NamedTuple):
-    """The identity of a run, computed once: a user's source may be edited during the run.
+    """The identity of a run, computed once because a user's source may change during the run.
 
     Attributes:
         id: The run's id.
-        fingerprint: SHA-256 of what decides its result [hex].
+        fingerprint: SHA-256 of all data that decide its result [hex].
     """
 
     id: str
     fingerprint: str
 
 
-# Gives the hash of the source of a `module:Class` [hex].
+# Returns the hash of the source of a `module:Class` [hex].
 Hash = Callable[[str], str]
 
 
 def decisive(experiment: Experiment, source: Hash = source_hash) -> dict[str, Any]:
-    """Returns all that decides a run's result, as plain data. The fingerprint is made of it."""
+    """Returns all data that decide a run's result. The fingerprint is computed from them."""
     part: dict[str, Any] = experiment.model_dump(
         mode="json", exclude=_NOT_IDENTITY, exclude_defaults=True
     )
@@ -71,7 +71,7 @@ def _seen(key: str, target: str, source: Hash) -> str:
 def _first_batch(
     drawn: int, part: dict[str, Any], algorithm: Composition, num_emitters: int
 ) -> dict[str, Any]:
-    """Returns what the id sees of a first batch: equal shares are `initial_solutions` of each."""
+    """Returns the data of a first batch. Equal shares count as `initial_solutions` of each."""
     drawing = [emitter.draws_first for emitter in algorithm.emitters]
     share, rest = divmod(drawn, algorithm.of_each_group(num_emitters) * sum(drawing))
     if rest:
@@ -96,7 +96,7 @@ def identify(experiment: Experiment, source: Hash = source_hash) -> Identity:
 
     Args:
         experiment: The experiment.
-        source: What the id sees of the user's code; as it is now by default.
+        source: Returns the hash of the user's code, by default in its current state.
     """
     full = fingerprint(experiment, source)
     name = f"{experiment.domain.name}-{experiment.algorithm.name}-s{experiment.seed}"
@@ -104,7 +104,7 @@ def identify(experiment: Experiment, source: Hash = source_hash) -> Identity:
 
 
 def run_id(experiment: Experiment) -> str:
-    """Returns the id of the run that an experiment is now."""
+    """Returns the run id of an experiment, with the current state of the user's code."""
     return identify(experiment).id
 
 
@@ -116,7 +116,7 @@ def adhoc_name(
     """Returns the name of a sweep that was given on the command line without one.
 
     Args:
-        experiment: What is swept.
+        experiment: The swept experiment.
         sweep: The sweep in GNU parallel's grammar.
         further: Its keys `search` and `exclude`. More samples belong to the same sweep.
     """

@@ -1,6 +1,6 @@
 """The table of runs: a sweep's rows, each with its experiment and its run.
 
-The key `exclude: ["NAME=VALUE,..."]` leaves out rows.
+The key `exclude: ["NAME=VALUE,..."]` removes rows.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -28,13 +28,13 @@ def remaining(
     Args:
         rows: The rows, name -> value as written.
         columns: The names.
-        excluded: Lists of `NAME=VALUE`, all of which a row must have to be left out.
+        excluded: Lists of `NAME=VALUE`. A row that has all values of a list is excluded.
 
     Yields:
-        The places of the rows that stay.
+        The indices of the remaining rows.
 
     Raises:
-        BadInput: One is of another shape, names no column, or leaves out no row; or no row stays.
+        BadInput: A list has another form, names no column or excludes no row; or no row remains.
     """
     named: set[int] = set()
     for number, entry in enumerate(excluded, start=1):
@@ -46,11 +46,11 @@ def remaining(
         }
         if not places:
             raise BadInput(
-                f"exclude, entry {number}: no row of the sweep has {entry}: mend it, or remove it"
+                f"exclude, entry {number}: no row of the sweep has {entry}; fix or remove the entry"
             )
         named |= places
     if len(named) == len(rows):
-        raise BadInput("exclude: no row of the sweep is left")
+        raise BadInput("exclude: no row of the sweep remains")
     yield from (place for place in range(len(rows)) if place not in named)
 
 
@@ -62,19 +62,19 @@ def _pairs(entry: str, number: int, columns: Sequence[str]) -> dict[str, object]
         if not sign or name not in columns:
             raise BadInput(
                 f"exclude, entry {number}: {part!r}: {near}write NAME=VALUE,... with "
-                f"swept names ({', '.join(columns)})"
+                f"swept parameters ({', '.join(columns)})"
             )
         pairs[name] = typed(value)
     return pairs
 
 
-# A row of a sweep takes more, with its experiment and its job of Snakemake's [bytes].
+# The smallest memory of a row, whose experiment and Snakemake job need more [B].
 _RUN = 2000
 
 
 @dataclass(frozen=True)
 class Row:
-    """One line of a sweep: its typed values, and the run that they ask for."""
+    """One row of a sweep: its typed values, and the run that they request."""
 
     values: dict[str, Any]
     id: str
@@ -88,22 +88,22 @@ class Sweep:
     columns: tuple[str, ...]
     rows: tuple[Row, ...]
     runs: dict[str, Experiment]
-    """Run id -> its experiment, with the largest budget that a row asks for."""
+    """Run id -> its experiment, with the largest budget of its rows."""
     unpaired: tuple[str, ...] = ()
-    """What linked sources have left out, a line for each of them."""
+    """One line per linked source about the values that it drops."""
     imported: tuple[ImportedRun, ...] = ()
-    """External runs, which are shown next to them."""
+    """External runs, which tables and figures show together with the sweep's runs."""
 
     @property
     def texts(self) -> list[dict[str, str]]:
-        """The swept values of each row, as a user types them."""
+        """The swept values of each row, in the form that a user types."""
         return [
             {name: value_text(value) for name, value in row.values.items()} for row in self.rows
         ]
 
     @property
     def duplicates(self) -> int:
-        """Number of rows that ask for the run and the budget of an earlier row."""
+        """Number of rows that request the run and the budget of an earlier row."""
         asked = {(row.id, *row.experiment.budget.items()) for row in self.rows}
         return len(self.rows) - len(asked)
 
@@ -117,16 +117,16 @@ class Sweep:
         for row in self.rows:
             if row.experiment.metrics != self.runs[row.id].metrics:
                 raise BadInput(
-                    "metrics cannot be swept, as they change no result: list all of them in the "
-                    "experiment, and every run has them"
+                    "metrics cannot be swept, because they change no result. List all metrics in "
+                    "the experiment, and every run has them"
                 )
         by_column: dict[str, OwnMetric] = {}
         for experiment in self.runs.values():
             for metric in own_metrics(experiment.metrics):
                 if by_column.setdefault(metric.column, metric) != metric:
                     raise BadInput(
-                        f"metrics: {metric.column} is one metric in some runs of the sweep, and "
-                        "another in others: give one of the two another name"
+                        f"metrics: {metric.column} names different metrics in different runs of "
+                        "the sweep. Give one of them another name"
                     )
         return by_column
 
@@ -160,18 +160,18 @@ def table_of_runs(
 
     Args:
         experiment: A preset's name, a path or a mapping (see `compose`).
-        sweep: The sweep in GNU parallel's grammar; empty for the experiment alone.
-        directory: Where the files of `::::` sources are looked for.
+        sweep: The sweep in GNU parallel's grammar; empty for only the experiment.
+        directory: The folder of the files of `::::` sources.
         find: Returns the id of an experiment's run.
         draw: Draws the values of `:::~` sources.
-        excluded: The rows to leave out; see `remaining`.
+        excluded: The rows to exclude; see `remaining`.
 
     Raises:
-        BadInput: The sweep or one of its experiments is wrong.
+        BadInput: The sweep or one of its experiments is not valid.
     """
     has_sources = sweep.strip() or draw is not None
     table = expand(sweep, directory, draw) if has_sources else Table((), [()])
-    require_memory(_RUN * len(table.rows), f"sweep: {len(table.rows):,} rows: so many runs")
+    require_memory(_RUN * len(table.rows), f"sweep: {len(table.rows):,} rows: a table of runs")
     named = [dict(zip(table.names, cells, strict=True)) for cells in table.rows]
     rows = []
     for place in remaining(named, table.names, excluded) if excluded else range(len(named)):
@@ -197,14 +197,14 @@ def table_of_runs(
 
 
 def _longest(rows: list[Row]) -> Iterator[tuple[str, Experiment]]:
-    """Yields each run once, with the largest of the budgets that rows give it."""
+    """Yields each run once, with the largest budget of its rows."""
     runs: dict[str, Experiment] = {}
     for row in rows:
         known = runs.get(row.id)
         if known is not None and known.budget.keys() != row.experiment.budget.keys():
             raise BadInput(
                 f"the run {row.id} has a budget in iterations in one row and in evaluations in "
-                "another: use one of the two in a sweep"
+                "another; use only one of the two in a sweep"
             )
         if known is None or [*known.budget.values()] < [*row.experiment.budget.values()]:
             runs[row.id] = row.experiment

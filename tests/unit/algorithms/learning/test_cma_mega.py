@@ -1,4 +1,4 @@
-"""CMA-MEGA with estimated gradients: what it asks for, what it inserts, and what it climbs."""
+"""CMA-MEGA with estimated gradients: its batches, insertions and gradients."""
 
 from copy import deepcopy
 
@@ -20,7 +20,7 @@ D = 4 * 3 + 4 + 2 * 4 + 2
 
 @pytest.fixture
 def calls_of(monkeypatch):
-    """Notes the keywords of each call of a method."""
+    """Records the keywords of each call of a method."""
 
     def watch(owner, name):
         calls, method = [], getattr(owner, name)
@@ -40,7 +40,7 @@ def sizes(calls):
 
 
 def play(algorithm, domain, batches):
-    """Asks for some batches and tells their results; returns the last one."""
+    """Asks for some batches, passes their results, and returns the last batch."""
     for _ in range(batches):
         candidates = algorithm.ask()
         tell(algorithm, domain, candidates)
@@ -67,7 +67,7 @@ def test_an_iteration_is_the_mean_with_samples_then_what_branches(calls_of):
 
 
 def test_the_branched_solutions_lie_along_estimates_of_the_exact_gradients():
-    """With many samples they are where they are with the domain's own jacobian."""
+    """With many samples, they are close to those with the domain's own jacobian."""
     exp = experiment(**ES | {"batch_size": 4012, "samples": 4000, "algorithm.sigma": 0.05})
     domain = make_domain(exp.domain)
     estimated, exact = (make_algorithm(exp, domain, None) for _ in range(2))
@@ -92,7 +92,7 @@ def test_what_does_not_fit_is_refused(changes, names):
         experiment(**ES | changes)
 
 
-def test_settings_change_in_mid_run():
+def test_settings_change_during_the_run():
     algorithm = make_algorithm(experiment(**ES), make_domain(experiment(**ES).domain), None)
     algorithm.change("algorithm.sigma", 0.001)
     around = algorithm.ask().solutions[1:]
@@ -104,7 +104,7 @@ def test_settings_change_in_mid_run():
 
 
 class Episodes:
-    """A made-up domain of episodes with three steps; each solution fails at times."""
+    """An invented domain with episodes of three steps, where each solution sometimes fails."""
 
     solution_dim, fields, x0, step = D, {}, np.zeros(D), 0.1
     measures, objective_range, actor = {"a": (-3.0, 3.0), "b": (-3.0, 3.0)}, (-50.0, 0.0), ACTOR
@@ -133,13 +133,13 @@ def learning():
     return make_algorithm(exp, Episodes(), None)
 
 
-def test_the_critic_says_where_the_objective_grows(learning, calls_of):
+def test_the_critic_shows_where_the_objective_grows(learning, calls_of):
     steps = calls_of(learning._emitter, "tell_dqd")
     critic, domain = learning._critic, Episodes()
     for _ in range(2):
         play(learning, domain, 2)
         assert learning.ask() is None
-    # A random direction at first, then nothing was trained here: again a random one.
+    # At first a random direction. Then, without training here, again a random one.
     first, second = (step["jacobian"][0][0] for step in steps)
     assert np.std(first) == pytest.approx(1, rel=0.4) and not np.array_equal(first, second)
 
@@ -149,7 +149,7 @@ def test_the_critic_says_where_the_objective_grows(learning, calls_of):
     assert wanted.any() and critic._steps == 3
     tell(learning, domain, candidates)
     np.testing.assert_array_equal(steps[-1]["jacobian"][0][0], wanted)
-    assert learning._objective_gradient is None  # it is not that of the next mean
+    assert learning._objective_gradient is None  # it does not belong to the next mean
 
 
 def test_the_greedy_actor_is_inserted_but_not_ranked(learning, calls_of):
@@ -159,5 +159,5 @@ def test_the_greedy_actor_is_inserted_but_not_ranked(learning, calls_of):
     np.testing.assert_array_equal(last.solutions[-1], learning._critic.greedy)
     assert last.experience and sizes(insertions) == [1, 11] and sizes(ranked) == [10]
     assert len(ranked[0]["add_info"]["status"]) == 10
-    # Samples teach it too; what failed has nothing to teach.
+    # It also learns from samples, but not from failed rows.
     assert learning._critic.replay.size == 3 * (12 + 10)

@@ -1,4 +1,4 @@
-"""Gradients that are estimated from samples are those of known functions, within their error."""
+"""Estimated gradients equal those of known functions, within their error."""
 
 import numpy as np
 import pytest
@@ -62,7 +62,7 @@ def test_ranks_give_the_direction_and_a_known_length():
     error = np.sqrt(1 / 12 / PAIRS) / SIGMA
     z = (estimate - unit / (2 * np.sqrt(np.pi) * SIGMA)) / error
     assert np.abs(z).max() < 4 and np.sqrt(np.mean(z**2)) < 1.3
-    scaled = np.exp(linear(points))  # nothing but the order counts
+    scaled = np.exp(linear(points))  # only the order matters
     assert np.array_equal(centred_ranks(scaled), centred_ranks(linear(points)))
 
 

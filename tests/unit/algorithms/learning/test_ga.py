@@ -1,4 +1,4 @@
-"""The genetic algorithm: an elite, and mutants of the better ones."""
+"""The genetic algorithm: an elite, and mutants of the better solutions."""
 
 import numpy as np
 import pytest
@@ -20,7 +20,7 @@ def made():
 
 
 def generation(algorithm, objective=None):
-    """Asks for a generation and tells its scores; returns its solutions."""
+    """Asks for a generation, passes its scores, and returns its solutions."""
     candidates = algorithm.ask()
     n = len(candidates.solutions)
     objective = np.zeros(n) if objective is None else objective(candidates.solutions)

@@ -1,4 +1,4 @@
-"""PGA-MAP-Elites and TD3 alone: what their batches are made of, and what they learn from."""
+"""The batches of PGA-MAP-Elites and of TD3 without QD, and their training data."""
 
 import numpy as np
 import pytest
@@ -23,7 +23,7 @@ TASK = {
 
 
 def batches(algorithm, domain, count):
-    """The batches of some iterations, each evaluated and told when the next one is asked for."""
+    """Returns the batches of some iterations; results are passed before the next batch."""
     for iteration in range(count):
         candidates = algorithm.ask()
         yield candidates
@@ -78,7 +78,7 @@ def test_td3_plays_its_greedy_actor_and_noise_around_it_and_trains_by_what_was_p
     assert trained == [0, 50, 50]  # a quarter of 10 episodes of 20 steps
 
 
-def test_settings_change_in_mid_run(tmp_path):
+def test_settings_change_during_the_run(tmp_path):
     schedule = "2 batch_size=7 gradient_fraction=0.2 training_steps=1"
     experiment = with_algorithm("pga_me", {**TASK, "schedule": schedule})
     state, engine = fresh(experiment, tmp_path)

@@ -1,4 +1,4 @@
-"""ME-ES: what it inserts, what it climbs, and the elites that it climbs from."""
+"""ME-ES: its insertions, its gradients, and the elites that it starts from."""
 
 import numpy as np
 import pytest
@@ -20,7 +20,7 @@ def made(**changes):
 
 
 def iterate(algorithm, domain, count=1):
-    """Runs some iterations; returns the last one's solutions of each batch."""
+    """Runs some iterations, and returns the solutions of each batch of the last one."""
     for _ in range(count):
         batches = []
         while (candidates := algorithm.ask()) is not None:
@@ -29,7 +29,7 @@ def iterate(algorithm, domain, count=1):
     return batches
 
 
-def test_the_parent_after_its_step_alone_is_inserted():
+def test_only_the_parent_after_its_step_is_inserted():
     algorithm, domain = made()
     samples, parent = iterate(algorithm, domain)
     assert len(samples) == 40 and len(parent) == 1
@@ -71,7 +71,7 @@ def test_novelty_is_the_mean_squared_distance_to_the_nearest_parents():
 
 @pytest.fixture
 def filled():
-    """Ten elites in a row, the best one the oldest, with objectives 100, 1, 2, ..., 9."""
+    """Ten elites in a row with objectives 100, 1, 2, ..., 9; the best one is the oldest."""
     algorithm, domain = made()
     low, ((edge, _), _) = domain.objective_range[0], domain.measures.values()
     for place in range(10):
@@ -93,14 +93,14 @@ def shares(algorithm, exploring):
 
 
 def test_to_climb_the_objective_it_starts_from_the_best_or_the_better_of_the_newest(filled):
-    # Half the time the best; else one of the two best of the last five, 9 : 8.
+    # The best in half of the draws, otherwise one of the two best of the last five, 9 : 8.
     expected = np.zeros(10)
     expected[[0, 9, 8]] = 0.5, 0.5 * 9 / 17, 0.5 * 8 / 17
     np.testing.assert_allclose(shares(filled, exploring=False), expected, atol=0.05)
 
 
 def test_to_climb_novelty_it_starts_from_what_is_most_novel(filled):
-    # All that is known lies near the first: the farther away, the more novel.
+    # All parents are near the first elite, so distant elites are more novel.
     filled._parents = filled._parents[:1]
     expected = np.full(10, 0.01)
     expected[5:] += 0.9 * np.arange(5, 10) ** 2 / np.sum(np.arange(5, 10) ** 2)

@@ -1,4 +1,4 @@
-"""Networks: their layout is the policies', their gradients are true, and Adam is the paper's."""
+"""Networks have the layout of policies and true gradients, and Adam is that of the paper."""
 
 import pickle
 

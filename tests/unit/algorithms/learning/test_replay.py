@@ -1,4 +1,4 @@
-"""The replay buffer: transitions of records, and what makes room for what."""
+"""The replay buffer: transitions of records, and which ones replace which."""
 
 import pickle
 
@@ -23,7 +23,7 @@ def record(*lengths: int, first: int = 0) -> Record:
 
 
 def held(replay: Replay) -> list[list[float]]:
-    """All that it holds: observation, action, reward, following observation, end."""
+    """Its content: observation, action, reward, next observation, end."""
     drawn = replay.draw(np.random.default_rng(1), 50 * max(replay.size, 1))
     rows = np.column_stack((drawn.inputs, drawn.rewards, drawn.following, drawn.ends))
     assert (rows[:, 0] == -rows[:, 1]).all()
@@ -54,7 +54,7 @@ def test_the_oldest_make_room(lengths: list[int]):
 
 
 @pytest.mark.parametrize("steps", [0, 3, 5, 7])
-def test_a_pickle_holds_what_is_filled_alone(steps: int):
+def test_a_pickle_has_only_the_filled_rows(steps: int):
     replay = Replay(5, 2, 1)
     if steps:
         replay.add(record(steps))

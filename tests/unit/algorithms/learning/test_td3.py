@@ -1,4 +1,4 @@
-"""TD3 does what torch's does, with the same bits each time."""
+"""TD3 equals an implementation in torch, and has the same bits each time."""
 
 import hashlib
 import pickle

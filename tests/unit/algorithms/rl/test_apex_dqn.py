@@ -1,4 +1,4 @@
-"""Ape-X DQN in step: an epsilon for each row, priorities, and double Q-learning."""
+"""Synchronous Ape-X DQN: an epsilon for each row, priorities, and double Q-learning."""
 
 import pickle
 
@@ -57,7 +57,7 @@ def test_the_network_chooses_what_the_target_network_values():
             layer.q_net[-1].bias.copy_(torch.tensor([0.0, 10.0 * sign]))
     _, targets = learner._values_and_targets(np.arange(5))
     rewards = episode(5).rewards
-    # The best action by its own network is the second one, which the target network finds bad.
+    # The network prefers the second action, to which the target network gives a low value.
     np.testing.assert_allclose(targets[:4].numpy(), rewards[:4] - 10 * GAMMA, rtol=1e-5)
     assert targets[4] == rewards[4]
 
@@ -90,7 +90,7 @@ def test_slots_are_drawn_in_proportion_to_their_priorities(capacity):
     np.testing.assert_array_equal(priorities[np.arange(capacity)], wanted)
     count = 20_000
     drawn = np.bincount(priorities.draw(rng.random(count)), minlength=capacity)
-    # One of each of `count` equal parts: a slot has its share, to a draw at each end.
+    # One draw from each of `count` equal parts: a slot has its share, up to one draw at each end.
     assert np.abs(drawn - count * wanted / wanted.sum()).max() <= 2
     assert (drawn[wanted == 0] == 0).all()
 
@@ -103,7 +103,7 @@ def test_the_extreme_draws_hit_slots_that_have_a_priority():
     assert list(priorities.draw(np.array([most, most]))) == [5, 5]
 
 
-def test_sums_depend_on_the_priorities_alone_not_on_what_came_before():
+def test_sums_depend_only_on_the_priorities_not_on_their_history():
     rng = np.random.default_rng(2)
     changed, fresh = Priorities(50), Priorities(50)
     for _ in range(100):

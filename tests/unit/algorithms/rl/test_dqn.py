@@ -1,4 +1,4 @@
-"""DQN on whole episodes: when it explores, when it trains, and that the training is SB3's."""
+"""DQN on whole episodes: exploration, training times, and training equal to SB3's."""
 
 import numpy as np
 import pytest
@@ -65,7 +65,7 @@ def test_it_trains_in_proportion_to_the_steps_and_not_before_it_starts():
     assert trained == []
     learner.learn([episode(12), episode(13)])
     assert trained == [3, 3]
-    learner.learn([episode(5)])  # with the 5 that were left
+    learner.learn([episode(5)])  # with the remaining 5
     assert trained == [3, 3, 3] and learner.replay.size == learner.steps == 60
 
 

@@ -1,4 +1,4 @@
-"""IMPALA in step: who plays, what is learnt from whom, unrolls, and V-trace."""
+"""Synchronous IMPALA: the playing policy, its lag, unrolls and V-trace."""
 
 import numpy as np
 import pytest
@@ -12,13 +12,13 @@ from qdsweep.domains.base import CUT, GOES_ON, TERMINATED, Actor
 
 
 @pytest.mark.parametrize("lag", [1, 3])
-def test_actors_play_the_policy_of_so_many_batches_ago(lag):
+def test_actors_play_the_policy_of_lag_batches_ago(lag):
     learner = made("impala", lag=lag)
     newest, acting, corrected = [], [], []
     evaluate = learner._evaluate
 
     def noted(steps):
-        if not torch.is_grad_enabled():  # with the weights that have played
+        if not torch.is_grad_enabled():  # with the weights of the policy that played
             corrected.append(learner._weights(learner.model.policy.mlp_extractor.policy_net))
         return evaluate(steps)
 
@@ -31,7 +31,7 @@ def test_actors_play_the_policy_of_so_many_batches_ago(lag):
     assert len({policy.tobytes() for policy in newest}) == 5
     for batch in range(6):
         np.testing.assert_array_equal(acting[batch], newest[max(batch - lag + 1, 0)])
-        if batch:  # it learns what was played one batch before
+        if batch:  # it learns from the previous batch
             hidden = len(corrected[0])
             np.testing.assert_array_equal(corrected[batch - 1], acting[batch - 1][:hidden])
 
@@ -51,12 +51,12 @@ def test_ratios_of_the_policy_that_has_played_are_1(monkeypatch):
     learner.learn([episode(10, 3)])
     (rewards, values, following, last, ratios), (*_, second) = seen
     np.testing.assert_allclose(ratios, 1, rtol=1e-6)
-    # Who plays the second batch is the first policy still: it was asked for before.
+    # The first policy also plays the second batch, because that was asked for earlier.
     assert (np.abs(second - 1) > 1e-5).any()
     assert len(rewards) == 16 and last.sum() == 3 + 2
     inside = ~last
     np.testing.assert_allclose(following[inside], values[np.flatnonzero(inside) + 1])
-    assert (following == 0).sum() == 1, "behind a time limit there is a value"
+    assert (following == 0).sum() == 1, "after a time limit there is a value"
 
 
 def test_unrolls_end_with_the_episode_and_each_is_used_once():

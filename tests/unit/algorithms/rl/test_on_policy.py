@@ -1,4 +1,4 @@
-"""PPO and A2C: stable-baselines3's updates, from whole episodes that anybody may have played."""
+"""PPO and A2C make stable-baselines3's updates, from whole episodes of any worker."""
 
 import pickle
 from itertools import pairwise
@@ -23,7 +23,7 @@ from qdsweep.experiment.loop import run_loop
 from qdsweep.experiment.stop import Interrupted, Stop
 
 KINDS = {"ppo": PPO, "a2c": A2C}
-# Discrete actions, and episodes that end by themselves or are cut; continuous ones.
+# Discrete actions, with episodes that terminate or are truncated, and continuous actions.
 TASKS = {"CartPole-v1": ("rl_cartpole", 18), "Pendulum-v1": ("pendulum", 15)}
 ROWS, GREEDY = 3, 2
 
@@ -47,7 +47,7 @@ def small(kind: str, task: str = "CartPole-v1", policy=MLP, **changes):
 
 
 class Watched(gym.Wrapper):
-    """Keeps the rewards, and how episodes have ended."""
+    """Records the rewards and the ends of episodes."""
 
     def __init__(self, env):
         super().__init__(env)
@@ -63,7 +63,7 @@ class Watched(gym.Wrapper):
 
 
 def sampled(kind: str, task: str, settings, steps: int):
-    """stable-baselines3's own algorithm that has sampled so many steps, and its environment."""
+    """stable-baselines3's own algorithm after this many sampled steps, and its environment."""
     keys = ("gamma", "gae_lambda", "ent_coef", "learning_rate", "normalize_advantage")
     own = {"batch_size": 16, "n_epochs": 2} if kind == "ppo" else {}
     env = Watched(gym.make(task, max_episode_steps=TASKS[task][1]))
@@ -106,7 +106,7 @@ def records(model, env, *, discrete: bool) -> list[Record]:
 def test_an_update_is_that_of_stable_baselines3_on_its_own_rollout(kind, task):
     settings = small(kind, task, decay_steps=None).algorithm
     _, env = sampled(kind, task, settings, 120)
-    model, env = sampled(kind, task, settings, env.ends[-1])  # the same again, up to an end
+    model, env = sampled(kind, task, settings, env.ends[-1])  # the same, up to an end
     actor = make_domain(small(kind, task).domain).actor
     learner = OnPolicyLearner(actor, settings, np.random.SeedSequence(0))
     learner.model.policy.load_state_dict(model.policy.state_dict())
@@ -128,7 +128,7 @@ def test_an_update_is_that_of_stable_baselines3_on_its_own_rollout(kind, task):
 
 
 def outcome(state):
-    """What all of a run's random numbers, episodes and updates have come to."""
+    """The results of all random numbers, episodes and updates of a run."""
     return digest_of(state), state.algorithm.learner.policy.tobytes(), state.steps
 
 
@@ -188,7 +188,7 @@ def test_batches_follow_one_another_until_enough_is_sampled(tmp_path):
     assert len(batches) > 3
 
 
-def test_settings_change_in_mid_run_and_weights_stay(tmp_path):
+def test_settings_change_during_the_run_and_weights_stay(tmp_path):
     exp = small("ppo", schedule="2 algorithm.learning_rate=1e-9 batch_size=5")
     state, engine = fresh(exp, tmp_path)
     policies = []

@@ -1,4 +1,4 @@
-"""torch as every run has it, and that CI looks at it."""
+"""torch with the settings of every run; CI checks that it is installed."""
 
 import importlib.util
 import os
@@ -48,7 +48,7 @@ def test_a_torch_that_is_broken_is_named(torch, tmp_path):
     assert "Traceback" not in done.stderr
 
 
-def test_a_learners_generators_resume_from_a_pickle_and_leave_others_alone(torch):
+def test_a_learners_generators_resume_from_a_pickle_and_do_not_change_others(torch):
     from qdsweep.algorithms.rl.learner import Generators
 
     def draw(generators):

@@ -25,7 +25,7 @@ def samples(replay: Replay, slots):
     return [values.numpy().ravel().tolist() for values in drawn]
 
 
-def test_returns_of_three_steps_end_with_the_episode_and_go_on_behind_a_cut():
+def test_returns_of_three_steps_end_with_the_episode_and_continue_after_a_truncation():
     replay = Replay(100, 1, 2, 3, GAMMA)
     assert replay.add(episode(10, 4, TERMINATED)).tolist() == [0, 1, 2, 3]
     assert replay.add(episode(20, 2, CUT)).tolist() == [4, 5]
@@ -33,12 +33,12 @@ def test_returns_of_three_steps_end_with_the_episode_and_go_on_behind_a_cut():
     assert observations == [10, 11, 12, 13, 20, 21]
     assert actions == [0, 1, 0, 1, 0, 1]
     assert following == [13, 14, 14, 14, 22, 22]
-    assert dones == [0, 1, 1, 1, 0, 0], "the value behind a time limit counts, behind an end not"
+    assert dones == [0, 1, 1, 1, 0, 0], "the value counts after a time limit, but not after an end"
     assert rewards == [10 + 11 / 2 + 12 / 4, 11 + 12 / 2 + 13 / 4, 12 + 13 / 2, 13, 20 + 21 / 2, 21]
     assert discounts == [1 / 8, 1 / 8, 1 / 4, 1 / 2, 1 / 4, 1 / 2]
 
 
-def test_an_evaluation_of_several_episodes_is_told_apart():
+def test_the_episodes_of_an_evaluation_are_distinguished():
     first, second = episode(10, 2, TERMINATED), episode(20, 3, CUT)
     replay = Replay(100, 1, 2, 1, GAMMA)
     replay.add(Record(*map(np.concatenate, zip(first, second, strict=True))))

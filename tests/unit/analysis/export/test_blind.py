@@ -1,4 +1,4 @@
-"""What tells who made a sweep is found in every kind of text."""
+"""Texts that reveal the authors of a sweep are found in every kind of file."""
 
 import io
 
@@ -68,7 +68,7 @@ NUMBERS = npz(objective=RNG.normal(size=200_000), solution=RNG.normal(size=(2_00
         ),
         ("_exp", "table.tex", r"lander\_exp", False),
         ("_exp", "table.tex", r"by \_exp", True),
-        # A short name is met by chance in pixels and numbers, and inside of words.
+        # A short name appears by chance in pixels and numbers, and inside words.
         ("vm", "archive.npz", NUMBERS, False),
         ("vm", "a.css", ":root { vmin: 3; n10: 2 } cvm kernel1", False),
         ("n1", "a.css", ":root { vmin: 3; n10: 2 } cvm kernel1", False),

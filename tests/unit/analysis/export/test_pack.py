@@ -1,4 +1,4 @@
-"""`qdsweep export` of a real sweep: complete, loadable, the same bytes, and it names nobody."""
+"""`qdsweep export` of a real sweep is complete, loadable, reproducible and anonymous."""
 
 import contextlib
 import hashlib
@@ -41,7 +41,7 @@ SWEEP = {
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory) -> Path:
-    """The folder of a sweep with its page; its attempts were on another machine."""
+    """The folder of a sweep with its page, whose attempts were on another machine."""
     folder = tmp_path_factory.mktemp("finished")
     report_sweep(compute_sweep(folder / "results", SWEEP["experiment"], SWEEP["sweep"]))
     for path in folder.glob("results/runs/*/state/*.json"):
@@ -54,13 +54,13 @@ def finished(tmp_path_factory) -> Path:
 
 @pytest.fixture
 def folder(finished, tmp_path) -> Path:
-    """A copy of it, to spoil; declared files are hard links of those in state/, as they were."""
+    """A copy to damage. Declared files are hard links of those in state/, as in the original."""
     subprocess.run(["cp", "-a", finished / "results", tmp_path], check=True)
     return tmp_path
 
 
 def export(folder: Path, out: str = "tiny.zip", *, code: int = 0, allowed: tuple = ()) -> str:
-    """Exports in the name of somebody; returns what is printed, or the refusal."""
+    """Exports as a user with a name, and returns the output or the refusal."""
     printed = io.StringIO()
     with (
         pytest.MonkeyPatch.context() as patch,
@@ -89,7 +89,7 @@ def sha256(path: Path) -> str:
 
 @pytest.fixture(scope="module")
 def exported(finished, tmp_path_factory) -> tuple[Path, Path]:
-    """The zip of it, and what is in it."""
+    """The zip of a sweep, and its content."""
     folder = tmp_path_factory.mktemp("exported")
     out = folder / "tiny.zip"
     done = command("qdsweep", "export", "tiny", "--out", out, cwd=finished, **SOMEBODY)
@@ -140,20 +140,20 @@ def test_rocrate_reads_its_metadata(exported, finished, tmp_path):
     assert versions == set(summaries[0]["versions"].items())
     assert [run["identifier"] for run in made["result"]] == runs
     assert made["object"].id == "sweep.yaml"
-    crate.write(tmp_path / "copy")  # which copies every file that it names
+    crate.write(tmp_path / "copy")  # copies every file that it names
     assert (tmp_path / "copy/runs" / runs[0] / "archive.npz").exists()
 
 
 def test_its_metadata_have_what_the_standard_asks_for(exported):
     """The requirements ("MUST") of RO-Crate 1.1, sections 2 to 5.
 
-    Terms are those of RO-Crate 1.3, which rocrate has with it; 1.1's are among them.
+    Terms are those of RO-Crate 1.3, which rocrate contains. They include those of 1.1.
     """
     _, inside = exported
     data = read_json(inside / CRATE)
     assert data["@context"] == f"{FORM}/context"
     graph = {entity["@id"]: entity for entity in data["@graph"]}
-    assert len(graph) == len(data["@graph"])  # no identifier stands twice
+    assert len(graph) == len(data["@graph"])  # no identifier appears twice
     assert graph[CRATE]["@type"] == "CreativeWork"
     assert graph[CRATE]["conformsTo"] == {"@id": FORM}
     assert graph[CRATE]["about"] == {"@id": "./"}
@@ -223,7 +223,7 @@ def test_the_same_sweep_gives_the_same_bytes(exported, folder):
 
 
 def test_it_names_nobody(exported, finished):
-    """Looked for by other means than its own: unpacked, and with the plain names."""
+    """Searches the unpacked files for the plain names, without qdsweep's own search."""
     _, inside = exported
     names = [HOST, HOST.split(".")[0], JOB, USER, str(finished), "attempts", "slurm_job"]
     files = [path for path in inside.rglob("*") if path.is_file()]
@@ -243,13 +243,13 @@ def test_it_names_nobody(exported, finished):
         (f"Computed on {HOST}.", HOST),
         ("Computed on cluster.example.edu.", "cluster.example.edu"),
         (f"by {USER}", USER),
-        ("by somebody@example.org", "somebody@example.org"),
+        ("by a.person@example.org", "a.person@example.org"),
         ("from {folder}/results", "{folder}"),
         (f"from /home/{USER[:4]}/data", f"/home/{USER[:4]}"),
         (f"Slurm job {JOB}", JOB),
     ],
 )
-def test_what_tells_who_made_it_is_found_and_named(folder, text, named):
+def test_texts_that_reveal_the_author_are_found_and_named(folder, text, named):
     path = folder / "results/sweeps/tiny/table.md"
     path.write_text(f"{path.read_text()}\n{text}\n".replace("{folder}", str(folder)))
     names_all(export(folder, code=1), "tables/table.md", named.replace("{folder}", str(folder)))
@@ -260,7 +260,7 @@ def test_a_number_is_no_job_and_a_name_that_is_a_common_word_may_stay(folder):
     export(folder, allowed=(USER,))
 
 
-def test_a_page_that_names_somebody_is_left_out(folder):
+def test_a_page_that_names_a_person_is_left_out(folder):
     page = folder / "results/sweeps/tiny/report.html"
     page.write_text(page.read_text().replace("<body>", f"<body> {HOST}"))
     names_all(export(folder), "report.html", HOST)
@@ -268,7 +268,7 @@ def test_a_page_that_names_somebody_is_left_out(folder):
 
 
 def test_unfinished_runs_are_refused_unless_the_tables_are_of_them(folder):
-    """A budget is raised: runs are not at its end."""
+    """After a larger budget, the runs are not at its end."""
     path = folder / "results/sweeps/tiny/plan.json"
     plan = read_json(path)
     for row in plan["rows"][:2]:
@@ -287,7 +287,7 @@ def test_missing_runs_may_stay_away_from_tables_that_say_so(folder):
     sweep, runs = folder / "results/sweeps/tiny", folder / "results/runs"
     (lost, *_) = sorted(runs.iterdir())
     shutil.rmtree(lost)
-    names_all(export(folder, code=2), lost.name, "missing")  # the tables have its results
+    names_all(export(folder, code=2), lost.name, "missing")  # the tables contain its results
     aggregate(sweep, runs, partial=True)
     names_all(export(folder), lost.name, "missing")
     assert not [name for name in names_in(folder / "tiny.zip") if f"runs/{lost.name}/" in name]
@@ -328,7 +328,7 @@ def test_the_sweeps_own_corrected_archives_come_along(folder):
     path.write_text(json.dumps({**read_json(path), "reevaluate": {"times": 2, "seed": 7}}))
     run = next(folder.glob("results/runs/*map_elites-s1-*"))
     qdsweep("reevaluate", run, "--times", 2, "--seed", 7, cwd=folder)
-    for ending in (".json", ".npz"):  # by hand, or of another sweep
+    for ending in (".json", ".npz"):  # written by hand, or of another sweep
         shutil.copy(run / f"reevaluated-2-7{ending}", run / f"reevaluated-3-7{ending}")
     export(folder)
     with zipfile.ZipFile(folder / "tiny.zip") as file:

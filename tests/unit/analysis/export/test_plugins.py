@@ -1,4 +1,4 @@
-"""`qdsweep export` packs the user's code, as runs were made with it, and it computes them again."""
+"""`qdsweep export` packs the user's code of the runs, and it computes them again."""
 
 import contextlib
 import shutil
@@ -68,7 +68,7 @@ def finished(tmp_path_factory) -> Path:
 
 @pytest.fixture
 def study(finished, tmp_path, monkeypatch) -> Path:
-    """A copy of it, to spoil."""
+    """A copy of it to damage."""
     folder = tmp_path / "study"
     shutil.copytree(finished, folder)
     monkeypatch.chdir(folder)

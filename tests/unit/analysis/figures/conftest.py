@@ -1,4 +1,4 @@
-"""Real sweeps, computed once; tests that change one work on a copy."""
+"""Real sweeps, computed once. Tests that change a sweep work on a copy."""
 
 import shutil
 
@@ -10,7 +10,7 @@ from support import TINY
 
 @pytest.fixture(scope="session")
 def made(tmp_path_factory):
-    """Two algorithms, two seeds, two budgets: the runs of the smaller one went further."""
+    """Two algorithms, two seeds, two budgets. The runs of the smaller one were extended."""
     results = tmp_path_factory.mktemp("figures") / "results"
     return compute_sweep(results, TINY, SWEEP)
 

@@ -1,4 +1,4 @@
-"""Labels, fonts, sizes, colours: of every figure alike."""
+"""Labels, fonts, sizes and colours are the same in every figure."""
 
 import itertools
 import re
@@ -29,7 +29,7 @@ LOOK = {
 
 
 def names(text, **figures):
-    """What figures call the groups of a sweep."""
+    """The names of a sweep's groups in figures."""
     table = table_of_runs(TINY, text)
     rows = [{name: str(value) for name, value in row.values.items()} for row in table.rows]
     return figure_names(Figures(**figures), table.columns, rows, "tiny")
@@ -142,4 +142,4 @@ def test_letters_are_readable_and_nothing_overlaps(sweep, width, facets):
 def test_no_two_lines_of_a_hundred_groups_look_the_same():
     looks = [place_mark(place) for place in range(100)]
     assert len(set(looks)) == 100
-    assert not any(look.marker for look in looks[:28]), "marks only where they are needed"
+    assert not any(look.marker for look in looks[:28]), "marks only if they are needed"

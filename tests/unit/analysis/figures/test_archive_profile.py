@@ -1,4 +1,4 @@
-"""Archive profiles are those of pyribs; performance profiles over tasks."""
+"""Archive profiles equal those of pyribs; performance profiles over tasks."""
 
 import numpy as np
 from looks import data_of, runs_of
@@ -48,7 +48,7 @@ def test_a_profile_starts_at_the_filled_cells_of_its_budget(made):
     data = data_of(made)
     for group, part in archive_profiles(data).data.groupby("group"):
         rows = data.with_results[data.with_results["group"] == group]
-        above = rows["num_elites"].mean()  # thresholds begin at the lowest objective of all
+        above = rows["num_elites"].mean()  # thresholds start at the lowest objective
         assert part["elites_mean"].iloc[0] == above
         assert set(part["n"]) == {2}
 

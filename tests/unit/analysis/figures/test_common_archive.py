@@ -1,4 +1,4 @@
-"""Archives of other cells are rebinned."""
+"""Archives with other cells are rebinned."""
 
 from collections import defaultdict
 
@@ -42,7 +42,7 @@ def test_archives_of_other_cells_share_a_figure_only_after_rebinning(tmp_path, t
     (drawn,) = common_archives(data)
     assert "4 \u00d7 6" in drawn.caption
     coarse = drawn.data.set_index("group").loc["dims [4, 6]"]
-    table = data.table.set_index("group").loc["dims [4, 6]"]  # its own cells already
+    table = data.table.set_index("group").loc["dims [4, 6]"]  # it already has these cells
     assert coarse["qd_score_mean"] == pytest.approx(table["qd_score_mean"])
     assert coarse["qd_score_se"] == pytest.approx(table["qd_score_se"])
     assert common_archives(data_of(tasks)) == []  # two domains

@@ -53,14 +53,14 @@ def test_an_animation_of_each_median_run(filled):
 
 
 def test_frames_are_the_archive_at_their_iteration(filled):
-    """Cell by cell: the picture has the elites of metrics.csv's row, and the last the archive's."""
+    """The picture has the elites of metrics.csv's row, and the last one those of the archive."""
     for group, film in read(filled).items():
         assert film is not None
         assert film.iterations(FRAMES)[-1] == film.last == 60
         for iteration in (1, 7, 60):
             picture, moment = film.picture(iteration), film.moment(iteration)
             seen = set(film.cells[np.isfinite(picture)])
-            if group != "cvt_map_elites":  # a cell of it may be smaller than a pixel
+            if group != "cvt_map_elites":  # its cells may be smaller than a pixel
                 assert len(seen) == moment["num_elites"]
             cells, objective = film.history.at(iteration)
             offset = film.run.summary["archive"]["qd_score_offset"]
@@ -73,7 +73,7 @@ def test_frames_are_the_archive_at_their_iteration(filled):
             share = (np.clip(measures, low, high - 1e-9) - low) / (high - low)
             height, width = film.cells.shape
             x, y = (share * (width, height)).astype(int)
-            if group == "cvt_map_elites":  # the pixel may be on a border
+            if group == "cvt_map_elites":  # a pixel may be on a border
                 middle = low + (np.array([x, y]) + 0.5) / (width, height) * (high - low)
                 assert film.cells[y, x] == archive.index_of_single(middle)
             else:
@@ -89,7 +89,7 @@ def test_frames_share_one_colour_scale_and_have_the_line_of_their_group(filled):
     np.testing.assert_array_equal(np.asarray(first.crop(bar)), np.asarray(last.crop(bar)))
     pixels = np.asarray(last, dtype=float)
     line = np.abs(pixels - 255 * np.array(to_rgb(film.mark.color))).max(axis=-1) < 12
-    assert line.sum(axis=1).max() > 150  # pixels of one row: half of the axes' width
+    assert line.sum(axis=1).max() > 150  # pixels of one row, half of the axes' width
 
 
 def test_the_colour_bar_has_an_arrow_where_a_frame_has_objectives_beyond_it(filled, monkeypatch):

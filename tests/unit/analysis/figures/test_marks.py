@@ -1,4 +1,4 @@
-"""The look of groups: equal everywhere, stable, told by one legend."""
+"""The look of groups is equal everywhere, stable, and explained by one legend."""
 
 import json
 import shutil

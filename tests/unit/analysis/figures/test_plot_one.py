@@ -1,4 +1,4 @@
-"""One figure drawn again."""
+"""Redraws one figure."""
 
 import pytest
 from looks import runs_of
@@ -25,7 +25,7 @@ def test_only_draws_one_figure_again(sweep):
 
 def test_the_command_draws_only_the_figure_that_was_asked_for(sweep, capsys, monkeypatch):
     def refuse(*words):
-        raise AssertionError("nobody asked for it")
+        raise AssertionError("this figure was not requested")
 
     for name, (folder, _) in FIGURES.items():
         if name not in ("timing", "learning_curves"):
@@ -42,7 +42,7 @@ def test_the_command_draws_only_the_figure_that_was_asked_for(sweep, capsys, mon
     [
         ("main", "nosuch", ["overview", "learning_curves"]),
         ("nosuch", "overview", ["main"]),
-        ("main", "parallel_coordinates", ["algorithm"]),  # why it is not drawn
+        ("main", "parallel_coordinates", ["algorithm"]),  # the reason why it is not drawn
     ],
     ids=["figure", "sweep", "omitted"],
 )

@@ -1,4 +1,4 @@
-"""Figures in every format, their captions, the same bytes again."""
+"""Figures in every format with captions, and the same bytes each time."""
 
 from inventing import read_captions, write_plan
 
@@ -29,7 +29,7 @@ def test_the_median_run_is_that_of_the_median_score(main):
 
 
 def test_what_does_not_compare_stands_apart(invented, monkeypatch, snapshot):
-    """Groups are left out by scale, not by rank."""
+    """Groups are omitted by scale, not by rank."""
     monkeypatch.setattr("qdsweep.analysis.figures.curves.MAX_PANELS", 4)
     names = ("wide", "cvt", "sliding", "proximity", "line", "cube")
     rows = [({"algorithm": name}, invented.ids[name, 1], 40, None) for name in names]

@@ -17,7 +17,7 @@ def test_archives_are_shown_at_the_budget_of_their_row(made, tmp_path):
     for group in ("map_elites", "cma_me"):
         shown = drawn.data[drawn.data["group"] == f"{group}, iterations 6"]
         (run,) = set(shown["run"])
-        arrays = load(runs_of(short) / run).arrays  # the same run, but it ended there
+        arrays = load(runs_of(short) / run).arrays  # the same run, which ended there
         order = np.argsort(arrays["index"])
         assert len(shown) < (drawn.data["group"] == f"{group}, iterations 12").sum()
         np.testing.assert_array_equal(shown["cell"], arrays["index"][order])

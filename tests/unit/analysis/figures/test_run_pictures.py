@@ -17,7 +17,7 @@ def test_all_runs_that_compare_have_one_colour_scale(invented, main, tmp_path):
     assert low <= min(map(min, objectives)) and max(map(max, objectives)) == high
 
     def scale_after(limits) -> list[float]:
-        """The scale of all pictures, where those that there are have these limits."""
+        """Returns the scale of all pictures if the existing ones have these limits."""
         file.write_text(json.dumps({scale: limits}))
         run_pictures(data)
         return json.loads(file.read_text())[scale]
@@ -27,6 +27,6 @@ def test_all_runs_that_compare_have_one_colour_scale(invented, main, tmp_path):
     assert len(pictures) == 6
     assert all(path.stat().st_mtime_ns == time for path, time in pictures.items())
     near, far = ([low, high + share * (high - low)] for share in (0.03, 0.3))
-    assert scale_after(near) == near, "nearly the same: pictures stay"
+    assert scale_after(near) == near, "nearly the same, so pictures stay"
     assert scale_after(far) == [low, high]
     assert all(path.stat().st_mtime_ns != time for path, time in pictures.items())

@@ -33,13 +33,13 @@ def drawn(tmp_path_factory):
 
 
 def test_what_their_captions_say(drawn, tmp_path, snapshot):
-    """Of successive halving, and of a population."""
+    """The data of successive halving and of a population."""
     settings = [{"sigma0": n / 10, "batch_size": 12.0 * n} for n in range(1, 10)]
     write_curves(tmp_path, computed(population(), settings)[1])
     others = figures(searched(population(), settings), tmp_path)
     captions = [f"{part.name}: {part.caption}" for part in [*drawn.values(), *others]]
     assert "\n".join(captions) == snapshot
-    assert figures(None, tmp_path) == [], "of no search"
+    assert figures(None, tmp_path) == [], "without a search"
 
 
 def test_a_curve_ends_where_its_setting_stopped(drawn):
@@ -83,7 +83,7 @@ def test_quantiles_of_random_search_are_those_of_every_order():
 def test_random_search_is_of_the_first_settings(drawn):
     search = searched(halving(), grid())
     scores = at_the_end(search)
-    assert len(scores) == 27 and scores.count(min(scores)) == 2, "what fails counts as the worst"
+    assert len(scores) == 27 and scores.count(min(scores)) == 2, "a failure counts as the worst"
     own = progress(search)
     assert own["spent"].iloc[-1] == 270_000 and own["best"].is_monotonic_increasing
     rival = drawn["search_progress"].data.query("kind == 'random'")

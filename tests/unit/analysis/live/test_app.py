@@ -1,4 +1,4 @@
-"""`qdsweep watch` on real runs: finished, live, failed and torn ones."""
+"""`qdsweep watch` on real finished, live, failed and truncated runs."""
 
 import asyncio
 import contextlib
@@ -45,7 +45,7 @@ FAULTY_RUN = {
 
 
 def make_sweep(folder: Path) -> dict[str, str]:
-    """A sweep of four runs as the workflow leaves it before its first job; name -> run."""
+    """A sweep of four runs in the state before its first job; name -> run."""
     (folder / "config/plugins").mkdir(parents=True)
     (folder / "config/plugins/faulty.py").write_text(FAULTY)
     faulty = {"type": "faulty:Faulty", "name": "faulty", "arguments": {"how": "raise"}}
@@ -73,7 +73,7 @@ def launch(folder: Path, run: str, iterations: int) -> subprocess.Popen:
 
 @pytest.fixture(scope="module")
 def sweep(tmp_path_factory):
-    """One run finished, one failed, one begun by a process that is alive, one waiting."""
+    """One run is finished, one failed, one started by a live process, one waiting."""
     folder = tmp_path_factory.mktemp("sweep")
     runs = make_sweep(folder)
     ended = [launch(folder, runs["sphere"], 12), launch(folder, runs["faulty"], 30)]
@@ -87,7 +87,7 @@ def sweep(tmp_path_factory):
 
 @pytest.fixture
 def copied(sweep, tmp_path):
-    """The same sweep, of which nobody computes anything."""
+    """The same sweep without any computing process."""
     folder, runs, _ = sweep
     shutil.copytree(folder / "results", tmp_path / "results", copy_function=shutil.copyfile)
     forget_sums(tmp_path)
@@ -96,7 +96,7 @@ def copied(sweep, tmp_path):
 
 
 def screen(app) -> list[str]:
-    """What a person sees, line by line."""
+    """The visible lines of the screen."""
     lines: dict[float, list[tuple[float, str]]] = {}
     texts = re.findall(r'<text[^>]* x="([\d.]+)" y="([\d.]+)"[^>]*>(.*?)</text>', picture(app))
     for x, y, text in texts:
@@ -151,9 +151,9 @@ def test_it_shows_a_live_sweep_and_touches_nothing(sweep, monkeypatch):
             assert "faulty" in lines[0]
             assert "the simulator exploded" in app.follow.runs[runs["faulty"]].standing.note
             assert "100%" in lines[3] and "▁" in lines[3] and "█" in lines[3]
-            # The failed run is on top, and selected.
+            # The failed run is at the top, and selected.
             names_all("\n".join(screen(app)), "tiny: 4 runs", "the simulator exploded")
-            # The run that is computed moves on.
+            # The run in progress advances.
             before = standing(app, runs["slow"])
             await pilot.press("down")
             assert app.table.selected.folder.name == runs["slow"]
@@ -161,12 +161,12 @@ def test_it_shows_a_live_sweep_and_touches_nothing(sweep, monkeypatch):
             drawn = re.compile(".*┤.*[⠁-⣿]")
             await until(pilot, lambda: any(map(drawn.match, screen(app))))
             assert any("INFO" in line for line in screen(app)), "the log"
-            # Only what is wanted.
+            # Only the matching runs.
             for name, count in (("unfinished", 3), ("failed", 1), ("all", 4)):
                 await pilot.press("f")
                 assert len(app.table.runs) == count
                 assert name in screen(app)[-1]
-            # A kill without a word.
+            # A kill without any record.
             live.kill()
             live.wait()
             await until(pilot, lambda: standing(app, runs["slow"]).state == "stopped")
@@ -174,11 +174,11 @@ def test_it_shows_a_live_sweep_and_touches_nothing(sweep, monkeypatch):
         return app.return_code
 
     assert asyncio.run(watch()) == 0
-    assert opened, "it was looking"
+    assert opened, "it has read the files"
     assert not [path for path, flags in opened if flags & (os.O_WRONLY | os.O_RDWR | os.O_CREAT)]
 
 
-def test_torn_files_vanished_runs_and_other_terminals_do_not_end_it(copied):
+def test_truncated_files_vanished_runs_and_other_terminals_do_not_end_it(copied):
     results, runs = copied
 
     async def watch():
@@ -241,15 +241,15 @@ def test_the_selected_run_stays_selected_and_new_runs_come_in(copied):
             await until(pilot, lambda: app.follow.runs and not app.follow.unread)
             await pilot.press("end")
             assert app.table.selected.folder.name == runs["sphere"]
-            # Another run fails: it goes to the top, and the selected one is still the same.
+            # Another run fails and moves to the top, and the selected run stays selected.
             state = results / "runs" / runs["slow"] / "state"
             status = json.loads((state / "status.json").read_text())
-            (state / "last_stop.json").write_text('{"message": "no more luck"}')
+            (state / "last_stop.json").write_text('{"message": "no more memory"}')
             (state / "status.json").write_text(json.dumps({**status, "status": "failed"}))
             await until(pilot, lambda: table_lines(app)[1].startswith("failed"))
-            assert "no more luck" in table_lines(app)[1]
+            assert "no more memory" in table_lines(app)[1]
             assert app.table.selected.folder.name == runs["sphere"]
-            # The sweep is started again with one row less.
+            # The sweep is restarted with one row less.
             path = results / "sweeps/tiny/plan.json"
             plan = json.loads(path.read_text())
             path.write_text(json.dumps({**plan, "rows": plan["rows"][:2]}))
@@ -258,7 +258,7 @@ def test_the_selected_run_stays_selected_and_new_runs_come_in(copied):
     asyncio.run(watch())
 
 
-def test_it_waits_for_a_sweep_that_has_not_begun(tmp_path):
+def test_it_waits_for_a_sweep_that_has_not_started(tmp_path):
     async def watch():
         app = Watch(tmp_path / "results", None, every=0.1)
         async with app.run_test(size=(80, 24)) as pilot:
@@ -276,7 +276,7 @@ def test_without_a_terminal_it_prints_the_status_once(copied, snapshot):
     assert watched.stderr
     assert watched.stdout == command("qdsweep", "status", "tiny", "--results", results).stdout
     lines = watched.stdout.splitlines()
-    assert max(len(line) for line in lines if " " in line.strip()) <= 120, "but for a long path"
+    assert max(len(line) for line in lines if " " in line.strip()) <= 120, "except for a long path"
     text = watched.stdout.replace(platform.node(), "HOST").replace("\n  ", " ")
     varying = {
         r"-[0-9a-f]{10}\b": "-HASH",
@@ -299,8 +299,8 @@ def test_re_evaluations_are_counted_and_the_failed_ones_named(copied):
     plan = results / "sweeps/tiny/plan.json"
     plan.write_text(json.dumps({**json.loads(plan.read_text()), "reevaluate": {"times": 3}}))
     folders = {name: results / "runs" / run for name, run in runs.items()}
-    (folders["slow"] / "reevaluated-3-1000003.log").write_text("begun\n")
-    (folders["faulty"] / "reevaluated-3-1000003.log").write_text("begun\nqdsweep: elite 3 fails\n")
+    (folders["slow"] / "reevaluated-3-1000003.log").write_text("start\n")
+    (folders["faulty"] / "reevaluated-3-1000003.log").write_text("start\nqdsweep: elite 3 fails\n")
 
     def shown() -> str:
         return command("qdsweep", "status", "tiny", "--results", results).stdout

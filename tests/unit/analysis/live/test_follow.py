@@ -1,4 +1,4 @@
-"""Live files: of long ones samples and the end are read; of unchanged ones nothing."""
+"""Reads samples and the end of long live files, and nothing of unchanged files."""
 
 import json
 from pathlib import Path
@@ -17,7 +17,7 @@ def metrics_row(iteration: int) -> str:
 
 
 def read_by(action) -> int:
-    """Bytes that an action reads."""
+    """Returns the number of bytes that an action reads."""
     process = psutil.Process()
     before = process.io_counters().read_chars
     action()
@@ -39,17 +39,17 @@ def test_of_a_long_metrics_file_samples_are_read_and_then_its_end(tmp_path):
     with path.open("a") as file:
         file.write("".join(map(metrics_row, range(100_001, 100_011))) + metrics_row(100_011)[:-30])
     assert read_by(curve.refresh) < 10_000
-    assert curve.points[-1][0] == 1_000_100, "a row that is being written is not taken"
+    assert curve.points[-1][0] == 1_000_100, "an unfinished row is not read"
     with path.open("a") as file:
         file.write(metrics_row(100_011)[-30:])
     curve.refresh()
     assert curve.points[-1] == (1_000_110, 100_011**0.5)
-    for first in range(100_012, 101_012, 50):  # a live run: points do not grow without end
+    for first in range(100_012, 101_012, 50):  # in a live run, the number of points is limited
         with path.open("a") as file:
             file.write("".join(map(metrics_row, range(first, first + 50))))
         curve.refresh()
     assert len(curve.points) <= MOST
-    # The run goes on from an earlier reload file, which cuts the rows off.
+    # The run resumes from an earlier reload file, which cuts the rows.
     (tmp_path / "new").write_text(header + "".join(map(metrics_row, range(1, 501))))
     (tmp_path / "new").replace(path)
     curve.refresh()
@@ -59,8 +59,8 @@ def test_of_a_long_metrics_file_samples_are_read_and_then_its_end(tmp_path):
     assert curve.points == []
 
 
-def test_a_search_that_goes_on_is_followed(tmp_path):
-    """Its runs, why they stopped, and what is decided meanwhile."""
+def test_a_search_in_progress_is_followed(tmp_path):
+    """Its runs, why they stopped, and new decisions."""
     planned = halving()
     sweep = write_search(tmp_path / "results", planned, grid())
     later = [path for level in planned[1:] for path in (sweep / "search" / level.name).glob("*")]
@@ -83,14 +83,14 @@ def test_a_search_that_goes_on_is_followed(tmp_path):
 
 
 def many_runs(results: Path, count: int) -> None:
-    """Folders with the files that real runs leave; only their number matters here."""
+    """Folders with the files of real runs, of which only the number matters here."""
     status = {"status": "finished", "iteration": 10, "evaluations": 100, "qd_score": 5.0}
     status |= {"seconds": {"ask": 1.0, "evaluate": 8.0}, "workers": 2, "attempts": []}
     runs = [f"lp_sphere-cma_me-s{number}-0123456789" for number in range(count)]
     for number, run in enumerate(runs):
         state = results / "runs" / run / "state"
         state.mkdir(parents=True)
-        if number % 10 != 9:  # that one waits
+        if number % 10 != 9:  # this run waits
             (state / "status.json").write_text(json.dumps(status))
             (state / "summary.json").write_text("{}")
             (state / "lock").write_text("")
@@ -113,12 +113,12 @@ def test_of_many_runs_those_are_read_for_which_there_is_time_and_those_that_chan
     sums = follow.outlook
     assert sums.counts == {"finished": 900, "waiting": 100}
     assert sums.used == pytest.approx(900 * 18.0)
-    assert sums.left == pytest.approx(100 * 18.0), "those that wait cost what others did"
-    assert sums.eta is None, "nobody computes"
+    assert sums.left == pytest.approx(100 * 18.0), "waiting runs cost as much as others"
+    assert sums.eta is None, "no process computes"
     state = tmp_path / "runs/lp_sphere-cma_me-s9-0123456789/state"
     (state / "status.json").write_text('{"status": "failed", "iteration": 1}')
     (state / "last_stop.json").write_text('{"message": "broken"}')
-    assert read_by(lambda: follow.look(600.0)) < 10_000, "the only one that has changed"
+    assert read_by(lambda: follow.look(600.0)) < 10_000, "the only changed file"
     assert follow.runs["lp_sphere-cma_me-s9-0123456789"].standing.note == "broken"
     assert not follow.look(600.0)
 

@@ -1,4 +1,4 @@
-"""What the methods paragraph says and cites, from real resolved experiments."""
+"""The methods paragraph and its citations, from real resolved experiments."""
 
 import re
 import shutil
@@ -44,7 +44,7 @@ def test_each_algorithm_of_the_project_and_its_papers(snapshot):
         papers = read_part("algorithm", config["algorithm"]).papers
         assert cited(sentences[name]) == list(papers) and papers
     titles = {text.partition(" [")[0] for text in sentences.values()}
-    assert len(titles) == len(sentences), "each has a title of its own"
+    assert len(titles) == len(sentences), "all titles differ"
     assert "\n".join(sentences.values()) == snapshot
 
 
@@ -101,7 +101,7 @@ class Bent:
 
 
 @pytest.mark.parametrize("same", [True, False])
-def test_a_class_of_the_users_says_its_step_and_whether_seeds_matter(plugins, same):
+def test_a_users_class_gives_its_step_and_whether_seeds_matter(plugins, same):
     plugins(f"still_{same}", STILL.format(same=same))
     config = resolved(algorithm="map_elites")
     config["domain"] = {"type": f"still_{same}:Still", "name": "s", "arguments": {}, "step": None}
@@ -156,7 +156,7 @@ def test_the_digest_is_of_ids_and_archives_in_any_order():
 def test_hardware_counts_machines_and_names_none(snapshot):
     run = {"workers": 2, "attempts": [{"host": "node17.cluster"}], "cpu_baseline": "avx2"}
     runs = [run, run | {"attempts": [{"host": "node18"}]}]
-    assert methods.hardware(runs, 7200.0, {"the unseen seeds": 5400.0, "more": 60.0}) == snapshot
+    assert methods.hardware(runs, 7200.0, {"the held-out seeds": 5400.0, "more": 60.0}) == snapshot
 
 
 def test_settings_are_what_is_shared_and_what_differs():
@@ -164,7 +164,7 @@ def test_settings_are_what_is_shared_and_what_differs():
     other = resolved(algorithm="cma_mae", seed=2)
     runs = {name: SimpleNamespace(config=c) for name, c in (("a", config), ("b", other))}
     both = settings(runs)
-    assert both.differing.columns == ["key", "a", "b"]  # more keys than groups
+    assert both.differing.columns == ["key", "a", "b"]  # there are more keys than groups
     rows = {row[0].text: [cell.text for cell in row[1:]] for row in both.differing.rows}
     assert rows["algorithm.emitters.ranker"] == ["2imp", "imp"]
     assert rows["algorithm.archive.learning_rate"] == ["null", "0.01"]

@@ -1,4 +1,4 @@
-"""The page of a sweep is one file, and has what users write literally."""
+"""The page of a sweep is one file, and contains users' texts literally."""
 
 import re
 from dataclasses import replace
@@ -12,7 +12,7 @@ from qdsweep.config.sweep import Figures
 
 
 def text_of(page: str) -> str:
-    """What a reader sees, without the rows of tables, the listings and computed numbers."""
+    """The visible text, without the rows of tables, the listings and computed numbers."""
     body = page[page.index("<body") :]
     body = re.sub(r"<(script|style|tbody|pre)\b.*?</\1>", "", body, flags=re.DOTALL)
     lines = unescape(re.sub(r"<[^>]+>", " ", body)).splitlines()

@@ -1,4 +1,4 @@
-"""What the page says of a search."""
+"""The page's section on a search."""
 
 import json
 from pathlib import Path
@@ -32,7 +32,7 @@ def search():
 
 
 def data_of(search, keys: Search | None = KEYS, folder: Path = Path()) -> SweepData:
-    """What a page reads of a sweep of invented scores."""
+    """The data of a page for a sweep with invented scores."""
     plan = Plan("tuned", "lp_sphere", "", [], [], [], search=keys)
     empty = arrange(plan, *(pd.DataFrame(columns=["group", "status", "scale"]) for _ in range(3)))
     data = SweepData(
@@ -43,7 +43,7 @@ def data_of(search, keys: Search | None = KEYS, folder: Path = Path()) -> SweepD
 
 
 def texts(search, keys: Search) -> str:
-    """All sentences on a search: its section of the page, and in the methods paragraph."""
+    """All sentences on a search, in its section of the page and in the methods paragraph."""
     data = data_of(search, keys)
     section = search_section(data, [], {})
     return "\n".join([*section.text, *section.warnings, how_searched(data)])
@@ -63,12 +63,12 @@ def test_a_population_and_the_schedule_of_its_best(snapshot):
     assert texts(searched(population(), settings), POPULATION) == snapshot
 
 
-def test_of_no_search_nothing_is_said():
+def test_without_a_search_nothing_is_reported():
     assert search_section(data_of(None, None), [], {}) is None
     assert how_searched(data_of(None, KEYS)) == ""
 
 
-def test_how_much_of_the_winner_is_luck(search, tmp_path):
+def test_the_overestimation_of_the_winner(search, tmp_path):
     def luck() -> str:
         return luck_text(data_of(search, folder=tmp_path), search)
 
@@ -106,14 +106,14 @@ def test_methods_cite_what_was_searched_by(search, keys, papers):
     assert "[@" not in plain(sentence) and bibtex(sentence).count("@") == len(papers)
 
 
-def test_blocks_are_said_to_be_those_of_asha():
+def test_blocks_are_described_as_those_of_asha():
     planned = list(levels(Search(samples=27, halving={"block": 3}), 27, SEEDS, 27_000))
     assert cited(how_searched(data_of(searched(planned, grid()))))[-1] == "li2020system"
 
 
 def test_the_page_can_be_asked_about_every_setting(search):
     (figure,) = _of_settings(search)
-    assert figure.views[""].count('"mode":"lines"') == 26, "all that have a score"
+    assert figure.views[""].count('"mode":"lines"') == 26, "all with a score"
     assert figure.views[""].count("0.3)") == 23, "those that stopped are pale"
 
 

@@ -12,7 +12,7 @@ SWEEP = "::: domain lp_sphere lp_rastrigin ::: algorithm map_elites cma_me ::: s
 
 @pytest.fixture(scope="session")
 def tasks(tmp_path_factory) -> Path:
-    """Two domains x two algorithms x three seeds, to their tables."""
+    """Two domains x two algorithms x three seeds, with their tables."""
     results = tmp_path_factory.mktemp("tasks") / "results"
     compute_sweep(results, TINY, SWEEP, name="tasks")
     return results
@@ -20,6 +20,6 @@ def tasks(tmp_path_factory) -> Path:
 
 @pytest.fixture
 def results(tasks, tmp_path) -> Path:
-    """A copy with the same times, so that what is kept of the runs fits them."""
+    """A copy with the same times, so the cache of the runs is valid."""
     subprocess.run(["cp", "-a", tasks, tmp_path], check=True)
     return tmp_path / "results"

@@ -1,4 +1,4 @@
-"""The tables of a sweep: rows, groups, budgets, what is missing."""
+"""The tables of a sweep: rows, groups, budgets and missing runs."""
 
 import math
 import shutil
@@ -44,7 +44,7 @@ def test_table_is_mean_and_standard_error_over_seeds(invented, main):
             assert table.loc[name, f"{metric}_mean"] == pytest.approx(at[metric].mean())
             assert table.loc[name, f"{metric}_se"] == pytest.approx(at[metric].sem())
             assert table.loc[name, f"{metric}_n"] == 3
-    assert list(table.index) == ["wide", "narrow"]  # The order of the sweep.
+    assert list(table.index) == ["wide", "narrow"]  # in the order of the sweep
 
 
 def test_curves_are_means_on_the_runs_own_evaluations(invented, main):
@@ -69,7 +69,7 @@ def test_budgets_cut_one_run_at_two_places(invented):
     aggregate(sweep, invented.runs)
     summary = pd.read_csv(sweep / "summary.csv")
     assert list(summary["swept_evaluations"]) == [205] * 3 + [800] * 3
-    assert list(summary["evaluations"]) == [220] * 3 + [800] * 3  # The first with enough.
+    assert list(summary["evaluations"]) == [220] * 3 + [800] * 3  # the first row with enough
     assert summary["qd_score"][0] == metrics(invented, "wide", 1)["qd_score"][10]
     assert list(pd.read_csv(sweep / "table.csv")["group"]) == ["evaluations 205", "evaluations 800"]
     curves = pd.read_csv(sweep / "curves.csv")
@@ -94,7 +94,7 @@ def test_a_run_that_is_listed_twice_counts_once(invented):
     aggregate(sweep, invented.runs)
     (row,) = pd.read_csv(sweep / "table.csv").to_dict("records")
     assert row["runs"] == row["qd_score_n"] == 1
-    assert math.isnan(row["qd_score_se"])  # Unknown, not 0.
+    assert math.isnan(row["qd_score_se"])  # unknown, not 0
     assert len(pd.read_csv(sweep / "summary.csv")) == 2
     assert ",,1," in (sweep / "table.csv").read_text()
 
@@ -110,7 +110,7 @@ def test_missing_and_unfinished_rows_stay_without_results(invented):
     summary = pd.read_csv(sweep / "summary.csv")
     assert list(summary["status"]) == ["finished", "unfinished", "missing"]
     assert summary["qd_score"].notna().tolist() == [True, False, False]
-    assert ",40,800," in (sweep / "summary.csv").read_text()  # Integers stay integers.
+    assert ",40,800," in (sweep / "summary.csv").read_text()  # integers stay integers
     assert pd.read_csv(sweep / "table.csv")["qd_score_n"][0] == 1
 
 
@@ -141,8 +141,8 @@ def test_runs_with_other_evaluations_meet_where_both_have_values():
     slow = Curve(np.array([10, 20, 30]), {"qd_score": np.array([1.0, 2.0, 3.0])})
     fast = Curve(np.array([15, 25]), {"qd_score": np.array([5.0, 6.0])})
     grid = common_grid([slow, fast])
-    assert list(grid) == [20, 25]  # From the later start to the earlier end.
-    assert list(slow.at(grid, "qd_score")) == [2.0, 2.0]  # Never a value of later on.
+    assert list(grid) == [20, 25]  # from the later start to the earlier end
+    assert list(slow.at(grid, "qd_score")) == [2.0, 2.0]  # never a later value
     assert list(fast.at(grid, "qd_score")) == [5.0, 6.0]
 
 

@@ -1,4 +1,4 @@
-"""Tables are computed again from those runs alone that have changed."""
+"""Tables are recomputed only from changed runs."""
 
 import io
 import json
@@ -27,7 +27,7 @@ sys.addaudithook(_note_opened)
 
 @contextmanager
 def opened():
-    """The files that Python opens meanwhile, as the interpreter itself reports them."""
+    """Yields the files that Python opens in the block, as the interpreter reports them."""
     global _opened
     _opened = []
     try:

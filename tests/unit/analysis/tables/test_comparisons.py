@@ -1,4 +1,4 @@
-"""Differences between groups: which are tested, corrected and shown."""
+"""Which differences between groups are tested, corrected and shown."""
 
 import numpy as np
 import pytest
@@ -25,7 +25,7 @@ def test_every_pair_is_tested_and_corrected(tmp_path):
         assert row["improvement"] == pytest.approx(stats.mannwhitneyu(first, second).statistic / 36)
         assert row["metric"] == "norm_qd_score"
     worst = pairs["welch_p"].max()
-    assert pairs["holm_p"].max() == worst  # the last one is corrected for itself alone
+    assert pairs["holm_p"].max() == worst  # the last one is corrected only for itself
     assert (pairs["holm_p"] >= pairs["welch_p"]).all()
     assert pairs["holm_p"].min() == pytest.approx(3 * pairs["welch_p"].min())
 
@@ -91,7 +91,7 @@ SCORES = {
 
 
 def two_factors(folder, seeds=4):
-    """A sweep of algorithm by step by seed with `SCORES`."""
+    """A sweep of algorithm x step x seed with `SCORES`."""
     flat = {f"{name}{step}": scores[:seeds] for (name, step), scores in SCORES.items()}
     sweep = make_sweep(folder, flat)
     with changed_plan(sweep) as plan:
@@ -127,8 +127,8 @@ def test_three_seeds_cannot_decide_and_four_can(tmp_path, snapshot):
 
 
 @pytest.mark.parametrize(("seeds", "tests"), [(4, 1), (5, 6)])
-def test_so_many_seeds_decide_so_many_tests(seeds, tests):
-    """What notes promise of 4 and 5 seeds: of groups whose scores do not overlap."""
+def test_the_number_of_seeds_decides_the_tests(seeds, tests):
+    """The p values in the notes for 4 and 5 seeds, of groups whose scores do not overlap."""
     fewer = seeds - 1
     assert tests * stats.mannwhitneyu(range(seeds), range(seeds, 2 * seeds)).pvalue < 0.05
     assert tests * stats.mannwhitneyu(range(fewer), range(fewer, 2 * fewer)).pvalue > 0.05

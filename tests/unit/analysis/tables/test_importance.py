@@ -1,4 +1,4 @@
-"""Which swept value matters: of settings, of a search, and of a sweep whose runs are all whole."""
+"""The importance of swept parameters in settings, in a search and in a plain sweep."""
 
 import csv
 import math
@@ -29,7 +29,7 @@ SOURCES = [
 
 
 def observations(settings: int) -> list[Observation]:
-    """sigma0 alone has an effect; one setting fails."""
+    """Only sigma0 has an effect, and one setting fails."""
     rows = [random_row(SOURCES, 0, number) for number in range(settings)]
     scores = [-abs(math.log(float(row[0]))) if i else None for i, row in enumerate(rows)]
     return list(map(Observation, rows, scores))
@@ -86,7 +86,7 @@ def test_of_a_halving_it_is_of_the_first_rung_and_says_why_not_of_the_last(tmp_p
     sheet, rows, figure = importance_of(sweep)
     assert {row["settings"] for row in rows} == {"27"}
     assert {row["name"] for row in rows} == {"sigma0", "batch_size", "ranker"}
-    assert rows[0]["name"] == "batch_size", "small batches lead early"
+    assert rows[0]["name"] == "batch_size", "small batches are the best early"
     assert sheet.rows[0][2].bold
     assert sheet.note == snapshot
     (heading,) = {row["of"] for row in rows}

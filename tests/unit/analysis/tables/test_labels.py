@@ -1,4 +1,4 @@
-"""A group has one name and one place in every table, figure and on the page."""
+"""A group has the same name and position in every table and figure and on the page."""
 
 import json
 import re
@@ -23,7 +23,7 @@ LABELED = ["lp_sphere, cma_me", "lp_sphere, map_elites"]
 
 
 def write_every_table(results: Path, figures: dict) -> Path:
-    """All tables of a sweep with every key: the runs that confirm it are its own."""
+    """All tables of a sweep with every key, which is confirmed by its own runs."""
     sweep = results / "sweeps" / "tasks"
     where = {"domain": "lp_sphere", "algorithm": "map_elites"}
     value = {"metric": "coverage", "mean": 0.5, "tolerance": 0.1, "source": "a paper"}
@@ -64,7 +64,7 @@ def test_a_group_has_one_name_and_one_order_in_every_table(results, snapshot):
             lines.append(" | ".join(text for text in texts if not re.search(r"\d", text)))
     assert "\n".join(lines) == snapshot
     columns = read_sheet(sweep / "table.json").columns
-    assert columns[:3] == ["group", "domain", "algorithm"]  # "Ours" says not which
+    assert columns[:3] == ["group", "domain", "algorithm"]  # "Ours" does not name them
 
 
 def test_the_page_says_what_held_and_what_else_was_computed(results, snapshot):

@@ -41,7 +41,7 @@ def test_results_over_tasks_are_rliables(tasks):
 
 
 def keep_rows(results, name, value):
-    """Aggregates the rows of one value alone."""
+    """Aggregates the rows of only one value."""
     with changed_plan(results / "sweeps" / "tasks") as plan:
         plan["rows"] = [row for row in plan["rows"] if row["values"][name] == value]
     return again(results) / "tables"

@@ -43,7 +43,7 @@ def test_the_mean_of_finished_runs_is_compared_each_once():
     listed_twice = pd.concat([summary()] * 2)
     table = compare(Plan.of(make_plan(published)), listed_twice)
     assert list(table["verdict"]) == ["agrees", "differs", "agrees", "no results"]
-    assert list(table["n"]) == [3, 3, 1, 0]  # an unfinished run is none
+    assert list(table["n"]) == [3, 3, 1, 0]  # an unfinished run does not count
     first = table.iloc[0]
     assert (first["mean"], first["difference"]) == (pytest.approx(0.5), pytest.approx(-0.05))
     assert first["se"] == pytest.approx(0.1 / math.sqrt(3))

@@ -1,4 +1,4 @@
-"""Statistics: against rliable, scipy and statsmodels on the same numbers, and by simulation."""
+"""Statistics equal those of rliable, scipy and statsmodels, and hold in simulations."""
 
 import importlib.util
 import math
@@ -31,19 +31,19 @@ SWEEPS = 1000
 
 
 def bare_package(name):
-    """A package without what its __init__ imports."""
+    """Returns a package without the imports of its __init__."""
     package = ModuleType(name)
     package.__path__ = list(importlib.util.find_spec(name).submodule_search_locations)
     return package
 
 
-# rliable wants arch < 8, whose models do not import with pandas 3; its bootstrap does.
+# rliable needs arch < 8, whose models cannot be imported with pandas 3. Its bootstrap can.
 sys.modules["arch"] = bare_package("arch")
 library = importlib.import_module("rliable.library")
 
 
 def scores(runs, tasks, seed=0, shift=0.0):
-    """A matrix as rliable has it: runs x tasks."""
+    """Returns a matrix in rliable's form, runs x tasks."""
     return np.random.default_rng(seed).normal(np.arange(tasks) / 2 + shift, 1.0, (runs, tasks))
 
 
@@ -104,7 +104,7 @@ def test_tests_are_scipys_and_statsmodels():
 
 
 def test_one_stratum_is_yuens_interval():
-    """scipy's trimmed t test is Yuen's: against a group without any spread it is one-sample."""
+    """scipy's trimmed t test is Yuen's. Against a group without spread it is one-sample."""
     values = scores(11, 1, 7)[:, 0]
     estimate = interquartile_mean([values])
     assert stats.ttest_ind(
@@ -114,7 +114,7 @@ def test_one_stratum_is_yuens_interval():
 
 
 def winsorised(runs, low, high):
-    """Winsorised sum of squares of a task, and the number of its runs that are not trimmed."""
+    """Returns a task's winsorised sum of squares, and the number of runs that are not trimmed."""
     clipped = [min(max(run, low), high) for run in runs]
     mean = sum(clipped) / len(runs)
     squares = sum((value - mean) ** 2 for value in clipped) * len(runs) / (len(runs) - 1)
@@ -141,7 +141,7 @@ def test_several_strata_add_their_winsorised_variances(sizes, shift):
 
 
 def improvement_error(chances, groups):
-    """The standard error of the mean of chances of improvement, by Hanley and McNeil."""
+    """Returns the standard error of the mean probability of improvement (Hanley and McNeil)."""
     variances = []
     for chance, (x, y) in zip(chances, groups, strict=True):
         others = (len(x) + len(y)) / 2 - 1
@@ -174,7 +174,7 @@ def test_a_chance_does_not_move_beyond_certainty():
         (-1, probability_of_improvement(second, first)),
     ):
         limit = estimate.high if sign > 0 else estimate.low
-        shift = limit - estimate.value  # the mean of one task that moves and one that cannot
+        shift = limit - estimate.value  # the mean of one task that varies and one that cannot
         certain, moved = 0.5 + sign * 0.5, 0.5 + 2 * shift
         error = improvement_error([certain, moved], groups)
         assert abs(shift) == pytest.approx(stats.norm.ppf(0.975) * error)
@@ -327,4 +327,4 @@ def test_holm_keeps_the_family_wise_error():
         plain += bool((p < 0.05).any())
         wrong += bool((holm(p) < 0.05).any())
     assert wrong / SWEEPS <= 0.05 + 3 * math.sqrt(0.05 * 0.95 / SWEEPS)
-    assert plain / SWEEPS > 0.10  # what it is needed for
+    assert plain / SWEEPS > 0.10  # the reason for the correction

@@ -1,4 +1,4 @@
-"""Where the time of runs went."""
+"""The time of runs in each phase."""
 
 import json
 
@@ -79,7 +79,7 @@ def test_a_run_that_went_further_counts_to_its_row(sweep, tmp_path):
 
 
 def test_the_table_is_for_readers_and_drawn(sweep, tmp_path):
-    old = sweep / "tables/workers.json"  # of an earlier version
+    old = sweep / "tables/workers.json"  # a file of an earlier version
     old.write_text("{}")
     write_timing(sweep, tmp_path / "runs")
     assert not old.exists()

@@ -1,4 +1,4 @@
-"""The base of these algorithms: one archive, into which they insert rows of their choice."""
+"""The base class of these algorithms: one archive, and a choice of the rows to insert in it."""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -24,9 +24,9 @@ class ArchiveAlgorithm(Algorithm):
         seed: The seed of the archive's random draws.
 
     Attributes:
-        batch_size: The present batch size.
-        settings: The present settings of the algorithm; a `sigma` of null is replaced by the
-            domain's `step`.
+        batch_size: The current batch size.
+        settings: The current settings of the algorithm. The domain's `step` replaces a `sigma`
+            of null.
         ribs_archive: The archive, with pyribs' interface.
     """
 
@@ -68,7 +68,7 @@ class ArchiveAlgorithm(Algorithm):
         """Inserts some rows of a batch.
 
         Returns:
-            The rows as `tell` of pyribs' emitters takes them, and the result of the insertion.
+            The rows, as arguments of `tell` of pyribs' emitters, and the result of the insertion.
         """
         every: Arrays = {
             "solution": candidates.solutions,

@@ -21,14 +21,14 @@ from qdsweep.domains.base import Domain, Evaluation, Floats
 
 
 class EstimatingCMAMEGA(ArchiveAlgorithm):
-    """CMA-MEGA on pyribs' emitter, with the estimated jacobian of its mean.
+    """CMA-MEGA with pyribs' emitter and the estimated jacobian of its mean.
 
-    An iteration has two batches. The first is the mean and the samples around it, of which only
-    the mean is inserted. The second is the solutions that branch from the mean.
+    An iteration has two batches. The first is the mean and the samples around it. Only the mean is
+    inserted. The second is the solutions that branch from the mean.
 
-    A critic replaces the estimate of the objective's gradient, and learns from all evaluations.
-    The second batch then has the greedy actor too. It is inserted, but the emitter does not rank
-    it.
+    In CMA-MEGA (TD3, ES), a critic replaces the estimate of the objective's gradient, and learns
+    from all evaluations. The second batch then also has the greedy actor. The actor is inserted,
+    but the emitter does not rank it.
 
     Args:
         experiment: The experiment; all seeds here derive from the first child of its seed.
@@ -76,7 +76,7 @@ class EstimatingCMAMEGA(ArchiveAlgorithm):
         return Candidates(solutions, experience=self.needs_experience)
 
     def meanwhile(self) -> None:
-        """Trains the critic on the previous experience, and takes its gradient at the mean."""
+        """Trains the critic on earlier experience, and computes its gradient at the mean."""
         if self._critic is not None and self._critic.replay.size:
             self._critic.train(self.settings.training_steps)
             mean = self._emitter.ask_dqd()[0]
@@ -85,7 +85,7 @@ class EstimatingCMAMEGA(ArchiveAlgorithm):
             )
 
     def tell(self, candidates: Candidates, evaluation: Evaluation) -> None:
-        """Passes the estimated jacobian to the emitter, then the branched solutions."""
+        """Passes to the emitter first the estimated jacobian, then the branched solutions."""
         if self._batch == 1:
             jacobian = self._jacobian(candidates, evaluation)
             mean, info = self.insert(candidates, evaluation, slice(0, 1))

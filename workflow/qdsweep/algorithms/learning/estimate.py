@@ -1,7 +1,8 @@
-"""Gradients estimated from samples alone, as evolution strategies do (Salimans et al. 2017).
+"""Gradients estimated from samples, as in evolution strategies (Salimans et al. 2017).
 
-The gradient of the objective smoothed by Gaussian noise is the mean of objective times noise over
-sigma. DQD-RL (Tjanaka et al. 2022, eq. 3) estimates the gradients of the measures likewise.
+The gradient of the objective, smoothed by Gaussian noise, is the mean of objective times noise
+divided by sigma. DQD-RL (Tjanaka et al. 2022, eq. 3) estimates the gradients of the measures in the
+same way.
 """
 
 import numpy as np
@@ -19,7 +20,8 @@ def mirrored_samples(rng: np.random.Generator, mean: Floats, sigma: float, count
         count: Number of samples.
 
     Returns:
-        ``(count, d)``: the second half mirrors the first; with an odd number, one has no mirror.
+        ``(count, d)`` samples. The second half mirrors the first. If `count` is odd, one sample
+        has no mirror.
     """
     half = count // 2
     noise = sigma * rng.standard_normal((count - half, len(mean)))
@@ -29,7 +31,7 @@ def mirrored_samples(rng: np.random.Generator, mean: Floats, sigma: float, count
 def centred_ranks(values: Floats) -> Floats:
     """Returns the rank of each value in its column, from -0.5 for the lowest to 0.5.
 
-    Equal values share the mean of their ranks: a function that is flat has no gradient.
+    Equal values share the mean of their ranks, so a flat function has no gradient.
 
     Args:
         values: ``(n, k)`` values, n of at least 2.
@@ -48,8 +50,8 @@ def estimated_gradients(mean: Floats, samples: Floats, values: Floats, sigma: fl
     Args:
         mean: ``(d,)`` the solution.
         samples: ``(n, d)`` from `mirrored_samples`.
-        values: ``(n, k)`` function values at each sample, or their ranks, which no monotone
-            transformation changes.
+        values: ``(n, k)`` function values at each sample, or their ranks. Monotone transformations
+            do not change ranks.
         sigma: The standard deviation of the samples.
 
     Returns:

@@ -11,10 +11,10 @@ from qdsweep.domains.base import Domain, Evaluation, Floats
 
 
 class GeneticAlgorithm(ArchiveAlgorithm):
-    """Truncation selection without crossover; the best of a generation survives unchanged.
+    """Truncation selection without crossover. The best of a generation survives unchanged.
 
-    The elite is evaluated again in each generation, with that generation's seeds, and is the best
-    by one evaluation (Such et al. play thirty more episodes of the ten best).
+    This elite is the best by one evaluation, while Such et al. play thirty more episodes of the ten
+    best. It is evaluated again in each generation, with the seeds of that generation.
 
     Args:
         experiment: The experiment; all seeds here derive from the first child of its seed.
@@ -26,7 +26,7 @@ class GeneticAlgorithm(ArchiveAlgorithm):
         archive_seed, seed = spawn_seeds(experiment, 2)
         super().__init__(experiment, domain, shared, archive_seed)
         self._rng = np.random.default_rng(seed)
-        # The better solutions of the previous generation, the best first; at the start x0.
+        # The better solutions of the previous generation, the best first. At first only x0.
         self._better: Floats = np.array(domain.x0)[np.newaxis]
         self._generations = 0
         self._asked = False

@@ -1,4 +1,4 @@
-"""The base of algorithms that learn from the steps of the episodes by TD3."""
+"""The base class of algorithms that learn from the steps of episodes by TD3."""
 
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ from qdsweep.errors import BadInput
 
 
 class LearnerAlgorithm(ArchiveAlgorithm):
-    """An algorithm with a TD3 learner, in one batch an iteration.
+    """An algorithm with a TD3 learner and one batch per iteration.
 
     Args:
         experiment: The experiment; its algorithm has the settings of a `learner`.
@@ -22,7 +22,7 @@ class LearnerAlgorithm(ArchiveAlgorithm):
         shared: The folder of centroids; None for arbitrary points.
 
     Raises:
-        BadInput: The algorithm cannot learn from the episodes of the domain.
+        BadInput: The algorithm cannot learn from episodes of the domain.
 
     Attributes:
         learner: The learner.
@@ -46,7 +46,7 @@ class LearnerAlgorithm(ArchiveAlgorithm):
 
 
 def teach(learner: TD3, evaluation: Evaluation) -> None:
-    """Passes the experience of an evaluation to a learner; a row that failed has none."""
+    """Passes the experience of an evaluation to a learner. A failed row has no experience."""
     for record in evaluation.experience or ():
         if record is not None:
             learner.add(record)
@@ -60,21 +60,21 @@ def require_vectors(experiment: Experiment, domain: Domain) -> Actor:
         domain: Its domain.
 
     Raises:
-        BadInput: The domain has none, or one whose actions are discrete, have no bounds, or a part
-            with equal ones.
+        BadInput: The domain has no network, its actions are discrete or have no bounds, or the
+            bounds of a component are equal.
     """
     actor = require_actor(experiment, domain)
     algorithm, name = experiment.algorithm.name, experiment.domain.name
     if actor.low is None or actor.high is None:
         raise BadInput(
-            f"algorithm {algorithm}: TD3 learns actions that are vectors with bounds, and those of "
-            f"the domain {name} are discrete or have none; take another domain, or an algorithm "
-            "that learns from the scores alone, such as map_elites_line or cma_mega_es"
+            f"algorithm {algorithm}: TD3 needs actions that are vectors with bounds, and the "
+            f"actions of the domain {name} are discrete or have no bounds. Use another domain, or "
+            "an algorithm that only needs scores, such as map_elites_line or cma_mega_es"
         )
     if not (actor.low < actor.high).all():
         raise BadInput(
-            f"algorithm {algorithm}: TD3 learns each part of an action, and of those of the domain "
-            f"{name} one cannot change: low = {actor.low}, high = {actor.high}; take an "
+            f"algorithm {algorithm}: TD3 learns each component of an action, and one component in "
+            f"the domain {name} cannot change: low = {actor.low}, high = {actor.high}. Use an "
             "environment without it"
         )
     return actor

@@ -1,7 +1,8 @@
-"""ME-ES (Colas et al. 2020), explore-exploit, with the settings that ran in DQD-RL.
+"""ME-ES (Colas et al. 2020), explore-exploit, with the settings that DQD-RL really used.
 
-Parents are chosen as in the paper's ME-ES for exploration. DQD-RL requests the paper's choice for
-damage recovery, but its configurations share a dictionary, so this choice ran.
+Parents are chosen as in the paper's ME-ES for exploration. DQD-RL's configuration asks for the
+paper's choice for damage recovery. But its configurations share a dictionary, so it used the one
+for exploration.
 """
 
 from collections import deque
@@ -21,18 +22,19 @@ from qdsweep.algorithms.learning.estimate import (
 from qdsweep.config.experiment import Experiment
 from qdsweep.domains.base import Domain, Evaluation, Floats
 
-# Start of a climb in novelty: a random elite, or by novelty one of the most novel ones.
+# A climb in novelty starts at any elite (with this probability), or at one of the most novel ones.
 _ANY, _MOST_NOVEL = 0.1, 5
-# Start of a climb in the objective: the best elite, or by score a better one of the newest cells.
+# A climb in the objective starts at the best elite (with this probability), or at one of the better
+# ones in the newest cells.
 _BEST, _NEWEST, _BETTER = 0.5, 5, 2
 _NEW = 2  # pyribs' status of the first solution in a cell
 
 
 class MapElitesES(ArchiveAlgorithm):
-    """Climbs from an elite for some iterations, then from another, towards novelty in turn.
+    """Climbs from one elite after another, in turn towards the objective and towards novelty.
 
     An iteration has two batches: samples around the parent, then the parent after its step. Only
-    the latter is inserted. The novelty of a point of the measure space is its mean squared
+    the latter is inserted. The novelty of a point in the measure space is its mean squared
     distance to the nearest earlier parents, in fractions of the measures' ranges.
 
     Args:
@@ -51,7 +53,7 @@ class MapElitesES(ArchiveAlgorithm):
         # Scaled measures of every parent, and the cells that were filled most recently.
         self._parents = np.empty((0, len(domain.measures)))
         self._newest: deque[int] = deque(maxlen=_NEWEST)
-        # The objective comes first, as novelty needs earlier parents.
+        # The objective comes first, because novelty needs earlier parents.
         self._exploring = False
         self._optimizer = self._start(domain.x0)
         self._climbed = self._restarts = self._batch = 0
@@ -121,7 +123,7 @@ class MapElitesES(ArchiveAlgorithm):
         return np.asarray(elite["solution"])
 
     def _proportional(self, rows: Cells, weights: Floats) -> int:
-        """Draws one of the rows by weight; uniformly where no weight is positive."""
+        """Draws one of the rows by weight, or uniformly if no weight is positive."""
         chances = np.maximum(weights[rows], 0)
         if not chances.any():
             chances = np.ones(len(rows))

@@ -1,4 +1,4 @@
-"""PGA-MAP-Elites (Nilsson & Cully 2021), as DQD-RL has it (Tjanaka et al. 2022)."""
+"""PGA-MAP-Elites (Nilsson & Cully 2021), in the version of DQD-RL (Tjanaka et al. 2022)."""
 
 from pathlib import Path
 
@@ -13,7 +13,8 @@ from qdsweep.domains.base import Domain, Floats
 class PGAMapElites(LearnerAlgorithm):
     """Mutates elites, half of them along the policy gradient of TD3's critic.
 
-    The order of a batch is: iso+line mutants, the greedy actor, elites that climbed the critic.
+    The order of a batch is: iso+line mutants, the greedy actor, then elites that climbed the
+    critic.
 
     Args: see `LearnerAlgorithm`.
     """
@@ -23,7 +24,7 @@ class PGAMapElites(LearnerAlgorithm):
         self._x0 = np.broadcast_to(np.asarray(domain.x0, dtype=float), (domain.solution_dim,))
 
     def ask(self) -> Candidates | None:
-        """Returns one batch per iteration: noise around x0 until there is experience."""
+        """Returns one batch per iteration, which is noise around x0 until there is experience."""
         self._asked = not self._asked
         if not self._asked:
             return None

@@ -17,13 +17,13 @@ from qdsweep.domains.policies import count_parameters, layer_shapes, split_layer
 from qdsweep.errors import QdsweepError
 from qdsweep.host.machine import require_memory
 
-# Floats: float32 in a learner.
+# Arrays of floats, which are float32 in a learner.
 Array = NDArray[Any]
 NOTHING = slice(0)
 
 
 class _Work(NamedTuple):
-    """The buffers of a layer, allocated once; each ``(rows, outputs)``.
+    """The buffers of a layer, allocated once, each ``(rows, outputs)``.
 
     Attributes:
         output: The outputs after the activation.
@@ -40,7 +40,7 @@ class Network:
     """A fully connected network of fixed shape.
 
     One `backward` for the same rows may follow `forward`. A product has all rows at once, so the
-    last bits of a row depend on the number of rows.
+    last bits of each row depend on the number of rows.
 
     Args:
         shapes: (outputs, inputs) of each layer.
@@ -75,7 +75,7 @@ class Network:
         self._inputs: list[Array] = []  # of each layer in the last `forward`
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickles the arguments only, as the buffers need not be kept."""
+        """Pickles only the arguments, because the buffers hold no state."""
         return Network, self._made_with
 
     def _layers(self, parameters: Array) -> list[tuple[Array, Array | None]]:
@@ -109,7 +109,7 @@ class Network:
                 x += biases
             if activation == "tanh":
                 np.tanh(x, out=x)
-            elif activation == "relu":  # quicker than np.maximum
+            elif activation == "relu":  # faster than np.maximum
                 x *= np.greater(x, 0, out=work.slope[:rows])
         return x
 
@@ -120,16 +120,16 @@ class Network:
         out: Array | None = None,
         columns: slice = NOTHING,
     ) -> Array:
-        """Carries the gradient of a loss from the outputs of the last `forward` back.
+        """Propagates the gradient of a loss back from the outputs of the last `forward`.
 
         Args:
             parameters: ``(size,)``, as in `forward`.
             gradient: ``(n, outputs)`` of the loss by each output; overwritten.
             out: ``(size,)`` receives the gradient by the parameters; None if it is not needed.
-            columns: The inputs by which the gradient is needed too.
+            columns: The inputs whose gradient is needed too.
 
         Returns:
-            ``(n, columns)`` the gradient by these inputs.
+            ``(n, columns)`` gradient by these inputs.
         """
         layers, rows = self._layers(parameters), len(gradient)
         gradients = layers if out is None else self._layers(out)
@@ -148,19 +148,19 @@ class Network:
                     np.add.reduce(gradient, axis=0, out=biases)
             weights = layers[index][0]
             if index:
-                # A matmul takes four times as long for a single output.
+                # For a single output, np.matmul takes four times as long.
                 product = np.multiply if len(weights) == 1 else np.matmul
                 gradient = product(gradient, weights, out=self._work[index - 1].gradient[:rows])
         return gradient @ weights[:, columns]
 
 
 class Adam:
-    """Descends by gradients, with PyTorch's default settings.
+    """The optimiser Adam (Kingma & Ba 2015), with PyTorch's default settings.
 
     Args:
         size: Number of parameters.
         lr: Learning rate [parameter units].
-        dtype: Of parameters and gradients.
+        dtype: The type of parameters and gradients.
     """
 
     beta1, beta2, epsilon = 0.9, 0.999, 1e-8
@@ -176,8 +176,8 @@ class Adam:
         """Makes a step.
 
         Args:
-            parameters: ``(size,)``; changed.
-            gradient: ``(size,)`` of the loss; overwritten.
+            parameters: ``(size,)``, which are updated in place.
+            gradient: ``(size,)`` of the loss, which is overwritten.
         """
         self._steps += 1
         scale1 = (1 - self.beta1) / (1 - self.beta1**self._steps)
@@ -200,10 +200,10 @@ class Transitions(NamedTuple):
     """n transitions.
 
     Attributes:
-        inputs: ``(n, s + a)`` observation and action, as critics take them.
-        rewards: ``(n,)``.
-        following: ``(n, s)`` the observation that followed.
-        ends: ``(n,)`` as `Record.ends` has them.
+        inputs: ``(n, s + a)`` observation and action, the input of a critic.
+        rewards: ``(n,)`` rewards.
+        following: ``(n, s)`` the next observation.
+        ends: ``(n,)`` values of `Record.ends`.
     """
 
     inputs: Array
@@ -224,7 +224,7 @@ class Replay:
         action: Size a of an action.
 
     Raises:
-        BadInput: The memory is too small for it.
+        BadInput: The machine has too little memory for it.
 
     Attributes:
         size: Number of transitions in it.
@@ -235,12 +235,12 @@ class Replay:
         self._next = 0
         self._s, self._sa = observation, observation + action
         width = self._sa + observation + 2
-        asked = f"algorithm.learner.replay_size = {capacity}: a buffer of so many transitions"
+        asked = f"algorithm.learner.replay_size = {capacity}: a buffer of this many transitions"
         require_memory(4 * width * capacity, asked)
         self._rows = np.empty((capacity, width), np.float32)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Returns the filled rows only."""
+        """Returns only the filled rows."""
         return {**vars(self), "_rows": self._rows[: self.size], "capacity": len(self._rows)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -254,7 +254,7 @@ class Replay:
     def add(self, record: Record) -> None:
         """Adds the transitions of a record."""
         capacity, steps = len(self._rows), len(record.rewards)
-        # A record has one more observation than steps for each episode that has ended.
+        # For each ended episode, a record has one more observation than steps.
         before = np.arange(steps) + np.cumsum(record.ends != GOES_ON) - (record.ends != GOES_ON)
         latest = slice(max(steps - capacity, 0), steps)
         before = before[latest]
@@ -269,7 +269,7 @@ class Replay:
         self.size = min(self.size + len(before), capacity)
 
     def draw(self, rng: np.random.Generator, count: int) -> Transitions:
-        """Draws transitions uniformly, with replacement; the buffer is not empty."""
+        """Draws transitions uniformly, with replacement. The buffer must not be empty."""
         rows = self._rows[rng.integers(0, self.size, count)]
         sa = self._sa
         return Transitions(rows[:, :sa], rows[:, -2], rows[:, sa:-2], rows[:, -1])
@@ -282,8 +282,9 @@ class Replay:
 class TD3:
     """Learns twin critics and a greedy actor from transitions, and improves actors by a critic.
 
-    Actions are scaled to [-1, 1] by their bounds. Everything is float32, and can be pickled
-    between any two calls. With an empty replay buffer, nothing is learnt and actors do not change.
+    Actions are scaled to [-1, 1] by their bounds. All arrays are float32, and a learner can be
+    pickled between any two calls. With an empty replay buffer, it learns nothing and changes no
+    actor.
 
     Args:
         actor: The network of the domain's policy and of the greedy actor.
@@ -291,8 +292,8 @@ class TD3:
         seed: The seed of initial parameters, drawn transitions and noise.
 
     Attributes:
-        replay: The transitions.
-        rng: Draws transitions and noise.
+        replay: The replay buffer.
+        rng: The generator of draws and noise.
         actor: ``(d,)`` parameters of the greedy actor.
         critics: ``(2, c)`` parameters of the critics.
         target_actor: ``(d,)``, which follows the actor slowly.
@@ -317,7 +318,7 @@ class TD3:
         # Two critics, each with a target and Adam's two moments.
         require_memory(
             8 * np.dtype(self.dtype).itemsize * count_parameters(shapes, bias=True),
-            f"algorithm.learner.critic_hidden = {settings.critic_hidden}: networks of such layers",
+            f"algorithm.learner.critic_hidden = {settings.critic_hidden}: training such networks",
         )
         self._critic_network = Network(
             shapes,
@@ -334,11 +335,11 @@ class TD3:
         self.replay = Replay(settings.replay_size, observations, actions)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Plain data for the settings."""
+        """Pickles the settings as plain data."""
         return {**vars(self), "_settings": self._settings.model_dump()}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Reads the settings; earlier releases pickled their model."""
+        """Restores the settings, also those of earlier releases, which pickled their model."""
         vars(self).update(state)
         self._settings = config.TD3.model_validate(state["_settings"])
 
@@ -357,7 +358,7 @@ class TD3:
         self.replay.add(record._replace(actions=scaled))
 
     def train(self, steps: int) -> None:
-        """Trains the critics, and with every `policy_delay`-th step the actor and the targets."""
+        """Trains the critics, and at every `policy_delay`-th step the actor and the targets."""
         if not self.replay.size:
             return
         settings = self._settings
@@ -377,14 +378,14 @@ class TD3:
         Args:
             solutions: ``(n, d)`` actors.
             steps: Adam steps of each actor, which has its own Adam.
-            batch: Observations per step, drawn for each step.
+            batch: Number of observations to draw for each step.
             lr: Learning rate of Adam [parameter units].
 
         Returns:
-            ``(n, d)`` the actors after these steps; none depends on the actors behind it.
+            ``(n, d)`` actors after these steps. An actor does not depend on later rows.
 
         Raises:
-            QdsweepError: Training has diverged, or these steps have.
+            QdsweepError: Training or these steps have diverged.
         """
         improved = solutions.copy()
         if not self.replay.size:
@@ -399,7 +400,9 @@ class TD3:
         return finite(improved, "an actor that has climbed the critic")
 
     def gradient(self, solution: Floats, observations: int) -> Floats:
-        """Returns the gradient ``(d,)`` of the first critic's mean at an actor; zeros at first.
+        """Returns the gradient ``(d,)`` of the first critic's mean at an actor.
+
+        It is zero while the replay buffer is empty.
 
         Args:
             solution: ``(d,)`` the actor.
@@ -458,14 +461,14 @@ def finite(values: NDArray[Any], what: str) -> NDArray[Any]:
     """
     if not np.isfinite(values).all():
         raise QdsweepError(
-            f"TD3 has diverged: {what} is infinite or NaN. Usual causes: learning rates that are "
-            "too high (actor_lr, critic_lr, gradient_lr), rewards that are huge"
+            f"TD3 has diverged: {what} is infinite or NaN. Usual causes: high learning rates "
+            "(actor_lr, critic_lr, gradient_lr) or huge rewards"
         )
     return values
 
 
 def follow(target: Array, parameters: Array, tau: float) -> None:
-    """Moves target parameters towards others by the fraction tau."""
+    """Moves target parameters in place towards `parameters` by the fraction tau."""
     step = parameters - target
     step *= tau
     target += step

@@ -11,8 +11,8 @@ from qdsweep.domains.base import Domain, Evaluation
 class TD3Search(LearnerAlgorithm):
     """Plays the greedy actor, and copies of it with noise on the weights (Plappert et al. 2018).
 
-    TD3's paper adds the noise to the actions. Here the weights have the noise and the policy acts
-    without any, so an archive can hold the policy that was played.
+    TD3's paper adds noise to the actions. Here the noise is on the weights, and the actions have
+    none, so an archive can store the policy that was played.
 
     Args: see `LearnerAlgorithm`.
     """

@@ -11,7 +11,7 @@ from qdsweep.errors import BadInput
 
 
 def make(experiment: Experiment, domain: Domain, shared: Path | None) -> Algorithm:
-    """Calls the user's function or class.
+    """Calls the user's function or class, and returns an `Algorithm`.
 
     Args:
         experiment: The experiment, whose algorithm is a `PluginAlgorithm`.
@@ -29,7 +29,7 @@ def make(experiment: Experiment, domain: Domain, shared: Path | None) -> Algorit
         "step": domain.step,
         "num_emitters": experiment.num_emitters,
         "batch_size": experiment.batch_size,
-        # Unchanged, so that a script of the user gives the same archive without qdsweep.
+        # The seed is passed as it is, so the user's script gives the same archive without qdsweep.
         "seed": experiment.seed,
     }
     made = call_own("algorithm", part.type, part.arguments, given)
@@ -38,11 +38,11 @@ def make(experiment: Experiment, domain: Domain, shared: Path | None) -> Algorit
     lacks = [name for name in ("ask", "tell", "archive") if not hasattr(made, name)]
     if lacks:
         raise BadInput(
-            f"algorithm: {part.type} gives a {type(made).__name__} without "
-            f"{', '.join(lacks)}: it should give a scheduler of pyribs, anything with ask, tell "
-            "and an archive, or an `Algorithm` of qdsweep.algorithms.base"
+            f"algorithm: {part.type} returns a {type(made).__name__} without "
+            f"{', '.join(lacks)}: it should return a scheduler of pyribs, any object with ask, "
+            "tell and an archive, or an `Algorithm` of qdsweep.algorithms.base"
         )
-    # Here, as an `Algorithm` of the user may need no pyribs.
+    # A local import, because a user's `Algorithm` may not need pyribs.
     from qdsweep.algorithms.ribs.algorithm import RibsAlgorithm
     from qdsweep.algorithms.ribs.archives import require_archive
 

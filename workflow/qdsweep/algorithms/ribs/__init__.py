@@ -1,12 +1,12 @@
-"""pyribs' archives, emitters and schedulers as an algorithm; imports pyribs quickly.
+"""pyribs' archives, emitters and schedulers as an algorithm, and a fast import of pyribs.
 
-The import leaves out scikit-learn, scipy.stats and torch, which take most of its seconds.
+The import leaves out scikit-learn, scipy.stats and torch, which take most of its time.
 
 pyribs needs the first two only in functions: for k-means, density archives and Bayesian
 optimisation. Stand-ins replace them and import the real function at the first call. pyribs needs
 torch for type annotations, for discount models, and for density archives with zuko. Discount
-models are imported again at their first use, with the real torch.
-Results cannot change (`tests/unit/algorithms/test_light_import.py` compares them).
+models are imported again at their first use, with the real torch. Results do not change;
+`tests/unit/algorithms/test_light_import.py` compares them.
 """
 
 import importlib
@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from types import ModuleType
 from typing import Any
 
-# What pyribs 0.12 imports of them.
+# The names that pyribs 0.12 imports from them.
 _NAMES = {
     "sklearn": (),
     "sklearn.cluster": ("k_means",),
@@ -34,8 +34,8 @@ _WITH_TORCH = "ribs.discount_models"
 
 @contextmanager
 def light_ribs() -> Iterator[None]:
-    """Makes `import ribs` quick in this block; after it, every module is the real one."""
-    # If the user's code has imported them already, nothing can be saved.
+    """Makes `import ribs` fast in this block. After it, every module is the real one."""
+    # If the user's code has already imported them, no time can be saved.
     if any(name in sys.modules for name in ("ribs", "sklearn", "scipy.stats")):
         yield
         return

@@ -1,4 +1,4 @@
-"""A composition of pyribs' archives and emitters as an `Algorithm`, and the kinds of emitters."""
+"""A composition of pyribs' archives and emitters as an `Algorithm`, and the types of emitters."""
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
@@ -24,17 +24,17 @@ from qdsweep.config.plugin import load_plugin
 from qdsweep.domains.base import Domain, Evaluation
 from qdsweep.errors import BadInput
 
-# Null in the config: the domain's natural mutation scale.
+# If these keys are null in the config, the domain's natural mutation scale replaces them.
 _SCALES = ("sigma", "sigma0", "iso_sigma")
 
 
 class Kind(NamedTuple):
-    """A kind of emitter; the config's keys are the arguments of pyribs' class.
+    """A type of emitter. The keys of its config are the arguments of pyribs' class.
 
     Attributes:
         model: Its config.
         ribs: Its class in pyribs.
-        asked: Our `batch_size` -> pyribs' batch size, which does not count the solutions whose
+        asked: `batch_size` of qdsweep -> that of pyribs, which does not count the solutions whose
             gradients the emitter needs.
     """
 
@@ -60,7 +60,7 @@ KINDS = {
 }
 
 
-# The keys whose change is more than an assignment to the attribute of their name.
+# The keys that an assignment to the attribute of their name does not change.
 _CHANGES: dict[str, Callable[[Any, Any], None]] = {
     "ranker": internals.change_ranker,
     "sigma0": internals.change_sigma0,
@@ -70,7 +70,7 @@ _ATTRIBUTES = {(emitters.GradientArborescenceEmitter, "normalize_grad"): "_norma
 
 
 def kind_of(emitter: EmitterBase) -> Kind | None:
-    """Returns the kind of an emitter; None for a user's class."""
+    """Returns the type of an emitter; None for a user's class."""
     return next((kind for kind in KINDS.values() if kind.ribs is type(emitter)), None)
 
 
@@ -107,7 +107,7 @@ def takes_fields(group: config.EmitterKind) -> bool:
 
 
 def wants_gradients(emitter: Any) -> bool:
-    """Returns whether an emitter needs gradients, that is, has its own `ask_dqd`."""
+    """Returns whether an emitter needs gradients, that is, overrides `ask_dqd`."""
     ask = getattr(type(emitter), "ask_dqd", None)
     return ask is not None and ask is not EmitterBase.ask_dqd
 
@@ -126,7 +126,7 @@ def build_emitter(
     seed: np.random.SeedSequence,
     drawn: int = 0,
 ) -> EmitterBase:
-    """Builds an emitter from the config of its group; `drawn` solutions are its first batch."""
+    """Builds an emitter from the config of its group. Its first batch has `drawn` solutions."""
     arguments: dict[str, Any] = {
         "x0": domain.x0,
         "batch_size": experiment.batch_size,
@@ -153,12 +153,12 @@ def build_emitter(
 class RibsAlgorithm(Algorithm):
     """Wraps a scheduler of pyribs.
 
-    Where an emitter needs gradients, an iteration has two batches: solutions with their jacobian,
-    then the solutions that follow from it.
+    If an emitter needs gradients, an iteration has two batches: solutions for their jacobian, then
+    the solutions that follow from it.
 
     Args:
         ribs_scheduler: The scheduler, with its archives, emitters and generators.
-        groups: Number of groups of emitters, all equally large; 0 where it is unknown.
+        groups: Number of groups of emitters, all of the same size; 0 if it is unknown.
         qd_score_offset: The offset of the QD score; None for the archive's own.
     """
 
@@ -179,7 +179,7 @@ class RibsAlgorithm(Algorithm):
         self._asked = 0
 
     def ask(self) -> Candidates | None:
-        """Calls pyribs' `ask_dqd`, where an emitter needs gradients, then its `ask`."""
+        """Calls pyribs' `ask_dqd`, if an emitter needs gradients, and then its `ask`."""
         if self._asked == 0 and self.needs_jacobian and self._begins_at_random():
             self._asked = 1
         if self._asked == len(self._batches):
@@ -199,7 +199,7 @@ class RibsAlgorithm(Algorithm):
         """Calls pyribs' `tell_dqd` or `tell`, with the fields that the archives have."""
         objective, measures = evaluation.objective, evaluation.measures
         fields: dict[str, Any] = {**evaluation.fields, SEED: candidates.seeds}
-        # An archive of an earlier release has no field for seeds; a user's may lack any field.
+        # An archive of an earlier release has no field for seeds. A user's may lack any field.
         for archive in (self.ribs_scheduler.archive, self.archive.ribs_archive):
             known = getattr(archive, "field_list", evaluation.fields)
             fields = {name: values for name, values in fields.items() if name in known}
@@ -235,8 +235,8 @@ class RibsAlgorithm(Algorithm):
                 name = ".".join(rest)
         if not emitters or not all(can_change(emitter, name) for emitter in emitters):
             raise BadInput(
-                f"{key} cannot be changed in mid-run: neither an archive with thresholds nor an "
-                "emitter has it, or it is what they are made with; an emitter of yours needs a "
+                f"{key} cannot change during a run: no archive with thresholds and no emitter has "
+                "it, or it is only an argument of their constructors. Your own emitter needs a "
                 "method `change(name, value)`"
             )
         for emitter in emitters:

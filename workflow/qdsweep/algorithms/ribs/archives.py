@@ -1,6 +1,6 @@
-"""Archives of pyribs and of the user: how they are built, described and rebuilt.
+"""Builds, describes and rebuilds archives of pyribs and of the user.
 
-The config model of a kind declares whether it has cells and whether these stay. Centroids of CVT
+The config model of a type declares whether it has cells and whether these stay. Centroids of CVT
 archives are computed once and shared by the runs of a sweep. `ResultArchive` is the interface to
 the loop, the history and the results.
 """
@@ -46,20 +46,20 @@ def require_archive(archive: Any, target: str, domain: Domain) -> None:
         domain: The domain of its solutions.
 
     Raises:
-        BadInput: It has no data, or its space is not the domain's.
+        BadInput: It has no data, or does not have the domain's dimensions or ranges.
     """
     if not callable(getattr(archive, "data", None)) or not callable(getattr(archive, "add", None)):
         raise BadInput(
-            f"{target}: {type(archive).__name__} is no archive: it needs add(solution, objective, "
-            "measures, **fields) and data(), a dict of arrays, as pyribs' archives have them"
+            f"{target}: {type(archive).__name__} is not an archive: it needs add(solution, "
+            "objective, measures, **fields) and data(), a dict of arrays, like pyribs' archives"
         )
     sizes = {"solution_dim": domain.solution_dim, "measure_dim": len(domain.measures)}
     for name, value in sizes.items():
         actual = getattr(archive, name, value)
         if np.shape(actual) == () and int(actual) != value:
             raise BadInput(
-                f"{target}: its archive has {name} = {actual}, but the domain has {value}; take "
-                f"`{name}` as an argument, which is given then"
+                f"{target}: its archive has {name} = {actual}, but the domain has {value}; add "
+                f"`{name}` to the arguments, and qdsweep passes the domain's value"
             )
     ranges = np.array(list(domain.measures.values()), dtype=float).T
     for bound, values in zip(("lower_bounds", "upper_bounds"), ranges, strict=True):
@@ -67,7 +67,7 @@ def require_archive(archive: Any, target: str, domain: Domain) -> None:
         if ends is not None and not np.allclose(np.asarray(ends, dtype=float), values):
             raise BadInput(
                 f"{target}: its archive has {bound} {np.asarray(ends).tolist()}, but the measures "
-                f"of the domain have {values.tolist()}; take `ranges` as an argument, or set "
+                f"of the domain have {values.tolist()}; add `ranges` to the arguments, or set "
                 "domain.ranges"
             )
 
@@ -76,7 +76,7 @@ def statistics(archive: Any, qd_score_offset: float | None) -> dict[str, Any]:
     """Returns the elites, QD score, best and mean objective of an archive.
 
     Args:
-        archive: The archive. Its own `stats` are used; without them its elites are read.
+        archive: The archive. If it has no `stats`, its elites are read.
         qd_score_offset: The offset of the QD score; None for the archive's own.
     """
     try:
@@ -101,10 +101,10 @@ def statistics(archive: Any, qd_score_offset: float | None) -> dict[str, Any]:
 class Centroids:
     """A folder of centroids, one file for each (cells, ranges, samples, seed).
 
-    Without a folder they are arbitrary points, which suffice in a rehearsal.
+    Without a folder they are arbitrary points, which suffice for a check.
 
     k-means takes half a minute for 10,000 cells, and its last bits change with the number of
-    threads. The first process computes the centroids and all others read the file.
+    threads. The first process computes the centroids, and all others read the file.
     """
 
     def __init__(self, folder: Path | None) -> None:
@@ -131,7 +131,7 @@ class Centroids:
         centroids = _read(path)
         if centroids is None:
             self.folder.mkdir(parents=True, exist_ok=True)
-            with Lock(self.folder / f".{name}.lock", wait=math.inf):  # the others wait, then read
+            with Lock(self.folder / f".{name}.lock", wait=math.inf):  # others wait, then read
                 centroids = _read(path)
                 if centroids is None:
                     centroids = _k_means(archive, cells, ranges)
@@ -149,7 +149,7 @@ def _read(path: Path) -> Floats | None:
 
 
 def _k_means(archive: config.CVTArchive, cells: int, ranges: list[tuple[float, float]]) -> Floats:
-    from ribs.archives import k_means_centroids  # pulls scikit-learn
+    from ribs.archives import k_means_centroids  # imports scikit-learn
 
     return k_means_centroids(
         centroids=cells,
@@ -159,20 +159,20 @@ def _k_means(archive: config.CVTArchive, cells: int, ranges: list[tuple[float, f
     )[0]
 
 
-# Arguments of pyribs' class, by name.
+# Arguments of a class of pyribs, by name.
 Arguments = dict[str, Any]
 
 
 class Kind(NamedTuple):
-    """A kind of archive.
+    """A type of archive.
 
     Attributes:
         ribs: Its class in pyribs.
-        arguments: (config, size, domain, centroids) -> the arguments that are this kind's own.
-        again: (`archive` of summary.json, archive.npz) -> the same for an archive in which every
-            elite stays where it was.
-        geometry: What archive.npz has besides, to know where the cells are.
-        restore: Gives an archive that was built again what its arguments could not.
+        arguments: (config, size, domain, centroids) -> the arguments that only this type has.
+        again: (`archive` of summary.json, archive.npz) -> the same for a rebuilt archive, in which
+            every elite keeps its place.
+        geometry: Archive -> the further arrays of archive.npz that define the cells.
+        restore: Sets the state of a rebuilt archive that its arguments cannot set.
     """
 
     ribs: type[ArchiveBase]
@@ -207,8 +207,8 @@ def _sliding(archive: Any, size: ArchiveSize, domain: Domain, _: Centroids) -> A
 def _sliding_again(about: dict[str, Any], arrays: Arrays) -> Arguments:
     if "boundaries" not in arrays:
         raise BadInput(
-            "archive.npz has no `boundaries`, without which the cells of a sliding-boundaries"
-            " archive are unknown. Read archive.npz with numpy instead."
+            "archive.npz has no `boundaries`, which define the cells of a sliding-boundaries"
+            " archive. Read archive.npz with numpy instead."
         )
     return {**_grid_again(about, arrays), "remap_frequency": sys.maxsize}
 
@@ -260,12 +260,12 @@ KINDS = {
 
 
 def kind_of(archive: ArchiveBase) -> str | None:
-    """Returns the kind of an archive, as the config names it; None for a user's class."""
+    """Returns the config's name of an archive's type; None for a user's class."""
     return next((name for name, kind in KINDS.items() if kind.ribs is type(archive)), None)
 
 
 def nearest_kind(archive: ArchiveBase) -> str:
-    """Returns the kind whose cells an archive has; `proximity` for a user's without cells."""
+    """Returns the type whose cells an archive has; `proximity` for a user's without cells."""
     for name, kind in KINDS.items():
         if isinstance(archive, kind.ribs) and type(archive).index_of is kind.ribs.index_of:
             return name
@@ -323,13 +323,13 @@ def rebuild_archive(about: dict[str, Any], arrays: Arrays) -> ArchiveBase:
     if not np.array_equal(np.sort(archive.data("index")), arrays["index"][order]):
         raise BadInput(
             f"The elites of archive.npz do not fit the cells of the {about['type']} archive that"
-            " summary.json describes: remove both, and start snakemake again."
+            " summary.json describes. Remove both files, and start snakemake again."
         )
     return archive
 
 
 def empty_archive(about: dict[str, Any], arrays: Arrays) -> ArchiveBase:
-    """Builds an empty archive of the same cells, for solutions and fields like `arrays`.
+    """Builds an empty archive with the same cells, for solutions and fields like `arrays`.
 
     Args:
         about: `archive` of summary.json.
@@ -341,7 +341,7 @@ def empty_archive(about: dict[str, Any], arrays: Arrays) -> ArchiveBase:
     kind = KINDS.get(about["type"])
     if kind is None:
         raise BadInput(
-            f"An archive of type {about['type']!r} cannot be rebuilt, only {', '.join(KINDS)}."
+            f"An archive of type {about['type']!r} cannot be rebuilt. Only {', '.join(KINDS)} can."
             " Read archive.npz with numpy instead."
         )
     fields = {name: (arrays[name].shape[1:], arrays[name].dtype) for name in field_names(arrays)}
@@ -364,7 +364,7 @@ def _ranges(domain: Domain) -> list[tuple[float, float]]:
 def _threshold(
     archive: config.GridArchive | config.CVTArchive, domain: Domain
 ) -> dict[str, float | None]:
-    """CMA-MAE's annealing (Fontaine & Nikolaidis 2023, eq. 2); none without a learning rate."""
+    """Returns the arguments of CMA-MAE's annealing (Fontaine & Nikolaidis 2023, eq. 2), if any."""
     if archive.learning_rate is None:
         return {}
     lowest = archive.threshold_min
@@ -375,14 +375,19 @@ def _threshold(
 
 
 class ResultArchive(Archive):
-    """An archive of pyribs, or a user's archive with pyribs' interface.
+    """The `Archive` of a run around an archive of pyribs, or a user's with its interface.
 
     Args:
-        archive: The archive.
+        archive: The archive, with pyribs' interface.
         qd_score_offset: The offset of the QD score; None for the archive's own.
 
     Attributes:
         ribs_archive: The archive, with pyribs' interface.
+
+    Example:
+        >>> archive = GridArchive(solution_dim=2, dims=[10, 10], ranges=[(-1, 1), (-1, 1)])
+        >>> ResultArchive(archive).cells
+        100
     """
 
     _offset: float | None = None
@@ -393,19 +398,19 @@ class ResultArchive(Archive):
         self._offset = qd_score_offset
         facts = ARCHIVES[self._name]
         self.cells = None if facts.cells is None else int(archive.cells)
-        # A class with its own `add` may change cells without a new solution.
+        # A class that overrides `add` may change cells without a new solution.
         inserts = type(archive).add is KINDS[self._name].ribs.add
         self.cells_stay = facts.cells in FIXED and inserts
 
     def rows(self) -> Arrays:
-        """Sorted by cell; without cells by the bytes of the solution."""
+        """Returns the elites, sorted by cell, or by the bytes of the solution without cells."""
         elites = {name: np.asarray(rows) for name, rows in self.ribs_archive.data().items()}
-        elites.pop("threshold", None)  # pyribs' own, of its cells
+        elites.pop("threshold", None)  # pyribs' internal state of its cells
         elites.setdefault("index", np.arange(len(elites["objective"])))
         return archive_rows(elites, indexed=self.cells is not None)
 
     def describe(self) -> dict[str, Any]:
-        """Type, number of cells and, of a grid, its dims."""
+        """Returns type, number of cells and, for a grid, `dims`."""
         dims = getattr(self.ribs_archive, "dims", None)
         dims = None if dims is None else [int(n) for n in dims]
         about = {"type": self._name, "cells": self.cells, "dims": dims}
@@ -413,19 +418,19 @@ class ResultArchive(Archive):
         return about if kind_of(self.ribs_archive) else {**about, "class": own.__name__}
 
     def geometry(self) -> Arrays:
-        """Centroids or boundaries."""
+        """Returns the centroids of a CVT archive, or the boundaries of a sliding one."""
         return KINDS[self._name].geometry(self.ribs_archive)
 
     def cells_of(self, measures: Floats) -> Cells:
-        """Returns pyribs' `index_of`."""
+        """Returns the cell ``(n,)`` of each of ``(n, m)`` measures, by pyribs' `index_of`."""
         return self.ribs_archive.index_of(measures)
 
     def objectives(self, cells: Cells) -> tuple[Cells, Floats]:
-        """From pyribs' store."""
+        """Returns the occupied cells among these, and the objective of the elite in each."""
         return internals.objectives(self.ribs_archive, cells)
 
     def metrics(self) -> dict[str, Any]:
-        """Returns the metrics from pyribs' statistics; None where a metric needs cells."""
+        """Returns the metrics from pyribs' statistics, None where a metric needs cells."""
         values = statistics(self.ribs_archive, self._offset)
         coverage = norm = None
         if self.cells is not None:

@@ -18,7 +18,7 @@ SEEN_IN = "0.12.0"
 
 def _missing(*lost: str) -> QdsweepError:
     return QdsweepError(
-        f"pyribs {version('ribs')} has no {', '.join(lost)}, which qdsweep uses: install "
+        f"qdsweep uses {', '.join(lost)}, which pyribs {version('ribs')} does not have: install "
         f"pyribs {SEEN_IN} (pip install ribs=={SEEN_IN})"
     )
 
@@ -50,7 +50,7 @@ _check()
 def reduce_store(store: ArrayStore) -> tuple[Any, ...]:
     """Pickles only the occupied rows of an archive's store, so equal states have equal bytes.
 
-    pyribs stores the whole capacity, and its empty rows hold arbitrary bytes.
+    pyribs pickles the whole capacity, and its empty rows have arbitrary bytes.
     """
     occupied = np.array(store.occupied_list)
     rows = {name: np.ascontiguousarray(array[occupied]) for name, array in store._fields.items()}
@@ -85,7 +85,7 @@ def objectives(
 
 
 def change(part: object, name: str, value: Any) -> None:
-    """Sets an attribute, even a read-only one, in its present type."""
+    """Sets an attribute, even a read-only one, and keeps its type."""
     old = _get(part, name)
     if isinstance(old, np.ndarray | np.generic):
         value = np.asarray(value, dtype=old.dtype)
@@ -101,7 +101,7 @@ def change_batch_size(emitter: Any, batch_size: int) -> None:
         return
     es = emitter._opt
     change(es, "batch_size", batch_size)
-    if hasattr(es, "lazy_gap_evals"):  # as the constructor of cma_es has it
+    if hasattr(es, "lazy_gap_evals"):  # the formula of cma_es' constructor
         *_, c1, cmu = es._calc_strat_params(batch_size // 2)
         es.lazy_gap_evals = 0.5 * batch_size / (c1 + cmu) / es.solution_dim
 
@@ -132,7 +132,7 @@ def _get(part: object, name: str) -> Any:
 
 
 def boundaries(archive: SlidingBoundariesArchive) -> NDArray[np.float64]:
-    """The boundaries ``(m, most cells along a measure + 1)`` of a sliding-boundaries archive."""
+    """Returns the boundaries ``(m, most cells along a measure + 1)`` of a sliding archive."""
     return archive._boundaries
 
 

@@ -14,12 +14,12 @@ try:
 except ModuleNotFoundError:
     raise
 except ImportError as error:  # a build for another machine, or a missing system library
-    raise BadInput(f"torch cannot be imported ({error}): install it anew") from None
+    raise BadInput(f"torch cannot be imported ({error}): install it again") from None
 
 if _IS_AVX2 and torch.backends.cpu.get_cpu_capability() != "AVX2":
     raise BadInput(
-        "torch was imported before its CPU settings were made, so results would depend on the "
-        "machine: a domain or a metric of yours should import it in the functions that need it"
+        "torch was imported before qdsweep set its CPU settings, so results would depend on the "
+        "machine: import it only inside functions of your domain or metric"
     )
 torch.set_num_threads(1)
 torch.use_deterministic_algorithms(True)

@@ -1,4 +1,4 @@
-"""The base of reinforcement learning: one policy explores, is evaluated greedily, and learns."""
+"""The base classes of reinforcement learning: one policy explores, learns and is evaluated."""
 
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
@@ -14,7 +14,7 @@ from qdsweep.domains.base import Actor, Domain, Evaluation, Exploration, Floats,
 class Learner(Protocol):
     """Improves a policy.
 
-    It is pickled with the algorithm and resumes bit for bit. Its pickled state has arrays, never
+    It is pickled with the algorithm, and resumes bit for bit. Its pickled state has arrays and no
     objects of torch.
 
     Args:
@@ -30,15 +30,15 @@ class Learner(Protocol):
 
     @property
     def policy(self) -> Floats:
-        """The present policy: a solution ``(d,)`` of the domain."""
+        """The current policy, a solution ``(d,)`` of the domain."""
         ...
 
     def exploration(self, rows: int) -> Exploration:
-        """Returns how this many rows of a batch explore."""
+        """Returns the exploration of this many rows of a batch."""
         ...
 
     def learn(self, episodes: list[Record]) -> None:
-        """Learns from episodes, in their order; there are none if all have failed."""
+        """Learns from episodes, in their order. The list is empty if all have failed."""
         ...
 
     def change(self, settings: Any) -> None:
@@ -47,11 +47,12 @@ class Learner(Protocol):
 
 
 class RLAlgorithm(ArchiveAlgorithm):
-    """Plays a learner's policy: exploring rows to learn from, greedy rows to evaluate it.
+    """Plays a learner's policy in exploring rows, which train it, and in greedy rows.
 
     An iteration has as many batches of `batch_size` exploring rows as are needed to sample the
     settings' `sampled_steps`. In every `evaluate_every`-th iteration, the first batch ends with
-    greedy rows, with their own evaluation seeds. Only these are inserted in the archive.
+    greedy rows, which evaluate the policy with their own evaluation seeds. Only these are inserted
+    in the archive.
 
     Args:
         experiment: The experiment.
@@ -59,7 +60,7 @@ class RLAlgorithm(ArchiveAlgorithm):
         shared: The folder of centroids; None for arbitrary points.
 
     Raises:
-        BadInput: The algorithm cannot learn from the episodes of the domain.
+        BadInput: The algorithm cannot learn from episodes of the domain.
 
     Attributes:
         learner_type: The class of the learner.
@@ -85,7 +86,7 @@ class RLAlgorithm(ArchiveAlgorithm):
         self._return: float | None = None
 
     def ask(self) -> Candidates | None:
-        """Returns the present policy, once per row."""
+        """Returns the current policy, once per row."""
         if self.is_over:
             self._iteration, self._batch, self.sampled = self._iteration + 1, 0, 0
             self.is_over = False
@@ -101,7 +102,7 @@ class RLAlgorithm(ArchiveAlgorithm):
 
     @property
     def _is_judged(self) -> bool:
-        """Whether the next batch has greedy rows."""
+        """Returns whether the next batch has greedy rows."""
         return self._batch == 0 and self._iteration % self.settings.evaluate_every == 0
 
     def tell(self, candidates: Candidates, evaluation: Evaluation) -> None:
@@ -114,7 +115,7 @@ class RLAlgorithm(ArchiveAlgorithm):
         records = [record for record in played if record is not None]
         self.episodes += records
         self.sampled += sum(len(record.rewards) for record in records)
-        # Without any record the iteration might never end.
+        # Without this, an iteration without any record might never end.
         self.is_over = self.sampled >= self.settings.sampled_steps or not records
 
     def learn(self) -> None:
@@ -123,7 +124,7 @@ class RLAlgorithm(ArchiveAlgorithm):
         self.learner.learn(episodes)
 
     def metrics(self) -> dict[str, Any]:
-        """Returns the archive's metrics; `return` is the mean of the latest greedy objectives."""
+        """Returns the archive's metrics and `return`, the mean of the latest greedy objectives."""
         return {**super().metrics(), "return": self._return}
 
     def change(self, key: str, value: Any) -> None:
@@ -134,11 +135,11 @@ class RLAlgorithm(ArchiveAlgorithm):
 
 
 class Lagged(RLAlgorithm):
-    """Learns from the previous iteration while workers play: a fixed lag, at any speed.
+    """Learns from the previous iteration while workers play. The lag is fixed at any speed.
 
     Args: see `RLAlgorithm`.
     """
 
     def meanwhile(self) -> None:
-        """Learns; the first batch of an iteration is played by the policy before this step."""
+        """Learns. The first batch of the iteration still plays the policy before this step."""
         self.learn()

@@ -30,18 +30,18 @@ _ARRAYS = ("observations", "next_observations", "actions", "rewards", "dones", "
 class Replay:
     """A ring of the latest transitions of discrete actions, for n-step returns.
 
-    Episodes are added whole, so a return never spans two of them. Where the time limit has cut an
-    episode, the value of its last observation continues the return.
+    Episodes are added whole, so a return never spans two of them. If the time limit has truncated
+    an episode, the value of its last observation continues the return.
 
     Args:
         capacity: The largest number of transitions.
         inputs: Size of an observation.
         outputs: Number of actions.
-        n_steps: Rewards of a return [steps].
+        n_steps: Number of rewards in a return.
         gamma: Discount of later rewards.
 
     Raises:
-        BadInput: The memory is too small for it.
+        BadInput: The machine has too little memory for it.
 
     Attributes:
         buffer: The buffer of stable-baselines3.
@@ -55,7 +55,7 @@ class Replay:
 
     def _make(self, n_steps: int, gamma: float) -> None:
         capacity, inputs, outputs = self._sizes
-        asked = f"algorithm.buffer_size = {capacity}: a buffer of so many transitions"
+        asked = f"algorithm.buffer_size = {capacity}: a buffer of this many transitions"
         require_memory((8 * inputs + 20) * capacity, asked)
         self.buffer: Any = NStepReplayBuffer(
             capacity,
@@ -72,7 +72,7 @@ class Replay:
         return int(self.buffer.size())
 
     def add(self, record: Record) -> Slots:
-        """Adds the transitions of a record; only the latest ones where the buffer is too small.
+        """Adds the transitions of a record, or only the latest ones if the buffer is too small.
 
         Returns:
             Their slots.
@@ -92,7 +92,7 @@ class Replay:
         return slots
 
     def __getstate__(self) -> dict[str, Any]:
-        """Returns the filled slots only."""
+        """Returns only the filled slots."""
         buffer = self.buffer
         return {
             "_sizes": self._sizes,
@@ -111,7 +111,7 @@ class Replay:
 
 
 class DQNLearner(SB3Learner):
-    """Learns the values of actions: the policy takes the best one.
+    """Learns the values of actions. The policy takes the action with the highest value.
 
     `gradient_steps` follow every `train_freq` environment steps, which also update the target
     network, as in stable-baselines3.
@@ -133,7 +133,7 @@ class DQNLearner(SB3Learner):
         if not actor.discrete:
             raise BadInput(
                 f"algorithm {settings.name} learns the value of each action, and the actions of "
-                "the domain's environment are vectors; take ppo, a2c, impala or td3, or a domain "
+                "the domain's environment are vectors. Use ppo, a2c, impala or td3, or a domain "
                 "with discrete actions"
             )
         super().__init__(actor, settings, seed)
@@ -150,7 +150,7 @@ class DQNLearner(SB3Learner):
         return self._weights(self.model.q_net.q_net)
 
     def exploration(self, rows: int) -> Exploration:
-        """Takes a random action with a probability that falls linearly, then stays."""
+        """Explores by epsilon, a probability that falls linearly and then stays constant."""
         settings = self._settings
         first, last = settings.exploration_initial_eps, settings.exploration_final_eps
         epsilon = first + (last - first) * min(self.steps / settings.exploration_steps, 1.0)
@@ -172,7 +172,7 @@ class DQNLearner(SB3Learner):
                 self._train(settings.gradient_steps)
 
     def change(self, settings: Any) -> None:
-        """Changes the settings; n-step returns of earlier episodes get the new discount too."""
+        """Changes the settings. N-step returns of earlier episodes get the new discount too."""
         super().change(settings)
         self.replay.buffer.gamma = settings.gamma
 
@@ -181,7 +181,7 @@ class DQNLearner(SB3Learner):
         self.replay.add(record)
 
     def _follow(self, steps: int) -> None:
-        """Moves the target network at every `target_update_interval`-th of the next steps."""
+        """Updates the target network at every `target_update_interval`-th of the next steps."""
         settings, before = self._settings, self._followed
         self._followed += steps
         interval = settings.target_update_interval
@@ -195,7 +195,7 @@ class DQNLearner(SB3Learner):
         self.model.train(gradient_steps, self._settings.minibatch)
 
     def _make(self) -> Any:
-        # The replay buffer is ours, so the one of stable-baselines3 has one slot.
+        # `Replay` is the buffer, so the one that stable-baselines3 makes has one slot.
         model = self._model(SB3DQN, {"net_arch": self._hidden}, buffer_size=1)
         if not self._actor.bias:
             for network in (model.q_net, model.q_net_target):
@@ -216,14 +216,14 @@ class DQN(Lagged):
 
 
 class Priorities:
-    """The priority of each slot of a replay buffer; slots are drawn in proportion to it.
+    """The priority of each slot of a replay buffer. Slots are drawn in proportion to it.
 
-    A binary tree of sums: the children of node i are 2 i and 2 i + 1, the leaves are the slots. A
-    sum is always of its two children, never updated by differences, so that the same priorities
-    have the same bits whatever came before.
+    It is a binary tree of sums. The children of node i are 2 i and 2 i + 1, and the leaves are the
+    slots. A sum is always computed from its two children and never updated by differences. So equal
+    priorities give equal bits, with any history.
 
     Args:
-        capacity: Number of slots; their priorities are 0 at first.
+        capacity: Number of slots, whose priorities are 0 at first.
     """
 
     def __init__(self, capacity: int) -> None:
@@ -246,7 +246,7 @@ class Priorities:
         return self._sums[self._first + slots]
 
     def __setitem__(self, slots: Slots, priorities: Floats) -> None:
-        """Sets the priorities of slots; the last one counts where a slot is named twice."""
+        """Sets the priorities of slots. If a slot is given twice, the last priority counts."""
         nodes = self._first + slots
         self._sums[nodes] = priorities
         while len(nodes) and nodes[0] > 1:
@@ -264,14 +264,14 @@ class Priorities:
         nodes = np.ones(count, dtype=np.int64)
         while nodes[0] < self._first:
             left = self._sums[2 * nodes]
-            # The other half, where rounding would lead into an empty one.
+            # Takes the other half where rounding would lead into an empty one.
             right = (sums >= left) & (self._sums[2 * nodes + 1] > 0)
             sums = np.where(right, sums - left, sums)
             nodes = 2 * nodes + right
         return nodes - self._first
 
 
-_LEAST = 1e-6  # so that a transition without error is still drawn
+_LEAST = 1e-6  # keeps transitions without error in the draw
 
 
 class ApexDQNLearner(DQNLearner):
@@ -292,7 +292,7 @@ class ApexDQNLearner(DQNLearner):
         self.priorities = Priorities(settings.buffer_size)
 
     def exploration(self, rows: int) -> Exploration:
-        """Row i of N takes a random action with the probability eps^(1 + alpha i / (N - 1))."""
+        """Explores by epsilon, with the probability eps^(1 + alpha i / (N - 1)) in row i of N."""
         exponents = 1 + self._settings.eps_alpha * np.arange(rows) / max(rows - 1, 1)
         return Exploration("epsilon", (self._settings.eps**exponents)[:, None])
 
@@ -315,7 +315,7 @@ class ApexDQNLearner(DQNLearner):
             self._prioritise(slots, values, targets)
 
     def _values_and_targets(self, slots: Slots) -> tuple[Any, Any]:
-        """Returns, as tensors ``(n,)``, the values of the chosen actions and their targets."""
+        """Returns the values of the chosen actions and their targets, as tensors ``(n,)``."""
         network, target = self.model.q_net, self.model.q_net_target
         drawn = self.replay.buffer._get_samples(slots)
         with torch.no_grad():  # the network chooses, the target network evaluates

@@ -33,14 +33,15 @@ def vtrace(
     up to the end of each unroll (eq. 1).
 
     Args:
-        rewards: ``(t,)``.
+        rewards: ``(t,)`` rewards.
         values: ``(t,)`` V of the observation before each step.
         following: ``(t,)`` V of the observation after it, 0 where the step has ended the episode.
         last: ``(t,)`` whether it is the last step of its unroll.
-        ratios: ``(t,)`` pi(a|x) / mu(a|x), for the learning policy and the one that played.
+        ratios: ``(t,)`` pi(a|x) / mu(a|x), where pi is the learning policy and mu the policy that
+            played.
         gamma: Discount of later rewards.
-        rho_bar: Cut of the ratios of temporal differences; it determines the fixed point.
-        c_bar: Cut of the ratios of the trace; it determines the speed of convergence.
+        rho_bar: Upper bound of the ratios of temporal differences. It determines the fixed point.
+        c_bar: Upper bound of the ratios of the trace. It determines the speed of convergence.
 
     Returns:
         ``(t,)`` v_s, and ``(t,)`` rho_s (r_s + gamma v_{s+1} - V(x_s)).
@@ -62,7 +63,7 @@ Rows = NDArray[np.int64]
 class IMPALALearner(OnPolicyLearner):
     """An actor-critic with the networks and the optimiser of stable-baselines3's A2C.
 
-    Actors play with the present policy (lag 1) or with the one of `lag - 1` batches ago. The
+    Actors play with the current policy (lag 1) or with the policy of `lag - 1` batches ago. The
     learner learns from a batch while the next one is played, so the total lag is `lag`.
 
     Args: see `OnPolicyLearner`.
@@ -72,7 +73,7 @@ class IMPALALearner(OnPolicyLearner):
 
     def __init__(self, actor: Actor, settings: Any, seed: np.random.SeedSequence) -> None:
         super().__init__(actor, settings, seed)
-        # The policy of the next episodes to learn from, that of the actors, ..., the present one.
+        # The policies of the next episodes to learn from, of the actors, ..., the current one.
         first = arrays(self.model.policy.state_dict())
         self._policies: deque[Any] = deque([first] * (settings.lag + 1), settings.lag + 1)
 
@@ -91,7 +92,7 @@ class IMPALALearner(OnPolicyLearner):
         """Uses each unroll of the episodes once. It is called once per batch.
 
         Args:
-            episodes: The records of the previous batch; there are none if all have failed.
+            episodes: The records of the previous batch. The list is empty if all have failed.
         """
         if episodes:
             steps = join(episodes, discrete=self._actor.discrete)
@@ -109,9 +110,10 @@ class IMPALALearner(OnPolicyLearner):
         """Makes a gradient step.
 
         Args:
-            steps: Whole unrolls.
-            last: Whether a step is the last one of its unroll.
-            played: Logarithm of the probability of each action under the policy that played.
+            steps: The t steps of whole unrolls.
+            last: ``(t,)`` whether a step is the last of its unroll.
+            played: ``(t,)`` logarithm of the probability of each action under the policy that
+                played.
         """
         settings, policy = self._settings, self.model.policy
         values, log_probs, entropy = self._evaluate(steps)
@@ -137,7 +139,7 @@ class IMPALALearner(OnPolicyLearner):
         self._descend(loss)
 
     def _evaluate(self, steps: Steps) -> tuple[Any, Any, Any]:
-        """Returns values, logarithms of the actions' probabilities, and entropies, each (t,)."""
+        """Returns values, logarithms of the actions' probabilities and entropies, each ``(t,)``."""
         values, log_probs, entropy = self.model.policy.evaluate_actions(
             torch.from_numpy(steps.observations), torch.from_numpy(steps.actions)
         )
@@ -145,7 +147,7 @@ class IMPALALearner(OnPolicyLearner):
 
     @contextmanager
     def _as_of(self, weights: Any) -> Iterator[None]:
-        """Gives the networks earlier weights for the block."""
+        """Gives the networks earlier weights in a `with` block."""
         policy = self.model.policy
         now = arrays(policy.state_dict())
         policy.load_state_dict(tensors(weights))
@@ -165,10 +167,10 @@ class IMPALA(Lagged):
 
 
 def ends_of_unrolls(over: NDArray[np.bool_], n_steps: int) -> NDArray[np.bool_]:
-    """Returns which steps ``(t,)`` are the last of an unroll: each n-th, and that of an episode.
+    """Returns whether each step is the last of an unroll: every n-th, and the last of an episode.
 
     Args:
-        over: ``(t,)`` whether a step is the last one of its episode.
+        over: ``(t,)`` whether a step is the last of its episode.
         n_steps: The largest number of steps in an unroll.
     """
     index = np.arange(len(over))
@@ -181,7 +183,7 @@ def shuffled(last: NDArray[np.bool_], count: int) -> Iterator[Rows]:
     """Yields the rows of `count` unrolls at a time, in an order from numpy's global generator.
 
     Args:
-        last: ``(t,)`` whether a step is the last one of its unroll.
+        last: ``(t,)`` whether a step is the last of its unroll.
         count: Number of unrolls; the last yield may have fewer.
     """
     unrolls = np.split(np.arange(len(last)), 1 + np.flatnonzero(last)[:-1])

@@ -1,6 +1,6 @@
-"""The base of learners from stable-baselines3, without its environments.
+"""The base class of learners from stable-baselines3, without its environments.
 
-A reload file has a learner's generators, and arrays in place of torch's tensors.
+A reload file has the states of a learner's generators, and arrays in place of torch's tensors.
 """
 
 import copy
@@ -20,7 +20,9 @@ from qdsweep.domains.base import Actor, Floats
 
 
 class Generators:
-    """A learner's states of numpy's and torch's global generators, which stable-baselines3 uses.
+    """A learner's states of the global generators of numpy and torch.
+
+    stable-baselines3 draws from these generators.
 
     Args:
         seed: The seed of both.
@@ -34,7 +36,7 @@ class Generators:
 
     @contextmanager
     def used(self) -> Iterator[None]:
-        """Sets the global generators to these states in the block, and restores them after it."""
+        """Sets the global generators to these states in a `with` block, and restores them after."""
         global_states = np.random.get_state(), torch.get_rng_state()
         np.random.set_state(self._numpy)
         torch.set_rng_state(torch.from_numpy(self._torch))
@@ -69,13 +71,13 @@ def _each(change: Callable[[Any], Any], state: Any) -> Any:
 
 
 ACTIVATIONS = {"tanh": torch.nn.Tanh, "relu": torch.nn.ReLU}
-# Our name of an argument -> stable-baselines3's.
+# qdsweep's name of an argument -> that of stable-baselines3.
 _THEIRS = {"minibatch": "batch_size"}
 _FALLING = ("learning_rate", "clip_range")
 
 
 class SB3Learner(ABC):
-    """A learner around an algorithm of stable-baselines3; see `qdsweep.algorithms.rl.base.Learner`.
+    """A `qdsweep.algorithms.rl.base.Learner` around an algorithm of stable-baselines3.
 
     Args:
         actor: The network of the policy.
@@ -126,7 +128,7 @@ class SB3Learner(ABC):
             _init_setup_model=False,
             **{**arguments, **further},
         )
-        # As in its `load` without an environment.
+        # stable-baselines3's `load` without an environment does the same.
         outputs, inputs = actor.shapes[-1][0], actor.shapes[0][1]
         model.observation_space = spaces.Box(-np.inf, np.inf, (inputs,), np.float32)
         model.action_space = (
@@ -154,7 +156,7 @@ class SB3Learner(ABC):
         self.model._current_progress_remaining = max(1 - self.steps / decay, 0.0) if decay else 1.0
 
     def _descend(self, loss: Any) -> None:
-        """Makes a gradient step; a long gradient is clipped, as in stable-baselines3."""
+        """Makes a gradient step with a clipped gradient, as stable-baselines3 does."""
         policy = self.model.policy
         policy.optimizer.zero_grad()
         loss.backward()
@@ -162,11 +164,11 @@ class SB3Learner(ABC):
         policy.optimizer.step()
 
     def change(self, settings: Any) -> None:
-        """Changes the settings; weights and optimiser stay."""
+        """Changes the settings, and keeps weights and optimiser."""
         self.__setstate__({**self.__getstate__(), "_settings": settings})
 
     def __getstate__(self) -> dict[str, Any]:
-        """Replaces stable-baselines3's algorithm by arrays; the settings determine the rest."""
+        """Replaces stable-baselines3's algorithm with arrays. The settings determine the rest."""
         policy = self.model.policy
         states = arrays([policy.state_dict(), policy.optimizer.state_dict()])
         return {**vars(self), "model": states}

@@ -23,8 +23,8 @@ class OnPolicyLearner(SB3Learner):
 
     Policy and value function are separate networks, with stable-baselines3's initial weights.
     Discrete actions are drawn from softmax(output). For continuous actions the outputs are the
-    means of normal distributions with learnt deviations. The draw is the action here, which the
-    domain squashes into its bounds; stable-baselines3 clips it.
+    means of normal distributions with learnt deviations. The domain squashes a draw into the
+    bounds, while stable-baselines3 clips it.
 
     Args:
         actor: The network of the policy.
@@ -48,7 +48,7 @@ class OnPolicyLearner(SB3Learner):
         return Exploration("gaussian", np.tile(deviations, (rows, 1)))
 
     def learn(self, episodes: list[Record]) -> None:
-        """Trains on episodes of the present policy, in their order."""
+        """Trains on episodes of the current policy, in their order."""
         if not episodes:
             return
         buffer = self._buffer(episodes)
@@ -61,7 +61,7 @@ class OnPolicyLearner(SB3Learner):
     def _make(self) -> Any:
         hidden = self._settings.vf_hidden
         shapes = layer_shapes([self._actor.shapes[0][1], *hidden, 1])
-        # Memory for weights, their gradient, and at least one moment of the optimiser.
+        # The memory holds weights, their gradient, and at least one moment of the optimiser.
         asked = f"algorithm.vf_hidden = {hidden}: a network of such layers"
         require_memory(12 * count_parameters(shapes, bias=True), asked)
         network = {
@@ -69,7 +69,7 @@ class OnPolicyLearner(SB3Learner):
             "log_std_init": self._settings.log_std_init,
         }
         model = self._model(_KINDS[self._settings.type], network)
-        if not self._actor.bias:  # it stays zero
+        if not self._actor.bias:  # the bias stays zero
             model.policy.action_net.bias.requires_grad_(False)
         return model
 

@@ -1,4 +1,4 @@
-"""The consecutive steps of episodes, as learners take them."""
+"""The consecutive steps of episodes, in the form that learners need."""
 
 from typing import NamedTuple
 
@@ -10,15 +10,15 @@ from qdsweep.domains.experience import join_records
 
 
 class Steps(NamedTuple):
-    """t steps.
+    """A sequence of t steps.
 
     Attributes:
         observations: ``(t, s)`` float32 before each step.
         following: ``(t, s)`` float32 after it.
         actions: ``(t,)`` int64 for discrete actions, otherwise ``(t, a)`` float32.
         rewards: ``(t,)`` float32.
-        over: ``(t,)`` bool: whether it is the last step of its episode.
-        cut: ``(t,)`` bool: whether the time limit ended the episode there.
+        over: ``(t,)`` bool, whether it is the last step of its episode.
+        cut: ``(t,)`` bool, whether the time limit truncated the episode there.
     """
 
     observations: NDArray[np.float32]
@@ -29,7 +29,7 @@ class Steps(NamedTuple):
     cut: NDArray[np.bool_]
 
     def at(self, rows: NDArray[np.int64]) -> "Steps":
-        """Returns some of the steps."""
+        """Returns a selection of the steps."""
         return Steps._make(values[rows] for values in self)
 
 
@@ -38,11 +38,11 @@ def join(episodes: list[Record], *, discrete: bool) -> Steps:
 
     Args:
         episodes: The records.
-        discrete: Whether actions are one-hot.
+        discrete: Whether actions are one-hot vectors.
     """
     observations, actions, rewards, ends = join_records(episodes)
     over = ends != GOES_ON
-    # A record has one more observation than steps for each episode that has ended.
+    # For each ended episode, a record has one more observation than steps.
     before = np.arange(len(ends)) + np.cumsum(over) - over
     return Steps(
         observations[before],

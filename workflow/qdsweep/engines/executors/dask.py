@@ -1,11 +1,11 @@
-"""Dask: a connection of Dask's to each worker of a Dask cluster, past Dask's scheduler.
+"""Dask: a direct connection to each worker of a Dask cluster, past Dask's scheduler.
 
-A Dask task costs client and scheduler some milliseconds, a message little. All else is Dask's:
-arrival and loss of workers, TLS, the dashboard. A Dask cluster is the run's own, with the
-scheduler in the main process, or an existing one.
+A Dask task costs client and scheduler some milliseconds, and a message costs less. Dask provides
+everything else: arrival and loss of workers, TLS, and the dashboard. A Dask cluster belongs to the
+run and has the scheduler in the main process, or it already exists.
 
-Anyone who has the credentials of a run can run code as its user: they are in a folder of mode
-0700, in files of mode 0600, and are removed with the end of the run.
+Anyone who has the credentials of a run can run code as its user. The credentials are in a folder of
+mode 0700, in files of mode 0600, and are removed at the end of the run.
 """
 
 import asyncio
@@ -43,12 +43,12 @@ log = logging.getLogger("qdsweep")
 
 
 class Cluster(Protocol):
-    """A Dask cluster, as the executor sees it.
+    """A Dask cluster, for the executor.
 
     Attributes:
-        client: Connected to it.
+        client: The client that is connected to it.
         is_own: Whether it works only for this run and ends with it.
-        remedy: Where to look if no worker comes.
+        remedy: The advice to the user if no worker comes.
     """
 
     client: Client
@@ -60,12 +60,12 @@ class Cluster(Protocol):
         ...
 
     def close(self) -> None:
-        """Leaves it, or ends it."""
+        """Leaves the cluster, or ends the run's own."""
         ...
 
 
 class OwnCluster:
-    """A cluster for one run: the scheduler is in this process, workers come by themselves.
+    """A cluster for one run, with the scheduler in this process. Its workers connect on their own.
 
     Args:
         cluster: The cluster config.
@@ -80,7 +80,7 @@ class OwnCluster:
         dask.config.set(SETTINGS | {"temporary-directory": str(state.workers)})
         self._helpers, self._file = helpers, state.connection
         security = Security.temporary()
-        # At no moment can another user read them.
+        # No other user can read the credentials at any moment.
         pem = security.tls_ca_file + security.tls_scheduler_key
         write_private(self._file.parent / "tls.pem", pem)
         host = _host(cluster.interface)
@@ -98,8 +98,8 @@ class OwnCluster:
         self.client = Client(self._cluster, direct_to_workers=True)
         address = self._cluster.scheduler_address
         self.remedy = (
-            f"see {helpers.logs}; they connect to {address} (the cluster's `interface` chooses the "
-            "network)"
+            f"see {helpers.logs}. Workers connect to {address}; the cluster's `interface` selects "
+            "the network"
         )
         write_private(self._file, json.dumps({"address": address, "directory": str(Path.cwd())}))
 
@@ -108,22 +108,22 @@ class OwnCluster:
         if not self._helpers.are_gone():
             return None
         return (
-            "the workers could not be started, or what starts them has ended: "
-            f"{self._helpers.logs} may say why; the same command starts them again"
+            "the workers could not be started, or the process that starts them has ended; see "
+            f"{self._helpers.logs}. The same command starts them again"
         )
 
     def close(self) -> None:
-        """Makes the workers leave; the credentials vanish."""
+        """Makes the workers leave, and removes the credentials."""
         shutil.rmtree(self._file.parent, ignore_errors=True)
         self._helpers.are_leaving = True
         self._cluster.close(timeout=2)
 
 
 class JoinedCluster:
-    """An existing cluster, which stays as it was.
+    """An existing cluster, which stays unchanged.
 
     Args:
-        keys: Where it is, `dask:` of the cluster config.
+        keys: The keys `dask:` of the cluster config, which have its address.
     """
 
     is_own = False
@@ -131,17 +131,17 @@ class JoinedCluster:
     def __init__(self, keys: config.DaskCluster) -> None:
         _quieten()
         address, security = _find(keys)
-        self.remedy = f"the Dask cluster at {address} has none, or none that fits"
+        self.remedy = f"the Dask cluster at {address} has no worker, or none that fits"
         try:
             self.client = Client(address, security=security, direct_to_workers=True, timeout=30)
-        except OSError as error:  # it may be up again for the next attempt
+        except OSError as error:  # it may be running again at the next attempt
             raise NoWorkers(f"cluster: dask: no scheduler answers at {address} ({error})") from None
         except Exception as error:
             what = f"{type(error).__name__}: {error}"
-            raise BadInput(f"cluster: dask: {address} is no Dask scheduler ({what})") from None
+            raise BadInput(f"cluster: dask: {address} is not a Dask scheduler ({what})") from None
 
     def problem(self) -> None:
-        """There may always come more workers."""
+        """Returns None, because more workers may always come."""
 
     def close(self) -> None:
         """Leaves it."""
@@ -149,7 +149,7 @@ class JoinedCluster:
 
 
 def _quieten() -> None:
-    """Keeps Dask's tracebacks out of the run's log, which itself reports arrivals and losses."""
+    """Keeps Dask's tracebacks out of the run's log, where qdsweep reports arrivals and losses."""
     for name in ("distributed", "tornado"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
 
@@ -165,12 +165,12 @@ def _find(keys: config.DaskCluster) -> tuple[str, Security | None]:
             raise BadInput(f"cluster: dask: {named}: there is no such file") from None
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise BadInput(
-                f"cluster: dask: {named}: it is not what `dask scheduler --scheduler-file` writes "
+                f"cluster: dask: {named}: it is not a file of `dask scheduler --scheduler-file` "
                 f"({type(error).__name__}: {error})"
             ) from None
     tls = {name: getattr(keys, name) for name in ("tls_ca_file", "tls_cert", "tls_key")}
     if str(address).startswith("tls://") != all(tls.values()):
-        need = "needs" if not any(tls.values()) else "is not of TLS, and takes no"
+        need = "needs" if not any(tls.values()) else "does not use TLS, and takes no"
         raise BadInput(f"cluster: dask: {named} ({address}) {need} {', '.join(tls)}")
     for name, file in tls.items():
         if file is not None and not Path(file).is_file():
@@ -186,7 +186,7 @@ def _find(keys: config.DaskCluster) -> tuple[str, Security | None]:
 
 
 def _host(interface: str | None) -> str:
-    """Returns where to listen: the chosen network, or loopback outside of a Slurm job."""
+    """Returns the address to listen on: the chosen network, or loopback outside a Slurm job."""
     if interface is not None:
         try:
             return get_ip_interface(interface)
@@ -204,7 +204,7 @@ def _say_where(link: str | None) -> None:
         )
 
 
-# How often a run without workers asks Dask's scheduler for them [s].
+# The interval at which a run without workers asks Dask's scheduler for them [s].
 LOOK_AGAIN_SECONDS = 5.0
 
 
@@ -218,7 +218,7 @@ def connect(
 
 
 class _Worker(NamedTuple):
-    """A worker, as the run sees it."""
+    """A worker, for the run."""
 
     comm: Comm
     slots: int
@@ -226,17 +226,17 @@ class _Worker(NamedTuple):
 
     @property
     def load(self) -> float:
-        """Parts that it has, per part that it can evaluate at a time."""
+        """The number of parts that it has, divided by the number that it can evaluate at a time."""
         return len(self.calls) / self.slots
 
 
 class Dask:
-    """The workers of a Dask cluster, those that come later too.
+    """The workers of a Dask cluster, including those that come later.
 
     Args:
         order: The settings of all workers.
         cluster: The Dask cluster.
-        wanted: How many workers the run has asked for.
+        wanted: Number of workers that the run has asked for.
     """
 
     name = "dask"
@@ -257,11 +257,11 @@ class Dask:
 
     @property
     def workers(self) -> int:
-        """How many parts can be evaluated at a time now."""
+        """The number of parts that can currently be evaluated at a time."""
         return sum(worker.slots for worker in list(self._workers.values()))
 
     def submit(self, part: Batch, first: int) -> "Future[Answer]":
-        """Has a part evaluated; see `Executor.submit`."""
+        """Submits a part; see `Executor.submit`."""
         future: Future[Answer] = Future()
         self._loop.call_soon_threadsafe(self._ask, pack(part, first), future)
         return future
@@ -269,7 +269,7 @@ class Dask:
     def problem(self) -> str | None:
         """Returns why no worker will ever come; None while one may."""
         now = time.monotonic()
-        if now > self._looked_at + LOOK_AGAIN_SECONDS:  # the scheduler may have started again
+        if now > self._looked_at + LOOK_AGAIN_SECONDS:  # the scheduler may have restarted
             self._looked_at = now
             asyncio.run_coroutine_threadsafe(self._look(), self._loop)
         return self._cluster.problem()
@@ -284,8 +284,8 @@ class Dask:
         self._loop.create_task(send(worker.comm, number, question))
 
     def _notice(self, event: tuple[float, dict[str, Any]]) -> None:
-        """Takes note of new workers, which Dask's scheduler reports."""
-        about = event[1]  # other clients may write anything there
+        """Registers a new worker that Dask's scheduler reports."""
+        about = event[1]  # other clients may write anything here
         if isinstance(about, dict) and about.get("action") == "add-worker":
             self._employ_soon(about["worker"])
 
@@ -314,7 +314,7 @@ class Dask:
         except Exception as error:
             problem = f"{type(error).__name__}: {error}"
         if problem:
-            log.warning("worker %s (%s) turned away: %s", address, about, problem)
+            log.warning("worker %s (%s) rejected: %s", address, about, problem)
             return
         worker = self._workers[address] = _Worker(comm, slots, {})
         log.info("worker %s (%s), %d now", address, about, self.workers)
@@ -322,7 +322,7 @@ class Dask:
             while True:
                 number, answer = await comm.read()
                 self._take(worker.calls.pop(number), answer)
-        except OSError as error:  # as Dask has it, of the connection
+        except OSError as error:  # Dask's error of a lost connection
             del self._workers[address]
             if not self._ending:
                 log.warning("worker %s is lost, %d left (%s)", address, self.workers, error)

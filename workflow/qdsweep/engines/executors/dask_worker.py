@@ -1,4 +1,4 @@
-"""The processes of a run on a Dask worker; and `qdsweep worker`, a Dask worker for one run."""
+"""The processes of a run on a Dask worker, and `qdsweep worker`, a Dask worker for one run."""
 
 import asyncio
 import contextlib
@@ -23,7 +23,7 @@ from qdsweep.engines.failures import WorkerLost
 from qdsweep.errors import QdsweepError
 from qdsweep.records.paths import RunDir, StateDir
 
-# There are no tasks to watch, and no memory of Dask's to manage.
+# Dask has no tasks to watch here, and no memory to manage.
 SETTINGS = {
     "distributed.worker.profile.enabled": False,
     "distributed.worker.memory.monitor-interval": "10s",
@@ -35,10 +35,10 @@ SETTINGS = {
     "distributed.admin.system-monitor.interval": "10s",
     "distributed.admin.system-monitor.disk": False,
     "distributed.admin.system-monitor.gil.enabled": False,
-    # Workers stay to the end of the run, whatever a user's Dask config has for other clusters.
+    # Workers stay to the end of the run, with any Dask config of the user for other clusters.
     "distributed.worker.lifetime.duration": None,
-    "distributed.scheduler.idle-timeout": None,  # evaluations are no tasks of Dask
-    "distributed.comm.timeouts.tcp": "30s",  # then a node that does not answer is lost
+    "distributed.scheduler.idle-timeout": None,  # evaluations are not tasks of Dask
+    "distributed.comm.timeouts.tcp": "30s",  # a node that is silent for this time is lost
 }
 
 # The name of a Dask worker's operation for a run.
@@ -49,7 +49,7 @@ _turn: asyncio.Semaphore | None = None
 
 
 def introduce(dask_worker: Worker) -> None:
-    """Teaches a Dask worker, in which it is called, to work for runs."""
+    """Adds the operation for runs to a Dask worker, in whose process it is called."""
 
     async def serve(comm: Comm, order: bytes) -> Status:
         await _serve(dask_worker, comm, order)
@@ -59,9 +59,9 @@ def introduce(dask_worker: Worker) -> None:
 
 
 async def _serve(dask_worker: Worker, comm: Comm, order: bytes) -> None:
-    """Works for a run until its end, which ends the connection; with a process for each thread.
+    """Works for a run until the connection ends, with one process per thread of the worker.
 
-    They have the run's CPU settings, and leave nothing behind in the worker.
+    The processes have the run's CPU settings, and leave no state in the worker.
     """
     slots = dask_worker.state.nthreads
     loop, threads = asyncio.get_running_loop(), ThreadPoolExecutor(slots)
@@ -87,18 +87,18 @@ async def _serve(dask_worker: Worker, comm: Comm, order: bytes) -> None:
     finally:
         children.close()
         if problem and _is_ours:
-            print(f"the run has turned this worker away: {problem}", file=sys.stderr, flush=True)
+            print(f"the run has rejected this worker: {problem}", file=sys.stderr, flush=True)
             os._exit(1)
 
 
 async def send(comm: Comm, number: int, content: bytes) -> None:
-    """Sends a question, or the answer of the same number; the reader notices failures."""
+    """Sends a question, or the answer with the same number. The reader detects failures."""
     with contextlib.suppress(OSError):
         await comm.write([number, content])
 
 
 def _turns(slots: int) -> asyncio.Semaphore:
-    """Returns the turns of a shared worker: its runs take them in turn, a part each."""
+    """Returns the turns of a shared worker. Its runs take them in turn, for one part each."""
     global _turn
     if _turn is None:
         _turn = asyncio.Semaphore(slots)
@@ -106,7 +106,7 @@ def _turns(slots: int) -> asyncio.Semaphore:
 
 
 def credentials(folder: Path) -> Security:
-    """Returns a run's credentials: both sides show them and accept no others (mutual TLS)."""
+    """Returns a run's credentials. Both sides show them and accept no others (mutual TLS)."""
     pem = str(folder / "tls.pem")
     names = [f"tls_{role}_{what}" for role in ("scheduler", "worker") for what in ("cert", "key")]
     return Security(require_encryption=True, tls_ca_file=pem, **dict.fromkeys(names, pem))
@@ -116,18 +116,18 @@ class _Leave(WorkerPlugin):
     """Ends the process as soon as Dask does, also in the middle of an evaluation."""
 
     def teardown(self, worker: Worker) -> None:
-        """Called when the scheduler asks for it, or is gone."""
+        """Ends the process when the scheduler asks for it, or has ended."""
         os._exit(0)
 
 
 class _Scheduler(NamedTuple):
     address: str
     security: Security
-    host: str  # of this process, on the network that reaches the scheduler
+    host: str  # this process's address on the network that reaches the scheduler
 
 
 def work(run: Path, workers: int, patience: float) -> None:
-    """Evaluates for a run until it ends, which ends this process.
+    """Evaluates for a run until the run ends, and then ends this process.
 
     Args:
         run: The run's folder.
@@ -163,7 +163,7 @@ async def _work(state: StateDir, workers: int, patience: float) -> None:
 
 
 async def _find_scheduler(file: Path, patience: float) -> _Scheduler:
-    """Waits for the main process. The files may be of an earlier attempt, so they are tried."""
+    """Waits for the main process. The files may come from an earlier attempt, so they are tried."""
     deadline = time.monotonic() + patience
     while time.monotonic() < deadline:
         try:

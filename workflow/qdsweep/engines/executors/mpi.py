@@ -1,6 +1,6 @@
-"""MPI: every rank but 0 is a worker. A lost rank ends the whole job, as MPI has it.
+"""MPI: every rank except 0 is a worker. In MPI, a lost rank ends the whole job.
 
-No rank waits inside of MPI, which would keep a core busy: ranks look for messages repeatedly.
+No rank waits inside MPI, because that would keep a core busy. Ranks poll for messages instead.
 """
 
 import logging
@@ -23,18 +23,18 @@ from qdsweep.records.paths import StateDir
 log = logging.getLogger("qdsweep")
 
 WORLD = MPI.COMM_WORLD
-# How long a rank sleeps between two looks: a part of the time that it has waited, at most [s].
+# A rank sleeps between two polls for a fraction of the time that it has waited, at most this [s].
 MAIN_SECONDS = 0.001
 WORKER_SECONDS = 0.01
 
 
 def connect(order: Order, cluster: Cluster, state: StateDir, helpers: object) -> "Mpi":
-    """Makes workers of the other ranks."""
+    """Makes an executor of the other ranks."""
     return Mpi(order)
 
 
 class Mpi:
-    """The other ranks, each with a queue of parts: MPI keeps the messages of a rank in order.
+    """The other ranks, each with a queue of parts, as MPI keeps the messages of a rank in order.
 
     Args:
         order: The settings of all workers.
@@ -49,14 +49,14 @@ class Mpi:
         self._problems: list[str] = []
         self._sent: list[MPI.Request] = []
         self._expected = threading.Semaphore(0)
-        self._lock = threading.Lock()  # also for MPI, which may not support two threads at a time
+        self._lock = threading.Lock()  # MPI may not support two threads at a time
         for rank in range(1, WORLD.size):
             self._send(rank, order)
         threading.Thread(target=self._listen, daemon=True).start()
 
     @property
     def workers(self) -> int:
-        """How many have answered, and can work for the run."""
+        """The number of ranks that have answered and can work for the run."""
         return len(self._running)
 
     def submit(self, part: Batch, first: int) -> "Future[Answer]":
@@ -73,7 +73,7 @@ class Mpi:
         return self._problems[0] if len(self._problems) == self.wanted else None
 
     def close(self) -> None:
-        """Leaves the ranks to `end`, as only the end of this process can interrupt them."""
+        """Leaves the ranks to `end`, because only the end of this process can interrupt them."""
         with self._lock:
             self._forget_sent()
 
@@ -102,7 +102,7 @@ class Mpi:
         if rank not in self._running:
             about, problem = answer
             if problem:
-                self._problems.append(f"rank {rank} ({about}) turned away: {problem}")
+                self._problems.append(f"rank {rank} ({about}) rejected: {problem}")
                 log.warning("worker %s", self._problems[-1])
                 return
             self._running[rank] = deque()
@@ -129,13 +129,13 @@ def serve() -> None:
             except Exception as error:
                 answer = error
             WORLD.send(answer, 0)
-    except BaseException:  # without it the others would wait for ever
+    except BaseException:  # otherwise the other ranks would wait forever
         traceback.print_exc()
         WORLD.Abort(1)
 
 
 def end(code: int) -> None:
-    """Ends all ranks, also in the middle of an evaluation if rank 0 ends before the run does."""
+    """Ends all ranks. If `code` is not 0, it also interrupts their evaluations."""
     if code:
         WORLD.Abort(code)
     for rank in range(1, WORLD.size):
@@ -144,7 +144,7 @@ def end(code: int) -> None:
 
 
 def library() -> str:
-    """Returns what this MPI calls itself."""
+    """Returns the name and version of this MPI library."""
     return " ".join(MPI.Get_library_version().split()[:3])
 
 

@@ -20,7 +20,7 @@ def connect(order: Order, cluster: Cluster, state: StateDir | None, helpers: obj
 
 
 class Processes:
-    """Some processes, with a thread each that waits for it.
+    """Several processes, each with a thread that waits for it.
 
     Args:
         order: The settings of all workers.
@@ -28,17 +28,17 @@ class Processes:
     """
 
     name = "processes"
-    remedy = ""  # there are always workers
+    remedy = ""  # never shown, because there are always workers
 
     def __init__(self, order: Order, workers: int) -> None:
         self.wanted = self.workers = workers
         _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))  # a connection for each process
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))  # one connection per process
         self._children = Children(order, workers, "worker")
         self._threads = ThreadPoolExecutor(workers)
 
     def submit(self, part: Batch, first: int) -> "Future[Answer]":
-        """Has a part evaluated; see `Executor.submit`."""
+        """Submits a part; see `Executor.submit`."""
         return self._threads.submit(self._evaluate, part, first)
 
     def _evaluate(self, part: Batch, first: int) -> Answer:
@@ -49,7 +49,7 @@ class Processes:
             raise
 
     def problem(self) -> None:
-        """There are always workers."""
+        """Returns None, because there are always workers."""
 
     def close(self) -> None:
         """Ends the workers, also in the middle of an evaluation."""

@@ -1,7 +1,7 @@
-"""Ray: a cluster of the run's own, whose head is on this machine, or an existing one.
+"""Ray: a cluster that belongs to the run, with its head on this machine, or an existing one.
 
-Anyone who has the token of a run can run code as its user: it is in a folder of mode 0700, in a
-file of mode 0600, and is removed with the end of the run. Ray encrypts nothing.
+Anyone who has the token of a run can run code as its user. The token is in a folder of mode 0700,
+in a file of mode 0600, and is removed at the end of the run. Ray encrypts nothing.
 """
 
 import contextlib
@@ -31,12 +31,12 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("qdsweep")
 
-# How long Ray may take to end before the run is saved [s]; it continues meanwhile.
+# How long a run waits for Ray to end before the run is saved [s]. Ray then ends in the background.
 GOODBYE_SECONDS = 0.7
 # The head starts a server for each client that is not a node. Some of these servers hang, and the
-# head gives them up after half a minute.
+# head ends them after half a minute.
 CLIENT_ATTEMPTS = 4
-TOKEN = secrets.token_hex(32)  # one for each process: Ray reads it once
+TOKEN = secrets.token_hex(32)  # one per process, because Ray reads it only once
 
 
 def connect(order: Order, cluster: config.Cluster, state: StateDir, helpers: object) -> "Ray":
@@ -46,16 +46,16 @@ def connect(order: Order, cluster: config.Cluster, state: StateDir, helpers: obj
         joined = JoinedCluster(cluster.ray.address, order)
     else:
         joined = OwnCluster(cluster, state, order)
-    # Ray reads the environment, with the way to the token, when it is imported.
+    # At its import, Ray reads the environment, which has the path of the token.
     from qdsweep.engines.executors.ray_actors import Ray
 
     return Ray(order, joined, cluster.workers)
 
 
 class _Thread:
-    """Ray's own thread: in the main one Ray would take over the signals.
+    """A separate thread for Ray, because Ray in the main thread would handle the signals.
 
-    The processes that were started in it end with it.
+    The processes that it starts end with it.
     """
 
     def __init__(self) -> None:
@@ -68,7 +68,7 @@ class _Thread:
         options |= {"log_to_driver": False, "configure_logging": False}
         self._executor.submit(ray.init, **options).result()
         for number in SIGNALS:
-            signal.signal(number, signal.getsignal(number))  # Ray's C++ part has put its own first
+            signal.signal(number, signal.getsignal(number))  # Ray's C++ part has replaced them
 
     def end(self) -> None:
         import ray
@@ -78,7 +78,7 @@ class _Thread:
 
 
 class OwnCluster:
-    """A cluster for one run; its processes end with this one.
+    """A cluster for one run. Its processes end with this one.
 
     Args:
         cluster: The cluster config.
@@ -92,7 +92,7 @@ class OwnCluster:
         self._folder = state.connection.parent
         token = self._folder / "token"
         write_private(token, TOKEN)
-        os.environ.pop("RAY_AUTH_TOKEN", None)  # of another cluster
+        os.environ.pop("RAY_AUTH_TOKEN", None)  # it may belong to another cluster
         self._scratch = Scratch()
         os.environ.update(self._scratch.environment(token))
         before = set(psutil.Process().children())
@@ -124,39 +124,39 @@ class OwnCluster:
         return None
 
     def close(self, actors: Iterable[Any]) -> None:
-        """Ends its processes, also in the middle of an evaluation; the token vanishes."""
+        """Ends its processes, also in the middle of an evaluation, and removes the token."""
         shutil.rmtree(self._folder, ignore_errors=True)
         for process in self._processes:
             with contextlib.suppress(psutil.NoSuchProcess):
                 for child in process.children(recursive=True):
                     child.kill()
-                if self._vital.get(process.pid) != "gcs_server":  # Ray waits for it, to say goodbye
+                if self._vital.get(process.pid) != "gcs_server":  # Ray needs it to disconnect
                     process.kill()
         self._thread.end()
 
 
 class JoinedCluster:
-    """An existing cluster, which stays as it was.
+    """An existing cluster, which stays unchanged.
 
     Args:
-        address: Where it is, as Ray names it.
+        address: Its address, in Ray's form.
         order: The settings of all workers.
     """
 
     def __init__(self, address: str, order: Order) -> None:
-        # Their processes are started for these actors, with the run's settings.
+        # Ray starts the processes of these actors for this run, with its CPU settings.
         self.options = {"runtime_env": {"env_vars": order.settings}}
         self.remedy = f"the Ray cluster at {address} has no free core, or no node that fits"
         self._thread = _Thread()
         try:
             if address != "auto" and not answers(address.removeprefix("ray://")):
-                raise ConnectionError("nobody answers")  # Ray itself would wait for minutes
+                raise ConnectionError("no answer")  # Ray itself would wait for minutes
             self._join(address)
-        except Exception as error:  # it may be well again for the next attempt
+        except Exception as error:  # it may be running again at the next attempt
             why = (str(error).strip().splitlines() or [type(error).__name__])[0]
             raise NoWorkers(
                 f"cluster: ray: address = {address!r}: no Ray cluster answers there, or it "
-                f"does not let this process in ({why})"
+                f"rejects this process ({why})"
             ) from None
 
     def _join(self, address: str) -> None:
@@ -170,10 +170,10 @@ class JoinedCluster:
                 log.warning("Ray's server for this client does not answer; asking for another one")
 
     def problem(self) -> None:
-        """There may always be more cores."""
+        """Returns None, because more cores may always become free."""
 
     def close(self, actors: Iterable[Any]) -> None:
-        """Ends the actors, also in the middle of an evaluation, and leaves it."""
+        """Ends the actors, also in the middle of an evaluation, and leaves the cluster."""
         import ray
 
         for actor in actors:
@@ -190,7 +190,7 @@ def _has_ended(child: int) -> bool:
 
 
 def _host(interface: str | None) -> str | None:
-    """Returns this machine's address on the chosen network; None for the one that Ray takes."""
+    """Returns this machine's address on the chosen network; None for Ray's own choice."""
     if interface is None:
         return None
     for address in psutil.net_if_addrs().get(interface, ()):

@@ -1,6 +1,6 @@
-"""Ray's actors: one for each worker, with a process and a core of its own.
+"""Ray's actors, one per worker, each with its own process and core.
 
-Ray finds the cores. For an actor whose process or node is lost there is another one.
+Ray finds the cores. Another actor replaces an actor whose process or node is lost.
 """
 
 import logging
@@ -24,16 +24,16 @@ from qdsweep.engines.worker import Evaluator, Order
 
 log = logging.getLogger("qdsweep")
 
-# This many workers may be lost before they begin; each further one counts as rejected.
+# This many workers may be lost before they start. Each further one counts as rejected.
 MAX_EARLY_LOSSES = 3
 
 
 class Cluster(Protocol):
-    """A Ray cluster, as the run's actors see it.
+    """A Ray cluster, for the run's actors.
 
     Attributes:
-        options: Of each actor.
-        remedy: Where to look if no worker comes.
+        options: The options of each actor.
+        remedy: The advice to the user if no worker comes.
     """
 
     options: dict[str, Any]
@@ -49,7 +49,7 @@ class Cluster(Protocol):
 
 
 class Colleague(Evaluator):
-    """An actor: a worker, whose process Ray has started only for it."""
+    """An actor, that is, a worker with its own process of Ray."""
 
     def __init__(self, order: Order) -> None:
         if Path(order.directory).is_dir():  # the user's plug-ins are there
@@ -57,25 +57,25 @@ class Colleague(Evaluator):
         super().__init__(order)
 
     def describe(self) -> tuple[str, str]:
-        """Returns its name, and why it cannot work for the run (empty if it can)."""
+        """Returns its name, and the reason why it cannot work for the run (empty if it can)."""
         return self.name, self.problem
 
     def answer(self, question: bytes) -> bytes:
-        """Answers a question of `pack`, for `unpack`: Ray is slow with anything but bytes."""
+        """Answers a question of `pack`, for `unpack`. Ray is only fast with bytes."""
         return pickle.dumps(self.evaluate(*pickle.loads(question)), protocol=5)
 
 
 @dataclass(eq=False)
 class _Worker:
-    """A worker, as the run sees it: compared by identity.
+    """A worker, for the run, which is compared by identity.
 
-    An actor's own comparison waits, in a run that is no node of the cluster, for the thread that
-    answers come in.
+    In a run that is not a node of the cluster, an actor's own comparison would wait for the thread
+    that receives answers.
     """
 
     actor: Any
     name: str = "?"
-    load: int = 0  # parts that it has
+    load: int = 0  # number of parts that it has
 
 
 class Ray:
@@ -84,7 +84,7 @@ class Ray:
     Args:
         order: The settings of all workers.
         cluster: The Ray cluster.
-        wanted: How many workers the run has asked for.
+        wanted: Number of workers that the run has asked for.
     """
 
     name = "ray"
@@ -93,23 +93,23 @@ class Ray:
         self.wanted = wanted
         self.remedy = cluster.remedy
         self._order, self._cluster = order, cluster
-        self._lock = threading.Lock()  # Ray answers in threads of its own
-        self._hired: set[_Worker] = set()  # those that Ray finds no core for yet, too
+        self._lock = threading.Lock()  # Ray answers in its own threads
+        self._hired: set[_Worker] = set()  # includes those that still wait for a core
         self._ready: set[_Worker] = set()
         self._refusals: list[str] = []
         self._early_losses = 0
         self._ending = False
-        self._hiring = ThreadPoolExecutor(1)  # in a thread that Ray answers in it would hang
+        self._hiring = ThreadPoolExecutor(1)  # it would hang in a thread in which Ray answers
         for _ in range(wanted):
             self._hiring.submit(self._hire)
 
     @property
     def workers(self) -> int:
-        """How many there are now."""
+        """The current number of workers."""
         return 0 if self._cluster.problem() else len(self._ready)
 
     def submit(self, part: Batch, first: int) -> "Future[Answer]":
-        """Has a part evaluated; see `Executor.submit`."""
+        """Submits a part; see `Executor.submit`."""
         future: Future[Answer] = Future()
         with self._lock:
             if not self._ready:
@@ -124,7 +124,7 @@ class Ray:
     def problem(self) -> str | None:
         """Returns why no worker will ever come; None while one may."""
         if len(self._refusals) == self.wanted:
-            return f"every worker was turned away: {self._refusals[-1]}"
+            return f"every worker was rejected: {self._refusals[-1]}"
         return self._cluster.problem()
 
     def _hire(self) -> None:
@@ -148,14 +148,14 @@ class Ray:
                 return
             if lost and self._early_losses < MAX_EARLY_LOSSES:
                 self._early_losses += 1
-                log.warning("a worker was lost before it began; asking for another one")
+                log.warning("a worker was lost before it started; asking for another one")
                 self._hired.remove(worker)
                 self._hiring.submit(self._hire)
                 return
             if problem:
                 self._refusals.append(problem)
-                log.warning("worker %s turned away: %s", worker.name, problem)
-                self._hired.remove(worker)  # its last reference: Ray ends it
+                log.warning("worker %s rejected: %s", worker.name, problem)
+                self._hired.remove(worker)  # Ray ends it, as this was the last reference
                 return
             self._ready.add(worker)
             log.info("worker %s, %d now", worker.name, len(self._ready))

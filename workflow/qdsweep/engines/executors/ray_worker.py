@@ -1,4 +1,4 @@
-"""`qdsweep worker` for a run of the ray engine: a node of its Ray cluster."""
+"""`qdsweep worker` for a run with the ray engine, as a node of its Ray cluster."""
 
 import os
 import socket
@@ -15,10 +15,10 @@ from qdsweep.errors import QdsweepError
 from qdsweep.files import read_json_if_whole
 from qdsweep.records.paths import RunDir
 
-# Of a node, for parts that are too large for a message [B].
+# Ray's memory on a node for parts that are too large for a message [B].
 MEMORY = 200_000_000
-# Ray's processes by their environment, or where Ray has written a title over that, by their log
-# files, one of which the process itself has open while it ends.
+# It finds Ray's processes by their environment. Where Ray has written a title over that, it finds
+# them by their open log files, one of which this process also has open while it ends.
 JANITOR = """cat
 ours() { grep -ls "$0" /proc/[0-9]*/environ; find /proc/[0-9]*/fd -lname "$0/*"; }
 kill -9 $(ours | cut -d/ -f3 | grep -vx $PPID)
@@ -26,20 +26,20 @@ rm -rf "$0" || { sleep 2; rm -rf "$0"; }"""
 
 
 class Scratch:
-    """A folder for Ray's sockets and logs. It vanishes when this process has ended, in any way.
+    """A folder for Ray's sockets and logs, which is removed however this process ends.
 
-    Ray's remaining processes end with it: after a kill some of them stay for minutes.
+    Ray's remaining processes are ended then, because some of them stay for minutes after a kill.
 
     Attributes:
-        path: The folder: short, as names of sockets have at most 107 characters.
+        path: The folder. It is short, because names of sockets have at most 107 characters.
     """
 
     def __init__(self) -> None:
         usual = tempfile.gettempdir()
         self.path = tempfile.mkdtemp(prefix="qdsweep-", dir=usual if len(usual) <= 14 else "/tmp")
-        self._janitor = subprocess.Popen(  # it reads from this process until that has ended
+        self._janitor = subprocess.Popen(  # it reads from this process until this has ended
             ["sh", "-c", JANITOR, self.path],
-            env={"PATH": os.defpath},  # nothing of an earlier folder, whose janitor would end it
+            env={"PATH": os.defpath},  # without an earlier folder, whose janitor would end it
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
@@ -47,23 +47,23 @@ class Scratch:
         )
 
     def environment(self, token: Path) -> dict[str, str]:
-        """Returns the variables of all Ray processes, with the file of the run's token."""
+        """Returns the environment of all Ray processes, with the file of the run's token."""
         return {
             "RAY_TMPDIR": self.path,
             "RAY_AUTH_MODE": "token",
             "RAY_AUTH_TOKEN_PATH": str(token),
             "RAY_USAGE_STATS_ENABLED": "0",
-            "RAY_memory_monitor_refresh_ms": "0",  # memory is Slurm's business
-            "RAY_worker_register_timeout_seconds": "600",  # a hundred may start at once
+            "RAY_memory_monitor_refresh_ms": "0",  # Slurm limits the memory
+            "RAY_worker_register_timeout_seconds": "600",  # a hundred workers may start at once
         }
 
 
 def work(run: Path, workers: int, patience: float) -> None:
-    """Is a node of a run's Ray cluster until that ends.
+    """Runs a node of a run's Ray cluster until the cluster ends.
 
     Args:
         run: The run's folder.
-        workers: How many worker processes the node can have.
+        workers: Number of worker processes that the node can have.
         patience: How long to look for the run's main process [s].
 
     Raises:
@@ -75,7 +75,7 @@ def work(run: Path, workers: int, patience: float) -> None:
         if time.monotonic() > deadline:
             raise QdsweepError(f"{file}: no main process found for {patience:.0f} s")
         time.sleep(0.1)
-    os.environ.pop("RAY_AUTH_TOKEN", None)  # of another cluster
+    os.environ.pop("RAY_AUTH_TOKEN", None)  # it may belong to another cluster
     scratch = Scratch()
     node = subprocess.Popen(
         [
