@@ -38,7 +38,7 @@ from qdsweep.planning.outlook import Change, Forecast, find_changes, forecast, o
 from qdsweep.records.paths import Results, RunDir
 from qdsweep.records.plan import Plan, read_confirm, read_plan, write_plan
 from qdsweep.records.progress import Standing, read_finished, read_standings
-from qdsweep.records.search import Level, read_search_rows
+from qdsweep.records.search import Level, markers_in, read_search_rows
 from qdsweep.records.sources import finder
 from qdsweep.records.status import Status, is_too_short
 from qdsweep.search.decide import run_of_place
@@ -190,6 +190,16 @@ class Start:
     def confirming_now(self) -> Sweep:
         """Returns the runs known to confirm the sweep: all of them once its winners are chosen."""
         return confirming(self.settings, self.sweep, self.results)
+
+    @property
+    def left(self) -> tuple[int, int, str]:
+        """The number of unfinished runs (or places of a search), that of all, and their noun."""
+        if self.search is not None:
+            levels = self.search.levels
+            total = sum(level.places * len(level.seeds) for level in levels)
+            done = sum(len([*markers_in(self.folder, level)]) for level in levels)
+            return total - done, total, "place"
+        return len(self.unfinished), len(self.runs), "run"
 
     @cached_property
     def unfinished(self) -> list[Experiment]:
