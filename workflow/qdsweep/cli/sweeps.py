@@ -353,6 +353,7 @@ def _table(rows: "Iterable[Forecast]") -> Iterator[str]:
     for number, row in enumerate(rows, start=1):
         time = "unknown" if row.seconds is None else duration(row.seconds) if row.seconds else ""
         left = f"{'>= ' * row.least}{row.evaluations:,}" if row.evaluations else ""
+        left = "unknown" if row.evaluations is None else left
         done = f"{row.done:,}/{row.budget:,}" + (f" {row.unit}" if units else "")
         cells.append((f"{number}", row.label, row.state, done, left, time, row.action))
     yield from lines("><<>>>", cells, label=1)

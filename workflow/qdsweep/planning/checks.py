@@ -64,7 +64,7 @@ def check_fit(cluster: Cluster, name: str, runs: Mapping[str, Experiment]) -> No
     """
     for run, experiment in runs.items():
         batch = experiment.num_emitters * experiment.batch_size
-        if cluster.workers > batch:
+        if cluster.workers > batch and experiment.algorithm.batch_is_known:
             raise BadInput(
                 f"cluster {name}: nodes = {cluster.nodes} with workers_per_node = "
                 f"{cluster.workers_per_node} are {cluster.workers} workers, but {run} has only "
