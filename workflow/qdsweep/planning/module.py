@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from snakemake.exceptions import WorkflowError
 
 from qdsweep.config.files import HOME, find_config
 from qdsweep.errors import BadInput, StorageError
+from qdsweep.planning.failures import report, stop_useless_attempts
 from qdsweep.planning.start import Given
 from qdsweep.records.paths import Results
 from qdsweep.versions import __version__
@@ -202,15 +204,15 @@ def call_at_start(workflow: Any, results: Results, start: Callable[[], None]) ->
     name = workflow.modifier.namespace
     if not hasattr(workflow, "qdsweep_starts"):
         workflow.qdsweep_starts = {}
-        register = workflow.onstart
 
-        def onstart(function: Callable[[Any], None]) -> None:
-            register(function)
-            if workflow.modifier.is_main_snakefile():
-                _precede(workflow)
+        def at_start(log: Any) -> None:
+            for _, start in workflow.qdsweep_starts.values():
+                start()
 
-        workflow.onstart = onstart
-        _precede(workflow)
+        _call(workflow, "onstart", lambda own: (at_start, own))
+        if workflow.is_main_process:
+            stop_useless_attempts()
+            _call(workflow, "onerror", lambda own: (own, partial(report, workflow)))
     starts = workflow.qdsweep_starts
     other, _ = starts.get(results.path, (name, None))
     if other != name:
@@ -223,13 +225,32 @@ def call_at_start(workflow: Any, results: Results, start: Callable[[], None]) ->
     return is_new
 
 
-def _precede(workflow: Any) -> None:
-    """Has the starts called before what Snakemake calls now."""
-    after = workflow._onstart
+_Hook = Callable[[Any], None]
 
-    def both(log: Any) -> None:
-        for _, start in workflow.qdsweep_starts.values():
-            start()
-        after(log)
 
-    workflow._onstart = both
+def _call(workflow: Any, event: str, calls: Callable[[_Hook], tuple[_Hook, _Hook]]) -> None:
+    """Has two functions called at an event: qdsweep's, and that of the main Snakefile.
+
+    Args:
+        workflow: Snakemake's.
+        event: onstart or onerror.
+        calls: Is given the function of the main Snakefile; returns both in their order.
+    """
+    register = getattr(workflow, event)
+
+    def set_both() -> None:
+        first, second = calls(getattr(workflow, f"_{event}"))
+
+        def both(log: Any) -> None:
+            first(log)
+            second(log)
+
+        setattr(workflow, f"_{event}", both)
+
+    def register_both(function: _Hook) -> None:
+        register(function)
+        if workflow.modifier.is_main_snakefile():
+            set_both()
+
+    setattr(workflow, event, register_both)
+    set_both()
