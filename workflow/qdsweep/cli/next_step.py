@@ -7,7 +7,7 @@ from qdsweep.records.paths import Results, SweepDir
 from qdsweep.records.plan import read_plan
 from qdsweep.text import plural
 
-_CONFIG = Path("config/config.yaml")
+_CONFIG = "config/config.yaml"
 _SNAKEFILES = (Path("Snakefile"), Path("workflow/Snakefile"))
 _MORE = "`qdsweep --help` lists all commands."
 
@@ -19,7 +19,7 @@ def next_step() -> Iterator[str]:
         BadInput: config/config.yaml, or the plan of the last sweep, is wrong.
     """
     results = Results(Path("results"))
-    if _CONFIG.exists():
+    if Path(_CONFIG).exists():
         from qdsweep.planning.start import Given, Start
 
         start = Start(results, Given({}, files=[_CONFIG]))
