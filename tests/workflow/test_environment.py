@@ -1,11 +1,13 @@
 """What a user's environment may hold: settings of libraries, a Slurm that does not answer."""
 
 import os
+import re
 import shutil
 from pathlib import Path
 
+import pytest
 from refusals import names_all
-from support import snakemake, write_yaml
+from support import REPO, command, snakemake, write_yaml
 
 # Matplotlib reads the file of the working folder first, then that of MATPLOTLIBRC.
 RC = """
@@ -24,6 +26,7 @@ image.cmap: gray
 # What the file of a user's domain may do at its import.
 DOMAIN = """
 import os
+import re
 from qdsweep.domains.base import Evaluation
 
 if os.environ.get("LOUD"):
@@ -99,3 +102,26 @@ def test_a_slurm_that_does_not_answer_is_named_with_its_remedy(tmp_path):
     names_all(waited.stderr, "scontrol ping", "SLURM_CONF=/dev/null")
     usual = snakemake("-n", *words, cwd=tmp_path)
     assert "SLURM_CONF" not in usual.stderr
+
+
+@pytest.mark.parametrize(
+    ("typed", "options"),
+    [
+        ("", ["True False squeue 15"]),
+        # What is typed counts, also where it equals a default of the plugin.
+        ("--slurm-no-requeue --slurm-status-command=sacct", ["False True sacct 15"]),
+        ("--slurm-init-seconds-before-status-checks 40", ["True False squeue 40"]),
+    ],
+)
+def test_slurm_jobs_are_requeued_and_asked_for_by_squeue(tmp_path, typed, options):
+    """The options that Snakemake's real Slurm plugin has when it starts its jobs."""
+    names = ("requeue", "no_requeue", "status_command", "init_seconds_before_status_checks")
+    values = ", ".join(f"workflow.executor_settings.{name}" for name in names)
+    (tmp_path / "Snakefile").write_text(
+        f'include: "{REPO}/Snakefile"\n'
+        f'import atexit\natexit.register(lambda: print("options:", {values}))\n'
+    )
+    words = write_sweep(tmp_path)[2:]
+    start = ("--executor", "slurm", "--jobs", 4, *typed.split())
+    done = command("snakemake", *start, *words, cwd=tmp_path)
+    assert re.findall("options: (.*)", done.stdout) == options
