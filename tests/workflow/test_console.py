@@ -77,16 +77,20 @@ def test_a_failed_stage_is_the_last_line_and_a_rule_of_the_users_is_not(tmp_path
     kept = tmp_path / "results/sweeps/s/.kept"
     shutil.rmtree(kept)
     kept.touch()
-    text = write_and_start(tmp_path, "--forcerun", "evolution", check=1)
+    rule = "rule mine:\n    output: 'mine.txt'\n    shell: 'echo no >&2; exit 3'\n"
+    own = f"{rule}onerror:\n    print('MINE')\n"
+    (tmp_path / "Snakefile").write_text(f"include: {str(REPO / 'Snakefile')!r}\n{own}")
+
+    text = write_and_start(tmp_path, "-s", "Snakefile", "--forcerun", "evolution", check=1)
+    assert "MINE" in text
     heading, stage, _, _ = text.rsplit("\n\n", 1)[1].splitlines()
     names_all(heading, 1)
     names_all(stage, "results/sweeps/s/logs/evolution.log", ".kept/evolution")
 
-    rule = "rule mine:\n    output: 'mine.txt'\n    shell: 'echo no >&2; exit 3'\n"
-    (tmp_path / "Snakefile").write_text(f"include: {str(REPO / 'Snakefile')!r}\n{rule}")
     words = ("mine.txt", "--cores", 1, "--configfile", "s.yaml", "-s", "Snakefile")
     done = snakemake(*words, cwd=tmp_path, check=1)
     names_all(done.stderr, "Error in rule mine", "Complete log")
+    assert "MINE" in done.stdout
     assert "evolution.log" not in done.stderr
 
 
