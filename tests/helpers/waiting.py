@@ -41,7 +41,7 @@ def crew_of(folder: Path) -> list[psutil.Process]:
     processes = []
     for process in psutil.process_iter(["cmdline", "cwd"]):
         words = process.info["cmdline"] or []
-        starts = words[1:4] == ["-m", "qdsweep", "worker"] and str(folder) in " ".join(words)
+        starts = words[1:5] == ["-P", "-m", "qdsweep", "worker"] and str(folder) in " ".join(words)
         if starts or (_evaluates(words) and (process.info["cwd"] or "").startswith(str(folder))):
             processes.append(process)
     return processes
@@ -55,4 +55,4 @@ def workers_of(folder: Path) -> list[psutil.Process]:
 
 
 def _evaluates(words: list[str]) -> bool:
-    return words[1:3] == ["-m", "qdsweep.engines.children"]
+    return words[1:4] == ["-P", "-m", "qdsweep.engines.children"]

@@ -81,7 +81,7 @@ def test_a_failed_stage_is_the_last_line_and_a_rule_of_the_users_is_not(tmp_path
     own = f"{rule}onerror:\n    print('MINE')\n"
     (tmp_path / "Snakefile").write_text(f"include: {str(REPO / 'Snakefile')!r}\n{own}")
 
-    text = write_and_start(tmp_path, "-s", "Snakefile", "--forcerun", "evolution", check=1)
+    text = write_and_start(tmp_path, "all", "-s", "Snakefile", "-R", "evolution", check=1)
     assert "MINE" in text
     heading, stage, _, _ = text.rsplit("\n\n", 1)[1].splitlines()
     names_all(heading, 1)

@@ -34,7 +34,7 @@ _NOISE = (
     *("Select jobs", "Execute ", "Conda environments: ignored", "Singularity containers: ignored"),
     "Removing output files of failed job",
 )
-COMMAND = "python -m qdsweep "
+COMMAND = "python -P -m qdsweep "
 """The start of the command of each rule of the workflow."""
 _LOG_LINES = 10
 # Lines of Snakemake after its event `onerror`.

@@ -65,7 +65,7 @@ def _start(path: Path, experiments: bytes, log: Path) -> None:
         listener.bind(str(path))
         listener.listen(1024)
         subprocess.Popen(
-            [sys.executable, "-m", "qdsweep.warm.server", str(listener.fileno())],
+            [sys.executable, "-P", "-m", "qdsweep.warm.server", str(listener.fileno())],
             stdin=reads,
             stdout=output,
             stderr=output,
@@ -106,7 +106,7 @@ def try_algorithms(experiments: Iterable[Experiment]) -> None:
     data = json.dumps([experiment.model_dump(mode="json") for experiment in kinds.values()])
     own = sorted({part for one in kinds.values() for part in _parts(one)})
     waits = f"qdsweep: still tries {', '.join(own)}, once before all runs (Ctrl-C ends it)"
-    words = [sys.executable, "-m", "qdsweep.warm.start"]
+    words = [sys.executable, "-P", "-m", "qdsweep.warm.start"]
     notice = threading.Timer(NOTICE_SECONDS, print, (waits,), {"file": sys.stderr})
     notice.daemon = True
     notice.start()
